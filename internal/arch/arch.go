@@ -1,0 +1,126 @@
+// Package arch holds the model architectures, one file each. A file says what
+// an architecture is called, how its metadata reads and how a layer computes;
+// nothing elsewhere names an architecture. [Build] turns an opened model file
+// into the program that runs it.
+//
+// The formulas read the same whatever the file's format: tensors are found by
+// the short names that GGUF gives them, and names.go says what safetensors
+// checkpoints call the same things.
+package arch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
+)
+
+// The kinds of error of this package, wrapped with the key or tensor, its value
+// and what was expected.
+var (
+	// ErrUnknown says that no architecture has the file's name.
+	ErrUnknown = errors.New("unknown architecture")
+	// ErrConfig says that a file's metadata lacks a value, or has one that its
+	// architecture does not define or that is not supported.
+	ErrConfig = errors.New("unusable model configuration")
+	// ErrTensor says that a tensor is missing, misshapen, or has no meaning to
+	// the architecture.
+	ErrTensor = errors.New("unusable tensor")
+)
+
+// An architecture is one entry of the registry.
+type architecture struct {
+	gguf  string // general.architecture
+	hub   string // the first of config.json's architectures
+	adapt func(*config, *Spec)
+	block func(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value
+}
+
+var registry []architecture
+
+func register(a architecture) { registry = append(registry, a) }
+
+// names lists what the registry knows under f's kind of name.
+func names(of func(*architecture) string) string {
+	var all []string
+	for i := range registry {
+		if n := of(&registry[i]); n != "" {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// A Model is a file understood: its numbers and its program.
+type Model struct {
+	Architecture string // as the file calls it
+	Spec         Spec
+	Program      *plan.Program
+}
+
+// Build reads f's metadata and writes the program that runs it. The program
+// keeps views of f's tensors.
+func Build(f *modelfile.File) (*Model, error) {
+	m, err := build(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Path(), err)
+	}
+	return m, nil
+}
+
+func build(f *modelfile.File) (*Model, error) {
+	a, name, err := find(f)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name}
+	m := &Model{Architecture: name, Spec: c.spec()}
+	if a.adapt != nil {
+		a.adapt(c, &m.Spec)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	w := newWeights(f)
+	m.Program, err = plan.Build(func(b *plan.Builder) {
+		w.b = b
+		m.Spec.rope(c, w)
+		if c.err != nil {
+			b.Fail(c.err)
+		}
+		decoder(b, &m.Spec, a.block, w)
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Spec.Vocab = m.Program.Vocab
+	return m, w.unused()
+}
+
+// find is the architecture that f names.
+func find(f *modelfile.File) (*architecture, string, error) {
+	of, key := func(a *architecture) string { return a.gguf }, "general.architecture"
+	name, _ := f.Meta().String(key)
+	if f.Format() == modelfile.Safetensors {
+		of, key = func(a *architecture) string { return a.hub }, "architectures"
+		if list, ok := f.Meta().Strings(key); ok && len(list) > 0 {
+			name = list[0]
+		}
+		if len(f.Meta().Keys()) == 0 {
+			return nil, "", fmt.Errorf("%w: safetensors files need a config.json beside them", ErrConfig)
+		}
+	}
+	if name == "" {
+		return nil, "", fmt.Errorf("%w: the file has no %s; is it a vocabulary, an adapter or a projector?", ErrConfig, key)
+	}
+	for i := range registry {
+		if of(&registry[i]) == name {
+			return &registry[i], name, nil
+		}
+	}
+	return nil, "", fmt.Errorf("%w %q; supported are %s", ErrUnknown, name, names(of))
+}

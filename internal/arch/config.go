@@ -1,0 +1,113 @@
+package arch
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/modelfile"
+)
+
+// config reads a file's metadata. The first value that is missing or of the
+// wrong type is kept as an error, so that a specification reads as a list.
+type config struct {
+	m    *modelfile.Meta
+	gguf bool
+	name string // of the architecture: the prefix of GGUF's keys
+	err  error
+}
+
+func (c *config) failf(format string, a ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, a...))
+	}
+}
+
+// key is the full name: GGUF puts the architecture before it.
+func (c *config) key(key string) string {
+	if c.gguf {
+		return c.name + "." + key
+	}
+	return key
+}
+
+// has reports whether key has a value; JSON's null is none.
+func (c *config) has(key string) bool {
+	t := c.m.Type(c.key(key))
+	return t != "" && t != "null"
+}
+
+// largest is above any length of a real model, and small enough that the
+// product of two lengths fits an int.
+const largest = 1 << 30
+
+// integer is the number of at least 1 under key, or def when there is none; a
+// negative def makes the key required.
+func (c *config) integer(key string, def int) int {
+	if !c.has(key) {
+		if def < 0 {
+			c.failf("%s is missing", c.key(key))
+		}
+		return def
+	}
+	n, ok := c.m.Int(c.key(key))
+	switch v, _ := c.m.Value(c.key(key)); {
+	case !ok:
+		c.failf("%s is of type %s, want one integer", c.key(key), c.m.Type(c.key(key)))
+	case n < 1 || n > largest:
+		c.failf("%s is %v, want 1 to %d", c.key(key), v, largest)
+	default:
+		return int(n)
+	}
+	return max(def, 1)
+}
+
+// number is the positive number under key, or def when there is none; a
+// negative def makes the key required.
+func (c *config) number(key string, def float64) float64 {
+	if !c.has(key) {
+		if def < 0 {
+			c.failf("%s is missing", c.key(key))
+		}
+		return def
+	}
+	f, ok := c.m.Float(c.key(key))
+	if !ok {
+		c.failf("%s is of type %s, want a number", c.key(key), c.m.Type(c.key(key)))
+	} else if !(f > 0 && f < 1e30) {
+		c.failf("%s is %v, want a positive number", c.key(key), f)
+	}
+	return f
+}
+
+// numbers is the list of n numbers under key.
+func (c *config) numbers(key string, n int) []float64 {
+	list, ok := c.m.Floats(c.key(key))
+	if !ok || len(list) != n {
+		c.failf("%s: want a list of %d numbers, is %d of type %q", c.key(key), n, len(list), c.m.Type(c.key(key)))
+		return make([]float64, n)
+	}
+	return list
+}
+
+// text is the string under key, or def when there is none.
+func (c *config) text(key, def string) string {
+	if !c.has(key) {
+		return def
+	}
+	s, ok := c.m.String(c.key(key))
+	if !ok {
+		c.failf("%s is of type %s, want a string", c.key(key), c.m.Type(c.key(key)))
+	}
+	return s
+}
+
+// flag is the truth value under key, or def when there is none.
+func (c *config) flag(key string, def bool) bool {
+	if !c.has(key) {
+		return def
+	}
+	v, ok := c.m.Bool(c.key(key))
+	if !ok {
+		c.failf("%s is of type %s, want true or false", c.key(key), c.m.Type(c.key(key)))
+	}
+	return v
+}

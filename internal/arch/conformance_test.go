@@ -1,0 +1,232 @@
+package arch_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// conformance is the folder of data made by other programs.
+func conformance(t *testing.T) string {
+	dir := os.Getenv("REALIZAR_CONFORMANCE")
+	if dir == "" {
+		t.Skip("REALIZAR_CONFORMANCE is not set; it names the folder of conformance data")
+	}
+	return dir
+}
+
+// An expectation is what another program computed for a model.
+type expectation struct {
+	ids    []int32
+	logits [][]float32
+	greedy []int32
+	margin []float32
+}
+
+func expected(t *testing.T, path string) expectation {
+	t.Helper()
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	floats := func(name string) []float32 {
+		x, ok := f.Tensor(name)
+		if !ok {
+			return nil
+		}
+		values, err := x.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values
+	}
+	ints := func(name string) []int32 {
+		var ids []int32
+		for _, v := range floats(name) {
+			ids = append(ids, int32(v))
+		}
+		return ids
+	}
+	e := expectation{ids: ints("input_ids"), greedy: ints("greedy"), margin: floats("margin")}
+	l, _ := f.Tensor("logits")
+	for row := range slices.Chunk(floats("logits"), l.Cols()) {
+		e.logits = append(e.logits, row)
+	}
+	return e
+}
+
+// models are the conformance cases of the architectures registered.
+func models(t *testing.T) map[string]string {
+	dir := conformance(t)
+	cases := map[string]string{}
+	for _, name := range []string{"llama*", "mistral*", "qwen2", "qwen3"} {
+		hub, _ := filepath.Glob(filepath.Join(dir, "hf", name))
+		for _, path := range hub {
+			cases[path] = filepath.Join(path, "expected.safetensors")
+		}
+		gguf, _ := filepath.Glob(filepath.Join(dir, "gguf", name+".gguf"))
+		for _, path := range gguf {
+			cases[path] = filepath.Join(dir, "hf", strings.TrimSuffix(filepath.Base(path), ".gguf"), "expected.safetensors")
+		}
+	}
+	quants, _ := filepath.Glob(filepath.Join(dir, "gguf-quants", "*.gguf"))
+	for _, path := range quants {
+		cases[path] = strings.TrimSuffix(path, ".gguf") + ".expected.safetensors"
+	}
+	if len(cases) < 20 {
+		t.Fatalf("only %d cases under %s", len(cases), dir)
+	}
+	return cases
+}
+
+func relative(got, want [][]float32) float64 {
+	var diff, norm float64
+	for i := range want {
+		for j, w := range want[i] {
+			d := float64(got[i][j]) - float64(w)
+			diff += d * d
+			norm += float64(w) * float64(w)
+		}
+	}
+	return math.Sqrt(diff / norm)
+}
+
+func argmax(x []float32) int32 {
+	best := 0
+	for i, v := range x {
+		if v > x[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+func backends() []plan.Backend { return []plan.Backend{cpu.Reference(), cpu.New(3)} }
+
+// Logits agree with the other program's, and so does the greedy continuation as
+// far as its margin is clear.
+func TestConformance(t *testing.T) {
+	for path, want := range models(t) {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
+			f, err := modelfile.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = f.Close() }()
+			m, err := arch.Build(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := expected(t, want)
+			for _, b := range backends() {
+				for cache, bound := range map[tensor.DType]float64{tensor.F32: 1e-4, tensor.F16: 2e-3} {
+					t.Run(fmt.Sprint(b.Name(), b.(*cpu.Backend).Threads(), cache), func(t *testing.T) { agree(t, b, m, e, cache, bound) })
+				}
+			}
+		})
+	}
+}
+
+func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, cache tensor.DType, bound float64) {
+	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 64, 1, 128, 16, plan.Limits{Cache: cache}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Exe.Close() }()
+	s := r.Add(e.ids, 64)
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	rel := relative(s.Logits, e.logits)
+	if !(rel < bound) {
+		t.Fatalf("relative error %.3g, want below %g", rel, bound)
+	}
+	t.Logf("relative error %.3g", rel)
+	if cache != tensor.F32 {
+		return
+	}
+	s.Prompt = len(e.ids)
+	for i, want := range e.greedy {
+		if e.margin[i] < 1e-3 {
+			break
+		}
+		if got := argmax(s.Logits[len(s.Logits)-1]); got != want {
+			t.Fatalf("greedy token %d is %d, want %d", i, got, want)
+		}
+		s.IDs = append(slices.Clip(s.IDs), want)
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The bits of a sequence's logits depend neither on where its prompt was cut
+// nor on who else is in the step.
+func TestSameBits(t *testing.T) {
+	for path, want := range models(t) {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
+			f, err := modelfile.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = f.Close() }()
+			m, err := arch.Build(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := expected(t, want).ids
+			for _, cache := range []tensor.DType{tensor.F32, tensor.F16} {
+				sameBits(t, cpu.New(3), m, ids, cache)
+			}
+			if !strings.HasSuffix(path, ".gguf") {
+				sameBits(t, cpu.Reference(), m, ids, tensor.F32)
+			}
+		})
+	}
+}
+
+func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, cache tensor.DType) {
+	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 128, 2, 128, 16, plan.Limits{Cache: cache}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Exe.Close() }()
+	run := func(chunk int, beside []int32) [][]float32 {
+		s := r.Add(ids, chunk)
+		var other *plantest.Seq
+		if beside != nil {
+			other = r.Add(beside, 5)
+		}
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		r.Drop(s)
+		if other != nil {
+			r.Drop(other)
+		}
+		return s.Logits
+	}
+	whole := run(len(ids), nil)
+	neighbour := append(slices.Clone(ids[7:]), ids...)
+	for _, chunk := range []int{1, 3, 7, len(ids)} {
+		for _, beside := range [][]int32{nil, neighbour[:17], neighbour} {
+			for i, row := range run(chunk, beside) {
+				if !slices.Equal(row, whole[i]) {
+					t.Fatalf("%s, %v cache: token %d differs in chunks of %d beside %d tokens", b.Name(), cache, i, chunk, len(beside))
+				}
+			}
+		}
+	}
+}

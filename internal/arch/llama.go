@@ -1,0 +1,10 @@
+package arch
+
+// LLaMA (Touvron et al., 2023) and what is shaped like it. GGUF keeps the rows
+// of its query and key weights permuted, so that pairs turn as neighbours; the
+// same files carry Mistral's models.
+func init() {
+	register(architecture{gguf: "llama", hub: "LlamaForCausalLM", adapt: llama, block: prenorm})
+}
+
+func llama(c *config, s *Spec) { s.Rope.Interleaved = c.gguf }

@@ -1,0 +1,242 @@
+package arch
+
+import (
+	"math"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// ropeScaling is what a file says about stretching rotary positions.
+type ropeScaling struct {
+	kind     string
+	base     float64
+	factor   float64 // context stretched by; 0 when the file does not say
+	original int     // context of the first training
+
+	attention        float64 // magnitude, 0: by the kind's own formula
+	betaFast         float64 // yarn: rotations over the original context beyond which nothing is stretched
+	betaSlow         float64 // yarn: and below which all is
+	truncate         bool    // yarn: ramp bounds are whole dimensions
+	mscale, mscaleAD float64 // yarn: of DeepSeek's magnitudes, 0: none
+	low, high        float64 // llama3: wavelengths, as parts of the original context
+	short, long      []float64
+	divisors         []float64 // of every frequency, from a tensor; nil: none
+}
+
+// rope reads the rotary positions and computes their frequencies.
+func (s *Spec) rope(c *config, w *weights) {
+	r := &s.Rope
+	r.HeadDim = s.HeadDim
+	var sc ropeScaling
+	if c.gguf {
+		r.Dims = c.integer("rope.dimension_count", s.HeadDim)
+		sc = ggufScaling(c, s, w)
+	} else {
+		sc = hubScaling(c, s)
+	}
+	if c.err != nil {
+		return
+	}
+	if r.Dims < 2 || r.Dims%2 != 0 || r.Dims > s.HeadDim {
+		c.failf("rotary positions over %d of the %d elements of a head", r.Dims, s.HeadDim)
+		return
+	}
+	sc.apply(c, s, r)
+}
+
+// hubScaling reads rope_parameters (transformers 5), or rope_theta and
+// rope_scaling (before).
+func hubScaling(c *config, s *Spec) ropeScaling {
+	at := "rope_scaling."
+	base := c.number("rope_theta", 10000)
+	if c.has("rope_parameters.rope_theta") || c.has("rope_parameters.rope_type") {
+		at = "rope_parameters."
+		base = c.number(at+"rope_theta", base)
+	}
+	s.Rope.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", 1)))
+	r := ropeScaling{
+		kind:      c.text(at+"rope_type", c.text(at+"type", "default")),
+		base:      base,
+		factor:    c.number(at+"factor", 0),
+		attention: c.number(at+"attention_factor", 0),
+		original:  c.integer(at+"original_max_position_embeddings", c.integer("original_max_position_embeddings", s.Context)),
+		betaFast:  c.number(at+"beta_fast", 32),
+		betaSlow:  c.number(at+"beta_slow", 1),
+		truncate:  c.flag(at+"truncate", true),
+		mscale:    c.number(at+"mscale", 0),
+		mscaleAD:  c.number(at+"mscale_all_dim", 0),
+	}
+	if r.kind == "su" { // what longrope was called first
+		r.kind = "longrope"
+	}
+	switch r.kind {
+	case "dynamic":
+		r.original = s.Context
+	case "llama3":
+		r.low, r.high = c.number(at+"low_freq_factor", -1), c.number(at+"high_freq_factor", -1)
+	case "longrope":
+		r.short, r.long = c.numbers(at+"short_factor", s.Rope.Dims/2), c.numbers(at+"long_factor", s.Rope.Dims/2)
+	}
+	return r
+}
+
+// ggufScaling reads the rope keys of GGUF. Factors by frequency are tensors
+// there.
+func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
+	r := ropeScaling{
+		kind:      c.text("rope.scaling.type", "default"),
+		base:      c.number("rope.freq_base", 10000),
+		factor:    c.number("rope.scaling.factor", c.number("rope.scale_linear", 0)),
+		attention: c.number("rope.scaling.attn_factor", 0),
+		original:  c.integer("rope.scaling.original_context_length", s.Context),
+		betaFast:  c.number("rope.scaling.yarn_beta_fast", 32),
+		betaSlow:  c.number("rope.scaling.yarn_beta_slow", 1),
+		truncate:  true,
+	}
+	if r.kind == "none" {
+		r.kind, r.factor = "default", 0
+	}
+	if r.kind == "default" && r.factor > 0 {
+		r.kind = "linear"
+	}
+	half := s.Rope.Dims / 2
+	r.short, r.long = w.factors("rope_factors_short", half), w.factors("rope_factors_long", half)
+	r.divisors = w.factors("rope_freqs", half)
+	if r.kind == "default" && r.long != nil {
+		r.kind = "longrope"
+	}
+	if r.kind == "longrope" && (r.short == nil || r.long == nil) {
+		c.failf("rope.scaling.type is longrope, but the file has no rope_factors_short.weight or no rope_factors_long.weight")
+	}
+	if r.kind == "yarn" && r.attention > 0 {
+		// The key multiplies the magnitude of the paper's formula.
+		r.attention *= yarnMagnitude(r.factor, 1)
+	}
+	return r
+}
+
+// apply computes the frequencies. The kinds and their formulas are those of
+// transformers' modeling_rope_utils.
+func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
+	half := r.Dims / 2
+	r.Scale = 1
+	r.Freqs = make([]float64, half)
+	for i := range r.Freqs {
+		r.Freqs[i] = math.Pow(sc.base, -2*float64(i)/float64(r.Dims))
+	}
+	if sc.divisors != nil {
+		divide(c, r.Freqs, sc.divisors)
+	}
+	if sc.kind != "default" && sc.kind != "longrope" && sc.kind != "yarn" && sc.factor < 1 {
+		c.failf("rotary positions of kind %q need a factor of at least 1, have %v", sc.kind, sc.factor)
+		return
+	}
+	switch sc.kind {
+	case "default":
+	case "linear":
+		for i := range r.Freqs {
+			r.Freqs[i] /= sc.factor
+		}
+	case "dynamic":
+		if r.Dims <= 2 {
+			c.failf("rotary positions of kind %q need more than %d turned elements", sc.kind, r.Dims)
+			return
+		}
+		r.Dynamic, r.LongFrom = &plan.DynamicNTK{Base: sc.base, Factor: sc.factor}, sc.original
+	case "llama3":
+		sc.llama3(r.Freqs)
+	case "yarn":
+		sc.yarn(c, s, r)
+	case "longrope":
+		sc.longrope(c, s, r)
+	default:
+		c.failf("rotary positions of kind %q; supported are default, linear, dynamic, llama3, yarn and longrope", sc.kind)
+	}
+}
+
+func divide(c *config, freqs, by []float64) {
+	for i, d := range by {
+		if !(d > 0) {
+			c.failf("rotary factor %d is %v, want a positive number", i, d)
+		}
+		freqs[i] /= d
+	}
+}
+
+// llama3 stretches frequencies whose wavelength exceeds the original context,
+// leaves those well within it, and blends between.
+func (sc *ropeScaling) llama3(freqs []float64) {
+	original := float64(sc.original)
+	for i, f := range freqs {
+		wavelength := 2 * math.Pi / f
+		blend := (original/wavelength - sc.low) / (sc.high - sc.low)
+		switch {
+		case wavelength < original/sc.high:
+		case wavelength > original/sc.low:
+			freqs[i] = f / sc.factor
+		default:
+			freqs[i] = (1-blend)*f/sc.factor + blend*f
+		}
+	}
+}
+
+// yarnMagnitude is 0.1 m ln(s) + 1 (Peng et al., "YaRN", 2023, section 3.4).
+func yarnMagnitude(scale, m float64) float64 {
+	if scale <= 1 {
+		return 1
+	}
+	return 0.1*m*math.Log(scale) + 1
+}
+
+// yarn blends by the number of rotations over the original context (Peng et
+// al., 2023, section 3.2).
+func (sc *ropeScaling) yarn(c *config, s *Spec, r *plan.RopeAttr) {
+	if sc.factor == 0 {
+		sc.factor = float64(s.Context) / float64(sc.original)
+	}
+	dims := float64(r.Dims)
+	bound := func(rotations float64) float64 {
+		return dims * math.Log(float64(sc.original)/(rotations*2*math.Pi)) / (2 * math.Log(sc.base))
+	}
+	low, high := bound(sc.betaFast), bound(sc.betaSlow)
+	if sc.truncate {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, dims-1)
+	if low == high {
+		high += 0.001
+	}
+	for i, f := range r.Freqs {
+		stretch := min(max((float64(i)-low)/(high-low), 0), 1)
+		r.Freqs[i] = f/sc.factor*stretch + f*(1-stretch)
+	}
+	switch {
+	case sc.attention > 0:
+		r.Scale = sc.attention
+	case sc.mscale > 0 && sc.mscaleAD > 0:
+		r.Scale = yarnMagnitude(sc.factor, sc.mscale) / yarnMagnitude(sc.factor, sc.mscaleAD)
+	default:
+		r.Scale = yarnMagnitude(sc.factor, 1)
+	}
+	if !(sc.base > 1) {
+		c.failf("rotary positions of kind yarn need a base above 1, have %v", sc.base)
+	}
+}
+
+// longrope divides each frequency by a factor of its own, and sequences beyond
+// the original context by others (Ding et al., "LongRoPE", 2024).
+func (sc *ropeScaling) longrope(c *config, s *Spec, r *plan.RopeAttr) {
+	if sc.factor == 0 {
+		sc.factor = float64(s.Context) / float64(sc.original)
+	}
+	switch {
+	case sc.attention > 0:
+		r.Scale = sc.attention
+	case sc.factor > 1:
+		r.Scale = math.Sqrt(1 + math.Log(sc.factor)/math.Log(float64(sc.original)))
+	}
+	r.LongFrom = sc.original
+	r.LongFreqs = append([]float64(nil), r.Freqs...)
+	divide(c, r.Freqs, sc.short)
+	divide(c, r.LongFreqs, sc.long)
+}

@@ -1,0 +1,90 @@
+// Package cpu runs programs on the processor.
+//
+// It holds two backends with one face. [Reference] is the meaning of every
+// operation: plain loops, float64 sums, one thread, made to be read. [New] is
+// the one to run: its work is split over threads, its sums follow one fixed
+// order per weight, so that a row's bits depend neither on the other rows of a
+// step nor on the number of threads.
+//
+// The package knows operations and dtypes; it knows no architecture and no
+// file format.
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// Backend compiles programs for the processor.
+type Backend struct {
+	name    string
+	threads int
+	lower   map[plan.Op]lowering
+}
+
+// New is the backend that splits its work over threads; 0 or less means as
+// many as the process may run on.
+func New(threads int) *Backend {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &Backend{name: "cpu", threads: threads, lower: parallel}
+}
+
+// Reference is the backend that says what each operation means.
+func Reference() *Backend {
+	return &Backend{name: "cpu-reference", threads: 1, lower: reference}
+}
+
+// Name is "cpu" or "cpu-reference".
+func (b *Backend) Name() string { return b.name }
+
+// Threads is the number of threads that share the work.
+func (b *Backend) Threads() int { return b.threads }
+
+// Memory is the machine's memory.
+func (b *Backend) Memory() plan.MemoryInfo { return memory() }
+
+// Compile makes p ready to run within lim.
+func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, error) {
+	if lim.Tokens <= 0 || lim.Seqs <= 0 || lim.Rows <= 0 || lim.PageTokens <= 0 || len(lim.Pages) != len(p.Groups) {
+		return nil, fmt.Errorf("cpu: limits %+v do not fit a program of %d groups of states", lim, len(p.Groups))
+	}
+	if lim.Cache != tensor.F32 && lim.Cache != tensor.F16 {
+		return nil, fmt.Errorf("cpu: no %v cache; use %v or %v", lim.Cache, tensor.F32, tensor.F16)
+	}
+	if _, err := lim.StateBytes(p); err != nil {
+		return nil, err
+	}
+	e := &executable{p: p, lim: lim, workers: newWorkers(b.threads)}
+	e.scratch = plan.PlanScratch(p)
+	for i, w := range e.scratch.Widths {
+		e.buffers = append(e.buffers, make([]float32, w*lim.Size(e.scratch.Dims[i])))
+	}
+	for _, s := range p.States {
+		e.pools = append(e.pools, newKVPool(s, &lim))
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		lower, ok := b.lower[n.Op]
+		if !ok {
+			return nil, fmt.Errorf("cpu: no kernel for %s", n.Where())
+		}
+		k, err := lower(e, n)
+		if err != nil {
+			return nil, fmt.Errorf("cpu: %s: %w", n.Where(), err)
+		}
+		e.kernels = append(e.kernels, k)
+	}
+	return e, nil
+}
+
+// A lowering makes the kernel of one node. What does not change from step to
+// step is done here.
+type lowering func(e *executable, n *plan.Node) (kernel, error)
+
+// A kernel does one node's work for the step that e is running.
+type kernel func(e *executable)

@@ -1,0 +1,65 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// finite reports whether no value is NaN or infinite.
+func finite(x []float32) bool {
+	for _, v := range x {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// check marks the sequences whose residual stream is not finite. Whatever goes
+// wrong in a layer stays in the residual stream of its token, so looking there
+// once a step finds it in the step where it began.
+func (e *executable) check(f *failures) {
+	for t, s := range e.seq {
+		if l := e.overflow[s]; l >= 0 {
+			f.set(s, fmt.Errorf("cpu: layer %d: keys or values exceed the range of an %v cache; use an F32 cache (activations f32)", l, e.lim.Cache))
+		}
+		if e.p.Residual >= 0 && !finite(e.row(e.p.Residual, t)) {
+			f.set(s, plan.ErrNotFinite)
+		}
+	}
+}
+
+// diagnose runs the step again and replaces each ErrNotFinite by where it
+// began. Running it again changes nothing: the same keys and values are stored
+// in the same places.
+func (e *executable) diagnose(f *failures) {
+	open := 0
+	for _, err := range f.err {
+		if errors.Is(err, plan.ErrNotFinite) {
+			open++
+		}
+	}
+	for i := 0; i < len(e.kernels) && open > 0; i++ {
+		e.kernels[i](e)
+		n := &e.p.Nodes[i]
+		for r := range e.size(n.Out) {
+			t := r
+			if e.p.Shapes[n.Out][0] == plan.Rows {
+				t = int(e.batch.Rows[r].Token)
+			}
+			s := e.seq[t]
+			if f.err[s] != plan.ErrNotFinite { //nolint:errorlint // the bare sentinel marks a sequence still to be explained
+				continue
+			}
+			for _, v := range e.row(n.Out, r) {
+				if v-v != 0 {
+					f.err[s] = &plan.NotFiniteError{Where: n.Where(), Layer: n.Layer, Position: int(e.batch.Positions[t]), Value: v}
+					open--
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// Package engine runs sequences of tokens on one executable. It gives out the
+// pages of their states, cuts prompts into chunks and takes steps in the order
+// in which they are asked for. It knows token ids only: no text, no
+// architecture, no hardware.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// The shape of steps and pages.
+const (
+	pageTokens  = 32
+	chunkTokens = 256 // of a prompt, at most, in one step
+	chunkRows   = 16  // outputs, at most, of one step
+)
+
+// Config is what an engine is sized by.
+type Config struct {
+	Context  int          // positions of one sequence, at most
+	Parallel int          // sequences that hold state at one time
+	Cache    tensor.DType // of keys and values
+}
+
+// Limits are the sizes that c takes of p.
+func (c Config) Limits(p *plan.Program) plan.Limits {
+	l := plan.Limits{Tokens: min(chunkTokens, c.Context), Seqs: 1, Rows: min(chunkRows, c.Context), PageTokens: pageTokens, Cache: c.Cache}
+	for _, g := range p.Groups {
+		l.Pages = append(l.Pages, c.Parallel*c.pages(g))
+	}
+	return l
+}
+
+// pages is what one sequence holds of group g at most. A window that starts in
+// one page and ends in another takes one more than its length does.
+func (c Config) pages(g plan.Group) int {
+	all := (c.Context + pageTokens - 1) / pageTokens
+	if g.Window == 0 {
+		return all
+	}
+	return min(all, (g.Window+chunkTokens+pageTokens-2)/pageTokens+1)
+}
+
+// Bytes is the memory of the states and of the scratch of a step.
+func (c Config) Bytes(p *plan.Program) (states, scratch int, err error) {
+	l := c.Limits(p)
+	if states, err = l.StateBytes(p); err != nil {
+		return 0, 0, err
+	}
+	return states, plan.PlanScratch(p).Bytes(&l), nil
+}
+
+// An Engine serves many goroutines.
+type Engine struct {
+	program *plan.Program
+	config  Config
+	limits  plan.Limits
+	slots   *semaphore.Weighted // Parallel
+	users   sync.WaitGroup
+
+	mu   sync.Mutex
+	exe  plan.Executable
+	free [][]int32 // by group
+	stop bool
+}
+
+// ErrClosed says that the engine was closed.
+var ErrClosed = errors.New("the model is closed")
+
+// New compiles p on b.
+func New(p *plan.Program, b plan.Backend, c Config) (*Engine, error) {
+	if c.Context < 1 || c.Parallel < 1 {
+		return nil, fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
+	}
+	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel))}
+	exe, err := b.Compile(p, e.limits)
+	if err != nil {
+		return nil, err
+	}
+	e.exe = exe
+	for _, n := range e.limits.Pages {
+		free := make([]int32, n)
+		for i := range free {
+			free[i] = int32(n - 1 - i)
+		}
+		e.free = append(e.free, free)
+	}
+	return e, nil
+}
+
+// Context is the number of positions of one sequence.
+func (e *Engine) Context() int { return e.config.Context }
+
+// Close waits for the sequences to be closed and frees everything.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	already := e.stop
+	e.stop = true
+	e.mu.Unlock()
+	if already {
+		return nil
+	}
+	e.users.Wait()
+	return e.exe.Close()
+}
+
+// NewSequence waits for room for a sequence whose prompt has that many tokens.
+// The sequence must be closed.
+func (e *Engine) NewSequence(ctx context.Context, prompt int) (*Sequence, error) {
+	e.mu.Lock()
+	if e.stop {
+		e.mu.Unlock()
+		return nil, ErrClosed
+	}
+	e.users.Add(1)
+	e.mu.Unlock()
+	if err := e.slots.Acquire(ctx, 1); err != nil {
+		e.users.Done()
+		return nil, context.Cause(ctx)
+	}
+	return &Sequence{engine: e, prompt: prompt, tables: make([]table, len(e.program.Groups))}, nil
+}

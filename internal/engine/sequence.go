@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A Sequence is the state of one sequence of tokens. It is used by one
+// goroutine at a time.
+type Sequence struct {
+	engine *Engine
+	prompt int
+	length int // positions held
+	tables []table
+	closed bool
+}
+
+// table is the pages of one group.
+type table struct {
+	first int // logical page of pages[0]
+	pages []int32
+}
+
+// An Output is what a token's row is wanted for.
+type Output = plan.Row
+
+// Len is the number of tokens that the sequence holds.
+func (s *Sequence) Len() int { return s.length }
+
+// Append runs ids through the model after what the sequence holds, in chunks
+// cut at absolute positions. Outputs name tokens by their index in ids, in
+// ascending order; each calls yield with its row's results as soon as these are
+// there.
+func (s *Sequence) Append(ctx context.Context, ids []int32, outputs []Output, yield func(Result) error) error {
+	if total := s.length + len(ids); total > s.engine.config.Context {
+		return fmt.Errorf("engine: %d tokens exceed the context of %d", total, s.engine.config.Context)
+	}
+	for done := 0; done < len(ids); {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		n := min(len(ids)-done, s.engine.limits.Tokens-s.length%s.engine.limits.Tokens)
+		rows := 0
+		for rows < len(outputs) && int(outputs[rows].Token) < done+n {
+			if rows == s.engine.limits.Rows {
+				n = int(outputs[rows].Token) - done
+				break
+			}
+			rows++
+		}
+		res, err := s.step(ctx, ids[done:done+n], outputs[:rows], done)
+		if err != nil {
+			return err
+		}
+		for i, o := range outputs[:rows] {
+			if err := yield(Result{Index: int(o.Token), Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i]}); err != nil {
+				return err
+			}
+		}
+		done, outputs = done+n, outputs[rows:]
+	}
+	return nil
+}
+
+// A Result is one row's.
+type Result struct {
+	Index  int // of the token in the ids appended
+	Token  int32
+	Logits []float32 // [vocab], where wanted
+	Hidden []float32 // [d], where wanted
+}
+
+// step runs ids, of which the first is number offset of what is appended.
+func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offset int) (*plan.Result, error) {
+	b := &plan.Batch{
+		Tokens:  ids,
+		Start:   []int32{0, int32(len(ids))},
+		Lengths: []int32{int32(s.prompt)},
+	}
+	for i := range ids {
+		b.Positions = append(b.Positions, int32(s.length+i))
+	}
+	for _, o := range outputs {
+		o.Token -= int32(offset)
+		b.Rows = append(b.Rows, o)
+	}
+	step, err := s.submit(b)
+	if err != nil {
+		return nil, err
+	}
+	res, err := step.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if res.Err != nil && res.Err[0] != nil {
+		return nil, res.Err[0]
+	}
+	return res, nil
+}
+
+// submit takes the pages that the step needs and starts it.
+func (s *Sequence) submit(b *plan.Batch) (plan.Step, error) {
+	e := s.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	end := s.length + len(b.Tokens)
+	for g := range s.tables {
+		t := &s.tables[g]
+		t.drop(e, g, e.program.Groups[g].FirstVisible(s.length)/pageTokens)
+		t.grow(e, g, (end+pageTokens-1)/pageTokens)
+		b.Tables = append(b.Tables, plan.PageTable{
+			Pages: append([]int32(nil), t.pages...),
+			Start: []int32{0, int32(len(t.pages))},
+			First: []int32{int32(t.first)},
+		})
+	}
+	step, err := e.exe.Submit(b)
+	if err != nil {
+		return nil, err
+	}
+	s.length = end
+	return step, nil
+}
+
+// drop gives back the pages before logical page first.
+func (t *table) drop(e *Engine, g, first int) {
+	n := min(max(0, first-t.first), len(t.pages))
+	e.free[g] = append(e.free[g], t.pages[:n]...)
+	t.first, t.pages = t.first+n, t.pages[n:]
+}
+
+// grow takes pages up to logical page end. They are there: the engine has made
+// room for as many sequences as it lets in.
+func (t *table) grow(e *Engine, g, end int) {
+	for t.first+len(t.pages) < end {
+		last := len(e.free[g]) - 1
+		t.pages = append(t.pages, e.free[g][last])
+		e.free[g] = e.free[g][:last]
+	}
+}
+
+// Close gives the sequence's pages back. Steps under way finish first: later
+// ones run after them.
+func (s *Sequence) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	e := s.engine
+	e.mu.Lock()
+	for g := range s.tables {
+		s.tables[g].drop(e, g, s.tables[g].first+len(s.tables[g].pages))
+	}
+	e.mu.Unlock()
+	e.slots.Release(1)
+	e.users.Done()
+}

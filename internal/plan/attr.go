@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+)
+
+// NormAttr are the parameters of [RMSNorm].
+type NormAttr struct {
+	Group int     // elements normalised together; the weight's length
+	Eps   float64 // added to the mean of squares
+}
+
+func (a NormAttr) String() string { return fmt.Sprintf("{group %d, eps %g}", a.Group, a.Eps) }
+
+// An Activation is the function that a [GLU] applies to its gate.
+type Activation uint8
+
+// The activations.
+const (
+	SiLU Activation = iota // x / (1 + exp(-x))
+)
+
+func (a Activation) String() string { return [...]string{"silu"}[a] }
+
+// GLUAttr are the parameters of [GLU].
+type GLUAttr struct{ Act Activation }
+
+func (a GLUAttr) String() string { return fmt.Sprintf("{%v}", a.Act) }
+
+// AttentionAttr are the parameters of [Attention]. q is [T, Heads*HeadDim], k
+// and v are [T, KVHeads*HeadDim]; query head h reads key/value head
+// h / (Heads/KVHeads) (Ainslie et al., "GQA", 2023).
+type AttentionAttr struct {
+	Heads, KVHeads, HeadDim int
+	Scale                   float64 // of q·k before the softmax
+	Window                  int     // a token sees itself and the Window-1 before it; 0: all of the past
+}
+
+func (a AttentionAttr) String() string {
+	s := fmt.Sprintf("{heads %d/%d, dim %d, scale %.8g", a.Heads, a.KVHeads, a.HeadDim, a.Scale)
+	if a.Window > 0 {
+		s += fmt.Sprintf(", window %d", a.Window)
+	}
+	return s + "}"
+}
+
+// RopeAttr are the parameters of [Rope]: pair i of the first Dims elements of
+// each head is turned by position * frequency i and multiplied by Scale.
+type RopeAttr struct {
+	HeadDim     int
+	Dims        int  // elements turned, even; the rest of a head is left alone
+	Interleaved bool // pairs are (2i, 2i+1), called NORM in GGUF; otherwise (i, i+Dims/2), called NEOX
+
+	Freqs []float64 // [Dims/2] radians per position
+	Scale float64   // magnitude of the turned pair; 1 for most
+
+	// Some models turn long sequences by other frequencies. A sequence is long
+	// when its length (see [Batch.Lengths]) exceeds LongFrom.
+	LongFrom  int
+	LongFreqs []float64 // [Dims/2] for long sequences, or nil
+	Dynamic   *DynamicNTK
+}
+
+// DynamicNTK raises the base of the frequencies with the sequence's length, for
+// sequences longer than [RopeAttr.LongFrom]:
+// base * (factor*length/LongFrom - (factor-1))^(dims/(dims-2)), as transformers
+// defines its "dynamic" type.
+type DynamicNTK struct{ Base, Factor float64 }
+
+func (a RopeAttr) String() string {
+	kind := "neox"
+	if a.Interleaved {
+		kind = "norm"
+	}
+	s := fmt.Sprintf("{%s, dim %d", kind, a.HeadDim)
+	if a.Dims != a.HeadDim {
+		s += fmt.Sprintf(", turned %d", a.Dims)
+	}
+	if n := len(a.Freqs); n > 0 {
+		s += fmt.Sprintf(", freqs %.6g to %.6g", a.Freqs[0], a.Freqs[n-1])
+	}
+	if n := len(a.LongFreqs); n > 0 {
+		s += fmt.Sprintf(", beyond %d %.6g to %.6g", a.LongFrom, a.LongFreqs[0], a.LongFreqs[n-1])
+	}
+	if d := a.Dynamic; d != nil {
+		s += fmt.Sprintf(", beyond %d dynamic base %g factor %g", a.LongFrom, d.Base, d.Factor)
+	}
+	if a.Scale != 1 {
+		s += fmt.Sprintf(", scale %.6g", a.Scale)
+	}
+	return s + "}"
+}
+
+// ByLength reports whether the frequencies depend on the sequence's length.
+func (a *RopeAttr) ByLength() bool { return a.LongFreqs != nil || a.Dynamic != nil }
+
+// Frequencies are the radians per position, [Dims/2], for a token of a sequence
+// of that length. They are written to dst only where they must be computed; the
+// result must not be changed.
+func (a *RopeAttr) Frequencies(dst []float64, length int) []float64 {
+	switch {
+	case length <= a.LongFrom || !a.ByLength():
+		return a.Freqs
+	case a.LongFreqs != nil:
+		return a.LongFreqs
+	}
+	dims := float64(a.Dims)
+	stretch := a.Dynamic.Factor*float64(length)/float64(a.LongFrom) - (a.Dynamic.Factor - 1)
+	base := a.Dynamic.Base * math.Pow(stretch, dims/(dims-2))
+	dst = dst[:0]
+	for i := range a.Dims / 2 {
+		dst = append(dst, math.Pow(base, -2*float64(i)/dims))
+	}
+	return dst
+}

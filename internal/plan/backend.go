@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A Backend compiles programs for one kind of hardware.
+type Backend interface {
+	// Name is what a user calls the backend, "cpu" for example.
+	Name() string
+	// Memory is what the planner may count on.
+	Memory() MemoryInfo
+	// Compile makes all choices: a kernel for every operation by dtype and
+	// shape, scratch memory, pools of pages. The program's weights must stay
+	// readable until the executable is closed.
+	Compile(*Program, Limits) (Executable, error)
+}
+
+// MemoryInfo is a device's memory in bytes; 0 where the system does not say.
+type MemoryInfo struct{ Free, Total int64 }
+
+// An Executable runs one program. Its methods are called by one goroutine at a
+// time.
+type Executable interface {
+	// Submit starts a step after those submitted before it and never waits for
+	// the device. The batch must not be changed until the step is waited for.
+	Submit(*Batch) (Step, error)
+	// Close ends the executable after the steps submitted.
+	Close() error
+}
+
+// A Step is a step under way.
+type Step interface {
+	// Wait returns the step's result, or ctx's error when that ends first; the
+	// step itself goes on, and Wait may be called again.
+	Wait(ctx context.Context) (*Result, error)
+}
+
+// A Result is what a step gives back.
+type Result struct {
+	Tokens []int32     // [R] the sampled tokens, -1 where none was wanted
+	Logits [][]float32 // [R] of [vocab], nil where none were wanted
+	Hidden [][]float32 // [R] of [d], nil where none were wanted
+	// Err is nil or holds, for each sequence, nil or what went wrong with it
+	// alone. A failed sequence's rows and state mean nothing.
+	Err []error
+}
+
+// ErrNotFinite says that a model computed something that is not a number.
+var ErrNotFinite = errors.New("the model computed a value that is not finite")
+
+// A NotFiniteError says where the first value that is not finite arose.
+type NotFiniteError struct {
+	Where    string // layer and operation
+	Layer    int    // counted from 0, or NoLayer
+	Position int    // of the token, absolute
+	Value    float32
+}
+
+func (e *NotFiniteError) Error() string {
+	return fmt.Sprintf("%v: %v at position %d, first in %s; the file may be damaged, or the activations leave the range of the dtypes used",
+		ErrNotFinite, e.Value, e.Position, e.Where)
+}
+
+// Unwrap is [ErrNotFinite].
+func (e *NotFiniteError) Unwrap() error { return ErrNotFinite }

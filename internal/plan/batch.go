@@ -1,0 +1,221 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/sample"
+)
+
+// A Batch is the input of one step: flat arrays, ready to copy to a device.
+//
+// Tokens are grouped by sequence; those of sequence s are
+// Start[s] <= t < Start[s+1], at consecutive positions. What its state holds
+// before the step are the positions below the first of these.
+type Batch struct {
+	Tokens    []int32 // [T] ids; ignored where From names a row
+	From      []int32 // nil, or [T]: the row of the step before whose sampled token this is, or -1
+	Positions []int32 // [T] absolute, from 0
+	Start     []int32 // [S+1] first token of each sequence, and T
+
+	// Lengths [S] are the lengths by which rotary frequencies that depend on
+	// the sequence's length are chosen: that of the whole prompt, however it is
+	// cut into steps. A token beyond it counts by its own position.
+	Lengths []int32
+
+	Tables []PageTable // by Group
+	Rows   []Row       // [R] in ascending order of Token
+	States []StateOp   // done in order before the step
+
+	Embeddings [][]float32 // nil, or [T]: a row instead of a token's embedding
+	Axes       []int32     // nil, or [T, 2]: second and third position of each token
+	Adapters   []int32     // nil, or [S]: adapter of each sequence, -1 for none
+}
+
+// A PageTable says where the sequences of a step keep one group of states.
+// Page First[s]+i of sequence s, which holds positions (First[s]+i)*PageTokens
+// and on, is page Pages[Start[s]+i] of the pool. Pages before First[s] are gone:
+// no token of the step sees them.
+type PageTable struct {
+	Pages []int32
+	Start []int32 // [S+1]
+	First []int32 // [S]
+}
+
+// Want says what a row is wanted for.
+type Want uint8
+
+// What can be wanted of a row; they add up.
+const (
+	WantToken  Want = 1 << iota // a sampled token
+	WantLogits                  // the logits, before masks and sampling
+	WantHidden                  // the hidden state that the head reads
+)
+
+// A Row is a token of the step whose output is wanted.
+type Row struct {
+	Token    int32 // index into Batch.Tokens
+	Want     Want
+	Sampling sample.Params
+	Mask     []uint32 // bit i%32 of word i/32 allows token i; nil allows all
+}
+
+// A StateOp changes pages before a step.
+type StateOp struct {
+	Kind  StateOpKind
+	Group int
+	Page  int32  // the page changed, or saved
+	From  int32  // the page copied
+	Host  []byte // [Limits.PageBytes] that Save fills and Restore reads
+}
+
+// StateOpKind is what a [StateOp] does.
+type StateOpKind uint8
+
+// The operations on pages.
+const (
+	CopyPage    StateOpKind = iota // Page = From
+	ZeroPage                       // Page = 0
+	SavePage                       // Host = Page; Host is ready when the step is
+	RestorePage                    // Page = Host
+)
+
+// ErrBatch says that a batch is not one the program can run.
+var ErrBatch = errors.New("plan: malformed batch")
+
+// Seqs is the number of sequences.
+func (b *Batch) Seqs() int { return max(0, len(b.Start)-1) }
+
+// Length is the length that rotary frequencies of token t of sequence s go by.
+func (b *Batch) Length(s, t int) int { return int(max(b.Lengths[s], b.Positions[t]+1)) }
+
+// Validate checks everything about b that would make a backend read or write
+// where it must not. previous is the number of rows of the step before.
+func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%w: %w", ErrBatch, fmt.Errorf(format, a...))
+	}
+	t, s := len(b.Tokens), b.Seqs()
+	switch {
+	case b.Embeddings != nil || b.Axes != nil || b.Adapters != nil:
+		return fmt.Errorf("plan: embeddings, several positions a token and adapters: %w", errors.ErrUnsupported)
+	case t == 0 || t > l.Tokens:
+		return bad("%d tokens, want 1 to %d", t, l.Tokens)
+	case s == 0 || s > l.Seqs:
+		return bad("%d sequences, want 1 to %d", s, l.Seqs)
+	case len(b.Rows) > l.Rows:
+		return bad("%d rows, want at most %d", len(b.Rows), l.Rows)
+	case len(b.Positions) != t || (b.From != nil && len(b.From) != t):
+		return bad("%d tokens have %d positions and %d origins", t, len(b.Positions), len(b.From))
+	case len(b.Lengths) != s:
+		return bad("%d sequences have %d lengths", s, len(b.Lengths))
+	case b.Start[0] != 0 || int(b.Start[s]) != t:
+		return bad("sequences cover tokens %d to %d of %d", b.Start[0], b.Start[s], t)
+	case len(b.Tables) != len(p.Groups):
+		return bad("%d page tables for %d groups of states", len(b.Tables), len(p.Groups))
+	}
+	for i, id := range b.Tokens {
+		if b.From != nil && b.From[i] >= 0 {
+			if int(b.From[i]) >= previous {
+				return bad("token %d comes from row %d of a step of %d rows", i, b.From[i], previous)
+			}
+		} else if id < 0 || int(id) >= p.Vocab {
+			return bad("token id %d at %d is outside the vocabulary of %d", id, i, p.Vocab)
+		}
+	}
+	for q := range s {
+		lo, hi := b.Start[q], b.Start[q+1]
+		if lo >= hi || int(hi) > t {
+			return bad("sequence %d has tokens %d to %d of %d", q, lo, hi, t)
+		}
+		if b.Positions[lo] < 0 {
+			return bad("sequence %d starts at position %d", q, b.Positions[lo])
+		}
+		for i := lo + 1; i < hi; i++ {
+			if b.Positions[i] != b.Positions[i-1]+1 {
+				return bad("sequence %d: position %d follows %d", q, b.Positions[i], b.Positions[i-1])
+			}
+		}
+	}
+	for g := range b.Tables {
+		if err := b.Tables[g].validate(p.Groups[g], g, b, l); err != nil {
+			return bad("%w", err)
+		}
+	}
+	last := int32(-1)
+	for i, r := range b.Rows {
+		if r.Token <= last || int(r.Token) >= t {
+			return bad("row %d is of token %d after %d, of %d", i, r.Token, last, t)
+		}
+		last = r.Token
+		if vocab := int(p.Shapes[p.Logits][1]); r.Mask != nil && len(r.Mask) != (vocab+31)/32 {
+			return bad("row %d has a mask of %d words for a vocabulary of %d", i, len(r.Mask), vocab)
+		}
+		if err := r.Sampling.Validate(); err != nil {
+			return bad("row %d: %w", i, err)
+		}
+	}
+	for i, op := range b.States {
+		if err := op.validate(p, l); err != nil {
+			return bad("state operation %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// FirstVisible is the first position that a token at pos of group g sees.
+func (g Group) FirstVisible(pos int) int {
+	if g.Window == 0 {
+		return 0
+	}
+	return max(0, pos+1-g.Window)
+}
+
+func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
+	s := b.Seqs()
+	if len(pt.Start) != s+1 || len(pt.First) != s || pt.Start[0] != 0 || int(pt.Start[s]) != len(pt.Pages) {
+		return fmt.Errorf("group %d: a page table of %d starts, %d firsts, %d pages for %d sequences", g, len(pt.Start), len(pt.First), len(pt.Pages), s)
+	}
+	for q := range s {
+		lo, hi := pt.Start[q], pt.Start[q+1]
+		if hi < lo || int(hi) > len(pt.Pages) {
+			return fmt.Errorf("group %d: sequence %d has pages %d to %d of %d", g, q, lo, hi, len(pt.Pages))
+		}
+		first := int(b.Positions[b.Start[q]])
+		end := int(b.Positions[b.Start[q+1]-1]) + 1
+		have := int(pt.First[q]) * l.PageTokens
+		if pt.First[q] < 0 || have > grp.FirstVisible(first) || have+int(hi-lo)*l.PageTokens < end {
+			return fmt.Errorf("group %d: sequence %d sees positions %d to %d, its pages hold %d to %d",
+				g, q, grp.FirstVisible(first), end, have, have+int(hi-lo)*l.PageTokens)
+		}
+	}
+	for _, page := range pt.Pages {
+		if page < 0 || int(page) >= l.Pages[g] {
+			return fmt.Errorf("group %d: page %d of %d", g, page, l.Pages[g])
+		}
+	}
+	return nil
+}
+
+func (op *StateOp) validate(p *Program, l *Limits) error {
+	if op.Group < 0 || op.Group >= len(p.Groups) {
+		return fmt.Errorf("group %d of %d", op.Group, len(p.Groups))
+	}
+	n := l.Pages[op.Group]
+	if op.Page < 0 || int(op.Page) >= n || (op.Kind == CopyPage && (op.From < 0 || int(op.From) >= n)) {
+		return fmt.Errorf("page %d, from %d, of %d", op.Page, op.From, n)
+	}
+	if op.Kind == SavePage || op.Kind == RestorePage {
+		size, err := l.PageBytes(p, op.Group)
+		if err != nil {
+			return err
+		}
+		if len(op.Host) != size {
+			return fmt.Errorf("%d bytes for a page of %d", len(op.Host), size)
+		}
+	}
+	if op.Kind > RestorePage {
+		return fmt.Errorf("kind %d does not exist", op.Kind)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+// Package plan is the language between model architectures and backends: a
+// straight-line program of a few large operations, written once when a model
+// loads and run once per step.
+//
+// A program has no branches and no loops. Three sizes alone change from step
+// to step: [Tokens], [Seqs] and [Rows]; all other sizes are numbers. Prefill, a
+// chunk of a prefill, decoding and any mixture of them are the same program
+// with other sizes. What lives longer than a step, such as a key/value cache,
+// is declared as a [State], so that the engine can make room for it without
+// knowing the architecture.
+//
+// The package knows what each operation means and which shapes it takes. It
+// knows no file format, no architecture and no hardware.
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Dim is a length: a number, or one of the three that change per step.
+type Dim int
+
+// The lengths that change from step to step.
+const (
+	Tokens Dim = -1 // T: tokens in the step, over all sequences
+	Seqs   Dim = -2 // S: sequences in the step
+	Rows   Dim = -3 // R: tokens whose logits or hidden states are wanted
+)
+
+// String is T, S, R or the number.
+func (d Dim) String() string {
+	switch d {
+	case Tokens:
+		return "T"
+	case Seqs:
+		return "S"
+	case Rows:
+		return "R"
+	}
+	return fmt.Sprint(int(d))
+}
+
+// An Op is one kind of operation, as large as a kernel's author would want to
+// own: attention is one operation, not seven.
+type Op uint8
+
+// The operations. x is [rows, cols] in float32 everywhere; T, S and R are as in
+// [Dim].
+const (
+	// Embed: rows of a table [vocab, d] by the step's token ids -> [T, d].
+	Embed Op = iota
+	// Linear: x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
+	Linear
+	// RMSNorm: x / sqrt(mean(x²) + eps) * w over groups of the last dimension
+	// (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019).
+	RMSNorm
+	// Rope: rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
+	Rope
+	// Attention: stores the step's k and v in a state, then lets every token
+	// attend to its own sequence's past and itself, see [AttentionAttr].
+	Attention
+	// GLU: act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020).
+	GLU
+	// Add: x + y.
+	Add
+	// Pick: the rows of x that the step wants, [T, d] -> [R, d].
+	Pick
+
+	numOps
+)
+
+var opNames = [numOps]string{"embed", "linear", "rmsnorm", "rope", "attention", "glu", "add", "pick"}
+
+// String is the operation's name as a program prints it.
+func (o Op) String() string {
+	if o < numOps {
+		return opNames[o]
+	}
+	return fmt.Sprintf("op(%d)", uint8(o))
+}
+
+// A Value names the result of a node: its index in [Program.Shapes].
+type Value int
+
+// NoState marks a node that has no state.
+const NoState = -1
+
+// NoLayer marks a node that belongs to no layer: the embedding and the head.
+const NoLayer = -1
+
+// A Node is one operation of a program.
+type Node struct {
+	Op     Op
+	In     []Value
+	Weight *tensor.Tensor // nil for operations without one
+	Bias   *tensor.Tensor // [out], or nil
+	State  int            // index into Program.States, or NoState
+	Attr   any            // the operation's own parameters, or nil
+	Layer  int            // counted from 0, or NoLayer
+	Out    Value
+}
+
+// Where says in words where in the model the node is, for errors.
+func (n *Node) Where() string {
+	s := n.Op.String()
+	if n.Weight != nil {
+		s += " " + n.Weight.Name
+	}
+	if n.Layer == NoLayer {
+		return s
+	}
+	return fmt.Sprintf("layer %d (%s)", n.Layer, s)
+}
+
+// A Program is a finished plan.
+type Program struct {
+	Nodes  []Node
+	Shapes [][2]Dim // by Value: rows, columns
+	States []State
+	Groups []Group
+
+	Residual Value // [T, d]: the last hidden state of every token, before Pick
+	Hidden   Value // [R, d]: what the head reads
+	Logits   Value // [R, vocab]
+
+	Vocab int // token ids accepted: rows of the embedding table
+}
+
+// String lists the program, one state or node a line. Golden tests compare it.
+func (p *Program) String() string {
+	var b strings.Builder
+	for i, s := range p.States {
+		fmt.Fprintf(&b, "@%d %v\n", i, s)
+	}
+	for i := range p.Nodes {
+		p.print(&b, &p.Nodes[i])
+	}
+	fmt.Fprintf(&b, "hidden %%%d, logits %%%d\n", p.Hidden, p.Logits)
+	return b.String()
+}
+
+func (p *Program) print(b *strings.Builder, n *Node) {
+	s := p.Shapes[n.Out]
+	fmt.Fprintf(b, "%%%d [%v %v] = %v", n.Out, s[0], s[1], n.Op)
+	for _, v := range n.In {
+		fmt.Fprintf(b, " %%%d", v)
+	}
+	for _, w := range []*tensor.Tensor{n.Weight, n.Bias} {
+		if w != nil {
+			fmt.Fprintf(b, " %s:%v", w.Name, w.DType)
+		}
+	}
+	if n.Attr != nil {
+		fmt.Fprintf(b, " %v", n.Attr)
+	}
+	if n.State != NoState {
+		fmt.Fprintf(b, " @%d", n.State)
+	}
+	b.WriteByte('\n')
+}
+
+// Weights are the program's distinct weights and biases in the order of use.
+// A tensor used twice (a tied head) is listed once.
+func (p *Program) Weights() []*tensor.Tensor {
+	var ws []*tensor.Tensor
+	seen := map[*byte]bool{}
+	for i := range p.Nodes {
+		for _, w := range []*tensor.Tensor{p.Nodes[i].Weight, p.Nodes[i].Bias} {
+			if w == nil || len(w.Data) == 0 || seen[&w.Data[0]] {
+				continue
+			}
+			seen[&w.Data[0]] = true
+			ws = append(ws, w)
+		}
+	}
+	return ws
+}

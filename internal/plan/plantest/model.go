@@ -1,0 +1,357 @@
+package plantest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
+)
+
+const (
+	modelVocab  = 97
+	modelHidden = 256
+)
+
+// Model is a small decoder of 97 tokens with every operation, a windowed layer
+// and weights of several dtypes. change, where not nil, may alter a weight.
+func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
+	rng := newRand(11)
+	weight := func(name string, d tensor.DType, rows, cols int) *tensor.Tensor {
+		w := Weight(rng, name, d, 0.06, rows, cols)
+		if change != nil {
+			change(w)
+		}
+		return w
+	}
+	norm := func(name string, n int) *tensor.Tensor { return vector(rng, name, 1, 0.1, n) }
+	const heads, kvHeads, headDim, ffn = 4, 2, 32, 256
+	return build(t, func(b *plan.Builder) {
+		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
+		for i, d := range []tensor.DType{tensor.Q4_K, tensor.BF16, tensor.Q8_0} {
+			b.Layer(i)
+			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
+			a := plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 0.17}
+			if i == 1 {
+				a.Window = 50
+			}
+			h := b.RMSNorm(x, norm(name("norm"), modelHidden), 1e-5)
+			r := plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), Scale: 1}
+			q := b.Linear(h, weight(name("q"), d, heads*headDim, modelHidden), vector(rng, name("qb"), 0, 0.1, heads*headDim))
+			k := b.RMSNorm(b.Linear(h, weight(name("k"), d, kvHeads*headDim, modelHidden), nil), norm(name("kn"), headDim), 1e-5)
+			v := b.Linear(h, weight(name("v"), tensor.Q6_K, kvHeads*headDim, modelHidden), nil)
+			st := b.State(plan.State{Name: name("kv"), Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim, Window: a.Window})
+			y := b.Attention(b.Rope(q, r), b.Rope(k, r), v, st, a)
+			x = b.Add(x, b.Linear(y, weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil))
+			h = b.RMSNorm(x, norm(name("norm2"), modelHidden), 1e-5)
+			g := b.GLU(b.Linear(h, weight(name("gate"), d, ffn, modelHidden), nil), b.Linear(h, weight(name("up"), d, ffn, modelHidden), nil), plan.SiLU)
+			x = b.Add(x, b.Linear(g, weight(name("down"), tensor.Q4_0, modelHidden, ffn), nil))
+		}
+		b.Layer(plan.NoLayer)
+		h := b.RMSNorm(b.Pick(x), norm("last", modelHidden), 1e-5)
+		b.Output(h, b.Linear(h, weight("head", tensor.Q8_0, modelVocab, modelHidden), nil))
+	})
+}
+
+// sizes are the tokens of a step for which a sequence must have the same bits.
+var sizes = []int{1, 2, 7, 8, 16, 17, 64, 65, 256}
+
+func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context int, cache tensor.DType) *Runner {
+	t.Helper()
+	r, err := NewRunner(b, p, LimitsFor(p, tokens, seqs, context, 16, plan.Limits{Cache: cache}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Exe.Close() })
+	return r
+}
+
+func sameBits(t *testing.T, b plan.Backend) {
+	p := Model(t, nil)
+	list := ids(newRand(21), 257+3, modelVocab)
+	for _, cache := range []tensor.DType{tensor.F32, tensor.F16} {
+		r := runner(t, b, p, 600, 3, 300, cache)
+		run := func(chunk int, beside ...*Seq) [][]float32 {
+			s := r.Add(list, chunk)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			for _, other := range append(beside, s) {
+				r.Drop(other)
+			}
+			return s.Logits
+		}
+		want := run(len(list))
+		for _, chunk := range sizes {
+			if cache == tensor.F16 && chunk > 1 && chunk < 64 {
+				continue // the cache's dtype and the step's size are unrelated
+			}
+			same(t, fmt.Sprintf("%v cache, steps of %d", cache, chunk), run(chunk), want)
+		}
+		other := ids(newRand(22), 290, modelVocab)
+		same(t, "beside others", run(64, r.Add(other, 1), r.Add(other[:31], 31)), want)
+		same(t, "beside others in small steps", run(1, r.Add(other, 7), r.Add(other[100:], 64)), want)
+	}
+}
+
+func same(t *testing.T, what string, got, want [][]float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if !slices.Equal(got[i], want[i]) {
+			t.Fatalf("%s: row %d has other bits", what, i)
+		}
+	}
+}
+
+// A sequence whose pages were saved, moved and restored goes on with the same
+// bits, and so does one on a copy of another's pages.
+func states(t *testing.T, b plan.Backend) {
+	p := Model(t, nil)
+	list := ids(newRand(23), 60, modelVocab)
+	r := runner(t, b, p, 64, 3, 64, tensor.F16)
+	whole := r.Add(list, 64)
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	r.Drop(whole)
+	first := r.Add(list[:40], 64)
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var save, restore []plan.StateOp
+	moved := make([][]int32, len(p.Groups))
+	for g := range p.Groups {
+		size, err := r.Limits.PageBytes(p, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range first.tables[g] {
+			to := r.free[g][0]
+			r.free[g] = r.free[g][1:]
+			moved[g] = append(moved[g], to)
+			host := make([]byte, size)
+			save = append(save, plan.StateOp{Kind: plan.SavePage, Group: g, Page: page, Host: host}, plan.StateOp{Kind: plan.ZeroPage, Group: g, Page: page})
+			if len(restore)%2 == 0 {
+				restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: to, Host: host})
+			} else { // back to where it was, and copied from there
+				restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: page, Host: host},
+					plan.StateOp{Kind: plan.CopyPage, Group: g, Page: to, From: page})
+			}
+		}
+	}
+	r.ops = save
+	between := r.Add(ids(newRand(24), 3, modelVocab), 3) // a step to save and to zero in
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	r.Drop(between)
+	r.ops = restore
+	first.IDs, first.tables = list, moved
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "restored", first.Logits, whole.Logits)
+}
+
+func sampling(t *testing.T, b plan.Backend) {
+	p := Model(t, nil)
+	exe, err := b.Compile(p, LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = exe.Close() }()
+	tables := []plan.PageTable{
+		{Pages: []int32{2, 1, 0, 3}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
+		{Pages: []int32{1, 0, 3, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
+	}
+	mask := make([]uint32, (modelVocab+31)/32)
+	mask[1] = 1 << 9 // token 41 alone
+	first := &plan.Batch{
+		Tokens: []int32{5, 6, 7, 8, 9}, Positions: []int32{0, 1, 2, 0, 1}, Start: []int32{0, 3, 5}, Lengths: []int32{3, 2}, Tables: tables,
+		Rows: []plan.Row{
+			{Token: 1, Want: plan.WantToken | plan.WantLogits},
+			{Token: 2, Want: plan.WantToken | plan.WantLogits, Sampling: sample.Params{Temperature: 3, TopK: 50, Seed: 7}},
+			{Token: 3, Want: plan.WantToken, Mask: mask},
+			{Token: 4, Want: plan.WantToken | plan.WantLogits, Sampling: sample.Params{Temperature: 5, Seed: 8}},
+		},
+	}
+	// Two steps are submitted before either is waited for; the second begins
+	// with tokens that nobody has read yet.
+	second := &plan.Batch{
+		Tokens: []int32{0, 0}, From: []int32{1, 3}, Positions: []int32{3, 2}, Start: []int32{0, 1, 2}, Lengths: []int32{3, 2}, Tables: tables,
+		Rows: []plan.Row{{Token: 0, Want: plan.WantLogits}, {Token: 1, Want: plan.WantLogits}},
+	}
+	steps := make([]plan.Step, 2)
+	for i, batch := range []*plan.Batch{first, second} {
+		if steps[i], err = exe.Submit(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := steps[0].Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := steps[1].Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s sample.Sampler
+	for i, row := range first.Rows {
+		if row.Want&plan.WantLogits == 0 {
+			continue
+		}
+		want, err := s.Token(res.Logits[i], &row.Sampling, row.Mask, int(first.Positions[row.Token])+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Tokens[i] != want {
+			t.Errorf("row %d: token %d, the sampler chooses %d", i, res.Tokens[i], want)
+		}
+	}
+	if res.Tokens[2] != 41 {
+		t.Errorf("a mask of token 41 alone gives %d", res.Tokens[2])
+	}
+	third := &plan.Batch{
+		Tokens: []int32{res.Tokens[1], res.Tokens[3]}, Positions: second.Positions, Start: second.Start, Lengths: second.Lengths, Tables: tables, Rows: second.Rows,
+	}
+	step, err := exe.Submit(third)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := step.Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "tokens by reference", later.Logits, again.Logits)
+}
+
+// A value that is not finite is an error of its sequence alone, and names the
+// layer where it began.
+func notFinite(t *testing.T, b plan.Backend) {
+	for _, c := range []struct {
+		weight string
+		layer  int
+	}{{"1.down", 1}, {"2.k", 2}, {"0.v", 0}, {"head", plan.NoLayer}} {
+		p := Model(t, func(w *tensor.Tensor) {
+			if w.Name == c.weight {
+				for _, h := range halves[w.DType] {
+					copy(w.Data[h:], []byte{0x00, 0x7c}) // +Inf as float16
+				}
+				if w.DType == tensor.BF16 {
+					copy(w.Data, []byte{0xc0, 0x7f}) // NaN
+				}
+			}
+		})
+		var where *plan.NotFiniteError
+		r := runner(t, b, p, 8, 1, 16, tensor.F32)
+		r.Add([]int32{1, 2, 3, 4}, 4)
+		err := r.Run()
+		if !errors.Is(err, plan.ErrNotFinite) || !errors.As(err, &where) {
+			t.Errorf("%s: error %v", c.weight, err)
+		} else if where.Layer != c.layer {
+			t.Errorf("%s: said to begin in %s", c.weight, where.Where)
+		}
+	}
+
+	// One token's embedding is not a number: only the sequence that uses it fails.
+	table := Weight(newRand(1), "embed", tensor.F32, 1, 4, 8)
+	copy(table.Data[3*8*4:], []byte{0, 0, 0xc0, 0x7f})
+	p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
+	exe, err := b.Compile(p, plan.Limits{Tokens: 4, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = exe.Close() }()
+	step, err := exe.Submit(&plan.Batch{
+		Tokens: []int32{0, 3, 1}, Positions: []int32{0, 0, 0}, Start: []int32{0, 1, 2, 3}, Lengths: []int32{1, 1, 1}, Tables: []plan.PageTable{},
+		Rows: []plan.Row{{Token: 0, Want: plan.WantToken}, {Token: 1, Want: plan.WantToken}, {Token: 2, Want: plan.WantToken}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := step.Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Err) != 3 || res.Err[0] != nil || res.Err[1] == nil || res.Err[2] != nil || res.Tokens[0] < 0 || res.Tokens[1] != -1 {
+		t.Errorf("errors %v, tokens %v", res.Err, res.Tokens)
+	}
+
+	// What an F16 cache cannot hold is an error too, and F32 holds it.
+	big := Weight(newRand(2), "embed", tensor.F32, 1e5, 4, 8)
+	p = single(t, big, func(b *plan.Builder, x plan.Value) plan.Value {
+		st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 1, HeadDim: 8})
+		return b.Attention(x, x, x, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 1e-9})
+	})
+	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false} {
+		r := runner(t, b, p, 4, 1, 4, cache)
+		r.Add([]int32{0, 1}, 2)
+		if err := r.Run(); (err != nil) != fails {
+			t.Errorf("values about 1e5 in an %v cache: error %v", cache, err)
+		}
+	}
+}
+
+// A malformed batch is an error, not a wrong read.
+func malformed(t *testing.T, b plan.Backend) {
+	p := Model(t, nil)
+	lim := LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32})
+	exe, err := b.Compile(p, lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = exe.Close() }()
+	good := func() *plan.Batch {
+		table := plan.PageTable{Pages: []int32{0, 1, 2, 3}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}
+		return &plan.Batch{
+			Tokens: []int32{5, 6, 8}, Positions: []int32{0, 1, 0}, Start: []int32{0, 2, 3}, Lengths: []int32{2, 1},
+			Tables: []plan.PageTable{table, table}, Rows: []plan.Row{{Token: 1}, {Token: 2}},
+		}
+	}
+	if step, err := exe.Submit(good()); err != nil {
+		t.Fatal(err)
+	} else if _, err := step.Wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(b *plan.Batch){
+		"no tokens":              func(b *plan.Batch) { *b = plan.Batch{} },
+		"too many tokens":        func(b *plan.Batch) { b.Tokens = make([]int32, 9) },
+		"id outside":             func(b *plan.Batch) { b.Tokens[1] = modelVocab },
+		"negative id":            func(b *plan.Batch) { b.Tokens[1] = -1 },
+		"a row that is not":      func(b *plan.Batch) { b.From = []int32{-1, 2, -1} },
+		"positions apart":        func(b *plan.Batch) { b.Positions[1] = 2 },
+		"negative position":      func(b *plan.Batch) { b.Positions[2] = -1 },
+		"position without page":  func(b *plan.Batch) { b.Positions[2] = 32 },
+		"position past the page": func(b *plan.Batch) { b.Positions[2] = math.MaxInt32 },
+		"empty sequence":         func(b *plan.Batch) { b.Start[1] = 3 },
+		"start beyond":           func(b *plan.Batch) { b.Start[1] = 70 },
+		"page outside":           func(b *plan.Batch) { b.Tables[1].Pages = []int32{0, 1, 2, 4} },
+		"page negative":          func(b *plan.Batch) { b.Tables[1].Pages = []int32{0, -1, 2, 3} },
+		"no table":               func(b *plan.Batch) { b.Tables = b.Tables[:1] },
+		"table too short":        func(b *plan.Batch) { b.Tables[0].Start = []int32{0, 4} },
+		"first too late":         func(b *plan.Batch) { b.Tables[0].First = []int32{1, 0} },
+		"rows out of order":      func(b *plan.Batch) { b.Rows[0].Token = 2 },
+		"row outside":            func(b *plan.Batch) { b.Rows[1].Token = 3 },
+		"mask too short":         func(b *plan.Batch) { b.Rows[0].Mask = []uint32{1} },
+		"sampling":               func(b *plan.Batch) { b.Rows[0].Sampling.Temperature = float32(math.NaN()) },
+		"state page":             func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Page: 4}} },
+		"state group":            func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Group: 2}} },
+		"state bytes":            func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.SavePage, Host: make([]byte, 1)}} },
+		"lengths":                func(b *plan.Batch) { b.Lengths = b.Lengths[:1] },
+		"adapters":               func(b *plan.Batch) { b.Adapters = []int32{0, -1} },
+	} {
+		batch := good()
+		spoil(batch)
+		if _, err := exe.Submit(batch); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

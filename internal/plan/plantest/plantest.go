@@ -1,0 +1,456 @@
+// Package plantest holds what every backend must satisfy: for each operation
+// and dtype small inputs and the answer in plain float64, and for whole programs
+// that the bits do not depend on how a sequence was cut into steps or on who
+// else was in them. A backend's test is one call of [All].
+package plantest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// All runs the suite.
+func All(t *testing.T, b plan.Backend) {
+	t.Run("Embed", func(t *testing.T) { embed(t, b) })
+	t.Run("Linear", func(t *testing.T) { linear(t, b) })
+	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
+	t.Run("Rope", func(t *testing.T) { rope(t, b) })
+	t.Run("Attention", func(t *testing.T) { attention(t, b) })
+	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
+	t.Run("Pick", func(t *testing.T) { pick(t, b) })
+	t.Run("SameBits", func(t *testing.T) { sameBits(t, b) })
+	t.Run("States", func(t *testing.T) { states(t, b) })
+	t.Run("Sampling", func(t *testing.T) { sampling(t, b) })
+	t.Run("NotFinite", func(t *testing.T) { notFinite(t, b) })
+	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
+}
+
+// Dtypes are the formats that every backend runs.
+var Dtypes = []tensor.DType{
+	tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
+	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4,
+}
+
+// halves are the places in a block where a format keeps its float16 scales.
+var halves = map[tensor.DType][]int{
+	tensor.Q4_0: {0}, tensor.Q4_1: {0, 2}, tensor.Q5_0: {0}, tensor.Q5_1: {0, 2}, tensor.Q8_0: {0},
+	tensor.Q2_K: {80, 82}, tensor.Q3_K: {108}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208},
+	tensor.IQ4_NL: {0}, tensor.IQ4_XS: {0},
+}
+
+// Weight is a random tensor of values about scale in size. Quantised ones have
+// random blocks.
+func Weight(rng *rand.Rand, name string, d tensor.DType, scale float64, shape ...int) *tensor.Tensor {
+	n, err := tensor.Elems(shape)
+	if err != nil {
+		panic(err)
+	}
+	size, err := d.Size(n)
+	if err != nil {
+		panic(err)
+	}
+	w := &tensor.Tensor{Name: name, DType: d, Shape: shape, Data: make([]byte, size)}
+	if !d.Quantized() {
+		for i := range n {
+			v := float32(rng.NormFloat64() * scale)
+			switch d {
+			case tensor.F16:
+				binary.LittleEndian.PutUint16(w.Data[2*i:], tensor.F32ToF16(v))
+			case tensor.BF16:
+				binary.LittleEndian.PutUint16(w.Data[2*i:], tensor.F32ToBF16(v))
+			default:
+				binary.LittleEndian.PutUint32(w.Data[4*i:], math.Float32bits(v))
+			}
+		}
+		return w
+	}
+	for i := range w.Data {
+		w.Data[i] = byte(rng.Uint32())
+	}
+	// A scale that makes the largest quant about three times scale.
+	largest := map[tensor.DType]float64{
+		tensor.Q4_0: 8, tensor.Q4_1: 15, tensor.Q5_0: 16, tensor.Q5_1: 31, tensor.Q8_0: 127, tensor.Q2_K: 45, tensor.Q3_K: 128,
+		tensor.Q4_K: 15 * 63, tensor.Q5_K: 31 * 63, tensor.Q6_K: 32 * 127, tensor.IQ4_NL: 127, tensor.IQ4_XS: 127 * 32,
+	}
+	for at := 0; at < len(w.Data); at += d.BlockBytes() {
+		if d == tensor.MXFP4 {
+			w.Data[at] = byte(127 + math.Log2(scale/4) + float64(rng.IntN(3)))
+		}
+		for _, h := range halves[d] {
+			binary.LittleEndian.PutUint16(w.Data[at+h:], tensor.F32ToF16(float32(3*scale/largest[d]*(0.5+rng.Float64()/2))))
+		}
+	}
+	return w
+}
+
+// vector is a random F32 vector about mean.
+func vector(rng *rand.Rand, name string, mean, scale float64, n int) *tensor.Tensor {
+	w := Weight(rng, name, tensor.F32, scale, n)
+	for i := range n {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(w.Data[4*i:])) + float32(mean)
+		binary.LittleEndian.PutUint32(w.Data[4*i:], math.Float32bits(v))
+	}
+	return w
+}
+
+// matrix is w's rows in float64.
+func matrix(w *tensor.Tensor) [][]float64 {
+	values, err := w.Float32s()
+	if err != nil {
+		panic(err)
+	}
+	rows := make([][]float64, w.Rows())
+	for i := range rows {
+		for _, v := range values[i*w.Cols() : (i+1)*w.Cols()] {
+			rows[i] = append(rows[i], float64(v))
+		}
+	}
+	return rows
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// ids are n tokens of a vocabulary.
+func ids(rng *rand.Rand, n, vocab int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(rng.IntN(vocab))
+	}
+	return list
+}
+
+func build(t *testing.T, f func(b *plan.Builder)) *plan.Program {
+	t.Helper()
+	p, err := plan.Build(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// outputs runs one token per row of x's values through a program whose input is
+// table x and returns every token's output row.
+func outputs(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, cache tensor.DType, pageTokens, length int) [][]float32 {
+	t.Helper()
+	r, err := NewRunner(b, p, LimitsFor(p, len(tokens), 1, len(tokens), pageTokens, plan.Limits{Cache: cache}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Exe.Close() }()
+	s := r.Add(tokens, len(tokens))
+	s.Prompt = length
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return s.Logits
+}
+
+// near fails unless every value is within tol times the size of its row, which
+// is at least least: sums may cancel.
+func near(t *testing.T, what string, got [][]float32, want [][]float64, tol, least float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if len(got[i]) != len(want[i]) {
+			t.Fatalf("%s: row %d has %d values, want %d", what, i, len(got[i]), len(want[i]))
+		}
+		size := least
+		for _, v := range want[i] {
+			size = max(size, math.Abs(v))
+		}
+		for j, v := range want[i] {
+			if d := math.Abs(float64(got[i][j]) - v); !(d <= tol*size+1e-30) {
+				t.Fatalf("%s: row %d, column %d: %v, want %v", what, i, j, got[i][j], v)
+			}
+		}
+	}
+}
+
+// single is a program of one operation on the rows of a table.
+func single(t *testing.T, table *tensor.Tensor, op func(b *plan.Builder, x plan.Value) plan.Value) *plan.Program {
+	t.Helper()
+	return build(t, func(b *plan.Builder) {
+		y := b.Pick(op(b, b.Embed(table)))
+		b.Output(y, y)
+	})
+}
+
+func rowsOf(m [][]float64, tokens []int32) [][]float64 {
+	var rows [][]float64
+	for _, id := range tokens {
+		rows = append(rows, m[id])
+	}
+	return rows
+}
+
+func embed(t *testing.T, b plan.Backend) {
+	for _, d := range Dtypes {
+		rng := newRand(uint64(d))
+		table := Weight(rng, "table", d, 1, 37, 256)
+		tokens := ids(rng, 9, 37)
+		p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
+		near(t, d.String(), outputs(t, b, p, tokens, tensor.F32, 16, 0), rowsOf(matrix(table), tokens), 0, 0)
+	}
+}
+
+// product is x·wᵀ + bias in float64.
+func product(x, w [][]float64, bias []float64) [][]float64 {
+	y := make([][]float64, len(x))
+	for i := range x {
+		y[i] = make([]float64, len(w))
+		for o := range w {
+			for k, v := range x[i] {
+				y[i][o] += w[o][k] * v
+			}
+			if bias != nil {
+				y[i][o] += bias[o]
+			}
+		}
+	}
+	return y
+}
+
+func linear(t *testing.T, b plan.Backend) {
+	for _, d := range Dtypes {
+		lengths := []int{d.BlockLen(), 2 * d.BlockLen(), 768}
+		if !d.Quantized() {
+			lengths = []int{1, 3, 4, 5, 255, 256, 257, 1023}
+		}
+		for _, k := range lengths {
+			for _, rows := range []int{1, 7, 40} {
+				rng := newRand(uint64(k*100 + rows))
+				table := Weight(rng, "table", tensor.F32, 1, 19, k)
+				w := Weight(rng, "w", d, 0.5, rows, k)
+				bias := vector(rng, "bias", 0, 1, rows)
+				tokens := ids(rng, 5, 19)
+				x := rowsOf(matrix(table), tokens)
+				what := fmt.Sprintf("%v %d x %d", d, rows, k)
+				p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, w, nil) })
+				near(t, what, outputs(t, b, p, tokens, tensor.F32, 16, 0), product(x, matrix(w), nil), 1e-5, math.Sqrt(float64(k)))
+				p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, w, bias) })
+				near(t, what+" + bias", outputs(t, b, p, tokens, tensor.F32, 16, 0), product(x, matrix(w), matrix(bias)[0]), 1e-5, math.Sqrt(float64(k)))
+			}
+		}
+	}
+}
+
+func normalized(x [][]float64, w []float64, eps float64) [][]float64 {
+	y := make([][]float64, len(x))
+	for i := range x {
+		y[i] = make([]float64, len(x[i]))
+		for g := 0; g < len(x[i]); g += len(w) {
+			sum := 0.0
+			for _, v := range x[i][g : g+len(w)] {
+				sum += v * v
+			}
+			for j := range w {
+				y[i][g+j] = x[i][g+j] / math.Sqrt(sum/float64(len(w))+eps) * w[j]
+			}
+		}
+	}
+	return y
+}
+
+func rmsNorm(t *testing.T, b plan.Backend) {
+	for _, group := range []int{1, 8, 33, 264} {
+		for _, scale := range []float64{1e-4, 1, 1e4} {
+			rng := newRand(uint64(group))
+			table := Weight(rng, "table", tensor.F32, scale, 11, 264)
+			w := vector(rng, "w", 1, 0.3, group)
+			tokens := ids(rng, 6, 11)
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.RMSNorm(x, w, 1e-5) })
+			want := normalized(rowsOf(matrix(table), tokens), matrix(w)[0], 1e-5)
+			near(t, fmt.Sprintf("groups of %d about %g", group, scale), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
+		}
+	}
+}
+
+// turned is x with the heads of every row turned by their positions.
+func turned(x [][]float64, a *plan.RopeAttr, freqs func(pos int) []float64) [][]float64 {
+	y := make([][]float64, len(x))
+	for pos := range x {
+		y[pos] = append([]float64(nil), x[pos]...)
+		for h := 0; h < len(x[pos]); h += a.HeadDim {
+			for i, f := range freqs(pos) {
+				p, q := h+i, h+i+a.Dims/2
+				if a.Interleaved {
+					p, q = h+2*i, h+2*i+1
+				}
+				sin, cos := math.Sincos(float64(pos) * f)
+				u, v := x[pos][p], x[pos][q]
+				y[pos][p], y[pos][q] = (u*cos-v*sin)*a.Scale, (u*sin+v*cos)*a.Scale
+			}
+		}
+	}
+	return y
+}
+
+func powers(base float64, dims int) []float64 {
+	var f []float64
+	for i := range dims / 2 {
+		f = append(f, math.Pow(base, -2*float64(i)/float64(dims)))
+	}
+	return f
+}
+
+func rope(t *testing.T, b plan.Backend) {
+	const headDim, heads, tokens = 16, 3, 40
+	plain := func(a *plan.RopeAttr) func(int) []float64 { return func(int) []float64 { return a.Freqs } }
+	long := powers(50, headDim)
+	for _, c := range []struct {
+		name   string
+		attr   plan.RopeAttr
+		length int // of the prompt
+		freqs  func(*plan.RopeAttr) func(int) []float64
+	}{
+		{"halves", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), Scale: 1}, 0, plain},
+		{"neighbours", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Interleaved: true, Freqs: powers(1e4, headDim), Scale: 1}, 0, plain},
+		{"part of a head", plan.RopeAttr{HeadDim: headDim, Dims: 6, Freqs: powers(100, 6), Scale: 1}, 0, plain},
+		{"part, neighbours", plan.RopeAttr{HeadDim: headDim, Dims: 6, Interleaved: true, Freqs: powers(100, 6), Scale: 1}, 0, plain},
+		{"scaled", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), Scale: 1.3}, 0, plain},
+		{"long prompt", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), LongFreqs: long, LongFrom: 20, Scale: 1}, 0,
+			func(*plan.RopeAttr) func(int) []float64 { return func(int) []float64 { return long } }},
+		{"short prompt, long answer", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), LongFreqs: long, LongFrom: 20, Scale: 1}, 10,
+			func(a *plan.RopeAttr) func(int) []float64 {
+				return func(pos int) []float64 {
+					if pos+1 > 20 {
+						return long
+					}
+					return a.Freqs
+				}
+			}},
+		{"dynamic", plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), LongFrom: 16, Dynamic: &plan.DynamicNTK{Base: 1e4, Factor: 2}, Scale: 1}, 10,
+			func(*plan.RopeAttr) func(int) []float64 {
+				return func(pos int) []float64 {
+					return powers(1e4*math.Pow(2*float64(max(16, pos+1))/16-1, float64(headDim)/(headDim-2)), headDim)
+				}
+			}},
+	} {
+		rng := newRand(5)
+		table := Weight(rng, "table", tensor.F32, 1, 50, heads*headDim)
+		list := ids(rng, tokens, 50)
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rope(x, c.attr) })
+		want := turned(rowsOf(matrix(table), list), &c.attr, c.freqs(&c.attr))
+		near(t, c.name, outputs(t, b, p, list, tensor.F32, 16, c.length), want, 1e-6, 0)
+	}
+}
+
+// attended is plain softmax attention in float64 over a sequence.
+func attended(q, k, v [][]float64, a *plan.AttentionAttr) [][]float64 {
+	out := make([][]float64, len(q))
+	for t := range q {
+		out[t] = make([]float64, a.Heads*a.HeadDim)
+		first := 0
+		if a.Window > 0 {
+			first = max(0, t-a.Window+1)
+		}
+		for h := range a.Heads {
+			g := h * a.KVHeads / a.Heads * a.HeadDim
+			var weights []float64
+			sum := 0.0
+			for p := first; p <= t; p++ {
+				s := 0.0
+				for i := range a.HeadDim {
+					s += q[t][h*a.HeadDim+i] * k[p][g+i]
+				}
+				weights = append(weights, math.Exp(s*a.Scale))
+				sum += weights[len(weights)-1]
+			}
+			for p := first; p <= t; p++ {
+				for i := range a.HeadDim {
+					out[t][h*a.HeadDim+i] += weights[p-first] / sum * v[p][g+i]
+				}
+			}
+		}
+	}
+	return out
+}
+
+func attention(t *testing.T, b plan.Backend) {
+	for _, c := range []struct {
+		attr   plan.AttentionAttr
+		tokens int
+	}{
+		{plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 0.35}, 5},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 4, HeadDim: 8, Scale: 0.35}, 33},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, 40},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 8, Scale: 0.35, Window: 1}, 20},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Window: 7}, 40},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5}, 700},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 300}, 700},
+	} {
+		for cache, tol := range map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3} {
+			rng := newRand(uint64(c.tokens))
+			a := c.attr
+			table := Weight(rng, "table", tensor.F32, 1, 101, a.Heads*a.HeadDim)
+			wk := Weight(rng, "k", tensor.F32, 0.3, a.KVHeads*a.HeadDim, a.Heads*a.HeadDim)
+			wv := Weight(rng, "v", tensor.F32, 0.3, a.KVHeads*a.HeadDim, a.Heads*a.HeadDim)
+			list := ids(rng, c.tokens, 101)
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+				st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
+				return b.Attention(x, b.Linear(x, wk, nil), b.Linear(x, wv, nil), st, a)
+			})
+			x := rowsOf(matrix(table), list)
+			want := attended(x, product(x, matrix(wk), nil), product(x, matrix(wv), nil), &a)
+			near(t, fmt.Sprintf("%v, %d tokens, %v cache", a, c.tokens, cache), outputs(t, b, p, list, cache, 16, 0), want, tol, 0)
+		}
+	}
+}
+
+func elementwise(t *testing.T, b plan.Backend) {
+	rng := newRand(3)
+	table := Weight(rng, "table", tensor.F32, 4, 23, 65)
+	other := Weight(rng, "other", tensor.F32, 0.2, 65, 65)
+	list := ids(rng, 12, 23)
+	x := rowsOf(matrix(table), list)
+	y := product(x, matrix(other), nil)
+	glu, sum := make([][]float64, len(x)), make([][]float64, len(x))
+	for i := range x {
+		for j := range x[i] {
+			glu[i] = append(glu[i], x[i][j]/(1+math.Exp(-x[i][j]))*y[i][j])
+			sum[i] = append(sum[i], x[i][j]+y[i][j])
+		}
+	}
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, b.Linear(x, other, nil), plan.SiLU) })
+	near(t, "silu", outputs(t, b, p, list, tensor.F32, 16, 0), glu, 1e-5, 0)
+	p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Linear(x, other, nil)) })
+	near(t, "add", outputs(t, b, p, list, tensor.F32, 16, 0), sum, 1e-5, 0)
+}
+
+func pick(t *testing.T, b plan.Backend) {
+	table := Weight(newRand(4), "table", tensor.F32, 1, 9, 5)
+	p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
+	exe, err := b.Compile(p, plan.Limits{Tokens: 8, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = exe.Close() }()
+	batch := &plan.Batch{
+		Tokens: []int32{8, 0, 3, 5, 1}, Positions: []int32{0, 1, 4, 0, 1}, Start: []int32{0, 2, 3, 5}, Lengths: []int32{2, 5, 2},
+		Tables: []plan.PageTable{},
+		Rows:   []plan.Row{{Token: 1, Want: plan.WantLogits | plan.WantHidden}, {Token: 2}, {Token: 4, Want: plan.WantHidden}},
+	}
+	step, err := exe.Submit(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := step.Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Logits[1] != nil || res.Hidden[1] != nil || res.Logits[2] != nil {
+		t.Error("a row has what was not wanted")
+	}
+	m := matrix(table)
+	near(t, "logits", [][]float32{res.Logits[0]}, [][]float64{m[0]}, 0, 0)
+	near(t, "hidden", [][]float32{res.Hidden[0], res.Hidden[2]}, [][]float64{m[0], m[1]}, 0, 0)
+}

@@ -1,0 +1,173 @@
+package plantest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A Runner feeds sequences to an executable, with pages scattered over the
+// pools, and collects every token's logits.
+type Runner struct {
+	Program *plan.Program
+	Limits  plan.Limits
+	Exe     plan.Executable
+
+	free [][]int32 // by group
+	seqs []*Seq
+	ops  []plan.StateOp // of the next step
+}
+
+// A Seq is one sequence of a Runner.
+type Seq struct {
+	IDs    []int32
+	Chunk  int         // tokens a step
+	Prompt int         // the length that rotary frequencies go by; 0: of IDs
+	Logits [][]float32 // [tokens fed][vocab]
+	tables [][]int32   // by group: all logical pages, -1 where given back
+}
+
+// NewRunner compiles p on b for sequences of up to context tokens, chunks of up
+// to chunk, n sequences at once.
+func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error) {
+	exe, err := b.Compile(p, lim)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{Program: p, Limits: lim, Exe: exe}
+	for _, n := range lim.Pages {
+		// Any order will do that is not the pools' own.
+		free := make([]int32, 0, n)
+		for i := range n {
+			free = append(free, int32((i*7+3)%n))
+		}
+		if n%7 == 0 {
+			for i := range free {
+				free[i] = int32(n - 1 - i)
+			}
+		}
+		r.free = append(r.free, free)
+	}
+	return r, nil
+}
+
+// LimitsFor are limits for steps of tokens and seqs, each sequence of up to
+// context tokens.
+func LimitsFor(p *plan.Program, tokens, seqs, context, pageTokens int, base plan.Limits) plan.Limits {
+	base.Tokens, base.Seqs, base.Rows, base.PageTokens = tokens, seqs, tokens, pageTokens
+	base.Pages = nil
+	for range p.Groups {
+		base.Pages = append(base.Pages, seqs*((context+pageTokens-1)/pageTokens))
+	}
+	return base
+}
+
+// Add adds a sequence.
+func (r *Runner) Add(ids []int32, chunk int) *Seq {
+	s := &Seq{IDs: ids, Chunk: chunk, tables: make([][]int32, len(r.Program.Groups))}
+	r.seqs = append(r.seqs, s)
+	return s
+}
+
+// Drop removes a sequence and gives its pages back.
+func (r *Runner) Drop(s *Seq) {
+	for g, t := range s.tables {
+		for _, page := range t {
+			if page >= 0 {
+				r.free[g] = append(r.free[g], page)
+			}
+		}
+	}
+	for i := range r.seqs {
+		if r.seqs[i] == s {
+			r.seqs = append(r.seqs[:i], r.seqs[i+1:]...)
+			return
+		}
+	}
+}
+
+// Step runs one step of every sequence that has tokens left, and reports
+// whether there was one.
+func (r *Runner) Step() (bool, error) {
+	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(r.Program.Groups))}
+	for g := range b.Tables {
+		b.Tables[g].Start = []int32{0}
+	}
+	var who []*Seq
+	for _, s := range r.seqs {
+		done := len(s.Logits)
+		n := min(s.Chunk, len(s.IDs)-done)
+		if n <= 0 {
+			continue
+		}
+		for i := range n {
+			b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens)), Want: plan.WantLogits})
+			b.Tokens = append(b.Tokens, s.IDs[done+i])
+			b.Positions = append(b.Positions, int32(done+i))
+			who = append(who, s)
+		}
+		b.Start = append(b.Start, int32(len(b.Tokens)))
+		length := s.Prompt
+		if length == 0 {
+			length = len(s.IDs)
+		}
+		b.Lengths = append(b.Lengths, int32(length))
+		for g := range b.Tables {
+			r.page(s, g, done, done+n, &b.Tables[g])
+		}
+	}
+	if len(who) == 0 {
+		return false, nil
+	}
+	b.States, r.ops = r.ops, nil
+	step, err := r.Exe.Submit(b)
+	if err != nil {
+		return false, err
+	}
+	res, err := step.Wait(context.Background())
+	if err != nil {
+		return false, err
+	}
+	for _, e := range res.Err {
+		if e != nil {
+			return false, e
+		}
+	}
+	for i, s := range who {
+		if len(res.Logits[i]) == 0 {
+			return false, fmt.Errorf("no logits for row %d", i)
+		}
+		s.Logits = append(s.Logits, res.Logits[i])
+	}
+	return true, nil
+}
+
+// page gives s the pages for positions up to end, takes back those that no
+// position from start sees, and writes the table.
+func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
+	first := r.Program.Groups[g].FirstVisible(start) / r.Limits.PageTokens
+	for i := range min(first, len(s.tables[g])) {
+		if s.tables[g][i] >= 0 {
+			r.free[g] = append(r.free[g], s.tables[g][i])
+			s.tables[g][i] = -1
+		}
+	}
+	for len(s.tables[g])*r.Limits.PageTokens < end {
+		s.tables[g] = append(s.tables[g], r.free[g][0])
+		r.free[g] = r.free[g][1:]
+	}
+	t.Pages = append(t.Pages, s.tables[g][first:]...)
+	t.Start = append(t.Start, int32(len(t.Pages)))
+	t.First = append(t.First, int32(first))
+}
+
+// Run steps until all sequences are done.
+func (r *Runner) Run() error {
+	for {
+		more, err := r.Step()
+		if err != nil || !more {
+			return err
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package plan
+
+// A Scratch says which buffer each value of a program lives in while a step
+// runs. Buffers are shared by values whose lifetimes do not meet.
+type Scratch struct {
+	Buffer []int // by Value: index into Widths
+	Widths []int // by buffer: columns
+	Dims   []Dim // by buffer: what its rows count
+}
+
+// PlanScratch assigns buffers in program order: a value takes the narrowest
+// free buffer that is wide enough, or else widens the widest free one. The
+// program's outputs and its residual keep theirs to the end of the step.
+func PlanScratch(p *Program) *Scratch {
+	last := make([]int, len(p.Shapes)) // node that reads the value last
+	for i := range p.Nodes {
+		last[p.Nodes[i].Out] = i
+		for _, v := range p.Nodes[i].In {
+			last[v] = i
+		}
+	}
+	for _, v := range []Value{p.Residual, p.Hidden, p.Logits} {
+		if v >= 0 {
+			last[v] = len(p.Nodes)
+		}
+	}
+	s := &Scratch{Buffer: make([]int, len(p.Shapes))}
+	var free []int
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		s.Buffer[n.Out] = s.take(&free, p.Shapes[n.Out])
+		for v, at := range last[:n.Out+1] {
+			if at == i {
+				free = append(free, s.Buffer[v])
+			}
+		}
+	}
+	return s
+}
+
+// take removes a buffer from free, or makes one.
+func (s *Scratch) take(free *[]int, shape [2]Dim) int {
+	width, best := int(shape[1]), -1
+	for i, f := range *free {
+		if s.Dims[f] != shape[0] {
+			continue
+		}
+		if best < 0 {
+			best = i
+			continue
+		}
+		w, b := s.Widths[f], s.Widths[(*free)[best]]
+		if fits := w >= width; fits && (b < width || w < b) || !fits && w > b {
+			best = i
+		}
+	}
+	if best < 0 {
+		s.Widths, s.Dims = append(s.Widths, width), append(s.Dims, shape[0])
+		return len(s.Widths) - 1
+	}
+	f := (*free)[best]
+	*free = append((*free)[:best], (*free)[best+1:]...)
+	s.Widths[f] = max(s.Widths[f], width)
+	return f
+}
+
+// Bytes is what the buffers take for steps of that size, in float32.
+func (s *Scratch) Bytes(l *Limits) int {
+	n := 0
+	for i, w := range s.Widths {
+		n += 4 * w * l.Size(s.Dims[i])
+	}
+	return n
+}
+
+// Size is the largest value of d in a step.
+func (l *Limits) Size(d Dim) int {
+	switch d {
+	case Tokens:
+		return l.Tokens
+	case Seqs:
+		return l.Seqs
+	case Rows:
+		return l.Rows
+	}
+	return int(d)
+}

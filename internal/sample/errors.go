@@ -1,0 +1,19 @@
+package sample
+
+import "errors"
+
+// The kinds of error this package returns, wrapped with the value at fault.
+var (
+	// ErrParams is returned for sampling parameters outside their range.
+	ErrParams = errors.New("sampling parameter out of range")
+	// ErrNotFinite is returned for a logit that is NaN or +Inf, and when no
+	// allowed token has a logit above -Inf. The model's output is broken then
+	// and no choice made from it means anything.
+	ErrNotFinite = errors.New("logits are not finite")
+	// ErrEmptyMask is returned for a mask that allows no token of the
+	// vocabulary.
+	ErrEmptyMask = errors.New("mask allows no token")
+	// ErrShape is returned for logits of no or of too many tokens, and for a
+	// mask shorter than the vocabulary.
+	ErrShape = errors.New("wrong shape")
+)

@@ -1,0 +1,177 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// A Sampler chooses tokens. It holds nothing but scratch memory, some 32 bytes
+// per token of the largest vocabulary seen: what it returns depends on the
+// arguments alone. The zero Sampler is ready. It must not be used by two
+// goroutines at once, and allocates only when a vocabulary is larger than those
+// before.
+type Sampler struct {
+	candidates []candidate
+	selector   selector
+}
+
+// Token chooses the token at absolute position pos of a sequence. logits [vocab]
+// are the model's output for it and are not changed. mask, when not nil, has bit
+// i%32 of word i/32 set for each allowed token i; bits past the vocabulary do not
+// matter. A nil p is greedy.
+//
+// A logit of -Inf is a token that is never chosen. The errors wrap [ErrParams],
+// [ErrShape], [ErrNotFinite] and [ErrEmptyMask]; a NaN or +Inf counts also where
+// the mask forbids the token, since the whole output is suspect then.
+func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, pos int) (int32, error) {
+	if p == nil {
+		p = &Params{}
+	}
+	if err := p.Validate(); err != nil {
+		return 0, err
+	}
+	best, err := largest(logits, mask)
+	if err != nil {
+		return 0, err
+	}
+	if p.Temperature == 0 {
+		return best, nil
+	}
+	sc := newScale(logits[best], p.Temperature, len(logits))
+	var c []candidate
+	if p.TopK > 0 && p.TopK < len(logits) {
+		c = s.likeliest(logits, mask, p.TopK)
+		for i, x := range c {
+			c[i].weight = sc.weight(logits[x.id()])
+		}
+	} else {
+		c = s.weighted(logits, mask, sc)
+	}
+	if p.TopP > 0 && p.TopP < 1 {
+		c = keepThrough(c, s.selector.crossing(c, ceilProduct(p.TopP, totalWeight(c))))
+	}
+	if p.MinP > 0 {
+		c = keepWeight(c, ceilProduct(p.MinP, 1<<sc.shift))
+	}
+	u := uniform(p.Seed, p.Choice, uint64(pos))
+	t, _ := bits.Mul64(u, totalWeight(c))
+	return s.selector.crossing(c, t+1).id(), nil
+}
+
+// largest returns the allowed token with the largest logit, the lowest id among
+// equals, and checks logits and mask on the way.
+func largest(logits []float32, mask []uint32) (int32, error) {
+	if len(logits) == 0 {
+		return 0, fmt.Errorf("sample: there are no logits: %w: want one for each token of the vocabulary", ErrShape)
+	}
+	if uint64(len(logits)) > math.MaxInt32 {
+		return 0, fmt.Errorf("sample: %d logits: %w: want at most %d, the range of token ids", len(logits), ErrShape, math.MaxInt32)
+	}
+	if words := (len(logits) + 31) / 32; mask != nil && len(mask) < words {
+		return 0, fmt.Errorf("sample: the mask has %d words: %w: want %d for %d tokens", len(mask), ErrShape, words, len(logits))
+	}
+	found, best := -1, float32(math.Inf(-1))
+	for i, v := range logits {
+		if v <= best {
+			continue
+		}
+		// Rare from here on: a new best, a forbidden token above it, or NaN.
+		if v != v || v > math.MaxFloat32 {
+			return 0, fmt.Errorf("sample: the logit of token %d of %d is %v: %w: the model's arithmetic failed before sampling", i, len(logits), v, ErrNotFinite)
+		}
+		if allowed(mask, i) {
+			found, best = i, v
+		}
+	}
+	if found < 0 {
+		n := countAllowed(mask, len(logits))
+		if n == 0 {
+			return 0, fmt.Errorf("sample: none of the %d tokens is allowed: %w: a mask needs at least one bit set", len(logits), ErrEmptyMask)
+		}
+		return 0, fmt.Errorf("sample: the logits of all %d allowed tokens, of %d, are -Inf: %w: at least one must be larger", n, len(logits), ErrNotFinite)
+	}
+	return int32(found), nil
+}
+
+// weighted returns the allowed tokens that have a weight, in ascending id.
+func (s *Sampler) weighted(logits []float32, mask []uint32, sc scale) []candidate {
+	c := s.empty(len(logits))
+	for i, v := range logits {
+		if !allowed(mask, i) || v < -math.MaxFloat32 {
+			continue
+		}
+		if w := sc.weight(v); w > 0 {
+			c = append(c, candidate{rank(v, int32(i)), w})
+		}
+	}
+	return c
+}
+
+// likeliest returns the k likeliest of the allowed tokens, or all where there are
+// no more, in ascending id and each with the weight 1.
+func (s *Sampler) likeliest(logits []float32, mask []uint32, k int) []candidate {
+	// The k-th largest of some logits is no larger than the k-th largest of all: a
+	// sample of them gives a bound that rules out most of a large vocabulary.
+	const stride = 16
+	least := float32(-math.MaxFloat32)
+	if k < len(logits)/(4*stride) {
+		c := s.empty(len(logits))
+		for i := 0; i < len(logits); i += stride {
+			if v := logits[i]; v >= least && allowed(mask, i) {
+				c = append(c, candidate{rank(v, int32(i)), 1})
+			}
+		}
+		if len(c) >= k {
+			least = logits[s.selector.crossing(c, uint64(k)).id()]
+		}
+	}
+	c := s.empty(len(logits))
+	for i, v := range logits {
+		if v >= least && allowed(mask, i) {
+			c = append(c, candidate{rank(v, int32(i)), 1})
+		}
+	}
+	if k < len(c) {
+		// All weights are 1, and the sum of weights is a count.
+		c = keepThrough(c, s.selector.crossing(c, uint64(k)))
+	}
+	return c
+}
+
+// empty returns the scratch list of candidates, with room for vocab of them.
+func (s *Sampler) empty(vocab int) []candidate {
+	if cap(s.candidates) < vocab {
+		s.candidates = make([]candidate, 0, vocab)
+	}
+	return s.candidates[:0]
+}
+
+// keepWeight drops, in place, the candidates lighter than least.
+func keepWeight(c []candidate, least uint64) []candidate {
+	kept := c[:0]
+	for _, x := range c {
+		if x.weight >= least {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+func allowed(mask []uint32, i int) bool {
+	return mask == nil || mask[i>>5]>>(i&31)&1 != 0
+}
+
+// countAllowed returns how many of vocab tokens mask allows.
+func countAllowed(mask []uint32, vocab int) int {
+	if mask == nil {
+		return vocab
+	}
+	n := 0
+	for i := range vocab {
+		if allowed(mask, i) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,95 @@
+package sample
+
+import (
+	"math"
+	"math/bits"
+)
+
+// A candidate is a token that may be chosen.
+type candidate struct {
+	rank   uint64 // ascending rank is descending logit, then ascending id
+	weight uint64
+}
+
+// rank makes one integer of a logit, which is not NaN, and a token id: the less
+// likely the token, the larger.
+func rank(logit float32, id int32) uint64 {
+	b := math.Float32bits(logit)
+	if b == 1<<31 {
+		b = 0 // -0 equals 0, and the id decides
+	}
+	// The bits of positive numbers ascend with their value and are turned round;
+	// those of negative numbers, with the top bit set, descend with it already.
+	negative := uint32(int32(b) >> 31)
+	return uint64(b^(^negative>>1))<<32 | uint64(uint32(id))
+}
+
+func (c candidate) id() int32 { return int32(uint32(c.rank)) }
+
+// digitBits is the number of bits by which one round of a selection narrows the
+// range of ranks. The 16 KiB of sums stay in the first-level cache.
+const digitBits = 11
+
+// A selector finds a place in the ranking of candidates without sorting them.
+type selector struct {
+	sums [1 << digitBits]uint64
+	part []candidate // the candidates of the bucket that a round settled on
+}
+
+// crossing returns the candidate at which the running sum of weights, in ascending
+// rank, first reaches target. The weights of c must sum to at least target, which
+// is at least 1. The order of c does not matter and c is not changed.
+//
+// It is a radix selection: a round adds up weights by the leading bits of the
+// ranks, finds the bucket in which target is reached, and goes on inside it. The
+// ranks are distinct and have 64 bits, so that six rounds settle any input.
+func (s *selector) crossing(c []candidate, target uint64) candidate {
+	for len(c) > 1 {
+		lo, hi := c[0].rank, c[0].rank
+		for _, x := range c[1:] {
+			lo, hi = min(lo, x.rank), max(hi, x.rank)
+		}
+		width := max(0, bits.Len64(hi-lo)-digitBits)
+
+		clear(s.sums[:])
+		for _, x := range c {
+			s.sums[(x.rank-lo)>>width] += x.weight
+		}
+		bucket := 0
+		for s.sums[bucket] < target {
+			target -= s.sums[bucket]
+			bucket++
+		}
+
+		// From the second round on c is s.part itself: the writes never overtake
+		// the reads.
+		part := s.part[:0]
+		for _, x := range c {
+			if (x.rank-lo)>>width == uint64(bucket) {
+				part = append(part, x)
+			}
+		}
+		s.part, c = part, part
+	}
+	return c[0]
+}
+
+// keepThrough drops, in place, the candidates ranked after last.
+func keepThrough(c []candidate, last candidate) []candidate {
+	kept := c[:0]
+	for _, x := range c {
+		if x.rank <= last.rank {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// totalWeight returns the sum of the weights of c.
+func totalWeight(c []candidate) uint64 {
+	var sum uint64
+	for _, x := range c {
+		sum += x.weight
+	}
+	return sum
+}

@@ -1,0 +1,245 @@
+package modelfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// The files of a hub folder, by their fixed names.
+const (
+	configName    = "config.json"
+	weightsName   = "model.safetensors"
+	indexName     = "model.safetensors.index.json"
+	templatesName = "additional_chat_templates"
+)
+
+// assetNames are the files that [File.Asset] gives, those within templatesName
+// aside.
+var assetNames = []string{
+	configName,
+	"generation_config.json",
+	"tokenizer.json",
+	"tokenizer_config.json",
+	"special_tokens_map.json",
+	"chat_template.jinja",
+}
+
+// maxAsset is the most bytes that a file beside the weights, or the index of
+// shards, may have. The largest tokenizer.json of known models have about 40 MB.
+const maxAsset = 128 << 20
+
+// openFolder opens the weights of a folder, and what lies beside them.
+func (f *File) openFolder() error {
+	index, ok, err := readAsset(f.path, indexName)
+	if err != nil {
+		return err
+	}
+	if ok {
+		err = f.openShards(index)
+	} else {
+		err = f.openOnly()
+	}
+	if err != nil {
+		return err
+	}
+	return f.openAssets(f.path)
+}
+
+// openOnly opens the one file of weights that a folder without index has.
+func (f *File) openOnly() error {
+	name, err := onlyWeights(f.path)
+	if err != nil {
+		return err
+	}
+	tensors, err := f.load(filepath.Join(f.path, name))
+	if err != nil {
+		return err
+	}
+	f.addTensors(tensors)
+	return nil
+}
+
+// onlyWeights returns the name of the file of weights in a folder without index.
+func onlyWeights(folder string) (string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", fmt.Errorf("modelfile: %w", err)
+	}
+	byExt := make(map[string][]string)
+	var names []string
+	for _, e := range entries {
+		if e.Name() == weightsName {
+			return weightsName, nil
+		}
+		names = append(names, e.Name())
+		if !e.IsDir() {
+			ext := filepath.Ext(e.Name())
+			byExt[ext] = append(byExt[ext], e.Name())
+		}
+	}
+	for _, ext := range []string{".safetensors", ".gguf"} {
+		if len(byExt[ext]) == 1 {
+			return byExt[ext][0], nil
+		}
+	}
+	candidates := slices.Concat(byExt[".safetensors"], byExt[".gguf"])
+	switch {
+	case len(candidates) > 0:
+		return "", fmt.Errorf("modelfile: %s: %w: the folder has no %s and %d files that could be meant (%s); name one of them",
+			folder, ErrNotModel, indexName, len(candidates), list(candidates))
+	case len(names) > 0:
+		return "", fmt.Errorf("modelfile: %s: %w: no .safetensors and no .gguf file in the folder, only %s",
+			folder, ErrNotModel, list(names))
+	}
+	return "", fmt.Errorf("modelfile: %s: %w: the folder is empty", folder, ErrNotModel)
+}
+
+// list joins names for an error message, the first few of them.
+func list(names []string) string {
+	const most = 12
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// openShards opens the shards that an index lists. Its weight_map says which
+// shard holds a tensor; a tensor that only a shard knows is taken from there.
+func (f *File) openShards(index []byte) error {
+	indexPath := filepath.Join(f.path, indexName)
+	weightMap, shards, err := readIndex(indexPath, index)
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		path := filepath.Join(f.path, shard)
+		tensors, err := f.load(path)
+		if err != nil {
+			return fmt.Errorf("%w (%s lists this file)", err, indexName)
+		}
+		if f.format != Safetensors {
+			return &FormatError{File: path, Offset: 0, Err: ErrFormat,
+				Problem: fmt.Sprintf("a %v file where %s lists a safetensors file", f.format, indexName)}
+		}
+		for _, t := range tensors {
+			if where, ok := weightMap[t.Name]; ok && where != shard {
+				continue // a copy; the index says which counts
+			}
+			if _, ok := f.byName[t.Name]; ok {
+				return &FormatError{File: path, Tensor: t.Name, Offset: -1, Err: ErrFormat,
+					Problem: fmt.Sprintf("another shard has a tensor of this name, and %s does not say which counts", indexName)}
+			}
+			f.addTensors([]*tensor.Tensor{t})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(weightMap)) {
+		if _, ok := f.byName[name]; !ok {
+			return &FormatError{File: indexPath, Tensor: name, Offset: -1, Err: ErrFormat,
+				Problem: fmt.Sprintf("said to be in %s, which does not have it", weightMap[name])}
+		}
+	}
+	return nil
+}
+
+// readIndex returns the shard of every tensor, and the shards in order. A shard is
+// the plain name of a file: a path could lead out of the folder.
+func readIndex(path string, data []byte) (weightMap map[string]string, shards []string, err error) {
+	s := &jsonScanner{file: path, data: data}
+	weightMap = make(map[string]string)
+	seen := make(map[string]struct{})
+	err = s.object(func(key string, _ int) error {
+		if key != "weight_map" {
+			_, err := s.value()
+			return err
+		}
+		return s.object(func(name string, at int) error {
+			s.peek()
+			shard, err := s.string()
+			if err != nil {
+				return err
+			}
+			if !plainName(shard) {
+				return &FormatError{File: path, Tensor: name, Offset: int64(at), Err: ErrFormat,
+					Problem: fmt.Sprintf("shard %s is not the plain name of a file in the folder", clip(shard))}
+			}
+			weightMap[name] = shard
+			seen[shard] = struct{}{}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.end(); err != nil {
+		return nil, nil, err
+	}
+	if len(weightMap) == 0 {
+		return nil, nil, &FormatError{File: path, Offset: -1, Problem: "no tensors in weight_map", Err: ErrFormat}
+	}
+	return weightMap, slices.Sorted(maps.Keys(seen)), nil
+}
+
+// plainName reports whether name is that of a file within a folder on any system.
+func plainName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00")
+}
+
+// openAssets reads the files beside the weights, and for safetensors takes the
+// metadata from config.json.
+func (f *File) openAssets(folder string) error {
+	names := slices.Clone(assetNames)
+	templates, err := os.ReadDir(filepath.Join(folder, templatesName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("modelfile: %w", err)
+	}
+	for _, e := range templates {
+		if filepath.Ext(e.Name()) == ".jinja" {
+			names = append(names, templatesName+"/"+e.Name())
+		}
+	}
+	for _, name := range names {
+		data, ok, err := readAsset(folder, name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			f.assets[name] = data
+		}
+	}
+	if config, ok := f.assets[configName]; ok && f.format == Safetensors {
+		f.meta, err = ParseJSON(filepath.Join(folder, configName), config)
+		return err
+	}
+	return nil
+}
+
+// readAsset reads a file of a folder; ok is false when there is none of that name.
+func readAsset(folder, name string) (data []byte, ok bool, err error) {
+	path := filepath.Join(folder, filepath.FromSlash(name))
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	file, size, err := openRegular(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	if size > maxAsset {
+		return nil, false, &FormatError{File: path, Offset: -1, Err: ErrFormat,
+			Problem: fmt.Sprintf("%d bytes, more than the %d that such a file may have", size, maxAsset)}
+	}
+	data = make([]byte, size)
+	if _, err := io.ReadFull(file, data); err != nil {
+		return nil, false, fmt.Errorf("modelfile: %s: reading %d bytes: %w", path, size, err)
+	}
+	return data, true, nil
+}

@@ -1,0 +1,337 @@
+package modelfile
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// GGUF, as ggml's docs/gguf.md describes it: a header with counts, key/value
+// pairs, tensor descriptions, and from the next multiple of the alignment on the
+// tensors' data. All numbers are little-endian.
+const (
+	ggufMagic        = "GGUF"
+	ggufAlignmentKey = "general.alignment"
+	ggufAlignment    = 32 // where the file names none
+	ggufMaxDims      = 4
+	ggufMaxDepth     = 16 // of arrays within arrays
+	// ggufMaxHead is the most bytes that all before the tensors' data may take, which
+	// bounds what is allocated for them. The largest vocabularies take 20 MB.
+	ggufMaxHead = 256 << 20
+)
+
+// The least that the parts of a file take, to hold counts against what is left of
+// the file before anything is allocated for them.
+const (
+	ggufMinPair   = 8 + 4 + 1     // key length, type, the shortest value
+	ggufMinTensor = 8 + 4 + 4 + 8 // name length, number of dimensions, type, offset
+	ggufMinString = 8             // length
+	ggufMinArray  = 4 + 8         // type, length
+)
+
+// A ggufReader walks the bytes of a GGUF file. key and tensor say what is being
+// read, for errors.
+type ggufReader struct {
+	file   string
+	data   []byte // the whole file
+	head   []byte // what of it metadata and descriptions may take
+	pos    int
+	key    string
+	tensor string
+}
+
+// readGGUF reads metadata and tensors of a GGUF file. The tensors are views of
+// data, in the order of their data.
+func readGGUF(file string, data []byte) (*Meta, []*tensor.Tensor, error) {
+	r := &ggufReader{file: file, data: data, head: data[:min(len(data), ggufMaxHead)]}
+	tensors, pairs, err := r.header()
+	if err != nil {
+		return nil, nil, err
+	}
+	meta := new(Meta)
+	for range pairs {
+		if err := r.pair(meta); err != nil {
+			return nil, nil, err
+		}
+	}
+	alignment, err := r.alignment(meta)
+	if err != nil {
+		return nil, nil, err
+	}
+	if parts, _ := meta.Int("split.count"); parts > 1 {
+		part, _ := meta.Int("split.no")
+		return nil, nil, r.unsupported(-1, "part %d of a model in %d files; join them with llama-gguf-split --merge",
+			part+1, parts)
+	}
+	infos, err := r.tensorInfos(tensors)
+	if err != nil {
+		return nil, nil, err
+	}
+	views, err := r.views(infos, alignment)
+	return meta, views, err
+}
+
+// header reads the magic, the version and the counts of tensors and pairs.
+func (r *ggufReader) header() (tensors, pairs int, err error) {
+	magic, err := r.take(4, "the magic")
+	if err != nil {
+		return 0, 0, err
+	}
+	if string(magic) != ggufMagic {
+		return 0, 0, r.malformed(0, "magic %q instead of %q", magic, ggufMagic)
+	}
+	version, err := r.uint32("the version")
+	if err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case version == 2 || version == 3:
+	case version&0xffff == 0 && version != 0:
+		return 0, 0, r.unsupported(4, "GGUF version %d in big-endian order; convert the file to little-endian", version>>24)
+	default:
+		return 0, 0, r.unsupported(4, "GGUF version %d; versions 2 and 3 are read, so convert the model anew", version)
+	}
+	if tensors, err = r.count(ggufMinTensor, "tensors"); err != nil {
+		return 0, 0, err
+	}
+	pairs, err = r.count(ggufMinPair, "key/value pairs")
+	return tensors, pairs, err
+}
+
+// pair reads one key and its value into meta.
+func (r *ggufReader) pair(meta *Meta) error {
+	at := r.pos
+	key, err := r.string("a key")
+	if err != nil {
+		return err
+	}
+	r.key = key
+	typ, err := r.uint32("the type of a value")
+	if err != nil {
+		return err
+	}
+	value, err := r.value(ggufType(typ), 0)
+	if err != nil {
+		return err
+	}
+	if !meta.set(key, value) {
+		return r.malformed(at, "the key stands twice")
+	}
+	r.key = ""
+	return nil
+}
+
+// alignment returns what the offsets of tensors are multiples of, and so the
+// beginning of their data.
+func (r *ggufReader) alignment(meta *Meta) (int, error) {
+	if meta.Type(ggufAlignmentKey) == "" {
+		return ggufAlignment, nil
+	}
+	r.key = ggufAlignmentKey
+	n, ok := meta.Int(ggufAlignmentKey)
+	if !ok {
+		return 0, r.malformed(-1, "alignment of type %s instead of uint32", meta.Type(ggufAlignmentKey))
+	}
+	if n <= 0 || n%8 != 0 || n > math.MaxInt32 {
+		return 0, r.malformed(-1, "alignment %d is not a positive multiple of 8 below 2^31", n)
+	}
+	r.key = ""
+	return int(n), nil
+}
+
+// A ggufTensor is a tensor's description.
+type ggufTensor struct {
+	name   string
+	shape  []int // outermost dimension first
+	dtype  tensor.DType
+	offset uint64 // from the start of the tensors' data
+	size   int    // bytes
+	at     int    // where the description stands in the file
+}
+
+func (r *ggufReader) tensorInfos(n int) ([]ggufTensor, error) {
+	// n was held against the whole file; the metadata may have taken most of it.
+	if most := (len(r.head) - r.pos) / ggufMinTensor; n > most {
+		return nil, r.malformed(r.pos, "%d tensors where the file has room for %d", n, most)
+	}
+	var infos []ggufTensor
+	seen := make(map[string]struct{})
+	for range n {
+		info, err := r.tensorInfo()
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := seen[info.name]; ok {
+			return nil, r.malformed(info.at, "the tensor stands twice")
+		}
+		seen[info.name] = struct{}{}
+		infos = append(infos, info)
+		r.tensor = ""
+	}
+	return infos, nil
+}
+
+func (r *ggufReader) tensorInfo() (ggufTensor, error) {
+	t := ggufTensor{at: r.pos}
+	var err error
+	if t.name, err = r.string("a tensor's name"); err != nil {
+		return t, err
+	}
+	r.tensor = t.name
+	dims, err := r.uint32("the number of dimensions")
+	if err != nil {
+		return t, err
+	}
+	if dims > ggufMaxDims {
+		return t, r.malformed(r.pos-4, "%d dimensions, more than %d", dims, ggufMaxDims)
+	}
+	t.shape = make([]int, dims)
+	for i := range t.shape {
+		dim, err := r.uint64("a dimension")
+		if err != nil {
+			return t, err
+		}
+		if dim == 0 || dim > math.MaxInt {
+			return t, r.malformed(r.pos-8, "dimension %d of %d elements", i, dim)
+		}
+		t.shape[len(t.shape)-1-i] = int(dim) // the file has the innermost first
+	}
+	typ, err := r.uint32("the type of a tensor")
+	if err != nil {
+		return t, err
+	}
+	name, dtype, ok := ggmlDType(typ)
+	switch {
+	case ok:
+		t.dtype = dtype
+	case name == "":
+		return t, r.unsupported(r.pos-4, "unknown ggml type %d", typ)
+	default:
+		return t, r.unsupported(r.pos-4, "ggml type %s", name)
+	}
+	if t.offset, err = r.uint64("the offset of a tensor"); err != nil {
+		return t, err
+	}
+	t.size, err = sizeOf(dtype, t.shape)
+	if err != nil {
+		return t, r.malformed(t.at, "%v", err)
+	}
+	return t, nil
+}
+
+// views makes tensors of their descriptions, sorted by the place of their data,
+// which must lie within the file and not overlap.
+func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor, error) {
+	slices.SortStableFunc(infos, func(a, b ggufTensor) int { return cmp.Compare(a.offset, b.offset) })
+	start := r.pos + (alignment-r.pos%alignment)%alignment
+	room := uint64(max(0, len(r.data)-start))
+	tensors := make([]*tensor.Tensor, len(infos))
+	for i, t := range infos {
+		r.tensor = t.name
+		if t.offset%uint64(alignment) != 0 {
+			return nil, r.malformed(t.at, "data offset %d is not a multiple of the alignment %d", t.offset, alignment)
+		}
+		if t.offset > room || uint64(t.size) > room-t.offset {
+			return nil, r.malformed(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file",
+				t.size, t.offset, room)
+		}
+		if i > 0 {
+			if before := infos[i-1]; before.offset+uint64(before.size) > t.offset {
+				return nil, r.malformed(t.at, "data at offset %d overlaps that of tensor %s, %d bytes at offset %d",
+					t.offset, clip(before.name), before.size, before.offset)
+			}
+		}
+		from := start + int(t.offset)
+		tensors[i] = &tensor.Tensor{
+			Name:  t.name,
+			DType: t.dtype,
+			Shape: t.shape,
+			Data:  r.data[from : from+t.size : from+t.size],
+		}
+	}
+	return tensors, nil
+}
+
+// sizeOf returns the bytes that a tensor takes, whose rows must be whole blocks.
+func sizeOf(d tensor.DType, shape []int) (int, error) {
+	elems, err := tensor.Elems(shape)
+	if err != nil {
+		return 0, err
+	}
+	t := tensor.Tensor{DType: d, Shape: shape}
+	if block := d.BlockLen(); t.Cols()%block != 0 {
+		return 0, fmt.Errorf("rows of %d elements are not a multiple of the %d in a block of %v", t.Cols(), block, d)
+	}
+	return d.Size(elems)
+}
+
+// take returns the next n bytes and moves past them.
+func (r *ggufReader) take(n int, what string) ([]byte, error) {
+	if left := len(r.head) - r.pos; n > left {
+		return nil, r.malformed(r.pos, "the file ends within %s: %d bytes needed, %d left", what, n, left)
+	}
+	b := r.head[r.pos : r.pos+n]
+	r.pos += n
+	return b, nil
+}
+
+func (r *ggufReader) uint32(what string) (uint32, error) {
+	b, err := r.take(4, what)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint32(b), nil
+}
+
+func (r *ggufReader) uint64(what string) (uint64, error) {
+	b, err := r.take(8, what)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+// count reads a number of things that take at least size bytes each, and holds it
+// against the bytes that are left.
+func (r *ggufReader) count(size int, what string) (int, error) {
+	n, err := r.uint64("a count")
+	if err != nil {
+		return 0, err
+	}
+	if most := uint64((len(r.head) - r.pos) / size); n > most {
+		return 0, r.malformed(r.pos-8, "%d %s where the file has room for %d", n, what, most)
+	}
+	return int(n), nil
+}
+
+func (r *ggufReader) string(what string) (string, error) {
+	n, err := r.count(1, "bytes of text")
+	if err != nil {
+		return "", err
+	}
+	b, err := r.take(n, what)
+	return string(b), err
+}
+
+func (r *ggufReader) malformed(at int, format string, args ...any) error {
+	return r.error(ErrFormat, at, format, args...)
+}
+
+func (r *ggufReader) unsupported(at int, format string, args ...any) error {
+	return r.error(ErrUnsupported, at, format, args...)
+}
+
+func (r *ggufReader) error(kind error, at int, format string, args ...any) error {
+	return &FormatError{
+		File:    r.file,
+		Key:     r.key,
+		Tensor:  r.tensor,
+		Offset:  int64(at),
+		Problem: fmt.Sprintf(format, args...),
+		Err:     kind,
+	}
+}

@@ -1,0 +1,97 @@
+package modelfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+)
+
+// A mapping is one file of weights in memory. Where the system can, its pages are
+// read when they are first touched and given back under pressure; the file must
+// not be cut short meanwhile, which would end the process.
+type mapping struct {
+	path  string
+	data  []byte
+	unmap func() error
+}
+
+// openMapping maps the whole of a regular file.
+func openMapping(path string) (*mapping, error) {
+	f, size, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	// A mapping outlives its file descriptor.
+	defer f.Close() //nolint:errcheck // nothing was written
+	if size == 0 {
+		return nil, fmt.Errorf("modelfile: %s: %w: the file is empty", path, ErrNotModel)
+	}
+	if size > math.MaxInt {
+		return nil, fmt.Errorf("modelfile: %s: %w: %d bytes are more than this machine can address",
+			path, ErrUnsupported, size)
+	}
+	data, unmap, err := mapFile(f, int(size))
+	if err != nil {
+		return nil, fmt.Errorf("modelfile: %s: mapping %d bytes: %w", path, size, err)
+	}
+	return &mapping{path: path, data: data, unmap: sync.OnceValue(unmap)}, nil
+}
+
+// close unmaps the file, once.
+func (m *mapping) close() error {
+	if err := m.unmap(); err != nil {
+		return fmt.Errorf("modelfile: %s: unmapping: %w", m.path, err)
+	}
+	return nil
+}
+
+// openRegular opens a file for reading and returns its size. It follows links,
+// as the folders of a hub are made of them, and refuses what is no regular file
+// before opening it: opening a named pipe would wait for a writer.
+func openRegular(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		if _, linkErr := os.Lstat(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, fmt.Errorf("modelfile: %s: %w: the link leads to no file; is the download complete?",
+				path, ErrNotModel)
+		}
+		return nil, 0, fmt.Errorf("modelfile: %w", err)
+	}
+	if err := checkRegular(path, info); err != nil {
+		return nil, 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("modelfile: %w", err)
+	}
+	info, err = f.Stat()
+	if err == nil {
+		err = checkRegular(path, info)
+	}
+	if err != nil {
+		f.Close() //nolint:errcheck // the first error is the one to tell
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+func checkRegular(path string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	kind := "a special file"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	}
+	return fmt.Errorf("modelfile: %s: %w: it is %s, not a regular file", path, ErrNotModel, kind)
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package modelfile
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps size bytes of f, which are not zero, for reading.
+func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
+	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, err
+	}
+	return data, func() error { return unix.Munmap(data) }, nil
+}

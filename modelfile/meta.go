@@ -1,0 +1,247 @@
+package modelfile
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Meta is the metadata of a file: an ordered, typed, flat list of keys and
+// values.
+//
+// In GGUF a value has the type that the file gives it: uint8 to int64, float32,
+// float64, bool, string, a slice of one of these, or []any for an array of
+// arrays.
+//
+// In JSON the members of objects have their path as key, joined by dots
+// ("rope_parameters.rope_type"), and a value is an int64 (a number without
+// fraction or exponent), a float64, a bool, a string, nil (null), a slice of
+// int64, float64, bool or string when all elements are of that type, and []any
+// otherwise. An object within an array, or one without members, is a *Meta.
+//
+// All methods may be called on a nil Meta, which holds nothing. A Meta does not
+// change and may be used from many goroutines; what its methods return must not be
+// written to.
+type Meta struct {
+	keys   []string
+	values map[string]any
+}
+
+// Keys returns the keys in the order in which the file has them.
+func (m *Meta) Keys() []string {
+	if m == nil {
+		return nil
+	}
+	return m.keys
+}
+
+// Value returns the value under key as the file has it, and whether there is
+// one. A JSON null is a value: nil, true.
+func (m *Meta) Value(key string) (any, bool) {
+	if m == nil {
+		return nil, false
+	}
+	v, ok := m.values[key]
+	return v, ok
+}
+
+// String returns the string under key; false when there is none or it is of
+// another type.
+func (m *Meta) String(key string) (string, bool) { return get(m, key, toString) }
+
+// Bool returns the truth value under key; false when there is none or it is of
+// another type.
+func (m *Meta) Bool(key string) (value, ok bool) { return get(m, key, toBool) }
+
+// Int returns the integer under key, whatever its width, or the float without a
+// fraction; false when there is none, it is of another type, or an int64 does
+// not hold it.
+func (m *Meta) Int(key string) (int64, bool) { return get(m, key, toInt) }
+
+// Float returns the number under key, integers included; false when there is
+// none or it is of another type.
+func (m *Meta) Float(key string) (float64, bool) { return get(m, key, toFloat) }
+
+// Strings returns the array of strings under key; false when there is none or
+// an element is of another type.
+func (m *Meta) Strings(key string) ([]string, bool) { return getAll(m, key, toString) }
+
+// Bools returns the array of truth values under key; false when there is none or
+// an element is of another type.
+func (m *Meta) Bools(key string) ([]bool, bool) { return getAll(m, key, toBool) }
+
+// Ints returns the array of integers under key, each as [Meta.Int] reads it;
+// false when there is none or one element cannot be read so.
+func (m *Meta) Ints(key string) ([]int64, bool) { return getAll(m, key, toInt) }
+
+// Floats returns the array of numbers under key, each as [Meta.Float] reads it;
+// false when there is none or an element is of another type.
+func (m *Meta) Floats(key string) ([]float64, bool) { return getAll(m, key, toFloat) }
+
+// Type names the type of the value under key for an error message: "uint32",
+// "[]string", "null", "object", and "" when there is none.
+func (m *Meta) Type(key string) string {
+	v, ok := m.Value(key)
+	if !ok {
+		return ""
+	}
+	switch v.(type) {
+	case nil:
+		return "null"
+	case *Meta:
+		return "object"
+	case []any:
+		return "[]any"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// set adds a value and reports whether the key is new; an old key keeps its place
+// and its value.
+func (m *Meta) set(key string, value any) bool {
+	if _, ok := m.values[key]; ok {
+		return false
+	}
+	if m.values == nil {
+		m.values = make(map[string]any)
+	}
+	m.keys = append(m.keys, key)
+	m.values[key] = value
+	return true
+}
+
+func get[T any](m *Meta, key string, convert func(any) (T, bool)) (T, bool) {
+	v, ok := m.Value(key)
+	if !ok {
+		var zero T
+		return zero, false
+	}
+	return convert(v)
+}
+
+func getAll[T any](m *Meta, key string, convert func(any) (T, bool)) ([]T, bool) {
+	v, ok := m.Value(key)
+	if !ok {
+		return nil, false
+	}
+	switch v := v.(type) {
+	case []T:
+		return v, true
+	case []any:
+		return convertAll(v, convert)
+	case []string:
+		return convertAll(v, convert)
+	case []bool:
+		return convertAll(v, convert)
+	case []uint8:
+		return convertAll(v, convert)
+	case []int8:
+		return convertAll(v, convert)
+	case []uint16:
+		return convertAll(v, convert)
+	case []int16:
+		return convertAll(v, convert)
+	case []uint32:
+		return convertAll(v, convert)
+	case []int32:
+		return convertAll(v, convert)
+	case []uint64:
+		return convertAll(v, convert)
+	case []int64:
+		return convertAll(v, convert)
+	case []float32:
+		return convertAll(v, convert)
+	case []float64:
+		return convertAll(v, convert)
+	}
+	return nil, false
+}
+
+func convertAll[From, To any](from []From, convert func(any) (To, bool)) ([]To, bool) {
+	if len(from) > 0 {
+		// A slice of one type fails at its first element, before anything is
+		// allocated for the rest.
+		if _, ok := convert(from[0]); !ok {
+			return nil, false
+		}
+	}
+	to := make([]To, len(from))
+	for i, v := range from {
+		var ok bool
+		if to[i], ok = convert(v); !ok {
+			return nil, false
+		}
+	}
+	return to, true
+}
+
+func toString(v any) (string, bool) {
+	s, ok := v.(string)
+	return s, ok
+}
+
+func toBool(v any) (bool, bool) {
+	b, ok := v.(bool)
+	return b, ok
+}
+
+func toInt(v any) (int64, bool) {
+	switch v := v.(type) {
+	case uint8:
+		return int64(v), true
+	case int8:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case uint32:
+		return int64(v), true
+	case int32:
+		return int64(v), true
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v), true
+		}
+	case int64:
+		return v, true
+	case float32:
+		return integral(float64(v))
+	case float64:
+		return integral(v)
+	}
+	return 0, false
+}
+
+// integral returns f as an integer if it is one; a NaN compares as neither.
+func integral(f float64) (int64, bool) {
+	if f >= -0x1p63 && f < 0x1p63 && f == math.Trunc(f) {
+		return int64(f), true
+	}
+	return 0, false
+}
+
+func toFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case uint8:
+		return float64(v), true
+	case int8:
+		return float64(v), true
+	case uint16:
+		return float64(v), true
+	case int16:
+		return float64(v), true
+	case uint32:
+		return float64(v), true
+	case int32:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case float32:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}

@@ -1,0 +1,118 @@
+package modelfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// Open opens a model: a GGUF file, a safetensors file, or a folder as model hubs
+// lay it out. What a file is shows in its content; its name does not matter.
+//
+// Beside a safetensors file, config.json and the other files that [File.Asset]
+// names are looked for in the same folder. In a folder the weights are, whichever
+// is there first: the shards that model.safetensors.index.json lists,
+// model.safetensors, the only file whose name ends in .safetensors, the only one
+// whose name ends in .gguf.
+//
+// The weights are mapped, not read, and must not change while the file is open.
+//
+// Errors wrap [ErrNotModel] when there is no model at path, [ErrFormat] when a
+// file lies about itself, [ErrUnsupported] when it holds what this package does
+// not read, or what the system said.
+func Open(path string) (*File, error) {
+	f := &File{
+		path:   path,
+		meta:   new(Meta),
+		byName: make(map[string]*tensor.Tensor),
+		assets: make(map[string][]byte),
+	}
+	err := f.open()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (f *File) open() error {
+	if info, err := os.Stat(f.path); err == nil && info.IsDir() {
+		return f.openFolder()
+	}
+	tensors, err := f.load(f.path)
+	if err != nil {
+		return err
+	}
+	f.addTensors(tensors)
+	if f.format == Safetensors {
+		return f.openAssets(filepath.Dir(f.path))
+	}
+	return nil
+}
+
+// load maps one file of weights and returns its tensors. All files of a model have
+// one format.
+func (f *File) load(path string) ([]*tensor.Tensor, error) {
+	m, err := openMapping(path)
+	if err != nil {
+		return nil, err
+	}
+	f.mappings = append(f.mappings, m)
+	f.size += int64(len(m.data))
+	f.format, err = detect(path, m.data)
+	if err != nil {
+		return nil, err
+	}
+	if f.format == Safetensors {
+		return readSafetensors(path, m.data)
+	}
+	meta, tensors, err := readGGUF(path, m.data)
+	if err != nil {
+		return nil, err
+	}
+	f.meta = meta
+	return tensors, nil
+}
+
+func (f *File) addTensors(tensors []*tensor.Tensor) {
+	f.tensors = append(f.tensors, tensors...)
+	for _, t := range tensors {
+		f.byName[t.Name] = t
+	}
+}
+
+// detect returns the format of a file by how it begins. safetensors has no magic,
+// but after the header's length always an opening brace.
+func detect(path string, data []byte) (Format, error) {
+	switch {
+	case bytes.HasPrefix(data, []byte(ggufMagic)):
+		return GGUF, nil
+	case len(data) > safetensorsPrefix && data[safetensorsPrefix] == '{':
+		return Safetensors, nil
+	}
+	// A file that only calls itself safetensors is told what it lacks.
+	if filepath.Ext(path) == ".safetensors" && !bytes.HasPrefix(data, []byte(lfsPointer)) {
+		problem := fmt.Sprintf("the file ends after %d bytes, before its header", len(data))
+		if len(data) > safetensorsPrefix {
+			problem = fmt.Sprintf("a header of %d bytes that begins with %q instead of '{'",
+				binary.LittleEndian.Uint64(data), data[safetensorsPrefix])
+		}
+		return 0, &FormatError{File: path, Offset: 0, Problem: problem, Err: ErrFormat}
+	}
+	problem := fmt.Sprintf("it begins with %q, and neither as GGUF nor as safetensors does", data[:min(len(data), 8)])
+	switch {
+	case bytes.HasPrefix(data, []byte(lfsPointer)):
+		problem = "it is a Git LFS pointer to the file meant; fetch that with git lfs pull"
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")), bytes.HasPrefix(data, []byte{0x80, 2}):
+		problem = "it looks like a PyTorch checkpoint; convert it to safetensors or GGUF"
+	}
+	return 0, fmt.Errorf("modelfile: %s: %w: %s", path, ErrNotModel, problem)
+}
+
+// lfsPointer is how the small file begins that stands in the place of a large one
+// in a repository cloned without Git LFS.
+const lfsPointer = "version https://git-lfs"

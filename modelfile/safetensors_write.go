@@ -1,0 +1,89 @@
+package modelfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// WriteSafetensors writes tensors as a safetensors file, the widest elements
+// first and then by name, which keeps every tensor aligned to its elements.
+//
+// It returns an error, before anything is written, when a tensor is not valid
+// ([tensor.Tensor.Validate]), when the format cannot hold it (a block
+// quantization, which wraps [ErrUnsupported]; a name that is not UTF-8 or that
+// stands twice), and otherwise the error of w.
+func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
+	type entry struct {
+		DType   string `json:"dtype"`
+		Shape   []int  `json:"shape"`
+		Offsets [2]int `json:"data_offsets"`
+	}
+	sorted := slices.SortedFunc(slices.Values(tensors), func(a, b *tensor.Tensor) int {
+		return cmp.Or(cmp.Compare(b.DType.BlockBytes(), a.DType.BlockBytes()), cmp.Compare(a.Name, b.Name))
+	})
+	var header bytes.Buffer
+	seen := make(map[string]bool, len(tensors))
+	offset := 0
+	header.WriteByte('{')
+	for i, t := range sorted {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("modelfile: writing safetensors: %w", err)
+		}
+		if t.DType.Quantized() {
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: dtype %v: %w by the format",
+				clip(t.Name), t.DType, ErrUnsupported)
+		}
+		if seen[t.Name] || t.Name == safetensorsMetadataKey || !utf8.ValidString(t.Name) {
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: the name stands twice, is reserved or is not UTF-8",
+				clip(t.Name))
+		}
+		seen[t.Name] = true
+		name, err := json.Marshal(t.Name)
+		if err != nil {
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: %w", clip(t.Name), err)
+		}
+		shape := t.Shape
+		if shape == nil {
+			shape = []int{} // a nil slice would be written as null
+		}
+		value, err := json.Marshal(entry{t.DType.String(), shape, [2]int{offset, offset + len(t.Data)}})
+		if err != nil {
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: %w", clip(t.Name), err)
+		}
+		if i > 0 {
+			header.WriteByte(',')
+		}
+		header.Write(name)
+		header.WriteByte(':')
+		header.Write(value)
+		offset += len(t.Data)
+	}
+	header.WriteByte('}')
+	for header.Len()%8 != 0 {
+		header.WriteByte(' ')
+	}
+	if header.Len() > safetensorsMaxHeader {
+		return fmt.Errorf("modelfile: writing safetensors: %d tensors: %w by the format: a header of %d bytes, more than %d",
+			len(tensors), ErrUnsupported, header.Len(), safetensorsMaxHeader)
+	}
+	prefix := binary.LittleEndian.AppendUint64(nil, uint64(header.Len()))
+	for _, b := range [][]byte{prefix, header.Bytes()} {
+		if _, err := w.Write(b); err != nil {
+			return fmt.Errorf("modelfile: writing safetensors: %w", err)
+		}
+	}
+	for _, t := range sorted {
+		if _, err := w.Write(t.Data); err != nil {
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: %w", clip(t.Name), err)
+		}
+	}
+	return nil
+}

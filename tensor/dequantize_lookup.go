@@ -1,0 +1,72 @@
+package tensor
+
+import "math"
+
+// Formats of 4 bits whose codes are looked up in a table rather than counted
+// evenly. Nibbles are split in halves as in Q4_0.
+
+// iq4Values are the 16 levels of IQ4_NL and IQ4_XS, closer together around zero.
+var iq4Values = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+// e2m1Values are the 16 values of the OCP FP4 format: sign, two bits of
+// exponent, one of mantissa. Code 8 is the negative zero, which no Go constant is.
+var e2m1Values = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5, -2, -3, -4, -6}
+
+// IQ4_NL is d f16, nibbles [16]: d * level.
+func dequantizeIQ4_NL(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		b, y := (*[18]byte)(src), (*[32]float32)(dst)
+		src, dst = src[18:], dst[32:]
+		d := f16At(b[:])
+		for j, q := range b[2:18] {
+			y[j] = d * iq4Values[q&15]
+			y[j+16] = d * iq4Values[q>>4]
+		}
+	}
+}
+
+// IQ4_XS is d f16, upper scale bits u16, low scale nibbles [4], nibbles [128]:
+// groups of 32, d*(scale-32) * level.
+func dequantizeIQ4_XS(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		b, y := (*[136]byte)(src), (*[256]float32)(dst)
+		src, dst = src[136:], dst[256:]
+		d := f16At(b[:])
+		high := uint16(b[2]) | uint16(b[3])<<8
+		for group := range 8 {
+			sc := uint16(b[4+group/2]>>(group%2*4)&15) | high>>(2*group)&3<<4
+			scale := d * float32(int(sc)-32)
+			qs := (*[16]byte)(b[8+16*group:])
+			out := (*[32]float32)(y[32*group:])
+			for j, q := range qs {
+				out[j] = scale * iq4Values[q&15]
+				out[j+16] = scale * iq4Values[q>>4]
+			}
+		}
+	}
+}
+
+// MXFP4 is e u8, nibbles [16]: 2^(e-127) * value, the E8M0 scale and the FP4
+// elements of the OCP Microscaling Formats specification, version 1.0.
+func dequantizeMXFP4(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		b, y := (*[17]byte)(src), (*[32]float32)(dst)
+		src, dst = src[17:], dst[32:]
+		d := e8m0(b[0])
+		for j, q := range b[1:17] {
+			y[j] = d * e2m1Values[q&15]
+			y[j+16] = d * e2m1Values[q>>4]
+		}
+	}
+}
+
+// e8m0 returns 2^(e-127); 255 stands for NaN.
+func e8m0(e uint8) float32 {
+	switch e {
+	case 0: // below the normal numbers of float32
+		return 0x1p-127
+	case 255:
+		return float32(math.NaN())
+	}
+	return math.Float32frombits(uint32(e) << 23)
+}
