@@ -105,6 +105,7 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bool, ro
 	at := 0
 	for _, n := range rows {
 		part := weight.RowSlice(at, at+n)
+		part.Name = fmt.Sprintf("%s[%d:%d]", weight.Name, at, at+n)
 		var partBias *tensor.Tensor
 		if bias != nil {
 			partBias = vectorSlice(bias, at, at+n)
@@ -118,5 +119,5 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bool, ro
 // vectorSlice is a view of elements lo to hi of a vector of plain numbers.
 func vectorSlice(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
 	size := t.DType.BlockBytes()
-	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{hi - lo}, Data: t.Data[lo*size : hi*size]}
+	return &tensor.Tensor{Name: fmt.Sprintf("%s[%d:%d]", t.Name, lo, hi), DType: t.DType, Shape: []int{hi - lo}, Data: t.Data[lo*size : hi*size]}
 }

@@ -11,7 +11,7 @@ type NormAttr struct {
 	Eps   float64 // added to the mean of squares
 }
 
-func (a NormAttr) String() string { return fmt.Sprintf("{group %d, eps %g}", a.Group, a.Eps) }
+func (a NormAttr) String() string { return fmt.Sprintf("{group %d, eps %.6g}", a.Group, a.Eps) }
 
 // An Activation is the function that a [GLU] applies to its gate.
 type Activation uint8
