@@ -136,11 +136,17 @@ func (r *ggufReader) alignment(meta *Meta) (int, error) {
 	if !ok {
 		return 0, r.malformed(-1, "alignment of type %s instead of uint32", meta.Type(ggufAlignmentKey))
 	}
-	if n <= 0 || n%8 != 0 || n > math.MaxInt32 {
-		return 0, r.malformed(-1, "alignment %d is not a positive multiple of 8 below 2^31", n)
+	if !ggufAligns(n) {
+		return 0, r.malformed(-1, "alignment %d is neither a power of two nor a multiple of 8, below 2^31", n)
 	}
 	r.key = ""
 	return int(n), nil
+}
+
+// ggufAligns reports whether n can be an alignment: a multiple of 8, as the
+// format's description asks, or a power of two, as llama.cpp does.
+func ggufAligns(n int64) bool {
+	return n > 0 && n <= math.MaxInt32 && (n%8 == 0 || n&(n-1) == 0)
 }
 
 // A ggufTensor is a tensor's description.

@@ -108,7 +108,7 @@ func sameTensors(t *testing.T, got, want []*tensor.Tensor) {
 }
 
 func TestGGUFRoundTrip(t *testing.T) {
-	for _, alignment := range []uint32{0, 8, 16, 24, 32, 64, 4096} {
+	for _, alignment := range []uint32{0, 1, 2, 4, 8, 16, 24, 32, 64, 4096} {
 		meta := allValues
 		if alignment > 0 {
 			meta = append([]modelfile.KeyValue{{Key: "general.alignment", Value: alignment}}, meta...)
@@ -333,7 +333,7 @@ func TestWriteGGUFRefuses(t *testing.T) {
 		{"scalar in []any", []modelfile.KeyValue{{Key: "k", Value: []any{uint8(1)}}}, nil},
 		{"deep arrays", []modelfile.KeyValue{{Key: "k", Value: deep}}, nil},
 		{"key twice", []modelfile.KeyValue{{Key: "k", Value: true}, {Key: "k", Value: true}}, nil},
-		{"alignment 4", []modelfile.KeyValue{{Key: "general.alignment", Value: uint32(4)}}, nil},
+		{"alignment 12", []modelfile.KeyValue{{Key: "general.alignment", Value: uint32(12)}}, nil},
 		{"alignment of another type", []modelfile.KeyValue{{Key: "general.alignment", Value: int32(32)}}, nil},
 		{"tensor twice", nil, append(one(tensor.I8, 1, 1), one(tensor.I8, 1, 1)...)},
 		{"bytes missing", nil, one(tensor.I8, 1, 2)},

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -39,8 +38,8 @@ func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
 		keys[kv.Key] = true
 		if kv.Key == ggufAlignmentKey {
 			n, ok := kv.Value.(uint32)
-			if !ok || n == 0 || n%8 != 0 || n > math.MaxInt32 {
-				return fmt.Errorf("modelfile: writing GGUF: key %s: %v is not a uint32, a positive multiple of 8 below 2^31",
+			if !ok || !ggufAligns(int64(n)) {
+				return fmt.Errorf("modelfile: writing GGUF: key %s: %v is not a uint32, a power of two or a multiple of 8, below 2^31",
 					kv.Key, kv.Value)
 			}
 			alignment = uint64(n)

@@ -60,6 +60,7 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 		return nil, err
 	}
 	e := &executable{p: p, lim: lim, workers: newWorkers(b.threads)}
+	e.tiles = make([][]float32, e.workers.n)
 	e.scratch = plan.PlanScratch(p)
 	for i, w := range e.scratch.Widths {
 		e.buffers = append(e.buffers, make([]float32, w*lim.Size(e.scratch.Dims[i])))

@@ -10,20 +10,16 @@ const rowsAtOnce = 8
 
 // linear splits the rows of the weight over the workers. Each row is
 // dequantised once a step, whatever the number of tokens.
-func linear(e *executable, n *plan.Node) (kernel, error) {
+func linear(_ *executable, n *plan.Node) (kernel, error) {
 	w := n.Weight
 	bias, err := floats(n.Bias)
 	if err != nil {
 		return nil, err
 	}
 	k := w.Cols()
-	tiles := make([][]float32, e.workers.n)
-	for i := range tiles {
-		tiles[i] = e.tile(i, rowsAtOnce*k)
-	}
 	return func(e *executable) {
 		e.workers.share(w.Rows(), 16, func(worker, lo, hi int) {
-			tile := tiles[worker]
+			tile := e.tile(worker, rowsAtOnce*k)
 			for lo < hi {
 				rows := min(rowsAtOnce, hi-lo)
 				for i := range rows {
@@ -46,11 +42,8 @@ func linear(e *executable, n *plan.Node) (kernel, error) {
 	}, nil
 }
 
-// tile is a worker's scratch of at least n values, shared by all nodes.
+// tile is a worker's scratch of n values, shared by all nodes.
 func (e *executable) tile(worker, n int) []float32 {
-	for len(e.tiles) <= worker {
-		e.tiles = append(e.tiles, nil)
-	}
 	if len(e.tiles[worker]) < n {
 		e.tiles[worker] = make([]float32, n)
 	}
