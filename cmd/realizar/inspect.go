@@ -1,0 +1,372 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/modelfile"
+)
+
+// inspectCommand is `realizar inspect`.
+type inspectCommand struct {
+	Model       string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
+	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for."`
+	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
+	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers; f32 has a larger cache."`
+	Tensors     bool   `help:"List the tensors."`
+	Metadata    bool   `help:"List the metadata: that of GGUF, or config.json."`
+	Plan        bool   `help:"Show the program that runs the model."`
+	JSON        bool   `name:"json" help:"Write all of it as one JSON object."`
+}
+
+// Help is shown below the command's line.
+func (*inspectCommand) Help() string {
+	return `Reads the file's description of the model and none of its weights. A model that cannot be run is described as far
+as it goes, with the reason; so is a GGUF file that holds only a vocabulary.
+
+Examples:
+
+    realizar inspect model.gguf
+    realizar inspect model.gguf --context 32768 --parallel 8
+    realizar inspect ./Qwen3-0.6B --tensors --metadata
+    realizar inspect model.gguf --json | jq .dtypes`
+}
+
+// Validate is called by the parser.
+func (c *inspectCommand) Validate() error {
+	if c.Context < 0 {
+		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", c.Context)
+	}
+	if c.Parallel < 1 {
+		return fmt.Errorf("--parallel=%d: want 1 or more", c.Parallel)
+	}
+	return nil
+}
+
+// Run describes the model.
+func (c *inspectCommand) Run(a *app) error {
+	d, err := realizar.Describe(c.Model)
+	if err != nil {
+		return err
+	}
+	var memory *realizar.Memory
+	if d.Problem == "" {
+		activations, err := realizar.ParseActivations(c.Activations)
+		if err != nil {
+			return err
+		}
+		memory, err = d.Memory(realizar.Options{Context: c.Context, Parallel: c.Parallel, Activations: activations})
+		if err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return c.writeJSON(a.out, d, memory)
+	}
+	var b strings.Builder
+	b.WriteString(summary(d, memory))
+	if c.Tensors {
+		b.WriteString("\nTensors\n\n" + tensorList(d))
+	}
+	if c.Metadata {
+		b.WriteString("\nMetadata\n\n" + metadataList(d))
+	}
+	if c.Plan {
+		b.WriteString("\nPlan\n\n")
+		if d.Plan == "" {
+			b.WriteString("none: " + printable(d.Problem) + "\n")
+		}
+		b.WriteString(printable(d.Plan))
+	}
+	_, err = io.WriteString(a.out, b.String())
+	return err
+}
+
+// writeJSON writes what was asked for as one object.
+func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, memory *realizar.Memory) error {
+	all := struct {
+		*realizar.Description
+		Memory   *realizar.Memory             `json:"memory,omitempty"`
+		Tensors  []realizar.TensorDescription `json:"tensors,omitempty"`
+		Metadata []jsonEntry                  `json:"metadata,omitempty"`
+		Plan     string                       `json:"plan,omitempty"`
+		Sampling *jsonSampling                `json:"sampling,omitempty"`
+	}{Description: d, Memory: memory}
+	if s := d.Sampling; s != nil {
+		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.TopP, s.MinP}
+	}
+	if c.Tensors {
+		all.Tensors = d.Tensors
+	}
+	if c.Metadata {
+		for _, e := range d.Metadata {
+			all.Metadata = append(all.Metadata, jsonEntry{e.Key, e.Type, jsonValue(e.Value)})
+		}
+	}
+	if c.Plan {
+		all.Plan = d.Plan
+	}
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(all)
+}
+
+type jsonSampling struct {
+	Temperature float32 `json:"temperature"`
+	TopK        int     `json:"top_k"`
+	TopP        float32 `json:"top_p"`
+	MinP        float32 `json:"min_p"`
+}
+
+type jsonEntry struct {
+	Key   string `json:"key"`
+	Type  string `json:"type"`
+	Value any    `json:"value"`
+}
+
+// jsonValue is a value that encoding/json takes: it has no object of this
+// project's, writes bytes as numbers and what is not finite as text.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case *modelfile.Meta:
+		object := map[string]any{}
+		for _, key := range v.Keys() {
+			value, _ := v.Value(key)
+			object[key] = jsonValue(value)
+		}
+		return object
+	case string, bool, nil, []string, []bool:
+		return v
+	}
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Slice:
+		list := make([]any, r.Len())
+		for i := range list {
+			list[i] = jsonValue(r.Index(i).Interface())
+		}
+		return list
+	case reflect.Float32, reflect.Float64:
+		if _, err := json.Marshal(v); err != nil {
+			return fmt.Sprint(v)
+		}
+	}
+	return v
+}
+
+// summary is the description that every inspection begins with.
+func summary(d *realizar.Description, memory *realizar.Memory) string {
+	t := newTable()
+	add := func(name, value string) {
+		if value != "" {
+			t.row(name, oneLine(value))
+		}
+	}
+	add("model", d.Path)
+	add("name", d.Name)
+	add("architecture", d.Architecture)
+	if d.Problem != "" {
+		add("cannot run", d.Problem)
+	}
+	add("format", fmt.Sprintf("%s, %s", d.Format, byteText(d.FileBytes)))
+	add("parameters", fmt.Sprintf("%s in %d tensors", count(d.Parameters), d.TensorCount))
+	add("dtypes", shares(d))
+	n := d.Dimensions
+	add("context", positive(n.Context, "tokens"))
+	add("layers", positive(n.Layers, "")+windows(n.Windows))
+	add("width", positive(n.Hidden, "")+aside(n.FFN, ", feed-forward %d"))
+	add("heads", positive(n.Heads, "")+aside(n.KVHeads, ", key/value heads %d")+aside(n.HeadDim, ", head width %d"))
+	add("token ids", positive(n.Vocab, ""))
+	add("tokenizer", tokenizerText(d))
+	add("chat template", templateText(d))
+	add("sampling", samplingText(d.Sampling))
+	if memory == nil {
+		return t.text()
+	}
+	text := t.text()
+	m := newTable()
+	m.row("weights", byteText(memory.Weights), "mapped from the file")
+	for _, s := range memory.States {
+		kept := fmt.Sprintf("%d tokens", memory.Context)
+		if s.Window > 0 {
+			kept = fmt.Sprintf("a window of %d tokens", s.Window)
+		}
+		m.row(stateName(s.Kind), byteText(s.Bytes), fmt.Sprintf("%d layers, %s, %s", s.Layers, kept, memory.Cache))
+	}
+	m.row("scratch", byteText(memory.Scratch), "for one step")
+	free := ""
+	if memory.Free > 0 {
+		free = fmt.Sprintf("%s are free on this machine (%s)", byteText(memory.Free), memory.Device)
+	}
+	m.row("total", byteText(memory.Total), free)
+	streams := "one answer"
+	if memory.Parallel > 1 {
+		streams = fmt.Sprintf("%d answers", memory.Parallel)
+	}
+	return text + fmt.Sprintf("\nMemory for %s of %d tokens\n\n", streams, memory.Context) + m.text(1)
+}
+
+// oneLine is text that cannot break a line.
+func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+
+func stateName(kind string) string {
+	if kind == "kv" {
+		return "keys and values"
+	}
+	return kind
+}
+
+func positive(n int, unit string) string {
+	if n <= 0 {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", n, unit))
+}
+
+func aside(n int, format string) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, n)
+}
+
+// count writes millions and more with three digits.
+func count(n int64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}} {
+		if float64(n) >= u.size {
+			return fmt.Sprintf("%.3g%s", float64(n)/u.size, u.name)
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func shares(d *realizar.Description) string {
+	var parts []string
+	for _, s := range d.DTypes {
+		parts = append(parts, fmt.Sprintf("%s %.1f%%", s.Name, 100*s.Share))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// windows says how many layers see only a part of the past.
+func windows(by map[int]int) string {
+	var parts []string
+	for _, w := range slices.Sorted(maps.Keys(by)) {
+		if w > 0 {
+			parts = append(parts, fmt.Sprintf(", %d with a window of %d tokens", by[w], w))
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+func tokenizerText(d *realizar.Description) string {
+	t := d.Tokenizer
+	if t == nil {
+		return "none: " + d.TokenizerProblem
+	}
+	text := t.Kind
+	if t.Name != "" {
+		text += ", " + t.Name
+	}
+	text += fmt.Sprintf(", %d tokens", t.Vocab)
+	if t.AddsBOS {
+		text += fmt.Sprintf(", begins with %s", t.BOS)
+	}
+	if len(t.EndTokens) > 0 {
+		text += fmt.Sprintf(", ends with %s", strings.Trim(fmt.Sprint(t.EndTokens), "[]"))
+	}
+	return text
+}
+
+func templateText(d *realizar.Description) string {
+	switch {
+	case d.ToolTemplate && d.ChatTemplate:
+		return "yes, and another one for tools"
+	case d.ToolTemplate:
+		return "for tools only"
+	case d.ChatTemplate:
+		return "yes"
+	}
+	if d.TemplateProblem != "" {
+		return "none: " + d.TemplateProblem
+	}
+	return "none"
+}
+
+func samplingText(s *realizar.Sampling) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Temperature == 0:
+		return "greedy"
+	}
+	return fmt.Sprintf("temperature %g", s.Temperature) + aside(s.TopK, ", top-k %d") + fraction(s.TopP, ", top-p %g") + fraction(s.MinP, ", min-p %g")
+}
+
+func fraction(f float32, format string) string {
+	if f == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, f)
+}
+
+func tensorList(d *realizar.Description) string {
+	t := newTable()
+	for _, x := range d.Tensors {
+		t.row(oneLine(x.Name), x.DType, strings.ReplaceAll(strings.Trim(fmt.Sprint(x.Shape), "[]"), " ", "x"), strconv.FormatInt(x.Bytes, 10))
+	}
+	return t.text(3)
+}
+
+func metadataList(d *realizar.Description) string {
+	var b strings.Builder
+	for _, e := range d.Metadata {
+		fmt.Fprintf(&b, "%s = %s\n", oneLine(e.Key), short(e.Value))
+	}
+	return b.String()
+}
+
+// What a line of metadata shows of long values.
+const (
+	shownElements = 8
+	shownText     = 200 // characters
+)
+
+// short writes a value on one line, and how much there is of a long one.
+func short(v any) string {
+	switch v := v.(type) {
+	case string:
+		if r := []rune(v); len(r) > shownText {
+			return fmt.Sprintf("%q... (%d characters)", string(r[:shownText]), len(r))
+		}
+		return strconv.Quote(v)
+	case nil:
+		return "null"
+	case *modelfile.Meta:
+		return fmt.Sprintf("an object of %d", len(v.Keys()))
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice {
+		return fmt.Sprint(v)
+	}
+	var parts []string
+	for i := range min(r.Len(), shownElements) {
+		parts = append(parts, short(r.Index(i).Interface()))
+	}
+	text := "[" + strings.Join(parts, ", ")
+	if r.Len() > shownElements {
+		return fmt.Sprintf("%s, ...] (%d elements)", text, r.Len())
+	}
+	return text + "]"
+}

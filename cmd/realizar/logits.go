@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// logitsCommand is `realizar logits`.
+type logitsCommand struct {
+	Model string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
+	IDs   string `name:"ids" required:"" placeholder:"FILE" help:"Token ids as numbers separated by white space or commas; - is standard input."`
+	Out   string `required:"" placeholder:"FILE.safetensors" help:"The file to write."`
+
+	modelFlags
+}
+
+// Help is shown below the command's line.
+func (*logitsCommand) Help() string {
+	return `Runs the ids through the model as they are and writes, for each of them, the logits of the token that
+follows it: one tensor called logits, F32, of shape [ids, vocabulary]. Nothing is added to the ids. The file
+appears when it is complete.
+
+Examples:
+
+    echo 1 15043 3186 | realizar logits model.gguf --ids - --out logits.safetensors
+    realizar tokenize model.gguf --special < text.txt > ids.json
+    realizar logits model.gguf --ids ids.json --out logits.safetensors --activations f32`
+}
+
+// Run writes the logits.
+func (c *logitsCommand) Run(a *app) error {
+	ids, err := c.read(a)
+	if err != nil {
+		return fmt.Errorf("--ids: %w", err)
+	}
+	m, err := a.open(c.Model, &c.modelFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	return replaceFile(c.Out, func(w io.Writer) error {
+		out := bufio.NewWriterSize(w, 1<<20)
+		if err := writeLogitsHeader(out, len(ids), m.Vocab()); err != nil {
+			return err
+		}
+		row := make([]byte, 0, 4*m.Vocab())
+		err := m.Logits(a.ctx, ids, func(_ int, logits []float32) error {
+			row = row[:0]
+			for _, v := range logits {
+				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))
+			}
+			_, err := out.Write(row)
+			return err
+		})
+		return errors.Join(err, out.Flush())
+	})
+}
+
+func (c *logitsCommand) read(a *app) ([]int32, error) {
+	if c.IDs == "-" {
+		return readIDs(a.stdin)
+	}
+	f, err := os.Open(c.IDs)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return readIDs(f)
+}
+
+// readIDs reads numbers separated by white space or commas; the brackets of a
+// JSON array may be around them.
+func readIDs(r io.Reader) ([]int32, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(string(data))
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		if text, ok = strings.CutSuffix(inner, "]"); !ok {
+			return nil, errors.New("the list begins with [ and does not end with ]")
+		}
+	}
+	var ids []int32
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		id, err := strconv.ParseInt(field, 10, 32)
+		if err != nil || id < 0 {
+			return nil, fmt.Errorf("%.40q at index %d is no token id: want a number from 0 to %d", field, len(ids), math.MaxInt32)
+		}
+		ids = append(ids, int32(id))
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("there are no ids")
+	}
+	return ids, nil
+}
+
+// writeLogitsHeader begins a safetensors file whose only tensor is as large as
+// the rows that follow, which need not be in memory together.
+func writeLogitsHeader(w io.Writer, tokens, vocab int) error {
+	if tokens > math.MaxInt/4/max(1, vocab) {
+		return fmt.Errorf("the logits of %d tokens of %d are too many for one file", tokens, vocab)
+	}
+	header := fmt.Sprintf(`{"logits":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,%d]}}`, tokens, vocab, 4*tokens*vocab)
+	header += strings.Repeat(" ", (8-len(header)%8)%8) // the data stays aligned
+	if err := binary.Write(w, binary.LittleEndian, uint64(len(header))); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, header)
+	return err
+}

@@ -1,0 +1,185 @@
+// Command realizar runs open-weight language models from the command line.
+//
+// It reads a prompt or opens a chat (run), says what a model file holds
+// (inspect), turns text into token ids and back (tokenize), renders chat
+// templates (template), computes logits (logits) and measures speed (bench).
+// Each command is a file of its own here. What a model is and how it runs is the
+// business of package realizar.
+//
+// Results go to standard output, everything else to standard error. The exit
+// code is 0, or 1 for a failure, 2 for a command line that makes no sense, 130
+// when interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/realizar/realizar"
+)
+
+// The exit codes.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // 128 and the number of SIGINT, as shells have it
+)
+
+// grammar is the command line.
+type grammar struct {
+	Run      runCommand      `cmd:"" help:"Continue a prompt, answer it, or chat."`
+	Inspect  inspectCommand  `cmd:"" help:"Say what a model file holds and what memory it takes."`
+	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
+	Template templateCommand `cmd:"" help:"Render a chat template."`
+	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
+	Bench    benchCommand    `cmd:"" help:"Measure the speed of a model on this machine."`
+	Version  versionCommand  `cmd:"" help:"Say which version this is."`
+	Help     helpCommand     `cmd:"" help:"Show help for a command."`
+}
+
+const description = `Runs open-weight language models from GGUF and safetensors files.
+
+MODEL is a GGUF file, a safetensors file, or a folder as model hubs lay it out. Results go to standard output, ` +
+	`everything else to standard error. The exit code is 0, or 1 for a failure, 2 for wrong usage, 130 when interrupted.`
+
+// An app is what commands work with beside their flags.
+type app struct {
+	ctx            context.Context // ends when the user interrupts
+	stdin          io.Reader       // ends with ctx
+	stdout, stderr *os.File
+	out, err       io.Writer // the same two, for text
+	parser         *kong.Kong
+}
+
+// A usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
+
+func main() { os.Exit(start(os.Args[1:])) }
+
+// start does what the arguments say and returns the exit code.
+func start(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	a := &app{ctx: ctx, stdin: &contextReader{ctx: ctx, r: os.Stdin}, stdout: os.Stdout, stderr: os.Stderr, out: safely(os.Stdout), err: safely(os.Stderr)}
+	command, err := a.parse(args)
+	if err == nil {
+		err = command.Run(a)
+	}
+	return a.report(command, err)
+}
+
+func (a *app) parse(args []string) (*kong.Context, error) {
+	// Without arguments the help is shown too, but nothing was done.
+	help, exit := a.stdout, os.Exit
+	if len(args) == 0 {
+		args, help, exit = []string{"--help"}, a.stderr, func(int) { os.Exit(exitUsage) }
+	}
+	var err error
+	a.parser, err = kong.New(&grammar{},
+		kong.Name("realizar"), kong.Description(description), kong.Writers(help, a.stderr), kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "model", Title: "How the model runs:"}}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	command, err := a.parser.Parse(args)
+	var parse *kong.ParseError
+	if errors.As(err, &parse) {
+		return parse.Context, usageError{err}
+	}
+	return command, err
+}
+
+// report says what went wrong and returns the exit code.
+func (a *app) report(command *kong.Context, err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, syscall.EPIPE):
+		return 0 // the reader has what it wanted
+	case a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))):
+		return exitInterrupted
+	case errors.As(err, &usage), errors.Is(err, realizar.ErrOptions):
+		a.notef("%s", message(err))
+		help := "realizar --help"
+		if command != nil && command.Selected() != nil {
+			help = "realizar " + command.Selected().Name + " --help"
+		}
+		fmt.Fprintf(a.err, "See %s.\n", help) //nolint:errcheck // there is nowhere left to say it
+		return exitUsage
+	}
+	a.notef("%s", message(err))
+	return exitFailure
+}
+
+// message is an error's text without the prefix that notef writes.
+func message(err error) string { return strings.TrimPrefix(err.Error(), "realizar: ") }
+
+// notef writes a line to standard error.
+func (a *app) notef(format string, args ...any) {
+	fmt.Fprintf(a.err, "realizar: "+format+"\n", args...) //nolint:errcheck // there is nowhere left to say it
+}
+
+// helpCommand is `realizar help`.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command to explain; without one, all of them."`
+}
+
+// Run shows what --help shows.
+func (c *helpCommand) Run(a *app) error {
+	_, err := a.parser.Parse(append(c.Command, "--help"))
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// A contextReader ends with its context, even while a read waits for a terminal
+// or a pipe.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+	buf []byte
+}
+
+func (c *contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	if c.buf == nil {
+		c.buf = make([]byte, 64<<10)
+	}
+	done := make(chan result, 1)
+	buf := c.buf[:min(len(p), len(c.buf))]
+	go func() {
+		n, err := c.r.Read(buf)
+		done <- result{n, err}
+	}()
+	select {
+	case r := <-done:
+		copy(p, buf[:r.n])
+		return r.n, r.err
+	case <-c.ctx.Done():
+		c.buf = nil // the read under way may still write to it
+		return 0, context.Cause(c.ctx)
+	}
+}

@@ -1,0 +1,208 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// binary is the command as its users have it.
+var binary string
+
+func TestMain(m *testing.M) {
+	code, err := buildAndRun(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "realizar-test")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is the system's folder for such files
+	binary = filepath.Join(dir, "realizar")
+	if runtime.GOOS == "windows" {
+		binary += ".exe"
+	}
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// A result is what a command left behind.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// realizarIn runs the command with a standard input.
+func realizarIn(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+func realizarRun(t *testing.T, args ...string) result {
+	t.Helper()
+	return realizarIn(t, "", args...)
+}
+
+// output is the standard output of a command that works and says nothing else.
+func output(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	r := realizarIn(t, stdin, args...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("realizar %q: exit code %d, standard error %q", args, r.code, r.stderr)
+	}
+	return r.stdout
+}
+
+// fails checks a command that ends with code, says each of parts on standard
+// error after one prefix, and writes no result.
+func fails(t *testing.T, r result, code int, parts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d; standard error %q", r.code, code, r.stderr)
+	}
+	if r.stdout != "" {
+		t.Errorf("standard output %q, want none", r.stdout)
+	}
+	if !strings.HasPrefix(r.stderr, "realizar: ") || strings.Count(r.stderr, "realizar: ") != 1 || !strings.HasSuffix(r.stderr, "\n") {
+		t.Errorf("standard error %q, want whole lines that begin with realizar: once", r.stderr)
+	}
+	for _, p := range parts {
+		if !strings.Contains(r.stderr, p) {
+			t.Errorf("standard error %q does not say %q", r.stderr, p)
+		}
+	}
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"fly"}, "fly"},
+		{[]string{"run"}, "<model>"},
+		{[]string{"run", "m", "p", "q"}, "q"},
+		{[]string{"run", "m", "--wings"}, "--wings"},
+		{[]string{"run", "m", "p", "--threads", "many"}, `"many"`},
+		{[]string{"run", "m", "p", "--threads=-1"}, "--threads=-1"},
+		{[]string{"run", "m", "p", "--context=-1"}, "--context=-1"},
+		{[]string{"run", "m", "p", "--device", "tpu"}, `"tpu"`},
+		{[]string{"run", "m", "p", "--activations", "f16"}, `"f16"`},
+		{[]string{"run", "m", "p", "--temperature=-0.5"}, "--temperature=-0.5"},
+		{[]string{"run", "m", "p", "--temperature=nan"}, "--temperature=NaN"},
+		{[]string{"run", "m", "p", "--top-k=-1"}, "--top-k=-1"},
+		{[]string{"run", "m", "p", "--top-p=1.5"}, "--top-p=1.5"},
+		{[]string{"run", "m", "p", "--min-p=1.5"}, "--min-p=1.5"},
+		{[]string{"run", "m", "p", "--seed=-1"}, "--seed"},
+		{[]string{"run", "m", "p", "--max-tokens=-1"}, "--max-tokens=-1"},
+		{[]string{"run", "m", "p", "--stop="}, "--stop"},
+		{[]string{"run", "m", "p", "--raw", "--system", "s"}, "--system"},
+		{[]string{"inspect", "m", "--parallel", "0"}, "--parallel=0"},
+		{[]string{"inspect", "m", "--context=-1"}, "--context=-1"},
+		{[]string{"tokenize"}, "<model>"},
+		{[]string{"tokenize", "m", "--decode", "--special"}, "--special"},
+		{[]string{"template", "m"}, "--vars"},
+		{[]string{"template", "m", "--vars", "v", "--now", "noon"}, "--now=noon"},
+		{[]string{"logits", "m"}, "--ids"},
+		{[]string{"logits", "m", "--ids", "-"}, "--out"},
+		{[]string{"logits", "m", "--ids", "-", "--out", "o", "--threads=-1"}, "--threads=-1"},
+		{[]string{"bench", "m", "-p", "-1"}, "-p"},
+		{[]string{"bench", "m", "-p", "0", "-n", "0"}, "nothing to measure"},
+		{[]string{"bench", "m", "-r", "0"}, "-r 0"},
+		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
+		{[]string{"version", "1"}, "1"},
+		{[]string{"help", "fly"}, "fly"},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			fails(t, realizarRun(t, test.args...), 2, test.says, "--help")
+		})
+	}
+}
+
+func TestNoArguments(t *testing.T) {
+	r := realizarRun(t)
+	if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, "Usage: realizar <command>") {
+		t.Errorf("got %+v, want the help on standard error and exit code 2", r)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	all := output(t, "", "--help")
+	if output(t, "", "help") != all {
+		t.Error("help and --help differ")
+	}
+	for _, command := range []string{"run", "inspect", "tokenize", "template", "logits", "bench", "version"} {
+		if !strings.Contains(all, "\n  "+command+" ") {
+			t.Errorf("--help does not name %s", command)
+		}
+		help := output(t, "", command, "--help")
+		if output(t, "", "help", command) != help {
+			t.Errorf("help %s and %s --help differ", command, command)
+		}
+		if command != "version" && !strings.Contains(help, "Examples:\n\n    ") {
+			t.Errorf("%s --help has no examples:\n%s", command, help)
+		}
+	}
+	for _, command := range []string{"run", "logits", "bench"} {
+		help := output(t, "", command, "--help")
+		for _, flag := range []string{"--activations", "--threads", "--device", "--context"} {
+			if !strings.Contains(help, flag) {
+				t.Errorf("%s --help does not name %s", command, flag)
+			}
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := output(t, "", "version")
+	for _, part := range []string{"realizar ", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} {
+		if !strings.Contains(got, part) {
+			t.Errorf("version is %q, without %q", got, part)
+		}
+	}
+}
+
+func TestNoModel(t *testing.T) {
+	text := writeFile(t, "notes.txt", "not a model at all")
+	for _, args := range [][]string{
+		{"run", "MODEL", "hi"}, {"inspect", "MODEL"}, {"tokenize", "MODEL"}, {"bench", "MODEL"},
+	} {
+		for _, path := range []string{text, filepath.Join(t.TempDir(), "absent.gguf"), t.TempDir()} {
+			args := append([]string{}, args...)
+			args[1] = path
+			fails(t, realizarRun(t, args...), 1, filepath.Base(path))
+		}
+	}
+}

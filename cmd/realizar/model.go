@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/realizar/realizar"
+)
+
+// modelFlags are the flags of every command that runs a model.
+type modelFlags struct {
+	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout, the cache included."`
+	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: as many as the process may use."`
+	Device      string `default:"auto" enum:"auto,cpu" placeholder:"auto|cpu" group:"model" help:"Where the model runs. auto is the best there is."`
+	Context     int    `default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
+}
+
+// Validate says which value makes no sense. A command with a Validate of its own
+// calls it there.
+func (f *modelFlags) Validate() error {
+	if f.Threads < 0 {
+		return fmt.Errorf("--threads=%d: want 1 or more, or 0 for as many as the process may use", f.Threads)
+	}
+	if f.Context < 0 {
+		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", f.Context)
+	}
+	return nil
+}
+
+// options are the flags for one answer at a time.
+func (f *modelFlags) options() realizar.Options {
+	activations, _ := realizar.ParseActivations(f.Activations) // the parser knows the values
+	return realizar.Options{
+		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: 1,
+	}
+}
+
+// open opens the model for one answer at a time, with progress on a terminal.
+func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
+	o := f.options()
+	var bar loadBar
+	if term.IsTerminal(int(a.stderr.Fd())) {
+		bar = loadBar{a: a, name: filepath.Base(path), begun: time.Now()}
+		o.Progress = bar.show
+	}
+	m, err := realizar.Open(a.ctx, path, o)
+	bar.end()
+	return m, err
+}
+
+// A loadBar shows how far loading has come, once that has taken a while, and
+// leaves nothing behind.
+type loadBar struct {
+	a     *app
+	name  string
+	begun time.Time
+	bars  *mpb.Progress
+	bar   *mpb.Bar
+}
+
+// noticeable is how long loading may take before a bar appears.
+const noticeable = 300 * time.Millisecond
+
+func (b *loadBar) show(p realizar.Progress) {
+	if b.bar == nil {
+		if time.Since(b.begun) < noticeable {
+			return
+		}
+		b.bars = mpb.NewWithContext(b.a.ctx, mpb.WithOutput(b.a.stderr), mpb.WithWidth(40))
+		b.bar = b.bars.AddBar(p.Total, mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name("loading "+b.name+" ")),
+			mpb.AppendDecorators(decor.CountersKibiByte("% .1f of % .1f")))
+	}
+	b.bar.SetCurrent(p.Done)
+}
+
+func (b *loadBar) end() {
+	if b.bar != nil {
+		b.bar.Abort(true)
+		b.bars.Wait()
+	}
+}

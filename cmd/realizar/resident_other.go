@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// residentMemory is not read on this system.
+func residentMemory() (now, peak *int64) { return nil, nil }

@@ -1,0 +1,352 @@
+package realizar
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Description is what a model's files say about it. Numbers that they do not
+// say are 0.
+type Description struct {
+	Path         string `json:"path"`
+	Format       string `json:"format"`     // "GGUF" or "safetensors"
+	FileBytes    int64  `json:"file_bytes"` // of the files that hold weights
+	Name         string `json:"name,omitempty"`
+	Architecture string `json:"architecture,omitempty"` // as the files call it
+
+	// Problem says why the model cannot be run; empty when it can.
+	Problem string `json:"problem,omitempty"`
+
+	Parameters  int64        `json:"parameters"` // elements of all tensors
+	TensorCount int          `json:"tensor_count"`
+	DTypes      []DTypeShare `json:"dtypes"` // the largest first
+
+	Dimensions Dimensions `json:"dimensions"`
+
+	Tokenizer        *TokenizerDescription `json:"tokenizer,omitempty"`         // nil when there is none that can be used
+	TokenizerProblem string                `json:"tokenizer_problem,omitempty"` // why Tokenizer is nil
+
+	ChatTemplate    bool   `json:"chat_template"`              // there is one that can be used
+	ToolTemplate    bool   `json:"tool_template"`              // and another one for conversations with tools
+	TemplateProblem string `json:"template_problem,omitempty"` // why one that is there cannot be used
+
+	// Sampling is what the model's makers recommend, nil where they do not.
+	Sampling *Sampling `json:"-"`
+
+	// Tensors are in the order of the files, Metadata that of GGUF or of
+	// config.json. Plan is the program that runs the model, as text; empty when
+	// there is none.
+	Tensors  []TensorDescription `json:"-"`
+	Metadata []MetadataEntry     `json:"-"`
+	Plan     string              `json:"-"`
+
+	program *plan.Program // without weights; nil when there is none
+	fixed   int64         // bytes of weights that every token reads
+}
+
+// A DTypeShare is what one number format takes of the weights.
+type DTypeShare struct {
+	DType      tensor.DType `json:"-"`
+	Name       string       `json:"dtype"`
+	Tensors    int          `json:"tensors"`
+	Parameters int64        `json:"parameters"`
+	Bytes      int64        `json:"bytes"`
+	Share      float64      `json:"share"` // of the bytes of all tensors
+}
+
+// Dimensions are a decoder's numbers. Windows count layers by the number of
+// tokens that their attention sees; 0 is all of the past.
+type Dimensions struct {
+	Layers  int         `json:"layers,omitempty"`
+	Hidden  int         `json:"hidden,omitempty"`
+	FFN     int         `json:"ffn,omitempty"`
+	Heads   int         `json:"heads,omitempty"`
+	KVHeads int         `json:"kv_heads,omitempty"`
+	HeadDim int         `json:"head_dim,omitempty"`
+	Vocab   int         `json:"vocab,omitempty"`
+	Context int         `json:"context,omitempty"` // tokens the model was made for
+	Windows map[int]int `json:"windows,omitempty"`
+}
+
+// A TokenizerDescription is what a tokenizer is.
+type TokenizerDescription struct {
+	Kind      string  `json:"kind"`                    // "byte-level BPE" for example
+	Name      string  `json:"pre_tokenizer,omitempty"` // of the rule that splits text before
+	Vocab     int     `json:"vocab"`
+	BOS       string  `json:"bos,omitempty"`
+	EOS       string  `json:"eos,omitempty"`
+	EndTokens []int32 `json:"end_tokens,omitempty"` // that end an answer
+	AddsBOS   bool    `json:"adds_bos"`
+}
+
+// A TensorDescription is a tensor without its data.
+type TensorDescription struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+	Shape []int  `json:"shape"` // outermost dimension first
+	Bytes int64  `json:"bytes"`
+}
+
+// A MetadataEntry is one key of GGUF's metadata or of config.json. Value is of a
+// type that [modelfile.Meta] names.
+type MetadataEntry struct {
+	Key   string `json:"key"`
+	Type  string `json:"type"`
+	Value any    `json:"value"`
+}
+
+// Describe reads what a model's files say, without loading the model. A model
+// whose architecture is not known, or that lacks something, is described as far
+// as that goes: see [Description.Problem]. The error is that of a path that
+// leads to no model.
+func Describe(path string) (*Description, error) {
+	f, err := modelfile.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("realizar: %w", err)
+	}
+	d := &Description{Path: path, Format: f.Format().String(), FileBytes: f.Size()}
+	d.Name, _ = f.Meta().String("general.name")
+	d.readTensors(f)
+	for _, key := range f.Meta().Keys() {
+		v, _ := f.Meta().Value(key)
+		d.Metadata = append(d.Metadata, MetadataEntry{Key: key, Type: f.Meta().Type(key), Value: v})
+	}
+	d.readProgram(f)
+	d.readText(f)
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("realizar: %w", err)
+	}
+	return d, nil
+}
+
+func (d *Description) readTensors(f *modelfile.File) {
+	shares := map[tensor.DType]*DTypeShare{}
+	var total int64
+	for _, t := range f.Tensors() {
+		d.Tensors = append(d.Tensors, TensorDescription{
+			Name: t.Name, DType: t.DType.String(), Shape: slices.Clone(t.Shape), Bytes: int64(len(t.Data)),
+		})
+		s := shares[t.DType]
+		if s == nil {
+			s = &DTypeShare{DType: t.DType, Name: t.DType.String()}
+			shares[t.DType] = s
+		}
+		s.Tensors++
+		s.Parameters += int64(t.Elems())
+		s.Bytes += int64(len(t.Data))
+		d.Parameters += int64(t.Elems())
+		total += int64(len(t.Data))
+	}
+	d.TensorCount = len(d.Tensors)
+	for _, s := range shares {
+		if total > 0 {
+			s.Share = float64(s.Bytes) / float64(total)
+		}
+		d.DTypes = append(d.DTypes, *s)
+	}
+	slices.SortFunc(d.DTypes, func(a, b DTypeShare) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.DType, b.DType))
+	})
+}
+
+func (d *Description) readProgram(f *modelfile.File) {
+	m, err := arch.Build(f)
+	if err != nil {
+		d.Problem = strings.TrimPrefix(err.Error(), f.Path()+": ")
+		if len(f.Tensors()) == 0 {
+			d.Problem = "the file holds no weights"
+		}
+		d.readNumbers(f)
+		return
+	}
+	s := m.Spec
+	d.Architecture = m.Architecture
+	d.Dimensions = Dimensions{
+		Layers: s.Layers, Hidden: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads,
+		HeadDim: s.HeadDim, Vocab: s.Vocab, Context: s.Context, Windows: map[int]int{},
+	}
+	for _, w := range s.Windows {
+		d.Dimensions.Windows[w]++
+	}
+	d.Plan = m.Program.String()
+	d.fixed = readByAll(m.Program)
+	for i := range m.Program.Nodes { // views of a mapping that is about to go
+		m.Program.Nodes[i].Weight, m.Program.Nodes[i].Bias = nil, nil
+	}
+	d.program = m.Program
+}
+
+// readByAll is the bytes of weights that every token reads: all but a table of
+// embeddings that is not the head too.
+func readByAll(p *plan.Program) int64 {
+	read := map[*byte]int64{}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		for _, w := range []*tensor.Tensor{n.Weight, n.Bias} {
+			if n.Op != plan.Embed && w != nil && len(w.Data) > 0 {
+				read[&w.Data[0]] = int64(len(w.Data))
+			}
+		}
+	}
+	var total int64
+	for _, n := range read {
+		total += n
+	}
+	return total
+}
+
+// readNumbers reads the metadata that most architectures share, for a model
+// whose own is not known.
+func (d *Description) readNumbers(f *modelfile.File) {
+	m := f.Meta()
+	d.Architecture, _ = m.String("general.architecture")
+	prefix, column := d.Architecture+".", 0
+	if f.Format() == modelfile.Safetensors {
+		if list, ok := m.Strings("architectures"); ok && len(list) > 0 {
+			d.Architecture = list[0]
+		}
+		prefix, column = "", 1
+	}
+	n := &d.Dimensions
+	for _, k := range []struct {
+		to   *int
+		keys [2]string // of GGUF, of config.json
+	}{
+		{&n.Layers, [2]string{"block_count", "num_hidden_layers"}},
+		{&n.Hidden, [2]string{"embedding_length", "hidden_size"}},
+		{&n.FFN, [2]string{"feed_forward_length", "intermediate_size"}},
+		{&n.Heads, [2]string{"attention.head_count", "num_attention_heads"}},
+		{&n.KVHeads, [2]string{"attention.head_count_kv", "num_key_value_heads"}},
+		{&n.HeadDim, [2]string{"attention.key_length", "head_dim"}},
+		{&n.Vocab, [2]string{"vocab_size", "vocab_size"}},
+		{&n.Context, [2]string{"context_length", "max_position_embeddings"}},
+	} {
+		if v, ok := m.Int(prefix + k.keys[column]); ok && v > 0 && v <= math.MaxInt32 {
+			*k.to = int(v)
+		}
+	}
+}
+
+func (d *Description) readText(f *modelfile.File) {
+	tok, err := tokenizerOf(f)
+	if err != nil {
+		d.TokenizerProblem = err.Error()
+	} else {
+		t := &TokenizerDescription{Kind: tok.Kind(), Name: tok.Name(), Vocab: tok.VocabSize(), AddsBOS: tok.AddsBOS()}
+		if id, ok := tok.BOS(); ok {
+			t.BOS, _ = tok.Token(id)
+		}
+		if id, ok := tok.EOS(); ok {
+			t.EOS, _ = tok.Token(id)
+		}
+		for id := range endTokens(f, tok) {
+			t.EndTokens = append(t.EndTokens, id)
+		}
+		slices.Sort(t.EndTokens)
+		d.Tokenizer = t
+	}
+	all, err := readTemplates(f)
+	if errors.Is(err, chat.ErrTemplate) {
+		d.TemplateProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTemplate, f.Path()))
+	}
+	d.ChatTemplate, d.ToolTemplate = all[defaultTemplate] != nil, all[toolTemplate] != nil
+	if s, ok := readSampling(f); ok {
+		d.Sampling = &s
+	}
+}
+
+// Memory is what a model takes while it runs, in bytes.
+type Memory struct {
+	Context  int           `json:"context"`
+	Parallel int           `json:"parallel"`
+	Weights  int64         `json:"weights"` // mapped from the file: the system can let go of them
+	States   []StateMemory `json:"states"`
+	Scratch  int64         `json:"scratch"`         // of one step
+	Total    int64         `json:"total"`           // of all these
+	Free     int64         `json:"free,omitempty"`  // what the machine has left; 0 where it does not say
+	Device   string        `json:"device"`          // that Free is of
+	Cache    string        `json:"cache,omitempty"` // number format of keys and values
+}
+
+// StateMemory is what one kind of state takes for all sequences.
+type StateMemory struct {
+	Kind   string `json:"kind"`             // "kv": keys and values
+	Window int    `json:"window,omitempty"` // tokens kept of a sequence, 0: its context
+	Layers int    `json:"layers"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Memory plans what the model takes with o's Context, Parallel and Activations:
+// a Context of 0 is the one that the model was made for, and a Parallel of 0 is
+// 1. It is an error when the model cannot be run, or not so.
+func (d *Description) Memory(o Options) (*Memory, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if d.program == nil {
+		return nil, fmt.Errorf("realizar: %w", errors.New(d.Problem))
+	}
+	c := engine.Config{Context: cmp.Or(o.Context, d.Dimensions.Context), Parallel: max(1, o.Parallel), Cache: o.Activations.cache()}
+	if c.Context > d.Dimensions.Context {
+		return nil, fmt.Errorf("realizar: %w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, d.Dimensions.Context)
+	}
+	states, scratch, err := c.Bytes(d.program)
+	if err != nil {
+		return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
+	}
+	backend := cpu.New(o.Threads)
+	m := &Memory{
+		Context: c.Context, Parallel: c.Parallel, Scratch: int64(scratch), Cache: c.Cache.String(),
+		Free: backend.Memory().Free, Device: backend.Name(),
+	}
+	for _, t := range d.Tensors {
+		m.Weights += t.Bytes
+	}
+	limits := c.Limits(d.program)
+	for g, group := range d.program.Groups {
+		page, err := limits.PageBytes(d.program, g)
+		if err != nil {
+			return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
+		}
+		s := StateMemory{Kind: group.Kind.String(), Window: group.Window, Bytes: int64(page) * int64(limits.Pages[g])}
+		for _, state := range d.program.States {
+			if state.Group == g {
+				s.Layers++
+			}
+		}
+		m.States = append(m.States, s)
+	}
+	m.Total = m.Weights + int64(states) + m.Scratch
+	return m, nil
+}
+
+// TokenBytes is what choosing one token reads, in bytes, when its sequence holds
+// past tokens before it: all weights but the table of embeddings (its head is
+// read, whether tied to it or not), and the keys and values that it attends to.
+// It is 0 when the model cannot be run.
+func (d *Description) TokenBytes(past int, a Activations) int64 {
+	if d.program == nil {
+		return 0
+	}
+	total := d.fixed
+	for _, s := range d.program.States {
+		seen := past
+		if s.Window > 0 {
+			seen = min(seen, s.Window)
+		}
+		total += int64(seen) * int64(s.Width()) * int64(a.cache().BlockBytes())
+	}
+	return total
+}

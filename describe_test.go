@@ -1,0 +1,150 @@
+package realizar_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/tensor"
+)
+
+func describe(t *testing.T, path string) *realizar.Description {
+	t.Helper()
+	d, err := realizar.Describe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestDescribe(t *testing.T) {
+	options := []modeltest.Option{modeltest.HeadDim(24), modeltest.Biases(), modeltest.Window(48), modeltest.AddBOS()}
+	d := describe(t, modeltest.Llama(t, append(options, modeltest.DType(tensor.Q8_0))...))
+	if d.Format != "GGUF" || d.Architecture != "llama" || d.Name != "test model" || d.Problem != "" || d.TensorCount != len(d.Tensors) || len(d.Tensors) != 29 {
+		t.Errorf("got %+v", d)
+	}
+	want := realizar.Dimensions{Layers: 2, Hidden: 64, FFN: 96, Heads: 4, KVHeads: 2, HeadDim: 24, Vocab: 272, Context: 256, Windows: map[int]int{48: 2}}
+	if diff := cmp.Diff(want, d.Dimensions); diff != "" {
+		t.Errorf("dimensions (-want +got)\n%s", diff)
+	}
+	var share float64
+	var parameters int64
+	for _, s := range d.DTypes {
+		share += s.Share
+		parameters += s.Parameters
+	}
+	if len(d.DTypes) != 2 || d.DTypes[0].DType != tensor.Q8_0 || d.DTypes[1].Name != "F32" || share < 0.999 || share > 1.001 || parameters != d.Parameters {
+		t.Errorf("dtypes are %+v of %d parameters", d.DTypes, d.Parameters)
+	}
+	if tok := d.Tokenizer; tok == nil || tok.Vocab != 272 || !tok.AddsBOS || tok.BOS != "<|endoftext|>" || tok.EOS != "<|im_end|>" || tok.Name != "gpt-2" {
+		t.Errorf("tokenizer is %+v (%s)", tok, d.TokenizerProblem)
+	}
+	if !d.ChatTemplate || d.ToolTemplate || d.TemplateProblem != "" || d.Sampling != nil {
+		t.Errorf("templates %v and %v (%s), sampling %v", d.ChatTemplate, d.ToolTemplate, d.TemplateProblem, d.Sampling)
+	}
+
+	hub := describe(t, modeltest.Hub(t, options...))
+	if hub.Format != "safetensors" || hub.Architecture != "MistralForCausalLM" || hub.Parameters != d.Parameters {
+		t.Errorf("the same model of a hub is %+v", hub)
+	}
+	if diff := cmp.Diff(d.Dimensions, hub.Dimensions); diff != "" {
+		t.Errorf("dimensions of a hub's files (-GGUF +hub)\n%s", diff)
+	}
+}
+
+func TestDescribeWhatCannotRun(t *testing.T) {
+	unknown := describe(t, modeltest.Llama(t, modeltest.Architecture("abacus")))
+	want := realizar.Dimensions{Layers: 2, Hidden: 64, FFN: 96, Heads: 4, KVHeads: 2, HeadDim: 16, Context: 256}
+	if diff := cmp.Diff(want, unknown.Dimensions); diff != "" {
+		t.Errorf("dimensions of an unknown architecture (-want +got)\n%s", diff)
+	}
+	if unknown.Architecture != "abacus" || !strings.Contains(unknown.Problem, "abacus") || unknown.Plan != "" || unknown.Tokenizer == nil {
+		t.Errorf("an unknown architecture is %+v", unknown)
+	}
+	if _, err := unknown.Memory(realizar.Options{}); err == nil || !strings.Contains(err.Error(), "abacus") {
+		t.Errorf("its memory is planned: %v", err)
+	}
+	if n := unknown.TokenBytes(10, realizar.ActivationsAuto); n != 0 {
+		t.Errorf("a token of it reads %d bytes", n)
+	}
+	vocabulary := describe(t, modeltest.Llama(t, modeltest.VocabularyOnly()))
+	if !strings.Contains(vocabulary.Problem, "no weights") || vocabulary.Parameters != 0 || vocabulary.Tokenizer == nil || !vocabulary.ChatTemplate {
+		t.Errorf("a vocabulary is %+v", vocabulary)
+	}
+	if _, err := realizar.Describe(filepath.Join(t.TempDir(), "absent")); err == nil || !strings.HasPrefix(err.Error(), "realizar: ") {
+		t.Errorf("what is not there is described: %v", err)
+	}
+}
+
+func TestDescriptionMemory(t *testing.T) {
+	d := describe(t, modeltest.Llama(t))
+	const width = 2 * 2 * 16 * 2 // keys and values of 2 heads of 16 in 2 layers
+	for _, test := range []struct {
+		o     realizar.Options
+		cache int64
+	}{
+		{realizar.Options{}, 256 * width * 2},
+		{realizar.Options{Parallel: 3}, 3 * 256 * width * 2},
+		{realizar.Options{Context: 128}, 128 * width * 2},
+		{realizar.Options{Context: 128, Activations: realizar.ActivationsF32}, 128 * width * 4},
+	} {
+		m, err := d.Memory(test.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var weights int64
+		for _, x := range d.Tensors {
+			weights += x.Bytes
+		}
+		if len(m.States) != 1 || m.States[0].Bytes != test.cache || m.States[0].Layers != 2 || m.Weights != weights ||
+			m.Scratch <= 0 || m.Total != m.Weights+m.Scratch+test.cache {
+			t.Errorf("%+v takes %+v, want %d bytes of cache", test.o, m, test.cache)
+		}
+	}
+	small, err := describe(t, modeltest.Llama(t, modeltest.Context(4096), modeltest.Window(32))).Memory(realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := describe(t, modeltest.Llama(t, modeltest.Context(4096))).Memory(realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := small.States[0].Bytes, whole.States[0].Bytes; a*8 > b || small.States[0].Window != 32 {
+		t.Errorf("a window of 32 keeps %d bytes, a context of 4096 %d", a, b)
+	}
+	for _, o := range []realizar.Options{{Context: 257}, {Context: -1}, {Parallel: -1}, {Device: "abacus"}} {
+		if _, err := d.Memory(o); !errors.Is(err, realizar.ErrOptions) {
+			t.Errorf("%+v: %v, want an error of the options", o, err)
+		}
+	}
+	if _, err := d.Memory(realizar.Options{Parallel: 1 << 60}); !errors.Is(err, realizar.ErrMemory) {
+		t.Errorf("2^60 answers: %v, want an error of the memory", err)
+	}
+}
+
+func TestDescriptionTokenBytes(t *testing.T) {
+	const width = 2 * 2 * 16 * 2 // values that a token keeps
+	const table = 272 * 64 * 4   // of embeddings
+	d := describe(t, modeltest.Llama(t))
+	var weights int64
+	for _, x := range d.Tensors {
+		weights += x.Bytes
+	}
+	if got, want := d.TokenBytes(0, realizar.ActivationsAuto), weights-table; got != want {
+		t.Errorf("a first token reads %d bytes, want all weights but the table, %d", got, want)
+	}
+	for activations, size := range map[realizar.Activations]int64{realizar.ActivationsAuto: 2, realizar.ActivationsF32: 4} {
+		if got, want := d.TokenBytes(100, activations), weights-table+100*width*size; got != want {
+			t.Errorf("%v: after 100 tokens %d bytes, want %d", activations, got, want)
+		}
+	}
+	tied := describe(t, modeltest.Llama(t, modeltest.Tied(), modeltest.Window(32)))
+	if got, want := tied.TokenBytes(100, realizar.ActivationsAuto), weights-table+32*width*2; got != want {
+		t.Errorf("with a tied head and a window: %d bytes, want %d", got, want)
+	}
+}

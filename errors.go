@@ -1,0 +1,55 @@
+package realizar
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// The kinds of error of this package. They are wrapped with what they are
+// about, so compare with [errors.Is].
+var (
+	// ErrArchitecture says that the file's architecture is not known.
+	ErrArchitecture = arch.ErrUnknown
+	// ErrConfig says that the file's metadata lacks something, or asks for
+	// something that is not supported.
+	ErrConfig = arch.ErrConfig
+	// ErrTensor says that a tensor is missing, misshapen or without a meaning.
+	ErrTensor = arch.ErrTensor
+	// ErrNotFinite says that the model computed NaN or an infinity; the error
+	// names the layer where it began.
+	ErrNotFinite = plan.ErrNotFinite
+	// ErrClosed says that the model was closed.
+	ErrClosed = engine.ErrClosed
+
+	// ErrOptions says that an option has a value it cannot have.
+	ErrOptions = errors.New("invalid option")
+	// ErrRequest says that a request has a value it cannot have.
+	ErrRequest = errors.New("invalid request")
+	// ErrContext says that a prompt is longer than the context; the error is a
+	// [*ContextError].
+	ErrContext = errors.New("the prompt exceeds the context")
+	// ErrMemory says that the memory at hand is too small for what was asked.
+	ErrMemory = errors.New("not enough memory")
+	// ErrNoTokenizer says that the model has no tokenizer that can be used: it
+	// takes token ids only.
+	ErrNoTokenizer = errors.New("no usable tokenizer")
+	// ErrNoTemplate says that the model has no chat template.
+	ErrNoTemplate = errors.New("no chat template")
+)
+
+// A ContextError is a prompt longer than the context.
+type ContextError struct {
+	Prompt  int // tokens
+	Context int // tokens
+}
+
+func (e *ContextError) Error() string {
+	return fmt.Sprintf("%v: the prompt is %d tokens long, the context %d; shorten the prompt or open the model with a larger context", ErrContext, e.Prompt, e.Context)
+}
+
+// Unwrap is [ErrContext].
+func (e *ContextError) Unwrap() error { return ErrContext }

@@ -1,0 +1,192 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// A Dict is a mapping that keeps the order of insertion. Keys are equal as in
+// Python: 1, 1.0 and True are one key.
+type Dict struct {
+	entries []entry
+	index   map[dictKey]int // only for more than linearDict entries
+}
+
+type entry struct {
+	key   Value
+	value Value
+	hash  dictKey
+}
+
+// linearDict is the number of entries up to which looking at each is faster
+// than a map.
+const linearDict = 8
+
+func (*Dict) typeName() string { return "dict" }
+
+// NewDict returns an empty dict.
+func NewDict() *Dict { return &Dict{} }
+
+// Len returns the number of entries.
+func (d *Dict) Len() int { return len(d.entries) }
+
+// Set stores v under a key that counts as the caller's text. A key that is
+// there already keeps its place.
+func (d *Dict) Set(key string, v Value) {
+	k := String(key, false)
+	d.put(stringKey(k.s), k, v)
+}
+
+// Get returns the value under key.
+func (d *Dict) Get(key string) (Value, bool) { return d.get(stringKey(key)) }
+
+func (d *Dict) find(k dictKey) int {
+	if d.index != nil {
+		if i, ok := d.index[k]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range d.entries {
+		if d.entries[i].hash == k {
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *Dict) get(k dictKey) (Value, bool) {
+	if i := d.find(k); i >= 0 {
+		return d.entries[i].value, true
+	}
+	return nil, false
+}
+
+func (d *Dict) put(k dictKey, key, v Value) {
+	if i := d.find(k); i >= 0 {
+		d.entries[i].value = v
+		return
+	}
+	d.entries = append(d.entries, entry{key, v, k})
+	switch n := len(d.entries); {
+	case d.index != nil:
+		d.index[k] = n - 1
+	case n > linearDict:
+		d.index = make(map[dictKey]int, 2*n)
+		for i := range d.entries {
+			d.index[d.entries[i].hash] = i
+		}
+	}
+}
+
+// remove takes an entry out of a dict of keyword arguments.
+func (d *Dict) remove(key string) (Value, bool) {
+	i := d.find(stringKey(key))
+	if i < 0 {
+		return nil, false
+	}
+	v := d.entries[i].value
+	rest := d.entries
+	d.entries, d.index = nil, nil
+	for j, e := range rest {
+		if j != i {
+			d.put(e.hash, e.key, e.value)
+		}
+	}
+	return v, true
+}
+
+func (d *Dict) clone() *Dict {
+	out := &Dict{entries: append([]entry(nil), d.entries...)}
+	if d.index != nil {
+		out.index = make(map[dictKey]int, len(d.index))
+		for k, i := range d.index {
+			out.index[k] = i
+		}
+	}
+	return out
+}
+
+// set stores v under any hashable key.
+func (in *interp) set(d *Dict, key, v Value) error {
+	k, err := in.hash(key)
+	if err != nil {
+		return err
+	}
+	in.items(3)
+	d.put(k, key, v)
+	return nil
+}
+
+// A dictKey is equal for two values exactly if Python takes them for the same
+// key.
+type dictKey struct {
+	kind byte
+	num  int64
+	text string
+	ptr  any
+}
+
+func stringKey(s string) dictKey { return dictKey{kind: 's', text: s} }
+
+// hash returns the key under which v is stored. Mutable containers have none.
+func (in *interp) hash(v Value) (dictKey, error) { return in.hashAt(v, 0) }
+
+func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
+	nesting(depth)
+	switch v := v.(type) {
+	case *Str:
+		return stringKey(v.s), nil
+	case Bool:
+		if v {
+			return dictKey{kind: 'n', num: 1}, nil
+		}
+		return dictKey{kind: 'n'}, nil
+	case Int:
+		if v.big == nil {
+			return dictKey{kind: 'n', num: v.small}, nil
+		}
+		return dictKey{kind: 'b', text: v.big.Text(62)}, nil
+	case Float:
+		if math.IsInf(v.f, 0) || v.f != math.Trunc(v.f) {
+			return dictKey{kind: 'f', num: int64(math.Float64bits(v.f))}, nil
+		}
+		if v.f >= -1<<63 && v.f < 1<<63 {
+			return dictKey{kind: 'n', num: int64(v.f)}, nil
+		}
+		b, _ := big.NewFloat(v.f).Int(nil)
+		return dictKey{kind: 'b', text: b.Text(62)}, nil
+	case noneValue:
+		return dictKey{kind: '0'}, nil
+	case *undefined:
+		return dictKey{kind: 'u'}, nil
+	case *Tuple:
+		var b strings.Builder
+		for _, item := range v.items {
+			k, err := in.hashAt(item, depth+1)
+			if err != nil {
+				return dictKey{}, err
+			}
+			in.grow(len(k.text) + 24)
+			b.WriteByte(k.kind)
+			b.WriteString(strconv.FormatInt(k.num, 36))
+			b.WriteByte(':')
+			b.WriteString(strconv.Itoa(len(k.text)))
+			b.WriteByte(':')
+			b.WriteString(k.text)
+			if k.ptr != nil {
+				// A tuple with a function or the like in it is a
+				// key only by its identity.
+				return dictKey{kind: 'p', ptr: v}, nil
+			}
+		}
+		return dictKey{kind: 't', text: b.String()}, nil
+	case *rangeValue:
+		return dictKey{kind: 'r', num: v.start, text: strconv.Itoa(v.length) + ":" + strconv.FormatInt(v.step, 10)}, nil
+	case *List, *Dict, *dictView:
+		return dictKey{}, typeErrorf("unhashable type: '%s'", v.typeName())
+	}
+	return dictKey{kind: 'p', ptr: v}, nil
+}

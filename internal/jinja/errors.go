@@ -1,0 +1,132 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The kinds of failure. Every error of this package matches one of them with
+// errors.Is; the concrete types carry the details.
+var (
+	// ErrSyntax means that the template does not compile.
+	ErrSyntax = errors.New("jinja: template does not compile")
+	// ErrRuntime means that rendering failed as it would have failed in
+	// Python: a type error, a failed lookup, a value out of range.
+	ErrRuntime = errors.New("jinja: rendering failed")
+	// ErrUndefined means that an undefined value was used where one is
+	// needed. Such errors match ErrRuntime as well.
+	ErrUndefined = errors.New("jinja: value is undefined")
+	// ErrSecurity means that the template asked for something the sandbox
+	// forbids. Such errors match ErrRuntime as well.
+	ErrSecurity = errors.New("jinja: forbidden by the sandbox")
+	// ErrRaised means that the template called raise_exception.
+	ErrRaised = errors.New("jinja: refused by the template")
+	// ErrLimit means that a bound in Limits was reached.
+	ErrLimit = errors.New("jinja: limit exceeded")
+	// ErrJSON means that FromJSON was given something that is not JSON.
+	ErrJSON = errors.New("jinja: not JSON")
+)
+
+// A SyntaxError says where and why a template does not compile.
+type SyntaxError struct {
+	Name    string // the name given to Parse
+	Line    int    // from 1
+	Message string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("jinja: %s:%d: %s", e.Name, e.Line, e.Message)
+}
+
+// Unwrap makes a SyntaxError match ErrSyntax.
+func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+
+// A RuntimeError is a failure while rendering.
+type RuntimeError struct {
+	Name    string // the name given to Parse
+	Line    int    // of the statement that failed, from 1
+	Class   string // the exception Python would have raised: "TypeError", "UndefinedError", ...
+	Message string
+}
+
+func (e *RuntimeError) Error() string {
+	return fmt.Sprintf("jinja: %s:%d: %s: %s", e.Name, e.Line, e.Class, e.Message)
+}
+
+// Is reports whether target is ErrRuntime or the narrower kind of e.
+func (e *RuntimeError) Is(target error) bool {
+	switch target {
+	case ErrRuntime:
+		return true
+	case ErrUndefined:
+		return e.Class == classUndefined
+	case ErrSecurity:
+		return e.Class == classSecurity
+	}
+	return false
+}
+
+// A RaiseError is what raise_exception returns: the template refused its
+// variables.
+type RaiseError struct {
+	Name    string // the name given to Parse
+	Line    int    // of the refusing statement, from 1
+	Message string // what the template said
+}
+
+func (e *RaiseError) Error() string {
+	return fmt.Sprintf("jinja: %s:%d: %s", e.Name, e.Line, e.Message)
+}
+
+// Unwrap makes a RaiseError match ErrRaised.
+func (e *RaiseError) Unwrap() error { return ErrRaised }
+
+// A LimitError names the bound that was reached.
+type LimitError struct {
+	What string // the field of Limits
+	Max  int64  // its value
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("jinja: the template exceeds Limits.%s = %d", e.What, e.Max)
+}
+
+// Unwrap makes a LimitError match ErrLimit.
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
+const (
+	classType      = "TypeError"
+	classValue     = "ValueError"
+	classIndex     = "IndexError"
+	classKey       = "KeyError"
+	classOverflow  = "OverflowError"
+	classZeroDiv   = "ZeroDivisionError"
+	classRuntime   = "TemplateRuntimeError"
+	classFilterArg = "FilterArgumentError"
+	classAssertion = "AssertionError"
+	classAttribute = "AttributeError"
+	classUndefined = "UndefinedError"
+	classSecurity  = "SecurityError"
+	classInternal  = "InternalError"
+)
+
+func raise(class, format string, args ...any) error {
+	return &RuntimeError{Class: class, Message: fmt.Sprintf(format, args...)}
+}
+
+func typeErrorf(format string, args ...any) error  { return raise(classType, format, args...) }
+func valueErrorf(format string, args ...any) error { return raise(classValue, format, args...) }
+
+// isClass reports whether err is a RuntimeError of one of the classes.
+func isClass(err error, classes ...string) bool {
+	var re *RuntimeError
+	if !errors.As(err, &re) {
+		return false
+	}
+	for _, c := range classes {
+		if re.Class == c {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,117 @@
+package jinja
+
+// Limits bounds what one rendering may use. A zero field means its default.
+// The figures are totals over the rendering, not what is alive at one moment,
+// so they bound the time as well as the space.
+type Limits struct {
+	Steps  int64 // expressions evaluated, items visited, and work on long strings; 50 million
+	Memory int64 // bytes of strings and containers the template makes; 512 MiB
+	Output int64 // bytes of text rendered; 64 MiB
+	Depth  int64 // nested calls of macros, recursive loops and filters; 200
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Steps == 0 {
+		l.Steps = 50e6
+	}
+	if l.Memory == 0 {
+		l.Memory = 512 << 20
+	}
+	if l.Output == 0 {
+		l.Output = 64 << 20
+	}
+	if l.Depth == 0 {
+		l.Depth = 200
+	}
+	return l
+}
+
+const (
+	// maxNesting bounds the nesting of values that are printed, compared,
+	// hashed or decoded, where Python would reach its recursion limit.
+	maxNesting = 500
+	// maxSource is the length of the longest template, in bytes.
+	maxSource = 1 << 20
+	// maxSyntaxDepth bounds the depth of the syntax tree.
+	maxSyntaxDepth = 1000
+	// maxTagDepth bounds the nesting of tags; Python allows 100 levels of
+	// indentation in what jinja2 compiles a template to.
+	maxTagDepth = 100
+	// maxIntBits bounds integers; a power beyond it is refused before it
+	// is computed.
+	maxIntBits = 1 << 17
+	// maxIntDigits is the longest decimal integer Python converts from or
+	// to text.
+	maxIntDigits = 4300
+	// maxRange is the length of the longest range the sandbox allows.
+	maxRange = 100000
+	// bytesPerStep is the work on a string that counts as one step.
+	bytesPerStep = 16
+	// valueSize is what one item of a container is counted as, in bytes.
+	valueSize = 16
+)
+
+// A meter counts what a rendering uses. Reaching a bound panics with a
+// *LimitError, which Render recovers: every operation charges the meter
+// before it allocates, and threading an error through each of them would hide
+// what they compute.
+type meter struct {
+	limits Limits
+	steps  int64
+	memory int64
+	depth  int64
+}
+
+// step charges n steps.
+func (m *meter) step(n int) {
+	m.steps += int64(n)
+	if m.steps > m.limits.Steps || n < 0 {
+		panic(&LimitError{"Steps", m.limits.Steps})
+	}
+}
+
+// scan charges the reading of n bytes.
+func (m *meter) scan(n int) { m.step(1 + n/bytesPerStep) }
+
+// grow charges the making of n bytes.
+func (m *meter) grow(n int) {
+	m.memory += int64(n)
+	if m.memory > m.limits.Memory || n < 0 {
+		panic(&LimitError{"Memory", m.limits.Memory})
+	}
+	m.scan(n)
+}
+
+// growTimes charges the making of count pieces of size bytes, whose product
+// need not fit an int.
+func (m *meter) growTimes(count, size int) {
+	if count > 0 && size > 0 && int64(count) > m.limits.Memory/int64(size) {
+		panic(&LimitError{"Memory", m.limits.Memory})
+	}
+	if count > 0 {
+		m.grow(count * size)
+	}
+}
+
+// items charges the making of n items of a container.
+func (m *meter) items(n int) {
+	m.growTimes(n, valueSize)
+	m.step(n)
+}
+
+// enter charges one level of nested calls; leave gives it back.
+func (m *meter) enter() {
+	m.depth++
+	if m.depth > m.limits.Depth {
+		panic(&LimitError{"Depth", m.limits.Depth})
+	}
+}
+
+func (m *meter) leave() { m.depth-- }
+
+// nesting refuses values nested deeper than Python could walk them.
+func nesting(depth int) {
+	if depth > maxNesting {
+		panic(&LimitError{"Depth", maxNesting})
+	}
+}

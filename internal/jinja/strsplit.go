@@ -1,0 +1,238 @@
+package jinja
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// splitArgs are the separator, nil for white space, and the greatest number
+// of cuts, negative for any.
+func splitArgs(a *callArgs) (*Str, int, error) {
+	args, err := a.bind("sep?", "maxsplit?")
+	if err != nil {
+		return nil, 0, err
+	}
+	most, err := a.argInt(args[1], -1)
+	if err != nil || args[0] == nil || args[0] == None {
+		return nil, most, err
+	}
+	sep, err := a.argStr(args[0])
+	if err == nil && sep.s == "" {
+		err = valueErrorf("empty separator")
+	}
+	return sep, most, err
+}
+
+func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
+	sep, most, err := splitArgs(a)
+	if err != nil {
+		return nil, err
+	}
+	s := recv.(*Str)
+	in.scan(len(s.s))
+	var out []Value
+	add := func(i, j int) {
+		in.items(5)
+		out = append(out, s.slice(i, j))
+	}
+	i := 0
+	if sep != nil {
+		for ; most != 0; most-- {
+			at := strings.Index(s.s[i:], sep.s)
+			if at < 0 {
+				break
+			}
+			add(i, i+at)
+			i += at + len(sep.s)
+		}
+		add(i, len(s.s))
+		return NewList(out...), nil
+	}
+	for {
+		i = len(s.s) - len(strings.TrimLeftFunc(s.s[i:], isSpace))
+		if i == len(s.s) {
+			break
+		}
+		if most == 0 {
+			add(i, len(s.s))
+			break
+		}
+		j := strings.IndexFunc(s.s[i:], isSpace)
+		if j < 0 {
+			j = len(s.s) - i
+		}
+		add(i, i+j)
+		i += j
+		most--
+	}
+	return NewList(out...), nil
+}
+
+func strRsplit(in *interp, recv Value, a *callArgs) (Value, error) {
+	sep, most, err := splitArgs(a)
+	if err != nil {
+		return nil, err
+	}
+	return NewList(in.rsplit(recv.(*Str), sep, most)...), nil
+}
+
+// rsplit cuts s from its end.
+func (in *interp) rsplit(s, sep *Str, most int) []Value {
+	in.scan(len(s.s))
+	var out []Value
+	add := func(i, j int) {
+		in.items(5)
+		out = append(out, s.slice(i, j))
+	}
+	j := len(s.s)
+	if sep != nil {
+		for ; most != 0; most-- {
+			at := strings.LastIndex(s.s[:j], sep.s)
+			if at < 0 {
+				break
+			}
+			add(at+len(sep.s), j)
+			j = at
+		}
+		add(0, j)
+	} else {
+		for {
+			j = len(strings.TrimRightFunc(s.s[:j], isSpace))
+			if j == 0 {
+				break
+			}
+			if most == 0 {
+				add(0, j)
+				break
+			}
+			i := 0
+			if at := strings.LastIndexFunc(s.s[:j], isSpace); at >= 0 {
+				_, n := utf8.DecodeRuneInString(s.s[at:])
+				i = at + n
+			}
+			add(i, j)
+			j = i
+			most--
+		}
+	}
+	for a, b := 0, len(out)-1; a < b; a, b = a+1, b-1 {
+		out[a], out[b] = out[b], out[a]
+	}
+	return out
+}
+
+// splitLines cuts s at its line ends, which are part of the lines if keep is
+// set.
+func (in *interp) splitLines(s *Str, keep bool) []*Str {
+	in.scan(len(s.s))
+	var out []*Str
+	for i := 0; i < len(s.s); {
+		at := strings.IndexFunc(s.s[i:], isLineBreak)
+		if at < 0 {
+			at = len(s.s) - i
+		}
+		end, next := i+at, i+at
+		if end < len(s.s) {
+			r, n := utf8.DecodeRuneInString(s.s[end:])
+			if next += n; r == '\r' && strings.HasPrefix(s.s[next:], "\n") {
+				next++
+			}
+		}
+		if keep {
+			end = next
+		}
+		in.items(5)
+		out = append(out, s.slice(i, end))
+		i = next
+	}
+	return out
+}
+
+func strSplitlines(in *interp, recv Value, a *callArgs) (Value, error) {
+	args, err := a.bind("keepends?")
+	if err != nil {
+		return nil, err
+	}
+	lines := in.splitLines(recv.(*Str), argBool(args[0]))
+	out := make([]Value, len(lines))
+	for i, line := range lines {
+		out[i] = line
+	}
+	return NewList(out...), nil
+}
+
+func strPartition(in *interp, recv Value, a *callArgs) (Value, error) {
+	s, sep, err := partitionArgs(in, recv, a)
+	if err != nil {
+		return nil, err
+	}
+	at := strings.Index(s.s, sep.s)
+	if at < 0 {
+		return newTuple(s, s.slice(0, 0), s.slice(0, 0)), nil
+	}
+	end := at + len(sep.s)
+	return newTuple(s.slice(0, at), s.slice(at, end), s.slice(end, len(s.s))), nil
+}
+
+func strRpartition(in *interp, recv Value, a *callArgs) (Value, error) {
+	s, sep, err := partitionArgs(in, recv, a)
+	if err != nil {
+		return nil, err
+	}
+	at := strings.LastIndex(s.s, sep.s)
+	if at < 0 {
+		return newTuple(s.slice(0, 0), s.slice(0, 0), s), nil
+	}
+	end := at + len(sep.s)
+	return newTuple(s.slice(0, at), s.slice(at, end), s.slice(end, len(s.s))), nil
+}
+
+func partitionArgs(in *interp, recv Value, a *callArgs) (s, sep *Str, err error) {
+	args, err := a.positional(1, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if sep, err = a.argStr(args[0]); err != nil {
+		return nil, nil, err
+	}
+	if sep.s == "" {
+		return nil, nil, valueErrorf("empty separator")
+	}
+	s = recv.(*Str)
+	in.scan(len(s.s) + len(sep.s))
+	return s, sep, nil
+}
+
+func strRemoveprefix(in *interp, recv Value, a *callArgs) (Value, error) {
+	args, err := a.positional(1, 1)
+	if err != nil {
+		return nil, err
+	}
+	fix, err := a.argStr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	s := recv.(*Str)
+	in.scan(len(fix.s))
+	if !strings.HasPrefix(s.s, fix.s) {
+		return s, nil
+	}
+	return s.slice(len(fix.s), len(s.s)), nil
+}
+
+func strRemovesuffix(in *interp, recv Value, a *callArgs) (Value, error) {
+	args, err := a.positional(1, 1)
+	if err != nil {
+		return nil, err
+	}
+	fix, err := a.argStr(args[0])
+	if err != nil {
+		return nil, err
+	}
+	s := recv.(*Str)
+	in.scan(len(fix.s))
+	if !strings.HasSuffix(s.s, fix.s) {
+		return s, nil
+	}
+	return s.slice(0, len(s.s)-len(fix.s)), nil
+}

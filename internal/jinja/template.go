@@ -1,0 +1,118 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Template is a compiled template. It may be rendered by many goroutines at
+// once.
+type Template struct {
+	name     string
+	root     *code
+	blocks   map[string]*blockCode
+	mentions map[string]bool
+}
+
+// Parse compiles a template. Name is what errors call it. The error is a
+// *SyntaxError.
+func Parse(name, source string) (t *Template, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			t, err = nil, &RuntimeError{Name: name, Class: classInternal, Message: fmt.Sprint(r)}
+		}
+	}()
+	if len(source) > maxSource {
+		return nil, &SyntaxError{
+			Name: name, Line: 1,
+			Message: fmt.Sprintf("a template of %d bytes; at most %d are allowed", len(source), maxSource),
+		}
+	}
+	body, err := parse(name, source)
+	if err != nil {
+		return nil, err
+	}
+	root, blocks, err := compile(name, body)
+	if err != nil {
+		return nil, err
+	}
+	t = &Template{name, root, blocks, map[string]bool{}}
+	for _, n := range body {
+		t.collect(n)
+	}
+	return t, nil
+}
+
+// Mentions reports whether the template has a variable, an attribute or a
+// string literal that is exactly name: whether it can look at a variable or a
+// key of that name.
+func (t *Template) Mentions(name string) bool { return t.mentions[name] }
+
+func (t *Template) collect(n node) {
+	switch n := n.(type) {
+	case *nameExpr:
+		t.mentions[n.name] = true
+	case *getattrExpr:
+		t.mentions[n.attr] = true
+	case *constExpr:
+		if s, ok := n.value.(*Str); ok && isIdentifier(s.s) {
+			t.mentions[s.s] = true
+		}
+	}
+	children(n, t.collect)
+}
+
+// Options are the surroundings of a rendering. The zero value is useful.
+type Options struct {
+	// Now is what strftime_now formats; time.Now when nil. It is called
+	// at most once for a rendering.
+	Now func() time.Time
+	// Limits bounds what the template may use.
+	Limits Limits
+}
+
+// Render renders the template with the given variables, which it does not
+// change. The error matches one of the kinds of this package; nothing of the
+// text is returned with it.
+func (t *Template) Render(vars *Dict, opt Options) (text Text, err error) {
+	in := &interp{meter: meter{limits: opt.Limits.withDefaults()}, now: opt.Now}
+	if in.now == nil {
+		in.now = time.Now
+	}
+	if vars == nil {
+		vars = NewDict()
+	}
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		text = nil
+		if limit, ok := r.(*LimitError); ok {
+			err = limit
+			return
+		}
+		err = &RuntimeError{Name: t.name, Class: classInternal, Message: fmt.Sprint(r)}
+	}()
+	in.out = in.builder()
+	if _, err := in.run(t.root, &context{in: in, tmpl: t, vars: vars}, ""); err != nil {
+		return nil, t.named(err)
+	}
+	return in.out.done().text(), nil
+}
+
+// named puts the name of the template into an error.
+func (t *Template) named(err error) error {
+	var re *RuntimeError
+	var raised *RaiseError
+	switch {
+	case errors.As(err, &re):
+		named := *re
+		named.Name = t.name
+		return &named
+	case errors.As(err, &raised):
+		raised.Name = t.name
+	}
+	return err
+}

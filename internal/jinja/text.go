@@ -1,0 +1,206 @@
+package jinja
+
+import "strings"
+
+// Text is a rendered template: pieces that the template wrote and pieces that
+// came from its variables, in order. Joined they are the whole text; no piece
+// is empty and no two neighbours are of the same origin.
+type Text []Span
+
+// A Span is a piece of rendered text of one origin.
+type Span struct {
+	Text string
+	// Template is true when every byte was written by the template itself
+	// or comes from a variable passed as trusted. Whatever has no clear
+	// origin counts as the caller's.
+	Template bool
+}
+
+// String returns the whole text.
+func (t Text) String() string {
+	if len(t) == 1 {
+		return t[0].Text
+	}
+	var b strings.Builder
+	for _, s := range t {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// A run ends a stretch of a string that has one origin: the stretch is what
+// lies between the end of the run before and this end, in bytes.
+type run struct {
+	end  int
+	tmpl bool
+}
+
+// A Str is a string and where its bytes come from.
+type Str struct {
+	s    string
+	runs []run // nil when the origin is tmpl throughout
+	tmpl bool
+	safe bool // markup: a string already escaped for HTML
+}
+
+// String returns a string value. Trusted says that its text may be taken for
+// the template's own, as that of the tokens the embedder passes by name. What
+// is not UTF-8 in it becomes U+FFFD.
+func String(text string, trusted bool) *Str {
+	return &Str{s: strings.ToValidUTF8(text, "\uFFFD"), tmpl: trusted}
+}
+
+// Text returns the value of s without its origins.
+func (s *Str) Text() string { return s.s }
+
+func (*Str) typeName() string { return "str" }
+
+// origin reports whether the byte at i is the template's.
+func (s *Str) origin(i int) bool {
+	if s.runs == nil {
+		return s.tmpl
+	}
+	return s.runs[runAt(s.runs, i)].tmpl
+}
+
+// trusted reports whether the whole string is the template's.
+func (s *Str) trusted() bool { return s.runs == nil && s.tmpl }
+
+// runAt returns the index of the run that holds the byte at i, or the last.
+func runAt(runs []run, i int) int {
+	lo, hi := 0, len(runs)-1
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if runs[mid].end > i {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo
+}
+
+// slice returns the bytes [i, j) of s, sharing its memory. The result is
+// markup if s is.
+func (s *Str) slice(i, j int) *Str {
+	if i == 0 && j == len(s.s) {
+		return s
+	}
+	out := &Str{s: s.s[i:j], tmpl: s.tmpl, safe: s.safe}
+	if s.runs == nil || i == j {
+		return out
+	}
+	a, b := runAt(s.runs, i), runAt(s.runs, j-1)
+	if a == b {
+		out.tmpl = s.runs[a].tmpl
+		return out
+	}
+	out.runs = make([]run, 0, b-a+1)
+	for _, r := range s.runs[a : b+1] {
+		out.runs = append(out.runs, run{min(r.end, j) - i, r.tmpl})
+	}
+	return out
+}
+
+// text returns s as spans.
+func (s *Str) text() Text {
+	if s.s == "" {
+		return nil
+	}
+	if s.runs == nil {
+		return Text{{s.s, s.tmpl}}
+	}
+	out := make(Text, 0, len(s.runs))
+	start := 0
+	for _, r := range s.runs {
+		out = append(out, Span{s.s[start:r.end], r.tmpl})
+		start = r.end
+	}
+	return out
+}
+
+// A builder makes a string out of pieces of others and keeps their origins.
+type builder struct {
+	in   *interp
+	buf  []byte
+	runs []run
+}
+
+func (in *interp) builder() *builder { return &builder{in: in} }
+
+// write appends text of the given origin.
+func (b *builder) write(text string, tmpl bool) {
+	if text == "" {
+		return
+	}
+	b.in.grow(len(text))
+	b.buf = append(b.buf, text...)
+	b.mark(tmpl)
+}
+
+// mark says that the bytes appended since the last run are of one origin.
+func (b *builder) mark(tmpl bool) {
+	if n := len(b.runs); n > 0 && b.runs[n-1].tmpl == tmpl {
+		b.runs[n-1].end = len(b.buf)
+		return
+	}
+	b.runs = append(b.runs, run{len(b.buf), tmpl})
+}
+
+// repeat appends text n times.
+func (b *builder) repeat(text string, n int, tmpl bool) {
+	if n <= 0 || text == "" {
+		return
+	}
+	b.in.growTimes(n, len(text))
+	for range n {
+		b.buf = append(b.buf, text...)
+	}
+	b.mark(tmpl)
+}
+
+// str appends the whole of s.
+func (b *builder) str(s *Str) { b.slice(s, 0, len(s.s)) }
+
+// slice appends the bytes [i, j) of s.
+func (b *builder) slice(s *Str, i, j int) {
+	if s.runs == nil {
+		b.write(s.s[i:j], s.tmpl)
+		return
+	}
+	for k := runAt(s.runs, i); i < j; k++ {
+		end := min(s.runs[k].end, j)
+		b.write(s.s[i:end], s.runs[k].tmpl)
+		i = end
+	}
+}
+
+// done returns what was built.
+func (b *builder) done() *Str {
+	out := &Str{s: string(b.buf)}
+	switch len(b.runs) {
+	case 0:
+		out.tmpl = true // empty: nobody's
+	case 1:
+		out.tmpl = b.runs[0].tmpl
+	default:
+		out.runs = b.runs
+	}
+	return out
+}
+
+// concat joins strings.
+func (in *interp) concat(parts ...*Str) *Str {
+	b := in.builder()
+	n := 0
+	for _, p := range parts {
+		n += len(p.s)
+	}
+	if n < 1<<20 {
+		b.buf = make([]byte, 0, n)
+	}
+	for _, p := range parts {
+		b.str(p)
+	}
+	return b.done()
+}

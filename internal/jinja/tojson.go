@@ -1,0 +1,258 @@
+package jinja
+
+import (
+	"math"
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+// jsonStyle are the parameters of Python's json.dumps that templates use.
+type jsonStyle struct {
+	ensureASCII bool
+	sortKeys    bool
+	indent      *Str // nil for one line
+	itemSep     *Str
+	keySep      *Str
+}
+
+// filterTojson is the tojson filter of transformers: json.dumps, without the
+// escaping for HTML that jinja2's own filter does.
+func filterTojson(in *interp, v Value, a *callArgs) (Value, error) {
+	args, err := a.bind("ensure_ascii?", "indent?", "separators?", "sort_keys?")
+	if err != nil {
+		return nil, err
+	}
+	style := jsonStyle{
+		ensureASCII: argBool(args[0]),
+		sortKeys:    argBool(args[3]),
+		itemSep:     &Str{s: ", "},
+		keySep:      &Str{s: ": "},
+	}
+	if args[1] != nil && args[1] != None {
+		style.itemSep = &Str{s: ","}
+		if style.indent, err = in.jsonIndent(args[1]); err != nil {
+			return nil, err
+		}
+	}
+	if args[2] != nil && args[2] != None {
+		pair, err := in.unpack(args[2], 2)
+		if err != nil {
+			return nil, err
+		}
+		for i, to := range []**Str{&style.itemSep, &style.keySep} {
+			s, ok := pair[i].(*Str)
+			if !ok {
+				return nil, typeErrorf("tojson() separators must be strings, not %s", pair[i].typeName())
+			}
+			*to = s
+		}
+	}
+	b := in.builder()
+	if err := in.writeJSON(b, v, &style, 0); err != nil {
+		return nil, err
+	}
+	return b.done(), nil
+}
+
+func (in *interp) jsonIndent(v Value) (*Str, error) {
+	if s, ok := v.(*Str); ok {
+		return s, nil
+	}
+	n, ok := asInt(v)
+	if !ok {
+		return nil, typeErrorf("can't multiply sequence by non-int of type '%s'", v.typeName())
+	}
+	b := in.builder()
+	b.repeat(" ", n.clamp(), false)
+	return b.done(), nil
+}
+
+// writeJSON appends v as JSON. The punctuation counts as the caller's, as do
+// all numbers and constants that are not the template's own.
+func (in *interp) writeJSON(b *builder, v Value, style *jsonStyle, depth int) error {
+	nesting(depth)
+	in.step(1)
+	switch v := v.(type) {
+	case noneValue:
+		b.write("null", false)
+	case Bool:
+		if v {
+			b.write("true", false)
+		} else {
+			b.write("false", false)
+		}
+	case Int:
+		s, err := intText(v)
+		if err != nil {
+			return err
+		}
+		b.write(s, v.tmpl)
+	case Float:
+		b.write(jsonFloat(v.f), v.tmpl)
+	case *Str:
+		writeJSONString(b, v, style.ensureASCII)
+	case *List:
+		return in.writeJSONList(b, v.items, style, depth)
+	case *Tuple:
+		return in.writeJSONList(b, v.items, style, depth)
+	case *Dict:
+		return in.writeJSONDict(b, v, style, depth)
+	default:
+		return typeErrorf("Object of type %s is not JSON serializable", v.typeName())
+	}
+	return nil
+}
+
+func jsonFloat(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "NaN"
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	}
+	return floatText(f)
+}
+
+func (in *interp) jsonBreak(b *builder, style *jsonStyle, depth int) {
+	if style.indent == nil {
+		return
+	}
+	b.write("\n", false)
+	for range depth {
+		b.str(style.indent)
+	}
+}
+
+func (in *interp) writeJSONList(b *builder, items []Value, style *jsonStyle, depth int) error {
+	if len(items) == 0 {
+		b.write("[]", false)
+		return nil
+	}
+	b.write("[", false)
+	for i, item := range items {
+		if i > 0 {
+			b.str(style.itemSep)
+		}
+		in.jsonBreak(b, style, depth+1)
+		if err := in.writeJSON(b, item, style, depth+1); err != nil {
+			return err
+		}
+	}
+	in.jsonBreak(b, style, depth)
+	b.write("]", false)
+	return nil
+}
+
+func (in *interp) writeJSONDict(b *builder, d *Dict, style *jsonStyle, depth int) error {
+	if d.Len() == 0 {
+		b.write("{}", false)
+		return nil
+	}
+	entries := d.entries
+	if style.sortKeys {
+		var err error
+		if entries, err = in.sortedEntries(entries); err != nil {
+			return err
+		}
+	}
+	b.write("{", false)
+	for i, e := range entries {
+		if i > 0 {
+			b.str(style.itemSep)
+		}
+		in.jsonBreak(b, style, depth+1)
+		key, err := jsonKey(e.key)
+		if err != nil {
+			return err
+		}
+		writeJSONString(b, key, style.ensureASCII)
+		b.str(style.keySep)
+		if err := in.writeJSON(b, e.value, style, depth+1); err != nil {
+			return err
+		}
+	}
+	in.jsonBreak(b, style, depth)
+	b.write("}", false)
+	return nil
+}
+
+// sortedEntries returns the entries in the order of their keys.
+func (in *interp) sortedEntries(entries []entry) ([]entry, error) {
+	in.items(3 * len(entries))
+	out := append([]entry(nil), entries...)
+	var failed error
+	sort.SliceStable(out, func(i, j int) bool {
+		less, err := in.order("<", out[i].key, out[j].key)
+		if err != nil {
+			failed = err
+		}
+		return less
+	})
+	return out, failed
+}
+
+// jsonKey is the text of a key: JSON knows only strings.
+func jsonKey(key Value) (*Str, error) {
+	switch k := key.(type) {
+	case *Str:
+		return k, nil
+	case noneValue:
+		return &Str{s: "null"}, nil
+	case Bool:
+		if k {
+			return &Str{s: "true"}, nil
+		}
+		return &Str{s: "false"}, nil
+	case Int:
+		s, err := intText(k)
+		return &Str{s: s, tmpl: k.tmpl}, err
+	case Float:
+		return &Str{s: jsonFloat(k.f), tmpl: k.tmpl}, nil
+	}
+	return nil, typeErrorf("keys must be str, int, float, bool or None, not %s", key.typeName())
+}
+
+func writeJSONString(b *builder, s *Str, ensureASCII bool) {
+	b.write(`"`, false)
+	from := 0
+	for i := 0; i < len(s.s); {
+		r, n := rune(s.s[i]), 1
+		if r >= utf8.RuneSelf {
+			if !ensureASCII {
+				i++
+				continue
+			}
+			r, n = utf8.DecodeRuneInString(s.s[i:])
+		}
+		esc := jsonEscape(r)
+		if esc == "" {
+			i += n
+			continue
+		}
+		b.slice(s, from, i)
+		b.write(esc, s.origin(i))
+		i += n
+		from = i
+	}
+	b.slice(s, from, len(s.s))
+	b.write(`"`, false)
+}
+
+// jsonEscape is the escape of a character, or "" for one that stands for
+// itself. Characters beyond ASCII come here only to be escaped.
+func jsonEscape(r rune) string {
+	if at := strings.IndexRune("\"\\\n\r\t\f\b", r); at >= 0 {
+		return `\` + `"\nrtfb`[at:at+1]
+	}
+	switch {
+	case r >= ' ' && r < utf8.RuneSelf:
+		return ""
+	case r < 0x10000:
+		return `\u` + hex(r, 4)
+	}
+	r -= 0x10000
+	return `\u` + hex(0xd800+r>>10, 4) + `\u` + hex(0xdc00+r&0x3ff, 4)
+}

@@ -1,0 +1,101 @@
+package jinja
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// isSpace is Python's str.isspace of one character, and \s of its regular
+// expressions: the bidirectional types WS, B and S and the category Zs.
+func isSpace(r rune) bool {
+	switch {
+	case r < 0x80:
+		return r == ' ' || r >= '\t' && r <= '\r' || r >= 0x1c && r <= 0x1f
+	case r == 0x85 || r == 0xa0:
+		return true
+	}
+	return r == 0x1680 || r >= 0x2000 && r <= 0x200a || r == 0x2028 || r == 0x2029 ||
+		r == 0x202f || r == 0x205f || r == 0x3000
+}
+
+// isLineBreak reports whether str.splitlines ends a line at r.
+func isLineBreak(r rune) bool {
+	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+// isPrintable is Python's str.isprintable of one character: what repr does
+// not escape.
+func isPrintable(r rune) bool {
+	if r < 0x7f {
+		return r >= ' '
+	}
+	return !unicode.In(r, unicode.C, unicode.Zl, unicode.Zp, unicode.Zs) && isAssigned(r)
+}
+
+// isAssigned reports whether r has a category at all.
+func isAssigned(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.C)
+}
+
+// isWord is \w of Python's regular expressions.
+func isWord(r rune) bool {
+	if r < 0x80 {
+		return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	return unicode.IsLetter(r) || unicode.IsNumber(r)
+}
+
+// isIdentifierPart reports whether r may stand in a name after its start.
+func isIdentifierPart(r rune) bool {
+	if r < 0x80 {
+		return isWord(r)
+	}
+	return unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Nd, unicode.Mn, unicode.Mc, unicode.Pc) ||
+		unicode.In(r, unicode.Other_ID_Start, unicode.Other_ID_Continue)
+}
+
+// isIdentifier is Python's str.isidentifier.
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		start := r == '_' || unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Other_ID_Start)
+		if r == utf8.RuneError || i == 0 && !start || !isIdentifierPart(r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func runeCount(s string) int { return utf8.RuneCountInString(s) }
+
+// runeOffset returns the byte offset of the n-th character of s, n being
+// between 0 and the number of characters.
+func runeOffset(s string, n int) int {
+	if n >= len(s) {
+		return len(s)
+	}
+	if isASCII(s[:n]) {
+		return n
+	}
+	i := 0
+	for ; n > 0 && i < len(s); n-- {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+	}
+	return i
+}
+
+// trimSpace returns the bounds of s without the white space around it.
+func trimSpace(s string) (int, int) {
+	j := len(strings.TrimRightFunc(s, isSpace))
+	return j - len(strings.TrimLeftFunc(s[:j], isSpace)), j
+}

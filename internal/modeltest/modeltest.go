@@ -1,0 +1,180 @@
+// Package modeltest makes small models for tests: random weights by a fixed
+// seed, a byte-level tokenizer, a chat template. They compute nonsense, but do
+// it as a real file of their kind does.
+//
+// The same options give the same model as a GGUF file ([Llama]) and as a folder
+// of a model hub ([Hub]). The package knows the two layouts; it runs nothing.
+package modeltest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// ChatTemplate is the template that the models have unless told otherwise. It
+// refuses roles other than system, user and assistant.
+const ChatTemplate = `{% for message in messages %}` +
+	`{% if message.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('unknown role ' ~ message.role) }}{% endif %}` +
+	`<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`
+
+// shape is what the options set.
+type shape struct {
+	architecture         string // of GGUF
+	layers, hidden, ffn  int
+	heads, kvHeads, head int
+	context, window      int
+	dtype                tensor.DType
+	biases, tied, addBOS bool
+	template             string
+	ends                 []string
+	seed                 uint64
+	broken               string
+	metadata             []modelfile.KeyValue
+	withoutTensors       bool
+}
+
+// An Option makes a model differ from the usual one: 2 layers, 4 query and 2
+// key/value heads of 16 in a width of 64, a context of 256 tokens, in float32.
+type Option func(*shape)
+
+// DType stores the matrices in d: F32, F16, BF16 or Q8_0. Norms and biases are
+// float32. A folder of a hub cannot hold Q8_0.
+func DType(d tensor.DType) Option { return func(s *shape) { s.dtype = d } }
+
+// HeadDim makes the heads n wide, which need not be the width by the heads.
+func HeadDim(n int) Option { return func(s *shape) { s.head = n } }
+
+// Biases gives the projections of attention biases.
+func Biases() Option { return func(s *shape) { s.biases = true } }
+
+// Window lets attention see n tokens.
+func Window(n int) Option { return func(s *shape) { s.window = n } }
+
+// Tied leaves the head out: the table of embeddings is the head too.
+func Tied() Option { return func(s *shape) { s.tied = true } }
+
+// Context makes the model for n tokens.
+func Context(n int) Option { return func(s *shape) { s.context = n } }
+
+// Template gives the model another chat template; an empty one is none.
+func Template(source string) Option { return func(s *shape) { s.template = source } }
+
+// EndTokens names tokens that end an answer, among [SpecialTokens]. <|im_end|>
+// and <|endoftext|> always do.
+func EndTokens(tokens ...string) Option { return func(s *shape) { s.ends = tokens } }
+
+// AddBOS lets the tokenizer begin every text with <|endoftext|>.
+func AddBOS() Option { return func(s *shape) { s.addBOS = true } }
+
+// Seed chooses other weights.
+func Seed(seed uint64) Option { return func(s *shape) { s.seed = seed } }
+
+// NotFinite puts a NaN into each row of the tensor of that name, as GGUF calls
+// it.
+func NotFinite(name string) Option { return func(s *shape) { s.broken = name } }
+
+// Architecture is the name that a GGUF file calls its architecture by.
+func Architecture(name string) Option { return func(s *shape) { s.architecture = name } }
+
+// Metadata adds an entry to a GGUF file, or replaces one.
+func Metadata(key string, value any) Option {
+	return func(s *shape) { s.metadata = append(s.metadata, modelfile.KeyValue{Key: key, Value: value}) }
+}
+
+// VocabularyOnly leaves all tensors out.
+func VocabularyOnly() Option { return func(s *shape) { s.withoutTensors = true } }
+
+func newShape(options []Option) *shape {
+	s := &shape{
+		architecture: "llama", layers: 2, hidden: 64, ffn: 96, heads: 4, kvHeads: 2, head: 16, context: 256,
+		dtype: tensor.F32, template: ChatTemplate, ends: []string{"<|im_end|>"}, seed: 1,
+	}
+	for _, o := range options {
+		o(s)
+	}
+	return s
+}
+
+// Llama writes a GGUF file into a folder that goes when the test ends, and
+// returns its path.
+func Llama(tb testing.TB, options ...Option) string {
+	tb.Helper()
+	s := newShape(options)
+	var tensors []*tensor.Tensor
+	if !s.withoutTensors {
+		tensors = s.ggufTensors(tb)
+	}
+	var file bytes.Buffer
+	if err := modelfile.WriteGGUF(&file, s.ggufMetadata(tb), tensors); err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(tb.TempDir(), "model.gguf")
+	write(tb, path, file.Bytes())
+	return path
+}
+
+// Hub writes a folder as model hubs lay it out, and returns its path.
+func Hub(tb testing.TB, options ...Option) string {
+	tb.Helper()
+	s := newShape(options)
+	dir := tb.TempDir()
+	if !s.withoutTensors {
+		var weights bytes.Buffer
+		if err := modelfile.WriteSafetensors(&weights, s.hubTensors(tb)); err != nil {
+			tb.Fatal(err)
+		}
+		write(tb, filepath.Join(dir, "model.safetensors"), weights.Bytes())
+	}
+	// Readers of GGUF know these two by their spelling; here they must be named.
+	ends := []int{tokenID(tb, "<|im_end|>"), tokenID(tb, "<|endoftext|>")}
+	for _, e := range s.ends {
+		if id := tokenID(tb, e); !slices.Contains(ends, id) {
+			ends = append(ends, id)
+		}
+	}
+	config := map[string]any{
+		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu",
+		"num_hidden_layers": s.layers, "hidden_size": s.hidden, "intermediate_size": s.ffn,
+		"num_attention_heads": s.heads, "num_key_value_heads": s.kvHeads, "head_dim": s.head,
+		"max_position_embeddings": s.context, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+		"vocab_size": len(vocabulary()), "tie_word_embeddings": s.tied, "attention_bias": s.biases,
+	}
+	if s.window > 0 {
+		config["architectures"], config["model_type"] = []string{"MistralForCausalLM"}, "mistral"
+		config["sliding_window"] = s.window
+	}
+	tokenizerConfig := map[string]any{"bos_token": "<|endoftext|>", "eos_token": s.ends[0], "add_bos_token": s.addBOS}
+	if s.template != "" {
+		tokenizerConfig["chat_template"] = s.template
+	}
+	for name, v := range map[string]any{
+		"config.json":            config,
+		"generation_config.json": map[string]any{"eos_token_id": ends},
+		"tokenizer.json":         s.tokenizerJSON(tb),
+		"tokenizer_config.json":  tokenizerConfig,
+	} {
+		data, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		write(tb, filepath.Join(dir, name), data)
+	}
+	return dir
+}
+
+func write(tb testing.TB, path string, data []byte) {
+	tb.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,70 @@
+package modeltest_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/tensor"
+)
+
+func logits(t *testing.T, path string, ids []int32) []float32 {
+	t.Helper()
+	m, err := realizar.Open(t.Context(), path, realizar.Options{Activations: realizar.ActivationsF32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	var all []float32
+	err = m.Logits(context.Background(), ids, func(_ int, logits []float32) error {
+		all = append(all, logits...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The two layouts hold the same model, whatever the options.
+func TestLayoutsAgree(t *testing.T) {
+	var ids []int32
+	for i := range int32(60) {
+		ids = append(ids, i*i%272)
+	}
+	for name, options := range map[string][]modeltest.Option{
+		"plain":  nil,
+		"all":    {modeltest.HeadDim(24), modeltest.Biases(), modeltest.Window(20), modeltest.Tied(), modeltest.Seed(7)},
+		"F16":    {modeltest.DType(tensor.F16)},
+		"BF16":   {modeltest.DType(tensor.BF16)},
+		"biases": {modeltest.Biases()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, want := logits(t, modeltest.Llama(t, options...), ids), logits(t, modeltest.Hub(t, options...), ids)
+			if len(got) != len(want) {
+				t.Fatalf("%d and %d logits", len(got), len(want))
+			}
+			for i, w := range want {
+				if math.Abs(float64(got[i]-w)) > 1e-4 {
+					t.Fatalf("logit %d is %v in GGUF, %v in a hub's files", i, got[i], w)
+				}
+			}
+		})
+	}
+}
+
+// Q8_0 is near what it was made from.
+func TestQuantized(t *testing.T) {
+	ids := []int32{1, 50, 200}
+	got, want := logits(t, modeltest.Llama(t, modeltest.DType(tensor.Q8_0)), ids), logits(t, modeltest.Llama(t), ids)
+	var diff, norm float64
+	for i, w := range want {
+		diff += float64(got[i]-w) * float64(got[i]-w)
+		norm += float64(w) * float64(w)
+	}
+	if e := math.Sqrt(diff / norm); e == 0 || e > 0.05 {
+		t.Errorf("relative error %g, want a small one", e)
+	}
+}

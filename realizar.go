@@ -1,0 +1,144 @@
+// Package realizar runs open-weight language models.
+//
+// A [Model] is opened from a GGUF file, a safetensors file or a folder as model
+// hubs lay it out, and answers a [Request] or a [ChatRequest] with a sequence of
+// [Event]s:
+//
+//	m, err := realizar.Open(ctx, "model.gguf", realizar.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//	for event, err := range m.Generate(ctx, &realizar.Request{Prompt: "Once upon a time"}) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Print(event.Text)
+//	}
+//
+// Leaving the loop or cancelling the context stops the work. A Model may be
+// used by many goroutines at once. What a request answers depends on the model,
+// the request and its seed alone, never on who else is being served.
+//
+// Nothing is cut off silently: a prompt that does not fit is an error with both
+// numbers, and an answer that ends early says why.
+package realizar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tokenizer"
+)
+
+// A Model is an opened model. Its methods may be called by many goroutines.
+type Model struct {
+	file   *modelfile.File
+	arch   *arch.Model
+	engine *engine.Engine
+	device string
+
+	tok    *tokenizer.Tokenizer
+	tokErr error // why tok is nil
+	ends   map[int32]bool
+
+	templates    templates
+	templateErr  error
+	defaults     Sampling
+	hasDefaults  bool
+	specialNames map[string]string // bos_token and so on, for templates
+}
+
+// Open opens the model at path: a GGUF file, a safetensors file, or a folder
+// with one of these as model hubs lay it out. It returns when the model is
+// ready to run, or ctx ends.
+func Open(ctx context.Context, path string, o Options) (*Model, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("realizar: %w", err)
+	}
+	m, err := open(ctx, f, o)
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("realizar: %w", err)
+	}
+	return m, nil
+}
+
+func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
+	m := &Model{file: f}
+	var err error
+	if m.arch, err = arch.Build(f); err != nil {
+		return nil, err
+	}
+	backend := cpu.New(o.Threads)
+	m.device = backend.Name()
+	size, err := sizes(m.arch, backend.Memory(), o)
+	if err != nil {
+		return nil, err
+	}
+	m.readText()
+	if err := load(ctx, m.arch.Program, o.Progress); err != nil {
+		return nil, err
+	}
+	m.engine, err = engine.New(m.arch.Program, backend, size)
+	return m, err
+}
+
+// readText reads the tokenizer, the chat templates and the model's own
+// sampling. A model without them still runs on token ids, so that what is wrong
+// with them is reported where they are needed.
+func (m *Model) readText() {
+	m.tok, m.tokErr = readTokenizer(m.file)
+	m.ends = endTokens(m.file, m.tok)
+	m.templates, m.templateErr = readTemplates(m.file)
+	m.defaults, m.hasDefaults = readSampling(m.file)
+	m.specialNames = specialTexts(m.tok)
+}
+
+// Close waits for the answers under way to end and frees everything.
+func (m *Model) Close() error {
+	return errors.Join(m.engine.Close(), m.file.Close())
+}
+
+// Context is the number of tokens that a prompt and its answer may have
+// together.
+func (m *Model) Context() int { return m.engine.Context() }
+
+// Vocab is the number of token ids; ids are below it.
+func (m *Model) Vocab() int { return m.arch.Spec.Vocab }
+
+// Device is where the model runs, "cpu" for example.
+func (m *Model) Device() string { return m.device }
+
+// DefaultSampling is what the model's makers recommend, and false where the
+// files do not say.
+func (m *Model) DefaultSampling() (Sampling, bool) { return m.defaults, m.hasDefaults }
+
+// Tokenizer is the model's tokenizer, or an error that wraps [ErrNoTokenizer]
+// and says what is wrong with it.
+func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) {
+	if m.tok == nil {
+		return nil, m.tokErr
+	}
+	return m.tok, nil
+}
+
+// ChatTemplate is the model's chat template, or an error that wraps
+// [ErrNoTemplate] and says what is wrong with it.
+func (m *Model) ChatTemplate() (*chat.Template, error) {
+	t, err := m.template(false)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}

@@ -1,0 +1,102 @@
+package tokenizer
+
+// automaton finds, for every position of a text, the longest of a set of patterns that begins there,
+// in time linear in the text. It is the automaton of Aho and Corasick ("Efficient string matching",
+// 1975) over the reversed patterns: reading the text backwards, the state after reading the byte at i
+// knows every pattern that begins at i.
+type automaton struct {
+	root  [256]int32 // transitions of node 0
+	nodes []node
+}
+
+// node is a state: the suffix of some patterns. Its transitions are a list, since most states have
+// one; the root, where most of a text is read, has a table.
+type node struct {
+	child, sibling int32 // first transition, and the next one of the parent; 0 ends a list
+	fail           int32 // the longest proper prefix of this reversed string that is also a state
+	longest        int32 // the longest pattern that begins here, -1 for none
+	label          byte
+}
+
+// newAutomaton returns an automaton for patterns, none of them empty. Of two equal patterns the first
+// is found.
+func newAutomaton(patterns []string) *automaton {
+	a := &automaton{nodes: []node{{longest: -1}}}
+	for p, pattern := range patterns {
+		at := int32(0)
+		for i := len(pattern) - 1; i >= 0; i-- {
+			next := a.child(at, pattern[i])
+			if next == 0 {
+				next = int32(len(a.nodes))
+				a.nodes = append(a.nodes, node{sibling: a.nodes[at].child, longest: -1, label: pattern[i]})
+				a.nodes[at].child = next
+				if at == 0 {
+					a.root[pattern[i]] = next
+				}
+			}
+			at = next
+		}
+		if a.nodes[at].longest < 0 {
+			a.nodes[at].longest = int32(p)
+		}
+	}
+	// Breadth first, so that the state a failure leads to is complete before it is used.
+	queue := make([]int32, 0, len(a.nodes))
+	for c := a.nodes[0].child; c != 0; c = a.nodes[c].sibling {
+		queue = append(queue, c)
+	}
+	for i := 0; i < len(queue); i++ {
+		at := queue[i]
+		for c := a.nodes[at].child; c != 0; c = a.nodes[c].sibling {
+			fail := a.step(a.nodes[at].fail, a.nodes[c].label)
+			a.nodes[c].fail = fail
+			if a.nodes[c].longest < 0 {
+				a.nodes[c].longest = a.nodes[fail].longest
+			}
+			queue = append(queue, c)
+		}
+	}
+	return a
+}
+
+// child returns the state that b leads to from state at without failing, 0 for none.
+func (a *automaton) child(at int32, b byte) int32 {
+	if at == 0 {
+		return a.root[b]
+	}
+	for c := a.nodes[at].child; c != 0; c = a.nodes[c].sibling {
+		if a.nodes[c].label == b {
+			return c
+		}
+	}
+	return 0
+}
+
+// step returns the state after reading b in state at.
+func (a *automaton) step(at int32, b byte) int32 {
+	for at != 0 {
+		if c := a.child(at, b); c != 0 {
+			return c
+		}
+		at = a.nodes[at].fail
+	}
+	return a.root[b]
+}
+
+// match is a pattern and where it begins.
+type match struct {
+	start   int
+	pattern int32
+}
+
+// scan calls found for every position of text within run where a pattern begins that lies wholly in
+// run, last position first, with the longest such pattern.
+func (a *automaton) scan(text string, run region, found func(match)) {
+	at := int32(0)
+	for i := run.end - 1; i >= run.start; i-- {
+		at = a.step(at, text[i])
+		if p := a.nodes[at].longest; p >= 0 {
+			found(match{i, p})
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package tokenizer
+
+import (
+	"unicode/utf8"
+)
+
+// bpe is byte pair encoding (Sennrich et al., "Neural Machine Translation of Rare Words with Subword
+// Units", 2016): a piece starts as its characters, or as its bytes, and neighbours merge in the order of
+// a list of rules.
+type bpe struct {
+	vocab *vocabulary
+	rules map[[2]int32]mergeRule
+
+	byteLevel bool             // a piece starts as its bytes, spelled as bytelevel.go says
+	bytes     [256]int32       // the token of each byte's spelling, -1 for none
+	whole     map[string]int32 // pieces that are a token without merging; nil unless ignore_merges
+
+	fallback *byteFallback // nil without byte_fallback
+	unknown  int32         // what an unknown character becomes, -1 for nothing
+	fuse     bool          // neighbouring unknown characters become one token
+
+	mergers mergers
+}
+
+// mergeRule is what a pair becomes and when.
+type mergeRule struct{ id, rank int32 }
+
+// merge implements mergeRules.
+func (b *bpe) merge(left, right *part) (id, rank int32, ok bool) {
+	rule, ok := b.rules[[2]int32{left.id, right.id}]
+	return rule.id, rule.rank, ok
+}
+
+// init completes b from its vocabulary. ignoreMerges makes a piece that is a token that token.
+func (b *bpe) init(ignoreMerges bool) {
+	for i, spelling := range byteChars {
+		b.bytes[i], _ = b.vocab.textID(spelling)
+	}
+	if !ignoreMerges {
+		return
+	}
+	b.whole = make(map[string]int32, len(b.vocab.ids))
+	var buffer []byte
+	for text, id := range b.vocab.ids {
+		if text == "" || b.vocab.tokens[id].hidden {
+			continue
+		}
+		if !b.byteLevel {
+			b.whole[text] = id
+		} else if bytes, ok := spelledBytes(buffer[:0], text); ok {
+			b.whole[string(bytes)] = id
+			buffer = bytes
+		}
+	}
+}
+
+// encode implements model.
+func (b *bpe) encode(dst []int32, text string) []int32 {
+	if id, ok := b.whole[text]; ok {
+		return append(dst, id)
+	}
+	m := b.mergers.get(len(text))
+	defer b.mergers.put(m)
+	b.start(m, text)
+	m.run(b)
+	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
+		dst = append(dst, m.parts[i].id)
+	}
+	return dst
+}
+
+// start fills m with the parts of text.
+func (b *bpe) start(m *merger, text string) {
+	pending := false // an unknown token is to be written
+	for i := 0; i < len(text); {
+		var char string // as the vocabulary spells it
+		var id int32
+		if b.byteLevel {
+			char, id = byteChars[text[i]], b.bytes[text[i]]
+			i++
+		} else {
+			_, n := utf8.DecodeRuneInString(text[i:])
+			char = text[i : i+n]
+			id, _ = b.vocab.textID(char)
+			i += n
+		}
+		switch {
+		case id >= 0:
+			if pending {
+				m.add(b.unknown, 0, 0)
+				pending = false
+			}
+			m.add(id, 0, 0)
+		case b.fallback.has(char):
+			// An unknown token that is pending stays so, and comes after the bytes: the original's order.
+			for _, c := range []byte(char) {
+				m.add(b.fallback[c], 0, 0)
+			}
+		case b.unknown >= 0:
+			if pending && !b.fuse {
+				m.add(b.unknown, 0, 0)
+			}
+			pending = true
+		}
+	}
+	if pending {
+		m.add(b.unknown, 0, 0)
+	}
+}
+
+// byteFallback is the token of each byte, spelled <0x00> to <0xFF>, -1 for none.
+type byteFallback [256]int32
+
+func newByteFallback(v *vocabulary) *byteFallback {
+	const digits = "0123456789ABCDEF"
+	f := new(byteFallback)
+	for i := range f {
+		f[i] = -1
+		if id, ok := v.ids["<0x"+digits[i>>4:i>>4+1]+digits[i&15:i&15+1]+">"]; ok {
+			f[i] = id
+		}
+	}
+	return f
+}
+
+// has reports whether every byte of text has a token.
+func (f *byteFallback) has(text string) bool {
+	if f == nil {
+		return false
+	}
+	for i := range len(text) {
+		if f[text[i]] < 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,184 @@
+package tokenizer_test
+
+import (
+	"testing"
+
+	"github.com/realizar/realizar/tokenizer"
+)
+
+// characters returns a tokenizer.json whose tokens are the characters of alphabet, each with its place as id.
+func characters(alphabet string) object {
+	vocab := object{}
+	for _, c := range alphabet {
+		vocab[string(c)] = len(vocab)
+	}
+	return object{"model": object{"type": "BPE", "vocab": vocab, "merges": []string{}}}
+}
+
+func TestNormalizers(t *testing.T) {
+	sequence := object{"type": "Sequence", "normalizers": []object{
+		{"type": "Strip", "strip_left": true, "strip_right": true}, {"type": "Lowercase"},
+		{"type": "Replace", "pattern": object{"Regex": "ab"}, "content": "c"},
+	}}
+	tests := []struct {
+		name       string
+		normalizer object
+		text, want string
+	}{
+		{"NFC", object{"type": "NFC"}, "e\u0301ﬁ", "é|ﬁ"},
+		{"NFD", object{"type": "NFD"}, "éﬁ", "e|\u0301|ﬁ"},
+		{"NFKC", object{"type": "NFKC"}, "e\u0301ﬁ", "é|f|i"},
+		{"NFKD", object{"type": "NFKD"}, "éﬁ", "e|\u0301|f|i"},
+		{"left", object{"type": "Strip", "strip_left": true, "strip_right": false}, " a ", "a| "},
+		{"right", object{"type": "Strip", "strip_left": false, "strip_right": true}, " a ", " |a"},
+		{"in turn", sequence, " aBAb ", "c|c"},
+		{"nothing left", sequence, "   ", ""},
+		{"prepend", object{"type": "Prepend", "prepend": "x"}, "a", "x|a"},
+		{"prepend to nothing", object{"type": "Prepend", "prepend": "x"}, "", ""},
+	}
+	for _, test := range tests {
+		file := characters("abcefix éﬁ\u0301")
+		file["normalizer"] = test.normalizer
+		tok := fromObject(t, file, nil)
+		if got := spellings(tok, tok.Encode(test.text, false)); got != test.want {
+			t.Errorf("%s: %q: got %q, want %q", test.name, test.text, got, test.want)
+		}
+	}
+}
+
+// TestPreTokenizerSteps tells pieces apart by merging all that is in one: the vocabulary has every run of the
+// letter a, and merges them, and of digits.
+func TestPreTokenizerSteps(t *testing.T) {
+	sequence := func(steps ...object) object { return object{"type": "Sequence", "pretokenizers": steps} }
+	split := func(pattern object, behavior string) object {
+		return object{"type": "Split", "pattern": pattern, "behavior": behavior, "invert": false}
+	}
+	tests := []struct {
+		name       string
+		step       object
+		text, want string
+	}{
+		{"none", nil, "aa11 aa", "aa11|▁|aa"},
+		{"digits together", object{"type": "Digits", "individual_digits": false}, "aa11", "aa|11"},
+		{"digits alone", object{"type": "Digits", "individual_digits": true}, "aa11", "aa|1|1"},
+		{"string", split(object{"String": "1"}, "Isolated"), "aa11", "aa|1|1"},
+		{"expression", split(object{"Regex": `\p{N}{1,3}`}, "Isolated"), "aa11", "aa|11"},
+		{"removed", split(object{"String": "1"}, "Removed"), "aa1aa", "aa|aa"},
+		{"an expression that is a string", split(object{"Regex": " "}, "MergedWithPrevious"), "aa aa", "aa|▁|aa"},
+		{"in turn", sequence(split(object{"String": " "}, "Removed"), object{"type": "Digits", "individual_digits": true}), "aa 11", "aa|1|1"},
+	}
+	for _, test := range tests {
+		file := object{
+			"normalizer":    nil,
+			"pre_tokenizer": test.step,
+			"model": object{
+				"type": "BPE", "vocab": object{"a": 0, "aa": 1, "1": 2, "11": 3, "aa11": 4, "▁": 5},
+				"merges": []string{"a a", "1 1", "aa 11"}, "unk_token": "▁",
+			},
+		}
+		tok := fromObject(t, file, nil)
+		if got := spellings(tok, tok.Encode(test.text, false)); got != test.want {
+			t.Errorf("%s: %q: got %q, want %q", test.name, test.text, got, test.want)
+		}
+	}
+
+	file := byteLevel([]object{added("<s>", "special")}, [2]string{"Ġ", "a"})
+	file["pre_tokenizer"] = sequence(object{"type": "Digits", "individual_digits": true},
+		object{"type": "ByteLevel", "add_prefix_space": true})
+	tok := fromObject(t, file, nil)
+	if got, want := spellings(tok, tok.Encode("a1 a<s>a", false)), "Ġa|Ġ|1|Ġa|<s>|Ġa"; got != want {
+		t.Errorf("prefix space: got %s, want %s", got, want)
+	}
+	if tok.Name() != "starcoder" {
+		t.Errorf("name %q", tok.Name())
+	}
+}
+
+// TestOldMetaspace reads a metaspace from before prepend_scheme.
+func TestOldMetaspace(t *testing.T) {
+	for prefix, want := range map[bool]string{true: "_|a|_|a", false: "a|_|a"} {
+		file := characters("_a")
+		file["pre_tokenizer"] = object{"type": "Metaspace", "replacement": "_", "add_prefix_space": prefix}
+		file["decoder"] = file["pre_tokenizer"]
+		tok := fromObject(t, file, nil)
+		ids := tok.Encode("a a", false)
+		if got := spellings(tok, ids); got != want {
+			t.Errorf("prefix %t: got %s, want %s", prefix, got, want)
+		}
+		if got := tok.Decode(ids, false); got != "a a" {
+			t.Errorf("prefix %t: decoded %q", prefix, got)
+		}
+	}
+}
+
+func TestDecoders(t *testing.T) {
+	sequence := func(steps ...object) object { return object{"type": "Sequence", "decoders": steps} }
+	replace := object{"type": "Replace", "pattern": object{"String": "ab"}, "content": "-"}
+	fuse := object{"type": "Fuse"}
+	strip := func(start, stop int) object {
+		return object{"type": "Strip", "content": "_", "start": start, "stop": stop}
+	}
+	tests := []struct {
+		name    string
+		decoder any
+		want    string // of _ _ a ab b _
+	}{
+		{"none", nil, "_ _ a ab b _"},
+		{"replace", replace, "__a-b_"},
+		{"replace fused", sequence(fuse, replace), "__a-b_"},
+		{"replace after replace", sequence(object{"type": "Replace", "pattern": object{"String": "b"}, "content": "ab"}, replace), "__aa--_"},
+		{"strip each", strip(1, 0), "aabb"},
+		{"strip the whole", sequence(fuse, strip(1, 0)), "_aabb_"},
+		{"strip both ends", sequence(fuse, strip(5, 1)), "aabb"},
+		{"strip the ends of each", strip(0, 2), "aabb"},
+		{"metaspace", object{"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"}, " aabb "},
+		{"metaspace, never", object{"type": "Metaspace", "replacement": "_", "prepend_scheme": "never"}, "  aabb "},
+		{"byte-level, not its characters", object{"type": "ByteLevel"}, "__aabb_"},
+	}
+	for _, test := range tests {
+		file := characters("_ab")
+		file["model"].(object)["vocab"].(object)["ab"] = 3
+		file["decoder"] = test.decoder
+		tok := fromObject(t, file, nil)
+		if got := tok.Decode([]int32{0, 0, 1, 3, 2, 0}, false); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestAddedTokensInHoles holds how ids are given to added tokens that the model does not have.
+func TestAddedTokensInHoles(t *testing.T) {
+	numbered := func(content string, id int) object {
+		token := added(content, "special")
+		token["id"] = id
+		return token
+	}
+	file := object{
+		"added_tokens": []object{numbered("<x>", 7), numbered("<x>", 7), numbered("b", 1), numbered("<y>", 9)},
+		"model":        object{"type": "BPE", "vocab": object{"a": 0, "b": 5, "c": 4}, "merges": []string{}},
+	}
+	tok := fromObject(t, file, nil)
+	for token, want := range map[string]int32{"a": 0, "b": 5, "c": 4, "<x>": 3, "<y>": 9} {
+		if id, ok := tok.ID(token); id != want || !ok {
+			t.Errorf("%s has id %d, want %d", token, id, want)
+		}
+	}
+	file["added_tokens"] = []object{numbered("<x>", 7), numbered("<y>", 5)}
+	if _, err := tokenizer.FromJSON(marshal(t, file), nil); err == nil {
+		t.Error("an added token took another's id")
+	}
+}
+
+// TestOldGGUF holds that a vocabulary of Llama needs no keys for its BOS and EOS.
+func TestOldGGUF(t *testing.T) {
+	m := spmMetadata("▁", "a")
+	delete(m, "tokenizer.ggml.bos_token_id")
+	delete(m, "tokenizer.ggml.eos_token_id")
+	tok := fromMetadata(t, m)
+	if got := spellings(tok, tok.Encode("a", true)); got != "<s>|▁|a" {
+		t.Errorf("got %s", got)
+	}
+	if eos, _ := tok.EOS(); eos != 2 {
+		t.Errorf("EOS %d", eos)
+	}
+}

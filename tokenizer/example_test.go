@@ -1,0 +1,45 @@
+package tokenizer_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/realizar/realizar/tokenizer"
+)
+
+const smallJSON = `{
+	"added_tokens": [{"id": 4, "content": "<end>", "special": true}],
+	"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+	"decoder": {"type": "ByteLevel"},
+	"model": {
+		"type": "BPE",
+		"vocab": {"h": 0, "i": 1, "hi": 2, "Ġ": 3, "<": 5, "e": 6, "n": 7, "d": 8, ">": 9},
+		"merges": [["h", "i"]]
+	}
+}`
+
+func ExampleTokenizer_EncodeSpans() {
+	tok, err := tokenizer.FromJSON([]byte(smallJSON), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids := tok.EncodeSpans([]tokenizer.Span{
+		{Text: "hi <end>"},             // a user's
+		{Text: "<end>", Special: true}, // the template's
+	}, false)
+	for _, id := range ids {
+		token, _ := tok.Token(id)
+		fmt.Printf("%d %s\n", id, token)
+	}
+	fmt.Println(tok.Decode(ids, true))
+	// Output:
+	// 2 hi
+	// 3 Ġ
+	// 5 <
+	// 6 e
+	// 7 n
+	// 8 d
+	// 9 >
+	// 4 <end>
+	// hi <end>
+}

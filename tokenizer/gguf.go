@@ -1,0 +1,272 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Metadata is the metadata of a GGUF file. Every method returns false for a key that the file does not
+// have or that has another type.
+type Metadata interface {
+	String(key string) (string, bool)
+	Int(key string) (int64, bool)
+	Bool(key string) (bool, bool)
+	Strings(key string) ([]string, bool)
+	Ints(key string) ([]int64, bool)
+	Floats(key string) ([]float64, bool)
+}
+
+// Keys of GGUF's metadata for tokenizers (the GGUF specification, "Tokenizer").
+const (
+	keyModel       = "tokenizer.ggml.model"
+	keyPre         = "tokenizer.ggml.pre"
+	keyTokens      = "tokenizer.ggml.tokens"
+	keyTypes       = "tokenizer.ggml.token_type"
+	keyScores      = "tokenizer.ggml.scores"
+	keyMerges      = "tokenizer.ggml.merges"
+	keyBOS         = "tokenizer.ggml.bos_token_id"
+	keyEOS         = "tokenizer.ggml.eos_token_id"
+	keyEOT         = "tokenizer.ggml.eot_token_id"
+	keyEOM         = "tokenizer.ggml.eom_token_id"
+	keyUnknown     = "tokenizer.ggml.unknown_token_id"
+	keyPadding     = "tokenizer.ggml.padding_token_id"
+	keySeparator   = "tokenizer.ggml.seperator_token_id" // the format spells it so
+	keyClass       = "tokenizer.ggml.cls_token_id"
+	keyMask        = "tokenizer.ggml.mask_token_id"
+	keyAddBOS      = "tokenizer.ggml.add_bos_token"
+	keyAddEOS      = "tokenizer.ggml.add_eos_token"
+	keySpacePrefix = "tokenizer.ggml.add_space_prefix"
+	keyName        = "general.name"
+)
+
+// Types of tokens in tokenizer.ggml.token_type.
+const (
+	typeUnknown     = 2
+	typeControl     = 3
+	typeUserDefined = 4
+	typeByte        = 6
+)
+
+// metaspaceChar is what SentencePiece writes for a space.
+const metaspaceChar = "▁"
+
+// FromGGUF returns the tokenizer that the metadata of a GGUF file describes, as llama.cpp understands
+// it: GGUF names no normalizer, so text is taken as it is. Control and unknown tokens are the special
+// ones; user-defined tokens match in any text.
+//
+// The error wraps [ErrUnsupported] and names the model or pre-tokenizer when there is none such here, and
+// [ErrInvalid] when the metadata is wrong.
+func FromGGUF(m Metadata) (*Tokenizer, error) {
+	t, err := fromGGUF(m)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: GGUF metadata: %w", err)
+	}
+	return t, nil
+}
+
+func fromGGUF(m Metadata) (*Tokenizer, error) {
+	kind, ok := m.String(keyModel)
+	if !ok {
+		return nil, fmt.Errorf("%w: no %s", ErrInvalid, keyModel)
+	}
+	if kind != "gpt2" && kind != "llama" {
+		return nil, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyModel, quoted(kind))
+	}
+	texts, ok := m.Strings(keyTokens)
+	if !ok {
+		return nil, fmt.Errorf("%w: no %s", ErrInvalid, keyTokens)
+	}
+	t := &Tokenizer{names: map[string]string{}, folded: newAddedTokens(nil)}
+	types, _ := m.Ints(keyTypes)
+	t.vocab = ggufVocabulary(texts, types)
+	t.added = newAddedTokens(ggufAdded(&t.vocab, types, m))
+	id := func(key string) int32 {
+		id, ok := m.Int(key)
+		if !ok || id < 0 || id >= int64(len(texts)) {
+			return -1
+		}
+		return int32(id)
+	}
+	t.bos, t.eos = id(keyBOS), id(keyEOS)
+	addBOS := false
+	if kind == "llama" {
+		t.ggufSPM(m, id(keyUnknown))
+		// Files from before these keys hold Llama's vocabulary.
+		if _, ok := m.Int(keyBOS); !ok && t.vocab.has(1) {
+			t.bos = 1
+		}
+		if _, ok := m.Int(keyEOS); !ok && t.vocab.has(2) {
+			t.eos = 2
+		}
+		addBOS = true
+	} else {
+		var err error
+		if addBOS, err = t.ggufBPE(m); err != nil {
+			return nil, err
+		}
+	}
+	var around template
+	if add, ok := m.Bool(keyAddBOS); ok && add || !ok && addBOS && t.bos >= 0 {
+		if t.bos < 0 {
+			return nil, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddBOS, keyBOS)
+		}
+		around.before = []int32{t.bos}
+	}
+	if add, ok := m.Bool(keyAddEOS); ok && add {
+		if t.eos < 0 {
+			return nil, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddEOS, keyEOS)
+		}
+		around.after = []int32{t.eos}
+	}
+	t.post = postProcessor{around}
+	for i, id := range []int32{
+		t.bos, t.eos, id(keyUnknown), id(keyPadding), id(keySeparator), id(keyClass), id(keyMask),
+	} {
+		if t.vocab.has(id) {
+			t.names[specialNames[i]] = t.vocab.tokens[id].text
+		}
+	}
+	t.ends = ggufEnds(&t.vocab, t.eos, id(keyEOT), id(keyEOM))
+	return t, nil
+}
+
+// ggufVocabulary returns the vocabulary of texts with their types; missing types are normal. Of equal
+// texts the first is what the text means.
+func ggufVocabulary(texts []string, types []int64) vocabulary {
+	v := vocabulary{tokens: make([]token, len(texts)), ids: make(map[string]int32, len(texts))}
+	for i, text := range texts {
+		t := token{text: text, decoded: strings.ToValidUTF8(text, replacementChar), present: true}
+		if i < len(types) {
+			switch types[i] {
+			case typeUnknown, typeControl:
+				t.special, t.hidden, t.literal = true, true, true
+			case typeUserDefined:
+				t.literal = true
+			case typeByte:
+				t.hidden = true
+			}
+		}
+		v.tokens[i] = t
+		if _, ok := v.ids[text]; !ok {
+			v.ids[text] = int32(i)
+		}
+	}
+	return v
+}
+
+// ggufAdded returns the tokens to find in text before the model sees it.
+func ggufAdded(v *vocabulary, types []int64, m Metadata) []addedToken {
+	// Phi 3 strips white space after its special tokens, which GGUF has no key for.
+	name, _ := m.String(keyName)
+	name = strings.ToLower(name)
+	phi3 := strings.Contains(name, "phi-3") || strings.Contains(name, "phi3")
+	var added []addedToken
+	for i := range min(len(v.tokens), len(types)) {
+		t := &v.tokens[i]
+		if !t.special && types[i] != typeUserDefined {
+			continue
+		}
+		rstrip := phi3 && t.text != "<unk>" && t.text != "<s>" && t.text != "<|endoftext|>"
+		added = append(added, addedToken{id: int32(i), pattern: t.text, special: t.special, rstrip: rstrip})
+	}
+	return added
+}
+
+// ggufSPM makes t a SentencePiece-type tokenizer.
+func (t *Tokenizer) ggufSPM(m Metadata, unknown int32) {
+	t.kind = "SentencePiece BPE"
+	scores, _ := m.Floats(keyScores)
+	t.model = newSPM(&t.vocab, scores, unknown)
+	t.decoder = []decodeStep{decodeReplace(metaspaceChar, " "), decodeByteFallback}
+	if prefix, ok := m.Bool(keySpacePrefix); !ok || prefix {
+		t.normalizer = append(t.normalizer, prepend(metaspaceChar))
+		t.decoder = append(t.decoder, decodeStripStart(' ', 1))
+	}
+	t.normalizer = append(t.normalizer, replace{" ", metaspaceChar})
+}
+
+// ggufBPE makes t a byte-level tokenizer, and returns whether its pre-tokenizer adds BOS by default. A byte
+// that the vocabulary lacks is dropped.
+func (t *Tokenizer) ggufBPE(m Metadata) (addBOS bool, err error) {
+	t.kind = "byte-level BPE"
+	pre, ok := m.String(keyPre)
+	if !ok || pre == "" {
+		pre = "default"
+	}
+	p, ok := ggufPreTokenizers[pre]
+	if !ok {
+		return false, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyPre, quoted(pre))
+	}
+	t.name = pre
+	for _, f := range p.patterns {
+		t.splitter = append(t.splitter, split{pattern: f, behavior: isolated})
+	}
+	merges, ok := m.Strings(keyMerges)
+	if !ok {
+		return false, fmt.Errorf("%w: no %s", ErrInvalid, keyMerges)
+	}
+	b := &bpe{
+		vocab: &t.vocab, rules: make(map[[2]int32]mergeRule, len(merges)),
+		byteLevel: true, unknown: -1,
+	}
+	var joined []byte
+	for i, merge := range merges {
+		// A token may be a space; the parts are separated by the first one after the first byte.
+		if merge == "" {
+			continue
+		}
+		first, second, ok := strings.Cut(merge[1:], " ")
+		if !ok {
+			continue
+		}
+		first = merge[:1+len(first)]
+		joined = append(append(joined[:0], first...), second...)
+		left, okLeft := t.vocab.ids[first]
+		right, okRight := t.vocab.ids[second]
+		id, ok := t.vocab.textID(string(joined))
+		if !okLeft || !okRight || !ok {
+			continue // a vocabulary may be cut down, and its merges not
+		}
+		pair := [2]int32{left, right}
+		if _, ok := b.rules[pair]; !ok {
+			b.rules[pair] = mergeRule{id: id, rank: int32(i)}
+		}
+	}
+	b.init(p.ignoreMerges)
+	t.model = b
+	t.decoder = []decodeStep{decodeByteLevel}
+	return p.addBOS, nil
+}
+
+// endTexts are the spellings of tokens that end a text or a turn.
+var endTexts = []string{
+	"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>",
+	"<|return|>", "<|call|>", "<end_of_turn>", "<turn|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "</s>",
+	"<eos>", "<end_of_utterance>", "<｜end▁of▁sentence｜>",
+}
+
+// ggufEnds returns the tokens that end a text: those named and the control tokens that are known to.
+func ggufEnds(v *vocabulary, named ...int32) []int32 {
+	var ends []int32
+	for _, id := range named {
+		if v.has(id) {
+			ends = append(ends, id)
+		}
+	}
+	find := func(text string) (int32, bool) {
+		id, ok := v.ids[text]
+		return id, ok && v.tokens[id].special
+	}
+	// In the format of gpt-oss <|end|> ends a message, after which more of the answer may come.
+	_, hasReturn := find("<|return|>")
+	_, hasCall := find("<|call|>")
+	messages := hasReturn && hasCall
+	for _, text := range endTexts {
+		if id, ok := find(text); ok && (text != "<|end|>" || !messages) {
+			ends = append(ends, id)
+		}
+	}
+	slices.Sort(ends)
+	return slices.Compact(ends)
+}

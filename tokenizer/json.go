@@ -1,0 +1,274 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// FromJSON returns the tokenizer of a tokenizer.json of Hugging Face tokenizers. The
+// tokenizer_config.json beside it names the BOS, EOS and other special tokens, and add_bos_token and
+// add_eos_token add these where the post-processor of tokenizer.json adds nothing; it may be nil. The
+// truncation and padding that a tokenizer.json may hold are left to the caller.
+//
+// The error wraps [ErrUnsupported] and names the part when the file uses one that this package does not
+// have, such as a Unigram or WordPiece model, and [ErrInvalid] when the file is wrong.
+func FromJSON(tokenizerJSON, tokenizerConfigJSON []byte) (*Tokenizer, error) {
+	var file jsonFile
+	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w: %w", ErrInvalid, err)
+	}
+	var config jsonConfig
+	if tokenizerConfigJSON != nil {
+		if err := json.Unmarshal(tokenizerConfigJSON, &config); err != nil {
+			return nil, fmt.Errorf("tokenizer: tokenizer_config.json: %w: %w", ErrInvalid, err)
+		}
+	}
+	t, err := file.build(&config, maxID(len(tokenizerJSON)))
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
+	}
+	return t, nil
+}
+
+// maxID returns the highest id that a description of so many bytes may use. Vocabularies have few holes,
+// so ids cannot be many times the number of tokens.
+func maxID(size int) int64 { return int64(max(1<<18, size/2)) }
+
+// jsonFile is a tokenizer.json.
+type jsonFile struct {
+	Version       *string         `json:"version"`
+	AddedTokens   []jsonAdded     `json:"added_tokens"`
+	Normalizer    *jsonNormalizer `json:"normalizer"`
+	PreTokenizer  *jsonSplitter   `json:"pre_tokenizer"`
+	PostProcessor *jsonPost       `json:"post_processor"`
+	Decoder       *jsonDecoder    `json:"decoder"`
+	Model         *jsonModel      `json:"model"`
+}
+
+// jsonAdded is an added token.
+type jsonAdded struct {
+	ID         int64  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"`
+	Lstrip     bool   `json:"lstrip"`
+	Rstrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"`
+}
+
+// withoutID returns a as it is compared.
+func (a jsonAdded) withoutID() jsonAdded {
+	a.ID = 0
+	return a
+}
+
+// build returns the tokenizer that the file and the config describe, with ids up to limit.
+func (f *jsonFile) build(config *jsonConfig, limit int64) (*Tokenizer, error) {
+	if f.Version != nil && *f.Version != "1.0" {
+		return nil, fmt.Errorf("%w: version %s, not 1.0", ErrUnsupported, quoted(*f.Version))
+	}
+	if f.Model == nil {
+		return nil, fmt.Errorf("%w: it has no model", ErrInvalid)
+	}
+	t := &Tokenizer{bos: -1, eos: -1, names: map[string]string{}}
+	var err error
+	if t.normalizer, err = f.Normalizer.build(); err != nil {
+		return nil, fmt.Errorf("normalizer: %w", err)
+	}
+	pre, err := f.PreTokenizer.build()
+	if err != nil {
+		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	t.splitter, t.name = pre.steps, pre.name
+	if t.post, err = f.PostProcessor.build(limit); err != nil {
+		return nil, fmt.Errorf("post_processor: %w", err)
+	}
+	if t.decoder, err = f.Decoder.build(); err != nil {
+		return nil, fmt.Errorf("decoder: %w", err)
+	}
+	if err := f.Model.check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if t.vocab, err = f.Model.vocabulary(limit); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	added, special := f.addedTokens(config, &t.vocab)
+	bpe, err := f.Model.build(&t.vocab, special)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if err := t.addTokens(added, special, limit); err != nil {
+		return nil, fmt.Errorf("added_tokens: %w", err)
+	}
+	bpe.byteLevel = pre.byteLevel
+	bpe.init(f.Model.IgnoreMerges)
+	t.model = bpe
+	switch {
+	case pre.byteLevel:
+		t.kind = "byte-level BPE"
+	case f.Model.ByteFallback:
+		t.kind = "BPE with byte fallback"
+	default:
+		t.kind = "BPE"
+	}
+	if f.Model.UnkToken != nil {
+		t.names["unk_token"] = *f.Model.UnkToken
+	}
+	for _, p := range t.post {
+		if len(p.before) > 0 {
+			t.bos = p.before[0]
+			break
+		}
+	}
+	config.apply(t)
+	return t, nil
+}
+
+// addedTokens returns the added tokens and the contents of the special ones. Tokens that the config
+// names are special too, as in transformers, when the vocabulary has them.
+func (f *jsonFile) addedTokens(config *jsonConfig, v *vocabulary) (added []jsonAdded, special map[string]bool) {
+	added, special = slices.Clone(f.AddedTokens), make(map[string]bool)
+	listed := make(map[string]bool, len(added))
+	for _, a := range added {
+		listed[a.Content] = true
+		if a.Special {
+			special[a.Content] = true
+		}
+	}
+	for _, n := range config.named() {
+		content := string(n)
+		if _, ok := v.ids[content]; ok && content != "" && !listed[content] {
+			added = append(added, jsonAdded{Content: content, Special: true})
+			listed[content], special[content] = true, true
+		}
+	}
+	return added, special
+}
+
+// addTokens gives each added token its id and makes it findable.
+func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, limit int64) error {
+	byContent := make(map[string]jsonAdded, len(tokens))
+	var order []int32 // ids in the order of their first appearance
+	byID := make(map[int32]jsonAdded, len(tokens))
+	next := int64(len(t.vocab.ids))
+	for _, a := range tokens {
+		if a.Content == "" {
+			continue
+		}
+		if before, ok := byContent[a.Content]; ok && before == a.withoutID() {
+			continue
+		}
+		byContent[a.Content] = a.withoutID()
+		id, known := t.vocab.ids[a.Content]
+		if !known {
+			// As in the original, a token that the model does not have gets the next number, whatever its
+			// id says, but in a vocabulary with holes that may be another token's.
+			number := next
+			if t.vocab.has(int32(number)) {
+				number = a.ID
+			} else {
+				next++
+			}
+			if number < 0 || number > limit || t.vocab.has(int32(number)) {
+				return fmt.Errorf("%w: %s has id %d, which is another token's or not from 0 to %d",
+					ErrInvalid, quoted(a.Content), number, limit)
+			}
+			id = int32(number)
+			t.vocab.set(id, a.Content)
+			t.vocab.ids[a.Content] = id
+			// The model does not have it, so that only a match of the whole text makes it.
+			t.vocab.tokens[id].hidden = true
+		}
+		if _, ok := byID[id]; !ok {
+			order = append(order, id)
+		}
+		byID[id] = a
+	}
+	var raw, folded []addedToken
+	for _, id := range order {
+		a, entry := byID[id], &t.vocab.tokens[id]
+		found := addedToken{
+			id: id, pattern: a.Content, special: a.Special,
+			singleWord: a.SingleWord, lstrip: a.Lstrip, rstrip: a.Rstrip,
+		}
+		if a.Normalized {
+			found.pattern, _ = t.normalizer.apply(a.Content, nil)
+			entry.decoded = found.pattern
+			folded = append(folded, found)
+		} else {
+			raw = append(raw, found)
+		}
+		entry.hidden = entry.hidden || special[a.Content]
+		// As in the original, a special token that the normalizer spells otherwise is not skipped.
+		entry.special = special[entry.decoded]
+	}
+	t.added, t.folded = newAddedTokens(raw), newAddedTokens(folded)
+	return nil
+}
+
+// jsonConfig is the part of a tokenizer_config.json that concerns the tokenizer.
+type jsonConfig struct {
+	AddBOS *bool     `json:"add_bos_token"`
+	AddEOS *bool     `json:"add_eos_token"`
+	BOS    jsonNamed `json:"bos_token"`
+	EOS    jsonNamed `json:"eos_token"`
+	Unk    jsonNamed `json:"unk_token"`
+	Pad    jsonNamed `json:"pad_token"`
+	Sep    jsonNamed `json:"sep_token"`
+	Cls    jsonNamed `json:"cls_token"`
+	Mask   jsonNamed `json:"mask_token"`
+}
+
+// named returns the special tokens in the order of specialNames, "" for those that the config lacks.
+func (c *jsonConfig) named() []jsonNamed {
+	return []jsonNamed{c.BOS, c.EOS, c.Unk, c.Pad, c.Sep, c.Cls, c.Mask}
+}
+
+// jsonNamed is the text of a special token of a config, which is a string or an object with its content.
+type jsonNamed string
+
+// UnmarshalJSON implements [json.Unmarshaler]. Other values, such as null or false, name no token.
+func (n *jsonNamed) UnmarshalJSON(data []byte) error {
+	switch data[0] {
+	case '"':
+		return json.Unmarshal(data, (*string)(n))
+	case '{':
+		var object struct {
+			Content string `json:"content"`
+		}
+		err := json.Unmarshal(data, &object)
+		*n = jsonNamed(object.Content)
+		return err
+	}
+	return nil
+}
+
+// apply sets in t what the config names.
+func (c *jsonConfig) apply(t *Tokenizer) {
+	for i, n := range c.named() {
+		if n != "" {
+			t.names[specialNames[i]] = string(n)
+		}
+	}
+	if id, ok := t.vocab.ids[string(c.BOS)]; ok {
+		t.bos = id
+	}
+	if id, ok := t.vocab.ids[string(c.EOS)]; ok {
+		t.eos = id
+		t.ends = []int32{id}
+	}
+	if len(t.post) > 0 {
+		return
+	}
+	var around template
+	if c.AddBOS != nil && *c.AddBOS && t.bos >= 0 {
+		around.before = []int32{t.bos}
+	}
+	if c.AddEOS != nil && *c.AddEOS && t.eos >= 0 {
+		around.after = []int32{t.eos}
+	}
+	if around.before != nil || around.after != nil {
+		t.post = postProcessor{around}
+	}
+}

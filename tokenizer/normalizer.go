@@ -1,0 +1,117 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// normalizer changes text before the model, and before normalized added tokens are matched, sees it.
+type normalizer []normalStep
+
+// normalStep is one change. marks, unless it is nil, holds for every byte of text whether special tokens
+// may not match in it; the result's marks do for the result, a byte being marked when a byte that it
+// was made of is.
+type normalStep interface {
+	apply(text string, marks []bool) (string, []bool)
+}
+
+func (n normalizer) apply(text string, marks []bool) (string, []bool) {
+	for _, step := range n {
+		text, marks = step.apply(text, marks)
+	}
+	return text, marks
+}
+
+// prepend puts text before text that is not empty.
+type prepend string
+
+func (p prepend) apply(text string, marks []bool) (string, []bool) {
+	if text == "" {
+		return text, marks
+	}
+	if marks != nil {
+		marks = append(repeatMark(nil, marks[0], len(p)), marks...)
+	}
+	return string(p) + text, marks
+}
+
+// replace puts to in the place of every from, which is not empty.
+type replace struct{ from, to string }
+
+func (r replace) apply(text string, marks []bool) (string, []bool) {
+	replaced := strings.ReplaceAll(text, r.from, r.to)
+	if marks == nil {
+		return replaced, nil
+	}
+	out := make([]bool, 0, len(replaced))
+	for at := 0; ; {
+		i := strings.Index(text[at:], r.from)
+		if i < 0 {
+			return replaced, append(out, marks[at:]...)
+		}
+		out = append(out, marks[at:at+i]...)
+		at += i
+		out = repeatMark(out, anyMark(marks[at:at+len(r.from)]), len(r.to))
+		at += len(r.from)
+	}
+}
+
+// lowercase maps each character to lower case.
+type lowercase struct{}
+
+func (lowercase) apply(text string, marks []bool) (string, []bool) {
+	var out strings.Builder
+	out.Grow(len(text))
+	var outMarks []bool
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		before := out.Len()
+		switch {
+		case r == utf8.RuneError && n == 1:
+			out.WriteByte(text[i])
+		case r == 'İ': // the one character whose lower case is two
+			out.WriteString("i\u0307")
+		default:
+			out.WriteRune(unicode.ToLower(r))
+		}
+		if marks != nil {
+			outMarks = repeatMark(outMarks, anyMark(marks[i:i+n]), out.Len()-before)
+		}
+		i += n
+	}
+	return out.String(), outMarks
+}
+
+// strip removes white space at the ends.
+type strip struct{ left, right bool }
+
+func (s strip) apply(text string, marks []bool) (string, []bool) {
+	start, end := 0, len(text)
+	if s.left {
+		start = end - len(strings.TrimLeftFunc(text, isSpace))
+	}
+	if s.right {
+		end = start + len(strings.TrimRightFunc(text[start:], isSpace))
+	}
+	if marks != nil {
+		marks = marks[start:end]
+	}
+	return text[start:end], marks
+}
+
+func repeatMark(marks []bool, mark bool, n int) []bool {
+	for range n {
+		marks = append(marks, mark)
+	}
+	return marks
+}
+
+func anyMark(marks []bool) bool {
+	for _, m := range marks {
+		if m {
+			return true
+		}
+	}
+	return false
+}

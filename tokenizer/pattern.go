@@ -1,0 +1,164 @@
+package tokenizer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// finder finds the matches of a pattern.
+type finder interface {
+	// find returns the first match in text that begins at from or later. It is not empty. With no
+	// match, start is len(text).
+	find(text string, from int) (start, end int)
+}
+
+// matcher is a finder whose pattern is decided where it stands: it returns the end of the match that
+// begins at i of text, or i for none. It may take time in proportion to what it matches or to a run
+// that it consumes with a constant number of further matches, so that finding all takes linear time.
+type matcher func(text string, i int) (end int)
+
+func (m matcher) find(text string, from int) (start, end int) {
+	for i := from; i < len(text); {
+		if end := m(text, i); end > i {
+			return i, end
+		}
+		_, n := utf8.DecodeRuneInString(text[i:])
+		i += n
+	}
+	return len(text), len(text)
+}
+
+// literal finds a string, which is not empty.
+type literal string
+
+func (l literal) find(text string, from int) (start, end int) {
+	i := strings.Index(text[from:], string(l))
+	if i < 0 {
+		return len(text), len(text)
+	}
+	return from + i, from + i + len(l)
+}
+
+// blankEnd finds white space at the end of the text: \s+$ in pieces that hold no line feed but as
+// their only character.
+type blankEnd struct{}
+
+func (blankEnd) find(text string, from int) (start, end int) {
+	return from + len(strings.TrimRightFunc(text[from:], isSpace)), len(text)
+}
+
+// run returns a matcher for a run of between one and limit characters (0: any number) that in accepts.
+func run(limit int, in func(r rune) bool) matcher {
+	return func(text string, i int) int {
+		for n := 0; i < len(text) && (limit == 0 || n < limit); n++ {
+			r, size := utf8.DecodeRuneInString(text[i:])
+			if !in(r) {
+				break
+			}
+			i += size
+		}
+		return i
+	}
+}
+
+// spaced returns a matcher for an optional white space character and what m matches after it: \s?
+// before a run.
+func spaced(m matcher) matcher {
+	return func(text string, i int) int {
+		if c, n := classAt(text, i); c&space != 0 && i+n < len(text) {
+			if end := m(text, i+n); end > i+n {
+				return end
+			}
+		}
+		return m(text, i)
+	}
+}
+
+// ofClass returns a test for characters of any class in c.
+func ofClass(c class) func(r rune) bool {
+	return func(r rune) bool { return classes()[r]&c != 0 }
+}
+
+// inSet returns a test for the characters of set, in which a-z stands for the characters from a to z, as
+// between the brackets of an expression. Ranges may share no more than an end.
+func inSet(set string) func(r rune) bool {
+	var ranges [][2]rune
+	for s := []rune(set); len(s) > 0; {
+		first, last, n := s[0], s[0], 1
+		if len(s) > 2 && s[1] == '-' {
+			last, n = s[2], 3
+		}
+		ranges = append(ranges, [2]rune{first, last})
+		s = s[n:]
+	}
+	slices.SortFunc(ranges, func(a, b [2]rune) int { return cmp.Compare(a[0], b[0]) })
+	return func(r rune) bool {
+		i, found := slices.BinarySearchFunc(ranges, r, func(a [2]rune, r rune) int { return cmp.Compare(a[0], r) })
+		return found || i > 0 && r <= ranges[i-1][1]
+	}
+}
+
+// named is a finder with the name of the family of models it belongs to.
+type named struct {
+	name string
+	finder
+}
+
+// patternFor returns the finder of a regular expression in the syntax of Oniguruma, which must be one
+// of those that are written by hand here.
+func patternFor(expression string) (named, error) {
+	// A line break may stand in the expression as it is or escaped.
+	canonical := strings.NewReplacer("\r", `\r`, "\n", `\n`, "\t", `\t`).Replace(expression)
+	if f, ok := patterns[canonical]; ok {
+		return f, nil
+	}
+	return named{}, fmt.Errorf("%w: no matcher for the regular expression %s", ErrUnsupported, quoted(expression))
+}
+
+// patterns are the regular expressions of published tokenizers. Where two differ only in how they
+// backtrack, or in a part of theirs that another alternative takes, they share a finder.
+var patterns = map[string]named{
+	// GPT-2 and most tokenizers until 2023.
+	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: {"gpt-2", matcher(matchGPT2)},
+
+	// cl100k of OpenAI, Llama 3 and many since.
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:  {"llama-bpe", llama3.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`: {"llama-bpe", llama3.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"llama-bpe", llama3.matcher()},
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:        {"llama-bpe", llama3.matcher()},
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:       {"llama-bpe", llama3.matcher()},
+
+	// Qwen 2 and 3, and others with one token per digit.
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"qwen2", qwen2.matcher()},
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:       {"bailingmoe", qwen2.matcher()},
+
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"qwen35", qwen35.matcher()},
+
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`: {"seed-coder", seedCoder.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`:    {"seed-coder", seedCoder.matcher()},
+
+	// o200k of OpenAI: gpt-4o, gpt-oss, Llama 4.
+	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"gpt-4o", gpt4o.matcher()},
+
+	// Tekken of Mistral.
+	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"tekken", tekken.matcher()},
+
+	// DeepSeek, which splits by several expressions in turn.
+	deepSeek3Words: {"deepseek-v3", matcher(matchDeepSeek3)},
+	strings.Replace(deepSeek3Words, `"`, `\"`, 1): {"deepseek-v3", matcher(matchDeepSeek3)},
+	`[` + deepSeek3EastAsian + `]+`:               {"", run(0, inSet(deepSeek3EastAsian))},
+	`[` + deepSeekEastAsian + `]+`:                {"", run(0, inSet(deepSeekEastAsian))},
+	`\s?[` + deepSeekLetters + `]+`:               {"deepseek-llm", spaced(run(0, isDeepSeekLetter))},
+	`\s?[` + deepSeekPunctuation + `]+`:           {"", spaced(run(0, inSet(deepSeekPunctuation)))},
+	`\s?\p{L}+`:                                   {"deepseek-coder", spaced(run(0, ofClass(anyLetter)))},
+	`\s?\p{P}+`:                                   {"", spaced(run(0, ofClass(punct)))},
+	`\s+$`:                                        {"", blankEnd{}},
+
+	// Parts of sequences.
+	`[\r\n]`:     {"", run(1, inSet("\r\n"))},
+	`\p{N}`:      {"", run(1, ofClass(number))},
+	`\p{N}{1,3}`: {"", run(3, ofClass(number))},
+}

@@ -1,0 +1,131 @@
+package tokenizer
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// pieces returns the pieces of text under patterns that each isolate their matches, with | between them.
+func pieces(text string, patterns ...finder) string {
+	var s splitter
+	for _, p := range patterns {
+		s = append(s, split{pattern: p, behavior: isolated})
+	}
+	var out []string
+	s.chain(func(piece string, _ bool) { out = append(out, piece) })(text, true)
+	return strings.Join(out, "|")
+}
+
+func TestPreTokenizers(t *testing.T) {
+	tests := []struct{ pre, text, want string }{
+		{"gpt-2", "Hello  world's 123 'S\n\n x", "Hello| | world|'s| 123| '|S|\n\n| x"},
+		{"gpt-2", "a \t b", "a| \t| b"},
+		{"gpt-2", "a\tb \u00a0", "a|\t|b| \u00a0"},
+		{"gpt-2", "we'll'd'x", "we|'ll|'d|'|x"},
+		{"gpt-2", "e\u0301½x", "e|\u0301|½|x"},
+		{"starcoder", "ab12 3", "ab|1|2| |3"},
+		{"llama-bpe", "Hello  world'S 12345!!\n\n x", "Hello| | world|'S| |123|45|!!\n\n| x"},
+		{"llama-bpe", "it'\u017F 'LL 'Re 'tx", "it|'\u017F| '|LL| '|Re| '|tx"},
+		{"llama-bpe", "a'T'Ve.b\tc\r\nd", "a|'T|'Ve|.b|\tc|\r\n|d"},
+		{"llama-bpe", "  \n  \n  x", "  \n  \n| | x"},
+		{"llama-bpe", "x   ", "x|   "},
+		{"llama-bpe", "\u00a0y\u0301z", "\u00a0y|\u0301z"},
+		{"qwen2", "v3.14 e\u0301", "v|3|.|1|4| e|\u0301"},
+		{"qwen35", "v3.14 e\u0301 \u0301", "v|3|.|1|4| e\u0301| \u0301"},
+		{"seed-coder", "a!\nb", "a|!|\n|b"},
+		{"gpt-4o", "CamelCaseWORDs don'T x's'm", "Camel|Case|WORDs| don'T| x's|'m"},
+		{"gpt-4o", "世界ABC世x 12345 ./\n/a", "世界ABC世x| |123|45| ./\n/|a"},
+		{"gpt-4o", "A中B ǅx", "A中|B| ǅx"},
+		{"gpt-4o", "\u0301ABC", "\u0301|ABC"},
+		{"tekken", "CamelCase don't 12", "Camel|Case| don|'t| |1|2"},
+		{"deepseek-v3", "Hi there's 世界カナ123456 x!y\n", "Hi| there|'s| |世界カナ|123|456| x|!y|\n"},
+		{"deepseek-v3", "\x00\x01 control\x7f", "\x00\x01| control|\x7f"},
+		{"deepseek-coder", "if (x1) {\n\ty\n}", "if| (|x|1|)| {|\n|\ty|\n|}"},
+		{"deepseek-coder", "a世界b  c+d", "a|世界|b| | c|+|d"},
+		{"deepseek-llm", "Hi\u3000there! 世界12  ", "Hi|\u3000|there|!| |世界|12|  "},
+		{"falcon", "a.b 1234$x", "a|.|b| |123|4|$|x"},
+		{"default", "a`b 1234", "a|`|b| |123|4"},
+	}
+	for _, test := range tests {
+		if got := pieces(test.text, ggufPreTokenizers[test.pre].patterns...); got != test.want {
+			t.Errorf("%s: %q\n got %q\nwant %q", test.pre, test.text, got, test.want)
+		}
+	}
+}
+
+// TestInvalidBytes holds that bytes of no character are symbols.
+func TestInvalidBytes(t *testing.T) {
+	if got, want := pieces("a \xff\xfeb", matcher(matchGPT2)), "a| \xff\xfe|b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUnicode16 holds that characters newer than package unicode have their class.
+func TestUnicode16(t *testing.T) {
+	tests := []struct {
+		r    rune
+		want class
+	}{
+		{0x1C89, upper}, {0x1C8A, lower}, {0x10D4E, letter}, {0x2EBF0, letter}, {0x0897, mark},
+		{0x1CCF0, number}, {0x1B7F, punct}, {0x1F8B2, symbol}, {'\u3000', space}, {0x0378, 0},
+	}
+	for _, test := range tests {
+		if got := classes()[test.r]; got != test.want {
+			t.Errorf("%U: class %b, want %b", test.r, got, test.want)
+		}
+	}
+	if !isWord(0x1CCF0) || !isWord('_') || !isWord(0x200D) || isWord('-') || isWord(0x1F8B2) {
+		t.Error("isWord is wrong")
+	}
+}
+
+// TestMatchesAdvance holds that every pattern finds matches in order that are not empty.
+func TestMatchesAdvance(t *testing.T) {
+	alphabet := []rune("aB'sſt 1２\n\r\t.!é\u0301中あ\u3000\u0085\u200d\U0001F600\x00")
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom(alphabet)).Draw(t, "text") + rapid.String().Draw(t, "rest")
+		for expression, p := range patterns {
+			for at := 0; at < len(text); {
+				lo, hi := p.find(text, at)
+				if lo == len(text) {
+					break
+				}
+				if lo < at || hi <= lo || hi > len(text) {
+					t.Fatalf("%s: in %q from %d: found %d to %d", expression, text, at, lo, hi)
+				}
+				at = hi
+			}
+		}
+	})
+}
+
+func TestSplitBehaviors(t *testing.T) {
+	tests := []struct {
+		behavior behavior
+		invert   bool
+		want     string
+	}{
+		{isolated, false, "-|ab|-|-|c|-"},
+		{removed, false, "ab|c"},
+		{removed, true, "-|-|-|-"},
+		{contiguous, false, "-|ab|--|c|-"},
+		{mergedWithPrevious, false, "-|ab-|-|c-"},
+		{mergedWithNext, false, "-ab|-|-c|-"},
+		{mergedWithPrevious, true, "-ab|-|-c|-"},
+	}
+	for _, test := range tests {
+		var out []string
+		s := split{pattern: literal("-"), behavior: test.behavior, invert: test.invert}
+		s.cut("-ab--c-", true, func(piece string, first bool) {
+			if first != (len(out) == 0 && test.behavior != removed || test.want[0] == '-' && len(out) == 0) {
+				t.Errorf("%s: first is %t for piece %d", test.behavior, first, len(out))
+			}
+			out = append(out, piece)
+		})
+		if got := strings.Join(out, "|"); got != test.want {
+			t.Errorf("%s, invert %t: got %q, want %q", test.behavior, test.invert, got, test.want)
+		}
+	}
+}

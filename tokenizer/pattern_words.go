@@ -1,0 +1,232 @@
+package tokenizer
+
+import "strings"
+
+// words describes the patterns in the manner of OpenAI's cl100k and o200k: alternatives, tried in this
+// order, for contractions, words with one leading character, numbers, punctuation with the line breaks
+// after it, white space up to its last line break, and other white space.
+type words struct {
+	contractions bool   // an alternative for 's, 't and so on, in any case
+	cased        bool   // words end where an upper-case letter follows a lower-case one
+	suffixes     bool   // contractions belong to the word before
+	marks        bool   // combining marks are letters
+	digits       int    // numbers have at most so many digits
+	tail         string // characters that may follow punctuation
+}
+
+var (
+	llama3    = words{contractions: true, digits: 3, tail: "\r\n"}
+	qwen2     = words{contractions: true, digits: 1, tail: "\r\n"}
+	qwen35    = words{contractions: true, marks: true, digits: 1, tail: "\r\n"}
+	seedCoder = words{contractions: true, digits: 1}
+	gpt4o     = words{cased: true, suffixes: true, digits: 3, tail: "\r\n/"}
+	tekken    = words{cased: true, digits: 1, tail: "\r\n/"}
+)
+
+func (w words) matcher() matcher {
+	letters := anyLetter
+	if w.marks {
+		letters |= mark
+	}
+	word := func(text string, i int) int { return matchWord(text, i, letters) }
+	if w.cased {
+		word = func(text string, i int) int { return matchCasedWord(text, i, w.suffixes) }
+	}
+	numbers := run(w.digits, ofClass(number))
+	return func(text string, i int) int {
+		if w.contractions {
+			if end := matchContraction(text, i); end > i {
+				return end
+			}
+		}
+		if end := word(text, i); end > i {
+			return end
+		}
+		c, _ := classAt(text, i)
+		if c&number != 0 {
+			return numbers(text, i)
+		}
+		if end := matchSymbols(text, i, space|letters|number); end > i {
+			return end + len(text[end:]) - len(strings.TrimLeft(text[end:], w.tail))
+		}
+		if c&space != 0 {
+			return matchSpace(text, i, true)
+		}
+		return i
+	}
+}
+
+// matchContraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d) with the case folding of Unicode, in which ſ is
+// an s.
+func matchContraction(text string, i int) int {
+	if text[i] != '\'' || i+1 == len(text) {
+		return i
+	}
+	const upperToLower = 0x20
+	rest := text[i+1:]
+	switch first := rest[0] | upperToLower; first {
+	case 's', 't', 'm', 'd':
+		return i + 2
+	case 'r', 'v', 'l':
+		second := byte('e')
+		if first == 'l' {
+			second = 'l'
+		}
+		if len(rest) > 1 && rest[1]|upperToLower == second {
+			return i + 3
+		}
+	}
+	if strings.HasPrefix(rest, "ſ") {
+		return i + 1 + len("ſ")
+	}
+	return i
+}
+
+// matchWord matches [^\r\n\p{L}\p{N}]?\p{L}+ with letters in the place of \p{L}+.
+func matchWord(text string, i int, letters class) int {
+	if c, n := classAt(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
+		if end := skip(text, i+n, letters); end > i+n {
+			return end
+		}
+	}
+	return skip(text, i, letters)
+}
+
+// matchCasedWord matches, with U for [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and L for [\p{Ll}\p{Lm}\p{Lo}\p{M}],
+// [^\r\n\p{L}\p{N}]?U*L+ or [^\r\n\p{L}\p{N}]?U+L*, each with a contraction after it where suffixes
+// says so. The sets overlap, so that U* may have to give back what L+ needs.
+func matchCasedWord(text string, i int, suffixes bool) int {
+	start := i // after the optional character
+	if c, n := classAt(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
+		start += n
+	}
+	end := i
+	for _, match := range [...]func(string, int) int{matchToLower, matchFromUpper} {
+		if end = match(text, start); end > start {
+			break
+		}
+		if end = i; start > i { // the optional character is left out
+			if end = match(text, i); end > i {
+				break
+			}
+		}
+	}
+	if suffixes && end > i && end < len(text) {
+		return matchContraction(text, end)
+	}
+	return end
+}
+
+// matchToLower matches U*L+: as many of U as leave one of L, then all of L.
+func matchToLower(text string, i int) int {
+	lastBoth := -1 // where the last character of U's run that is one of L too ends
+	at := i
+	for at < len(text) {
+		c, n := classAt(text, at)
+		if c&(upper|letter|mark) == 0 {
+			break
+		}
+		at += n
+		if c&(letter|mark) != 0 {
+			lastBoth = at
+		}
+	}
+	if end := skip(text, at, lower|letter|mark); end > at {
+		return end
+	}
+	if lastBoth >= 0 {
+		return lastBoth
+	}
+	return i
+}
+
+// matchFromUpper matches U+L*.
+func matchFromUpper(text string, i int) int {
+	end := skip(text, i, upper|letter|mark)
+	if end == i {
+		return i
+	}
+	return skip(text, end, lower|letter|mark)
+}
+
+// matchSymbols matches " ?[^...]+", where except are the classes in the brackets.
+func matchSymbols(text string, i int, except class) int {
+	start := i
+	if text[i] == ' ' {
+		start++
+	}
+	end := start
+	for end < len(text) {
+		c, n := classAt(text, end)
+		if c&except != 0 {
+			break
+		}
+		end += n
+	}
+	if end == start {
+		return i
+	}
+	return end
+}
+
+// matchSpace matches \s+(?!\S)|\s+, with the alternative \s*[\r\n]+ before them where lines says so. The
+// character at i is white space.
+func matchSpace(text string, i int, lines bool) int {
+	end, last, afterBreak := i, i, i
+	for end < len(text) {
+		c, n := classAt(text, end)
+		if c&space == 0 {
+			break
+		}
+		last = end
+		end += n
+		if b := text[last]; b == '\r' || b == '\n' {
+			afterBreak = end
+		}
+	}
+	switch {
+	case lines && afterBreak > i:
+		return afterBreak
+	case end == len(text) || last == i:
+		return end
+	default:
+		return last // the last white space goes with what follows it
+	}
+}
+
+// skip returns the end of the run of characters in c that begins at i.
+func skip(text string, i int, c class) int {
+	for i < len(text) {
+		at, n := classAt(text, i)
+		if at&c == 0 {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// matchGPT2 matches 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+.
+func matchGPT2(text string, i int) int {
+	if text[i] == '\'' {
+		for _, c := range [...]string{"s", "t", "re", "ve", "m", "ll", "d"} {
+			if strings.HasPrefix(text[i+1:], c) {
+				return i + 1 + len(c)
+			}
+		}
+	}
+	start := i
+	if text[i] == ' ' {
+		start++
+	}
+	if end := skip(text, start, anyLetter); end > start {
+		return end
+	}
+	if end := skip(text, start, number); end > start {
+		return end
+	}
+	if end := matchSymbols(text, i, space|anyLetter|number); end > i {
+		return end
+	}
+	return matchSpace(text, i, false)
+}

@@ -1,0 +1,142 @@
+package tokenizer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/unicode/rangetable"
+)
+
+// unicodeForm normalizes to a form of UAX #15.
+//
+// Package norm knows the decompositions and compositions, but its own conversion breaks up more than 30
+// combining marks in a row with a joiner, and its data is newer than the Unicode 9.0 that Hugging Face
+// tokenizers use. A character that came after 9.0 is one that nothing composes with and that does not
+// move.
+type unicodeForm norm.Form
+
+var unicode9 = rangetable.Assigned("9.0.0")
+
+// scalar is a character on its way through a normalization.
+type scalar struct {
+	r       rune // or a byte that belongs to no character
+	invalid bool // r is such a byte
+	order   uint8
+	joins   bool // may compose with a character before it
+	inert   bool // composes with nothing
+	marked  bool
+}
+
+func (f unicodeForm) apply(text string, marks []bool) (string, []bool) {
+	form := norm.Form(f)
+	// What is normal by newer data is by older data too: with less to compose and reorder, more is.
+	normal := form.QuickSpanString(text)
+	if normal == len(text) {
+		return text, marks
+	}
+	decomposed := norm.NFD
+	if form == norm.NFKC || form == norm.NFKD {
+		decomposed = norm.NFKD
+	}
+	scalars := decompose(decomposed, text[normal:], marks[min(normal, len(marks)):])
+	reorder(scalars)
+	if form == norm.NFC || form == norm.NFKC {
+		scalars = compose(scalars)
+	}
+	var out strings.Builder
+	out.Grow(len(text))
+	out.WriteString(text[:normal])
+	var outMarks []bool
+	if marks != nil {
+		outMarks = slices.Clone(marks[:normal])
+	}
+	for _, s := range scalars {
+		before := out.Len()
+		if s.invalid {
+			out.WriteByte(byte(s.r))
+		} else {
+			out.WriteRune(s.r)
+		}
+		if marks != nil {
+			outMarks = repeatMark(outMarks, s.marked, out.Len()-before)
+		}
+	}
+	return out.String(), outMarks
+}
+
+// decompose returns the characters of text, decomposed. marks is empty or has one for each byte.
+func decompose(form norm.Form, text string, marks []bool) []scalar {
+	scalars := make([]scalar, 0, len(text))
+	var buffer []byte
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		marked := len(marks) > 0 && anyMark(marks[i:i+n])
+		switch {
+		case r < utf8.RuneSelf:
+			scalars = append(scalars, scalar{r: r, marked: marked})
+		case r == utf8.RuneError && n == 1:
+			scalars = append(scalars, scalar{r: rune(text[i]), invalid: true, inert: true, marked: marked})
+		case !unicode.Is(unicode9, r):
+			scalars = append(scalars, scalar{r: r, inert: true, marked: marked})
+		default:
+			buffer = form.AppendString(buffer[:0], text[i:i+n])
+			for rest := buffer; len(rest) > 0; {
+				r, n := utf8.DecodeRune(rest)
+				p := norm.NFC.Properties(rest)
+				scalars = append(scalars, scalar{
+					r: r, order: p.CCC(), joins: !p.BoundaryBefore(), marked: marked,
+				})
+				rest = rest[n:]
+			}
+		}
+		i += n
+	}
+	return scalars
+}
+
+// reorder puts each run of combining marks in the canonical order.
+func reorder(scalars []scalar) {
+	for i := 0; i < len(scalars); {
+		start := i
+		for i < len(scalars) && scalars[i].order != 0 {
+			i++
+		}
+		if i > start+1 {
+			slices.SortStableFunc(scalars[start:i], func(a, b scalar) int { return cmp.Compare(a.order, b.order) })
+		}
+		i++
+	}
+}
+
+// compose returns scalars, in place, with each that may compose with the last starter made one with it.
+func compose(scalars []scalar) []scalar {
+	out := scalars[:0]
+	starter := -1     // in out
+	last := uint8(0)  // the order of the last one of out
+	var buffer []byte // of composition
+	for _, s := range scalars {
+		if starter >= 0 && s.joins && (starter == len(out)-1 || last < s.order) {
+			buffer = utf8.AppendRune(buffer[:0], out[starter].r)
+			buffer = utf8.AppendRune(buffer, s.r)
+			composed := norm.NFC.Bytes(buffer)
+			if r, n := utf8.DecodeRune(composed); n == len(composed) {
+				out[starter].r = r
+				out[starter].marked = out[starter].marked || s.marked
+				continue
+			}
+		}
+		switch {
+		case s.inert:
+			starter = -1
+		case s.order == 0:
+			starter = len(out)
+		}
+		last = s.order
+		out = append(out, s)
+	}
+	return out
+}
