@@ -41,6 +41,8 @@ type shape struct {
 	broken               string
 	metadata             []modelfile.KeyValue
 	withoutTensors       bool
+	vocabulary, merges   []string
+	silent               func(token int) bool // tokens whose row of the head is zero
 }
 
 // An Option makes a model differ from the usual one: 2 layers, 4 query and 2
@@ -98,6 +100,7 @@ func newShape(options []Option) *shape {
 	s := &shape{
 		architecture: "llama", layers: 2, hidden: 64, ffn: 96, heads: 4, kvHeads: 2, head: 16, context: 256,
 		dtype: tensor.F32, template: ChatTemplate, ends: []string{"<|im_end|>"}, seed: 1,
+		vocabulary: vocabulary(), merges: merges,
 	}
 	for _, o := range options {
 		o(s)
@@ -136,9 +139,9 @@ func Hub(tb testing.TB, options ...Option) string {
 		write(tb, filepath.Join(dir, "model.safetensors"), weights.Bytes())
 	}
 	// Readers of GGUF know these two by their spelling; here they must be named.
-	ends := []int{tokenID(tb, "<|im_end|>"), tokenID(tb, "<|endoftext|>")}
+	ends := []int{s.tokenID(tb, "<|im_end|>"), s.tokenID(tb, "<|endoftext|>")}
 	for _, e := range s.ends {
-		if id := tokenID(tb, e); !slices.Contains(ends, id) {
+		if id := s.tokenID(tb, e); !slices.Contains(ends, id) {
 			ends = append(ends, id)
 		}
 	}
@@ -147,7 +150,7 @@ func Hub(tb testing.TB, options ...Option) string {
 		"num_hidden_layers": s.layers, "hidden_size": s.hidden, "intermediate_size": s.ffn,
 		"num_attention_heads": s.heads, "num_key_value_heads": s.kvHeads, "head_dim": s.head,
 		"max_position_embeddings": s.context, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-		"vocab_size": len(vocabulary()), "tie_word_embeddings": s.tied, "attention_bias": s.biases,
+		"vocab_size": len(s.vocabulary), "tie_word_embeddings": s.tied, "attention_bias": s.biases,
 	}
 	if s.window > 0 {
 		config["architectures"], config["model_type"] = []string{"MistralForCausalLM"}, "mistral"

@@ -1,8 +1,12 @@
 package modeltest_test
 
 import (
+	"bytes"
 	"context"
+	"flag"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/realizar/realizar"
@@ -66,5 +70,28 @@ func TestQuantized(t *testing.T) {
 	}
 	if e := math.Sqrt(diff / norm); e == 0 || e > 0.05 {
 		t.Errorf("relative error %g, want a small one", e)
+	}
+}
+
+var update = flag.Bool("update", false, "write the file of babble anew")
+
+// The model in the repository's testdata is the one that this package makes.
+func TestBabble(t *testing.T) {
+	path := filepath.Join("..", "..", "testdata", "babble.gguf")
+	made := modeltest.Babble(t)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, made, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(kept, made) {
+		t.Errorf("%s is not what this package makes; if it should be, run the test with -update", path)
 	}
 }

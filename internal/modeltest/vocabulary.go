@@ -41,9 +41,9 @@ func vocabulary() []string {
 	return append(all, SpecialTokens...)
 }
 
-func tokenID(tb testing.TB, token string) int {
+func (s *shape) tokenID(tb testing.TB, token string) int {
 	tb.Helper()
-	id := slices.Index(vocabulary(), token)
+	id := slices.Index(s.vocabulary, token)
 	if id < 0 {
 		tb.Fatalf("modeltest: no token %q", token)
 	}
@@ -58,7 +58,7 @@ const (
 
 func (s *shape) ggufMetadata(tb testing.TB) []modelfile.KeyValue {
 	tb.Helper()
-	tokens := vocabulary()
+	tokens := s.vocabulary
 	types := make([]int32, len(tokens))
 	for i := range types {
 		types[i] = ggufNormal
@@ -85,13 +85,13 @@ func (s *shape) ggufMetadata(tb testing.TB) []modelfile.KeyValue {
 		{Key: "tokenizer.ggml.pre", Value: "gpt-2"},
 		{Key: "tokenizer.ggml.tokens", Value: tokens},
 		{Key: "tokenizer.ggml.token_type", Value: types},
-		{Key: "tokenizer.ggml.merges", Value: merges},
-		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(tokenID(tb, "<|endoftext|>"))},
+		{Key: "tokenizer.ggml.merges", Value: s.merges},
+		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(s.tokenID(tb, "<|endoftext|>"))},
 		{Key: "tokenizer.ggml.add_bos_token", Value: s.addBOS},
 	}
 	for i, e := range s.ends {
 		key := []string{"eos", "eot", "eom"}[i]
-		meta = append(meta, modelfile.KeyValue{Key: "tokenizer.ggml." + key + "_token_id", Value: uint32(tokenID(tb, e))})
+		meta = append(meta, modelfile.KeyValue{Key: "tokenizer.ggml." + key + "_token_id", Value: uint32(s.tokenID(tb, e))})
 	}
 	if s.window > 0 {
 		meta = append(meta, modelfile.KeyValue{Key: a + "attention.sliding_window", Value: uint32(s.window)})
@@ -111,7 +111,7 @@ func (s *shape) tokenizerJSON(tb testing.TB) any {
 	tb.Helper()
 	vocab := map[string]int{}
 	var added []map[string]any
-	for id, t := range vocabulary() {
+	for id, t := range s.vocabulary {
 		if slices.Contains(SpecialTokens, t) {
 			added = append(added, map[string]any{
 				"id": id, "content": t, "special": true,
@@ -132,7 +132,7 @@ func (s *shape) tokenizerJSON(tb testing.TB) any {
 		post = map[string]any{
 			"type": "TemplateProcessing", "single": []any{first, sequence("A")},
 			"pair":           []any{first, sequence("A"), sequence("B")},
-			"special_tokens": map[string]any{bos: map[string]any{"id": bos, "ids": []int{tokenID(tb, bos)}, "tokens": []string{bos}}},
+			"special_tokens": map[string]any{bos: map[string]any{"id": bos, "ids": []int{s.tokenID(tb, bos)}, "tokens": []string{bos}}},
 		}
 	}
 	return map[string]any{
@@ -140,7 +140,7 @@ func (s *shape) tokenizerJSON(tb testing.TB) any {
 		"pre_tokenizer": byteLevel, "post_processor": post, "decoder": byteLevel,
 		"model": map[string]any{
 			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-			"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": merges,
+			"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": s.merges,
 		},
 	}
 }

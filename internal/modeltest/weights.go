@@ -35,7 +35,7 @@ func (s *shape) matrices() []matrix {
 		}
 		all = append(all, m)
 	}
-	q, kv, vocab := s.heads*s.head, s.kvHeads*s.head, len(vocabulary())
+	q, kv, vocab := s.heads*s.head, s.kvHeads*s.head, len(s.vocabulary)
 	linear := func(gguf, hub string, rows, cols, heads int) {
 		add(gguf+".weight", hub+".weight", rows, cols, heads, 0, 1/math.Sqrt(float64(cols)))
 	}
@@ -61,6 +61,13 @@ func (s *shape) matrices() []matrix {
 	add("output_norm.weight", "model.norm.weight", 0, s.hidden, 0, 1, 0.1)
 	if !s.tied {
 		linear("output", "lm_head", vocab, s.hidden, 0)
+		if head := all[len(all)-1].values; s.silent != nil {
+			for i := range vocab {
+				if s.silent(i) {
+					clear(head[i*s.hidden : (i+1)*s.hidden])
+				}
+			}
+		}
 	}
 	return all
 }
