@@ -191,6 +191,8 @@ func TestRope(t *testing.T) {
 		{"default", map[string]any{"rope_type": "default"}, plain, 1},
 		{"linear", map[string]any{"rope_type": "linear", "factor": 4.0}, each(func(_ int, v float64) float64 { return v / 4 }), 1},
 		{"dynamic, short", map[string]any{"rope_type": "dynamic", "factor": 4.0}, plain, 1},
+		{"dynamic, long", map[string]any{"rope_type": "dynamic", "factor": 4.0, "max": 12}, // 20 tokens
+			powers(base*math.Pow(4*20.0/12-3, float64(dim)/(dim-2)), dim), 1},
 		{"llama3", map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32},
 			each(func(_ int, v float64) float64 {
 				wave := 2 * math.Pi / v
@@ -221,6 +223,9 @@ func TestRope(t *testing.T) {
 				s := small("llama")
 				s.hub, s.headDim = true, dim
 				s.config = map[string]any{style: c.rope}
+				if context, ok := c.rope["max"]; ok {
+					s.config["max_position_embeddings"] = context
+				}
 				if style == "rope_scaling" {
 					s.config["rope_theta"], s.drop = base, []string{"rope_parameters"}
 				} else {
@@ -228,6 +233,30 @@ func TestRope(t *testing.T) {
 				}
 				check(t, s, c.freqs, c.scale)
 			})
+		}
+	}
+}
+
+// The context is the one that stretched positions are made for.
+func TestStretchedContext(t *testing.T) {
+	for _, c := range []struct {
+		rope map[string]any
+		want int
+	}{
+		{map[string]any{"rope_type": "default"}, 128},
+		{map[string]any{"rope_type": "linear", "factor": 4.0}, 128},
+		{map[string]any{"rope_type": "dynamic", "factor": 4.0}, 512},
+		{map[string]any{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}, 128},
+		{map[string]any{"rope_type": "yarn", "factor": 4.0}, 512},
+	} {
+		s := small("llama")
+		s.hub, s.config = true, map[string]any{"rope_parameters": c.rope}
+		m, err := buildFile(t, newToy(s).write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Spec.Context != c.want {
+			t.Errorf("%v: a context of %d, want %d", c.rope, m.Spec.Context, c.want)
 		}
 	}
 }

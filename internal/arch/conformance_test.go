@@ -120,12 +120,7 @@ func backends() []plan.Backend { return []plan.Backend{cpu.Reference(), cpu.New(
 func TestConformance(t *testing.T) {
 	for path, want := range models(t) {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
-			f, err := modelfile.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = f.Close() }()
-			m, err := arch.Build(f)
+			m, err := buildFile(t, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,12 +172,7 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, cache ten
 func TestSameBits(t *testing.T) {
 	for path, want := range models(t) {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
-			f, err := modelfile.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = f.Close() }()
-			m, err := arch.Build(f)
+			m, err := buildFile(t, path)
 			if err != nil {
 				t.Fatal(err)
 			}

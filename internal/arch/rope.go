@@ -142,7 +142,9 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 			c.failf("rotary positions of kind %q need more than %d turned elements", sc.kind, r.Dims)
 			return
 		}
+		// The configuration's context is where stretching begins.
 		r.Dynamic, r.LongFrom = &plan.DynamicNTK{Base: sc.base, Factor: sc.factor}, sc.original
+		s.Context = sc.stretched()
 	case "llama3":
 		sc.llama3(r.Freqs)
 	case "yarn":
@@ -180,6 +182,11 @@ func (sc *ropeScaling) llama3(freqs []float64) {
 	}
 }
 
+// stretched is the context that the stretched positions are made for.
+func (sc *ropeScaling) stretched() int {
+	return int(min(float64(sc.original)*sc.factor, largest))
+}
+
 // yarnMagnitude is 0.1 m ln(s) + 1 (Peng et al., "YaRN", 2023, section 3.4).
 func yarnMagnitude(scale, m float64) float64 {
 	if scale <= 1 {
@@ -194,6 +201,7 @@ func (sc *ropeScaling) yarn(c *config, s *Spec, r *plan.RopeAttr) {
 	if sc.factor == 0 {
 		sc.factor = float64(s.Context) / float64(sc.original)
 	}
+	s.Context = max(s.Context, sc.stretched()) // some files give the original context, some the stretched one
 	dims := float64(r.Dims)
 	bound := func(rotations float64) float64 {
 		return dims * math.Log(float64(sc.original)/(rotations*2*math.Pi)) / (2 * math.Log(sc.base))

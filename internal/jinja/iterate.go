@@ -26,7 +26,7 @@ func (in *interp) iterate(v Value) (nextFunc, error) {
 			}
 			_, n := utf8.DecodeRuneInString(v.s[i:])
 			in.items(8)
-			c := v.slice(i, i+n)
+			c := plain(v.slice(i, i+n)) // even of markup
 			i += n
 			return c, true, nil
 		}, nil

@@ -221,9 +221,12 @@ func rawOpening(s string) int {
 	return 0
 }
 
-// raw reads up to the endraw tag.
+// raw reads up to the endraw tag, which is not missed where nothing follows.
 func (l *lexer) raw() error {
 	rest := l.src[l.pos:]
+	if rest == "" {
+		return nil
+	}
 	for i := 0; ; i++ {
 		n := strings.Index(rest[i:], "{%")
 		if n < 0 {
@@ -270,8 +273,13 @@ func closing(s, end string, trim bool) int {
 	return 0
 }
 
+// comment skips a comment, the end of which is not missed where nothing
+// follows.
 func (l *lexer) comment() error {
 	rest := l.src[l.pos:]
+	if rest == "" {
+		return nil
+	}
 	at := strings.Index(rest, "#}")
 	if at < 0 {
 		return l.fail("Missing end of comment tag")
