@@ -67,6 +67,8 @@ func check(t *testing.T, s shape, freqs []float64, scale float64) {
 func TestPitfalls(t *testing.T) {
 	plain := func(s shape) []float64 { return powers(1000, s.headDim) }
 	for name, change := range map[string]func(s *shape){
+		"NORM and NEOX rope by architecture at positions above 0": func(*shape) {},
+		"q/k norm before rope":                   func(s *shape) { s.qkNorm = s.arch == "qwen3" },
 		"head_dim unlike hidden/heads":           func(s *shape) { s.headDim = 12 },
 		"head_dim not given":                     func(s *shape) { s.hideHeadDim, s.headDim, s.hidden = true, 128, 512 },
 		"q width unlike hidden in the output":    func(s *shape) { s.heads, s.kvHeads = 6, 3 },
