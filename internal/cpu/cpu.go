@@ -22,6 +22,7 @@ import (
 type Backend struct {
 	name    string
 	threads int
+	tier    tier
 	lower   map[plan.Op]lowering
 }
 
@@ -31,12 +32,37 @@ func New(threads int) *Backend {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return &Backend{name: "cpu", threads: threads, lower: parallel}
+	return &Backend{name: "cpu", threads: threads, tier: tiers()[0], lower: parallel}
 }
+
+// Tiers names the sets of instructions that this processor has kernels for, the
+// best first, "generic" last.
+func Tiers() []string {
+	var names []string
+	for _, t := range tiers() {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// WithTier is b with the kernels of one of [Tiers].
+func (b *Backend) WithTier(name string) (*Backend, error) {
+	for _, t := range tiers() {
+		if t.name == name {
+			other := *b
+			other.tier = t
+			return &other, nil
+		}
+	}
+	return nil, fmt.Errorf("cpu: no kernels of tier %q here; there are %v", name, Tiers())
+}
+
+// Tier names the set of instructions that b's kernels use.
+func (b *Backend) Tier() string { return b.tier.name }
 
 // Reference is the backend that says what each operation means.
 func Reference() *Backend {
-	return &Backend{name: "cpu-reference", threads: 1, lower: reference}
+	return &Backend{name: "cpu-reference", threads: 1, tier: generic, lower: reference}
 }
 
 // Name is "cpu" or "cpu-reference".
@@ -59,7 +85,7 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, err
 	}
-	e := &executable{p: p, lim: lim, workers: newWorkers(b.threads)}
+	e := &executable{p: p, lim: lim, tier: b.tier, workers: newWorkers(b.threads)}
 	e.tiles = make([][]float32, e.workers.n)
 	e.scratch = plan.PlanScratch(p)
 	for i, w := range e.scratch.Widths {

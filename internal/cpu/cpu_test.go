@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
@@ -10,7 +11,15 @@ import (
 func TestReference(t *testing.T) { plantest.All(t, cpu.Reference()) }
 
 func TestParallel(t *testing.T) {
-	for _, threads := range []int{1, 3} {
-		plantest.All(t, cpu.New(threads))
+	for _, tier := range cpu.Tiers() {
+		for _, threads := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, %d threads", tier, threads), func(t *testing.T) {
+				b, err := cpu.New(threads).WithTier(tier)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plantest.All(t, b)
+			})
+		}
 	}
 }

@@ -19,6 +19,7 @@ type executable struct {
 	buffers [][]float32
 	pools   []*kvPool // by state
 	kernels []kernel  // by node
+	tier    tier
 	workers *workers
 	tiles   [][]float32 // by worker, see tile
 	sampler sample.Sampler

@@ -1,0 +1,58 @@
+package cpu
+
+// The shape of one call of a dots function.
+const (
+	dotRows   = 8  // rows of weights
+	dotTokens = 16 // rows of activations, at most
+)
+
+// A dots function multiplies 8 rows of weights, w [8, k], with tokens rows of
+// activations, x [tokens, k]: dst[t*8+r] is the sum of w[r][i]*x[t][i]. The bits
+// of a sum are a property of the two rows, whatever stands beside them.
+type dots func(dst, w, x []float32, k, tokens int)
+
+// A tier is a set of instructions and the kernels that use it.
+type tier struct {
+	name string
+	dots dots
+}
+
+var generic = tier{"generic", dotsGeneric}
+
+func dotsGeneric(dst, w, x []float32, k, tokens int) {
+	for t := range tokens {
+		for r := range dotRows {
+			dst[t*dotRows+r] = dot(w[r*k:(r+1)*k], x[t*k:(t+1)*k])
+		}
+	}
+}
+
+// segment is the length of the pieces that a sum over K is cut into: each is
+// summed from zero, and the sums are added in ascending order.
+const segment = 256
+
+// dot is the sum of w[i]*x[i]. Its order is a property of len(w) alone.
+func dot(w, x []float32) float32 {
+	var sum float32
+	for len(w) > segment {
+		sum += dotSegment(w[:segment], x[:segment])
+		w, x = w[segment:], x[segment:]
+	}
+	return sum + dotSegment(w, x)
+}
+
+// dotSegment sums in four lanes, lane i taking every fourth product.
+func dotSegment(w, x []float32) float32 {
+	var a, b, c, d float32
+	for len(w) >= 4 && len(x) >= 4 {
+		a += w[0] * x[0]
+		b += w[1] * x[1]
+		c += w[2] * x[2]
+		d += w[3] * x[3]
+		w, x = w[4:], x[4:]
+	}
+	for i, v := range w {
+		a += v * x[i]
+	}
+	return (a + b) + (c + d)
+}

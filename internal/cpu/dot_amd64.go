@@ -1,0 +1,58 @@
+package cpu
+
+import "golang.org/x/sys/cpu"
+
+// tiers are the sets of instructions that this processor has, the best first.
+func tiers() []tier {
+	var all []tier
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
+		all = append(all, tier{"avx512", dotsAVX512})
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		all = append(all, tier{"avx2", dotsAVX2})
+	}
+	return append(all, generic)
+}
+
+func dotsAVX512(dst, w, x []float32, k, tokens int) {
+	dotBlocks(dst, w, x, k, tokens, 16, 4, dot4x4AVX512, dot8x1AVX512)
+}
+
+func dotsAVX2(dst, w, x []float32, k, tokens int) {
+	dotBlocks(dst, w, x, k, tokens, 8, 2, dot4x2AVX2, dot8x1AVX2)
+}
+
+// dotBlocks covers the products with blocks of 4 rows by wide tokens and, for
+// the tokens left, of 8 rows by one. Both sum over whole registers of lanes
+// elements; what is left of k is added one by one.
+func dotBlocks(dst, w, x []float32, k, tokens, lanes, wide int, block, row func(dst, w, x *float32, n, stride int)) {
+	n := k / lanes * lanes
+	var part [4 * 4]float32
+	t := 0
+	for ; n > 0 && t+wide <= tokens; t += wide {
+		for r := 0; r < dotRows; r += 4 {
+			block(&part[0], &w[r*k], &x[t*k], n, k)
+			for i := range wide {
+				copy(dst[(t+i)*dotRows+r:][:4], part[i*4:])
+			}
+		}
+	}
+	for ; n > 0 && t < tokens; t++ {
+		row(&dst[t*dotRows], &w[0], &x[t*k], n, k)
+	}
+	if n == k {
+		return
+	}
+	for t := range tokens {
+		for r := range dotRows {
+			var sum float32
+			if n > 0 {
+				sum = dst[t*dotRows+r]
+			}
+			for i := n; i < k; i++ {
+				sum += w[r*k+i] * x[t*k+i]
+			}
+			dst[t*dotRows+r] = sum
+		}
+	}
+}
