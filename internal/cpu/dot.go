@@ -11,14 +11,6 @@ const (
 // of a sum are a property of the two rows, whatever stands beside them.
 type dots func(dst, w, x []float32, k, tokens int)
 
-// A tier is a set of instructions and the kernels that use it.
-type tier struct {
-	name string
-	dots dots
-}
-
-var generic = tier{"generic", dotsGeneric}
-
 func dotsGeneric(dst, w, x []float32, k, tokens int) {
 	for t := range tokens {
 		for r := range dotRows {

@@ -1,19 +1,5 @@
 package cpu
 
-import "golang.org/x/sys/cpu"
-
-// tiers are the sets of instructions that this processor has, the best first.
-func tiers() []tier {
-	var all []tier
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
-		all = append(all, tier{"avx512", dotsAVX512})
-	}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
-		all = append(all, tier{"avx2", dotsAVX2})
-	}
-	return append(all, generic)
-}
-
 func dotsAVX512(dst, w, x []float32, k, tokens int) {
 	dotBlocks(dst, w, x, k, tokens, 16, 4, dot4x4AVX512, dot8x1AVX512)
 }

@@ -6,8 +6,8 @@ import (
 
 // linear splits the rows of the weight over the workers. Each row is
 // dequantised once a step, whatever the number of tokens.
-func linear(_ *executable, n *plan.Node) (kernel, error) {
-	w := n.Weight
+func linear(e *executable, n *plan.Node) (kernel, error) {
+	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
 	bias, err := floats(n.Bias)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func linear(_ *executable, n *plan.Node) (kernel, error) {
 			for ; lo < hi; lo += dotRows {
 				rows := min(dotRows, hi-lo)
 				for i := range rows {
-					dequantize(w, lo+i, tile[i*k:(i+1)*k])
+					dequantize(tile[i*k:(i+1)*k], w.Row(lo+i))
 				}
 				e.multiply(n, tile, bias, lo, rows)
 			}

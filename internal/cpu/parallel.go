@@ -27,21 +27,13 @@ func floats(w *tensor.Tensor) ([]float32, error) {
 	return w.Float32s()
 }
 
-func embed(_ *executable, n *plan.Node) (kernel, error) {
-	w := n.Weight
+func embed(e *executable, n *plan.Node) (kernel, error) {
+	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
 	return func(e *executable) {
 		for t, id := range e.ids {
-			dequantize(w, int(id), e.row(n.Out, t))
+			dequantize(e.row(n.Out, t), w.Row(int(id)))
 		}
 	}, nil
-}
-
-// dequantize writes row i of w to dst. The builder has checked that the sizes
-// agree, so that an error is one of this program.
-func dequantize(w *tensor.Tensor, i int, dst []float32) {
-	if err := tensor.Dequantize(w.DType, dst, w.Row(i)); err != nil {
-		panic(err)
-	}
 }
 
 func rmsNorm(_ *executable, n *plan.Node) (kernel, error) {

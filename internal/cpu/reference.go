@@ -25,10 +25,10 @@ func referenceLinear(_ *executable, n *plan.Node) (kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := make([]float32, n.Weight.Cols())
+	w, dequantize := make([]float32, n.Weight.Cols()), generic.dequantizer(n.Weight.DType)
 	return func(e *executable) {
 		for o := range n.Weight.Rows() {
-			dequantize(n.Weight, o, w)
+			dequantize(w, n.Weight.Row(o))
 			for r := range e.size(n.Out) {
 				var sum float64
 				for i, x := range e.row(n.In[0], r) {

@@ -1,0 +1,72 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// rowsAVX2 are the dequantizers for processors with AVX2 and F16C.
+var rowsAVX2 = map[tensor.DType]dequantizer{
+	tensor.F32:  func(dst []float32, src []byte) { copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), src) },
+	tensor.F16:  wholeEights(tensor.F16, f16AVX2),
+	tensor.BF16: wholeEights(tensor.BF16, bf16AVX2),
+	tensor.Q8_0: func(dst []float32, src []byte) { q8_0AVX2(&dst[0], &src[0], len(dst)/32) },
+	tensor.Q4_0: func(dst []float32, src []byte) { q4_0AVX2(&dst[0], &src[0], len(dst)/32) },
+	tensor.Q4_K: rowQ4_K,
+	tensor.Q5_K: rowQ5_K,
+	tensor.Q6_K: rowQ6_K,
+}
+
+// wholeEights converts plain values, what is left of the last eight by package
+// tensor.
+func wholeEights(d tensor.DType, convert func(dst *float32, src *byte, n int)) dequantizer {
+	rest := generic.dequantizer(d)
+	return func(dst []float32, src []byte) {
+		if n := len(dst) / 8; n > 0 {
+			convert(&dst[0], &src[0], n)
+			dst, src = dst[8*n:], src[8*n*d.BlockBytes():]
+		}
+		rest(dst, src)
+	}
+}
+
+func half(b []byte) float32 { return tensor.F16ToF32(binary.LittleEndian.Uint16(b)) }
+
+// scalesK4 unpacks the scale and the minimum of the eight groups of a block of
+// Q4_K or Q5_K, whose first 16 bytes it is given.
+func scalesK4(b []byte) (scales [16]float32) {
+	d, dmin, p := half(b), half(b[2:]), b[4:16]
+	for g := range 4 {
+		scales[2*g], scales[2*g+1] = d*float32(p[g]&63), dmin*float32(p[g+4]&63)
+		scales[2*g+8] = d * float32(p[g+8]&15|p[g]>>6<<4)
+		scales[2*g+9] = dmin * float32(p[g+8]>>4|p[g+4]>>6<<4)
+	}
+	return scales
+}
+
+func rowQ4_K(dst []float32, src []byte) {
+	for ; len(dst) >= 256; dst, src = dst[256:], src[144:] {
+		scales := scalesK4(src)
+		q4_KAVX2(&dst[0], &scales[0], &src[16])
+	}
+}
+
+func rowQ5_K(dst []float32, src []byte) {
+	for ; len(dst) >= 256; dst, src = dst[256:], src[176:] {
+		scales := scalesK4(src)
+		q5_KAVX2(&dst[0], &scales[0], &src[16], &src[48])
+	}
+}
+
+func rowQ6_K(dst []float32, src []byte) {
+	for ; len(dst) >= 256; dst, src = dst[256:], src[210:] {
+		d := half(src[208:])
+		var scales [16]float32
+		for g, s := range src[192:208] {
+			scales[g] = d * float32(int8(s))
+		}
+		q6_KAVX2(&dst[0], &scales[0], &src[0], &src[128])
+	}
+}
