@@ -1,68 +1,80 @@
 package cpu
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // workers are goroutines that share the work of one operation at a time. The
 // caller is one of them.
 type workers struct {
 	n    int
-	jobs []chan job // of all but the caller
+	jobs []chan *job // of all but the caller
 }
 
+// A job is the range 0 <= i < n, taken piece by piece by whoever is free, so
+// that one slow worker does not hold up the rest.
 type job struct {
-	lo, hi, worker int
-	run            func(worker, lo, hi int)
-	done           *sync.WaitGroup
-	failed         *any
+	n, piece int
+	next     atomic.Int64
+	run      func(worker, lo, hi int)
+	done     sync.WaitGroup
+	failed   atomic.Pointer[any]
 }
+
+// pieces is how many pieces each worker finds on average.
+const pieces = 8
 
 func newWorkers(n int) *workers {
 	w := &workers{n: n}
-	for range n - 1 {
-		c := make(chan job, 1)
+	for i := range n - 1 {
+		c := make(chan *job, 1)
 		w.jobs = append(w.jobs, c)
 		go func() {
 			for j := range c {
-				j.do()
+				j.work(i + 1)
 			}
 		}()
 	}
 	return w
 }
 
-func (j *job) do() {
+// work takes pieces until there are none.
+func (j *job) work(worker int) {
 	defer j.done.Done()
 	defer func() {
 		if r := recover(); r != nil {
-			*j.failed = r
+			j.failed.Store(&r)
 		}
 	}()
-	j.run(j.worker, j.lo, j.hi)
+	for {
+		lo := int(j.next.Add(int64(j.piece))) - j.piece
+		if lo >= j.n {
+			return
+		}
+		j.run(worker, lo, min(j.n, lo+j.piece))
+	}
 }
 
-// share cuts 0 <= i < n into one range per worker, none smaller than grain but
-// the last, and calls run for each; it returns when all have returned. A panic
-// of one becomes a panic of the caller.
+// share cuts 0 <= i < n into pieces of a multiple of grain and has the workers
+// call run for each; it returns when all is done. A panic of one becomes a panic
+// of the caller.
 func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
-	parts := min(w.n, max(1, n/max(1, grain)))
-	if parts <= 1 {
+	helpers := min(w.n, (n+grain-1)/grain) - 1
+	if helpers <= 0 {
 		run(0, 0, n)
 		return
 	}
-	var done sync.WaitGroup
-	failed := make([]any, parts)
-	done.Add(parts - 1)
-	for p := 1; p < parts; p++ {
-		w.jobs[p-1] <- job{p * n / parts, (p + 1) * n / parts, p, run, &done, &failed[p]}
+	piece := max(1, n/(w.n*pieces*grain)) * grain
+	j := &job{n: n, piece: piece, run: run}
+	j.done.Add(helpers + 1)
+	for _, c := range w.jobs[:helpers] {
+		c <- j
 	}
-	func() {
-		defer done.Wait()
-		run(0, 0, n/parts)
-	}()
-	for _, f := range failed {
-		if f != nil {
-			panic(f)
-		}
+	j.work(0)
+	j.done.Wait()
+	if r := j.failed.Load(); r != nil {
+		panic(*r)
 	}
 }
 
