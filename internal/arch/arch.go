@@ -35,6 +35,7 @@ var (
 type architecture struct {
 	gguf  string // general.architecture
 	hub   string // the first of config.json's architectures
+	kind  string // config.json's model_type, where it names no architectures
 	adapt func(*config, *Spec)
 	block func(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value
 }
@@ -103,20 +104,27 @@ func build(f *modelfile.File) (*Model, error) {
 
 // find is the architecture that f names.
 func find(f *modelfile.File) (*architecture, string, error) {
-	of, key := func(a *architecture) string { return a.gguf }, "general.architecture"
-	name, _ := f.Meta().String(key)
-	if f.Format() == modelfile.Safetensors {
-		of, key = func(a *architecture) string { return a.hub }, "architectures"
-		if list, ok := f.Meta().Strings(key); ok && len(list) > 0 {
-			name = list[0]
+	if f.Format() == modelfile.GGUF {
+		name, _ := f.Meta().String("general.architecture")
+		if name == "" {
+			return nil, "", fmt.Errorf("%w: the file has no general.architecture; is it a vocabulary, an adapter or a projector?", ErrConfig)
 		}
-		if len(f.Meta().Keys()) == 0 {
-			return nil, "", fmt.Errorf("%w: safetensors files need a config.json beside them", ErrConfig)
-		}
+		return lookup(name, func(a *architecture) string { return a.gguf })
 	}
-	if name == "" {
-		return nil, "", fmt.Errorf("%w: the file has no %s; is it a vocabulary, an adapter or a projector?", ErrConfig, key)
+	if len(f.Meta().Keys()) == 0 {
+		return nil, "", fmt.Errorf("%w: safetensors files need a config.json beside them", ErrConfig)
 	}
+	if list, ok := f.Meta().Strings("architectures"); ok && len(list) > 0 {
+		return lookup(list[0], func(a *architecture) string { return a.hub })
+	}
+	kind, _ := f.Meta().String("model_type")
+	if kind == "" {
+		return nil, "", fmt.Errorf("%w: config.json has neither architectures nor a model_type", ErrConfig)
+	}
+	return lookup(kind, func(a *architecture) string { return a.kind })
+}
+
+func lookup(name string, of func(*architecture) string) (*architecture, string, error) {
 	for i := range registry {
 		if of(&registry[i]) == name {
 			return &registry[i], name, nil

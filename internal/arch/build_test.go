@@ -2,7 +2,9 @@ package arch_test
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -94,14 +96,33 @@ func TestPitfalls(t *testing.T) {
 					s := small(a)
 					s.hub = hub
 					change(&s)
-					if s.hideHeadDim {
-						s.heads, s.kvHeads = 4, 2
+					if s.hub && s.qkvBias && a != "qwen2" {
+						s.outBias = true // one flag of config.json is for both
+					}
+					if s.hub && !biasesExist(&s) {
+						if _, err := buildFile(t, newToy(s).write(t)); !errors.Is(err, arch.ErrTensor) {
+							t.Errorf("biases that the configuration does not know: %v", err)
+						}
+						return
 					}
 					check(t, s, plain(s), 1)
 				})
 			}
 		}
 	}
+}
+
+// biasesExist reports whether transformers has such a model.
+func biasesExist(s *shape) bool {
+	switch s.arch {
+	case "llama":
+		return true
+	case "qwen2":
+		return !s.outBias && !s.mlpBias
+	case "qwen3":
+		return !s.mlpBias
+	}
+	return !s.qkvBias && !s.outBias && !s.mlpBias
 }
 
 // Quantised files mix dtypes from layer to layer and within one.
@@ -153,6 +174,7 @@ func TestWindows(t *testing.T) {
 	}{
 		{name: "not used", config: map[string]any{"use_sliding_window": false, "sliding_window": 5, "max_window_layers": 0}},
 		{name: "null", config: map[string]any{"use_sliding_window": true, "sliding_window": nil}},
+		{name: "not given, so 4096", config: map[string]any{"use_sliding_window": true, "max_window_layers": 0}, window: 4096},
 		{name: "all layers", config: map[string]any{"use_sliding_window": true, "sliding_window": 5, "max_window_layers": 0}, window: 5},
 		{name: "by layer", config: map[string]any{"use_sliding_window": true, "sliding_window": 5, "layer_types": []string{"sliding_attention", "sliding_attention"}}, window: 5},
 		{name: "none by layer", config: map[string]any{"use_sliding_window": true, "sliding_window": 5, "layer_types": []string{"full_attention", "full_attention"}}},
@@ -211,6 +233,11 @@ func TestRope(t *testing.T) {
 			each(func(i int, v float64) float64 { return v*(1-yarnRamp(i)) + v/4*yarnRamp(i) }), 0.1*math.Log(4) + 1},
 		{"yarn, attention factor", map[string]any{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "attention_factor": 1.5},
 			each(func(i int, v float64) float64 { return v*(1-yarnRamp(i)) + v/4*yarnRamp(i) }), 1.5},
+		{"yarn, nothing where there are zeros", map[string]any{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
+			"mscale": 1.0, "mscale_all_dim": 0, "attention_factor": nil, "beta_fast": 0},
+			each(func(i int, v float64) float64 { return v*(1-yarnRamp(i)) + v/4*yarnRamp(i) }), 0.1*math.Log(4) + 1},
+		{"default, beside a factor", map[string]any{"rope_type": "default", "factor": 0}, plain, 1},
+		{"linear, shrunk", map[string]any{"rope_type": "linear", "factor": 0.5}, each(func(_ int, v float64) float64 { return v * 2 }), 1},
 		{"yarn, two magnitudes", map[string]any{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "mscale": 2.0, "mscale_all_dim": 0.5},
 			each(func(i int, v float64) float64 { return v*(1-yarnRamp(i)) + v/4*yarnRamp(i) }), (0.2*math.Log(4) + 1) / (0.05*math.Log(4) + 1)},
 		{"longrope, short", map[string]any{"rope_type": "longrope", "original_max_position_embeddings": 64, "factor": 2.0,
@@ -220,18 +247,35 @@ func TestRope(t *testing.T) {
 			"short_factor": []float64{9, 9, 9, 9, 9, 9, 9, 9}, "long_factor": []float64{1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5}},
 			each(func(i int, v float64) float64 { return v / (1 + float64(i)/2) }), math.Sqrt(1 + math.Log(8)/math.Log(16))},
 	} {
-		for _, style := range []string{"rope_parameters", "rope_scaling"} {
+		for _, style := range []string{"rope_parameters", "rope_scaling", "both", "old names"} {
 			t.Run(c.name+"/"+style, func(t *testing.T) {
 				s := small("llama")
 				s.hub, s.headDim = true, dim
-				s.config = map[string]any{style: c.rope}
+				rope := maps.Clone(c.rope)
+				delete(rope, "max")
+				s.config = map[string]any{style: rope}
 				if context, ok := c.rope["max"]; ok {
 					s.config["max_position_embeddings"] = context
 				}
-				if style == "rope_scaling" {
+				switch style {
+				case "rope_scaling":
 					s.config["rope_theta"], s.drop = base, []string{"rope_parameters"}
-				} else {
-					c.rope["rope_theta"] = base
+				case "rope_parameters":
+					rope["rope_theta"] = base
+				case "both": // rope_scaling counts
+					s.config = map[string]any{"rope_scaling": rope, "rope_parameters": map[string]any{"rope_type": "linear", "factor": 7.0, "rope_theta": 7.0},
+						"rope_theta": base, "max_position_embeddings": s.config["max_position_embeddings"]}
+					if s.config["max_position_embeddings"] == nil {
+						delete(s.config, "max_position_embeddings")
+					}
+				case "old names": // type for rope_type, the original context and the base outside
+					rope["type"] = rope["rope_type"]
+					delete(rope, "rope_type")
+					if original, ok := rope["original_max_position_embeddings"]; ok {
+						s.config["original_max_position_embeddings"], rope["original_max_position_embeddings"] = original, 100
+					}
+					s.config["rope_parameters"], s.config["rope_theta"] = rope, base
+					delete(s.config, style)
 				}
 				check(t, s, c.freqs, c.scale)
 			})
@@ -312,6 +356,15 @@ func TestRopeGGUF(t *testing.T) {
 	}
 }
 
+// Where config.json names no class, model_type does.
+func TestModelType(t *testing.T) {
+	for _, a := range []string{"llama", "mistral", "qwen2", "qwen3"} {
+		s := small(a)
+		s.hub, s.config, s.drop = true, map[string]any{"model_type": a}, []string{"architectures"}
+		check(t, s, powers(1000, s.headDim), 1)
+	}
+}
+
 // What cannot be understood is an error that names it.
 func TestErrors(t *testing.T) {
 	del := func(name string) func(map[string]*tensor.Tensor) {
@@ -349,6 +402,38 @@ func TestErrors(t *testing.T) {
 		{"misshapen norm", func(s *shape) {
 			s.spoil = func(w map[string]*tensor.Tensor) { w["blk.1.attn_norm.weight"] = w["blk.1.attn_k.weight"] }
 		}, nil, "blk.1.attn_norm.weight"},
+		{"head of other rows", func(s *shape) {
+			s.spoil = func(w map[string]*tensor.Tensor) { w["output.weight"] = w["token_embd.weight"].RowSlice(0, 39) }
+		}, arch.ErrTensor, "output.weight has shape [39 32], want 40 rows"},
+		{"narrow norm", func(s *shape) {
+			s.spoil = func(w map[string]*tensor.Tensor) {
+				w["blk.0.attn_norm.weight"] = plantest.Weight(rand.New(rand.NewPCG(1, 1)), "w", tensor.F32, 1, 16)
+			}
+		}, arch.ErrTensor, "blk.0.attn_norm.weight has shape [16], want [32]"},
+		{"narrow last norm", func(s *shape) {
+			s.spoil = func(w map[string]*tensor.Tensor) {
+				w["output_norm.weight"] = plantest.Weight(rand.New(rand.NewPCG(1, 1)), "w", tensor.F32, 1, 8)
+			}
+		}, arch.ErrTensor, "output_norm.weight has shape [8], want [32]"},
+		{"narrow q norm", func(s *shape) {
+			s.arch, s.qkNorm = "qwen3", true
+			s.spoil = func(w map[string]*tensor.Tensor) {
+				w["blk.0.attn_q_norm.weight"] = plantest.Weight(rand.New(rand.NewPCG(1, 1)), "w", tensor.F32, 1, 4)
+			}
+		}, arch.ErrTensor, "blk.0.attn_q_norm.weight has shape [4], want [8]"},
+		{"fused bias of blocks", func(s *shape) {
+			s.fusedQKV, s.qkvBias = true, true
+			s.spoil = func(w map[string]*tensor.Tensor) {
+				w["blk.0.attn_qkv.bias"] = plantest.Weight(rand.New(rand.NewPCG(1, 1)), "w", tensor.Q8_0, 1, 64)
+			}
+		}, arch.ErrTensor, "blk.0.attn_qkv.bias is Q8_0"},
+		{"bias that is switched off", func(s *shape) {
+			s.hub, s.qkvBias, s.config = true, true, map[string]any{"attention_bias": false}
+		}, arch.ErrTensor, "no use for model.layers.0.self_attn.k_proj.bias"},
+		{"no architectures and another model_type", func(s *shape) {
+			s.hub, s.config, s.drop = true, map[string]any{"model_type": "owl"}, []string{"architectures"}
+		}, arch.ErrUnknown, `"owl"; supported are llama, mistral`},
+		{"neither architectures nor model_type", func(s *shape) { s.hub, s.drop = true, []string{"architectures"} }, arch.ErrConfig, "neither architectures nor a model_type"},
 		{"missing bias", func(s *shape) { s.arch, s.qkvBias = "qwen2", false }, arch.ErrTensor, "blk.0.attn_q.bias"},
 		{"missing q norm", func(s *shape) { s.arch, s.qkNorm = "qwen3", false }, arch.ErrTensor, "blk.0.attn_q_norm.weight"},
 		{"activation", func(s *shape) { s.hub, s.config = true, map[string]any{"hidden_act": "tanh"} }, arch.ErrConfig, `hidden_act is "tanh"`},

@@ -2,6 +2,8 @@ package arch
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/realizar/realizar/modelfile"
 )
@@ -76,6 +78,20 @@ func (c *config) number(key string, def float64) float64 {
 		c.failf("%s is %v, want a positive number", c.key(key), f)
 	}
 	return f
+}
+
+// optional is the number under key; 0, which Python takes for nothing, where
+// there is none.
+func (c *config) optional(key string) float64 {
+	if f, ok := c.m.Float(c.key(key)); ok && f == 0 {
+		return 0
+	}
+	return c.number(key, 0)
+}
+
+// hasAny reports whether there is a key that begins so.
+func (c *config) hasAny(prefix string) bool {
+	return slices.ContainsFunc(c.m.Keys(), func(key string) bool { return strings.HasPrefix(key, c.key(prefix)) })
 }
 
 // numbers is the list of n numbers under key.

@@ -25,21 +25,21 @@ func decoder(b *plan.Builder, s *Spec, block func(*plan.Builder, *Spec, layer, p
 	if !top.has(head) {
 		head = "token_embd"
 	}
-	x = b.RMSNorm(b.Pick(x), top.weight("output_norm"), s.Eps)
-	b.Output(x, b.Linear(x, top.weight(head), nil))
+	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
+	b.Output(x, linear(b, top, x, head, top.weight("token_embd").Shape[0], without))
 }
 
 // prenorm is the layer that most decoders are: normalise, attend, add;
 // normalise, feed forward, add.
 func prenorm(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	x = b.Add(x, attention(b, s, w, b.RMSNorm(x, w.weight("attn_norm"), s.Eps)))
-	return b.Add(x, swiglu(b, s, w, b.RMSNorm(x, w.weight("ffn_norm"), s.Eps)))
+	x = b.Add(x, attention(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)))
+	return b.Add(x, swiglu(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)))
 }
 
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	q, k, v := qkv(b, s, w, x)
 	if s.QKNorm {
-		q, k = b.RMSNorm(q, w.weight("attn_q_norm"), s.Eps), b.RMSNorm(k, w.weight("attn_k_norm"), s.Eps)
+		q, k = norm(b, s, w, q, "attn_q_norm", s.HeadDim), norm(b, s, w, k, "attn_k_norm", s.HeadDim)
 	}
 	window := s.Windows[w.index]
 	state := b.State(plan.State{
@@ -51,16 +51,16 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		Scale: 1 / math.Sqrt(float64(s.HeadDim)),
 	}
 	y := b.Attention(b.Rope(q, s.Rope), b.Rope(k, s.Rope), v, state, a)
-	return linear(b, w, y, "attn_output", s.Hidden, false)
+	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
 }
 
 // qkv is queries, keys and values, from one weight each or from one for all.
 func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	qRows, kvRows := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	if !w.has("attn_qkv") {
-		return linear(b, w, x, "attn_q", qRows, s.AttnBias), linear(b, w, x, "attn_k", kvRows, s.AttnBias), linear(b, w, x, "attn_v", kvRows, s.AttnBias)
+		return linear(b, w, x, "attn_q", qRows, s.QKVBias), linear(b, w, x, "attn_k", kvRows, s.QKVBias), linear(b, w, x, "attn_v", kvRows, s.QKVBias)
 	}
-	parts := split(b, w, x, "attn_qkv", s.AttnBias, qRows, kvRows, kvRows)
+	parts := split(b, w, x, "attn_qkv", s.QKVBias, qRows, kvRows, kvRows)
 	return parts[0], parts[1], parts[2]
 }
 
@@ -81,8 +81,17 @@ func swiglu(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	return linear(b, w, b.GLU(gate, up, plan.SiLU), "ffn_down", s.Hidden, s.MLPBias)
 }
 
+// norm is an RMSNorm over groups of size, which its weight must have.
+func norm(b *plan.Builder, s *Spec, w layer, x plan.Value, short string, size int) plan.Value {
+	weight := w.weight(short)
+	if len(weight.Shape) != 1 || weight.Shape[0] != size {
+		b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d]", ErrTensor, weight.Name, weight.Shape, size))
+	}
+	return b.RMSNorm(x, weight, s.Eps)
+}
+
 // linear is a projection to rows values with the bias that the file has.
-func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, biased bool) plan.Value {
+func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, biased bias) plan.Value {
 	weight := w.weight(short)
 	if len(weight.Shape) != 2 || weight.Shape[0] != rows {
 		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, weight.Name, weight.Shape, rows))
@@ -92,14 +101,17 @@ func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, bias
 
 // split is the projections that lie one after the other in the rows of a
 // weight.
-func split(b *plan.Builder, w layer, x plan.Value, short string, biased bool, rows ...int) []plan.Value {
+func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, rows ...int) []plan.Value {
 	weight, bias := w.weight(short), w.bias(short, biased)
 	total := 0
 	for _, n := range rows {
 		total += n
 	}
-	if len(weight.Shape) != 2 || weight.Shape[0] != total || (bias != nil && bias.Elems() != total) {
+	if len(weight.Shape) != 2 || weight.Shape[0] != total {
 		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows for parts of %v", ErrTensor, weight.Name, weight.Shape, total, rows))
+	}
+	if bias != nil && (len(bias.Shape) != 1 || bias.Shape[0] != total || bias.DType.Quantized()) {
+		b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want plain numbers of shape [%d]", ErrTensor, bias.Name, bias.DType, bias.Shape, total))
 	}
 	var parts []plan.Value
 	at := 0

@@ -4,7 +4,13 @@ package arch
 // of its query and key weights permuted, so that pairs turn as neighbours; the
 // same files carry Mistral's models.
 func init() {
-	register(architecture{gguf: "llama", hub: "LlamaForCausalLM", adapt: llama, block: prenorm})
+	register(architecture{gguf: "llama", hub: "LlamaForCausalLM", kind: "llama", adapt: llama, block: prenorm})
 }
 
-func llama(c *config, s *Spec) { s.Rope.Interleaved = c.gguf }
+func llama(c *config, s *Spec) {
+	s.Rope.Interleaved = c.gguf
+	attentionBias(c, s)
+	if !c.gguf && c.flag("mlp_bias", false) {
+		s.MLPBias = required
+	}
+}

@@ -3,11 +3,11 @@ package arch
 // Qwen2 (Yang et al., 2024): biases on queries, keys and values, windows on the
 // upper layers where the configuration says so.
 func init() {
-	register(architecture{gguf: "qwen2", hub: "Qwen2ForCausalLM", adapt: qwen2, block: prenorm})
+	register(architecture{gguf: "qwen2", hub: "Qwen2ForCausalLM", kind: "qwen2", adapt: qwen2, block: prenorm})
 }
 
 func qwen2(c *config, s *Spec) {
-	s.AttnBias = true
+	s.QKVBias = required
 	if !c.gguf {
 		slidingLayers(c, s)
 	}

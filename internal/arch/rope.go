@@ -45,39 +45,50 @@ func (s *Spec) rope(c *config, w *weights) {
 }
 
 // hubScaling reads rope_parameters (transformers 5), or rope_theta and
-// rope_scaling (before).
+// rope_scaling (before). Where a file has both, transformers takes rope_scaling.
 func hubScaling(c *config, s *Spec) ropeScaling {
-	at := "rope_scaling."
-	base := c.number("rope_theta", 10000)
-	if c.has("rope_parameters.rope_theta") || c.has("rope_parameters.rope_type") {
-		at = "rope_parameters."
-		base = c.number(at+"rope_theta", base)
+	at := "rope_parameters."
+	if c.hasAny("rope_scaling.") {
+		at = "rope_scaling."
 	}
 	s.Rope.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", 1)))
 	r := ropeScaling{
-		kind:      c.text(at+"rope_type", c.text(at+"type", "default")),
-		base:      base,
-		factor:    c.number(at+"factor", 0),
-		attention: c.number(at+"attention_factor", 0),
-		original:  c.integer(at+"original_max_position_embeddings", c.integer("original_max_position_embeddings", s.Context)),
-		betaFast:  c.number(at+"beta_fast", 32),
-		betaSlow:  c.number(at+"beta_slow", 1),
-		truncate:  c.flag(at+"truncate", true),
-		mscale:    c.number(at+"mscale", 0),
-		mscaleAD:  c.number(at+"mscale_all_dim", 0),
+		kind:     c.text(at+"rope_type", c.text(at+"type", "default")),
+		base:     c.number(at+"rope_theta", c.number("rope_theta", 10000)),
+		original: s.Context,
 	}
 	if r.kind == "su" { // what longrope was called first
 		r.kind = "longrope"
 	}
+	if r.kind != "default" {
+		r.factor = c.optional(at + "factor")
+	}
+	if r.kind == "llama3" || r.kind == "yarn" || r.kind == "longrope" {
+		r.original = c.integer("original_max_position_embeddings", c.integer(at+"original_max_position_embeddings", s.Context))
+	}
 	switch r.kind {
-	case "dynamic":
-		r.original = s.Context
 	case "llama3":
 		r.low, r.high = c.number(at+"low_freq_factor", -1), c.number(at+"high_freq_factor", -1)
+	case "yarn":
+		r.attention, r.mscale, r.mscaleAD = c.optional(at+"attention_factor"), c.optional(at+"mscale"), c.optional(at+"mscale_all_dim")
+		r.yarnBounds(c.optional(at+"beta_fast"), c.optional(at+"beta_slow"), c.flag(at+"truncate", true))
 	case "longrope":
+		r.attention = c.optional(at + "attention_factor")
 		r.short, r.long = c.numbers(at+"short_factor", s.Rope.Dims/2), c.numbers(at+"long_factor", s.Rope.Dims/2)
 	}
 	return r
+}
+
+// yarnBounds are the rotations between which frequencies blend; 0 is the
+// paper's.
+func (sc *ropeScaling) yarnBounds(fast, slow float64, truncate bool) {
+	sc.betaFast, sc.betaSlow, sc.truncate = 32, 1, truncate
+	if fast > 0 {
+		sc.betaFast = fast
+	}
+	if slow > 0 {
+		sc.betaSlow = slow
+	}
 }
 
 // ggufScaling reads the rope keys of GGUF. Factors by frequency are tensors
@@ -86,13 +97,14 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 	r := ropeScaling{
 		kind:      c.text("rope.scaling.type", "default"),
 		base:      c.number("rope.freq_base", 10000),
-		factor:    c.number("rope.scaling.factor", c.number("rope.scale_linear", 0)),
-		attention: c.number("rope.scaling.attn_factor", 0),
+		factor:    c.optional("rope.scaling.factor"),
+		attention: c.optional("rope.scaling.attn_factor"),
 		original:  c.integer("rope.scaling.original_context_length", s.Context),
-		betaFast:  c.number("rope.scaling.yarn_beta_fast", 32),
-		betaSlow:  c.number("rope.scaling.yarn_beta_slow", 1),
-		truncate:  true,
 	}
+	if r.factor == 0 {
+		r.factor = c.optional("rope.scale_linear")
+	}
+	r.yarnBounds(c.optional("rope.scaling.yarn_beta_fast"), c.optional("rope.scaling.yarn_beta_slow"), true)
 	if r.kind == "none" {
 		r.kind, r.factor = "default", 0
 	}
@@ -127,8 +139,8 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	if sc.divisors != nil {
 		divide(c, r.Freqs, sc.divisors)
 	}
-	if sc.kind != "default" && sc.kind != "longrope" && sc.kind != "yarn" && sc.factor < 1 {
-		c.failf("rotary positions of kind %q need a factor of at least 1, have %v", sc.kind, sc.factor)
+	if (sc.kind == "linear" || sc.kind == "dynamic" || sc.kind == "llama3") && sc.factor == 0 {
+		c.failf("rotary positions of kind %q need a factor", sc.kind)
 		return
 	}
 	switch sc.kind {

@@ -9,20 +9,21 @@ import (
 // A Spec is the numbers of a decoder. What is a matter of numbers is a field
 // here; what is a matter of structure is a block of its own.
 type Spec struct {
-	Layers   int
-	Hidden   int // width of the residual stream
-	FFN      int // width of the feed-forward layer
-	Heads    int
-	KVHeads  int
-	HeadDim  int
-	Context  int   // positions the model was made for
-	Vocab    int   // rows of the embedding table
-	Windows  []int // by layer: tokens that attention sees, 0 all
-	Eps      float64
-	Rope     plan.RopeAttr
-	AttnBias bool // the projections of attention must have biases
-	MLPBias  bool // and those of the feed-forward layer
-	QKNorm   bool // queries and keys are normalised by head
+	Layers  int
+	Hidden  int // width of the residual stream
+	FFN     int // width of the feed-forward layer
+	Heads   int
+	KVHeads int
+	HeadDim int
+	Context int   // positions the model was made for
+	Vocab   int   // rows of the embedding table
+	Windows []int // by layer: tokens that attention sees, 0 all
+	Eps     float64
+	Rope    plan.RopeAttr
+	QKVBias bias // of the projections to queries, keys and values
+	OutBias bias // of the projection back from attention
+	MLPBias bias // of the feed-forward layer
+	QKNorm  bool // queries and keys are normalised by head
 }
 
 // spec reads what almost all decoders share.
@@ -68,14 +69,15 @@ func (c *config) hubSpec() Spec {
 		c.failf("hidden_act is %q, want %q", act, "silu")
 	}
 	s := Spec{
-		Layers:   c.integer("num_hidden_layers", -1),
-		Hidden:   c.integer("hidden_size", -1),
-		FFN:      c.integer("intermediate_size", -1),
-		Heads:    c.integer("num_attention_heads", -1),
-		Context:  c.integer("max_position_embeddings", -1),
-		Eps:      c.number("rms_norm_eps", 1e-6),
-		AttnBias: c.flag("attention_bias", false),
-		MLPBias:  c.flag("mlp_bias", false),
+		Layers:  c.integer("num_hidden_layers", -1),
+		Hidden:  c.integer("hidden_size", -1),
+		FFN:     c.integer("intermediate_size", -1),
+		Heads:   c.integer("num_attention_heads", -1),
+		Context: c.integer("max_position_embeddings", -1),
+		Eps:     c.number("rms_norm_eps", 1e-6),
+		QKVBias: without,
+		OutBias: without,
+		MLPBias: without,
 	}
 	s.KVHeads = c.integer("num_key_value_heads", s.Heads)
 	s.HeadDim = c.integer("head_dim", s.Hidden/max(1, s.Heads))
@@ -112,7 +114,7 @@ func (s *Spec) validate(c *config) {
 // slidingLayers reads the windows of config.json's that name each layer's kind,
 // or, in the older style, the first layer that slides.
 func slidingLayers(c *config, s *Spec) {
-	if !c.flag("use_sliding_window", false) || !c.has("sliding_window") {
+	if !c.flag("use_sliding_window", false) || c.m.Type("sliding_window") == "null" {
 		return
 	}
 	sliding := func(i int) bool { return i >= c.first("max_window_layers", 28) }
@@ -128,7 +130,19 @@ func slidingLayers(c *config, s *Spec) {
 		}
 		sliding = func(i int) bool { return strings.HasPrefix(kinds[i], "sliding") }
 	}
-	s.windows(sliding, func() int { return c.integer("sliding_window", -1) })
+	s.windows(sliding, func() int { return c.integer("sliding_window", defaultWindow) })
+}
+
+// defaultWindow is what transformers takes for a sliding_window that is not
+// there; null is none.
+const defaultWindow = 4096
+
+// attentionBias reads the flag of config.json that gives all projections of
+// attention biases.
+func attentionBias(c *config, s *Spec) {
+	if !c.gguf && c.flag("attention_bias", false) {
+		s.QKVBias, s.OutBias = required, required
+	}
 }
 
 // first is a layer's number, which may be 0.

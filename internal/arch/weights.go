@@ -67,12 +67,27 @@ func (l layer) has(short string) bool {
 	return ok
 }
 
-// bias is the tensor short.bias, or nil; required says that it must be there.
-func (l layer) bias(short string, required bool) *tensor.Tensor {
+// bias says whether a projection has a bias.
+type bias uint8
+
+const (
+	// asFound: GGUF has no key for biases, so one that is there belongs.
+	asFound bias = iota
+	// without: a tensor of that name has no use.
+	without
+	// required: one must be there.
+	required
+)
+
+// bias is the tensor short.bias, or nil.
+func (l layer) bias(short string, want bias) *tensor.Tensor {
+	if want == without {
+		return nil
+	}
 	name := l.name(short, ".bias")
 	t := l.find(name)
-	if t == nil && required {
-		l.b.Fail(fmt.Errorf("%w: %s is missing, though the configuration asks for biases", ErrTensor, name))
+	if t == nil && want == required {
+		l.b.Fail(fmt.Errorf("%w: %s is missing, though the architecture or its configuration has one", ErrTensor, name))
 	}
 	return t
 }
