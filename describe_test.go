@@ -23,9 +23,9 @@ func describe(t *testing.T, path string) *realizar.Description {
 }
 
 func TestDescribe(t *testing.T) {
-	options := []modeltest.Option{modeltest.HeadDim(24), modeltest.Biases(), modeltest.Window(48), modeltest.AddBOS()}
+	options := []modeltest.Option{modeltest.HeadDim(24), modeltest.Window(48), modeltest.AddBOS()}
 	d := describe(t, modeltest.Llama(t, append(options, modeltest.DType(tensor.Q8_0))...))
-	if d.Format != "GGUF" || d.Architecture != "llama" || d.Name != "test model" || d.Problem != "" || d.TensorCount != len(d.Tensors) || len(d.Tensors) != 29 {
+	if d.Format != "GGUF" || d.Architecture != "llama" || d.Name != "test model" || d.Problem != "" || d.TensorCount != len(d.Tensors) || len(d.Tensors) != 21 {
 		t.Errorf("got %+v", d)
 	}
 	want := realizar.Dimensions{Layers: 2, Hidden: 64, FFN: 96, Heads: 4, KVHeads: 2, HeadDim: 24, Vocab: 272, Context: 256, Windows: map[int]int{48: 2}}

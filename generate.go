@@ -133,7 +133,7 @@ func (a *answer) generate(ctx context.Context, ids []int32, limit int) error {
 	}
 }
 
-// wrap names the package, but leaves a context's own error as it is.
+// wrap names the package.
 func wrap(err error) error { return fmt.Errorf("realizar: %w", err) }
 
 // count notes that a token is there.

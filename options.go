@@ -18,7 +18,8 @@ type Options struct {
 	// that memory allows.
 	Context int
 	// Parallel is the number of answers that may be under way at one time; more
-	// wait for their turn. 0: 4.
+	// wait for their turn, so that one asked for within the loop over another
+	// needs a place of its own. 0: 4.
 	Parallel int
 	// Activations are the numbers computed with.
 	Activations Activations

@@ -28,6 +28,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
@@ -53,6 +54,8 @@ type Model struct {
 	defaults     Sampling
 	hasDefaults  bool
 	specialNames map[string]string // bos_token and so on, for templates
+
+	close func() error
 }
 
 // Open opens the model at path: a GGUF file, a safetensors file, or a folder
@@ -90,8 +93,11 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	if err := load(ctx, m.arch.Program, o.Progress); err != nil {
 		return nil, err
 	}
-	m.engine, err = engine.New(m.arch.Program, backend, size)
-	return m, err
+	if m.engine, err = engine.New(m.arch.Program, backend, size); err != nil {
+		return nil, err
+	}
+	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), m.file.Close()) })
+	return m, nil
 }
 
 // readText reads the tokenizer, the chat templates and the model's own
@@ -105,10 +111,9 @@ func (m *Model) readText() {
 	m.specialNames = specialTexts(m.tok)
 }
 
-// Close waits for the answers under way to end and frees everything.
-func (m *Model) Close() error {
-	return errors.Join(m.engine.Close(), m.file.Close())
-}
+// Close frees everything. Answers under way end with [ErrClosed]; every call
+// returns when nothing is at work any longer.
+func (m *Model) Close() error { return m.close() }
 
 // Context is the number of tokens that a prompt and its answer may have
 // together.

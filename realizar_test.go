@@ -417,6 +417,54 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// Closing from within the loop, or twice at once, ends the answer with an error
+// and returns when nothing reads the weights any longer.
+func TestClosingAtWork(t *testing.T) {
+	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{Parallel: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endless := realizar.Request{Prompt: "hello", Generation: realizar.Generation{IgnoreEnd: true}}
+	var last error
+	for _, err := range m.Generate(t.Context(), &endless) {
+		if last = err; err != nil {
+			break
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() { // waits for a place, and is told
+			if _, err := collect(m.Generate(t.Context(), &endless)); !errors.Is(err, realizar.ErrClosed) {
+				t.Errorf("one that waited: %v", err)
+			}
+		})
+		wg.Wait()
+	}
+	if !errors.Is(last, realizar.ErrClosed) {
+		t.Errorf("the answer under way ended with %v", last)
+	}
+}
+
+// A caller may change its ids as soon as the call has returned, also when that
+// left a step running.
+func TestIDsAreTheCallers(t *testing.T) {
+	m := open(t, realizar.Options{})
+	for range 20 {
+		ids := make([]int32, 200)
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		_, _ = collect(m.Generate(ctx, &realizar.Request{PromptTokens: ids}))
+		for i := range ids {
+			ids[i] = 1 << 30
+		}
+	}
+}
+
 func TestNotFinite(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.NotFinite("blk.1.ffn_down.weight"))
 	_, err := collect(m.Generate(t.Context(), &realizar.Request{Prompt: "hello"}))

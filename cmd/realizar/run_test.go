@@ -42,7 +42,7 @@ func line(text string) string {
 }
 
 func TestRun(t *testing.T) {
-	for name, model := range map[string]string{"GGUF": modeltest.Llama(t), "hub": modeltest.Hub(t, modeltest.Window(24), modeltest.Biases())} {
+	for name, model := range map[string]string{"GGUF": modeltest.Llama(t), "hub": modeltest.Hub(t, modeltest.Window(24))} {
 		t.Run(name, func(t *testing.T) {
 			n := 20
 			chatted, _, _ := answer(t, model, true, "hello world", realizar.Generation{MaxTokens: &n})

@@ -68,9 +68,6 @@ func Reference() *Backend {
 // Name is "cpu" or "cpu-reference".
 func (b *Backend) Name() string { return b.name }
 
-// Threads is the number of threads that share the work.
-func (b *Backend) Threads() int { return b.threads }
-
 // Memory is the machine's memory.
 func (b *Backend) Memory() plan.MemoryInfo { return memory() }
 
@@ -85,9 +82,7 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, err
 	}
-	e := &executable{p: p, lim: lim, tier: b.tier, workers: newWorkers(b.threads)}
-	e.tiles = make([][]float32, e.workers.n)
-	e.scratch = plan.PlanScratch(p)
+	e := &executable{p: p, lim: lim, tier: b.tier, scratch: plan.PlanScratch(p), tiles: make([][]float32, b.threads)}
 	for i, w := range e.scratch.Widths {
 		e.buffers = append(e.buffers, make([]float32, w*lim.Size(e.scratch.Dims[i])))
 	}
@@ -106,6 +101,7 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 		}
 		e.kernels = append(e.kernels, k)
 	}
+	e.workers = newWorkers(b.threads)
 	return e, nil
 }
 

@@ -46,12 +46,8 @@ type step struct {
 func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 	select {
 	case <-s.done:
-	default:
-		select {
-		case <-s.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	if s.err != nil {
 		return nil, s.err

@@ -64,12 +64,12 @@ type Engine struct {
 	config  Config
 	limits  plan.Limits
 	slots   *semaphore.Weighted // Parallel
-	users   sync.WaitGroup
+	open    context.Context     // ends, with ErrClosed, when the engine is closed
+	end     context.CancelCauseFunc
 
 	mu   sync.Mutex
 	exe  plan.Executable
 	free [][]int32 // by group
-	stop bool
 }
 
 // ErrClosed says that the engine was closed.
@@ -81,6 +81,7 @@ func New(p *plan.Program, b plan.Backend, c Config) (*Engine, error) {
 		return nil, fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
 	}
 	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel))}
+	e.open, e.end = context.WithCancelCause(context.Background())
 	exe, err := b.Compile(p, e.limits)
 	if err != nil {
 		return nil, err
@@ -99,32 +100,49 @@ func New(p *plan.Program, b plan.Backend, c Config) (*Engine, error) {
 // Context is the number of positions of one sequence.
 func (e *Engine) Context() int { return e.config.Context }
 
-// Close waits for the sequences to be closed and frees everything.
+// Close ends what waits or runs with [ErrClosed], waits for the step under way
+// and frees everything. Sequences may be closed before or after it.
 func (e *Engine) Close() error {
+	e.end(ErrClosed)
 	e.mu.Lock()
-	already := e.stop
-	e.stop = true
-	e.mu.Unlock()
-	if already {
-		return nil
-	}
-	e.users.Wait()
+	defer e.mu.Unlock()
 	return e.exe.Close()
 }
 
 // NewSequence waits for room for a sequence whose prompt has that many tokens.
 // The sequence must be closed.
 func (e *Engine) NewSequence(ctx context.Context, prompt int) (*Sequence, error) {
-	e.mu.Lock()
-	if e.stop {
-		e.mu.Unlock()
-		return nil, ErrClosed
+	ctx, stop := e.during(ctx)
+	defer stop()
+	err := e.slots.Acquire(ctx, 1)
+	if err == nil && e.open.Err() != nil {
+		e.slots.Release(1)
+		err = ErrClosed
 	}
-	e.users.Add(1)
-	e.mu.Unlock()
-	if err := e.slots.Acquire(ctx, 1); err != nil {
-		e.users.Done()
-		return nil, context.Cause(ctx)
+	if err != nil {
+		return nil, ended(ctx, err)
 	}
 	return &Sequence{engine: e, prompt: prompt, tables: make([]table, len(e.program.Groups))}, nil
+}
+
+// during is ctx until the engine is closed.
+func (e *Engine) during(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(e.open, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// ended is err, or where ctx has ended both its error and the cause of that.
+func ended(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case errors.Is(cause, ErrClosed) || errors.Is(cause, ctx.Err()):
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }

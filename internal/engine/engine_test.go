@@ -122,8 +122,8 @@ func TestContextIsExact(t *testing.T) {
 	if err := s.Append(t.Context(), tokens(41, 1), nil, nil); err == nil {
 		t.Error("one token more than the context was taken")
 	}
-	if s.Len() != 0 {
-		t.Errorf("%d tokens were taken of a sequence that does not fit", s.Len())
+	if err := s.Append(t.Context(), tokens(40, 1), nil, nil); err != nil {
+		t.Errorf("after a refusal nothing is held, and the context fits: %v", err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestWaiting(t *testing.T) {
 		synctest.Wait()
 		cancel(gone)
 		synctest.Wait()
-		if !errors.Is(left, gone) {
+		if !errors.Is(left, gone) || !errors.Is(left, context.Canceled) {
 			t.Errorf("the wait ended with %v", left)
 		}
 		done := false
@@ -169,9 +169,26 @@ func TestWaiting(t *testing.T) {
 		if !done {
 			t.Error("the second sequence never had its turn")
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
+		holder, err := e.NewSequence(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
 		}
+		var waiting error
+		go func() { _, waiting = e.NewSequence(t.Context(), 1) }()
+		synctest.Wait()
+		for range 2 {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if !errors.Is(waiting, engine.ErrClosed) {
+			t.Errorf("Close left one waiting: %v", waiting)
+		}
+		if err := holder.Append(t.Context(), tokens(1, 1), nil, nil); !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("appending after Close: %v", err)
+		}
+		holder.Close()
 		if _, err := e.NewSequence(t.Context(), 1); !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}

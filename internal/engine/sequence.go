@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -26,9 +27,6 @@ type table struct {
 // An Output is what a token's row is wanted for.
 type Output = plan.Row
 
-// Len is the number of tokens that the sequence holds.
-func (s *Sequence) Len() int { return s.length }
-
 // Append runs ids through the model after what the sequence holds, in chunks
 // cut at absolute positions. Outputs name tokens by their index in ids, in
 // ascending order; each calls yield with its row's results as soon as these are
@@ -37,9 +35,11 @@ func (s *Sequence) Append(ctx context.Context, ids []int32, outputs []Output, yi
 	if total := s.length + len(ids); total > s.engine.config.Context {
 		return fmt.Errorf("engine: %d tokens exceed the context of %d", total, s.engine.config.Context)
 	}
+	ctx, stop := s.engine.during(ctx)
+	defer stop()
 	for done := 0; done < len(ids); {
 		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+			return ended(ctx, err)
 		}
 		n := min(len(ids)-done, s.engine.limits.Tokens-s.length%s.engine.limits.Tokens)
 		rows := 0
@@ -75,7 +75,7 @@ type Result struct {
 // step runs ids, of which the first is number offset of what is appended.
 func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offset int) (*plan.Result, error) {
 	b := &plan.Batch{
-		Tokens:  ids,
+		Tokens:  slices.Clone(ids), // a step that nobody waits for any longer still reads them
 		Start:   []int32{0, int32(len(ids))},
 		Lengths: []int32{int32(s.prompt)},
 	}
@@ -92,7 +92,7 @@ func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offs
 	}
 	res, err := step.Wait(ctx)
 	if err != nil {
-		return nil, err
+		return nil, ended(ctx, err)
 	}
 	if res.Err != nil && res.Err[0] != nil {
 		return nil, res.Err[0]
@@ -105,6 +105,9 @@ func (s *Sequence) submit(b *plan.Batch) (plan.Step, error) {
 	e := s.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.open.Err() != nil {
+		return nil, ErrClosed
+	}
 	end := s.length + len(b.Tokens)
 	for g := range s.tables {
 		t := &s.tables[g]
@@ -155,5 +158,4 @@ func (s *Sequence) Close() {
 	}
 	e.mu.Unlock()
 	e.slots.Release(1)
-	e.users.Done()
 }
