@@ -240,6 +240,10 @@ func (d *Description) readNumbers(f *modelfile.File) {
 }
 
 func (d *Description) readText(f *modelfile.File) {
+	generation, err := readGeneration(f)
+	if err != nil && d.Problem == "" {
+		d.Problem = err.Error()
+	}
 	tok, err := tokenizerOf(f)
 	if err != nil {
 		d.TokenizerProblem = err.Error()
@@ -251,7 +255,7 @@ func (d *Description) readText(f *modelfile.File) {
 		if id, ok := tok.EOS(); ok {
 			t.EOS, _ = tok.Token(id)
 		}
-		for id := range endTokens(f, tok) {
+		for id := range endTokens(f, tok, generation) {
 			t.EndTokens = append(t.EndTokens, id)
 		}
 		slices.Sort(t.EndTokens)
@@ -262,7 +266,7 @@ func (d *Description) readText(f *modelfile.File) {
 		d.TemplateProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTemplate, f.Path()))
 	}
 	d.ChatTemplate, d.ToolTemplate = all[defaultTemplate] != nil, all[toolTemplate] != nil
-	if s, ok := readSampling(f); ok {
+	if s, ok := readSampling(f, generation); ok {
 		d.Sampling = &s
 	}
 }

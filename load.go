@@ -13,6 +13,10 @@ import (
 // smallest is the context below which an automatic choice gives up.
 const smallest = 512
 
+// unknown is what an automatic choice takes where the system does not say what
+// memory there is.
+const unknown = 4 << 30
+
 // sizes plans the memory: what the states and the scratch of the chosen context
 // take must be there before anything is loaded. Weights are mapped from the
 // file and can be let go of, so they do not count.
@@ -24,24 +28,29 @@ func sizes(m *arch.Model, memory plan.MemoryInfo, o Options) (engine.Config, err
 	if c.Context > m.Spec.Context {
 		return c, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, m.Spec.Context)
 	}
+	free := memory.Free
+	if free == 0 {
+		free = memory.Total / 2
+	}
 	automatic := c.Context == 0
 	if automatic {
 		c.Context = m.Spec.Context
 	}
 	for {
 		states, scratch, err := c.Bytes(m.Program)
-		if err == nil && (memory.Free == 0 || int64(states)+int64(scratch) <= memory.Free/2) {
+		need := int64(states) + int64(scratch)
+		if err == nil && (need <= free/2 || automatic && free == 0 && need <= unknown) {
 			return c, nil
 		}
 		if automatic && c.Context > smallest {
 			c.Context = powerBelow(c.Context)
 			continue
 		}
-		if err == nil && !automatic && int64(states)+int64(scratch) <= memory.Free {
+		if err == nil && !automatic && (free == 0 || need <= free) {
 			return c, nil
 		}
 		return c, fmt.Errorf("%w: %d answers of %d tokens take %s of cache and %s of scratch, %s are free; lower the context or the number of answers",
-			ErrMemory, c.Parallel, c.Context, bytesText(int64(states)), bytesText(int64(scratch)), bytesText(memory.Free))
+			ErrMemory, c.Parallel, c.Context, bytesText(int64(states)), bytesText(int64(scratch)), bytesText(free))
 	}
 }
 

@@ -63,7 +63,10 @@ func OpenTemplate(path string, tools bool) (*chat.Template, map[string]string, e
 // where a token is a string or an object with its content.
 func configTexts(f textSource) map[string]string {
 	texts := map[string]string{}
-	config := asset(f, "tokenizer_config.json")
+	config, err := asset(f, "tokenizer_config.json")
+	if err != nil {
+		return texts // readTemplates has reported it
+	}
 	for _, name := range []string{"bos_token", "eos_token", "pad_token", "unk_token"} {
 		for _, key := range []string{name, name + ".content"} {
 			if s, ok := config.String(key); ok {
@@ -140,7 +143,13 @@ func (h *hubFolder) Path() string { return h.path }
 func (h *hubFolder) Format() modelfile.Format { return modelfile.Safetensors }
 
 // Meta is config.json.
-func (h *hubFolder) Meta() *modelfile.Meta { return asset(h, "config.json") }
+func (h *hubFolder) Meta() *modelfile.Meta {
+	m, err := asset(h, "config.json")
+	if h.err == nil {
+		h.err = err
+	}
+	return m
+}
 
 // maxText is the most bytes that a file beside the weights may have; the largest
 // tokenizer.json of known models have about 40 MB.

@@ -89,7 +89,9 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.readText()
+	if err := m.readText(); err != nil {
+		return nil, err
+	}
 	if err := load(ctx, m.arch.Program, o.Progress); err != nil {
 		return nil, err
 	}
@@ -101,14 +103,19 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 }
 
 // readText reads the tokenizer, the chat templates and the model's own
-// sampling. A model without them still runs on token ids, so that what is wrong
-// with them is reported where they are needed.
-func (m *Model) readText() {
+// sampling. A model without a tokenizer or a template still runs on token ids,
+// so that what is wrong with these is reported where they are needed.
+func (m *Model) readText() error {
+	generation, err := readGeneration(m.file)
+	if err != nil {
+		return err
+	}
 	m.tok, m.tokErr = readTokenizer(m.file)
-	m.ends = endTokens(m.file, m.tok)
+	m.ends = endTokens(m.file, m.tok, generation)
 	m.templates, m.templateErr = readTemplates(m.file)
-	m.defaults, m.hasDefaults = readSampling(m.file)
+	m.defaults, m.hasDefaults = readSampling(m.file, generation)
 	m.specialNames = specialTexts(m.tok)
+	return nil
 }
 
 // Close frees everything. Answers under way end with [ErrClosed]; every call

@@ -147,6 +147,35 @@ func TestSeveralEndTokensOfAFolder(t *testing.T) {
 	}
 }
 
+// A file beside the weights that cannot be read is an error, not a model without
+// end tokens.
+func TestBrokenFilesBesideTheWeights(t *testing.T) {
+	for name, is := range map[string]error{"generation_config.json": realizar.ErrConfig, "config.json": nil} {
+		dir := modeltest.Hub(t)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"eos_token_id": [1,`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := realizar.Open(t.Context(), dir, realizar.Options{}); err == nil || is != nil && !errors.Is(err, is) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+			if m != nil {
+				_ = m.Close()
+			}
+		}
+	}
+	dir := modeltest.Hub(t)
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), []byte(`{`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := realizar.Open(t.Context(), dir, realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	if _, err := m.ChatTemplate(); !errors.Is(err, realizar.ErrNoTemplate) || !strings.Contains(err.Error(), "tokenizer_config.json") {
+		t.Errorf("tokenizer_config.json: %v", err)
+	}
+}
+
 func TestContextIsExact(t *testing.T) {
 	m := open(t, realizar.Options{Context: 24})
 	prompt := make([]int32, 24)

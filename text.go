@@ -40,7 +40,7 @@ func tokenizerOf(f textSource) (*tokenizer.Tokenizer, error) {
 
 // endTokens are the ids that end an answer: all that the tokenizer, GGUF's
 // metadata, generation_config.json and config.json name.
-func endTokens(f textSource, tok *tokenizer.Tokenizer) map[int32]bool {
+func endTokens(f textSource, tok *tokenizer.Tokenizer, generation *modelfile.Meta) map[int32]bool {
 	ends := map[int32]bool{}
 	if tok != nil {
 		for _, id := range tok.EndTokens() {
@@ -53,9 +53,7 @@ func endTokens(f textSource, tok *tokenizer.Tokenizer) map[int32]bool {
 		}
 		return ends
 	}
-	if generation := asset(f, "generation_config.json"); generation.Type("eos_token_id") != "" {
-		addIDs(ends, generation, "eos_token_id")
-	}
+	addIDs(ends, generation, "eos_token_id")
 	addIDs(ends, f.Meta(), "eos_token_id")
 	return ends
 }
@@ -76,24 +74,28 @@ func addIDs(set map[int32]bool, m *modelfile.Meta, key string) {
 	}
 }
 
-// asset is a JSON file beside the weights; empty where there is none or it
-// cannot be read.
-func asset(f textSource, name string) *modelfile.Meta {
+// asset is a JSON file beside the weights; empty where there is none.
+func asset(f textSource, name string) (*modelfile.Meta, error) {
 	data, ok := f.Asset(name)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	m, err := modelfile.ParseJSON(name, data)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, f.Path(), err)
 	}
-	return m
+	return m, nil
+}
+
+// readGeneration is generation_config.json.
+func readGeneration(f textSource) (*modelfile.Meta, error) {
+	return asset(f, "generation_config.json")
 }
 
 // readSampling reads what generation_config.json or GGUF's general.sampling
 // recommends.
-func readSampling(f textSource) (Sampling, bool) {
-	m, prefix, temperature := asset(f, "generation_config.json"), "", "temperature"
+func readSampling(f textSource, generation *modelfile.Meta) (Sampling, bool) {
+	m, prefix, temperature := generation, "", "temperature"
 	if f.Format() == modelfile.GGUF {
 		m, prefix, temperature = f.Meta(), "general.sampling.", "temp"
 	}
@@ -139,8 +141,8 @@ func readTemplates(f textSource) (templates, error) {
 		if s, ok := f.Meta().String("tokenizer.chat_template." + toolTemplate); ok {
 			sources[toolTemplate] = s
 		}
-	} else {
-		hubTemplates(f, sources)
+	} else if err := hubTemplates(f, sources); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoTemplate, err)
 	}
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("%w: %s has none", ErrNoTemplate, f.Path())
@@ -156,8 +158,11 @@ func readTemplates(f textSource) (templates, error) {
 	return all, nil
 }
 
-func hubTemplates(f textSource, sources map[string]string) {
-	config := asset(f, "tokenizer_config.json")
+func hubTemplates(f textSource, sources map[string]string) error {
+	config, err := asset(f, "tokenizer_config.json")
+	if err != nil {
+		return err
+	}
 	if s, ok := config.String("chat_template"); ok {
 		sources[defaultTemplate] = s
 	}
@@ -179,6 +184,7 @@ func hubTemplates(f textSource, sources map[string]string) {
 	if s, ok := f.Asset("additional_chat_templates/" + toolTemplate + ".jinja"); ok {
 		sources[toolTemplate] = string(s)
 	}
+	return nil
 }
 
 // template is the one to use: that for tools where there are tools and one for

@@ -1,9 +1,8 @@
-//go:build !linux
+//go:build !linux && !darwin && !windows
 
 package cpu
 
 import "github.com/realizar/realizar/internal/plan"
 
-// memory is not read on this system: the planner sees zeros and does not count
-// on a limit.
+// memory is not read on this system.
 func memory() plan.MemoryInfo { return plan.MemoryInfo{} }
