@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
@@ -25,8 +27,10 @@ func (c *runCommand) chat(a *app, m *realizar.Model, g realizar.Generation) erro
 	defer leave()
 	conversation := &conversation{
 		ctx: ctx, model: m, generation: g, verbose: c.Verbose,
-		name: filepath.Base(c.Model), opening: c.opening(), show: scrollback, width: 80, height: 24,
+		name: filepath.Base(c.Model), opening: c.opening(), show: scrollback,
+		input: newEditor(),
 	}
+	conversation.resize(80, 24)
 	conversation.messages = conversation.opening
 	_, err := tea.NewProgram(conversation, tea.WithContext(a.ctx), tea.WithoutSignalHandler(), tea.WithOutput(a.stdout)).Run()
 	if a.ctx.Err() != nil {
@@ -61,6 +65,11 @@ type conversation struct {
 	lines    []string                  // on their way there
 	printing bool
 	leaving  bool
+
+	frame   tea.View // what is redrawn
+	deepest int      // row of the cursor in a frame that may be on the screen
+	since   int      // the same of frames drawn since lines were sent to the scrollback
+	printed int      // how often lines were, modulo 64
 }
 
 // The messages beside those of the terminal.
@@ -73,12 +82,7 @@ type (
 	printedMsg struct{} // lines are in the scrollback
 )
 
-const (
-	prompt  = "> "
-	margin  = "  " // before the further rows of a message
-	keys    = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets all."
-	maxRows = 10 // of the input on the screen
-)
+const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets all."
 
 var (
 	faint = lipgloss.NewStyle().Faint(true)
@@ -89,6 +93,7 @@ var (
 func (c *conversation) Init() tea.Cmd {
 	c.print(bold.Render(shown(c.name)), "")
 	c.hint = keys
+	c.draw()
 	return c.flush()
 }
 
@@ -97,17 +102,19 @@ func (c *conversation) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var next tea.Cmd
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		c.width, c.height = max(8, msg.Width), max(4, msg.Height)
+		c.resize(msg.Width, msg.Height)
 	case tea.PasteMsg:
-		c.hint = ""
-		c.input.insert(msg.Content)
+		c.insert(msg.Content)
 	case tea.KeyPressMsg:
 		next = c.key(msg)
 	case pieceMsg:
 		next = c.piece(msg)
 	case printedMsg:
 		c.printing = false
+		c.deepest = c.since
+		c.printed = (c.printed + 1) % 64
 	}
+	c.draw()
 	if c.leaving && !c.printing && len(c.lines) == 0 {
 		return c, tea.Quit
 	}
@@ -117,87 +124,71 @@ func (c *conversation) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // key does what a key is for.
 func (c *conversation) key(k tea.KeyPressMsg) tea.Cmd {
 	c.hint = ""
-	e := &c.input
-	switch k.String() {
-	case "ctrl+c":
+	switch name := k.String(); {
+	case name == "ctrl+c":
 		switch {
 		case c.cancel != nil:
 			c.cancel()
-		case !e.empty():
-			e.clear()
+		case !c.input.empty():
+			c.input.Reset()
+			c.recalled = 0
 		default:
 			c.hint = "Ctrl-D leaves."
 		}
-	case "ctrl+d":
+	case name == "ctrl+d" && c.input.empty():
 		if c.cancel != nil {
 			c.end("stopped")
 		}
 		c.leaving = true
-	case "ctrl+z":
+	case name == "ctrl+z":
 		return tea.Suspend
-	case "enter":
+	case name == "enter":
 		return c.send()
-	case "alt+enter", "shift+enter", "ctrl+j":
-		e.insert("\n")
-	case "backspace", "ctrl+h":
-		e.delete(e.left())
-	case "delete":
-		e.delete(e.right())
-	case "ctrl+w", "alt+backspace", "ctrl+backspace":
-		e.delete(e.wordLeft())
-	case "alt+d", "ctrl+delete":
-		e.delete(e.wordRight())
-	case "ctrl+u":
-		e.delete(e.lineStart())
-	case "ctrl+k":
-		e.delete(e.lineEnd())
-	case "left", "ctrl+b":
-		e.at = e.left()
-	case "right", "ctrl+f":
-		e.at = e.right()
-	case "ctrl+left", "alt+left", "alt+b":
-		e.at = e.wordLeft()
-	case "ctrl+right", "alt+right", "alt+f":
-		e.at = e.wordRight()
-	case "home", "ctrl+a":
-		e.at = e.lineStart()
-	case "end", "ctrl+e":
-		e.at = e.lineEnd()
-	case "up", "ctrl+p":
-		c.vertical(-1)
-	case "down", "ctrl+n":
-		c.vertical(1)
+	case name == "alt+enter", name == "shift+enter", name == "ctrl+j":
+		c.insert("\n")
+	case k.Text != "":
+		c.insert(k.Text)
+	case key.Matches(k, c.input.KeyMap.LinePrevious):
+		c.vertical(k, 1)
+	case key.Matches(k, c.input.KeyMap.LineNext):
+		c.vertical(k, -1)
 	default:
-		e.insert(k.Text)
+		c.input.press(k)
 	}
 	return nil
 }
 
+// insert puts text into the input, or says why not.
+func (c *conversation) insert(text string) {
+	c.hint = ""
+	if err := c.input.insert(text); err != nil {
+		c.hint = err.Error()
+	}
+}
+
 // vertical moves the cursor by a row, and from the first or the last one to the
-// message sent before or after.
-func (c *conversation) vertical(by int) {
-	e := &c.input
-	at, ok := e.vertical(by, c.inputWidth())
-	e.at = at
-	back := c.recalled - by
-	if ok || back < 0 || back > len(c.past) {
+// message sent before or after, which is further back by that many.
+func (c *conversation) vertical(k tea.KeyPressMsg, further int) {
+	row := c.input.row()
+	c.input.press(k)
+	back := c.recalled + further
+	if c.input.row() != row || back < 0 || back > len(c.past) {
 		return
 	}
 	if c.recalled == 0 {
-		c.draft = e.text()
+		c.draft = c.input.Value()
 	}
 	c.recalled = back
 	text := c.draft
 	if back > 0 {
 		text = c.past[len(c.past)-back]
 	}
-	e.clear()
-	e.insert(text)
+	c.input.set(text)
 }
 
 // send says what stands in the input.
 func (c *conversation) send() tea.Cmd {
-	text := c.input.text()
+	text := c.input.Value()
 	switch {
 	case c.cancel != nil:
 		c.hint = "The answer is not complete: Ctrl-C stops it."
@@ -206,14 +197,15 @@ func (c *conversation) send() tea.Cmd {
 		c.hint = keys
 		return nil
 	case strings.TrimSpace(text) == "/clear":
-		c.input.clear()
+		c.input.Reset()
+		c.recalled = 0
 		c.messages = c.opening
 		c.print(faint.Render("The conversation is forgotten."), "")
 		return nil
 	}
-	c.input.clear()
+	c.input.Reset()
 	c.past, c.recalled = append(c.past, text), 0
-	complete, rest := wrap(text, c.inputWidth())
+	complete, rest := wrap(text, c.width-len(prompt))
 	for i, line := range append(complete, rest) {
 		if i == 0 {
 			c.print(bold.Render(prompt + line))
@@ -308,7 +300,7 @@ func (c *conversation) fail(err error) {
 	if c.answer.Len() == 0 {
 		last := len(c.messages) - 1
 		if c.input.empty() {
-			c.input.insert(c.messages[last].Content)
+			c.input.set(c.messages[last].Content)
 		}
 		c.messages = c.messages[:last]
 	}
@@ -323,7 +315,7 @@ func (c *conversation) end(note string) {
 		c.messages = append(c.messages, chat.Message{Role: "assistant", Content: c.answer.String()})
 	}
 	if c.tail != "" {
-		c.print(c.tail)
+		c.print(trimmed(c.tail))
 		c.tail = ""
 	}
 	if note != "" {
@@ -346,19 +338,32 @@ func (c *conversation) stop() {
 // print puts lines on their way to the scrollback.
 func (c *conversation) print(lines ...string) { c.lines = append(c.lines, lines...) }
 
+// resize fits the conversation into a terminal of width columns and height rows.
+func (c *conversation) resize(width, height int) {
+	c.width, c.height = max(8, width), max(4, height)
+	c.input.resize(c.width, c.rows()-3) // beside a row of the answer, an empty one, and a hint
+}
+
+// rows is how high the frame may be, and batch how many lines go into the
+// scrollback at a time. Together they have to fit the screen: the renderer moves
+// up over both, from the end of the frame.
+func (c *conversation) rows() int  { return c.height - c.batch() }
+func (c *conversation) batch() int { return c.height / 4 }
+
 // flush sends lines to the scrollback, one call at a time because calls may
-// overtake each other, and no more than fit the screen.
+// overtake each other.
 func (c *conversation) flush() tea.Cmd {
 	if c.printing || len(c.lines) == 0 {
 		return nil
 	}
-	n := min(len(c.lines), max(1, c.height/2))
+	n := min(len(c.lines), c.batch())
 	text := strings.Join(c.lines[:n], "\n")
 	if text == "" {
 		text = " " // nothing at all would not be printed
 	}
 	c.lines = c.lines[n:]
 	c.printing = true
+	c.since = c.frame.Cursor.Y
 	return c.show(text)
 }
 
@@ -367,36 +372,46 @@ func scrollback(text string) tea.Cmd {
 	return tea.Sequence(tea.Println(text), func() tea.Msg { return printedMsg{} })
 }
 
-func (c *conversation) inputWidth() int { return c.width - len(prompt) - 1 }
-
 // View implements [tea.Model].
-func (c *conversation) View() tea.View {
+func (c *conversation) View() tea.View { return c.frame }
+
+// draw renews the frame, and makes up for what the renderer does wrong. It
+// cannot follow a frame that becomes lower than the cursor stood: it clamps the
+// row it remembers, and leaves rows of the old frame behind
+// (https://github.com/charmbracelet/ultraviolet/pull/162). So the frame has
+// empty rows at its end until lines that go into the scrollback bring the
+// renderer to its top. There it leaves the cursor if the frame stays the same,
+// so it does not: something invisible at its end changes.
+func (c *conversation) draw() {
+	content, cursor := c.content()
+	c.deepest, c.since = max(c.deepest, cursor.Y), max(c.since, cursor.Y)
+	empty := min(c.deepest, c.rows()-1) - strings.Count(content, "\n")
+	content += strings.Repeat("\n", max(0, empty)) + strings.Repeat(ansi.ResetStyle, c.printed)
+	c.frame = tea.NewView(content)
+	c.frame.Cursor = cursor
+}
+
+// content is what is shown below the scrollback.
+func (c *conversation) content() (string, *tea.Cursor) {
 	if c.leaving {
-		return tea.NewView("")
+		return "", tea.NewCursor(0, 0)
 	}
 	var rows []string
 	if c.cancel != nil { // the last line of the answer, which may still grow
 		if c.tail == "" && c.answer.Len() == 0 {
 			rows = append(rows, faint.Render("..."))
 		} else {
-			rows = append(rows, c.tail)
+			rows = append(rows, trimmed(c.tail))
 		}
 		rows = append(rows, "")
 	}
-	lines, row, column := c.input.view(c.inputWidth(), max(1, min(maxRows, c.height-4)))
-	y := len(rows) + row
-	for i, line := range lines {
-		if i == 0 {
-			rows = append(rows, prompt+line)
-		} else {
-			rows = append(rows, margin+line)
-		}
-	}
+	cursor := c.input.Cursor()
+	cursor.Y += len(rows)
+	left := c.rows() - len(rows) - c.input.Height()
+	rows = append(rows, c.input.View())
 	complete, rest := wrap(c.hint, c.width)
-	for _, line := range append(complete, rest) {
+	for _, line := range append(complete, rest)[:min(len(complete)+1, left)] {
 		rows = append(rows, faint.Render(line))
 	}
-	v := tea.NewView(strings.Join(rows, "\n"))
-	v.Cursor = tea.NewCursor(len(prompt)+column, y)
-	return v
+	return strings.Join(rows, "\n"), cursor
 }

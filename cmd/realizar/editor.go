@@ -1,170 +1,145 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/rivo/uniseg"
 )
 
-// An editor is a text of several lines and a cursor in it. It counts in
-// characters as a reader sees them (grapheme clusters).
-type editor struct {
-	chars []string // a line feed is one of them
-	at    int      // the cursor stands before chars[at]
-}
+const (
+	prompt = "> "
+	margin = "  " // before the further rows of a message
 
-func (e *editor) text() string { return strings.Join(e.chars, "") }
+	maxRows  = 10    // of the input on the screen
+	maxLines = 10000 // of the input; a text area drops what comes after them
+	maxRun   = 64    // code points in a row that add no column; a text area takes their square to break a line
+)
 
-func (e *editor) empty() bool { return len(e.chars) == 0 }
+// An editor is a text area whose cursor stands between characters as a reader
+// sees them (grapheme clusters), where that of [textarea.Model] stands between
+// code points.
+type editor struct{ textarea.Model }
 
-func (e *editor) clear() { e.chars, e.at = nil, 0 }
-
-// insert puts text before the cursor. What could steer a terminal is left out.
-func (e *editor) insert(text string) {
-	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", "    ").Replace(text))
-	before := strings.Join(e.chars[:e.at], "") + text
-	after := strings.Join(e.chars[e.at:], "")
-	e.chars = clusters(before + after)
-	// What was inserted may have joined the character beside it.
-	e.at = 0
-	for n := 0; e.at < len(e.chars) && n < len(before); e.at++ {
-		n += len(e.chars[e.at])
-	}
-}
-
-func clusters(s string) []string {
-	var all []string
-	for state := -1; s != ""; {
-		var c string
-		c, s, _, state = uniseg.FirstGraphemeClusterInString(s, state)
-		all = append(all, c)
-	}
-	return all
-}
-
-// delete removes what lies between the cursor and to.
-func (e *editor) delete(to int) {
-	lo, hi := min(e.at, to), max(e.at, to)
-	e.chars, e.at = slices.Delete(e.chars, lo, hi), lo
-}
-
-func (e *editor) left() int  { return max(0, e.at-1) }
-func (e *editor) right() int { return min(len(e.chars), e.at+1) }
-
-// wordLeft is where the word before the cursor begins.
-func (e *editor) wordLeft() int {
-	i := e.at
-	for i > 0 && blank(e.chars[i-1]) {
-		i--
-	}
-	for i > 0 && !blank(e.chars[i-1]) {
-		i--
-	}
-	return i
-}
-
-// wordRight is where the word after the cursor ends.
-func (e *editor) wordRight() int {
-	i := e.at
-	for i < len(e.chars) && blank(e.chars[i]) {
-		i++
-	}
-	for i < len(e.chars) && !blank(e.chars[i]) {
-		i++
-	}
-	return i
-}
-
-func blank(char string) bool { return strings.TrimSpace(char) == "" }
-
-// lineStart and lineEnd are the ends of the cursor's line.
-func (e *editor) lineStart() int {
-	i := e.at
-	for i > 0 && e.chars[i-1] != "\n" {
-		i--
-	}
-	return i
-}
-
-func (e *editor) lineEnd() int {
-	i := e.at
-	for i < len(e.chars) && e.chars[i] != "\n" {
-		i++
-	}
-	return i
-}
-
-// rows are where the rows of the text begin when it is shown width columns
-// wide.
-func (e *editor) rows(width int) []int {
-	starts, used := []int{0}, 0
-	for i, c := range e.chars {
-		w := ansi.StringWidth(c)
-		if used+w > max(1, width) {
-			starts, used = append(starts, i), 0
+func newEditor() editor {
+	e := editor{textarea.New()}
+	e.ShowLineNumbers, e.MaxWidth, e.DynamicHeight = false, 0, true
+	e.SetPromptFunc(len(prompt), func(p textarea.PromptInfo) string {
+		if p.LineNumber == 0 {
+			return prompt
 		}
-		used += w
-		if c == "\n" {
-			starts, used = append(starts, i+1), 0
-		}
+		return margin
+	})
+	e.SetStyles(textarea.Styles{Cursor: textarea.CursorStyle{Blink: true}})
+	e.SetVirtualCursor(false)
+	keys := &e.KeyMap
+	for _, b := range []*key.Binding{
+		// A line feed is inserted as what is pasted.
+		&keys.InsertNewline,
+		// Selecting, copying and pasting are the terminal's.
+		&keys.SelectCharacterForward, &keys.SelectCharacterBackward, &keys.SelectWordForward, &keys.SelectWordBackward,
+		&keys.SelectLineUp, &keys.SelectLineDown, &keys.SelectAll, &keys.CopySelection, &keys.Paste,
+		// It would take characters apart.
+		&keys.TransposeCharacterBackward,
+	} {
+		b.SetEnabled(false)
 	}
-	if used >= max(1, width) { // room for the cursor
-		starts = append(starts, len(e.chars))
-	}
-	return starts
+	e.Focus()
+	return e
 }
 
-// position is the row and the column of the cursor.
-func (e *editor) position(starts []int) (row, column int) {
-	row = len(starts) - 1
-	for starts[row] > e.at {
-		row--
-	}
-	for _, c := range e.chars[starts[row]:e.at] {
-		column += ansi.StringWidth(c)
-	}
-	return row, column
+// resize makes the editor width columns wide and at most height rows high.
+func (e *editor) resize(width, height int) {
+	e.MaxHeight = max(1, min(maxRows, height))
+	e.SetWidth(width)
+	e.update(nil) // it scrolls to the cursor
 }
 
-// vertical is where the cursor stands by rows further down, and whether there
-// is such a row.
-func (e *editor) vertical(by, width int) (int, bool) {
-	starts := e.rows(width)
-	row, column := e.position(starts)
-	row += by
-	if row < 0 || row >= len(starts) {
-		return e.at, false
-	}
-	end := len(e.chars)
-	if row+1 < len(starts) {
-		end = starts[row+1] - 1
-	}
-	to := starts[row]
-	for used := 0; to < end; to++ {
-		if used += ansi.StringWidth(e.chars[to]); used > column {
-			break
-		}
-	}
-	return to, true
+func (e *editor) update(msg tea.Msg) { e.Model, _ = e.Update(msg) }
+
+func (e *editor) empty() bool { return e.Value() == "" }
+
+// set replaces the text by one that was in an editor before.
+func (e *editor) set(text string) {
+	e.Reset()
+	e.update(tea.PasteMsg{Content: text}) // unlike SetValue, it scrolls to the cursor
 }
 
-// view is the text in rows of width columns, and where the cursor stands; at
-// most height rows around it.
-func (e *editor) view(width, height int) (lines []string, row, column int) {
-	starts := e.rows(width)
-	row, column = e.position(starts)
-	for i, start := range starts {
-		end := len(e.chars)
-		if i+1 < len(starts) {
-			end = starts[i+1]
-		}
-		lines = append(lines, strings.TrimSuffix(strings.Join(e.chars[start:end], ""), "\n"))
+// insert puts text before the cursor, all of it or nothing. What could steer a
+// terminal is left out.
+func (e *editor) insert(text string) error {
+	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+	if n := e.LineCount() + strings.Count(text, "\n"); n > maxLines {
+		return fmt.Errorf("a message of %d lines is too long to be edited here, %d are possible", n, maxLines)
 	}
-	if len(lines) > height {
-		first := min(max(0, row-height/2), len(lines)-height)
-		lines, row = lines[first:first+height], row-first
+	if n := longestRun(text); n > maxRun {
+		return fmt.Errorf("%d invisible characters in a row cannot be edited here, %d can", n, maxRun)
 	}
-	return lines, row, column
+	e.update(tea.PasteMsg{Content: text})
+	_, here, _ := e.around() // what was inserted may have joined what follows
+	e.moveTo(here)
+	return nil
 }
+
+// longestRun is the largest number of code points in a row that share the
+// columns of one character.
+func longestRun(text string) int {
+	longest, run := 0, 0
+	for g := uniseg.NewGraphemes(text); g.Next(); {
+		if c := g.Str(); c == "\n" || ansi.StringWidth(c) > 0 {
+			run = 0
+		}
+		run += len(g.Runes())
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// press does what a key is for that inserts nothing.
+func (e *editor) press(k tea.KeyPressMsg) {
+	times := 1
+	switch before, _, after := e.around(); {
+	case key.Matches(k, e.KeyMap.CharacterBackward, e.KeyMap.DeleteCharacterBackward):
+		times = max(1, e.Column()-before)
+	case key.Matches(k, e.KeyMap.CharacterForward, e.KeyMap.DeleteCharacterForward):
+		times = max(1, after-e.Column())
+	}
+	for range times {
+		e.update(k)
+	}
+	if before, here, _ := e.around(); here != e.Column() {
+		e.moveTo(before)
+	}
+}
+
+// moveTo moves the cursor within its line.
+func (e *editor) moveTo(column int) {
+	if column != e.Column() {
+		e.SetCursorColumn(column)
+		e.update(nil) // it scrolls to the cursor
+	}
+}
+
+// around is where characters begin or end in the cursor's line, in code
+// points: before the cursor, at it or else after it, and after it.
+func (e *editor) around() (before, here, after int) {
+	line := strings.Split(e.Value(), "\n")[e.Line()]
+	bounds := []int{0}
+	for g := uniseg.NewGraphemes(line); g.Next(); {
+		bounds = append(bounds, bounds[len(bounds)-1]+len(g.Runes()))
+	}
+	i, at := slices.BinarySearch(bounds, e.Column())
+	before, here, after = bounds[max(0, i-1)], bounds[i], bounds[i]
+	if at {
+		after = bounds[min(i+1, len(bounds)-1)]
+	}
+	return before, here, after
+}
+
+// row is the line the cursor stands in, and the row of that line.
+func (e *editor) row() [2]int { return [2]int{e.Line(), e.LineInfo().RowOffset} }

@@ -1,50 +1,96 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 )
 
-func newEditor(text string) *editor {
-	e := new(editor)
-	e.insert(text)
-	return e
+func edited(t *testing.T, width, height int, text string) *editor {
+	t.Helper()
+	e := newEditor()
+	e.resize(width, height)
+	if err := e.insert(text); err != nil {
+		t.Fatal(err)
+	}
+	return &e
 }
 
 // with shows the cursor as |.
 func with(e *editor) string {
-	return strings.Join(e.chars[:e.at], "") + "|" + strings.Join(e.chars[e.at:], "")
+	lines := strings.Split(e.Value(), "\n")
+	line := []rune(lines[e.Line()])
+	lines[e.Line()] = string(slices.Insert(line, e.Column(), '|'))
+	return strings.Join(lines, "\n")
+}
+
+// keyNamed is a key by its name without what it types.
+func keyNamed(name string) tea.KeyPressMsg {
+	var k tea.KeyPressMsg
+	parts := strings.Split(name, "+")
+	name = parts[len(parts)-1]
+	for _, mod := range parts[:len(parts)-1] {
+		k.Mod |= map[string]tea.KeyMod{"ctrl": tea.ModCtrl, "alt": tea.ModAlt, "shift": tea.ModShift}[mod]
+	}
+	special := map[string]rune{
+		"enter": tea.KeyEnter, "backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "home": tea.KeyHome, "end": tea.KeyEnd,
+		"up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown,
+	}
+	if code, ok := special[name]; ok {
+		k.Code = code
+	} else {
+		k.Code, _ = utf8.DecodeRuneInString(name)
+	}
+	return k
 }
 
 func TestEditor(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
-		do         func(e *editor)
+		keys       string // + before a text inserts it
 		want       string
 	}{
-		{"type", "ab", func(e *editor) { e.insert("c") }, "abc|"},
-		{"line feeds of other systems", "a\r\nb\rc", func(*editor) {}, "a\nb\nc|"},
-		{"what steers the terminal", "a\x1b[31mb\u009b", func(*editor) {}, "a[31mb|"},
-		{"left", "añb", func(e *editor) { e.at = e.left(); e.at = e.left(); e.insert("x") }, "ax|ñb"},
-		{"one character of many", "x👩‍👩‍👧", func(e *editor) { e.delete(e.left()) }, "x|"},
-		{"joins the one before", "e", func(e *editor) { e.insert("\u0301"); e.insert("!"); e.at = e.left(); e.delete(e.left()) }, "|!"},
-		{"word", "one two  ", func(e *editor) { e.delete(e.wordLeft()) }, "one |"},
-		{"words", "one two", func(e *editor) { e.at = e.wordLeft(); e.at = e.wordLeft(); e.at = e.wordRight() }, "one| two"},
-		{"line", "one\ntwo", func(e *editor) { e.delete(e.lineStart()) }, "one\n|"},
-		{"line ends", "one\ntwo", func(e *editor) { e.at = 1; e.delete(e.lineEnd()) }, "o|\ntwo"},
-		{"up", "one\ntwo", func(e *editor) { e.at, _ = e.vertical(-1, 80) }, "one|\ntwo"},
-		{"up to a shorter line", "o\ntwo", func(e *editor) { e.at, _ = e.vertical(-1, 80) }, "o|\ntwo"},
-		{"up in a long line", "abcdef", func(e *editor) { e.at, _ = e.vertical(-1, 4) }, "ab|cdef"},
-		{"nothing above", "one", func(e *editor) { e.at, _ = e.vertical(-1, 80) }, "one|"},
-		{"delete at the ends", "", func(e *editor) { e.delete(e.left()); e.delete(e.right()) }, "|"},
+		{"type", "ab", "+c", "abc|"},
+		{"line feeds of other systems", "a\r\nb\rc", "", "a\nb\nc|"},
+		{"what steers the terminal", "a\x1b[31mb\u009b\u202e", "", "a[31mb|"},
+		{"tabs", "\ta", "", "    a|"},
+		{"empty lines", "\n\na\n", "", "\n\na\n|"},
+		{"left", "añb", "left left +x", "ax|ñb"},
+		{"one character of many", "x👩‍👩‍👧", "backspace", "x|"},
+		{"over one character of many", "x👩‍👩‍👧y", "left left", "x|👩‍👩‍👧y"},
+		{"and back", "x👩‍👩‍👧y", "home right right", "x👩‍👩‍👧|y"},
+		{"one character of many after", "x👩‍👩‍👧y", "home right delete", "x|y"},
+		{"joins the one before", "e", "+\u0301 +! left backspace", "|!"},
+		{"joins the one after", "\u0301", "home +e", "e\u0301|"},
+		{"word", "one two  ", "ctrl+w", "one |"},
+		{"words", "one two", "alt+b alt+b alt+f", "one| two"},
+		{"line", "one\ntwo", "ctrl+u", "one\n|"},
+		{"line ends", "one\ntwo", "up home right ctrl+k", "o|\ntwo"},
+		{"joins lines", "one\ntwo", "home backspace", "one|two"},
+		{"joins lines after", "one\ntwo", "up end delete", "one|two"},
+		{"to the line before", "one\ntwo", "home left", "one|\ntwo"},
+		{"up", "one\ntwo", "up", "one|\ntwo"},
+		{"up to a shorter line", "o\ntwo", "up", "o|\ntwo"},
+		{"up past a shorter line", "one\no\ntwo", "up up", "one|\no\ntwo"},
+		{"up in a long line", "abcdefgh", "up", "ab|cdefgh"},
+		{"up to the middle of a character", "👩‍👩‍👧ab\nabc", "left up", "|👩‍👩‍👧ab\nabc"},
+		{"nothing above", "one", "up", "one|"},
+		{"at the ends", "", "backspace delete left right up down", "|"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := newEditor(test.text)
-			test.do(e)
+			e := edited(t, 8, 10, test.text)
+			for k := range strings.FieldsSeq(test.keys) {
+				if text, ok := strings.CutPrefix(k, "+"); !ok {
+					e.press(keyNamed(k))
+				} else if err := e.insert(text); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if got := with(e); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -52,55 +98,108 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-func TestEditorView(t *testing.T) {
-	e := newEditor("one\nlonger\n")
-	lines, row, column := e.view(4, 10)
-	if got := strings.Join(lines, "/"); got != "one/long/er/" || row != 3 || column != 0 {
-		t.Errorf("got %q, cursor at %d, %d", got, row, column)
+// What would be cut or takes too long to show is refused.
+func TestEditorLimits(t *testing.T) {
+	e := newEditor()
+	if err := e.insert(strings.Repeat("\n", maxLines-1)); err != nil || e.LineCount() != maxLines {
+		t.Errorf("%d lines: %v, and %d are there", maxLines, err, e.LineCount())
 	}
-	lines, row, column = newEditor("abcd").view(4, 10)
-	if got := strings.Join(lines, "/"); got != "abcd/" || row != 1 || column != 0 {
-		t.Errorf("a full row: got %q, cursor at %d, %d, want it below", got, row, column)
+	if err := e.insert("x\ny"); err == nil || e.LineCount() != maxLines || strings.Contains(e.Value(), "x") {
+		t.Errorf("one more: %v, and %d lines", err, e.LineCount())
 	}
-	lines, row, _ = newEditor("1\n2\n3\n4\n5").view(4, 2)
-	if got := strings.Join(lines, "/"); got != "4/5" || row != 1 {
-		t.Errorf("at the end of a long text: got %q, cursor in row %d", got, row)
+	if err := e.insert("x"); err != nil || !strings.HasSuffix(e.Value(), "x") {
+		t.Errorf("one more character: %v", err)
+	}
+	e.Reset()
+	for name, text := range map[string]string{
+		"marks": "e" + strings.Repeat("\u0301", 1e6), "spaces of no width": strings.Repeat("\u200b", 1e6), "joiners": strings.Repeat("👩\u200d", 1e6),
+	} {
+		if err := e.insert(text); err == nil || !e.empty() {
+			t.Errorf("a million %s: %v", name, err)
+		}
+	}
+	if err := e.insert(strings.Repeat("e\u0301\u0302", 1000)); err != nil {
+		t.Errorf("marks as they are used: %v", err)
 	}
 }
 
-// Whatever is done, the rows are the text, fit the width, and hold the cursor.
+func TestEditorView(t *testing.T) {
+	e := edited(t, 8, 10, "one\nlong words\n")
+	if got, want := rows(e), "> one/  long/  words/"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if c := e.Cursor(); c.X != 2 || c.Y != 3 {
+		t.Errorf("the cursor is shown at %d, %d", c.X, c.Y)
+	}
+	e = edited(t, 8, 10, "日本e\u0301")
+	if c := e.Cursor(); c.X != 7 || c.Y != 0 {
+		t.Errorf("after five columns the cursor is shown at %d, %d", c.X, c.Y)
+	}
+	e = edited(t, 8, 10, "abcdef")
+	if c := e.Cursor(); c.X != 2 || c.Y != 1 {
+		t.Errorf("after a full row the cursor is shown at %d, %d, want it below", c.X, c.Y)
+	}
+	e = edited(t, 8, 2, "1\n2\n3\n4\n5")
+	if got, want := rows(e), "  4/  5"; got != want || e.Cursor().Y != 1 {
+		t.Errorf("at the end of a long text: got %q, cursor in row %d", got, e.Cursor().Y)
+	}
+	e.resize(8, 3)
+	e.resize(8, 1)
+	if got, want := rows(e), "  5"; got != want || e.Cursor().Y != 0 {
+		t.Errorf("on a lower terminal: got %q, cursor in row %d", got, e.Cursor().Y)
+	}
+	e.set("6\n7\n8")
+	if got, want := rows(e), "  8"; got != want || e.Cursor().Y != 0 {
+		t.Errorf("another text: got %q, cursor in row %d", got, e.Cursor().Y)
+	}
+}
+
+func rows(e *editor) string {
+	lines := strings.Split(ansi.Strip(e.View()), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return strings.Join(lines, "/")
+}
+
+// Whatever is done, the rows fit, hold the cursor, and the cursor stands
+// between characters.
 func TestEditorProperties(t *testing.T) {
-	pieces := rapid.SliceOf(rapid.SampledFrom([]string{"a", " ", "\n", "日", "e", "\u0301", "👩", "\u200d", "🇩", "word "}))
+	pieces := rapid.SliceOf(rapid.SampledFrom([]string{"a", " ", "\n", "日", "e", "\u0301", "👩", "\u200d", "🇩", "word ", "long words"}))
+	keys := rapid.SampledFrom([]string{
+		"up", "down", "left", "right", "home", "end", "pgup", "pgdown", "ctrl+home", "ctrl+end", "alt+b", "alt+f", "backspace", "delete",
+		"ctrl+w", "alt+d", "ctrl+u", "ctrl+k", "ctrl+t", "ctrl+v", "ctrl+g", "shift+left", "shift+up", "alt+c", "alt+u", "alt+l",
+	})
 	rapid.Check(t, func(t *rapid.T) {
-		e := new(editor)
-		width := rapid.IntRange(2, 9).Draw(t, "width")
+		width, height := rapid.IntRange(8, 20).Draw(t, "width"), rapid.IntRange(1, 6).Draw(t, "height")
+		e := newEditor()
+		e.resize(width, height)
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
-			case 0, 1, 2:
-				e.insert(strings.Join(pieces.Draw(t, "text"), ""))
-			case 3:
-				e.at = rapid.IntRange(0, len(e.chars)).Draw(t, "at")
-			case 4:
-				e.delete(e.wordLeft())
-			case 5:
-				e.at, _ = e.vertical(rapid.SampledFrom([]int{-1, 1}).Draw(t, "by"), width)
-			case 6:
-				e.delete(e.right())
+			case 0, 1:
+				if err := e.insert(strings.Join(pieces.Draw(t, "text"), "")); err != nil {
+					t.Fatal(err)
+				}
+			case 2:
+				width, height = rapid.IntRange(8, 20).Draw(t, "width"), rapid.IntRange(1, 6).Draw(t, "height")
+				e.resize(width, height)
+			default:
+				e.press(keyNamed(keys.Draw(t, "key")))
 			}
-			if e.at < 0 || e.at > len(e.chars) {
-				t.Fatalf("the cursor stands at %d of %d characters", e.at, len(e.chars))
+			if before, here, after := e.around(); here != e.Column() || before > here || after < here {
+				t.Fatalf("the cursor stands in a character: %q", with(&e))
 			}
-			lines, row, column := e.view(width, 1000)
-			if got, want := strings.Join(lines, ""), strings.ReplaceAll(e.text(), "\n", ""); got != want {
-				t.Fatalf("rows %q are not the text %q", lines, e.text())
-			}
-			if row < 0 || row >= len(lines) || column < 0 || column > width {
-				t.Fatalf("the cursor is shown at %d, %d of %q", row, column, lines)
+			lines := strings.Split(e.View(), "\n")
+			if len(lines) > height {
+				t.Fatalf("%d rows instead of at most %d", len(lines), height)
 			}
 			for _, l := range lines {
-				if ansi.StringWidth(l) > width && utf8.RuneCountInString(l) > 1 && len(clusters(l)) > 1 {
+				if ansi.StringWidth(l) > width {
 					t.Fatalf("row %q is wider than %d", l, width)
 				}
+			}
+			if c := e.Cursor(); c.Y < 0 || c.Y >= len(lines) || c.X < len(prompt) || c.X >= width {
+				t.Fatalf("the cursor is shown at %d, %d of %q", c.X, c.Y, lines)
 			}
 		}
 	})

@@ -2,48 +2,28 @@ package main
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
 // wrap breaks text into lines of at most width columns, between words where it
 // can. The last line is not complete: what comes next may still belong to it.
+// Blanks at its end are kept even where they do not fit, because the place
+// where it will be broken is not known yet.
 func wrap(text string, width int) (complete []string, rest string) {
 	width = max(1, width)
-	start, used := 0, 0 // of the line in text
-	space := -1         // the last place where the line may be broken
-	at := 0
-	for _, c := range clusters(text) {
-		if c == "\n" || c == "\r\n" {
-			complete = append(complete, text[start:at])
-			at += len(c)
-			start, used, space = at, 0, -1
-			continue
-		}
-		w := ansi.StringWidth(c)
-		if used+w > width && at > start {
-			if c == " " { // it stands for the break
-				complete = append(complete, text[start:at])
-				at++
-				start, used, space = at, 0, -1
-				continue
-			}
-			if space >= 0 {
-				complete = append(complete, text[start:space])
-				start, used = space+1, ansi.StringWidth(text[space+1:at])
-			} else {
-				complete = append(complete, text[start:at])
-				start, used = at, 0
-			}
-			space = -1
-		}
-		if c == " " {
-			space = at
-		}
-		used += w
-		at += len(c)
-	}
-	return complete, text[start:]
+	words := trimmed(text)
+	// Wrap leaves a line too long where a dash or a word of the whole width
+	// follows a blank.
+	lines := strings.Split(ansi.Hardwrap(ansi.Wrap(words, width, ""), width, true), "\n")
+	last := len(lines) - 1
+	return lines[:last], lines[last] + text[len(words):]
+}
+
+// trimmed is a line without the blanks at its end.
+func trimmed(text string) string {
+	return strings.TrimRightFunc(text, func(r rune) bool { return r != '\n' && unicode.IsSpace(r) })
 }
 
 // shown is what an answer looks like on a terminal: nothing in it steers the

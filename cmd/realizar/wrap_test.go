@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
@@ -18,12 +19,14 @@ func TestWrap(t *testing.T) {
 		{"one\n", "one/"},
 		{"one two", "one two"},
 		{"one two three", "one two/three"},
-		{"one two  three", "one two /three"},
+		{"one two  three", "one two/three"},
+		{"one two   ", "one two   "},
 		{"abcdefghijklm", "abcdefgh/ijklm"},
 		{"ab cdefghijklm", "ab/cdefghij/klm"},
+		{"  ab\n  cd", "  ab/  cd"},
 		{"\n\na", "//a"},
 		{"日本語日本語", "日本語日/本語"},
-		{"a\r\nb", "a/b"},
+		{"abcdefg - b", "abcdefg /-/b"}, // by itself, ansi.Wrap leaves nine columns here
 	} {
 		complete, rest := wrap(test.text, 8)
 		if got := strings.Join(append(complete, rest), "/"); got != test.want {
@@ -32,10 +35,14 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Text that comes in pieces is broken as it is in one.
+// Text that comes in pieces is broken into lines that fit, without losing
+// anything but blanks where lines end, and without joining words.
 func TestWrapPieces(t *testing.T) {
+	alphabet := rapid.SliceOf(rapid.SampledFrom([]string{
+		"a", "bb ", " ", "  ", "\n", "日", "\u3000", "\u00a0", "e\u0301", "👩‍👩‍👧", "🇩", "-", "--", "- b", "long words", "x\ny",
+	}))
 	rapid.Check(t, func(t *rapid.T) {
-		pieces := rapid.SliceOf(rapid.SampledFrom([]string{"a", "bb ", " ", "\n", "日", "long words", "x\ny"})).Draw(t, "pieces")
+		pieces := alphabet.Draw(t, "pieces")
 		width := rapid.IntRange(2, 12).Draw(t, "width")
 		var lines []string
 		rest := ""
@@ -44,15 +51,35 @@ func TestWrapPieces(t *testing.T) {
 			complete, rest = wrap(rest+p, width)
 			lines = append(lines, complete...)
 		}
-		got := strings.Join(append(lines, rest), "\n")
-		complete, rest := wrap(strings.Join(pieces, ""), width)
-		if want := strings.Join(append(complete, rest), "\n"); got != want {
-			t.Fatalf("in pieces %q, in one %q", got, want)
-		}
-		for line := range strings.SplitSeq(got, "\n") {
-			if ansi.StringWidth(line) > width {
+		lines = append(lines, trimmed(rest))
+		for _, line := range lines {
+			if ansi.StringWidth(trimmed(line)) > width {
 				t.Fatalf("%q is wider than %d", line, width)
 			}
+		}
+		got, at := []rune(strings.Join(lines, "\n")), 0
+		skip := func() (skipped bool) {
+			for ; at < len(got) && unicode.IsSpace(got[at]); at++ {
+				skipped = true
+			}
+			return skipped
+		}
+		begun := false
+		for word := range strings.FieldsSeq(strings.Join(pieces, "")) {
+			if !skip() && begun {
+				t.Fatalf("%q was joined in %q", word, lines)
+			}
+			begun = true
+			for _, r := range word {
+				skip() // a word longer than a line is broken
+				if at == len(got) || got[at] != r {
+					t.Fatalf("%q is not whole in %q", word, lines)
+				}
+				at++
+			}
+		}
+		if skip(); at < len(got) {
+			t.Fatalf("%q was added to %q", string(got[at:]), pieces)
 		}
 	})
 }

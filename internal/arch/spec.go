@@ -43,6 +43,9 @@ func (c *config) ggufSpec() Spec {
 		Heads:   c.integer("attention.head_count", -1),
 		Context: c.integer("context_length", -1),
 		Eps:     c.number("attention.layer_norm_rms_epsilon", -1),
+		QKVBias: asFound,
+		OutBias: asFound,
+		MLPBias: asFound,
 	}
 	s.KVHeads = c.integer("attention.head_count_kv", s.Heads)
 	s.HeadDim = c.integer("attention.key_length", s.Hidden/max(1, s.Heads))
