@@ -14,8 +14,8 @@ const module = "github.com/realizar/realizar"
 // the packages of one floor do not import each other. Lowest first; "." is the root.
 var floors = []string{
 	"internal/jinja tensor tokenizer internal/sample",
-	"chat modelfile internal/plan",
-	"internal/arch internal/cpu internal/engine internal/modeltest internal/plan/plantest",
+	"chat modelfile internal/plan internal/random",
+	"internal/arch internal/cpu internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	".",
 	"cmd/realizar",
 }

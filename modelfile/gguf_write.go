@@ -1,9 +1,12 @@
 package modelfile
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -14,39 +17,80 @@ type KeyValue struct {
 	Value any // of a type that [Meta] names for GGUF
 }
 
+// A TensorSource is a tensor whose data is produced when a file is written.
+type TensorSource struct {
+	Name  string
+	DType tensor.DType
+	Shape []int       // outermost dimension first, as in [tensor.Tensor]
+	Data  io.WriterTo // writes exactly the bytes that DType and Shape take
+}
+
+// A GGUFWriter is a GGUF file of version 3 that is laid out: where everything will
+// stand is known, and only the data of the tensors is yet to come. It holds the
+// metadata and what describes the tensors, and none of their data.
+type GGUFWriter struct {
+	head      []byte // all before the data, without the padding
+	alignment uint64
+	tensors   []TensorSource
+	lengths   []int // of the tensors' data, in bytes
+	size      int64
+}
+
 // WriteGGUF writes a GGUF file of version 3 with metadata and tensors in the order
 // given. Tensor data is aligned to 32 bytes, or to the uint32 that the metadata
 // has under "general.alignment".
 //
-// It returns an error, before anything is written, when a value is of a type that
-// GGUF does not have (an int, for example), when a tensor is not valid
-// ([tensor.Tensor.Validate]) or of a format that GGUF does not have, when a key or
-// a name stands twice, and otherwise the error of w.
+// It returns an error, before anything is written, when a tensor is not valid
+// ([tensor.Tensor.Validate]) or when [NewGGUFWriter] refuses, and otherwise the
+// error of w.
 func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
+	sources := make([]TensorSource, len(tensors))
+	for i, t := range tensors {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("modelfile: writing GGUF: %w", err)
+		}
+		sources[i] = TensorSource{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: bytes.NewReader(t.Data)}
+	}
+	g, err := NewGGUFWriter(meta, sources)
+	if err != nil {
+		return err
+	}
+	_, err = g.WriteTo(w)
+	return err
+}
+
+// NewGGUFWriter lays a file out with metadata and tensors in the order given, as
+// [WriteGGUF] does.
+//
+// It returns an error when a value is of a type that GGUF does not have (an int,
+// for example), when a tensor's shape and format do not go together or GGUF does
+// not have them, when a key or a name stands twice, or when the file would be
+// longer than an int64 can count.
+func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error) {
 	le := binary.LittleEndian
 	head := append([]byte(nil), ggufMagic...)
 	head = le.AppendUint32(head, 3)
 	head = le.AppendUint64(head, uint64(len(tensors)))
 	head = le.AppendUint64(head, uint64(len(meta)))
 
-	alignment := uint64(ggufAlignment)
+	g := &GGUFWriter{alignment: ggufAlignment, tensors: tensors, lengths: make([]int, len(tensors))}
 	keys := make(map[string]bool, len(meta))
 	for _, kv := range meta {
 		if keys[kv.Key] {
-			return fmt.Errorf("modelfile: writing GGUF: key %s stands twice", clip(kv.Key))
+			return nil, fmt.Errorf("modelfile: writing GGUF: key %s stands twice", clip(kv.Key))
 		}
 		keys[kv.Key] = true
 		if kv.Key == ggufAlignmentKey {
 			n, ok := kv.Value.(uint32)
 			if !ok || !ggufAligns(int64(n)) {
-				return fmt.Errorf("modelfile: writing GGUF: key %s: %v is not a uint32, a power of two or a multiple of 8, below 2^31",
+				return nil, fmt.Errorf("modelfile: writing GGUF: key %s: %v is not a uint32, a power of two or a multiple of 8, below 2^31",
 					kv.Key, kv.Value)
 			}
-			alignment = uint64(n)
+			g.alignment = uint64(n)
 		}
 		typ, value, err := appendGGUFValue(nil, kv.Value, 0)
 		if err != nil {
-			return fmt.Errorf("modelfile: writing GGUF: key %s: %w", clip(kv.Key), err)
+			return nil, fmt.Errorf("modelfile: writing GGUF: key %s: %w", clip(kv.Key), err)
 		}
 		head = appendGGUFString(head, kv.Key)
 		head = le.AppendUint32(head, uint32(typ))
@@ -55,50 +99,124 @@ func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
 
 	offset := uint64(0)
 	names := make(map[string]bool, len(tensors))
-	for _, t := range tensors {
-		if err := checkGGUFTensor(t); err != nil {
-			return err
+	for i := range tensors {
+		t := &tensors[i]
+		length, err := ggufTensorBytes(t)
+		if err != nil {
+			return nil, err
 		}
 		if names[t.Name] {
-			return fmt.Errorf("modelfile: writing GGUF: tensor %s stands twice", clip(t.Name))
+			return nil, fmt.Errorf("modelfile: writing GGUF: tensor %s stands twice", clip(t.Name))
 		}
 		names[t.Name] = true
 		head = appendGGUFString(head, t.Name)
 		head = le.AppendUint32(head, uint32(len(t.Shape)))
-		for i := len(t.Shape) - 1; i >= 0; i-- {
-			head = le.AppendUint64(head, uint64(t.Shape[i]))
+		for j := len(t.Shape) - 1; j >= 0; j-- {
+			head = le.AppendUint64(head, uint64(t.Shape[j]))
 		}
 		id, _ := ggmlID(t.DType)
 		head = le.AppendUint32(head, id)
 		head = le.AppendUint64(head, offset)
-		offset += uint64(len(t.Data))
-		offset += padding(offset, alignment)
-	}
-
-	if err := writePadded(w, head, alignment); err != nil {
-		return fmt.Errorf("modelfile: writing GGUF: %w", err)
-	}
-	for _, t := range tensors {
-		if err := writePadded(w, t.Data, alignment); err != nil {
-			return fmt.Errorf("modelfile: writing GGUF: tensor %s: %w", clip(t.Name), err)
+		g.lengths[i] = length
+		offset += uint64(length)
+		offset += padding(offset, g.alignment)
+		if offset > math.MaxInt64 {
+			return nil, fmt.Errorf("modelfile: writing GGUF: tensor %s: the file would be too long", clip(t.Name))
 		}
 	}
-	return nil
+	g.head = head
+	before := uint64(len(head)) + padding(uint64(len(head)), g.alignment)
+	if offset > math.MaxInt64-before {
+		return nil, fmt.Errorf("modelfile: writing GGUF: %d bytes of data: the file would be too long", offset)
+	}
+	g.size = int64(before + offset)
+	return g, nil
 }
 
-// checkGGUFTensor reports what keeps a tensor from standing in a GGUF file.
-func checkGGUFTensor(t *tensor.Tensor) error {
-	if err := t.Validate(); err != nil {
-		return fmt.Errorf("modelfile: writing GGUF: %w", err)
+// Size returns the length of the file in bytes.
+func (g *GGUFWriter) Size() int64 { return g.size }
+
+// WriteTo writes the file, asking each tensor for its data in the order of the
+// file. It returns the number of bytes written, and the error of w or of a
+// tensor's Data; one that writes more or less than it must is an error too.
+func (g *GGUFWriter) WriteTo(w io.Writer) (int64, error) {
+	out := &measuredWriter{w: w, left: g.size}
+	if err := out.padded(g.alignment, func() error { _, err := out.Write(g.head); return err }); err != nil {
+		return out.written, fmt.Errorf("modelfile: writing GGUF: %w", err)
+	}
+	for i := range g.tensors {
+		err := out.padded(g.alignment, func() error {
+			if g.tensors[i].Data == nil {
+				return errors.New("it has no data")
+			}
+			data := &measuredWriter{w: out, left: int64(g.lengths[i])}
+			if _, err := g.tensors[i].Data.WriteTo(data); err != nil {
+				return err
+			}
+			if data.left > 0 {
+				return fmt.Errorf("its data ended after %d of %d bytes", data.written, g.lengths[i])
+			}
+			return nil
+		})
+		if err != nil {
+			return out.written, fmt.Errorf("modelfile: writing GGUF: tensor %s: %w", clip(g.tensors[i].Name), err)
+		}
+	}
+	return out.written, nil
+}
+
+// A measuredWriter takes so many bytes and no more.
+type measuredWriter struct {
+	w             io.Writer
+	written, left int64
+}
+
+func (m *measuredWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > m.left {
+		return 0, fmt.Errorf("more than the %d bytes that its shape takes", m.written+m.left)
+	}
+	n, err := m.w.Write(p)
+	m.written += int64(n)
+	m.left -= int64(n)
+	return n, err
+}
+
+// padded lets write write, and writes zeros after it up to the next multiple of
+// the alignment.
+func (m *measuredWriter) padded(alignment uint64, write func() error) error {
+	if err := write(); err != nil {
+		return err
+	}
+	_, err := m.Write(make([]byte, padding(uint64(m.written), alignment)))
+	return err
+}
+
+// ggufTensorBytes returns the bytes that a tensor's data takes, or what keeps it
+// from standing in a GGUF file.
+func ggufTensorBytes(t *TensorSource) (int, error) {
+	elems, err := tensor.Elems(t.Shape)
+	if err != nil {
+		return 0, fmt.Errorf("modelfile: writing GGUF: tensor %s: %w", clip(t.Name), err)
 	}
 	if _, ok := ggmlID(t.DType); !ok {
-		return fmt.Errorf("modelfile: writing GGUF: tensor %s: dtype %v: %w by the format", clip(t.Name), t.DType, ErrUnsupported)
+		return 0, fmt.Errorf("modelfile: writing GGUF: tensor %s: dtype %v: %w by the format", clip(t.Name), t.DType, ErrUnsupported)
 	}
-	if len(t.Shape) > ggufMaxDims || t.Elems() == 0 {
-		return fmt.Errorf("modelfile: writing GGUF: tensor %s: shape %v: %w by the format: more than %d dimensions, or no elements",
+	if len(t.Shape) > ggufMaxDims || elems == 0 {
+		return 0, fmt.Errorf("modelfile: writing GGUF: tensor %s: shape %v: %w by the format: more than %d dimensions, or no elements",
 			clip(t.Name), t.Shape, ErrUnsupported, ggufMaxDims)
 	}
-	return nil
+	row := 1 // a scalar is one row of one element
+	if n := len(t.Shape); n > 0 {
+		row = t.Shape[n-1]
+	}
+	if _, err := t.DType.Size(row); err != nil {
+		return 0, fmt.Errorf("modelfile: writing GGUF: tensor %s: %w", clip(t.Name), err)
+	}
+	length, err := t.DType.Size(elems)
+	if err != nil {
+		return 0, fmt.Errorf("modelfile: writing GGUF: tensor %s: %w", clip(t.Name), err)
+	}
+	return length, nil
 }
 
 // appendGGUFValue appends a value without its type, which it returns.
@@ -205,13 +323,3 @@ func appendGGUFArray(b []byte, elements ggufType, n int) []byte {
 
 // padding returns the bytes from n to the next multiple of alignment.
 func padding(n, alignment uint64) uint64 { return (alignment - n%alignment) % alignment }
-
-// writePadded writes b and zeros up to the next multiple of the alignment, at which
-// b must begin.
-func writePadded(w io.Writer, b []byte, alignment uint64) error {
-	if _, err := w.Write(b); err != nil {
-		return err
-	}
-	_, err := w.Write(make([]byte, padding(uint64(len(b)), alignment)))
-	return err
-}

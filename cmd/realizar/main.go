@@ -2,7 +2,8 @@
 //
 // It reads a prompt or opens a chat (run), says what a model file holds
 // (inspect), turns text into token ids and back (tokenize), renders chat
-// templates (template), computes logits (logits) and measures speed (bench).
+// templates (template), computes logits (logits), measures speed (bench) and makes
+// files to measure it with (synth).
 // Each command is a file of its own here. What a model is and how it runs is the
 // business of package realizar.
 //
@@ -41,6 +42,7 @@ type grammar struct {
 	Template templateCommand `cmd:"" help:"Render a chat template."`
 	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
 	Bench    benchCommand    `cmd:"" help:"Measure the speed of a model on this machine."`
+	Synth    synthCommand    `cmd:"" help:"Make a model file of random weights to measure with."`
 	Version  versionCommand  `cmd:"" help:"Say which version this is."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 }

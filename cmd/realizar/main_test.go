@@ -142,6 +142,10 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", "m", "-p", "0", "-n", "0"}, "nothing to measure"},
 		{[]string{"bench", "m", "-r", "0"}, "-r 0"},
 		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
+		{[]string{"synth", "llama-3.2-1b", "Q4_0"}, "<out>"},
+		{[]string{"synth", "gpt-9", "Q4_0", "o"}, "qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b"},
+		{[]string{"synth", "llama-3.2-1b", "Q9", "o"}, "Q4_K_S, Q4_K_M, Q5_0"},
+		{[]string{"synth", "llama-3.2-1b", "Q4_0", "o", "--seed=-1"}, "--seed"},
 		{[]string{"version", "1"}, "1"},
 		{[]string{"help", "fly"}, "fly"},
 	} {
@@ -163,7 +167,7 @@ func TestHelp(t *testing.T) {
 	if output(t, "", "help") != all {
 		t.Error("help and --help differ")
 	}
-	for _, command := range []string{"run", "inspect", "tokenize", "template", "logits", "bench", "version"} {
+	for _, command := range []string{"run", "inspect", "tokenize", "template", "logits", "bench", "synth", "version"} {
 		if !strings.Contains(all, "\n  "+command+" ") {
 			t.Errorf("--help does not name %s", command)
 		}

@@ -43,9 +43,9 @@ func (f *modelFlags) options() realizar.Options {
 // open opens the model for one answer at a time, with progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
 	o := f.options()
-	var bar loadBar
+	var bar progressBar
 	if term.IsTerminal(int(a.stderr.Fd())) {
-		bar = loadBar{a: a, name: filepath.Base(path), begun: time.Now()}
+		bar = progressBar{a: a, label: "loading " + filepath.Base(path), begun: time.Now()}
 		o.Progress = bar.show
 	}
 	m, err := realizar.Open(a.ctx, path, o)
@@ -53,33 +53,36 @@ func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
 	return m, err
 }
 
-// A loadBar shows how far loading has come, once that has taken a while, and
-// leaves nothing behind.
-type loadBar struct {
+// A progressBar shows how far something has come, once that has taken a while, and
+// leaves nothing behind. The zero bar shows nothing.
+type progressBar struct {
 	a     *app
-	name  string
+	label string
 	begun time.Time
 	bars  *mpb.Progress
 	bar   *mpb.Bar
 }
 
-// noticeable is how long loading may take before a bar appears.
+// noticeable is how long something may take before a bar appears.
 const noticeable = 300 * time.Millisecond
 
-func (b *loadBar) show(p realizar.Progress) {
+func (b *progressBar) show(p realizar.Progress) {
+	if b.a == nil {
+		return
+	}
 	if b.bar == nil {
 		if time.Since(b.begun) < noticeable {
 			return
 		}
 		b.bars = mpb.NewWithContext(b.a.ctx, mpb.WithOutput(b.a.stderr), mpb.WithWidth(40))
 		b.bar = b.bars.AddBar(p.Total, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name("loading "+b.name+" ")),
+			mpb.PrependDecorators(decor.Name(b.label+" ")),
 			mpb.AppendDecorators(decor.CountersKibiByte("% .1f of % .1f")))
 	}
 	b.bar.SetCurrent(p.Done)
 }
 
-func (b *loadBar) end() {
+func (b *progressBar) end() {
 	if b.bar != nil {
 		b.bar.Abort(true)
 		b.bars.Wait()

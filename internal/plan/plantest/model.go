@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/random"
 	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
@@ -242,7 +243,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 	}{{"1.down", 1}, {"2.k", 2}, {"0.v", 0}, {"head", plan.NoLayer}} {
 		p := Model(t, func(w *tensor.Tensor) {
 			if w.Name == c.weight {
-				for _, h := range halves[w.DType] {
+				for _, h := range random.Scales(w.DType) {
 					copy(w.Data[h:], []byte{0x00, 0x7c}) // +Inf as float16
 				}
 				if w.DType == tensor.BF16 {

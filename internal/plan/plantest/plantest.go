@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/random"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -38,13 +39,6 @@ var Dtypes = []tensor.DType{
 	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4,
 }
 
-// halves are the places in a block where a format keeps its float16 scales.
-var halves = map[tensor.DType][]int{
-	tensor.Q4_0: {0}, tensor.Q4_1: {0, 2}, tensor.Q5_0: {0}, tensor.Q5_1: {0, 2}, tensor.Q8_0: {0},
-	tensor.Q2_K: {80, 82}, tensor.Q3_K: {108}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208},
-	tensor.IQ4_NL: {0}, tensor.IQ4_XS: {0},
-}
-
 // Weight is a random tensor of values about scale in size. Quantised ones have
 // random blocks.
 func Weight(rng *rand.Rand, name string, d tensor.DType, scale float64, shape ...int) *tensor.Tensor {
@@ -57,35 +51,12 @@ func Weight(rng *rand.Rand, name string, d tensor.DType, scale float64, shape ..
 		panic(err)
 	}
 	w := &tensor.Tensor{Name: name, DType: d, Shape: shape, Data: make([]byte, size)}
-	if !d.Quantized() {
-		for i := range n {
-			v := float32(rng.NormFloat64() * scale)
-			switch d {
-			case tensor.F16:
-				binary.LittleEndian.PutUint16(w.Data[2*i:], tensor.F32ToF16(v))
-			case tensor.BF16:
-				binary.LittleEndian.PutUint16(w.Data[2*i:], tensor.F32ToBF16(v))
-			default:
-				binary.LittleEndian.PutUint32(w.Data[4*i:], math.Float32bits(v))
-			}
+	if n > 0 {
+		f, err := random.NewFiller(rng.Uint64(), d, 0, scale)
+		if err != nil {
+			panic(err)
 		}
-		return w
-	}
-	for i := range w.Data {
-		w.Data[i] = byte(rng.Uint32())
-	}
-	// A scale that makes the largest quant about three times scale.
-	largest := map[tensor.DType]float64{
-		tensor.Q4_0: 8, tensor.Q4_1: 15, tensor.Q5_0: 16, tensor.Q5_1: 31, tensor.Q8_0: 127, tensor.Q2_K: 45, tensor.Q3_K: 128,
-		tensor.Q4_K: 15 * 63, tensor.Q5_K: 31 * 63, tensor.Q6_K: 32 * 127, tensor.IQ4_NL: 127, tensor.IQ4_XS: 127 * 32,
-	}
-	for at := 0; at < len(w.Data); at += d.BlockBytes() {
-		if d == tensor.MXFP4 {
-			w.Data[at] = byte(127 + math.Log2(scale/4) + float64(rng.IntN(3)))
-		}
-		for _, h := range halves[d] {
-			binary.LittleEndian.PutUint16(w.Data[at+h:], tensor.F32ToF16(float32(3*scale/largest[d]*(0.5+rng.Float64()/2))))
-		}
+		f.Fill(w.Data, 0)
 	}
 	return w
 }

@@ -1,0 +1,152 @@
+package random
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// A blockFormat says which values a block of random bytes stands for: scale·group·code
+// for formats with one scale, scale·group·code - low·group' for those with two,
+// where group and group' have the same distribution.
+type blockFormat struct {
+	scale       int // byte at which the float16 scale stands
+	low         int // and that of what is subtracted, -1: there is none
+	group, code moments
+	added       bool               // low is added: it is written with the other sign
+	pair        func(block []byte) // makes group' equal to group; nil: they are 1
+}
+
+// formats are those with scales in float16; package tensor says how they read.
+var formats = map[tensor.DType]blockFormat{
+	tensor.Q4_0:   {0, -1, one, integers(-8, 7), false, nil},
+	tensor.Q4_1:   {0, 2, one, integers(0, 15), true, nil},
+	tensor.Q5_0:   {0, -1, one, integers(-16, 15), false, nil},
+	tensor.Q5_1:   {0, 2, one, integers(0, 31), true, nil},
+	tensor.Q8_0:   {0, -1, one, integers(-128, 127), false, nil},
+	tensor.Q2_K:   {80, 82, integers(0, 15), integers(0, 3), false, pairQ2},
+	tensor.Q3_K:   {108, -1, integers(-32, 31), integers(-4, 3), false, nil},
+	tensor.Q4_K:   {0, 2, integers(0, 63), integers(0, 15), false, pairK},
+	tensor.Q5_K:   {0, 2, integers(0, 63), integers(0, 31), false, pairK},
+	tensor.Q6_K:   {208, -1, integers(-128, 127), integers(-32, 31), false, nil},
+	tensor.IQ4_NL: {0, -1, one, iq4, false, nil},
+	tensor.IQ4_XS: {0, -1, integers(-32, 31), iq4, false, nil},
+}
+
+// pairQ2 makes the minima of Q2_K, in the upper halves of the first 16 bytes, equal
+// to the scales in the lower ones.
+func pairQ2(b []byte) {
+	const lower = 0x0f0f0f0f0f0f0f0f
+	for at := 0; at < 16; at += 8 {
+		v := binary.LittleEndian.Uint64(b[at:]) & lower
+		binary.LittleEndian.PutUint64(b[at:], v|v<<4)
+	}
+}
+
+// pairK makes the minima of Q4_K and Q5_K equal to the scales: 12 bytes after the
+// two float16 hold both in 6 bits, of which scales have the first four bytes and the
+// lower halves of the last four, minima the middle four and the upper halves.
+func pairK(b []byte) {
+	le := binary.LittleEndian
+	le.PutUint32(b[8:], le.Uint32(b[4:]))
+	v := le.Uint32(b[12:]) & 0x0f0f0f0f
+	le.PutUint32(b[12:], v|v<<4)
+}
+
+// Scales returns the bytes of a block of d at which it keeps scales in float16;
+// none for a format that has no such scales.
+func Scales(d tensor.DType) []int {
+	format, ok := formats[d]
+	switch {
+	case !ok:
+		return nil
+	case format.low < 0:
+		return []int{format.scale}
+	}
+	return []int{format.scale, format.low}
+}
+
+// moments are the mean of a distribution and the mean of its squares.
+type moments struct{ first, second float64 }
+
+// integers is the uniform distribution over lo to hi.
+func integers(lo, hi int) moments {
+	var m moments
+	for i := lo; i <= hi; i++ {
+		m.first += float64(i)
+		m.second += float64(i * i)
+	}
+	n := float64(hi - lo + 1)
+	return moments{m.first / n, m.second / n}
+}
+
+var (
+	one = integers(1, 1)
+	// iq4 is that of the 16 levels of IQ4_NL and IQ4_XS, whose sum is -94 and whose
+	// squares' sum is 72768.
+	iq4 = moments{-94.0 / 16, 72768.0 / 16}
+	// factors is that of what varies the scales of a tensor's blocks: 128 to 383
+	// parts of 256.
+	factors = moments{integers(128, 383).first / 256, integers(128, 383).second / (256 * 256)}
+)
+
+// e2m1Square is the mean square of the 16 values of MXFP4's codes: 0, ½, 1, 1½, 2,
+// 3, 4, 6 and their negatives.
+const e2m1Square = 68.5 / 8
+
+// prepareBlocks chooses the scales with which random blocks have the standard
+// deviation std. Products are rounded before they are added up, so that the result
+// is the same on machines that could fuse the two.
+func (f *Filler) prepareBlocks(std float64) error {
+	if f.dtype == tensor.MXFP4 {
+		return f.prepareMXFP4(std)
+	}
+	format := formats[f.dtype]
+	f.places, f.pair = [2]int{format.scale, format.low}, format.pair
+	square := factors.second * format.group.second * format.code.second
+	if format.low >= 0 {
+		// With low = mean code · scale the mean is 0, in a paired block that of every
+		// group, and in another, whose low has a factor of its own, that of all.
+		c := float64(format.code.first * format.code.first)
+		paired := factors.second * format.group.second * (format.code.second - c)
+		other := float64(factors.second*format.group.second*(format.code.second+c)) -
+			float64(2*c*factors.first*factors.first*format.group.first*format.group.first)
+		square = (float64(paired*(unpaired-1)) + other) / unpaired
+	}
+	scale := std / math.Sqrt(square)
+	low := scale * format.code.first
+	if format.added {
+		low = -low
+	}
+	for i := range 256 {
+		factor := float64(128+i) / 256
+		f.values[0][i] = tensor.F32ToF16(float32(scale * factor))
+		f.values[1][i] = tensor.F32ToF16(float32(low * factor))
+	}
+	const infinite, least = 0x7c00, 0x0010
+	for k, place := range f.places {
+		if v := f.values[k][255] & 0x7fff; place >= 0 && (v >= infinite || v < least && std > 0) {
+			return fmt.Errorf("it is out of the range of %v, whose scales are float16", f.dtype)
+		}
+	}
+	return nil
+}
+
+// prepareMXFP4 mixes two powers of two so that the mean square is that of std.
+func (f *Filler) prepareMXFP4(std float64) error {
+	if std == 0 {
+		return fmt.Errorf("no block of %v is a power of two and zero", f.dtype)
+	}
+	scale := std / math.Sqrt(e2m1Square)
+	fraction, exponent := math.Frexp(scale) // fraction·2^exponent, fraction from ½ to 1
+	biased := exponent - 1 + 127
+	if biased < 1 || biased > 250 {
+		return fmt.Errorf("it is out of the range of %v", f.dtype)
+	}
+	f.exponent = byte(biased)
+	// Of 4 and 1 with the shares p and 1-p the mean is 1+3p, which must be (2·fraction)².
+	f.next = uint64((float64(4*fraction*fraction) - 1) / 3 * (1 << 32))
+	return nil
+}

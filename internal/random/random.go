@@ -1,0 +1,193 @@
+// Package random makes the bytes of random weights in every format that weights
+// have: values of a chosen spread about zero, the same for the same seed on every
+// machine, and any part of a tensor without the parts before it.
+//
+// It knows formats, and neither models nor files. What it makes is for speed and
+// for tests: the values of quantised formats come straight from random blocks, so
+// that their distribution is that of the format's codes and not the normal one.
+package random
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Filler makes the data of one tensor. It has no state: goroutines may fill
+// different parts of a tensor at once.
+type Filler struct {
+	dtype tensor.DType
+	codes stream // one number a value of a plain format, one for 8 bytes of blocks
+	heads stream // one number a block
+
+	// Plain formats: what the sum of a number's four parts is multiplied by, and
+	// what is added.
+	scale, mean float32
+
+	// Formats with scales in float16: the bytes of a block at which they stand, and
+	// the 256 values that each may have. Formats with one scale have -1 for the
+	// second, which is that of what is subtracted or added.
+	places [2]int
+	values [2][256]uint16
+	pair   func(block []byte)
+
+	// MXFP4: a block's exponent is this one, or the next when the number's upper
+	// half is below the bound.
+	exponent byte
+	next     uint64
+}
+
+// Step is how many blocks lie between the places at which [Filler.Fill] may begin.
+// A block of a plain format is one value.
+const Step = 8
+
+// NewFiller returns what fills a tensor of format d with values of the standard
+// deviation std about mean. Equal arguments give equal data; different seeds give
+// data that have nothing to do with each other ([Seed] makes them from names). The
+// mean of quantised formats must be 0.
+//
+// The error wraps [tensor.ErrDType] for a format that weights do not have; a
+// spread that is negative, not finite or out of the format's range is one too.
+func NewFiller(seed uint64, d tensor.DType, mean, std float64) (*Filler, error) {
+	f := &Filler{dtype: d, codes: stream(mix(seed)), heads: stream(mix(^seed))}
+	switch {
+	case !d.Weight():
+		return nil, fmt.Errorf("random: %w: weights cannot be %v", tensor.ErrDType, d)
+	case !(std >= 0 && std < math.MaxFloat32) || !(math.Abs(mean) < math.MaxFloat32):
+		return nil, fmt.Errorf("random: mean %v, standard deviation %v: want finite numbers, and none below 0 of the latter", mean, std)
+	case d == tensor.F16 && math.Abs(mean)+4*std > 65504:
+		return nil, fmt.Errorf("random: mean %v, standard deviation %v: out of the range of F16", mean, std)
+	case !d.Quantized():
+		f.scale, f.mean = float32(std/sumDeviation), float32(mean)
+		return f, nil
+	case mean != 0:
+		return nil, fmt.Errorf("random: mean %v: the values of %v can only lie about 0", mean, d)
+	}
+	if err := f.prepareBlocks(std); err != nil {
+		return nil, fmt.Errorf("random: standard deviation %v: %w", std, err)
+	}
+	return f, nil
+}
+
+// Fill writes whole blocks to dst, which are those of the tensor from block first
+// on. It panics unless first is a multiple of [Step] and dst is a whole number of
+// blocks.
+func (f *Filler) Fill(dst []byte, first int) {
+	size := f.dtype.BlockBytes()
+	if first < 0 || first%Step != 0 || len(dst)%size != 0 {
+		panic(fmt.Sprintf("random: %d bytes of %v from block %d on", len(dst), f.dtype, first))
+	}
+	if f.dtype.Quantized() {
+		f.fillCodes(dst, uint64(first)*uint64(size)/8)
+		f.fillHeads(dst, uint64(first))
+		return
+	}
+	f.fillPlain(dst, uint64(first))
+}
+
+// sumDeviation is the standard deviation of the sum of four numbers from 0 to
+// 65535: the square root of 4(65536²-1)/12.
+var sumDeviation = math.Sqrt((1<<32 - 1) / 3.0)
+
+// fillPlain makes values that are almost normal: sums of four 16-bit numbers,
+// whose integers and one product are the same on every machine. None is further
+// than 3.5 deviations from the mean.
+func (f *Filler) fillPlain(dst []byte, at uint64) {
+	le := binary.LittleEndian
+	switch f.dtype {
+	case tensor.F32:
+		for i := range len(dst) / 4 {
+			le.PutUint32(dst[4*i:], math.Float32bits(f.value(at+uint64(i))))
+		}
+	case tensor.F16:
+		for i := range len(dst) / 2 {
+			le.PutUint16(dst[2*i:], tensor.F32ToF16(f.value(at+uint64(i))))
+		}
+	default: // BF16
+		for i := range len(dst) / 2 {
+			le.PutUint16(dst[2*i:], tensor.F32ToBF16(f.value(at+uint64(i))))
+		}
+	}
+}
+
+func (f *Filler) value(i uint64) float32 {
+	const even = 0x0000ffff0000ffff // the first and the third part
+	w := f.codes.at(i)
+	w = w&even + w>>16&even
+	sum := int32(w+w>>32) - 2*0xffff
+	return float32(float32(sum)*f.scale) + f.mean // never fused
+}
+
+// fillCodes makes all bytes of blocks random.
+func (f *Filler) fillCodes(dst []byte, at uint64) {
+	for ; len(dst) >= 8; dst = dst[8:] {
+		binary.LittleEndian.PutUint64(dst, f.codes.at(at))
+		at++
+	}
+	if len(dst) > 0 {
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], f.codes.at(at))
+		copy(dst, last[:])
+	}
+}
+
+// unpaired is how many blocks there are for each one whose two kinds of scales have
+// nothing to do with each other.
+const unpaired = 16
+
+// fillHeads gives blocks their scales. Those of float16 have one random sign for a
+// block: codes that are not symmetric about zero then give values that are.
+//
+// What most blocks subtract is the middle of their codes, as in real weights: were
+// it something else, all values of a group would lie to one side, and so would the
+// sums over inputs that are alike. One block in a few is all random nevertheless,
+// for tests to tell the two kinds of scales apart.
+func (f *Filler) fillHeads(dst []byte, block uint64) {
+	size := f.dtype.BlockBytes()
+	for ; len(dst) > 0; dst = dst[size:] {
+		w := f.heads.at(block)
+		block++
+		if f.dtype == tensor.MXFP4 {
+			dst[0] = f.exponent
+			if w>>32 < f.next {
+				dst[0]++
+			}
+			continue
+		}
+		sign := uint16(w>>48) & 0x8000
+		binary.LittleEndian.PutUint16(dst[f.places[0]:], f.values[0][byte(w)]^sign)
+		if f.places[1] < 0 {
+			continue
+		}
+		low := byte(w)
+		if w>>16%unpaired == 0 {
+			low = byte(w >> 8)
+		} else if f.pair != nil {
+			f.pair(dst)
+		}
+		binary.LittleEndian.PutUint16(dst[f.places[1]:], f.values[1][low]^sign)
+	}
+}
+
+// Seed returns a seed for the tensor called name of a model with this seed.
+func Seed(seed uint64, name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name)) //nolint:errcheck // a hash takes everything
+	return mix(seed) ^ h.Sum64()
+}
+
+// A stream is a sequence of random numbers with access to each: SplitMix64 of
+// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
+// 2014, which mixes a counter.
+type stream uint64
+
+func (s stream) at(i uint64) uint64 { return mix(uint64(s) + i*0x9E3779B97F4A7C15) }
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}

@@ -1,0 +1,157 @@
+package synth
+
+import (
+	"strings"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// A role is what a tensor is to a model.
+type role int
+
+// The roles of tensors. Vectors are norms, biases and factors, which are float32 in
+// every mix; the others are matrices.
+const (
+	vector role = iota
+	embedding
+	head
+	attnQ
+	attnK
+	attnV
+	attnOutput
+	ffnGate
+	ffnUp
+	ffnDown
+)
+
+// A Mix says which format each tensor of a model gets. The mixes are llama.cpp's
+// (src/llama-quant.cpp, without an importance matrix): a format that gives its name
+// to the mix, and others for the tensors that suffer most from few bits.
+//
+// MXFP4 is this package's own. llama.cpp's puts only experts into that format, and
+// these models have none: here it is the format of all matrices of the layers,
+// beside an embedding and a head of Q8_0 as there.
+type Mix struct {
+	Name string
+	file uint32 // general.file_type of GGUF: llama.h's enum llama_ftype
+	base tensor.DType
+	head tensor.DType // of the head, and of an embedding table that is the head too
+	// rules give some tensors another format; the first that applies counts.
+	rules []rule
+}
+
+// A rule gives the tensors of a role a format where it applies.
+type rule struct {
+	role  role
+	dtype tensor.DType
+	where func(s *Shape, layer int) bool // nil: everywhere
+}
+
+// Mixes are all mixes, by the number of bits in their names.
+var Mixes = []Mix{
+	{"Q2_K", 10, tensor.Q2_K, tensor.Q6_K, []rule{
+		{attnV, tensor.Q4_K, sharedHeads}, {attnV, tensor.Q3_K, nil},
+		{attnOutput, tensor.Q3_K, nil},
+		{ffnDown, tensor.Q3_K, nil},
+	}},
+	{"Q3_K_S", 11, tensor.Q3_K, tensor.Q6_K, nil},
+	{"Q3_K_M", 12, tensor.Q3_K, tensor.Q6_K, []rule{
+		{attnV, tensor.Q5_K, firstLayers(2)}, {attnV, tensor.Q4_K, nil},
+		{attnOutput, tensor.Q4_K, nil},
+		{ffnDown, tensor.Q5_K, firstPart(16)}, {ffnDown, tensor.Q4_K, nil},
+	}},
+	{"Q3_K_L", 13, tensor.Q3_K, tensor.Q6_K, []rule{
+		{attnV, tensor.Q5_K, nil}, {attnOutput, tensor.Q5_K, nil}, {ffnDown, tensor.Q5_K, nil},
+	}},
+	{"MXFP4", 38, tensor.MXFP4, tensor.Q8_0, []rule{{embedding, tensor.Q8_0, nil}}},
+	{"IQ4_XS", 30, tensor.IQ4_XS, tensor.Q6_K, []rule{{attnV, tensor.Q5_K, sharedHeads}, {ffnDown, tensor.Q5_K, firstPart(8)}}},
+	{"IQ4_NL", 25, tensor.IQ4_NL, tensor.Q6_K, []rule{{attnV, tensor.Q5_K, sharedHeads}, {ffnDown, tensor.Q5_K, firstPart(8)}}},
+	{"Q4_0", 2, tensor.Q4_0, tensor.Q6_K, nil},
+	{"Q4_1", 3, tensor.Q4_1, tensor.Q6_K, nil},
+	{"Q4_K_S", 14, tensor.Q4_K, tensor.Q6_K, []rule{{attnV, tensor.Q5_K, firstLayers(4)}, {ffnDown, tensor.Q5_K, firstPart(8)}}},
+	{"Q4_K_M", 15, tensor.Q4_K, tensor.Q6_K, []rule{{attnV, tensor.Q6_K, moreBits}, {ffnDown, tensor.Q6_K, moreBits}}},
+	{"Q5_0", 8, tensor.Q5_0, tensor.Q6_K, nil},
+	{"Q5_1", 9, tensor.Q5_1, tensor.Q6_K, nil},
+	{"Q5_K_S", 16, tensor.Q5_K, tensor.Q6_K, nil},
+	{"Q5_K_M", 17, tensor.Q5_K, tensor.Q6_K, []rule{{attnV, tensor.Q6_K, moreBits}, {ffnDown, tensor.Q6_K, moreBits}}},
+	{"Q6_K", 18, tensor.Q6_K, tensor.Q6_K, nil},
+	{"Q8_0", 7, tensor.Q8_0, tensor.Q8_0, nil},
+	{"F16", 1, tensor.F16, tensor.F16, nil},
+	{"BF16", 32, tensor.BF16, tensor.BF16, nil},
+	{"F32", 0, tensor.F32, tensor.F32, nil},
+}
+
+// FindMix returns the mix of that name, in any case, and whether there is one.
+func FindMix(name string) (*Mix, bool) {
+	for i := range Mixes {
+		if strings.EqualFold(Mixes[i].Name, name) {
+			return &Mixes[i], true
+		}
+	}
+	return nil, false
+}
+
+// firstLayers are the first n.
+func firstLayers(n int) func(*Shape, int) bool {
+	return func(_ *Shape, layer int) bool { return layer < n }
+}
+
+// firstPart are the first layers of a model, one of n.
+func firstPart(n int) func(*Shape, int) bool {
+	return func(s *Shape, layer int) bool { return layer < s.Layers/n }
+}
+
+// moreBits are the first eighth of the layers, the last eighth, and every third
+// between them.
+func moreBits(s *Shape, layer int) bool {
+	eighth := s.Layers / 8
+	return layer < eighth || layer >= 7*s.Layers/8 || (layer-eighth)%3 == 2
+}
+
+// sharedHeads says whether four or more query heads share a value head: a value
+// then counts for much and takes little room.
+func sharedHeads(s *Shape, _ int) bool { return s.Heads/s.KVHeads >= 4 }
+
+// dtype is the format of a tensor whose rows have cols values.
+func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
+	switch {
+	case r == vector:
+		return tensor.F32
+	case !m.base.Quantized():
+		return m.base
+	case r == head || r == embedding && s.Tied:
+		if cols%m.base.BlockLen() != 0 {
+			return fitting(tensor.Q8_0, cols)
+		}
+		return fitting(m.head, cols)
+	}
+	for _, rule := range m.rules {
+		if rule.role == r && (rule.where == nil || rule.where(s, layer)) {
+			return fitting(rule.dtype, cols)
+		}
+	}
+	return fitting(m.base, cols)
+}
+
+// fitting is d, or the format that takes its place when a row is not a whole
+// number of its blocks.
+func fitting(d tensor.DType, cols int) tensor.DType {
+	if cols%d.BlockLen() != 0 {
+		switch d {
+		case tensor.Q2_K, tensor.Q3_K:
+			d = tensor.Q4_0
+		case tensor.IQ4_XS:
+			d = tensor.IQ4_NL
+		case tensor.Q4_K:
+			d = tensor.Q5_0
+		case tensor.Q5_K:
+			d = tensor.Q5_1
+		case tensor.Q6_K:
+			d = tensor.Q8_0
+		}
+	}
+	if cols%d.BlockLen() != 0 {
+		return tensor.F16
+	}
+	return d
+}

@@ -1,0 +1,76 @@
+package synth
+
+import "strings"
+
+// A Shape is the numbers of a model, as its publisher's config.json gives them.
+type Shape struct {
+	Name         string // what users call it
+	Architecture string // general.architecture of GGUF: llama, qwen2 or qwen3
+
+	Layers  int
+	Hidden  int // width of the residual stream
+	FFN     int // width of the feed-forward layer
+	Heads   int // of queries
+	KVHeads int
+	HeadDim int
+	Vocab   int // rows of the embedding table
+	Context int // positions the model was made for
+
+	RopeBase float64
+	RopeLong RopeLong // how positions are stretched; zero: not at all
+	Eps      float64  // of the norms
+	Tied     bool     // the embedding table is the head too
+	QKVBias  bool     // queries, keys and values have biases
+	QKNorm   bool     // queries and keys are normalised by head
+}
+
+// RopeLong is how Llama 3 stretches rotary positions: wavelengths beyond
+// Original/Low positions by Factor, those below Original/High not at all.
+type RopeLong struct {
+	Factor, Low, High float64
+	Original          int // context of the first training
+}
+
+// Shapes are the published models whose shapes are known, small ones first.
+var Shapes = []Shape{
+	{
+		Name: "qwen2.5-0.5b", Architecture: "qwen2",
+		Layers: 24, Hidden: 896, FFN: 4864, Heads: 14, KVHeads: 2, HeadDim: 64, Vocab: 151936, Context: 32768,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKVBias: true,
+	},
+	{
+		Name: "qwen3-0.6b", Architecture: "qwen3",
+		Layers: 28, Hidden: 1024, FFN: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "llama-3.2-1b", Architecture: "llama",
+		Layers: 16, Hidden: 2048, FFN: 8192, Heads: 32, KVHeads: 8, HeadDim: 64, Vocab: 128256, Context: 131072,
+		RopeBase: 5e5, RopeLong: RopeLong{Factor: 32, Low: 1, High: 4, Original: 8192}, Eps: 1e-5, Tied: true,
+	},
+	{
+		Name: "qwen2.5-1.5b", Architecture: "qwen2",
+		Layers: 28, Hidden: 1536, FFN: 8960, Heads: 12, KVHeads: 2, HeadDim: 128, Vocab: 151936, Context: 32768,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKVBias: true,
+	},
+	{
+		Name: "llama-3.1-8b", Architecture: "llama",
+		Layers: 32, Hidden: 4096, FFN: 14336, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 128256, Context: 131072,
+		RopeBase: 5e5, RopeLong: RopeLong{Factor: 8, Low: 1, High: 4, Original: 8192}, Eps: 1e-5,
+	},
+	{
+		Name: "qwen3-8b", Architecture: "qwen3",
+		Layers: 36, Hidden: 4096, FFN: 12288, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
+		RopeBase: 1e6, Eps: 1e-6, QKNorm: true,
+	},
+}
+
+// FindShape returns the shape of that name, in any case, and whether there is one.
+func FindShape(name string) (*Shape, bool) {
+	for i := range Shapes {
+		if strings.EqualFold(Shapes[i].Name, name) {
+			return &Shapes[i], true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,151 @@
+package synth
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/realizar/realizar/internal/random"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A weight is one tensor of a model, before a mix gives it a format.
+type weight struct {
+	name      string
+	role      role
+	layer     int
+	shape     []int
+	mean, std float64
+	values    []float32 // what it holds, when that is not random
+}
+
+func (w *weight) cols() int { return w.shape[len(w.shape)-1] }
+
+func (w *weight) elems() int {
+	n := 1
+	for _, d := range w.shape {
+		n *= d
+	}
+	return n
+}
+
+// logitDeviation is the standard deviation of the logits: some tokens are much
+// likelier than others, and none is certain.
+const logitDeviation = 1.5
+
+// weights are the tensors of a model in the order of its file.
+//
+// Rows have the length 1, so that a projection of values that a norm has brought to
+// the size 1 has that size again. What the feed-forward layers add to the residual
+// stream is smaller by the square root of half their number, which lets the stream
+// grow to about 1, however many there are. The embedding is as large as a head must
+// be for logits of logitDeviation, since the two may be one table, and so much
+// smaller than what the layers add: otherwise the likeliest token would be the last
+// one again. Attention adds a quarter of what it could: these models attend to all
+// tokens almost equally, and its averages would make every position the same.
+func (s *Shape) weights() []weight {
+	var all []weight
+	matrix := func(r role, layer int, name string, rows, cols int, length float64) {
+		all = append(all, weight{name: name + ".weight", role: r, layer: layer, shape: []int{rows, cols}, std: length / math.Sqrt(float64(cols))})
+	}
+	norm := func(layer int, name string, n int) {
+		all = append(all, weight{name: name + ".weight", layer: layer, shape: []int{n}, mean: 1, std: 0.1})
+	}
+	if s.RopeLong.Factor > 0 {
+		f := s.ropeFactors()
+		all = append(all, weight{name: "rope_freqs.weight", shape: []int{len(f)}, values: f})
+	}
+	matrix(embedding, 0, "token_embd", s.Vocab, s.Hidden, logitDeviation)
+	fromFFN := math.Sqrt(2 / float64(s.Layers))
+	fromAttention := fromFFN / 4
+	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	for i := range s.Layers {
+		block := "blk." + strconv.Itoa(i) + "."
+		projection := func(r role, name string, rows int) {
+			matrix(r, i, block+name, rows, s.Hidden, 1)
+			if s.QKVBias {
+				all = append(all, weight{name: block + name + ".bias", layer: i, shape: []int{rows}, std: 0.1})
+			}
+		}
+		norm(i, block+"attn_norm", s.Hidden)
+		projection(attnQ, "attn_q", q)
+		projection(attnK, "attn_k", kv)
+		projection(attnV, "attn_v", kv)
+		if s.QKNorm {
+			norm(i, block+"attn_q_norm", s.HeadDim)
+			norm(i, block+"attn_k_norm", s.HeadDim)
+		}
+		matrix(attnOutput, i, block+"attn_output", s.Hidden, q, fromAttention)
+		norm(i, block+"ffn_norm", s.Hidden)
+		matrix(ffnGate, i, block+"ffn_gate", s.FFN, s.Hidden, 1)
+		matrix(ffnUp, i, block+"ffn_up", s.FFN, s.Hidden, 1)
+		matrix(ffnDown, i, block+"ffn_down", s.Hidden, s.FFN, fromFFN)
+	}
+	norm(0, "output_norm", s.Hidden)
+	if !s.Tied {
+		matrix(head, 0, "output", s.Vocab, s.Hidden, logitDeviation)
+	}
+	return all
+}
+
+// ropeFactors are what the rotary frequencies are divided by, one for each pair of a
+// head: Llama 3's stretching ([RopeLong]) with a smooth passage between the two
+// bounds, as llama.cpp's converter writes it.
+func (s *Shape) ropeFactors() []float32 {
+	long := &s.RopeLong
+	all := make([]float32, s.HeadDim/2)
+	for i := range all {
+		wavelength := 2 * math.Pi * math.Pow(s.RopeBase, 2*float64(i)/float64(s.HeadDim))
+		turns := float64(long.Original) / wavelength // over the first context
+		switch {
+		case turns > long.High:
+			all[i] = 1
+		case turns < long.Low:
+			all[i] = float32(long.Factor)
+		default:
+			kept := (turns - long.Low) / (long.High - long.Low)
+			all[i] = float32(1 / ((1-kept)/long.Factor + kept))
+		}
+	}
+	return all
+}
+
+// Params returns the number of the model's weights. Factors of positions, which
+// nobody trains, do not count.
+func (s *Shape) Params() int64 {
+	var n int64
+	for _, w := range s.weights() {
+		if w.values == nil {
+			n += int64(w.elems())
+		}
+	}
+	return n
+}
+
+// BitsPerWeight is how many bits of the tensors of a file of this shape and mix there
+// are for each weight.
+func (m *Mix) BitsPerWeight(s *Shape) float64 {
+	var bits, n float64
+	for _, w := range s.weights() {
+		d := m.dtype(s, w.role, w.layer, w.cols())
+		bits += 8 * float64(w.elems()/d.BlockLen()*d.BlockBytes())
+		n += float64(w.elems())
+	}
+	return bits / n
+}
+
+// fixed writes values that are not random.
+func fixed(values []float32) io.WriterTo {
+	var data []byte
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	return bytes.NewReader(data)
+}
+
+// filler makes the data of a weight in format d.
+func (w *weight) filler(seed uint64, d tensor.DType) (*random.Filler, error) {
+	return random.NewFiller(random.Seed(seed, w.name), d, w.mean, w.std)
+}
