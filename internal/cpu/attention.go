@@ -80,7 +80,7 @@ func (h *heads) attend(e *executable, n *plan.Node, t, g int) {
 func (h *heads) segment(keys *keyView, q, out []float32, at, lo, hi int) {
 	d := h.a.HeadDim
 	for p := lo; p < hi; p++ {
-		k := keys.load(keys.key(keys.at(p))+at, h.row)
+		k := keys.key(p, at, h.row)
 		for i := range h.group {
 			h.score[i][p-lo] = dot(k, q[i*d:(i+1)*d]) * float32(h.a.Scale)
 		}
@@ -110,7 +110,7 @@ func (h *heads) segment(keys *keyView, q, out []float32, at, lo, hi int) {
 		}
 	}
 	for p := lo; p < hi; p++ {
-		v := keys.load(keys.value(keys.at(p))+at, h.row)
+		v := keys.value(p, at, h.row)
 		for i := range h.group {
 			w, part := h.score[i][p-lo], h.part[i*d:(i+1)*d]
 			for j, x := range v {

@@ -82,7 +82,7 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, err
 	}
-	e := &executable{p: p, lim: lim, tier: b.tier, scratch: plan.PlanScratch(p), tiles: make([][]float32, b.threads)}
+	e := &executable{p: p, lim: lim, tier: b.tier, scratch: plan.PlanScratch(p), desks: make([]desk, b.threads)}
 	for i, w := range e.scratch.Widths {
 		e.buffers = append(e.buffers, make([]float32, w*lim.Size(e.scratch.Dims[i])))
 	}

@@ -13,14 +13,10 @@ func dotsAVX2(dst, w, x []float32, k, tokens int) {
 // elements; what is left of k is added one by one.
 func dotBlocks(dst, w, x []float32, k, tokens, lanes, wide int, block, row func(dst, w, x *float32, n, stride int)) {
 	n := k / lanes * lanes
-	var part [4 * 4]float32
 	t := 0
 	for ; n > 0 && t+wide <= tokens; t += wide {
 		for r := 0; r < dotRows; r += 4 {
-			block(&part[0], &w[r*k], &x[t*k], n, k)
-			for i := range wide {
-				copy(dst[(t+i)*dotRows+r:][:4], part[i*4:])
-			}
+			block(&dst[t*dotRows+r], &w[r*k], &x[t*k], n, k)
 		}
 	}
 	for ; n > 0 && t < tokens; t++ {

@@ -21,7 +21,7 @@ type executable struct {
 	kernels []kernel  // by node
 	tier    tier
 	workers *workers
-	tiles   [][]float32 // by worker, see tile
+	desks   []desk // by worker
 	sampler sample.Sampler
 
 	last   *step // submitted last

@@ -79,28 +79,28 @@ loop:
 	VADDPS       X1, X0, X0
 	VMOVSHDUP    X0, X1
 	VADDSS       X1, X0, X0
-	VMOVSS       X0, 16(AX)
+	VMOVSS       X0, 32(AX)
 	VEXTRACTF128 $0x01, Y5, X0
 	VADDPS       X5, X0, X0
 	VMOVHLPS     X0, X0, X1
 	VADDPS       X1, X0, X0
 	VMOVSHDUP    X0, X1
 	VADDSS       X1, X0, X0
-	VMOVSS       X0, 20(AX)
+	VMOVSS       X0, 36(AX)
 	VEXTRACTF128 $0x01, Y6, X0
 	VADDPS       X6, X0, X0
 	VMOVHLPS     X0, X0, X1
 	VADDPS       X1, X0, X0
 	VMOVSHDUP    X0, X1
 	VADDSS       X1, X0, X0
-	VMOVSS       X0, 24(AX)
+	VMOVSS       X0, 40(AX)
 	VEXTRACTF128 $0x01, Y7, X0
 	VADDPS       X7, X0, X0
 	VMOVHLPS     X0, X0, X1
 	VADDPS       X1, X0, X0
 	VMOVSHDUP    X0, X1
 	VADDSS       X1, X0, X0
-	VMOVSS       X0, 28(AX)
+	VMOVSS       X0, 44(AX)
 	VZEROUPPER
 	RET
 
@@ -307,7 +307,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 16(AX)
+	VMOVSS        X1, 32(AX)
 	VEXTRACTF64X4 $0x01, Z5, Y0
 	VADDPS        Y5, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -316,7 +316,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 20(AX)
+	VMOVSS        X1, 36(AX)
 	VEXTRACTF64X4 $0x01, Z6, Y0
 	VADDPS        Y6, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -325,7 +325,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 24(AX)
+	VMOVSS        X1, 40(AX)
 	VEXTRACTF64X4 $0x01, Z7, Y0
 	VADDPS        Y7, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -334,7 +334,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 28(AX)
+	VMOVSS        X1, 44(AX)
 	VEXTRACTF64X4 $0x01, Z8, Y0
 	VADDPS        Y8, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -343,7 +343,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 32(AX)
+	VMOVSS        X1, 64(AX)
 	VEXTRACTF64X4 $0x01, Z9, Y0
 	VADDPS        Y9, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -352,7 +352,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 36(AX)
+	VMOVSS        X1, 68(AX)
 	VEXTRACTF64X4 $0x01, Z10, Y0
 	VADDPS        Y10, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -361,7 +361,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 40(AX)
+	VMOVSS        X1, 72(AX)
 	VEXTRACTF64X4 $0x01, Z11, Y0
 	VADDPS        Y11, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -370,7 +370,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 44(AX)
+	VMOVSS        X1, 76(AX)
 	VEXTRACTF64X4 $0x01, Z12, Y0
 	VADDPS        Y12, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -379,7 +379,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 48(AX)
+	VMOVSS        X1, 96(AX)
 	VEXTRACTF64X4 $0x01, Z13, Y0
 	VADDPS        Y13, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -388,7 +388,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 52(AX)
+	VMOVSS        X1, 100(AX)
 	VEXTRACTF64X4 $0x01, Z14, Y0
 	VADDPS        Y14, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -397,7 +397,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 56(AX)
+	VMOVSS        X1, 104(AX)
 	VEXTRACTF64X4 $0x01, Z15, Y0
 	VADDPS        Y15, Y0, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
@@ -406,7 +406,7 @@ loop:
 	VADDPS        X0, X1, X1
 	VMOVSHDUP     X1, X0
 	VADDSS        X0, X1, X1
-	VMOVSS        X1, 60(AX)
+	VMOVSS        X1, 108(AX)
 	VZEROUPPER
 	RET
 

@@ -4,7 +4,7 @@
 
 package cpu
 
-// dot4x2AVX2 writes to dst[t*4+r] the sum over i < n of w[r*stride+i]*x[t*stride+i].
+// dot4x2AVX2 writes to dst[t*8+r] the sum over i < n of w[r*stride+i]*x[t*stride+i].
 // n is a positive multiple of 8.
 //
 //go:noescape
@@ -16,7 +16,7 @@ func dot4x2AVX2(dst *float32, w *float32, x *float32, n int, stride int)
 //go:noescape
 func dot8x1AVX2(dst *float32, w *float32, x *float32, n int, stride int)
 
-// dot4x4AVX512 writes to dst[t*4+r] the sum over i < n of w[r*stride+i]*x[t*stride+i].
+// dot4x4AVX512 writes to dst[t*8+r] the sum over i < n of w[r*stride+i]*x[t*stride+i].
 // n is a positive multiple of 16.
 //
 //go:noescape

@@ -8,70 +8,75 @@ import (
 )
 
 // A kvPool is the pages of one state. A page holds the keys of its tokens and
-// then their values, [2, pageTokens, kvHeads*headDim].
+// then their values, [2, pageTokens, kvHeads*headDim]. It is allocated when it is
+// first used: memory follows use up to what was planned.
 type kvPool struct {
 	state      plan.State
 	pageTokens int
-	cols       int       // kvHeads*headDim
-	f32        []float32 // one of the two is used
-	f16        []uint16
+	cols       int // kvHeads*headDim
+	half       bool
+	pages      []kvPage
+}
+
+// A kvPage is one page; one of the two is used.
+type kvPage struct {
+	f32 []float32
+	f16 []uint16
 }
 
 func newKVPool(s plan.State, l *plan.Limits) *kvPool {
-	k := &kvPool{state: s, pageTokens: l.PageTokens, cols: s.KVHeads * s.HeadDim}
-	n := l.Pages[s.Group] * k.pageElems()
-	if l.Cache == tensor.F16 {
-		k.f16 = make([]uint16, n)
-	} else {
-		k.f32 = make([]float32, n)
+	return &kvPool{
+		state: s, pageTokens: l.PageTokens, cols: s.KVHeads * s.HeadDim,
+		half: l.Cache == tensor.F16, pages: make([]kvPage, l.Pages[s.Group]),
 	}
-	return k
 }
 
-func (k *kvPool) pageElems() int { return 2 * k.pageTokens * k.cols }
-
-// key and value are the element where the row of a token in a page begins.
-func (k *kvPool) key(page int32, slot int) int {
-	return int(page)*k.pageElems() + slot*k.cols
+// page is page i, allocated.
+func (k *kvPool) page(i int32) *kvPage {
+	p := &k.pages[i]
+	if n := 2 * k.pageTokens * k.cols; k.half && p.f16 == nil {
+		p.f16 = make([]uint16, n)
+	} else if !k.half && p.f32 == nil {
+		p.f32 = make([]float32, n)
+	}
+	return p
 }
 
-func (k *kvPool) value(page int32, slot int) int {
-	return k.key(page, slot) + k.pageTokens*k.cols
-}
+// value is where in a page the values begin.
+func (k *kvPool) value() int { return k.pageTokens * k.cols }
 
-// store writes x at element at and reports whether the cache can hold it.
-func (k *kvPool) store(at int, x []float32) bool {
-	if k.f32 != nil {
-		copy(k.f32[at:], x)
+// store writes x at element at and reports whether the page can hold it.
+func (p *kvPage) store(at int, x []float32) bool {
+	if p.f32 != nil {
+		copy(p.f32[at:], x)
 		return true
 	}
 	const largest = 65504 // of F16
 	ok := true
 	for i, v := range x {
-		k.f16[at+i] = tensor.F32ToF16(v)
+		p.f16[at+i] = tensor.F32ToF16(v)
 		ok = ok && v <= largest && v >= -largest
 	}
 	return ok
 }
 
 // load is len(buf) values at element at: a view, or buf filled.
-func (k *kvPool) load(at int, buf []float32) []float32 {
-	if k.f32 != nil {
-		return k.f32[at : at+len(buf)]
+func (p *kvPage) load(at int, buf []float32) []float32 {
+	if p.f32 != nil {
+		return p.f32[at : at+len(buf)]
 	}
-	for i, h := range k.f16[at : at+len(buf)] {
+	for i, h := range p.f16[at : at+len(buf)] {
 		buf[i] = tensor.F16ToF32(h)
 	}
 	return buf
 }
 
-// page is the bytes of one page.
-func (k *kvPool) page(i int32) []byte {
-	n := k.pageElems()
-	if k.f32 != nil {
-		return unsafe.Slice((*byte)(unsafe.Pointer(&k.f32[int(i)*n])), 4*n)
+// bytes are the page's, as they lie in memory.
+func (p *kvPage) bytes() []byte {
+	if p.f32 != nil {
+		return unsafe.Slice((*byte)(unsafe.Pointer(&p.f32[0])), 4*len(p.f32))
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&k.f16[int(i)*n])), 2*n)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&p.f16[0])), 2*len(p.f16))
 }
 
 // apply does one operation on the pages of a group.
@@ -81,10 +86,10 @@ func (e *executable) apply(op *plan.StateOp) {
 		if k.state.Group != op.Group {
 			continue
 		}
-		page := k.page(op.Page)
+		page := k.page(op.Page).bytes()
 		switch op.Kind {
 		case plan.CopyPage:
-			copy(page, k.page(op.From))
+			copy(page, k.page(op.From).bytes())
 		case plan.ZeroPage:
 			clear(page)
 		case plan.SavePage:
@@ -101,12 +106,11 @@ func (e *executable) storeKV(n *plan.Node) {
 	table := &e.batch.Tables[pool.state.Group]
 	for t, s := range e.seq {
 		pos := int(e.batch.Positions[t])
-		page := table.Pages[int(table.Start[s])+pos/pool.pageTokens-int(table.First[s])]
-		slot := pos % pool.pageTokens
-		if !pool.store(pool.key(page, slot), e.row(n.In[1], t)) || !pool.store(pool.value(page, slot), e.row(n.In[2], t)) {
-			if e.overflow[s] < 0 {
-				e.overflow[s] = n.Layer
-			}
+		page := pool.page(table.Pages[int(table.Start[s])+pos/pool.pageTokens-int(table.First[s])])
+		slot := pos % pool.pageTokens * pool.cols
+		keys, values := page.store(slot, e.row(n.In[1], t)), page.store(pool.value()+slot, e.row(n.In[2], t))
+		if !(keys && values) && e.overflow[s] < 0 {
+			e.overflow[s] = n.Layer
 		}
 	}
 }
@@ -124,7 +128,16 @@ func (e *executable) view(n *plan.Node, s int32) keyView {
 	return keyView{pool, table.Pages[table.Start[s]:table.Start[s+1]], int(table.First[s])}
 }
 
-// at is the page and the slot of position pos.
-func (v *keyView) at(pos int) (int32, int) {
-	return v.pages[pos/v.pageTokens-v.first], pos % v.pageTokens
+// key and value are len(buf) elements, from element at of its row on, of the key
+// or the value at position pos.
+func (v *keyView) key(pos, at int, buf []float32) []float32 {
+	return v.page(pos).load(pos%v.pageTokens*v.cols+at, buf)
+}
+
+func (v *keyView) value(pos, at int, buf []float32) []float32 {
+	return v.page(pos).load(v.kvPool.value()+pos%v.pageTokens*v.cols+at, buf)
+}
+
+func (v *keyView) page(pos int) *kvPage {
+	return &v.kvPool.pages[v.pages[pos/v.pageTokens-v.first]]
 }

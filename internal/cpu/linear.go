@@ -21,7 +21,7 @@ func linear(e *executable, n *plan.Node) (kernel, error) {
 				for i := range rows {
 					dequantize(tile[i*k:(i+1)*k], w.Row(lo+i))
 				}
-				e.multiply(n, tile, bias, lo, rows)
+				e.multiply(n, worker, tile, bias, lo, rows)
 			}
 		})
 	}, nil
@@ -29,13 +29,13 @@ func linear(e *executable, n *plan.Node) (kernel, error) {
 
 // multiply computes outputs lo to lo+rows of every token from tile, which holds
 // these rows of the weight.
-func (e *executable) multiply(n *plan.Node, tile, bias []float32, lo, rows int) {
-	var sums [dotTokens * dotRows]float32
+func (e *executable) multiply(n *plan.Node, worker int, tile, bias []float32, lo, rows int) {
+	sums := e.desks[worker].sums[:]
 	x := e.buffers[e.scratch.Buffer[n.In[0]]]
 	k, tokens := n.Weight.Cols(), e.size(n.Out)
 	for t := 0; t < tokens; t += dotTokens {
 		at := min(dotTokens, tokens-t)
-		e.tier.dots(sums[:], tile, x[t*k:], k, at)
+		e.tier.dots(sums, tile, x[t*k:], k, at)
 		for i := range at {
 			y := e.row(n.Out, t+i)[lo : lo+rows]
 			copy(y, sums[i*dotRows:])
@@ -48,10 +48,17 @@ func (e *executable) multiply(n *plan.Node, tile, bias []float32, lo, rows int) 
 	}
 }
 
-// tile is a worker's scratch of n values, shared by all nodes.
+// A desk is what one worker works on, for all nodes.
+type desk struct {
+	tile []float32 // rows of a weight, as large as any node has needed
+	sums [dotTokens * dotRows]float32
+}
+
+// tile is n values of a worker's desk.
 func (e *executable) tile(worker, n int) []float32 {
-	if len(e.tiles[worker]) < n {
-		e.tiles[worker] = make([]float32, n)
+	d := &e.desks[worker]
+	if len(d.tile) < n {
+		d.tile = make([]float32, n)
 	}
-	return e.tiles[worker][:n]
+	return d.tile[:n]
 }

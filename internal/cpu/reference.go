@@ -103,7 +103,7 @@ func referenceAttention(_ *executable, n *plan.Node) (kernel, error) {
 				scores, top := make([]float64, 0, pos+1-first), math.Inf(-1)
 				for p := first; p <= pos; p++ {
 					var score float64
-					for i, k := range past.load(past.key(past.at(p))+at, row) {
+					for i, k := range past.key(p, at, row) {
 						score += float64(q[i]) * float64(k)
 					}
 					scores = append(scores, score*a.Scale)
@@ -113,7 +113,7 @@ func referenceAttention(_ *executable, n *plan.Node) (kernel, error) {
 				for i, score := range scores {
 					weight := math.Exp(score - top)
 					sum += weight
-					for j, v := range past.load(past.value(past.at(first+i))+at, row) {
+					for j, v := range past.value(first+i, at, row) {
 						weighted[j] += weight * float64(v)
 					}
 				}

@@ -22,7 +22,7 @@ func dot(t tier, rows, tokens int) {
 	name := "dot" + string(rune('0'+rows)) + "x" + string(rune('0'+tokens)) + t.suffix
 	TEXT(name, NOSPLIT, "func(dst, w, x *float32, n, stride int)")
 	Pragma("noescape")
-	Doc(name+" writes to dst[t*"+string(rune('0'+rows))+"+r] the sum over i < n of w[r*stride+i]*x[t*stride+i].",
+	Doc(name+" writes to dst[t*8+r] the sum over i < n of w[r*stride+i]*x[t*stride+i].",
 		"n is a positive multiple of "+map[int]string{8: "8", 16: "16"}[t.lanes]+".")
 	dst := Load(Param("dst"), GP64())
 	w := Load(Param("w"), GP64())
@@ -61,7 +61,7 @@ func dot(t tier, rows, tokens int) {
 	CMPQ(i, n)
 	JLT(operand.LabelRef("loop"))
 	for k, s := range sums {
-		VMOVSS(t.sum(s).AsX(), operand.Mem{Base: dst, Disp: 4 * k})
+		VMOVSS(t.sum(s).AsX(), operand.Mem{Base: dst, Disp: 4 * (k/rows*8 + k%rows)})
 	}
 	VZEROUPPER()
 	RET()
