@@ -18,8 +18,8 @@ import (
 // benchCommand is `realizar bench`.
 type benchCommand struct {
 	Model  string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
-	Prompt int    `short:"p" default:"512" placeholder:"N" help:"Tokens of the prompt whose reading is measured; 0 leaves that out."`
-	Tokens int    `short:"n" default:"128" placeholder:"N" help:"Tokens whose choosing is measured; 0 leaves that out."`
+	Prompt *int   `short:"p" placeholder:"N" help:"Tokens of the prompt whose reading is measured; 0 leaves that out. Default: 512, or as many as the context holds."`
+	Tokens *int   `short:"n" placeholder:"N" help:"Tokens whose choosing is measured; 0 leaves that out. Default: 128, or as many as the context holds."`
 	Runs   int    `short:"r" default:"3" placeholder:"N" help:"Runs of each test, after one that does not count."`
 	JSON   bool   `name:"json" help:"Write one JSON object per line and test."`
 
@@ -29,7 +29,8 @@ type benchCommand struct {
 // Help is shown below the command's line.
 func (*benchCommand) Help() string {
 	return `pp512 is the reading of a prompt of 512 tokens, tg128 the choosing of 128 tokens one after the other, both in
-tokens a second: median, least and most of the runs. The tokens are random, by a fixed seed.
+tokens a second: median, least and most of the runs. The tokens are random, by a fixed seed. In a context too
+small for these lengths the tests are shorter and named so, pp256 for one; a length asked for must fit.
 
 Choosing a token reads all weights once, so memory sets its limit. share of limit is the part of the machine's
 read bandwidth, measured in the same run by the fastest loop that the machine has, which the weights and the
@@ -48,11 +49,11 @@ Examples:
 // Validate is called by the parser.
 func (c *benchCommand) Validate() error {
 	switch {
-	case c.Prompt < 0:
-		return fmt.Errorf("-p %d: want 0 or more", c.Prompt)
-	case c.Tokens < 0:
-		return fmt.Errorf("-n %d: want 0 or more", c.Tokens)
-	case c.Prompt == 0 && c.Tokens == 0:
+	case c.Prompt != nil && *c.Prompt < 0:
+		return fmt.Errorf("-p %d: want 0 or more", *c.Prompt)
+	case c.Tokens != nil && *c.Tokens < 0:
+		return fmt.Errorf("-n %d: want 0 or more", *c.Tokens)
+	case c.Prompt != nil && *c.Prompt == 0 && c.Tokens != nil && *c.Tokens == 0:
 		return fmt.Errorf("-p 0 and -n 0 leave nothing to measure")
 	case c.Runs < 1:
 		return fmt.Errorf("-r %d: want 1 or more", c.Runs)
@@ -87,36 +88,96 @@ func (c *benchCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	// What does not fit the context asked for need not wait for the model.
+	if most := d.Dimensions.Context; most > 0 && c.Context <= most {
+		if _, err := c.lengths(cmp.Or(c.Context, most), d); err != nil {
+			return err
+		}
+	}
 	m, err := a.open(c.Model, &c.modelFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	// The last token chosen takes no place, and the first is the prompt's.
-	for _, need := range []struct {
-		flag string
-		n    int
-	}{{"-p", c.Prompt}, {"-n", c.Tokens + 1}} {
-		if need.n > m.Context() {
-			return usagef("%s needs a context of %d tokens, but it is %d; lower it or raise --context", need.flag, need.n, m.Context())
-		}
+	n, err := c.lengths(m.Context(), d) // memory may have made it smaller
+	if err != nil {
+		return err
+	}
+	if c.Prompt == nil && n.prompt < defaultPrompt {
+		a.notef("measuring pp%d in place of pp%d: the context is %d", n.prompt, defaultPrompt, m.Context())
+	}
+	switch {
+	case c.Tokens == nil && n.answer == 0:
+		a.notef("leaving tg%d out: the context is %d", defaultAnswer, m.Context())
+	case c.Tokens == nil && n.answer < defaultAnswer:
+		a.notef("measuring tg%d in place of tg%d: the context is %d", n.answer, defaultAnswer, m.Context())
 	}
 	var all []*measurement
-	if c.Prompt > 0 {
-		t, err := c.prefill(a, m)
+	if n.prompt > 0 {
+		t, err := c.prefill(a, m, n.prompt)
 		if err != nil {
 			return err
 		}
 		all = append(all, t)
 	}
-	if c.Tokens > 0 {
-		t, err := c.decode(a, m, d)
+	if n.answer > 0 {
+		t, err := c.decode(a, m, d, n.answer)
 		if err != nil {
 			return err
 		}
 		all = append(all, t)
 	}
 	return c.write(a, all)
+}
+
+// The lengths of the two tests where the flags do not say.
+const (
+	defaultPrompt = 512
+	defaultAnswer = 128
+)
+
+// testLengths are the tokens of the two tests; a test of 0 is left out.
+type testLengths struct{ prompt, answer int }
+
+// lengths are what the flags say, and where they do not, what fits into context.
+func (c *benchCommand) lengths(context int, d *realizar.Description) (testLengths, error) {
+	var n testLengths
+	for _, test := range []struct {
+		flag           string
+		given, to      *int
+		usual, besides int
+	}{
+		{"-p", c.Prompt, &n.prompt, defaultPrompt, 0},
+		// A prompt of one token comes first; the last token chosen takes no place.
+		{"-n", c.Tokens, &n.answer, defaultAnswer, 1},
+	} {
+		most := context - test.besides
+		if test.given == nil {
+			*test.to = min(test.usual, most)
+			continue
+		}
+		if *test.given > most {
+			need := uint64(*test.given) + uint64(test.besides) // the flag may be as large as an int is
+			way := fmt.Sprintf("lower it to %d at most", most)
+			if need <= uint64(d.Dimensions.Context) && c.affordable(int(need), d) {
+				way += fmt.Sprintf(", or raise --context to %d", need)
+			}
+			return n, usagef("%s %d needs a context of %d tokens, but it is %d; %s", test.flag, *test.given, need, context, way)
+		}
+		*test.to = *test.given
+	}
+	if n.prompt == 0 && n.answer == 0 {
+		return n, usagef("-p 0 leaves nothing to measure: choosing takes a context of 2 tokens, but it is %d", context)
+	}
+	return n, nil
+}
+
+// affordable reports whether the model can be opened with a context.
+func (c *benchCommand) affordable(context int, d *realizar.Description) bool {
+	o := c.options()
+	o.Context = context
+	need, err := d.Memory(o)
+	return err == nil && (need.Free == 0 || need.Total-need.Weights <= need.Free)
 }
 
 func (c *benchCommand) measurement(m *realizar.Model, test string, rates, first []float64) *measurement {
@@ -137,27 +198,27 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-func (c *benchCommand) prefill(a *app, m *realizar.Model) (*measurement, error) {
-	prompt := randomTokens(c.Prompt, m.Vocab())
+func (c *benchCommand) prefill(a *app, m *realizar.Model, n int) (*measurement, error) {
+	prompt := randomTokens(n, m.Vocab())
 	rates, first, err := c.repeat(a, m, prompt, 1, func(f *realizar.Finish) float64 {
-		return float64(c.Prompt) / f.Timings.Prefill.Seconds()
+		return float64(n) / f.Timings.Prefill.Seconds()
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.measurement(m, fmt.Sprintf("pp%d", c.Prompt), rates, first), nil
+	return c.measurement(m, fmt.Sprintf("pp%d", n), rates, first), nil
 }
 
-func (c *benchCommand) decode(a *app, m *realizar.Model, d *realizar.Description) (*measurement, error) {
-	rates, first, err := c.repeat(a, m, randomTokens(1, m.Vocab()), c.Tokens+1, func(f *realizar.Finish) float64 {
-		return float64(c.Tokens) / f.Timings.Decode.Seconds()
+func (c *benchCommand) decode(a *app, m *realizar.Model, d *realizar.Description, n int) (*measurement, error) {
+	rates, first, err := c.repeat(a, m, randomTokens(1, m.Vocab()), n+1, func(f *realizar.Finish) float64 {
+		return float64(n) / f.Timings.Decode.Seconds()
 	})
 	if err != nil {
 		return nil, err
 	}
-	t := c.measurement(m, fmt.Sprintf("tg%d", c.Tokens), rates, first)
+	t := c.measurement(m, fmt.Sprintf("tg%d", n), rates, first)
 	// From the second token on the sequence holds 1, 2, ... tokens before it.
-	bytes := d.TokenBytes((c.Tokens+1)/2, c.options().Activations)
+	bytes := d.TokenBytes((n+1)/2, c.options().Activations)
 	size := int64(bandwidthBuffer)
 	if free := cpu.New(c.Threads).Memory().Free; free > 0 {
 		size = min(size, free/4)

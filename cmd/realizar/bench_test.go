@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,72 @@ func TestBench(t *testing.T) {
 		t.Errorf("wrote %q, want pp256 alone", out)
 	}
 	output(t, "", "bench", model, "-p", "0", "-n", "255", "-r", "1")
-	fails(t, realizarRun(t, "bench", model), 2, "-p", "512", "256")
-	fails(t, realizarRun(t, "bench", model, "-p", "8", "-n", "256"), 2, "-n", "257", "256")
+}
+
+// The usual lengths are shortened to the context, and the tests named by what
+// was measured.
+func TestBenchSmallContext(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, test := range []struct {
+		args  []string
+		tests []string
+		notes []string
+	}{
+		{nil, []string{"pp256", "tg128"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
+		{[]string{"-p", "8"}, []string{"pp8", "tg128"}, nil},
+		{[]string{"-n", "0"}, []string{"pp256"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
+		{[]string{"--context", "64"}, []string{"pp64", "tg63"}, []string{
+			"measuring pp64 in place of pp512: the context is 64", "measuring tg63 in place of tg128: the context is 64"}},
+		{[]string{"--context", "1"}, []string{"pp1"}, []string{
+			"measuring pp1 in place of pp512: the context is 1", "leaving tg128 out: the context is 1"}},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			r := realizarRun(t, append([]string{"bench", model, "-r", "1", "--json"}, test.args...)...)
+			var tests []string
+			for line := range strings.Lines(r.stdout) {
+				var m struct {
+					Test string  `json:"test"`
+					Rate float64 `json:"tok_s"`
+				}
+				if err := json.Unmarshal([]byte(line), &m); err != nil || m.Rate <= 0 {
+					t.Errorf("%s: %v", line, err)
+				}
+				tests = append(tests, m.Test)
+			}
+			var notes string
+			for _, n := range test.notes {
+				notes += "realizar: " + n + "\n"
+			}
+			if r.code != 0 || !slices.Equal(tests, test.tests) || r.stderr != notes {
+				t.Errorf("measured %v with exit code %d and notes %q, want %v with %q", tests, r.code, r.stderr, test.tests, notes)
+			}
+		})
+	}
+}
+
+// A length asked for that does not fit is an error, which tells only of ways out
+// that there are.
+func TestBenchTooLong(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, test := range []struct {
+		args  []string
+		says  []string
+		raise bool
+	}{
+		{[]string{"-p", "257"}, []string{"-p 257 ", "257 tokens", "is 256;", "256 at most"}, false},
+		{[]string{"-n", "256"}, []string{"-n 256 ", "257 tokens", "is 256;", "255 at most"}, false},
+		{[]string{"-n", "9223372036854775807"}, []string{"-n 9223372036854775807 ", "9223372036854775808 tokens", "255 at most"}, false},
+		{[]string{"-p", "100", "--context", "64"}, []string{"is 64;", "64 at most", "--context to 100"}, true},
+		{[]string{"-n", "255", "--context", "64"}, []string{"is 64;", "63 at most", "--context to 256"}, true},
+		{[]string{"-p", "257", "--context", "64"}, []string{"is 64;", "64 at most"}, false},
+		{[]string{"-p", "0", "--context", "1"}, []string{"nothing to measure"}, false},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			r := realizarRun(t, append([]string{"bench", model}, test.args...)...)
+			fails(t, r, 2, test.says...)
+			if strings.Contains(r.stderr, "raise") != test.raise {
+				t.Errorf("%q: whether to raise the context should be %v", r.stderr, test.raise)
+			}
+		})
+	}
 }

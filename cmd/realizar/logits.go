@@ -41,27 +41,37 @@ func (c *logitsCommand) Run(a *app) error {
 	if err != nil {
 		return fmt.Errorf("--ids: %w", err)
 	}
+	// What cannot be written need not wait for the model.
+	out, err := newOutFile(c.Out)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return out.finish(c.write(a, ids, out))
+}
+
+func (c *logitsCommand) write(a *app, ids []int32, w io.Writer) error {
 	m, err := a.open(c.Model, &c.modelFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	return replaceFile(c.Out, func(w io.Writer) error {
-		out := bufio.NewWriterSize(w, 1<<20)
-		if err := writeLogitsHeader(out, len(ids), m.Vocab()); err != nil {
-			return err
+	out := bufio.NewWriterSize(w, 1<<20)
+	if err := writeLogitsHeader(out, len(ids), m.Vocab()); err != nil {
+		return err
+	}
+	row := make([]byte, 0, 4*m.Vocab())
+	err = m.Logits(a.ctx, ids, func(_ int, logits []float32) error {
+		row = row[:0]
+		for _, v := range logits {
+			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))
 		}
-		row := make([]byte, 0, 4*m.Vocab())
-		err := m.Logits(a.ctx, ids, func(_ int, logits []float32) error {
-			row = row[:0]
-			for _, v := range logits {
-				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))
-			}
-			_, err := out.Write(row)
-			return err
-		})
-		return errors.Join(err, out.Flush())
+		_, err := out.Write(row)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 func (c *logitsCommand) read(a *app) ([]int32, error) {

@@ -96,7 +96,50 @@ func TestLogitsErrors(t *testing.T) {
 	}
 	fails(t, realizarIn(t, "1", "logits", model, "--ids", "absent", "--out", filepath.Join(t.TempDir(), "o")), 1, "absent")
 	fails(t, realizarIn(t, "1", "logits", model, "--ids", "-", "--out", t.TempDir()), 1, "folder")
-	fails(t, realizarIn(t, "1", "logits", model, "--ids", "-", "--out", filepath.Join(t.TempDir(), "no", "o")), 1, "no")
+	fails(t, realizarIn(t, "1", "logits", model, "--ids", "-", "--out="), 1, "--out", "empty")
+}
+
+// What cannot be written is said before the model is opened, by the name that
+// was given.
+func TestLogitsNowhere(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "no")
+	file := writeFile(t, "file", "")
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		folder string
+		says   []string
+	}{
+		"absent":   {absent, []string{"there is no folder " + absent + ";", "make it"}},
+		"a file":   {file, []string{"in the folder " + file + ":", "name a file in one"}},
+		"unwanted": {closed, []string{"in the folder " + closed + ":", "denied", "name a file in one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.folder == closed {
+				probe := filepath.Join(closed, "probe")
+				if err := os.WriteFile(probe, nil, 0o600); err == nil {
+					_ = os.Remove(probe)
+					t.Skip("this user may write to any folder")
+				}
+			}
+			out := filepath.Join(test.folder, "x.safetensors")
+			r := realizarIn(t, "1", "logits", "absent.gguf", "--ids", "-", "--out", out)
+			fails(t, r, 1, append(test.says, "--out: "+out+" ")...)
+			for _, not := range []string{"absent.gguf", "partial"} {
+				if strings.Contains(r.stderr, not) {
+					t.Errorf("standard error %q speaks of %s", r.stderr, not)
+				}
+			}
+		})
+	}
+	// Nor is anything left behind when it is the model that is not there.
+	dir := t.TempDir()
+	fails(t, realizarIn(t, "1", "logits", "absent.gguf", "--ids", "-", "--out", filepath.Join(dir, "o")), 1, "absent.gguf")
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left behind (%v)", left, err)
+	}
 }
 
 // A file that was there stays until the new one is complete.

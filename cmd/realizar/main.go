@@ -92,7 +92,7 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 	var err error
 	a.parser, err = kong.New(&grammar{},
 		kong.Name("realizar"), kong.Description(description), kong.Writers(help, a.stderr), kong.Exit(exit),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "model", Title: "How the model runs:"}}),
 	)
 	if err != nil {
@@ -101,9 +101,31 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 	command, err := a.parser.Parse(args)
 	var parse *kong.ParseError
 	if errors.As(err, &parse) {
-		return parse.Context, usageError{err}
+		return parse.Context, parseFailure(err)
 	}
 	return command, err
+}
+
+// A helpError is help that could not be written. The parser writes help while it
+// parses, and returns this as it returns what is wrong with the arguments.
+type helpError struct{ error }
+
+func (e helpError) Unwrap() error { return e.error }
+
+func printHelp(options kong.HelpOptions, command *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, command); err != nil {
+		return helpError{err}
+	}
+	return nil
+}
+
+// parseFailure is what the parser's error means.
+func parseFailure(err error) error {
+	var help helpError
+	if errors.As(err, &help) {
+		return help.error
+	}
+	return usageError{err}
 }
 
 // report says what went wrong and returns the exit code.
@@ -146,7 +168,7 @@ type helpCommand struct {
 func (c *helpCommand) Run(a *app) error {
 	_, err := a.parser.Parse(append(c.Command, "--help"))
 	if err != nil {
-		return usageError{err}
+		return parseFailure(err)
 	}
 	return nil
 }

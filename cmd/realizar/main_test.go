@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/realizar/realizar/internal/cpu"
 )
 
 // binary is the command as its users have it.
@@ -195,6 +197,29 @@ func TestVersion(t *testing.T) {
 		if !strings.Contains(got, part) {
 			t.Errorf("version is %q, without %q", got, part)
 		}
+	}
+	if strings.Count(got, "\n") != 1 {
+		t.Errorf("version is %q, want one line", got)
+	}
+}
+
+func TestVersionVerbose(t *testing.T) {
+	got := output(t, "", "version", "--verbose")
+	table := map[string]string{}
+	for line := range strings.Lines(got) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		table[name] = strings.TrimSpace(value)
+	}
+	for name, want := range map[string]string{
+		"go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
+		"cpu kernels": fmt.Sprintf("%s (of %s)", cpu.New(0).Tier(), strings.Join(cpu.Tiers(), ", ")),
+	} {
+		if table[name] != want {
+			t.Errorf("%s is %q, want %q, in:\n%s", name, table[name], want, got)
+		}
+	}
+	if table["version"] == "" || table["revision"] == "" {
+		t.Errorf("no version or no revision in:\n%s", got)
 	}
 }
 

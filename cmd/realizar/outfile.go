@@ -5,37 +5,92 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 )
 
-// replaceFile lets write fill a file that takes path's place when it is
-// complete; until then, and after an error, what was at path stays. A path that
-// is no regular file, such as a pipe, is written to directly.
-func replaceFile(path string, write func(io.Writer) error) error {
+// An outFile is a file in the making: it takes its path's place when it is
+// finished; until then, and after an error, what was at the path stays. A path
+// that is no regular file, such as a pipe, is written to directly.
+type outFile struct {
+	file    *os.File
+	path    string
+	partial string // where it is until then, empty for what is written to directly
+}
+
+// newOutFile begins a file. An error names path, or its folder, and the way out.
+func newOutFile(path string) (*outFile, error) {
+	if path == "" {
+		return nil, errors.New("the name is empty: name a file")
+	}
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved // the link stays
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return fmt.Errorf("%s is a folder: name a file", path)
+		return nil, fmt.Errorf("%s is a folder: name a file", path)
 	case err == nil && !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
+		return &outFile{file: f, path: path}, err
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
+		return nil, folderError(path, err)
 	}
-	partial := fmt.Sprintf("%s.partial-%d", path, os.Getpid())
+	partial := fmt.Sprintf("%s.partial-%08x", path, rand.Uint32())
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, folderError(path, err)
+	}
+	return &outFile{file: f, path: path, partial: partial}, nil
+}
+
+// folderError says that no file can be made at path, without the name that only
+// the making has.
+func folderError(path string, err error) error {
+	folder := filepath.Dir(path)
+	if _, absent := os.Stat(folder); errors.Is(absent, fs.ErrNotExist) {
+		return fmt.Errorf("%s cannot be made: there is no folder %s; make it, or name a file in another", path, folder)
+	}
+	return fmt.Errorf("%s cannot be made in the folder %s: %w; name a file in one that can be written to", path, folder, cause(err))
+}
+
+// cause is err without the operation and the path.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// Write adds to the file.
+func (f *outFile) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	if err != nil {
+		err = &fs.PathError{Op: "write", Path: f.path, Err: cause(err)}
+	}
+	return n, err
+}
+
+// finish ends the file that was filled with err, and returns err or what went
+// wrong since.
+func (f *outFile) finish(err error) error {
+	err = errors.Join(err, f.file.Close())
+	switch {
+	case f.partial == "":
+		return err
+	case err != nil:
+		return errors.Join(err, os.Remove(f.partial))
+	}
+	return os.Rename(f.partial, f.path)
+}
+
+// replaceFile lets write fill an [outFile].
+func replaceFile(path string, write func(io.Writer) error) error {
+	f, err := newOutFile(path)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(partial))
-	}
-	return os.Rename(partial, path)
+	return f.finish(write(f))
 }

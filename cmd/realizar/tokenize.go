@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/tokenizer"
@@ -101,6 +102,9 @@ func (c *tokenizeCommand) encode(tok *tokenizer.Tokenizer, in []byte, out *bufio
 		if err := unmarshal(in, &text); err != nil {
 			return fmt.Errorf("want a JSON string: %w", err)
 		}
+		if err := wholeCharacters(in); err != nil {
+			return err
+		}
 	}
 	buf := []byte{'['}
 	for i, id := range tok.Encode(text, c.Special) {
@@ -114,15 +118,18 @@ func (c *tokenizeCommand) encode(tok *tokenizer.Tokenizer, in []byte, out *bufio
 }
 
 func (c *tokenizeCommand) decode(tok *tokenizer.Tokenizer, in []byte, out *bufio.Writer) error {
-	var numbers []json.Number
-	if err := unmarshal(in, &numbers); err != nil {
+	var elements []json.RawMessage // a json.Number would take a number in quotes too
+	if err := unmarshal(in, &elements); err != nil {
 		return fmt.Errorf("want a JSON array of token ids: %w", err)
 	}
-	ids := make([]int32, len(numbers))
-	for i, n := range numbers {
-		id, err := strconv.ParseInt(n.String(), 10, 64)
-		if err != nil || id < 0 || id > math.MaxInt32 {
-			return fmt.Errorf("%q at index %d is no token id", n, i)
+	ids := make([]int32, len(elements))
+	for i, e := range elements {
+		id, err := strconv.ParseInt(string(e), 10, 32)
+		if err != nil && !errors.Is(err, strconv.ErrRange) || id < 0 {
+			return fmt.Errorf("%.40q at index %d is no token id: want a number from 0 to %d", e, i, tok.VocabSize()-1)
+		}
+		if _, ok := tok.Token(int32(id)); !ok || err != nil {
+			return fmt.Errorf("%.40s at index %d is not in the vocabulary of %d tokens", e, i, tok.VocabSize())
 		}
 		ids[i] = int32(id)
 	}
@@ -134,6 +141,48 @@ func (c *tokenizeCommand) decode(tok *tokenizer.Tokenizer, in []byte, out *bufio
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(text)
+}
+
+// wholeCharacters is an error when text, a JSON string that has been read, holds
+// what is no character and would silently become U+FFFD: bytes that are not
+// UTF-8, or an escaped half of a surrogate pair.
+func wholeCharacters(text []byte) error {
+	for i := 0; i < len(text); {
+		if text[i] == '\\' {
+			const unit = len(`\u0000`)
+			first := escapedUnit(text[i:])
+			switch {
+			case first < 0:
+				i += 2
+			case !utf16.IsSurrogate(first):
+				i += unit
+			case utf16.DecodeRune(first, escapedUnit(text[i+unit:])) == utf8.RuneError:
+				return fmt.Errorf("%s at byte %d is half of a surrogate pair and no character", text[i:i+unit], i)
+			default:
+				i += 2 * unit
+			}
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return fmt.Errorf("%#x at byte %d is not UTF-8", text[i], i)
+		}
+		i += size
+	}
+	return nil
+}
+
+// escapedUnit is the UTF-16 code unit that text, valid JSON, begins with as \uXXXX,
+// or -1 where it begins otherwise.
+func escapedUnit(text []byte) rune {
+	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(unit)
 }
 
 // unmarshal reads JSON that is not empty and not null.

@@ -79,6 +79,23 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
+// Whatever way JSON has of writing a character, it is the character.
+func TestTokenizeEscapes(t *testing.T) {
+	model := modeltest.Llama(t)
+	for escaped, text := range map[string]string{
+		`"\ud83d\ude00"`:              "😀",
+		`"\uD83D\uDE00\ud83d\ude00x"`: "😀😀x",
+		`"\\ud83d"`:                   `\ud83d`,
+		`"\\\ud83d\uDE00\\ude00"`:     `\😀\ude00`,
+		`"\ufffd\u0000\"\n"`:          "\ufffd\x00\"\n",
+		"\"\ufffd\"":                  "\ufffd",
+	} {
+		if got, want := output(t, escaped, "tokenize", model, "--jsonl"), output(t, text, "tokenize", model); got != want {
+			t.Errorf("%s is %s, want %s", escaped, got, want)
+		}
+	}
+}
+
 func TestTokenizeErrors(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, test := range []struct {
@@ -96,6 +113,21 @@ func TestTokenizeErrors(t *testing.T) {
 		{"[1, 2.5]", []string{"--decode"}, []string{`"2.5"`, "index 1"}},
 		{"[4294967296]", []string{"--decode"}, []string{"4294967296", "index 0"}},
 		{"[1]\n[2,x]\n", []string{"--decode", "--jsonl"}, []string{"line 2"}},
+		{"\"a\"\n\"b\xff\"\n", []string{"--jsonl"}, []string{"line 2", "0xff", "byte 2", "UTF-8"}},
+		{"\"\xed\xa0\x80\"\n", []string{"--jsonl"}, []string{"line 1", "0xed", "byte 1", "UTF-8"}},
+		{"\"\xe2\x82\"\n", []string{"--jsonl"}, []string{"line 1", "0xe2", "byte 1", "UTF-8"}},
+		{`"\u00e9 \ud83d"`, []string{"--jsonl"}, []string{"line 1", `\ud83d`, "byte 8", "surrogate"}},
+		{`"\uDE00\uD83D"`, []string{"--jsonl"}, []string{"line 1", `\uDE00`, "byte 1", "surrogate"}},
+		{"\"\"\n\"\\ud83d\\ud83d\\ude00\"", []string{"--jsonl"}, []string{"line 2", `\ud83d`, "byte 1", "surrogate"}},
+		{`"\ud83d\n"`, []string{"--jsonl"}, []string{"line 1", `\ud83d`, "surrogate"}},
+		{`["1"]`, []string{"--decode"}, []string{`"\"1\""`, "index 0"}},
+		{"[1]\n[2, \"1\"]\n", []string{"--decode", "--jsonl"}, []string{"line 2", `"\"1\""`, "index 1"}},
+		{"[1, null]", []string{"--decode"}, []string{"null", "index 1"}},
+		{"[1, [2]]", []string{"--decode"}, []string{"[2]", "index 1"}},
+		{"[1, 1e1]", []string{"--decode"}, []string{"1e1", "index 1"}},
+		{"[1, 272]", []string{"--decode"}, []string{"272 at index 1", "vocabulary of 272 tokens"}},
+		{"[1]\n[2, 99999]\n", []string{"--decode", "--jsonl"}, []string{"line 2", "99999 at index 1", "vocabulary of 272 tokens"}},
+		{"[99999999999999999999999]", []string{"--decode"}, []string{"99999999999999999999999 at index 0", "vocabulary of 272 tokens"}},
 	} {
 		t.Run(fmt.Sprintf("%q %q", test.stdin, test.args), func(t *testing.T) {
 			r := realizarIn(t, test.stdin, append([]string{"tokenize", model}, test.args...)...)

@@ -2,34 +2,91 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
+
+	"github.com/realizar/realizar/internal/cpu"
 )
 
 // versionCommand is `realizar version`.
-type versionCommand struct{}
+type versionCommand struct {
+	Verbose bool `help:"Say what it was built from and what it computes with on this machine."`
+}
 
-// Run writes one line: the version, the revision it was built from, the Go
-// version and the machine's kind.
-func (*versionCommand) Run(a *app) error {
-	_, err := fmt.Fprintln(a.out, version())
+// Run writes the version.
+func (c *versionCommand) Run(a *app) error {
+	b := readBuild()
+	text := b.line() + "\n"
+	if c.Verbose {
+		text = b.table()
+	}
+	_, err := io.WriteString(a.out, text)
 	return err
 }
 
-func version() string {
-	v, revision, modified := "(devel)", "", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			v = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = " " + s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				modified = "+changes"
-			}
+// build is what the binary knows of its origin.
+type build struct {
+	version  string
+	revision string // empty when it was not built from a repository
+	time     string // of the revision
+	modified bool   // the files were not those of the revision
+}
+
+func readBuild() build {
+	b := build{version: "(devel)"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.revision = s.Value
+		case "vcs.time":
+			b.time = s.Value
+		case "vcs.modified":
+			b.modified = s.Value == "true"
 		}
 	}
-	return fmt.Sprintf("realizar %s%s%s %s %s/%s", v, revision, modified, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return b
 }
+
+// line is the version, the revision, the Go version and the machine's kind.
+func (b *build) line() string {
+	revision := ""
+	if b.revision != "" {
+		revision = " " + b.revision[:min(12, len(b.revision))]
+		if b.modified {
+			revision += "+changes"
+		}
+	}
+	return fmt.Sprintf("realizar %s%s %s %s", b.version, revision, runtime.Version(), system())
+}
+
+// table is a line for each thing that tells builds and machines apart.
+func (b *build) table() string {
+	revision := "unknown"
+	if b.revision != "" {
+		revision = b.revision
+		if b.time != "" {
+			revision += ", " + b.time
+		}
+		if b.modified {
+			revision += ", with changes"
+		}
+	}
+	t := newTable()
+	t.row("version", b.version)
+	t.row("revision", revision)
+	t.row("go", runtime.Version())
+	t.row("system", system())
+	t.row("cpu kernels", fmt.Sprintf("%s (of %s)", cpu.New(0).Tier(), strings.Join(cpu.Tiers(), ", ")))
+	return t.text()
+}
+
+func system() string { return runtime.GOOS + "/" + runtime.GOARCH }
