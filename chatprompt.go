@@ -1,6 +1,7 @@
 package realizar
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,8 +10,9 @@ import (
 )
 
 // RenderChat is the prompt that the model's chat template makes of r. Its spans
-// say what the template wrote and what the caller did.
-func (m *Model) RenderChat(r *ChatRequest) (chat.Text, error) {
+// say what the template wrote and what the caller did. A template that is still
+// at work when ctx ends is stopped.
+func (m *Model) RenderChat(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 	t, err := m.template(len(r.Tools) > 0)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
@@ -22,7 +24,7 @@ func (m *Model) RenderChat(r *ChatRequest) (chat.Text, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	text, err := t.Render(&chat.Request{
+	text, err := t.Render(ctx, &chat.Request{
 		Messages: r.Messages, Tools: r.Tools, Documents: r.Documents, Vars: r.Vars,
 		Special: m.specialNames, Now: func() time.Time { return now },
 	})
@@ -35,12 +37,12 @@ func (m *Model) RenderChat(r *ChatRequest) (chat.Text, error) {
 // chatTokens are the ids of a conversation. Special tokens match only in what
 // the template wrote. Where the tokenizer begins every text with a token, the
 // prompt has it once, whether or not the template wrote it.
-func (m *Model) chatTokens(r *ChatRequest) ([]int32, error) {
+func (m *Model) chatTokens(ctx context.Context, r *ChatRequest) ([]int32, error) {
 	tok, err := m.Tokenizer()
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
 	}
-	text, err := m.RenderChat(r)
+	text, err := m.RenderChat(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -16,16 +16,16 @@ import (
 // Generate continues a text. The events end with one that has Finish, or with
 // an error. Leaving the loop stops the work.
 func (m *Model) Generate(ctx context.Context, r *Request) iter.Seq2[Event, error] {
-	return m.answer(ctx, &r.Generation, func() ([]int32, error) { return m.promptTokens(r) })
+	return m.answer(ctx, &r.Generation, func(context.Context) ([]int32, error) { return m.promptTokens(r) })
 }
 
 // Chat answers a conversation. The events are those of [Model.Generate].
 func (m *Model) Chat(ctx context.Context, r *ChatRequest) iter.Seq2[Event, error] {
-	return m.answer(ctx, &r.Generation, func() ([]int32, error) { return m.chatTokens(r) })
+	return m.answer(ctx, &r.Generation, func(ctx context.Context) ([]int32, error) { return m.chatTokens(ctx, r) })
 }
 
 // answer yields the events of one request.
-func (m *Model) answer(ctx context.Context, g *Generation, prompt func() ([]int32, error)) iter.Seq2[Event, error] {
+func (m *Model) answer(ctx context.Context, g *Generation, prompt func(context.Context) ([]int32, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		a := &answer{model: m, settings: g, yield: yield}
 		if err := a.run(ctx, prompt); err != nil && !errors.Is(err, errLeft) {
@@ -70,12 +70,12 @@ type answer struct {
 	unsent []int32
 }
 
-func (a *answer) run(ctx context.Context, prompt func() ([]int32, error)) error {
+func (a *answer) run(ctx context.Context, prompt func(context.Context) ([]int32, error)) error {
 	m, g := a.model, a.settings
 	if err := g.validate(m.Vocab()); err != nil {
 		return err
 	}
-	ids, err := prompt()
+	ids, err := prompt(ctx)
 	if err != nil {
 		return err
 	}

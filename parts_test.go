@@ -59,7 +59,7 @@ func TestParts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := template.RenderJSON([]byte(`{"messages": [{"role": "user", "content": "hi"}]}`), time.Now)
+			text, err := template.RenderJSON(t.Context(), []byte(`{"messages": [{"role": "user", "content": "hi"}]}`), time.Now)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -284,7 +284,7 @@ func TestSpecialTokensTypedByAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(role, content string) int {
-		text, err := m.RenderChat(&realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}})
+		text, err := m.RenderChat(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,8 @@ import (
 )
 
 // The kinds of failure. Every error of this package matches one of them with
-// errors.Is.
+// errors.Is, but that of a context that has ended, which matches the context's
+// own error and its cause.
 var (
 	// ErrTemplate means that a template does not compile.
 	ErrTemplate = errors.New("chat: template does not compile")
@@ -43,11 +44,14 @@ func (e *RefusedError) Unwrap() error { return ErrRefused }
 // renderError translates what rendering returned.
 func renderError(err error) error {
 	var raised *jinja.RaiseError
+	var canceled *jinja.CanceledError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &raised):
 		return &RefusedError{Message: raised.Message, Line: raised.Line}
+	case errors.As(err, &canceled):
+		return fmt.Errorf("chat: %w", err)
 	case errors.Is(err, jinja.ErrLimit):
 		return fmt.Errorf("%w: %w", ErrLimit, err)
 	}

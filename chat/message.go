@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/jinja"
 )
@@ -10,7 +11,10 @@ import (
 // A Message is one turn of a conversation. Fields that are empty are absent
 // from what the template sees, Role and Content aside.
 type Message struct {
-	Role    string // "system", "user", "assistant", "tool", or what else the template knows
+	// Role is "system", "user", "assistant", "tool", or what else the
+	// template knows. The well-known roles count as the template's own text
+	// and may become part of a special token; see [Span].
+	Role    string
 	Content string
 	// Parts, when set, is what the template sees as the content: a list.
 	// Not every template takes one. Content must then be empty.
@@ -50,11 +54,27 @@ type Tool struct {
 // text is a string of the caller's.
 func text(s string) jinja.Value { return jinja.String(s, false) }
 
+// knownRoles are the roles that templates are written for.
+var knownRoles = []string{
+	"system", "user", "assistant", "tool", "developer", "function", "ipython", "observation", "model",
+}
+
+// roleText is the role as the template sees it. Some templates make a special
+// token of it, '<|' + message.role + '|>' as those of Phi-3 and GLM-4 do, and
+// a token is only matched within text that the template wrote. So a role that
+// is exactly a word the templates are written for counts as theirs: it is one
+// of a few fixed words, by which a caller can say nothing else. Every other
+// role stays the caller's, for it might complete a token of the caller's
+// choice, or hold a whole one.
+func roleText(role string) jinja.Value {
+	return jinja.String(role, slices.Contains(knownRoles, role))
+}
+
 // value returns what the template sees of the message. Reasoning is the key
 // under which it looks for the reasoning.
 func (m *Message) value(reasoning string) (jinja.Value, error) {
 	d := jinja.NewDict()
-	d.Set("role", text(m.Role))
+	d.Set("role", roleText(m.Role))
 	switch {
 	case m.Parts == nil:
 		d.Set("content", text(m.Content))

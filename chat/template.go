@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -60,7 +61,10 @@ type Request struct {
 	// most of which expect a title and a text.
 	Documents []json.RawMessage
 	// Vars are further variables for the template, such as enable_thinking.
-	// They go before everything else of the same name.
+	// A variable named like one that the other fields make replaces it for
+	// the template: messages, tools, documents, add_generation_prompt, and
+	// the names in Special, whose text is the caller's then. One named like
+	// a function of the language, such as range or raise_exception, hides it.
 	Vars map[string]json.RawMessage
 	// Special are the special tokens by the names templates use, such as
 	// bos_token. Their text counts as the template's own.
@@ -70,13 +74,14 @@ type Request struct {
 }
 
 // Render renders a conversation. The error matches ErrRequest, ErrRender,
-// ErrRefused or ErrLimit.
-func (t *Template) Render(r *Request) (Text, error) {
+// ErrRefused or ErrLimit, or soon after ctx has ended the error of ctx and its
+// cause.
+func (t *Template) Render(ctx context.Context, r *Request) (Text, error) {
 	vars, size, err := t.variables(r)
 	if err != nil {
 		return nil, err
 	}
-	out, err := t.render(vars, size, r.Now)
+	out, err := t.render(ctx, vars, size, r.Now)
 	if err != nil || !r.ContinueFinal {
 		return out, err
 	}
@@ -84,8 +89,9 @@ func (t *Template) Render(r *Request) (Text, error) {
 }
 
 // RenderJSON renders the template with the variables in a JSON object, which
-// are the caller's all of them. Now is as in Request.
-func (t *Template) RenderJSON(vars []byte, now func() time.Time) (Text, error) {
+// are the caller's all of them. Now is as in Request, and the errors are those
+// of Render.
+func (t *Template) RenderJSON(ctx context.Context, vars []byte, now func() time.Time) (Text, error) {
 	v, err := jinja.FromJSON(vars, false)
 	if err != nil {
 		return nil, fmt.Errorf("%w: variables: %w", ErrRequest, err)
@@ -94,17 +100,17 @@ func (t *Template) RenderJSON(vars []byte, now func() time.Time) (Text, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: the variables are not a JSON object", ErrRequest)
 	}
-	return t.render(d, len(vars), now)
+	return t.render(ctx, d, len(vars), now)
 }
 
 // render renders with limits that grow with the size of the request, in bytes.
-func (t *Template) render(vars *jinja.Dict, size int, now func() time.Time) (Text, error) {
+func (t *Template) render(ctx context.Context, vars *jinja.Dict, size int, now func() time.Time) (Text, error) {
 	limits := jinja.Limits{
-		Steps:  50e6 + 64*int64(size),
+		Steps:  30e6 + 32*int64(size),
 		Memory: 256<<20 + 256*int64(size),
 		Output: 16<<20 + 16*int64(size),
 	}
-	spans, err := t.compiled.Render(vars, jinja.Options{Now: now, Limits: limits})
+	spans, err := t.compiled.Render(ctx, vars, jinja.Options{Now: now, Limits: limits})
 	if err != nil {
 		return nil, renderError(err)
 	}

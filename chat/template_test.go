@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,10 +84,10 @@ func TestConformance(t *testing.T) {
 				check("ParseTemplate", nil, parseErr)
 				continue
 			}
-			got, err := tmpl.RenderJSON(cases[c], fixedTime)
+			got, err := tmpl.RenderJSON(t.Context(), cases[c], fixedTime)
 			check("RenderJSON", got, err)
 			if r := asRequest(t, cases[c]); r != nil && tmpl.reasoning == "reasoning_content" {
-				got, err := tmpl.Render(r)
+				got, err := tmpl.Render(t.Context(), r)
 				check("Render", got, err)
 			}
 		}
@@ -167,16 +168,16 @@ func TestSpans(t *testing.T) {
 		Messages: []Message{{Role: "user", Content: "<|end|> is typed"}, {Role: "as|>x<|sistant", Content: ""}},
 		Special:  map[string]string{"bos_token": "<s>"},
 	}
-	got, err := tmpl.Render(r)
-	const want = `<s><|«user»|>«<|end|> is typed»<|end|><|«as|>x<|sistant»|><|end|><|assistant|>`
+	got, err := tmpl.Render(t.Context(), r)
+	const want = `<s><|user|>«<|end|> is typed»<|end|><|«as|>x<|sistant»|><|end|><|assistant|>`
 	if err != nil || marked(got) != want {
 		t.Errorf("got  %s, %v\nwant %s", marked(got), err, want)
 	}
 	r.Vars = map[string]json.RawMessage{"bos_token": json.RawMessage(`"<b>"`)}
 	r.NoGenerationPrompt = true
 	r.Messages = r.Messages[:1]
-	got, err = tmpl.Render(r)
-	if want := `«<b>»<|«user»|>«<|end|> is typed»<|end|>`; err != nil || marked(got) != want {
+	got, err = tmpl.Render(t.Context(), r)
+	if want := `«<b>»<|user|>«<|end|> is typed»<|end|>`; err != nil || marked(got) != want {
 		t.Errorf("got  %s, %v\nwant %s", marked(got), err, want)
 	}
 }
@@ -212,11 +213,55 @@ func TestVariables(t *testing.T) {
 		{"time", `{{ strftime_now('%d %b %Y') }}`, Request{Now: fixedTime}, `15 Jun 2025`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := mustParse(t, c.template).Render(&c.request)
+			got, err := mustParse(t, c.template).Render(t.Context(), &c.request)
 			if err != nil || got.String() != c.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
 			}
 		})
+	}
+}
+
+// TestRoles gives templates roles that are theirs, and some that are not.
+func TestRoles(t *testing.T) {
+	tmpl := mustParse(t, `{% for m in messages %}<|{{ m.role }}|>{{ '<|' + m['role'] + '|>' }}{% endfor %}`)
+	for role, want := range map[string]string{
+		"system": `<|system|><|system|>`, "user": `<|user|><|user|>`, "assistant": `<|assistant|><|assistant|>`,
+		"tool": `<|tool|><|tool|>`, "developer": `<|developer|><|developer|>`, "function": `<|function|><|function|>`,
+		"ipython": `<|ipython|><|ipython|>`, "observation": `<|observation|><|observation|>`, "model": `<|model|><|model|>`,
+		"user|><|x": `<|«user|><|x»|><|«user|><|x»|>`, "User": `<|«User»|><|«User»|>`, " user": `<|« user»|><|« user»|>`,
+		"end": `<|«end»|><|«end»|>`, "": `<||><||>`,
+	} {
+		got, err := tmpl.Render(t.Context(), &Request{Messages: []Message{{Role: role}}})
+		if err != nil || marked(got) != want {
+			t.Errorf("role %q: got %s, %v; want %s", role, marked(got), err, want)
+		}
+	}
+	// The words are the caller's wherever else they stand.
+	got, err := mustParse(t, `{{ messages[0].content }}|{{ messages[0].name }}|{{ v }}`).Render(t.Context(), &Request{
+		Messages: []Message{{Role: "user", Content: "user", Name: "tool"}},
+		Vars:     map[string]json.RawMessage{"v": json.RawMessage(`"model"`)},
+	})
+	if want := `«user»|«tool»|«model»`; err != nil || marked(got) != want {
+		t.Errorf("got %s, %v; want %s", marked(got), err, want)
+	}
+	got, err = tmpl.RenderJSON(t.Context(), []byte(`{"messages": [{"role": "user"}]}`), nil)
+	if want := `<|«user»|><|«user»|>`; err != nil || marked(got) != want {
+		t.Errorf("RenderJSON: got %s, %v; want %s", marked(got), err, want)
+	}
+}
+
+// TestCanceled ends the context of renderings that would go on.
+func TestCanceled(t *testing.T) {
+	tmpl := mustParse(t, `{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}`)
+	cause := errors.New("the caller went away")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	_, err := tmpl.Render(ctx, &Request{})
+	_, errJSON := tmpl.RenderJSON(ctx, []byte(`{}`), nil)
+	for _, err := range []error{err, errJSON} {
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || errors.Is(err, ErrRender) || errors.Is(err, ErrLimit) {
+			t.Errorf("got the error %v", err)
+		}
 	}
 }
 
@@ -229,11 +274,11 @@ func TestContinueFinal(t *testing.T) {
 		messages       []Message
 		want           string
 	}{
-		{"plain", roles, final, `<|«user»|>«a»<|end|><|«assistant»|>«so far »`},
-		{"stripped", strings.ReplaceAll(roles, "m.content", "m.content|trim"), final, `<|«user»|>«a»<|end|><|«assistant»|>«so far»`},
+		{"plain", roles, final, `<|user|>«a»<|end|><|assistant|>«so far »`},
+		{"stripped", strings.ReplaceAll(roles, "m.content", "m.content|trim"), final, `<|user|>«a»<|end|><|assistant|>«so far»`},
 		{"parts", list, parts, `«so far»`},
 	} {
-		got, err := mustParse(t, c.template).Render(&Request{Messages: c.messages, ContinueFinal: true})
+		got, err := mustParse(t, c.template).Render(t.Context(), &Request{Messages: c.messages, ContinueFinal: true})
 		if err != nil || marked(got) != c.want {
 			t.Errorf("%s: got %s, %v; want %s", c.name, marked(got), err, c.want)
 		}
@@ -241,7 +286,7 @@ func TestContinueFinal(t *testing.T) {
 	if final[1].Content != "so far " || parts[0].Parts[1].Text != " far" {
 		t.Error("the messages of the request were changed")
 	}
-	if _, err := mustParse(t, "x").Render(&Request{Messages: final, ContinueFinal: true}); !errors.Is(err, ErrRender) {
+	if _, err := mustParse(t, "x").Render(t.Context(), &Request{Messages: final, ContinueFinal: true}); !errors.Is(err, ErrRender) {
 		t.Errorf("a template without messages: %v", err)
 	}
 }
@@ -267,12 +312,12 @@ func TestErrors(t *testing.T) {
 		{"content twice", `x`, Request{Messages: []Message{{Content: "a", Parts: []Part{}}}}, ErrRequest},
 		{"nothing to continue", `x`, Request{Messages: []Message{{Parts: []Part{}}}, ContinueFinal: true}, ErrRequest},
 	} {
-		if got, err := mustParse(t, c.template).Render(&c.request); !errors.Is(err, c.want) || got != nil {
+		if got, err := mustParse(t, c.template).Render(t.Context(), &c.request); !errors.Is(err, c.want) || got != nil {
 			t.Errorf("%s: got %q, %v; want %v", c.name, got, err, c.want)
 		}
 	}
 	var refused *RefusedError
-	_, err := mustParse(t, "\n{{ raise_exception('roles must alternate') }}").Render(&Request{})
+	_, err := mustParse(t, "\n{{ raise_exception('roles must alternate') }}").Render(t.Context(), &Request{})
 	if !errors.As(err, &refused) || refused.Message != "roles must alternate" || refused.Line != 2 {
 		t.Errorf("refusal: %v", err)
 	}
@@ -280,7 +325,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("syntax: %v", err)
 	}
 	for _, vars := range []string{`[1]`, `{`, ``} {
-		if _, err := mustParse(t, "x").RenderJSON([]byte(vars), nil); !errors.Is(err, ErrRequest) {
+		if _, err := mustParse(t, "x").RenderJSON(t.Context(), []byte(vars), nil); !errors.Is(err, ErrRequest) {
 			t.Errorf("RenderJSON(%q): %v", vars, err)
 		}
 	}
@@ -303,7 +348,7 @@ func TestLargeRequest(t *testing.T) {
 		r.Messages[i] = Message{Role: "user", Content: content}
 	}
 	tmpl := mustParse(t, `{% for m in messages %}{{ '<' + m.content|trim + '>' }}{{ m.content.split('</think>')[-1] }}{% endfor %}`)
-	got, err := tmpl.Render(r)
+	got, err := tmpl.Render(t.Context(), r)
 	if err != nil || len(got.String()) < 80*(len(content)-1) {
 		t.Errorf("%d bytes, %v", len(got.String()), err)
 	}
@@ -315,7 +360,7 @@ func TestConcurrent(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				if _, err := tmpl.Render(&Request{Messages: []Message{{Role: "user", Content: "a"}}}); err != nil {
+				if _, err := tmpl.Render(t.Context(), &Request{Messages: []Message{{Role: "user", Content: "a"}}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -330,7 +375,7 @@ func ExampleTemplate_Render() {
 		fmt.Println(err)
 		return
 	}
-	prompt, err := tmpl.Render(&Request{Messages: []Message{{Role: "user", Content: "Say <|end|>."}}})
+	prompt, err := tmpl.Render(context.Background(), &Request{Messages: []Message{{Role: "user", Content: "Say <|end|>."}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -339,9 +384,7 @@ func ExampleTemplate_Render() {
 		fmt.Printf("%-5v %q\n", s.Caller, s.Text)
 	}
 	// Output:
-	// false "<|"
-	// true  "user"
-	// false "|>"
+	// false "<|user|>"
 	// true  "Say <|end|>."
 	// false "<|assistant|>"
 }

@@ -13,9 +13,9 @@ type Text []Span
 // A Span is a piece of text with one author.
 type Span struct {
 	Text string
-	// Caller is true for what came from the request: contents, roles,
-	// names, tool definitions and template variables. Special tokens must
-	// not be matched in it, nor across its ends.
+	// Caller is true for what came from the request: contents, names, tool
+	// definitions, template variables, and roles other than the well-known
+	// ones. Special tokens must not be matched in it, nor across its ends.
 	Caller bool
 }
 

@@ -80,7 +80,7 @@ func (c *templateCommand) Run(a *app) error {
 		}
 		now = func() time.Time { return fixed }
 	}
-	text, err := template.RenderJSON(data, now)
+	text, err := template.RenderJSON(a.ctx, data, now)
 	if err != nil {
 		return err
 	}

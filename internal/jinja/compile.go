@@ -163,6 +163,7 @@ func (c *compiler) leave(r *region) func(*frame) {
 		slots = append(slots, s.index)
 	}
 	return func(fr *frame) {
+		fr.in.step(len(slots))
 		for _, i := range slots {
 			fr.slots[i] = nil
 		}
@@ -294,6 +295,7 @@ func (c *compiler) output(n *outputStmt, r *region) stmtCode {
 		}
 	}
 	return simple(n.line, func(fr *frame) error {
+		fr.in.step(len(parts))
 		for _, p := range parts {
 			if err := p(fr); err != nil {
 				return err
@@ -317,6 +319,7 @@ func (c *compiler) ifStmt(n *ifStmt, r *region) stmtCode {
 	otherwise := c.block(n.orElse, soft)
 	return at(n.line, func(fr *frame) (control, error) {
 		for i := range branches {
+			fr.in.step(1)
 			v, err := branches[i].test(fr)
 			if err != nil {
 				return proceed, err

@@ -82,6 +82,7 @@ func (c *compiler) withStmt(n *withStmt, r *region) stmtCode {
 	enter, run, leave := c.enter(inner), c.block(n.body, inner), c.leave(inner)
 	return at(n.line, func(fr *frame) (control, error) {
 		enter(fr)
+		fr.in.step(len(values))
 		for i, value := range values {
 			v, err := value(fr)
 			if err != nil {
@@ -135,7 +136,7 @@ func (c *compiler) loader(n *loaderStmt, r *region) stmtCode {
 // blockStmt compiles the place where a block is shown.
 func (c *compiler) blockStmt(n *blockStmt, r *region) stmtCode {
 	block := c.blocks[n.name]
-	var locals []func(ctx *context, fr *frame)
+	var locals []func(ctx *nameTable, fr *frame)
 	if n.scoped {
 		seen := map[string]bool{}
 		for s := r.symbols; s != nil; s = s.parent {
@@ -145,7 +146,7 @@ func (c *compiler) blockStmt(n *blockStmt, r *region) stmtCode {
 				}
 				seen[name] = true
 				get := c.variable(name, r)
-				locals = append(locals, func(ctx *context, fr *frame) {
+				locals = append(locals, func(ctx *nameTable, fr *frame) {
 					if v := get(fr); v != nil {
 						ctx.locals[name] = v
 					}

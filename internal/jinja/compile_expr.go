@@ -196,11 +196,13 @@ func (c *compiler) arguments(a *arguments, r *region) func(fr *frame) (*callArgs
 			return out, nil
 		}
 		out.kw = NewDict()
+		fr.in.items(3 * len(kwargs))
 		for _, kw := range kwargs {
 			v, err := kw.value(fr)
 			if err != nil {
 				return nil, err
 			}
+			fr.in.scan(len(kw.key.s))
 			out.kw.put(stringKey(kw.key.s), kw.key, v)
 		}
 		if dynKwargs != nil {
@@ -222,7 +224,7 @@ func addKeywords(in *interp, kw *Dict, v Value) error {
 	if !ok {
 		return typeErrorf("argument after ** must be a mapping, not %s", v.typeName())
 	}
-	in.items(3 * d.Len())
+	in.rehash(d)
 	for _, e := range d.entries {
 		if _, ok := e.key.(*Str); !ok {
 			return typeErrorf("keywords must be strings")
@@ -417,6 +419,7 @@ func (c *compiler) concat(n *concatExpr, r *region) exprCode {
 	nodes := c.exprs(n.nodes, r)
 	return func(fr *frame) (Value, error) {
 		in := fr.in
+		in.items(len(nodes))
 		parts := make([]*Str, len(nodes))
 		markup := false
 		for i, code := range nodes {

@@ -221,7 +221,7 @@ func (l *loopContext) count(in *interp) (int, error) {
 	if l.counted {
 		return l.size, nil
 	}
-	n, ok := length(l.iterable)
+	n, ok := in.length(l.iterable)
 	if !ok {
 		rest, err := in.collect(&generator{next: l.next})
 		if err != nil {

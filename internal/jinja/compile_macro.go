@@ -28,7 +28,7 @@ type macro struct {
 
 func (*macro) typeName() string { return "Macro" }
 
-func (m *macro) attr(_ *interp, name string) (Value, bool, error) {
+func (m *macro) attr(in *interp, name string) (Value, bool, error) {
 	switch name {
 	case "name":
 		if m.def.name == "" {
@@ -36,6 +36,7 @@ func (m *macro) attr(_ *interp, name string) (Value, bool, error) {
 		}
 		return &Str{s: m.def.name, tmpl: true}, true, nil
 	case "arguments":
+		in.items(8 * len(m.def.params))
 		names := make([]Value, len(m.def.params))
 		for i, p := range m.def.params {
 			names[i] = &Str{s: p.name, tmpl: true}
@@ -154,8 +155,7 @@ func (m *macro) call(in *interp, a *callArgs) (Value, error) {
 	fr := in.frame(def.fn, m.outer, m.outer.ctx)
 	kw := NewDict()
 	if a.kw != nil {
-		in.items(3 * a.kw.Len())
-		kw = a.kw.clone()
+		kw = in.clone(a.kw)
 	}
 	gotCaller := def.explicit && len(a.args) >= len(def.params)
 	for i, p := range def.params {
@@ -166,12 +166,12 @@ func (m *macro) call(in *interp, a *callArgs) (Value, error) {
 		if p.name == "caller" {
 			gotCaller = true
 		}
-		if v, ok := kw.remove(p.name); ok {
+		if v, ok := in.remove(kw, p.name); ok {
 			fr.slots[p.slot.index] = v
 		}
 	}
 	if def.caller != nil && !gotCaller {
-		v, ok := kw.remove("caller")
+		v, ok := in.remove(kw, "caller")
 		if !ok || v == None {
 			v = &undefined{hint: "No caller defined", name: String("caller", true)}
 		}

@@ -59,7 +59,7 @@ func TestConformance(t *testing.T) {
 				// A template that does not compile refuses every case.
 				var got Text
 				if err = parseErr; err == nil {
-					got, err = tmpl.Render(vars.(*Dict), Options{Now: func() time.Time { return conformanceTime }})
+					got, err = tmpl.Render(t.Context(), vars.(*Dict), Options{Now: func() time.Time { return conformanceTime }})
 				}
 				if (err == nil) != want.OK {
 					t.Fatalf("ok = %v, want %v (%s); error: %v", err == nil, want.OK, want.Error, err)

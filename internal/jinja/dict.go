@@ -82,11 +82,13 @@ func (d *Dict) put(k dictKey, key, v Value) {
 }
 
 // remove takes an entry out of a dict of keyword arguments.
-func (d *Dict) remove(key string) (Value, bool) {
+func (in *interp) remove(d *Dict, key string) (Value, bool) {
+	in.probe(stringKey(key))
 	i := d.find(stringKey(key))
 	if i < 0 {
 		return nil, false
 	}
+	in.rehash(d)
 	v := d.entries[i].value
 	rest := d.entries
 	d.entries, d.index = nil, nil
@@ -98,7 +100,19 @@ func (d *Dict) remove(key string) (Value, bool) {
 	return v, true
 }
 
-func (d *Dict) clone() *Dict {
+// probe charges looking k up.
+func (in *interp) probe(k dictKey) { in.step(6 + len(k.text)/bytesPerStep) }
+
+// rehash charges the making of a dict with the entries of d.
+func (in *interp) rehash(d *Dict) {
+	in.items(3 * d.Len())
+	for i := range d.entries {
+		in.probe(d.entries[i].hash)
+	}
+}
+
+func (in *interp) clone(d *Dict) *Dict {
+	in.rehash(d)
 	out := &Dict{entries: append([]entry(nil), d.entries...)}
 	if d.index != nil {
 		out.index = make(map[dictKey]int, len(d.index))
@@ -132,10 +146,16 @@ type dictKey struct {
 func stringKey(s string) dictKey { return dictKey{kind: 's', text: s} }
 
 // hash returns the key under which v is stored. Mutable containers have none.
-func (in *interp) hash(v Value) (dictKey, error) { return in.hashAt(v, 0) }
+// It charges for looking the key up as well.
+func (in *interp) hash(v Value) (dictKey, error) {
+	k, err := in.hashAt(v, 0)
+	in.probe(k)
+	return k, err
+}
 
 func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
 	nesting(depth)
+	in.step(1)
 	switch v := v.(type) {
 	case *Str:
 		return stringKey(v.s), nil
@@ -148,7 +168,7 @@ func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
 		if v.big == nil {
 			return dictKey{kind: 'n', num: v.small}, nil
 		}
-		return dictKey{kind: 'b', text: v.big.Text(62)}, nil
+		return in.bigKey(v.big), nil
 	case Float:
 		if math.IsInf(v.f, 0) || v.f != math.Trunc(v.f) {
 			return dictKey{kind: 'f', num: int64(math.Float64bits(v.f))}, nil
@@ -157,7 +177,7 @@ func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
 			return dictKey{kind: 'n', num: int64(v.f)}, nil
 		}
 		b, _ := big.NewFloat(v.f).Int(nil)
-		return dictKey{kind: 'b', text: b.Text(62)}, nil
+		return in.bigKey(b), nil
 	case noneValue:
 		return dictKey{kind: '0'}, nil
 	case *undefined:
@@ -186,7 +206,14 @@ func (in *interp) hashAt(v Value, depth int) (dictKey, error) {
 	case *rangeValue:
 		return dictKey{kind: 'r', num: v.start, text: strconv.Itoa(v.length) + ":" + strconv.FormatInt(v.step, 10)}, nil
 	case *List, *Dict, *dictView:
+		in.step(stepsPerError)
 		return dictKey{}, typeErrorf("unhashable type: '%s'", v.typeName())
 	}
 	return dictKey{kind: 'p', ptr: v}, nil
+}
+
+// bigKey is the key of an integer beyond 64 bits.
+func (in *interp) bigKey(b *big.Int) dictKey {
+	in.grow(b.BitLen() / 8)
+	return dictKey{kind: 'b', num: int64(b.Sign()), text: string(b.Bytes())}
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The kinds of failure. Every error of this package matches one of them with
-// errors.Is; the concrete types carry the details.
+// The kinds of failure. Every error of this package but a *CanceledError
+// matches one of them with errors.Is; the concrete types carry the details.
 var (
 	// ErrSyntax means that the template does not compile.
 	ErrSyntax = errors.New("jinja: template does not compile")
@@ -93,6 +93,19 @@ func (e *LimitError) Error() string {
 
 // Unwrap makes a LimitError match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// A CanceledError means that the context ended before the rendering did.
+type CanceledError struct {
+	Err   error // of the context
+	Cause error // of its end, which may be Err itself
+}
+
+func (e *CanceledError) Error() string {
+	return fmt.Sprintf("jinja: rendering was stopped: %v", e.Cause)
+}
+
+// Unwrap makes a CanceledError match the error of the context and its cause.
+func (e *CanceledError) Unwrap() []error { return []error{e.Err, e.Cause} }
 
 const (
 	classType      = "TypeError"

@@ -83,6 +83,7 @@ func (in *interp) callFilter(name Value, v Value, args []Value, kw *Dict) (Value
 func lookupNamed[F any](in *interp, table map[string]F, kind string, name Value) (F, string, error) {
 	in.step(1)
 	if s, ok := name.(*Str); ok {
+		in.scan(len(s.s))
 		if f, ok := table[s.s]; ok {
 			return f, s.s, nil
 		}
@@ -134,7 +135,7 @@ func (in *interp) titleWords(s *Str) *Str {
 		first := start
 		start = isSpace(r) || strings.ContainsRune("-({[<", r)
 		if first {
-			return upperRune(r)
+			return in.upperRune(r)
 		}
 		return lowerRune(before, r, after)
 	})
@@ -314,7 +315,7 @@ func filterTruncate(in *interp, v Value, a *callArgs) (Value, error) {
 			return nil, err
 		}
 	}
-	n := runeCount(end.s)
+	n := in.runeCount(end.s)
 	if most < n {
 		return nil, raise(classAssertion, "expected length >= %d, got %d", n, most)
 	}
@@ -323,17 +324,17 @@ func filterTruncate(in *interp, v Value, a *callArgs) (Value, error) {
 	}
 	s, ok := v.(*Str)
 	if !ok {
-		if n, sized := length(v); sized && n <= most+leeway {
+		if n, sized := size(v); sized && n <= most+leeway {
 			return v, nil
 		}
 		return nil, typeErrorf("truncate() needs a string, not '%s'", v.typeName())
 	}
-	if runeCount(s.s) <= most+leeway {
+	if in.runeCount(s.s) <= most+leeway {
 		return s, nil
 	}
-	cut := s.slice(0, runeOffset(s.s, most-n))
+	cut := s.slice(0, in.runeOffset(s.s, most-n))
 	if !argBool(args[1]) {
-		if at := strings.LastIndexByte(cut.s, ' '); at >= 0 {
+		if at := in.lastIndex(cut.s, " "); at >= 0 {
 			cut = cut.slice(0, at)
 		}
 	}
@@ -349,6 +350,13 @@ func filterWordcount(in *interp, v Value, a *callArgs) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.scan(len(s.s))
-	return Integer(int64(len(strings.FieldsFunc(s.s, func(r rune) bool { return !isWord(r) })))), nil
+	n, inWord := int64(0), false
+	in.indexFunc(s.s, func(r rune) bool {
+		was := inWord
+		if inWord = isWord(r); inWord && !was {
+			n++
+		}
+		return false
+	})
+	return Integer(n), nil
 }

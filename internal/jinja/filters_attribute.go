@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // A getter derives from an item what a filter works on.
 type getter func(item Value) (Value, error)
@@ -16,13 +13,14 @@ func (in *interp) attributeGetter(path, absent Value) (getter, error) {
 	}
 	parts := []Value{path}
 	if s, ok := path.(*Str); ok {
-		parts = pathParts(s)
+		parts = in.pathParts(s)
 	}
 	if absent == None {
 		absent = nil
 	}
 	return func(item Value) (Value, error) {
 		for _, part := range parts {
+			in.step(1)
 			var err error
 			if item, err = in.subscript(item, part); err != nil {
 				return nil, err
@@ -36,15 +34,16 @@ func (in *interp) attributeGetter(path, absent Value) (getter, error) {
 }
 
 // pathParts splits a path at its points; digits are indices.
-func pathParts(path *Str) []Value {
+func (in *interp) pathParts(path *Str) []Value {
 	var parts []Value
 	for i := 0; i <= len(path.s); {
-		n := strings.IndexByte(path.s[i:], '.')
+		n := in.index(path.s[i:], ".")
 		if n < 0 {
 			n = len(path.s) - i
 		}
 		part := path.slice(i, i+n)
-		if index, err := strconv.ParseInt(asciiDigits(part.s), 10, 64); err == nil && every(part.s, isDigit) {
+		in.items(4)
+		if index, err := in.pathIndex(part.s); err == nil {
 			parts = append(parts, Int{small: index})
 		} else {
 			parts = append(parts, part)
@@ -52,6 +51,14 @@ func pathParts(path *Str) []Value {
 		i += n + 1
 	}
 	return parts
+}
+
+// pathIndex returns the index that a part of a path is, or an error.
+func (in *interp) pathIndex(part string) (int64, error) {
+	if !in.every(part, isDigit) {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(in.asciiDigits(part), 10, 64)
 }
 
 // attributeGetters are the getters of several paths with commas in between.
@@ -63,7 +70,7 @@ func (in *interp) attributeGetters(paths Value) ([]getter, error) {
 	}
 	var out []getter
 	for i := 0; i <= len(s.s); {
-		n := strings.IndexByte(s.s[i:], ',')
+		n := in.index(s.s[i:], ",")
 		if n < 0 {
 			n = len(s.s) - i
 		}
@@ -133,9 +140,9 @@ func filterMap(in *interp, v Value, a *callArgs) (Value, error) {
 	var get getter
 	var prepared error
 	if len(args) == 0 && kw != nil {
-		kw = kw.clone()
-		if path, ok := kw.remove("attribute"); ok {
-			absent, _ := kw.remove("default")
+		kw = in.clone(kw)
+		if path, ok := in.remove(kw, "attribute"); ok {
+			absent, _ := in.remove(kw, "default")
 			if kw.Len() > 0 {
 				prepared = raise(classFilterArg, "Unexpected keyword argument %s", in.reprText(kw.entries[0].key))
 			} else {

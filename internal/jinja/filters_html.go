@@ -57,6 +57,7 @@ func filterXmlattr(in *interp, v Value, a *callArgs) (Value, error) {
 	}
 	b := in.builder()
 	for _, e := range d.entries {
+		in.step(1)
 		if _, missing := e.value.(*undefined); missing || e.value == None {
 			continue
 		}
@@ -64,7 +65,7 @@ func filterXmlattr(in *interp, v Value, a *callArgs) (Value, error) {
 		if !ok {
 			return nil, typeErrorf("expected string or bytes-like object, got '%s'", e.key.typeName())
 		}
-		if strings.ContainsAny(key.s, " \t\n\r\f\v/>=") {
+		if in.indexAny(key.s, " \t\n\r\f\v/>=") >= 0 {
 			return nil, valueErrorf("Invalid character in attribute name: %s", in.reprText(key))
 		}
 		value, err := in.escapeValue(e.value)
@@ -133,7 +134,8 @@ func (in *interp) quoteURL(v Value, query bool) (*Str, error) {
 		case c == ' ' && query:
 			b.write("+", s.origin(i))
 		default:
-			b.write("%"+strings.ToUpper(hex(rune(c), 2)), s.origin(i))
+			const digits = "0123456789ABCDEF"
+			b.write(string([]byte{'%', digits[c>>4], digits[c&15]}), s.origin(i))
 		}
 	}
 	return b.done(), nil
@@ -168,6 +170,7 @@ func filterUrlize(in *interp, v Value, a *callArgs) (Value, error) {
 		rel["nofollow"] = true
 	}
 	if s, ok := args[3].(*Str); ok {
+		in.items(4 * len(s.s))
 		for _, part := range strings.FieldsFunc(s.s, isSpace) {
 			rel[part] = true
 		}
@@ -188,6 +191,9 @@ func filterUrlize(in *interp, v Value, a *callArgs) (Value, error) {
 	if args[4] != nil && args[4] != None {
 		err := in.each(args[4], func(item Value) (bool, error) {
 			s, ok := item.(*Str)
+			if ok {
+				in.step(stepsPerPattern * len(s.s))
+			}
 			if !ok || !urlScheme.MatchString(s.s) {
 				return false, raise(classFilterArg, "%s is not a valid URI scheme prefix.", in.reprText(item))
 			}
@@ -208,6 +214,14 @@ func filterUrlize(in *interp, v Value, a *callArgs) (Value, error) {
 	return out, nil
 }
 
+const (
+	// stepsPerPattern is the work of the patterns on each byte of a word.
+	stepsPerPattern = 8
+	// maxAddress is the length of the longest word that is looked at: no
+	// pattern stops halfway, and no address is longer.
+	maxAddress = 1 << 16
+)
+
 // A urlizer turns the addresses in a text into links.
 type urlizer struct {
 	in      *interp
@@ -218,15 +232,19 @@ type urlizer struct {
 }
 
 func (u *urlizer) run(s *Str) {
-	u.in.scan(8 * len(s.s))
 	for i := 0; i < len(s.s); {
 		word := len(s.s) - i
-		if n := strings.IndexFunc(s.s[i:], isSpace); n >= 0 {
+		if n := u.in.indexFunc(s.s[i:], isSpace); n >= 0 {
 			word = n
 		}
-		u.word(s.slice(i, i+word))
+		u.in.step(8 + stepsPerPattern*word)
+		if word <= maxAddress {
+			u.word(s.slice(i, i+word))
+		} else {
+			u.b.slice(s, i, i+word)
+		}
 		i += word
-		gap := len(s.s) - i - len(strings.TrimLeftFunc(s.s[i:], isSpace))
+		gap := u.in.skip(s.s[i:], isSpace)
 		u.b.slice(s, i, i+gap)
 		i += gap
 	}
@@ -261,8 +279,8 @@ func (u *urlizer) middle(m *Str) {
 			scheme = "https://"
 		}
 		shown := m
-		if u.limit >= 0 && runeCount(m.s) > u.limit {
-			shown = u.in.concat(m.slice(0, runeOffset(m.s, u.limit)), &Str{s: "..."})
+		if u.limit >= 0 && u.in.runeCount(m.s) > u.limit {
+			shown = u.in.concat(m.slice(0, u.in.runeOffset(m.s, u.limit)), &Str{s: "..."})
 		}
 		u.link(scheme, m, u.attrs, shown)
 	case strings.HasPrefix(m.s, "mailto:") && mailPattern.MatchString(m.s[len("mailto:"):]):
@@ -272,6 +290,7 @@ func (u *urlizer) middle(m *Str) {
 		u.link("mailto:", m, "", m)
 	default:
 		for _, scheme := range u.schemes {
+			u.in.scan(len(scheme))
 			if m.s != scheme && strings.HasPrefix(m.s, scheme) {
 				u.link("", m, u.attrs, m)
 				return

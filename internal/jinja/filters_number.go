@@ -18,7 +18,7 @@ func filterAbs(in *interp, v Value, a *callArgs) (Value, error) {
 		return nil, typeErrorf("bad operand type for abs(): '%s'", v.typeName())
 	}
 	if n.sign() < 0 {
-		r, _ := negate(n)
+		r, _ := in.negate(n)
 		return r, nil
 	}
 	return n, nil
@@ -30,15 +30,16 @@ func (in *interp) toFloat(v Value) (float64, error) {
 		return 0, in.failUndefined(u)
 	}
 	if s, ok := v.(*Str); ok {
-		in.scan(len(s.s))
-		f, ok := parseFloat(s.s)
+		f, ok := in.parseFloat(s.s)
 		if !ok {
+			in.step(stepsPerError)
 			return 0, valueErrorf("could not convert string to float: %s", in.reprText(s))
 		}
 		return f, nil
 	}
-	f, ok, err := asFloat(v)
+	f, ok, err := in.asFloat(v)
 	if err == nil && !ok {
+		in.step(stepsPerError)
 		err = typeErrorf("float() argument must be a string or a real number, not '%s'", v.typeName())
 	}
 	return f, err
@@ -69,15 +70,15 @@ func (in *interp) toInt(v Value, base int) (Value, error) {
 	case Float:
 		return truncate(x.f, x.tmpl)
 	case *Str:
-		in.scan(len(x.s))
 		if base < 0 || base == 1 || base > 36 {
 			return nil, valueErrorf("int() base must be >= 2 and <= 36, or 0")
 		}
-		n, ok, err := parseInt(x.s, base)
+		n, ok, err := in.parseInt(x.s, base)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
+			in.step(stepsPerError)
 			return nil, valueErrorf("invalid literal for int() with base %d: %s", base, in.reprText(x))
 		}
 		return bigInt(n, x.trusted()), nil
@@ -177,7 +178,7 @@ func (in *interp) round(v, precision Value) (Value, error) {
 		return nil, typeErrorf("'%s' object cannot be interpreted as an integer", precision.typeName())
 	}
 	if f, isFloat := v.(Float); isFloat {
-		r, err := roundFloat(f.f, p.clamp())
+		r, err := in.roundFloat(f.f, p.clamp())
 		if err != nil || ok {
 			return Float{r, f.tmpl}, err
 		}
@@ -187,7 +188,7 @@ func (in *interp) round(v, precision Value) (Value, error) {
 	if !isInt {
 		return nil, typeErrorf("type %s doesn't define __round__ method", v.typeName())
 	}
-	return roundInt(n, p.clamp()), nil
+	return in.roundInt(n, p.clamp()), nil
 }
 
 func filterFilesizeformat(in *interp, v Value, a *callArgs) (Value, error) {
@@ -199,6 +200,7 @@ func filterFilesizeformat(in *interp, v Value, a *callArgs) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.chargeDecimal(size)
 	base, tail := 1000.0, "B"
 	prefixes := "kMGTPEZY"
 	if argBool(args[0]) {
@@ -213,7 +215,7 @@ func filterFilesizeformat(in *interp, v Value, a *callArgs) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		digits, err := intText(whole.(Int))
+		digits, err := in.intText(whole.(Int))
 		if err != nil {
 			return nil, err
 		}

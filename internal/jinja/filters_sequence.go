@@ -1,6 +1,6 @@
 package jinja
 
-import "sort"
+import "unicode/utf8"
 
 func filterLength(in *interp, v Value, a *callArgs) (Value, error) {
 	if _, err := a.positional(0, 0); err != nil {
@@ -10,10 +10,7 @@ func filterLength(in *interp, v Value, a *callArgs) (Value, error) {
 		n, err := loop.count(in)
 		return Integer(int64(n)), err
 	}
-	if s, ok := v.(*Str); ok {
-		in.scan(len(s.s))
-	}
-	n, ok := length(v)
+	n, ok := in.length(v)
 	if !ok {
 		return nil, typeErrorf("object of type '%s' has no len()", v.typeName())
 	}
@@ -53,9 +50,9 @@ func filterLast(in *interp, v Value, a *callArgs) (Value, error) {
 	if _, err := a.bind(); err != nil {
 		return nil, err
 	}
-	n, _ := length(v)
-	if s, ok := v.(*Str); ok && n > 0 {
-		return in.sliceStr(s, n, n-1, 1, 1), nil
+	if s, ok := v.(*Str); ok && s.s != "" {
+		_, n := utf8.DecodeLastRuneInString(s.s)
+		return s.slice(len(s.s)-n, len(s.s)), nil
 	}
 	if _, ok := v.(*undefined); ok {
 		return undefinedHint("No last item, sequence was empty."), nil
@@ -83,7 +80,7 @@ func filterReverse(in *interp, v Value, a *callArgs) (Value, error) {
 		return nil, err
 	}
 	if s, ok := v.(*Str); ok {
-		n := runeCount(s.s)
+		n := in.runeCount(s.s)
 		return in.sliceStr(s, n, n-1, -1, n), nil
 	}
 	if back, err := in.reversed(v); err == nil {
@@ -202,8 +199,8 @@ func filterSlice(in *interp, v Value, a *callArgs) (Value, error) {
 		if i < extra {
 			offset++
 		}
+		in.items(offset + (i+1)*each - start + 1)
 		row := append([]Value(nil), seq[start:offset+(i+1)*each]...)
-		in.items(len(row) + 1)
 		if args[1] != nil && args[1] != None && i >= extra {
 			row = append(row, args[1])
 		}
@@ -227,8 +224,8 @@ func filterDictsort(in *interp, v Value, a *callArgs) (Value, error) {
 	if !ok {
 		return nil, in.missingMethod(v, "items")
 	}
+	in.items(4 * d.Len())
 	pairs := make([]Value, d.Len())
-	in.items(4 * len(pairs))
 	for i, e := range d.entries {
 		pairs[i] = newTuple(e.key, e.value)
 	}
@@ -242,8 +239,8 @@ func filterDictsort(in *interp, v Value, a *callArgs) (Value, error) {
 // set.
 func (in *interp) sortBy(items []Value, reverse bool, key func(Value) (Value, error)) error {
 	type keyed struct{ key, item Value }
-	rows := make([]keyed, len(items))
 	in.items(4 * len(items))
+	rows := make([]keyed, len(items))
 	for i, item := range items {
 		k, err := key(item)
 		if err != nil {
@@ -251,25 +248,50 @@ func (in *interp) sortBy(items []Value, reverse bool, key func(Value) (Value, er
 		}
 		rows[i] = keyed{k, item}
 	}
-	var failed error
 	op := "<"
 	if reverse {
 		op = ">"
 	}
-	sort.SliceStable(rows, func(i, j int) bool {
-		if failed != nil {
-			return false
-		}
-		before, err := in.order(op, rows[i].key, rows[j].key)
-		if err != nil {
-			failed = err
-		}
-		return before
-	})
+	if err := sortStable(in, rows, func(a, b keyed) (bool, error) { return in.order(op, a.key, b.key) }); err != nil {
+		return err
+	}
 	for i := range rows {
 		items[i] = rows[i].item
 	}
-	return failed
+	return nil
+}
+
+// sortStable sorts rows by merging, and stops at the first comparison that
+// fails. It charges for its moves; comparisons charge for themselves.
+func sortStable[T any](in *interp, rows []T, before func(a, b T) (bool, error)) error {
+	in.items(4 * len(rows))
+	from, to := rows, make([]T, len(rows))
+	for width := 1; width < len(rows); width *= 2 {
+		for i := 0; i < len(rows); i += 2 * width {
+			mid, end := min(i+width, len(rows)), min(i+2*width, len(rows))
+			a, b := i, mid
+			for k := i; k < end; k++ {
+				in.step(1)
+				second := a == mid
+				if a < mid && b < end {
+					var err error
+					if second, err = before(from[b], from[a]); err != nil {
+						return err
+					}
+				}
+				if second {
+					to[k] = from[b]
+					b++
+				} else {
+					to[k] = from[a]
+					a++
+				}
+			}
+		}
+		from, to = to, from
+	}
+	copy(rows, from)
+	return nil
 }
 
 // foldCase is the key under which the sorting filters compare a value.
@@ -294,6 +316,7 @@ func filterSort(in *interp, v Value, a *callArgs) (Value, error) {
 		return nil, err
 	}
 	err = in.sortBy(items, argBool(args[0]), func(item Value) (Value, error) {
+		in.items(len(getters))
 		keys := make([]Value, len(getters))
 		for i, get := range getters {
 			k, err := get(item)
@@ -454,6 +477,7 @@ func filterSum(in *interp, v Value, a *callArgs) (Value, error) {
 		return nil, typeErrorf("sum() can't sum strings [use ''.join(seq) instead]")
 	}
 	err = in.each(v, func(item Value) (bool, error) {
+		in.step(2)
 		part, err := get(item)
 		if err != nil {
 			return false, err

@@ -10,11 +10,13 @@ import (
 
 // asciiDigits turns the decimal digits of other scripts into 0 to 9, as
 // Python reads them in numbers.
-func asciiDigits(s string) string {
+func (in *interp) asciiDigits(s string) string {
+	in.step(len(s))
 	if isASCII(s) {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
+		in.step(2)
 		if d, ok := decimalDigit(r); ok {
 			return '0' + rune(d)
 		}
@@ -45,9 +47,9 @@ func decimalDigit(r rune) (int, bool) {
 }
 
 // parseFloat is Python's float(text).
-func parseFloat(text string) (float64, bool) {
-	i, j := trimSpace(text)
-	s := strings.ToLower(asciiDigits(text[i:j]))
+func (in *interp) parseFloat(text string) (float64, bool) {
+	i, j := in.trimSpace(text)
+	s := strings.ToLower(in.asciiDigits(text[i:j]))
 	unsigned := strings.TrimLeft(s, "+-")
 	if len(s)-len(unsigned) > 1 {
 		return 0, false
@@ -77,6 +79,8 @@ func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
 // truncate is Python's int(f).
 func truncate(f float64, tmpl bool) (Value, error) {
 	switch {
+	case math.Abs(f) < 1<<62:
+		return Int{small: int64(f), tmpl: tmpl}, nil
 	case math.IsInf(f, 0):
 		return nil, raise(classOverflow, "cannot convert float infinity to integer")
 	case math.IsNaN(f):
@@ -88,7 +92,8 @@ func truncate(f float64, tmpl bool) (Value, error) {
 
 // roundFloat is Python's round(f, digits): the nearest decimal of the exact
 // value of f, halves to the even digit.
-func roundFloat(f float64, digits int) (float64, error) {
+func (in *interp) roundFloat(f float64, digits int) (float64, error) {
+	in.chargeDecimal(f)
 	switch {
 	case f == 0 || math.IsInf(f, 0) || math.IsNaN(f) || digits > 323:
 		return f, nil
@@ -112,14 +117,17 @@ func roundFloat(f float64, digits int) (float64, error) {
 }
 
 // roundInt is Python's round(n, digits) for an integer.
-func roundInt(n Int, digits int) Int {
+func (in *interp) roundInt(n Int, digits int) Int {
 	if digits >= 0 {
 		return n
 	}
 	b := n.bigValue()
-	if -digits > b.BitLen() {
+	// 10^d has more than 3.3 d digits in binary.
+	if -digits > b.BitLen()/3+1 {
 		return Int{tmpl: n.tmpl}
 	}
+	in.grow(b.BitLen())
+	in.chargeBig(b.BitLen(), 2*b.BitLen())
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-digits)), nil)
 	q := roundQuotient(b, scale)
 	return bigInt(q.Mul(q, scale), n.tmpl)
@@ -134,4 +142,11 @@ func roundQuotient(a, b *big.Int) *big.Int {
 		q.Add(q, big.NewInt(1))
 	}
 	return q
+}
+
+// chargeDecimal charges the conversion of f to decimal digits where the
+// shortest ones will not do: it works on all of them.
+func (in *interp) chargeDecimal(f float64) {
+	_, e := math.Frexp(f)
+	in.step(16 + max(e, -e)/2)
 }

@@ -28,7 +28,7 @@ func FuzzRender(f *testing.F) {
 			}
 			return
 		}
-		got, err := tmpl.Render(mustJSON(t, string(data.Vars)), Options{
+		got, err := tmpl.Render(t.Context(), mustJSON(t, string(data.Vars)), Options{
 			Limits: Limits{Steps: 1e5, Memory: 4 << 20, Output: 1 << 20},
 		})
 		if err != nil {

@@ -96,6 +96,7 @@ func makeRange(in *interp, a *callArgs) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.step(8) // it works with big integers
 	parts := [3]Int{{}, {}, {small: 1}}
 	tmpl := true
 	for i, v := range args {
@@ -162,7 +163,7 @@ func makeDict(in *interp, a *callArgs) (Value, error) {
 // update adds the entries of a mapping or the pairs of an iterable to d.
 func (in *interp) update(d *Dict, from Value) error {
 	if m, ok := from.(*Dict); ok {
-		in.items(3 * m.Len())
+		in.rehash(m)
 		for _, e := range m.entries {
 			d.put(e.hash, e.key, e.value)
 		}
@@ -237,6 +238,7 @@ func strftimeNow(in *interp, a *callArgs) (Value, error) {
 	if in.when.IsZero() {
 		in.when = in.now()
 	}
+	in.step(len(format.s)) // it is read byte by byte
 	b := in.builder()
 	if err := writeTime(b, format, in.when); err != nil {
 		return nil, err

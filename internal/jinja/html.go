@@ -1,22 +1,22 @@
 package jinja
 
-import (
-	"html"
-	"strings"
-)
+import "html"
 
 // escape makes a string safe for HTML; markup is so already.
 func (in *interp) escape(s *Str) *Str {
 	if s.safe {
 		return s
 	}
-	in.scan(len(s.s))
-	if !strings.ContainsAny(s.s, `&<>'"`) {
+	const special = `&<>'"`
+	at := in.indexAny(s.s, special)
+	if at < 0 {
 		return asSafe(s)
 	}
 	b := in.builder()
-	from := 0
-	for i := range len(s.s) {
+	i := 0
+	for ; at >= 0; at = in.indexAny(s.s[i:], special) {
+		b.slice(s, i, i+at)
+		i += at
 		var to string
 		switch s.s[i] {
 		case '&':
@@ -29,14 +29,11 @@ func (in *interp) escape(s *Str) *Str {
 			to = "&#39;"
 		case '"':
 			to = "&#34;"
-		default:
-			continue
 		}
-		b.slice(s, from, i)
 		b.write(to, s.origin(i))
-		from = i + 1
+		i++
 	}
-	b.slice(s, from, len(s.s))
+	b.slice(s, i, len(s.s))
 	out := b.done()
 	out.safe = true
 	return out
@@ -53,13 +50,12 @@ func (in *interp) escapeValue(v Value) (*Str, error) {
 
 // unescape replaces the character references of HTML by what they stand for.
 func (in *interp) unescape(s *Str) *Str {
-	in.scan(len(s.s))
-	if strings.IndexByte(s.s, '&') < 0 {
+	if in.index(s.s, "&") < 0 {
 		return s
 	}
 	b := in.builder()
 	for i := 0; i < len(s.s); {
-		at := strings.IndexByte(s.s[i:], '&')
+		at := in.index(s.s[i:], "&")
 		if at < 0 {
 			b.slice(s, i, len(s.s))
 			break
@@ -67,6 +63,7 @@ func (in *interp) unescape(s *Str) *Str {
 		b.slice(s, i, i+at)
 		i += at
 		end := i + referenceLength(s.s[i:])
+		in.step(8)
 		text := html.UnescapeString(s.s[i:end])
 		if text == s.s[i:end] {
 			b.slice(s, i, end)
@@ -100,11 +97,11 @@ func (in *interp) striptags(s *Str) *Str {
 	s = in.cutBetween(s, "<", ">")
 	b := in.builder()
 	for i := 0; i < len(s.s); {
-		i = len(s.s) - len(strings.TrimLeftFunc(s.s[i:], isSpace))
+		i += in.skip(s.s[i:], isSpace)
 		if i == len(s.s) {
 			break
 		}
-		j := strings.IndexFunc(s.s[i:], isSpace)
+		j := in.indexFunc(s.s[i:], isSpace)
 		if j < 0 {
 			j = len(s.s) - i
 		}
@@ -119,18 +116,17 @@ func (in *interp) striptags(s *Str) *Str {
 
 // cutBetween removes every stretch from open to the next end.
 func (in *interp) cutBetween(s *Str, open, end string) *Str {
-	in.scan(len(s.s))
-	if !strings.Contains(s.s, open) {
+	if in.index(s.s, open) < 0 {
 		return s
 	}
 	b := in.builder()
 	i := 0
 	for {
-		from := strings.Index(s.s[i:], open)
+		from := in.index(s.s[i:], open)
 		if from < 0 {
 			break
 		}
-		to := strings.Index(s.s[i+from:], end)
+		to := in.index(s.s[i+from:], end)
 		if to < 0 {
 			break
 		}

@@ -1,6 +1,9 @@
 package jinja
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // attribute is foo.name: an attribute of v, or else the item of that name.
 func (in *interp) attribute(v Value, name *Str) (Value, error) {
@@ -40,11 +43,13 @@ func (in *interp) subscript(v, key Value) (Value, error) {
 // attributeOf looks an attribute up. What the sandbox forbids is an undefined
 // value that fails when it is used.
 func (in *interp) attributeOf(v Value, name string) (Value, bool, error) {
+	in.scan(len(name))
 	attr, ok, err := in.findAttribute(v, name)
 	if !ok || err != nil {
 		return nil, false, err
 	}
 	if strings.HasPrefix(name, "_") || isMutator(v, name) {
+		in.step(stepsPerError)
 		return &undefined{
 			hint:  "access to attribute '" + clip(name) + "' of '" + v.typeName() + "' object is unsafe.",
 			obj:   v,
@@ -98,7 +103,10 @@ func (in *interp) findAttribute(v Value, name string) (Value, bool, error) {
 		return None, true, nil
 	}
 	if strings.HasPrefix(name, "__") {
-		_, isContainer := length(v)
+		_, isContainer := size(v)
+		if _, isStr := v.(*Str); isStr {
+			isContainer = true
+		}
 		return None, specialNames[name] || isContainer && containerNames[name], nil
 	}
 	switch v := v.(type) {
@@ -166,11 +174,14 @@ func (in *interp) item(v, key Value) (Value, bool) {
 	if !ok {
 		return nil, false
 	}
-	size, ok := length(v)
+	i := n.clamp()
+	if s, ok := v.(*Str); ok {
+		return in.char(s, i)
+	}
+	size, ok := size(v)
 	if !ok {
 		return nil, false
 	}
-	i := n.clamp()
 	if i < 0 {
 		i += size
 	}
@@ -184,12 +195,23 @@ func (in *interp) item(v, key Value) (Value, bool) {
 		return v.items[i], true
 	case *rangeValue:
 		return v.at(i), true
-	case *Str:
-		in.scan(len(v.s))
-		from := runeOffset(v.s, i)
-		return v.slice(from, from+runeOffset(v.s[from:], 1)), true
 	}
 	return nil, false
+}
+
+// char returns the i-th character of s, from the end if i is negative.
+func (in *interp) char(s *Str, i int) (Value, bool) {
+	if i < 0 {
+		if i += in.runeCount(s.s); i < 0 {
+			return nil, false
+		}
+	}
+	from := in.runeOffset(s.s, i)
+	if from == len(s.s) {
+		return nil, false
+	}
+	_, n := utf8.DecodeRuneInString(s.s[from:])
+	return s.slice(from, from+n), true
 }
 
 // bounds turns the parts of a slice of a sequence of n items into a start, a
@@ -259,7 +281,7 @@ func (in *interp) sliceOf(v, start, stop, step Value) (Value, error) {
 	if u, ok := v.(*undefined); ok {
 		return nil, in.failUndefined(u)
 	}
-	n, ok := length(v)
+	n, ok := in.length(v)
 	if _, isDict := v.(*Dict); isDict {
 		return nil, typeErrorf("unhashable type: 'slice'")
 	}
@@ -305,17 +327,17 @@ func (in *interp) pick(items []Value, i, by, count int) []Value {
 
 // sliceStr returns count of the n characters of s from i on, every by-th.
 func (in *interp) sliceStr(s *Str, n, i, by, count int) *Str {
-	in.scan(len(s.s))
 	if count == 0 {
 		return s.slice(0, 0)
 	}
 	if by == 1 {
-		from := runeOffset(s.s, i)
-		return s.slice(from, from+runeOffset(s.s[from:], count))
+		from := in.runeOffset(s.s, i)
+		return s.slice(from, from+in.runeOffset(s.s[from:], count))
 	}
-	starts := make([]int, 0, n+1)
 	in.growTimes(n+1, 8)
+	starts := make([]int, 0, n+1)
 	for at := range s.s {
+		in.step(1)
 		starts = append(starts, at)
 	}
 	starts = append(starts, len(s.s))

@@ -16,11 +16,11 @@ type interp struct {
 type frame struct {
 	in    *interp
 	outer *frame // of the function around this one
-	ctx   *context
+	ctx   *nameTable
 	slots []Value
 }
 
-func (in *interp) frame(fn *function, outer *frame, ctx *context) *frame {
+func (in *interp) frame(fn *function, outer *frame, ctx *nameTable) *frame {
 	in.items(len(fn.slots))
 	return &frame{in: in, outer: outer, ctx: ctx, slots: make([]Value, len(fn.slots))}
 }
@@ -54,8 +54,8 @@ func (in *interp) capture(f func() error) (*Str, error) {
 	return text.done(), nil
 }
 
-// A context is where the names are looked up that no scope has.
-type context struct {
+// A nameTable is where the names are looked up that no scope has.
+type nameTable struct {
 	in      *interp
 	tmpl    *Template
 	vars    *Dict            // of the caller
@@ -63,7 +63,8 @@ type context struct {
 	exports map[string]Value // assigned at the top level
 }
 
-func (c *context) resolve(name string) Value {
+func (c *nameTable) resolve(name string) Value {
+	c.in.scan(len(name))
 	if v, ok := c.exports[name]; ok {
 		return v
 	}
@@ -80,7 +81,7 @@ func (c *context) resolve(name string) Value {
 }
 
 // export makes an assignment at the top level known to the blocks.
-func (c *context) export(name string, v Value) {
+func (c *nameTable) export(name string, v Value) {
 	if len(c.tmpl.blocks) == 0 {
 		return
 	}
@@ -90,8 +91,8 @@ func (c *context) export(name string, v Value) {
 	c.exports[name] = v
 }
 
-// derive returns a context that starts with the names of c.
-func (c *context) derive() *context {
+// derive returns a table that starts with the names of c.
+func (c *nameTable) derive() *nameTable {
 	d := *c
 	d.exports = nil
 	d.locals = map[string]Value{}
@@ -105,7 +106,7 @@ func (c *context) derive() *context {
 }
 
 // runBlock renders a block into the output.
-func (in *interp) runBlock(b *blockCode, ctx *context) error {
+func (in *interp) runBlock(b *blockCode, ctx *nameTable) error {
 	in.enter()
 	defer in.leave()
 	_, err := in.run(&b.code, ctx, b.node.name)
@@ -113,7 +114,7 @@ func (in *interp) runBlock(b *blockCode, ctx *context) error {
 }
 
 // run runs the template or a block.
-func (in *interp) run(c *code, ctx *context, block string) (control, error) {
+func (in *interp) run(c *code, ctx *nameTable, block string) (control, error) {
 	fr := in.frame(c.fn, nil, ctx)
 	if c.self != nil {
 		fr.slots[c.self.index] = &templateReference{ctx}
@@ -128,7 +129,7 @@ func (in *interp) run(c *code, ctx *context, block string) (control, error) {
 }
 
 // A templateReference is the variable self: the blocks of the template.
-type templateReference struct{ ctx *context }
+type templateReference struct{ ctx *nameTable }
 
 func (*templateReference) typeName() string { return "TemplateReference" }
 
@@ -152,7 +153,7 @@ func (t *templateReference) block(key Value) (Value, error) {
 // A blockReference renders a block when it is called.
 type blockReference struct {
 	block *blockCode
-	ctx   *context
+	ctx   *nameTable
 }
 
 func (*blockReference) typeName() string { return "BlockReference" }

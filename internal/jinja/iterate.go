@@ -77,13 +77,12 @@ func (in *interp) each(v Value, f func(Value) (bool, error)) error {
 
 // collect returns the items of v in a new slice.
 func (in *interp) collect(v Value) ([]Value, error) {
-	if n, ok := length(v); ok {
-		in.growTimes(n, valueSize)
-	}
 	switch v := v.(type) {
 	case *List:
+		in.items(len(v.items))
 		return append([]Value(nil), v.items...), nil
 	case *Tuple:
+		in.items(len(v.items))
 		return append([]Value(nil), v.items...), nil
 	}
 	var out []Value
@@ -127,6 +126,7 @@ func (in *interp) reversed(v Value) (*generator, error) {
 
 // unpack returns exactly n items of v, as assignment to n targets needs them.
 func (in *interp) unpack(v Value, n int) ([]Value, error) {
+	in.step(n)
 	if t, ok := v.(*Tuple); ok && len(t.items) == n {
 		return t.items, nil
 	}

@@ -16,7 +16,7 @@ func render(t testing.TB, source string, vars *Dict, opt Options) (Text, error) 
 	if err != nil {
 		return nil, err
 	}
-	return tmpl.Render(vars, opt)
+	return tmpl.Render(t.Context(), vars, opt)
 }
 
 func mustJSON(t testing.TB, data string) *Dict {

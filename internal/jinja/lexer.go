@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -358,7 +359,7 @@ func (l *lexer) word(rest string) error {
 	if isDigitByte(rest[0]) {
 		if l.pos == 0 || l.src[l.pos-1] != '.' {
 			if n := floatLength(rest); n > 0 {
-				f, _ := parseFloat(strings.ReplaceAll(rest[:n], "_", ""))
+				f, _ := strconv.ParseFloat(strings.ReplaceAll(rest[:n], "_", ""), 64) // infinite where it is too large
 				l.tokens = append(l.tokens, token{tokFloat, rest[:n], l.line, Float{f, true}})
 				l.advance(n)
 				return nil

@@ -154,7 +154,7 @@ func TestLargeTemplates(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if _, err := tmpl.Render(nil, Options{}); err != nil && !errors.Is(err, ErrLimit) {
+			if _, err := tmpl.Render(t.Context(), nil, Options{}); err != nil && !errors.Is(err, ErrLimit) {
 				t.Error(err)
 			}
 		})

@@ -116,7 +116,7 @@ func TestMarksSurvive(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", e, err)
 		}
-		got, err := tmpl.Render(vars, Options{})
+		got, err := tmpl.Render(t.Context(), vars, Options{})
 		if err != nil {
 			return // such as a format with a brace in it
 		}

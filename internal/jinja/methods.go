@@ -15,9 +15,10 @@ func init() {
 		"items":  viewMethod("dict_items"),
 		"get":    dictGet,
 		"copy": func(in *interp, recv Value, a *callArgs) (Value, error) {
-			_, err := a.positional(0, 0)
-			in.items(3 * recv.(*Dict).Len())
-			return recv.(*Dict).clone(), err
+			if _, err := a.positional(0, 0); err != nil {
+				return nil, err
+			}
+			return in.clone(recv.(*Dict)), nil
 		},
 		"fromkeys": dictFromkeys,
 	}
@@ -92,13 +93,13 @@ func seqIndex(in *interp, recv Value, a *callArgs) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, _ := length(recv)
+	n, _ := size(recv)
 	for k := 1; k < 3; k++ {
 		if args[k] == nil {
 			args[k] = None
 		}
 	}
-	i, j, _, err := in.bounds(args[1], args[2], None, size)
+	i, j, _, err := in.bounds(args[1], args[2], None, n)
 	if err != nil {
 		return nil, err
 	}

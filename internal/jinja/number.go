@@ -21,7 +21,7 @@ func asInt(v Value) (Int, bool) {
 }
 
 // asFloat returns the value of any number as a double.
-func asFloat(v Value) (float64, bool, error) {
+func (in *interp) asFloat(v Value) (float64, bool, error) {
 	if f, ok := v.(Float); ok {
 		return f.f, true, nil
 	}
@@ -29,14 +29,23 @@ func asFloat(v Value) (float64, bool, error) {
 	if !ok {
 		return 0, false, nil
 	}
-	f, err := n.float()
+	f, err := in.float(n)
 	return f, true, err
 }
 
-func (n Int) float() (float64, error) {
+// chargeBig charges the multiplication or division of integers of so many
+// bits, which math/big does word by word.
+func (in *interp) chargeBig(a, b int) {
+	const word = 64
+	a, b = a/word+1, b/word+1
+	in.step(8 + (a+b)/4 + a*b/16)
+}
+
+func (in *interp) float(n Int) (float64, error) {
 	if n.big == nil {
 		return float64(n.small), nil
 	}
+	in.chargeBig(n.bits(), 0)
 	f, _ := new(big.Float).SetInt(n.big).Float64()
 	if math.IsInf(f, 0) {
 		return 0, raise(classOverflow, "int too large to convert to float")
@@ -65,8 +74,8 @@ func (in *interp) arithmetic(op string, a, b Value) (Value, bool, error) {
 		v, err := in.intArithmetic(op, x, y, tmpl)
 		return v, true, err
 	}
-	f, okF, errF := asFloat(a)
-	g, okG, errG := asFloat(b)
+	f, okF, errF := in.asFloat(a)
+	g, okG, errG := in.asFloat(b)
 	if !okF || !okG {
 		return nil, false, nil
 	}
@@ -76,7 +85,7 @@ func (in *interp) arithmetic(op string, a, b Value) (Value, bool, error) {
 	if errG != nil {
 		return nil, true, errG
 	}
-	r, err := floatArithmetic(op, f, g)
+	r, err := in.floatArithmetic(op, f, g)
 	return Float{r, tmpl}, true, err
 }
 
@@ -90,7 +99,7 @@ func (in *interp) intArithmetic(op string, x, y Int, tmpl bool) (Value, error) {
 		return nil, divisionByZero(op)
 	}
 	a, b := x.bigValue(), y.bigValue()
-	in.scan(bytesPerStep + a.BitLen()*b.BitLen()/64)
+	in.chargeBig(a.BitLen(), b.BitLen())
 	r := new(big.Int)
 	switch op {
 	case "+":
@@ -107,6 +116,13 @@ func (in *interp) intArithmetic(op string, x, y Int, tmpl bool) (Value, error) {
 	case "%":
 		floorDivMod(new(big.Int), r, a, b)
 	case "/":
+		const exact = 1 << 53
+		if x.big == nil && y.big == nil && max(x.small, -x.small) < exact && max(y.small, -y.small) < exact {
+			return Float{float64(x.small) / float64(y.small), tmpl}, nil
+		}
+		for range 16 { // the greatest common divisor takes longer than a product
+			in.chargeBig(a.BitLen(), b.BitLen())
+		}
 		q, _ := new(big.Rat).SetFrac(a, b).Float64()
 		if math.IsInf(q, 0) {
 			return nil, raise(classOverflow, "integer division result too large for a float")
@@ -164,15 +180,15 @@ func floorDivMod(q, m, a, b *big.Int) {
 
 func (in *interp) intPower(a, b *big.Int, tmpl bool) (Value, error) {
 	if b.Sign() < 0 {
-		f, err := bigInt(a, tmpl).float()
+		f, err := in.float(bigInt(a, tmpl))
 		if err != nil {
 			return nil, err
 		}
-		g, err := bigInt(b, tmpl).float()
+		g, err := in.float(bigInt(b, tmpl))
 		if err != nil {
 			return nil, err
 		}
-		r, err := floatArithmetic("**", f, g)
+		r, err := in.floatArithmetic("**", f, g)
 		return Float{r, tmpl}, err
 	}
 	if a.IsInt64() && (a.Int64() >= -1 && a.Int64() <= 1) {
@@ -187,7 +203,7 @@ func (in *interp) intPower(a, b *big.Int, tmpl bool) (Value, error) {
 	}
 	bits := int(b.Int64()) * a.BitLen()
 	in.grow(bits / 4)
-	in.scan(bits / 64 * (bits / 64))
+	in.chargeBig(bits, bits)
 	return bigInt(new(big.Int).Exp(a, b, nil), tmpl), nil
 }
 
@@ -198,7 +214,7 @@ func divisionByZero(op string) error {
 	return raise(classZeroDiv, "integer division or modulo by zero")
 }
 
-func floatArithmetic(op string, a, b float64) (float64, error) {
+func (in *interp) floatArithmetic(op string, a, b float64) (float64, error) {
 	switch op {
 	case "+":
 		return a + b, nil
@@ -215,12 +231,16 @@ func floatArithmetic(op string, a, b float64) (float64, error) {
 		if b == 0 {
 			return 0, raise(classZeroDiv, "float floor division by zero")
 		}
+		// The remainder takes a subtraction for every binary digit of the
+		// quotient.
+		in.step(1 + max(0, math.Ilogb(a)-math.Ilogb(b))/2)
 		q, m := floatDivMod(a, b)
 		if op == "%" {
 			return m, nil
 		}
 		return q, nil
 	}
+	in.step(64)
 	return floatPower(a, b)
 }
 
@@ -287,12 +307,16 @@ func power(a, b float64) float64 {
 }
 
 // negate is the operator - on a number.
-func negate(v Value) (Value, bool) {
+func (in *interp) negate(v Value) (Value, bool) {
 	switch v := v.(type) {
 	case Float:
 		return Float{-v.f, v.tmpl}, true
 	case Int, Bool:
 		n, _ := asInt(v)
+		if n.big == nil && n.small != math.MinInt64 {
+			return Int{small: -n.small, tmpl: n.tmpl}, true
+		}
+		in.grow(n.bits() / 8)
 		return bigInt(new(big.Int).Neg(n.bigValue()), n.tmpl), true
 	}
 	return nil, false
@@ -300,9 +324,9 @@ func negate(v Value) (Value, bool) {
 
 // parseInt is Python's int(text, base): white space around, a sign, a prefix
 // where the base allows it, single underscores between digits.
-func parseInt(text string, base int) (*big.Int, bool, error) {
-	i, j := trimSpace(text)
-	s := asciiDigits(text[i:j])
+func (in *interp) parseInt(text string, base int) (*big.Int, bool, error) {
+	i, j := in.trimSpace(text)
+	s := in.asciiDigits(text[i:j])
 	neg := false
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		neg = s[0] == '-'

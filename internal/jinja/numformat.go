@@ -29,7 +29,7 @@ func (spec numberSpec) signed(negative bool) string {
 }
 
 // formatInt returns the sign with the prefix, and the digits of n.
-func (spec numberSpec) formatInt(n Int) (prefix, digits string, err error) {
+func (in *interp) formatInt(spec numberSpec, n Int) (prefix, digits string, err error) {
 	base, group := 10, 3
 	switch spec.verb {
 	case 'b':
@@ -43,11 +43,15 @@ func (spec numberSpec) formatInt(n Int) (prefix, digits string, err error) {
 		prefix = ""
 	}
 	if base == 10 {
-		if _, err := intText(n); err != nil {
+		s, err := in.intText(n)
+		if err != nil {
 			return "", "", err
 		}
+		digits = strings.TrimPrefix(s, "-")
+	} else {
+		in.grow(n.bits())
+		digits = new(big.Int).Abs(n.bigValue()).Text(base)
 	}
-	digits = new(big.Int).Abs(n.bigValue()).Text(base)
 	if spec.verb == 'X' {
 		digits = strings.ToUpper(digits)
 	}
@@ -82,6 +86,7 @@ func (in *interp) formatFloat(spec numberSpec, f float64) (sign, digits string) 
 		precision = 6
 	}
 	in.grow(precision)
+	in.chargeDecimal(f)
 	sign = spec.signed(math.Signbit(f) && !math.IsNaN(f))
 	f = math.Abs(f)
 	suffix := ""

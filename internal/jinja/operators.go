@@ -1,9 +1,9 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
 	"math/big"
-	"strings"
 )
 
 // binary is an arithmetic operator.
@@ -90,7 +90,7 @@ func (in *interp) times(a, b Value) (Value, bool, error) {
 		if x.runs == nil {
 			out.repeat(x.s, count, x.tmpl)
 		} else {
-			in.growTimes(count, len(x.s)+valueSize*len(x.runs))
+			in.fits(count, len(x.s)+valueSize*(len(x.runs)-1))
 			for range count {
 				out.str(x)
 			}
@@ -124,7 +124,7 @@ func (in *interp) unary(op string, v Value) (Value, error) {
 		return nil, in.failUndefined(u)
 	}
 	if op == "-" {
-		if r, ok := negate(v); ok {
+		if r, ok := in.negate(v); ok {
 			return r, nil
 		}
 	} else if n, ok := asInt(v); ok {
@@ -140,16 +140,13 @@ func (in *interp) equal(a, b Value) bool { return in.equalAt(a, b, 0) }
 
 func (in *interp) equalAt(a, b Value, depth int) bool {
 	nesting(depth)
+	in.step(1)
 	switch x := a.(type) {
 	case *Str:
 		y, ok := b.(*Str)
-		if !ok || len(x.s) != len(y.s) {
-			return false
-		}
-		in.scan(len(x.s))
-		return x.s == y.s
+		return ok && in.sameText(x.s, y.s)
 	case Int, Bool, Float:
-		c, ok := compareNumbers(a, b)
+		c, ok := in.compareNumbers(a, b)
 		return ok && c == 0
 	case *List:
 		y, ok := b.(*List)
@@ -162,8 +159,8 @@ func (in *interp) equalAt(a, b Value, depth int) bool {
 		if !ok || x.Len() != y.Len() {
 			return false
 		}
-		in.step(x.Len())
 		for _, e := range x.entries {
+			in.probe(e.hash)
 			v, ok := y.get(e.hash)
 			if !ok || !in.equalAt(e.value, v, depth+1) {
 				return false
@@ -189,7 +186,6 @@ func (in *interp) equalItems(a, b []Value, depth int) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	in.step(len(a))
 	for i := range a {
 		if !in.equalAt(a[i], b[i], depth+1) {
 			return false
@@ -218,7 +214,7 @@ func (in *interp) equalViews(a *dictView, other Value) bool {
 
 // compareNumbers orders two numbers exactly. It is false for what is not a
 // number or has no order, as NaN.
-func compareNumbers(a, b Value) (int, bool) {
+func (in *interp) compareNumbers(a, b Value) (int, bool) {
 	x, okX := asInt(a)
 	y, okY := asInt(b)
 	if okX && okY {
@@ -231,6 +227,7 @@ func compareNumbers(a, b Value) (int, bool) {
 			}
 			return 0, true
 		}
+		in.scan(min(x.bits(), y.bits()) / 8)
 		return x.bigValue().Cmp(y.bigValue()), true
 	}
 	f, okF := a.(Float)
@@ -245,16 +242,19 @@ func compareNumbers(a, b Value) (int, bool) {
 		}
 		return 0, f.f == g.f
 	case okF && okY:
-		return compareFloatInt(f.f, y)
+		return in.compareFloatInt(f.f, y)
 	case okX && okG:
-		c, ok := compareFloatInt(g.f, x)
+		c, ok := in.compareFloatInt(g.f, x)
 		return -c, ok
 	}
 	return 0, false
 }
 
-func compareFloatInt(f float64, n Int) (int, bool) {
+func (in *interp) compareFloatInt(f float64, n Int) (int, bool) {
+	const exact = 1 << 53
 	switch {
+	case n.big == nil && n.small > -exact && n.small < exact && !math.IsNaN(f):
+		return cmp.Compare(f, float64(n.small)), true
 	case math.IsNaN(f):
 		return 0, false
 	case math.IsInf(f, 1):
@@ -262,6 +262,7 @@ func compareFloatInt(f float64, n Int) (int, bool) {
 	case math.IsInf(f, -1):
 		return -1, true
 	}
+	in.chargeBig(n.bits(), 64)
 	return new(big.Float).SetFloat64(f).Cmp(new(big.Float).SetInt(n.bigValue())), true
 }
 
@@ -279,15 +280,15 @@ func (in *interp) order(op string, a, b Value) (bool, error) { return in.orderAt
 
 func (in *interp) orderAt(op string, a, b Value, depth int) (bool, error) {
 	nesting(depth)
+	in.step(1)
 	switch x := a.(type) {
 	case *Str:
 		if y, ok := b.(*Str); ok {
-			in.scan(min(len(x.s), len(y.s)))
-			return holds(op, strings.Compare(x.s, y.s)), nil
+			return holds(op, in.compareText(x.s, y.s)), nil
 		}
 	case Int, Bool, Float:
 		if isNumber(b) {
-			c, ok := compareNumbers(a, b)
+			c, ok := in.compareNumbers(a, b)
 			return ok && holds(op, c), nil
 		}
 	case *List:
@@ -311,7 +312,6 @@ func (in *interp) orderAt(op string, a, b Value, depth int) (bool, error) {
 // orderItems compares the first items that differ, or else the lengths.
 func (in *interp) orderItems(op string, a, b []Value, depth int) (bool, error) {
 	for i := range min(len(a), len(b)) {
-		in.step(1)
 		if !in.equalAt(a[i], b[i], depth+1) {
 			return in.orderAt(op, a[i], b[i], depth+1)
 		}
@@ -341,8 +341,7 @@ func (in *interp) contains(seq, item Value) (bool, error) {
 		if !ok {
 			return false, typeErrorf("'in <string>' requires string as left operand, not %s", item.typeName())
 		}
-		in.scan(len(x.s))
-		return strings.Contains(x.s, y.s), nil
+		return in.index(x.s, y.s) >= 0, nil
 	case *Dict:
 		return in.hasKey(x, item)
 	case *dictView:

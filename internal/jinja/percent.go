@@ -14,6 +14,7 @@ type percentSpec struct {
 
 // percent is Python's format % value.
 func (in *interp) percent(format *Str, value Value) (Value, error) {
+	in.step(len(format.s)) // some of it is read byte by byte, and more than once
 	p := &percentFormat{in: in, format: format, b: in.builder()}
 	switch v := value.(type) {
 	case *Tuple:
@@ -156,7 +157,7 @@ flags:
 		}
 	}
 	if c > 0x7f || strings.IndexByte("sradiuoxXeEfFgGc", byte(c)) < 0 {
-		return 0, valueErrorf("unsupported format character '%c' (0x%x) at index %d", c, c, runeCount(s[:start])+1)
+		return 0, valueErrorf("unsupported format character '%c' (0x%x) at index %d", c, c, p.in.runeCount(s[:start])+1)
 	}
 	spec.verb = byte(c)
 	return i + n, p.convert(spec, arg)
@@ -192,12 +193,12 @@ func (p *percentFormat) convert(spec percentSpec, arg Value) error {
 			return err
 		}
 		if spec.precision >= 0 && spec.precision < len(text.s) {
-			text = text.slice(0, runeOffset(text.s, spec.precision))
+			text = text.slice(0, p.in.runeOffset(text.s, spec.precision))
 		}
 		p.fill(spec, text)
 		return nil
 	case 'c':
-		text, err := percentChar(arg)
+		text, err := p.in.percentChar(arg)
 		if err != nil {
 			return err
 		}
@@ -222,7 +223,7 @@ func (p *percentFormat) digits(spec percentSpec, arg Value) (prefix, digits stri
 		return "", "", p.in.failUndefined(u)
 	}
 	if strings.IndexByte("eEfFgG", spec.verb) >= 0 {
-		f, ok, err := asFloat(arg)
+		f, ok, err := p.in.asFloat(arg)
 		if err != nil {
 			return "", "", err
 		}
@@ -247,7 +248,7 @@ func (p *percentFormat) digits(spec percentSpec, arg Value) (prefix, digits stri
 		}
 		return "", "", typeErrorf("%%%c format: %s, not %s", spec.verb, want, arg.typeName())
 	}
-	prefix, digits, err = spec.formatInt(n)
+	prefix, digits, err = p.in.formatInt(spec.numberSpec, n)
 	if more := spec.precision - len(digits); more > 0 {
 		p.in.grow(more)
 		digits = strings.Repeat("0", more) + digits
@@ -275,9 +276,9 @@ func (p *percentFormat) text(verb byte, arg Value) (*Str, error) {
 	return text, err
 }
 
-func percentChar(arg Value) (*Str, error) {
+func (in *interp) percentChar(arg Value) (*Str, error) {
 	if s, ok := arg.(*Str); ok {
-		if runeCount(s.s) != 1 {
+		if in.runeCount(s.s) != 1 {
 			return nil, typeErrorf("%%c requires int or char")
 		}
 		return s, nil
@@ -294,7 +295,7 @@ func percentChar(arg Value) (*Str, error) {
 
 // fill writes text in a field of the width of spec.
 func (p *percentFormat) fill(spec percentSpec, text *Str) {
-	more := spec.width - runeCount(text.s)
+	more := spec.width - p.in.runeCount(text.s)
 	if !spec.left {
 		p.b.repeat(" ", more, false)
 	}
@@ -307,7 +308,7 @@ func (p *percentFormat) fill(spec percentSpec, text *Str) {
 // ascii is Python's ascii(v): repr with everything beyond ASCII escaped.
 func (in *interp) ascii(v Value) (*Str, error) {
 	s, err := in.repr(v)
-	if err != nil || isASCII(s.s) {
+	if err != nil || in.isASCII(s.s) {
 		return s, err
 	}
 	return in.mapRunes(s, func(_ string, r rune, _ string) string {

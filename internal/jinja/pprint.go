@@ -1,11 +1,5 @@
 package jinja
 
-import (
-	"sort"
-	"strings"
-	"unicode/utf8"
-)
-
 // filterPprint is Python's pprint.pformat: repr with the keys of dicts sorted,
 // broken into lines of 80 characters.
 func filterPprint(in *interp, v Value, a *callArgs) (Value, error) {
@@ -45,20 +39,20 @@ func (p *prettyPrinter) sorted(v Value, depth int) Value {
 	case *Tuple:
 		return newTuple(each(v.items)...)
 	case *Dict:
-		out := v.clone()
-		p.in.items(3 * out.Len())
-		out.index = nil
+		p.in.items(3 * v.Len())
+		out := &Dict{entries: append([]entry(nil), v.entries...)}
 		for i := range out.entries {
 			out.entries[i].value = p.sorted(out.entries[i].value, depth+1)
 		}
-		sort.SliceStable(out.entries, func(i, j int) bool {
-			a, b := out.entries[i].key, out.entries[j].key
-			less, err := p.in.order("<", a, b)
-			if err != nil {
-				return a.typeName() < b.typeName()
+		before := func(a, b entry) bool {
+			if less, err := p.in.order("<", a.key, b.key); err == nil {
+				return less
 			}
-			return less
-		})
+			p.in.step(stepsPerError)
+			return a.key.typeName() < b.key.typeName()
+		}
+		// No comparison fails, so that sorting does not.
+		_ = sortStable(p.in, out.entries, func(a, b entry) (bool, error) { return before(a, b), nil })
 		return out
 	}
 	return v
@@ -72,7 +66,7 @@ func (p *prettyPrinter) write(v Value, indent, allowance, level int) error {
 	if err != nil {
 		return err
 	}
-	if runeCount(rep.s) <= prettyWidth-indent-allowance {
+	if p.in.runeCount(rep.s) <= prettyWidth-indent-allowance {
 		p.b.str(rep)
 		return nil
 	}
@@ -138,7 +132,7 @@ func (p *prettyPrinter) writeDict(d *Dict, indent, allowance, level int) error {
 		}
 		p.b.str(key)
 		p.b.write(": ", false)
-		if err := p.write(e.value, indent+1+runeCount(key.s)+2, after, level); err != nil {
+		if err := p.write(e.value, indent+1+p.in.runeCount(key.s)+2, after, level); err != nil {
 			return err
 		}
 	}
@@ -168,18 +162,18 @@ func (p *prettyPrinter) writeStr(s, whole *Str, indent, allowance, level int) {
 			room -= allowance
 		}
 		rep := quoted(line)
-		if runeCount(rep.s) <= room {
+		if p.in.runeCount(rep.s) <= room {
 			chunks = append(chunks, rep)
 			continue
 		}
 		from, to := 0, 0 // the words of the current literal
 		for to < len(line.s) {
-			end := to + wordAndSpace(line.s[to:])
+			end := to + p.wordAndSpace(line.s[to:])
 			room = width
 			if last && end == len(line.s) {
 				room -= allowance
 			}
-			if runeCount(quoted(line.slice(from, end)).s) > room {
+			if p.in.runeCount(quoted(line.slice(from, end)).s) > room {
 				if to > from {
 					chunks = append(chunks, quoted(line.slice(from, to)))
 				}
@@ -210,17 +204,10 @@ func (p *prettyPrinter) writeStr(s, whole *Str, indent, allowance, level int) {
 }
 
 // wordAndSpace is the length of a word and the white space behind it.
-func wordAndSpace(s string) int {
-	i := strings.IndexFunc(s, isSpace)
+func (p *prettyPrinter) wordAndSpace(s string) int {
+	i := p.in.indexFunc(s, isSpace)
 	if i < 0 {
 		return len(s)
 	}
-	for i < len(s) {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if !isSpace(r) {
-			break
-		}
-		i += n
-	}
-	return i
+	return i + p.in.skip(s[i:], isSpace)
 }

@@ -32,7 +32,7 @@ func init() {
 		"escaped":     plainTest(func(_ *interp, v Value) bool { return isMarkup(v) }),
 		"lower":       caseTest(isLower, isUpper),
 		"upper":       caseTest(isUpper, isLower),
-		"sameas":      binaryTest(func(_ *interp, a, b Value) (bool, error) { return same(a, b), nil }),
+		"sameas":      binaryTest(func(in *interp, a, b Value) (bool, error) { return in.same(a, b), nil }),
 		"in":          binaryTest(func(in *interp, a, b Value) (bool, error) { return in.contains(b, a) }),
 		"==":          equalTest,
 		"eq":          equalTest,
@@ -136,8 +136,7 @@ func caseTest(wanted, other func(rune) bool) test {
 		if err != nil {
 			return false, err
 		}
-		in.scan(len(s.s))
-		return hasCase(s.s, wanted, other), nil
+		return in.hasCase(s.s, wanted, other), nil
 	}
 }
 
@@ -159,7 +158,7 @@ func isIterable(v Value) bool {
 
 // same is Python's "a is b". Constants, small integers and containers have an
 // identity; equal strings count as one, as most of Python's are.
-func same(a, b Value) bool {
+func (in *interp) same(a, b Value) bool {
 	switch x := a.(type) {
 	case Int:
 		y, ok := b.(Int)
@@ -169,7 +168,7 @@ func same(a, b Value) bool {
 		return ok && x.f == y.f
 	case *Str:
 		y, ok := b.(*Str)
-		return ok && x.s == y.s && x.safe == y.safe
+		return ok && x.safe == y.safe && in.sameText(x.s, y.s)
 	case *builtin:
 		y, ok := b.(*builtin)
 		return ok && x == y

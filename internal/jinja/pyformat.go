@@ -35,7 +35,7 @@ func floatText(f float64) string {
 }
 
 // intText is Python's str of an integer, which refuses very long ones.
-func intText(n Int) (string, error) {
+func (in *interp) intText(n Int) (string, error) {
 	if n.big == nil {
 		return strconv.FormatInt(n.small, 10), nil
 	}
@@ -43,6 +43,7 @@ func intText(n Int) (string, error) {
 	if n.big.BitLen() > 14286 {
 		return "", valueErrorf("Exceeds the limit (%d digits) for integer string conversion", maxIntDigits)
 	}
+	in.step(n.big.BitLen() / 4)
 	s := n.big.Text(10)
 	if len(strings.TrimPrefix(s, "-")) > maxIntDigits {
 		return "", valueErrorf("Exceeds the limit (%d digits) for integer string conversion", maxIntDigits)
@@ -58,9 +59,10 @@ func (in *interp) str(v Value) (*Str, error) {
 	case *undefined:
 		return emptyStr, nil
 	case Int:
-		s, err := intText(v)
+		s, err := in.intText(v)
 		return &Str{s: s, tmpl: v.tmpl}, err
 	case Float:
+		in.step(4)
 		return &Str{s: floatText(v.f), tmpl: v.tmpl}, nil
 	}
 	return in.repr(v)
@@ -115,7 +117,7 @@ func clip(s string) string {
 
 func (in *interp) writeRepr(b *builder, v Value, depth int) error {
 	nesting(depth)
-	in.step(1)
+	in.step(2)
 	switch v := v.(type) {
 	case noneValue:
 		b.write("None", false)
@@ -171,6 +173,7 @@ func (in *interp) writeRepr(b *builder, v Value, depth int) error {
 		if v.def.name == "" {
 			b.write("<Macro anonymous>", false)
 		} else {
+			in.scan(len(v.def.name))
 			b.write("<Macro ", false)
 			writeStrRepr(b, String(v.def.name, false))
 			b.write(">", false)
@@ -243,12 +246,16 @@ func (in *interp) writeDict(b *builder, d *Dict, depth int) error {
 // those and no double ones, with everything unprintable escaped.
 func writeStrRepr(b *builder, s *Str) {
 	quote := byte('\'')
-	if strings.IndexByte(s.s, '\'') >= 0 && strings.IndexByte(s.s, '"') < 0 {
+	if b.in.index(s.s, "'") >= 0 && b.in.index(s.s, `"`) < 0 {
 		quote = '"'
 	}
 	b.write(string(quote), false)
 	plainFrom := 0
-	for i := 0; i < len(s.s); {
+	for i, look := 0, stretch; i < len(s.s); {
+		if i > look {
+			b.in.scan(stretch)
+			look += stretch
+		}
 		r, n := rune(s.s[i]), 1
 		if r >= utf8.RuneSelf {
 			r, n = utf8.DecodeRuneInString(s.s[i:])
@@ -263,15 +270,19 @@ func writeStrRepr(b *builder, s *Str) {
 			esc = `\r`
 		case r == '\t':
 			esc = `\t`
-		case r >= ' ' && r < 0x7f || r >= 0x80 && isPrintable(r):
+		case r >= ' ' && r < 0x7f:
+			i += n
+			continue
+		case r >= 0x80 && isPrintable(r):
+			b.in.step(2)
 			i += n
 			continue
 		case r < 0x100:
-			esc = fmt.Sprintf(`\x%02x`, r)
+			esc = `\x` + hex(r, 2)
 		case r < 0x10000:
-			esc = fmt.Sprintf(`\u%04x`, r)
+			esc = `\u` + hex(r, 4)
 		default:
-			esc = fmt.Sprintf(`\U%08x`, r)
+			esc = `\U` + hex(r, 8)
 		}
 		b.slice(s, plainFrom, i)
 		b.write(esc, s.origin(i))

@@ -12,9 +12,9 @@ import (
 // mapRunes replaces each character by f of it, and keeps its origin. F gets
 // the text before and after the character as well.
 func (in *interp) mapRunes(s *Str, f func(before string, r rune, after string) string) *Str {
-	in.scan(len(s.s))
 	b := in.builder()
 	for i := 0; i < len(s.s); {
+		in.step(1)
 		r, n := utf8.DecodeRuneInString(s.s[i:])
 		if to := f(s.s[:i], r, s.s[i+n:]); to == s.s[i:i+n] {
 			b.slice(s, i, i+n)
@@ -31,18 +31,28 @@ func (in *interp) mapRunes(s *Str, f func(before string, r rune, after string) s
 // mapUniform replaces the text of s as a whole when that is plain ASCII, of
 // one origin, and so needs no account of each character.
 func (in *interp) mapUniform(s *Str, f func(string) string) (*Str, bool) {
-	if s.runs != nil || !isASCII(s.s) {
+	if s.runs != nil || !in.isASCII(s.s) {
 		return nil, false
 	}
-	in.grow(len(s.s))
-	return &Str{s: f(s.s), tmpl: s.tmpl, safe: s.safe}, true
+	in.scan(4 * len(s.s)) // it is looked at, byte by byte, before it is changed
+	if len(s.s) <= stretch {
+		in.grow(len(s.s))
+		return &Str{s: f(s.s), tmpl: s.tmpl, safe: s.safe}, true
+	}
+	b := in.builder()
+	for i := 0; i < len(s.s); i += stretch {
+		b.write(f(s.s[i:min(i+stretch, len(s.s))]), s.tmpl)
+	}
+	out := b.done()
+	out.safe = s.safe
+	return out, true
 }
 
 func (in *interp) upper(s *Str) *Str {
 	if out, ok := in.mapUniform(s, strings.ToUpper); ok {
 		return out
 	}
-	return in.mapRunes(s, func(_ string, r rune, _ string) string { return upperRune(r) })
+	return in.mapRunes(s, func(_ string, r rune, _ string) string { return in.upperRune(r) })
 }
 
 func (in *interp) lower(s *Str) *Str {
@@ -61,6 +71,7 @@ func (in *interp) casefold(s *Str) *Str {
 		if r < utf8.RuneSelf {
 			return string(unicode.ToLower(r))
 		}
+		in.step(stepsPerCase)
 		return fold.String(string(r))
 	})
 }
@@ -71,7 +82,7 @@ func (in *interp) swapcase(s *Str) *Str {
 		case isUpper(r):
 			return lowerRune(before, r, after)
 		case isLower(r):
-			return upperRune(r)
+			return in.upperRune(r)
 		}
 		return string(r)
 	})
@@ -80,7 +91,7 @@ func (in *interp) swapcase(s *Str) *Str {
 func (in *interp) capitalize(s *Str) *Str {
 	return in.mapRunes(s, func(before string, r rune, after string) string {
 		if before == "" {
-			return titleRune(r)
+			return in.titleRune(r)
 		}
 		return lowerRune(before, r, after)
 	})
@@ -96,21 +107,26 @@ func (in *interp) titlecase(s *Str) *Str {
 		if was {
 			return lowerRune(before, r, after)
 		}
-		return titleRune(r)
+		return in.titleRune(r)
 	})
 }
 
-func upperRune(r rune) string {
+// stepsPerCase is the work of a case conversion by the full rules of Unicode.
+const stepsPerCase = 12
+
+func (in *interp) upperRune(r rune) string {
 	if r < utf8.RuneSelf {
 		return string(unicode.ToUpper(r))
 	}
+	in.step(stepsPerCase)
 	return cases.Upper(language.Und).String(string(r))
 }
 
-func titleRune(r rune) string {
+func (in *interp) titleRune(r rune) string {
 	if r < utf8.RuneSelf {
 		return string(unicode.ToUpper(r))
 	}
+	in.step(stepsPerCase)
 	return cases.Title(language.Und, cases.NoLower).String(string(r))
 }
 
@@ -167,42 +183,34 @@ func isDigit(r rune) bool   { return unicode.In(r, unicode.Nd, digitTable) }
 func isNumeric(r rune) bool { return unicode.In(r, unicode.N, numericTable) }
 func isAlnum(r rune) bool   { return unicode.IsLetter(r) || isNumeric(r) }
 
-// every reports whether s is not empty and f holds for all of it.
-func every(s string, f func(rune) bool) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
-}
-
 // hasCase is str.isupper and str.islower: some letter has the wanted case and
 // none has another.
-func hasCase(s string, wanted, other func(rune) bool) bool {
+func (in *interp) hasCase(s string, wanted, other func(rune) bool) bool {
 	found := false
-	for _, r := range s {
-		if other(r) || unicode.Is(unicode.Lt, r) {
-			return false
-		}
+	return in.indexFunc(s, func(r rune) bool {
 		found = found || wanted(r)
-	}
-	return found
+		return other(r) || unicode.Is(unicode.Lt, r)
+	}) < 0 && found
 }
 
 // isTitle is str.istitle.
-func isTitle(s string) bool {
+func (in *interp) isTitle(s string) bool {
 	found, inWord := false, false
-	for _, r := range s {
-		switch {
-		case isUpper(r) || unicode.Is(unicode.Lt, r):
-			if inWord {
-				return false
-			}
-			found, inWord = true, true
-		case isLower(r):
-			if !inWord {
-				return false
-			}
-			found = true
-		default:
-			inWord = false
-		}
-	}
-	return found
+	return in.indexFunc(s, func(r rune) bool {
+		was := inWord
+		upper := isUpper(r) || unicode.Is(unicode.Lt, r)
+		inWord = upper || isLower(r)
+		found = found || inWord
+		return inWord && upper == was
+	}) < 0 && found
+}
+
+// isIdentifier is str.isidentifier.
+func (in *interp) isIdentifier(s string) bool {
+	first := true
+	return s != "" && in.indexFunc(s, func(r rune) bool {
+		was := first
+		first = false
+		return !isIdentifierRune(r, was)
+	}) < 0
 }

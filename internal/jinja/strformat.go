@@ -56,6 +56,7 @@ func (f *fieldFormat) expand(format *Str, depth int) (*Str, error) {
 	if depth < 1 {
 		return nil, valueErrorf("Max string recursion exceeded")
 	}
+	f.in.step(len(format.s)) // it is read byte by byte, and more than once
 	b := f.in.builder()
 	s := format.s
 	for i := 0; i < len(s); {
@@ -340,7 +341,7 @@ func (in *interp) formatValue(v Value, specText *Str) (*Str, error) {
 	if err != nil {
 		return nil, err
 	}
-	more := spec.width - runeCount(prefix) - runeCount(digits)
+	more := spec.width - in.runeCount(prefix) - in.runeCount(digits)
 	b := in.builder()
 	left := more
 	switch spec.align {
@@ -376,6 +377,7 @@ func (in *interp) zeroGroups(spec fieldSpec, digits string, more int) string {
 		group = 4
 	}
 	in.grow(max(0, more))
+	in.grow(2 * len(digits))
 	bare := strings.ReplaceAll(digits[:whole], string(spec.grouping), "")
 	for want := len(digits[:whole]) + more; len(groupDigits(bare, spec.grouping, group)) < want; {
 		missing := want - len(groupDigits(bare, spec.grouping, group))
@@ -398,9 +400,9 @@ func (in *interp) formatStr(spec fieldSpec, s *Str) (*Str, error) {
 		return nil, valueErrorf("'=' alignment not allowed in string format specifier")
 	}
 	if spec.precision >= 0 && spec.precision < len(s.s) {
-		s = s.slice(0, runeOffset(s.s, spec.precision))
+		s = s.slice(0, in.runeOffset(s.s, spec.precision))
 	}
-	more := spec.width - runeCount(s.s)
+	more := spec.width - in.runeCount(s.s)
 	left := 0
 	switch spec.align {
 	case '>':
@@ -425,7 +427,7 @@ func (in *interp) formatNumber(spec fieldSpec, v Value) (prefix, digits string, 
 			if spec.sign != 0 || spec.alternate {
 				return "", "", valueErrorf("Sign not allowed with integer format specifier 'c'")
 			}
-			s, err := percentChar(n)
+			s, err := in.percentChar(n)
 			if err != nil {
 				return "", "", err
 			}
@@ -434,9 +436,9 @@ func (in *interp) formatNumber(spec fieldSpec, v Value) (prefix, digits string, 
 		if spec.grouping == ',' && strings.IndexByte("boxXn", spec.verb) >= 0 {
 			return "", "", valueErrorf("Cannot specify ',' with '%c'.", spec.verb)
 		}
-		return spec.formatInt(n)
+		return in.formatInt(spec.numberSpec, n)
 	}
-	f, _, err := asFloat(v)
+	f, _, err := in.asFloat(v)
 	if err != nil {
 		return "", "", err
 	}
@@ -452,18 +454,19 @@ func (in *interp) formatNumber(spec fieldSpec, v Value) (prefix, digits string, 
 		// Without a verb a number keeps at least one digit behind the
 		// point where there is no exponent, and one digit fewer before it
 		// turns to the exponent.
-		return prefix, pointZero(f, digits, spec), nil
+		return prefix, in.pointZero(f, digits, spec), nil
 	}
 	prefix, digits = in.formatFloat(spec.numberSpec, f)
 	return prefix, digits, nil
 }
 
 // pointZero applies the rules of a float without a verb to what g made of it.
-func pointZero(f float64, digits string, spec fieldSpec) string {
+func (in *interp) pointZero(f float64, digits string, spec fieldSpec) string {
 	if strings.ContainsAny(digits, ".eni") {
 		return digits
 	}
 	if len(digits) >= max(1, spec.precision) && digits != "0" {
+		in.chargeDecimal(f)
 		abs := strconv.FormatFloat(max(f, -f), 'e', max(1, spec.precision)-1, 64)
 		at := strings.IndexByte(abs, 'e')
 		if strings.Contains(abs[:at], ".") {

@@ -20,6 +20,7 @@ func writeTime(b *builder, format *Str, t time.Time) error {
 		}
 		b.slice(format, i, i+c)
 		i += c
+		b.in.step(16)
 		text, n, err := timeField(b.in, s[i:], t)
 		if err != nil {
 			return err

@@ -17,18 +17,18 @@ func init() {
 		"swapcase":     mapping((*interp).swapcase),
 		"title":        mapping((*interp).titlecase),
 		"upper":        mapping((*interp).upper),
-		"isalnum":      predicate(func(s string) bool { return every(s, isAlnum) }),
-		"isalpha":      predicate(func(s string) bool { return every(s, unicode.IsLetter) }),
-		"isascii":      predicate(isASCII),
-		"isdecimal":    predicate(func(s string) bool { return every(s, isDecimal) }),
-		"isdigit":      predicate(func(s string) bool { return every(s, isDigit) }),
-		"isidentifier": predicate(isIdentifier),
-		"islower":      predicate(func(s string) bool { return hasCase(s, isLower, isUpper) }),
-		"isnumeric":    predicate(func(s string) bool { return every(s, isNumeric) }),
-		"isprintable":  predicate(func(s string) bool { return s == "" || every(s, isPrintable) }),
-		"isspace":      predicate(func(s string) bool { return every(s, isSpace) }),
-		"istitle":      predicate(isTitle),
-		"isupper":      predicate(func(s string) bool { return hasCase(s, isUpper, isLower) }),
+		"isalnum":      predicate(everyRune(isAlnum)),
+		"isalpha":      predicate(everyRune(unicode.IsLetter)),
+		"isascii":      predicate(func(in *interp, s string) bool { return in.isASCII(s) }),
+		"isdecimal":    predicate(everyRune(isDecimal)),
+		"isdigit":      predicate(everyRune(isDigit)),
+		"isidentifier": predicate((*interp).isIdentifier),
+		"islower":      predicate(func(in *interp, s string) bool { return in.hasCase(s, isLower, isUpper) }),
+		"isnumeric":    predicate(everyRune(isNumeric)),
+		"isprintable":  predicate(func(in *interp, s string) bool { return s == "" || in.every(s, isPrintable) }),
+		"isspace":      predicate(everyRune(isSpace)),
+		"istitle":      predicate((*interp).isTitle),
+		"isupper":      predicate(func(in *interp, s string) bool { return in.hasCase(s, isUpper, isLower) }),
 		"strip":        stripper(true, true),
 		"lstrip":       stripper(true, false),
 		"rstrip":       stripper(false, true),
@@ -41,10 +41,10 @@ func init() {
 		"endswith":     affix(strings.HasSuffix),
 		"removeprefix": strRemoveprefix,
 		"removesuffix": strRemovesuffix,
-		"find":         finder(strings.Index, false),
-		"rfind":        finder(strings.LastIndex, false),
-		"index":        finder(strings.Index, true),
-		"rindex":       finder(strings.LastIndex, true),
+		"find":         finder((*meter).index, false),
+		"rfind":        finder((*meter).lastIndex, false),
+		"index":        finder((*meter).index, true),
+		"rindex":       finder((*meter).lastIndex, true),
 		"count":        strCount,
 		"replace":      strReplace,
 		"join":         strJoin,
@@ -52,10 +52,10 @@ func init() {
 		"format_map":   strFormatMap,
 		"center":       justifier(func(in *interp, s *Str, width int, fill *Str) *Str { return in.center(s, width, fill) }),
 		"ljust": justifier(func(in *interp, s *Str, width int, fill *Str) *Str {
-			return in.pad(s, 0, width-runeCount(s.s), fill)
+			return in.pad(s, 0, width-in.runeCount(s.s), fill)
 		}),
 		"rjust": justifier(func(in *interp, s *Str, width int, fill *Str) *Str {
-			return in.pad(s, width-runeCount(s.s), 0, fill)
+			return in.pad(s, width-in.runeCount(s.s), 0, fill)
 		}),
 		"zfill":      strZfill,
 		"expandtabs": strExpandtabs,
@@ -84,31 +84,32 @@ func markupOnly(f func(*interp, *Str) *Str) method {
 	}
 }
 
-func predicate(f func(string) bool) method {
+func everyRune(f func(rune) bool) func(*interp, string) bool {
+	return func(in *interp, s string) bool { return in.every(s, f) }
+}
+
+func predicate(f func(*interp, string) bool) method {
 	return func(in *interp, recv Value, a *callArgs) (Value, error) {
 		if _, err := a.positional(0, 0); err != nil {
 			return nil, err
 		}
-		in.scan(len(recv.(*Str).s))
-		return Bool(f(recv.(*Str).s)), nil
+		return Bool(f(in, recv.(*Str).s)), nil
 	}
 }
 
 // strip removes the characters of chars, or white space when it is nil, from
 // the chosen ends.
 func (in *interp) strip(s *Str, chars *Str, left, right bool) *Str {
-	in.scan(len(s.s))
 	cut := isSpace
 	if chars != nil {
-		in.scan(len(chars.s) * (1 + len(s.s)/bytesPerStep))
-		cut = func(r rune) bool { return strings.ContainsRune(chars.s, r) }
+		cut = func(r rune) bool { return in.index(chars.s, string(r)) >= 0 }
 	}
 	i, j := 0, len(s.s)
 	if left {
-		i = j - len(strings.TrimLeftFunc(s.s, cut))
+		i = in.skip(s.s, cut)
 	}
 	if right {
-		j = i + len(strings.TrimRightFunc(s.s[i:], cut))
+		j = i + in.skipBack(s.s[i:], cut)
 	}
 	return s.slice(i, j)
 }
@@ -141,7 +142,7 @@ func (in *interp) within(s *Str, start, end Value) (i, j int, ok bool, err error
 	if end == nil {
 		end = None
 	}
-	n := runeCount(s.s)
+	n := in.runeCount(s.s)
 	i, j, _, err = in.bounds(start, end, None, n)
 	if err != nil {
 		return 0, 0, false, err
@@ -149,7 +150,7 @@ func (in *interp) within(s *Str, start, end Value) (i, j int, ok bool, err error
 	if first, isInt := asInt(start); isInt && first.clamp() > n || i > j {
 		return 0, 0, false, nil
 	}
-	return runeOffset(s.s, i), runeOffset(s.s, j), true, nil
+	return in.runeOffset(s.s, i), in.runeOffset(s.s, j), true, nil
 }
 
 func affix(has func(s, affix string) bool) method {
@@ -173,14 +174,14 @@ func affix(has func(s, affix string) bool) method {
 			if !isStr {
 				return nil, typeErrorf("%s first arg must be str or a tuple of str, not %s", a.name, w.typeName())
 			}
-			in.scan(len(ws.s))
+			in.scan(min(len(ws.s), len(s.s)))
 			found = found || ok && has(s.s[i:j], ws.s)
 		}
 		return Bool(found), nil
 	}
 }
 
-func finder(index func(s, sub string) int, must bool) method {
+func finder(index func(m *meter, s, sub string) int, must bool) method {
 	return func(in *interp, recv Value, a *callArgs) (Value, error) {
 		args, err := a.positional(1, 3)
 		if err != nil {
@@ -195,11 +196,10 @@ func finder(index func(s, sub string) int, must bool) method {
 		if err != nil {
 			return nil, err
 		}
-		in.scan(len(s.s) + len(sub.s))
 		at := -1
 		if ok {
-			if at = index(s.s[i:j], sub.s); at >= 0 {
-				at = runeCount(s.s[:i+at])
+			if at = index(&in.meter, s.s[i:j], sub.s); at >= 0 {
+				at = in.runeCount(s.s[:i+at])
 			}
 		}
 		if at < 0 && must {
@@ -223,14 +223,12 @@ func strCount(in *interp, recv Value, a *callArgs) (Value, error) {
 	if err != nil || !ok {
 		return Integer(0), err
 	}
-	in.scan(len(s.s) + len(sub.s))
-	return Integer(int64(strings.Count(s.s[i:j], sub.s))), nil
+	return Integer(int64(in.countText(s.s[i:j], sub.s))), nil
 }
 
 // replace replaces up to count occurrences of old, all when count is negative.
 func (in *interp) replace(s, old, with *Str, count int) *Str {
-	in.scan(len(s.s) + len(old.s))
-	if count == 0 || old.s != "" && !strings.Contains(s.s, old.s) {
+	if count == 0 || old.s != "" && in.index(s.s, old.s) < 0 {
 		return s
 	}
 	b := in.builder()
@@ -246,7 +244,7 @@ func (in *interp) replace(s, old, with *Str, count int) *Str {
 			i += n
 			continue
 		}
-		at := strings.Index(s.s[i:], old.s)
+		at := in.index(s.s[i:], old.s)
 		if at < 0 {
 			break
 		}
@@ -343,7 +341,7 @@ func (in *interp) pad(s *Str, left, right int, fill *Str) *Str {
 
 // center pads both sides; an odd space goes to the left in an odd width.
 func (in *interp) center(s *Str, width int, fill *Str) *Str {
-	more := width - runeCount(s.s)
+	more := width - in.runeCount(s.s)
 	if more <= 0 {
 		return s
 	}
@@ -370,7 +368,7 @@ func justifier(f func(in *interp, s *Str, width int, fill *Str) *Str) method {
 			if fill, err = a.argStr(args[1]); err != nil {
 				return nil, err
 			}
-			if runeCount(fill.s) != 1 {
+			if in.runeCount(fill.s) != 1 {
 				return nil, typeErrorf("The fill character must be exactly one character long")
 			}
 		}
@@ -398,7 +396,7 @@ func strZfill(in *interp, recv Value, a *callArgs) (Value, error) {
 	}
 	b := in.builder()
 	b.slice(s, 0, sign)
-	b.repeat("0", width-runeCount(s.s), false)
+	b.repeat("0", width-in.runeCount(s.s), false)
 	b.slice(s, sign, len(s.s))
 	out := b.done()
 	out.safe = s.safe
@@ -418,6 +416,7 @@ func strExpandtabs(in *interp, recv Value, a *callArgs) (Value, error) {
 	b := in.builder()
 	column := 0
 	for i, r := range s.s {
+		in.step(1)
 		switch r {
 		case '\t':
 			if size > 0 {

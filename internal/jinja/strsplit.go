@@ -29,7 +29,6 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 		return nil, err
 	}
 	s := recv.(*Str)
-	in.scan(len(s.s))
 	var out []Value
 	add := func(i, j int) {
 		in.items(5)
@@ -38,7 +37,7 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 	i := 0
 	if sep != nil {
 		for ; most != 0; most-- {
-			at := strings.Index(s.s[i:], sep.s)
+			at := in.index(s.s[i:], sep.s)
 			if at < 0 {
 				break
 			}
@@ -49,7 +48,7 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 		return NewList(out...), nil
 	}
 	for {
-		i = len(s.s) - len(strings.TrimLeftFunc(s.s[i:], isSpace))
+		i += in.skip(s.s[i:], isSpace)
 		if i == len(s.s) {
 			break
 		}
@@ -57,7 +56,7 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 			add(i, len(s.s))
 			break
 		}
-		j := strings.IndexFunc(s.s[i:], isSpace)
+		j := in.indexFunc(s.s[i:], isSpace)
 		if j < 0 {
 			j = len(s.s) - i
 		}
@@ -78,7 +77,6 @@ func strRsplit(in *interp, recv Value, a *callArgs) (Value, error) {
 
 // rsplit cuts s from its end.
 func (in *interp) rsplit(s, sep *Str, most int) []Value {
-	in.scan(len(s.s))
 	var out []Value
 	add := func(i, j int) {
 		in.items(5)
@@ -87,7 +85,7 @@ func (in *interp) rsplit(s, sep *Str, most int) []Value {
 	j := len(s.s)
 	if sep != nil {
 		for ; most != 0; most-- {
-			at := strings.LastIndex(s.s[:j], sep.s)
+			at := in.lastIndex(s.s[:j], sep.s)
 			if at < 0 {
 				break
 			}
@@ -97,7 +95,7 @@ func (in *interp) rsplit(s, sep *Str, most int) []Value {
 		add(0, j)
 	} else {
 		for {
-			j = len(strings.TrimRightFunc(s.s[:j], isSpace))
+			j = in.skipBack(s.s[:j], isSpace)
 			if j == 0 {
 				break
 			}
@@ -105,11 +103,7 @@ func (in *interp) rsplit(s, sep *Str, most int) []Value {
 				add(0, j)
 				break
 			}
-			i := 0
-			if at := strings.LastIndexFunc(s.s[:j], isSpace); at >= 0 {
-				_, n := utf8.DecodeRuneInString(s.s[at:])
-				i = at + n
-			}
+			i := in.skipBack(s.s[:j], func(r rune) bool { return !isSpace(r) })
 			add(i, j)
 			j = i
 			most--
@@ -124,10 +118,9 @@ func (in *interp) rsplit(s, sep *Str, most int) []Value {
 // splitLines cuts s at its line ends, which are part of the lines if keep is
 // set.
 func (in *interp) splitLines(s *Str, keep bool) []*Str {
-	in.scan(len(s.s))
 	var out []*Str
 	for i := 0; i < len(s.s); {
-		at := strings.IndexFunc(s.s[i:], isLineBreak)
+		at := in.indexFunc(s.s[i:], isLineBreak)
 		if at < 0 {
 			at = len(s.s) - i
 		}
@@ -154,6 +147,7 @@ func strSplitlines(in *interp, recv Value, a *callArgs) (Value, error) {
 		return nil, err
 	}
 	lines := in.splitLines(recv.(*Str), argBool(args[0]))
+	in.items(len(lines))
 	out := make([]Value, len(lines))
 	for i, line := range lines {
 		out[i] = line
@@ -166,7 +160,7 @@ func strPartition(in *interp, recv Value, a *callArgs) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := strings.Index(s.s, sep.s)
+	at := in.index(s.s, sep.s)
 	if at < 0 {
 		return newTuple(s, s.slice(0, 0), s.slice(0, 0)), nil
 	}
@@ -179,7 +173,7 @@ func strRpartition(in *interp, recv Value, a *callArgs) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := strings.LastIndex(s.s, sep.s)
+	at := in.lastIndex(s.s, sep.s)
 	if at < 0 {
 		return newTuple(s.slice(0, 0), s.slice(0, 0), s), nil
 	}
@@ -198,9 +192,7 @@ func partitionArgs(in *interp, recv Value, a *callArgs) (s, sep *Str, err error)
 	if sep.s == "" {
 		return nil, nil, valueErrorf("empty separator")
 	}
-	s = recv.(*Str)
-	in.scan(len(s.s) + len(sep.s))
-	return s, sep, nil
+	return recv.(*Str), sep, nil
 }
 
 func strRemoveprefix(in *interp, recv Value, a *callArgs) (Value, error) {

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -73,10 +74,11 @@ type Options struct {
 }
 
 // Render renders the template with the given variables, which it does not
-// change. The error matches one of the kinds of this package; nothing of the
-// text is returned with it.
-func (t *Template) Render(vars *Dict, opt Options) (text Text, err error) {
-	in := &interp{meter: meter{limits: opt.Limits.withDefaults()}, now: opt.Now}
+// change. The error matches one of the kinds of this package, or is a
+// *CanceledError soon after ctx has ended; nothing of the text is returned
+// with it.
+func (t *Template) Render(ctx context.Context, vars *Dict, opt Options) (text Text, err error) {
+	in := &interp{meter: meter{ctx: ctx, limits: opt.Limits.withDefaults()}, now: opt.Now}
 	if in.now == nil {
 		in.now = time.Now
 	}
@@ -89,14 +91,18 @@ func (t *Template) Render(vars *Dict, opt Options) (text Text, err error) {
 			return
 		}
 		text = nil
-		if limit, ok := r.(*LimitError); ok {
-			err = limit
+		switch stop := r.(type) {
+		case *LimitError:
+			err = stop
+			return
+		case *CanceledError:
+			err = stop
 			return
 		}
 		err = &RuntimeError{Name: t.name, Class: classInternal, Message: fmt.Sprint(r)}
 	}()
 	in.out = in.builder()
-	if _, err := in.run(t.root, &context{in: in, tmpl: t, vars: vars}, ""); err != nil {
+	if _, err := in.run(t.root, &nameTable{in: in, tmpl: t, vars: vars}, ""); err != nil {
 		return nil, t.named(err)
 	}
 	return in.out.done().text(), nil

@@ -20,7 +20,7 @@ func TestConcurrent(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				got, err := tmpl.Render(vars, Options{Now: func() time.Time { return conformanceTime }})
+				got, err := tmpl.Render(t.Context(), vars, Options{Now: func() time.Time { return conformanceTime }})
 				if err != nil || got.String() != want {
 					t.Errorf("got %q, %v; want %q", got, err, want)
 				}
@@ -103,7 +103,7 @@ func BenchmarkRender(b *testing.B) {
 	vars := chatVars(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := tmpl.Render(vars, Options{}); err != nil {
+		if _, err := tmpl.Render(b.Context(), vars, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -39,6 +39,7 @@ type run struct {
 type Str struct {
 	s    string
 	runs []run // nil when the origin is tmpl throughout
+	base int   // where s begins in what the runs count; the last may reach behind its end
 	tmpl bool
 	safe bool // markup: a string already escaped for HTML
 }
@@ -60,18 +61,18 @@ func (s *Str) origin(i int) bool {
 	if s.runs == nil {
 		return s.tmpl
 	}
-	return s.runs[runAt(s.runs, i)].tmpl
+	return s.runs[s.runAt(i)].tmpl
 }
 
 // trusted reports whether the whole string is the template's.
 func (s *Str) trusted() bool { return s.runs == nil && s.tmpl }
 
 // runAt returns the index of the run that holds the byte at i, or the last.
-func runAt(runs []run, i int) int {
-	lo, hi := 0, len(runs)-1
+func (s *Str) runAt(i int) int {
+	lo, hi := 0, len(s.runs)-1
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if runs[mid].end > i {
+		if s.runs[mid].end-s.base > i {
 			hi = mid
 		} else {
 			lo = mid + 1
@@ -90,15 +91,12 @@ func (s *Str) slice(i, j int) *Str {
 	if s.runs == nil || i == j {
 		return out
 	}
-	a, b := runAt(s.runs, i), runAt(s.runs, j-1)
+	a, b := s.runAt(i), s.runAt(j-1)
 	if a == b {
 		out.tmpl = s.runs[a].tmpl
 		return out
 	}
-	out.runs = make([]run, 0, b-a+1)
-	for _, r := range s.runs[a : b+1] {
-		out.runs = append(out.runs, run{min(r.end, j) - i, r.tmpl})
-	}
+	out.runs, out.base = s.runs[a:b+1], s.base+i
 	return out
 }
 
@@ -113,8 +111,9 @@ func (s *Str) text() Text {
 	out := make(Text, 0, len(s.runs))
 	start := 0
 	for _, r := range s.runs {
-		out = append(out, Span{s.s[start:r.end], r.tmpl})
-		start = r.end
+		end := min(r.end-s.base, len(s.s))
+		out = append(out, Span{s.s[start:end], r.tmpl})
+		start = end
 	}
 	return out
 }
@@ -144,6 +143,9 @@ func (b *builder) mark(tmpl bool) {
 		b.runs[n-1].end = len(b.buf)
 		return
 	}
+	if len(b.runs) > 0 {
+		b.in.grow(valueSize)
+	}
 	b.runs = append(b.runs, run{len(b.buf), tmpl})
 }
 
@@ -152,11 +154,10 @@ func (b *builder) repeat(text string, n int, tmpl bool) {
 	if n <= 0 || text == "" {
 		return
 	}
-	b.in.growTimes(n, len(text))
-	for range n {
-		b.buf = append(b.buf, text...)
+	b.in.fits(n, len(text))
+	for most := max(1, stretch/len(text)); n > 0; n -= most {
+		b.write(strings.Repeat(text, min(n, most)), tmpl)
 	}
-	b.mark(tmpl)
 }
 
 // str appends the whole of s.
@@ -168,8 +169,8 @@ func (b *builder) slice(s *Str, i, j int) {
 		b.write(s.s[i:j], s.tmpl)
 		return
 	}
-	for k := runAt(s.runs, i); i < j; k++ {
-		end := min(s.runs[k].end, j)
+	for k := s.runAt(i); i < j; k++ {
+		end := min(s.runs[k].end-s.base, j)
 		b.write(s.s[i:end], s.runs[k].tmpl)
 		i = end
 	}

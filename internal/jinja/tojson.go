@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"math"
-	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -83,7 +82,7 @@ func (in *interp) writeJSON(b *builder, v Value, style *jsonStyle, depth int) er
 			b.write("false", false)
 		}
 	case Int:
-		s, err := intText(v)
+		s, err := in.intText(v)
 		if err != nil {
 			return err
 		}
@@ -121,6 +120,7 @@ func (in *interp) jsonBreak(b *builder, style *jsonStyle, depth int) {
 		return
 	}
 	b.write("\n", false)
+	in.step(depth)
 	for range depth {
 		b.str(style.indent)
 	}
@@ -164,7 +164,7 @@ func (in *interp) writeJSONDict(b *builder, d *Dict, style *jsonStyle, depth int
 			b.str(style.itemSep)
 		}
 		in.jsonBreak(b, style, depth+1)
-		key, err := jsonKey(e.key)
+		key, err := in.jsonKey(e.key)
 		if err != nil {
 			return err
 		}
@@ -183,19 +183,11 @@ func (in *interp) writeJSONDict(b *builder, d *Dict, style *jsonStyle, depth int
 func (in *interp) sortedEntries(entries []entry) ([]entry, error) {
 	in.items(3 * len(entries))
 	out := append([]entry(nil), entries...)
-	var failed error
-	sort.SliceStable(out, func(i, j int) bool {
-		less, err := in.order("<", out[i].key, out[j].key)
-		if err != nil {
-			failed = err
-		}
-		return less
-	})
-	return out, failed
+	return out, sortStable(in, out, func(a, b entry) (bool, error) { return in.order("<", a.key, b.key) })
 }
 
 // jsonKey is the text of a key: JSON knows only strings.
-func jsonKey(key Value) (*Str, error) {
+func (in *interp) jsonKey(key Value) (*Str, error) {
 	switch k := key.(type) {
 	case *Str:
 		return k, nil
@@ -207,7 +199,7 @@ func jsonKey(key Value) (*Str, error) {
 		}
 		return &Str{s: "false"}, nil
 	case Int:
-		s, err := intText(k)
+		s, err := in.intText(k)
 		return &Str{s: s, tmpl: k.tmpl}, err
 	case Float:
 		return &Str{s: jsonFloat(k.f), tmpl: k.tmpl}, nil
@@ -218,20 +210,21 @@ func jsonKey(key Value) (*Str, error) {
 func writeJSONString(b *builder, s *Str, ensureASCII bool) {
 	b.write(`"`, false)
 	from := 0
-	for i := 0; i < len(s.s); {
+	for i, look := 0, stretch; i < len(s.s); {
+		if i > look {
+			b.in.scan(stretch)
+			look += stretch
+		}
 		r, n := rune(s.s[i]), 1
+		if r >= ' ' && r != '"' && r != '\\' && (r < utf8.RuneSelf || !ensureASCII) {
+			i++
+			continue
+		}
 		if r >= utf8.RuneSelf {
-			if !ensureASCII {
-				i++
-				continue
-			}
+			b.in.step(2)
 			r, n = utf8.DecodeRuneInString(s.s[i:])
 		}
 		esc := jsonEscape(r)
-		if esc == "" {
-			i += n
-			continue
-		}
 		b.slice(s, from, i)
 		b.write(esc, s.origin(i))
 		i += n
@@ -241,16 +234,12 @@ func writeJSONString(b *builder, s *Str, ensureASCII bool) {
 	b.write(`"`, false)
 }
 
-// jsonEscape is the escape of a character, or "" for one that stands for
-// itself. Characters beyond ASCII come here only to be escaped.
+// jsonEscape is the escape of a character that does not stand for itself.
 func jsonEscape(r rune) string {
 	if at := strings.IndexRune("\"\\\n\r\t\f\b", r); at >= 0 {
 		return `\` + `"\nrtfb`[at:at+1]
 	}
-	switch {
-	case r >= ' ' && r < utf8.RuneSelf:
-		return ""
-	case r < 0x10000:
+	if r < 0x10000 {
 		return `\u` + hex(r, 4)
 	}
 	r -= 0x10000

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,17 +27,7 @@ func isLineBreak(r rune) bool {
 
 // isPrintable is Python's str.isprintable of one character: what repr does
 // not escape.
-func isPrintable(r rune) bool {
-	if r < 0x7f {
-		return r >= ' '
-	}
-	return !unicode.In(r, unicode.C, unicode.Zl, unicode.Zp, unicode.Zs) && isAssigned(r)
-}
-
-// isAssigned reports whether r has a category at all.
-func isAssigned(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.C)
-}
+func isPrintable(r rune) bool { return strconv.IsPrint(r) }
 
 // isWord is \w of Python's regular expressions.
 func isWord(r rune) bool {
@@ -57,13 +48,18 @@ func isIdentifierPart(r rune) bool {
 
 // isIdentifier is Python's str.isidentifier.
 func isIdentifier(s string) bool {
-	for i, r := range s {
-		start := r == '_' || unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Other_ID_Start)
-		if r == utf8.RuneError || i == 0 && !start || !isIdentifierPart(r) {
-			return false
-		}
-	}
-	return s != ""
+	first := true
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		was := first
+		first = false
+		return !isIdentifierRune(r, was)
+	}) < 0
+}
+
+// isIdentifierRune reports whether r may stand in a name, or begin one.
+func isIdentifierRune(r rune, first bool) bool {
+	start := r == '_' || unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Other_ID_Start)
+	return r != utf8.RuneError && (start || !first) && isIdentifierPart(r)
 }
 
 func isASCII(s string) bool {
@@ -73,29 +69,4 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
-}
-
-func runeCount(s string) int { return utf8.RuneCountInString(s) }
-
-// runeOffset returns the byte offset of the n-th character of s, n being
-// between 0 and the number of characters.
-func runeOffset(s string, n int) int {
-	if n >= len(s) {
-		return len(s)
-	}
-	if isASCII(s[:n]) {
-		return n
-	}
-	i := 0
-	for ; n > 0 && i < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-	}
-	return i
-}
-
-// trimSpace returns the bounds of s without the white space around it.
-func trimSpace(s string) (int, int) {
-	j := len(strings.TrimRightFunc(s, isSpace))
-	return j - len(strings.TrimLeftFunc(s[:j], isSpace)), j
 }

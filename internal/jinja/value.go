@@ -51,6 +51,14 @@ func (n Int) bigValue() *big.Int {
 	return big.NewInt(n.small)
 }
 
+// bits is the length of n in binary.
+func (n Int) bits() int {
+	if n.big != nil {
+		return n.big.BitLen()
+	}
+	return 64
+}
+
 func (n Int) sign() int {
 	if n.big != nil {
 		return n.big.Sign()
@@ -233,8 +241,10 @@ func truth(v Value) bool {
 		return v.big != nil || v.small != 0
 	case Float:
 		return v.f != 0
+	case *Str:
+		return v.s != ""
 	}
-	if n, ok := length(v); ok {
+	if n, ok := size(v); ok {
 		return n != 0
 	}
 	return true
@@ -242,10 +252,16 @@ func truth(v Value) bool {
 
 // length is Python's len(v) where v has one. The length of a loop is not
 // known here, as finding it can fail; a loop is never empty.
-func length(v Value) (int, bool) {
+func (in *interp) length(v Value) (int, bool) {
+	if s, ok := v.(*Str); ok {
+		return in.runeCount(s.s), true
+	}
+	return size(v)
+}
+
+// size is the length of a value other than a string.
+func size(v Value) (int, bool) {
 	switch v := v.(type) {
-	case *Str:
-		return runeCount(v.s), true
 	case *List:
 		return len(v.items), true
 	case *Tuple:

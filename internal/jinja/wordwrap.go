@@ -62,9 +62,10 @@ type chunk struct{ from, to, runes int }
 func (w *wrapper) wrap(s *Str) []*Str {
 	text := s.s
 	chunks := w.chunks(text)
-	blank := func(c chunk) bool { return strings.TrimFunc(text[c.from:c.to], isSpace) == "" }
+	blank := func(c chunk) bool { return w.in.skip(text[c.from:c.to], isSpace) == c.to-c.from }
 	var lines []*Str
 	for len(chunks) > 0 {
+		w.in.step(8)
 		if len(lines) > 0 && blank(chunks[0]) {
 			chunks = chunks[1:]
 		}
@@ -100,12 +101,12 @@ func (w *wrapper) wrap(s *Str) []*Str {
 // left, or behind the last hyphen before that.
 func (w *wrapper) cut(text string, c chunk, room int) (head, tail chunk) {
 	n := min(room, c.runes)
-	end := c.from + runeOffset(text[c.from:c.to], n)
+	end := c.from + w.in.runeOffset(text[c.from:c.to], n)
 	if w.hyphens && c.runes > room {
-		at := strings.LastIndexByte(text[c.from:end], '-')
-		if at > 0 && strings.Trim(text[c.from:c.from+at], "-") != "" {
+		at := w.in.lastIndex(text[c.from:end], "-")
+		if at > 0 && w.in.skip(text[c.from:c.from+at], func(r rune) bool { return r == '-' }) < at {
 			end = c.from + at + 1
-			n = runeCount(text[c.from:end])
+			n = w.in.runeCount(text[c.from:end])
 		}
 	}
 	return chunk{c.from, end, n}, chunk{end, c.to, c.runes - n}
@@ -116,22 +117,22 @@ func isWrapSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 // chunks divides a paragraph at white space and, if wanted, behind hyphens
 // within words and around dashes.
 func (w *wrapper) chunks(text string) []chunk {
-	w.in.scan(len(text))
 	var out []chunk
 	for i := 0; i < len(text); {
 		end := i
 		switch {
 		case isWrapSpace(text[i]):
 			for end < len(text) && isWrapSpace(text[end]) {
+				w.in.step(1)
 				end++
 			}
-		case w.hyphens && dashAt(text, i) > 0:
-			end = i + dashAt(text, i)
+		case w.hyphens && w.dashAt(text, i) > 0:
+			end = i + w.dashAt(text, i)
 		default:
 			end = w.wordEnd(text, i)
 		}
 		w.in.items(2)
-		out = append(out, chunk{i, end, runeCount(text[i:end])})
+		out = append(out, chunk{i, end, w.in.runeCount(text[i:end])})
 		i = end
 	}
 	return out
@@ -139,13 +140,14 @@ func (w *wrapper) chunks(text string) []chunk {
 
 // dashAt returns the length of a dash of two or more hyphens at i, between a
 // word or punctuation and a word.
-func dashAt(text string, i int) int {
+func (w *wrapper) dashAt(text string, i int) int {
 	before, _ := utf8.DecodeLastRuneInString(text[:i])
 	if i == 0 || !isWord(before) && !strings.ContainsRune("!\"'&.,?", before) {
 		return 0
 	}
 	n := 0
 	for i+n < len(text) && text[i+n] == '-' {
+		w.in.step(1)
 		n++
 	}
 	after, _ := utf8.DecodeRuneInString(text[i+n:])
@@ -157,12 +159,13 @@ func dashAt(text string, i int) int {
 
 func (w *wrapper) wordEnd(text string, i int) int {
 	for end := i; end < len(text); {
+		w.in.step(4)
 		_, n := utf8.DecodeRuneInString(text[end:])
 		end += n
 		if end == len(text) || isWrapSpace(text[end]) {
 			return end
 		}
-		if w.hyphens && (hyphenBreak(text, i, end) || dashAt(text, end) > 0) {
+		if w.hyphens && (hyphenBreak(text, i, end) || w.dashAt(text, end) > 0) {
 			return end
 		}
 	}
