@@ -18,6 +18,7 @@ import (
 const (
 	configName    = "config.json"
 	weightsName   = "model.safetensors"
+	tokenizerName = "tokenizer.json"
 	indexName     = "model.safetensors.index.json"
 	templatesName = "additional_chat_templates"
 )
@@ -27,15 +28,31 @@ const (
 var assetNames = []string{
 	configName,
 	"generation_config.json",
-	"tokenizer.json",
+	tokenizerName,
 	"tokenizer_config.json",
 	"special_tokens_map.json",
 	"chat_template.jinja",
 }
 
-// maxAsset is the most bytes that a file beside the weights, or the index of
-// shards, may have. The largest tokenizer.json of known models have about 40 MB.
-const maxAsset = 128 << 20
+// The most bytes that files beside the weights may have. The largest
+// tokenizer.json of known models have about 40 MB, the largest indices of shards 15
+// MB, and the largest of all other files 2 MB.
+const (
+	maxLargeAsset = 128 << 20
+	maxAsset      = 16 << 20
+)
+
+// assetLimit returns the most bytes that the file of that name may have.
+func assetLimit(name string) int64 {
+	if name == tokenizerName || name == indexName {
+		return maxLargeAsset
+	}
+	return maxAsset
+}
+
+// indexEntryBytes are what a tensor of an index takes besides its name: its place
+// in a map that has grown to its size.
+const indexEntryBytes = 224
 
 // openFolder opens the weights of a folder, and what lies beside them.
 func (f *File) openFolder() error {
@@ -153,39 +170,87 @@ func (f *File) openShards(index []byte) error {
 // readIndex returns the shard of every tensor, and the shards in order. A shard is
 // the plain name of a file: a path could lead out of the folder.
 func readIndex(path string, data []byte) (weightMap map[string]string, shards []string, err error) {
-	s := &jsonScanner{file: path, data: data}
-	weightMap = make(map[string]string)
-	seen := make(map[string]struct{})
-	err = s.object(func(key string, _ int) error {
-		if key != "weight_map" {
-			_, err := s.value()
-			return err
-		}
-		return s.object(func(name string, at int) error {
-			s.peek()
-			shard, err := s.string()
-			if err != nil {
-				return err
-			}
-			if !plainName(shard) {
-				return &FormatError{File: path, Tensor: name, Offset: int64(at), Err: ErrFormat,
-					Problem: fmt.Sprintf("shard %s is not the plain name of a file in the folder", clip(shard))}
-			}
-			weightMap[name] = shard
-			seen[shard] = struct{}{}
-			return nil
-		})
-	})
-	if err != nil {
+	r := &indexReader{
+		scanner:   jsonScanner{file: path, data: data},
+		weightMap: make(map[string]string),
+		shards:    make(map[string]string),
+	}
+	if err := r.index(); err != nil {
 		return nil, nil, err
 	}
-	if err := s.end(); err != nil {
-		return nil, nil, err
-	}
-	if len(weightMap) == 0 {
+	if len(r.weightMap) == 0 {
 		return nil, nil, &FormatError{File: path, Offset: -1, Problem: "no tensors in weight_map", Err: ErrFormat}
 	}
-	return weightMap, slices.Sorted(maps.Keys(seen)), nil
+	return r.weightMap, slices.Sorted(maps.Keys(r.shards)), nil
+}
+
+// An indexReader reads an index of shards.
+type indexReader struct {
+	scanner   jsonScanner
+	weightMap map[string]string // shard by tensor
+	shards    map[string]string // each name of a shard, once
+}
+
+func (r *indexReader) index() error {
+	s := &r.scanner
+	more, err := s.begin('{')
+	for more {
+		key, _, err := s.key()
+		if err != nil {
+			return err
+		}
+		if string(key) == "weight_map" {
+			err = r.weights()
+		} else {
+			err = s.skip()
+		}
+		if err != nil {
+			return err
+		}
+		if more, err = s.next('{'); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// weights reads the weight_map.
+func (r *indexReader) weights() error {
+	s := &r.scanner
+	more, err := s.begin('{')
+	for more {
+		name, at, err := s.key()
+		if err != nil {
+			return err
+		}
+		file, err := s.bytes()
+		if err != nil {
+			return err
+		}
+		shard, ok := r.shards[string(file)]
+		if !ok {
+			shard = string(file)
+			if !plainName(shard) {
+				return &FormatError{File: s.file, Tensor: string(name), Offset: int64(at), Err: ErrFormat,
+					Problem: fmt.Sprintf("shard %s is not the plain name of a file in the folder", clip(shard))}
+			}
+			if err := s.charge(at, indexEntryBytes+2*len(shard)); err != nil {
+				return err
+			}
+			r.shards[shard] = shard
+		}
+		if err := s.charge(at, indexEntryBytes+2*len(name)); err != nil {
+			return err
+		}
+		r.weightMap[string(name)] = shard
+		if more, err = s.next('{'); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // plainName reports whether name is that of a file within a folder on any system.
@@ -233,9 +298,9 @@ func readAsset(folder, name string) (data []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
-	if size > maxAsset {
+	if most := assetLimit(name); size > most {
 		return nil, false, &FormatError{File: path, Offset: -1, Err: ErrFormat,
-			Problem: fmt.Sprintf("%d bytes, more than the %d that such a file may have", size, maxAsset)}
+			Problem: fmt.Sprintf("%d bytes, more than the %d that such a file may have", size, most)}
 	}
 	data = make([]byte, size)
 	if _, err := io.ReadFull(file, data); err != nil {

@@ -363,3 +363,18 @@ func TestGGUFDeepestArrays(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Metadata is a copy, and stays when the mapping is gone.
+func TestMetaOutlivesFile(t *testing.T) {
+	f, err := modelfile.Open(write(t, "model.gguf", ggufBytes(t, allValues, smallTensors())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := describe(f.Meta())
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, describe(f.Meta())); diff != "" {
+		t.Errorf("(-open +closed):\n%s", diff)
+	}
+}

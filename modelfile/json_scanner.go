@@ -23,6 +23,25 @@ type jsonScanner struct {
 	pos   int
 	base  int64 // where data begins in the file
 	depth int
+	spent int // what charge has counted
+}
+
+// What may be allocated for what a text holds: a fixed amount, which no file of a
+// hub comes near, and jsonPerByte for each byte of the text. An empty object takes
+// three bytes of text, and to know that it is there takes ten times as many.
+const (
+	jsonFixed   = 32 << 20
+	jsonPerByte = 4
+)
+
+// charge counts n bytes that are to be allocated for what stands at a place.
+func (s *jsonScanner) charge(at, n int) error {
+	most := jsonFixed + jsonPerByte*len(s.data)
+	if n > most-s.spent {
+		return s.errorf(at, "what the text holds is out of proportion: more than %d bytes of memory for %d bytes", most, len(s.data))
+	}
+	s.spent += n
+	return nil
 }
 
 func (s *jsonScanner) errorf(at int, format string, args ...any) error {
@@ -65,53 +84,88 @@ func (s *jsonScanner) found() string {
 	return fmt.Sprintf("%q", r)
 }
 
-// object reads an object and calls member for each key, with the scanner at the
-// value, which member must read.
-func (s *jsonScanner) object(member func(key string, at int) error) error {
-	return s.sequence('{', '}', func() error {
-		s.peek()
-		at := s.pos
-		key, err := s.string()
-		if err != nil {
-			return err
-		}
-		if err := s.expect(':', "after a key"); err != nil {
-			return err
-		}
-		return member(key, at)
-	})
-}
-
-// array reads an array and calls element before each element, which element must
-// read.
-func (s *jsonScanner) array(element func() error) error {
-	return s.sequence('[', ']', element)
-}
-
-func (s *jsonScanner) sequence(opening, closing byte, item func() error) error {
+// begin reads the bracket that opens an object or array, and reports whether an
+// item follows, to be read next. After each item comes a call of next.
+func (s *jsonScanner) begin(opening byte) (more bool, err error) {
 	if err := s.expect(opening, "at the start of a value"); err != nil {
-		return err
+		return false, err
 	}
 	if s.depth++; s.depth > maxJSONDepth {
-		return s.errorf(s.pos, "objects and arrays more than %d deep", maxJSONDepth)
+		return false, s.errorf(s.pos, "objects and arrays more than %d deep", maxJSONDepth)
 	}
-	defer func() { s.depth-- }()
-	if s.peek() == closing {
+	if s.peek() != closing(opening) {
+		return true, nil
+	}
+	s.pos++
+	s.depth--
+	return false, nil
+}
+
+// next reads what stands after an item of what opening began, and reports whether
+// another one follows.
+func (s *jsonScanner) next(opening byte) (more bool, err error) {
+	if s.peek() == closing(opening) {
 		s.pos++
-		return nil
+		s.depth--
+		return false, nil
 	}
-	for {
-		if err := item(); err != nil {
-			return err
-		}
-		if s.peek() == closing {
-			s.pos++
-			return nil
-		}
-		if err := s.expect(',', "after an element"); err != nil {
-			return err
-		}
+	if err := s.expect(',', "after an element"); err != nil {
+		return false, err
 	}
+	return true, nil
+}
+
+// closing returns the partner of a bracket.
+func closing(opening byte) byte {
+	if opening == '{' {
+		return '}'
+	}
+	return ']'
+}
+
+// key reads the name of a member and the colon after it; at is where it stands.
+// The name may be a view of the text.
+func (s *jsonScanner) key() (name []byte, at int, err error) {
+	s.peek()
+	at = s.pos
+	if name, err = s.bytes(); err == nil {
+		err = s.expect(':', "after a key")
+	}
+	return name, at, err
+}
+
+// skip reads any value and makes nothing of it.
+func (s *jsonScanner) skip() error {
+	switch opening := s.peek(); opening {
+	case '"':
+		_, _, err := s.quoted()
+		return err
+	case '{', '[':
+		more, err := s.begin(opening)
+		for more {
+			if opening == '{' {
+				if err := s.skipKey(); err != nil {
+					return err
+				}
+			}
+			if err := s.skip(); err != nil {
+				return err
+			}
+			more, err = s.next(opening)
+		}
+		return err
+	}
+	_, n, _, err := s.word()
+	s.pos += n
+	return err
+}
+
+func (s *jsonScanner) skipKey() error {
+	s.peek()
+	if _, _, err := s.quoted(); err != nil {
+		return err
+	}
+	return s.expect(':', "after a key")
 }
 
 // end checks that nothing but white space is left.
@@ -122,43 +176,67 @@ func (s *jsonScanner) end() error {
 	return nil
 }
 
-// string reads a string. A surrogate without its partner becomes U+FFFD.
-func (s *jsonScanner) string() (string, error) {
+// quoted reads a string and returns what stands between its quotes, and whether
+// that holds escapes.
+func (s *jsonScanner) quoted() (text []byte, escapes bool, err error) {
 	if err := s.expect('"', "at the start of a string"); err != nil {
-		return "", err
+		return nil, false, err
 	}
 	start := s.pos
-	var unescaped []byte // what stands before start, once an escape was seen
 	for s.pos < len(s.data) {
 		switch c := s.data[s.pos]; {
 		case c == '"':
-			run := s.data[start:s.pos]
-			if !utf8.Valid(run) {
-				return "", s.errorf(start, "a string that is not UTF-8")
+			text = s.data[start:s.pos]
+			if !utf8.Valid(text) {
+				return nil, false, s.errorf(start, "a string that is not UTF-8")
 			}
 			s.pos++
-			if unescaped == nil {
-				return string(run), nil
-			}
-			return string(append(unescaped, run...)), nil
+			return text, escapes, nil
 		case c == '\\':
-			run := s.data[start:s.pos]
-			if !utf8.Valid(run) {
-				return "", s.errorf(start, "a string that is not UTF-8")
+			escapes = true
+			if _, err := s.escape(); err != nil {
+				return nil, false, err
 			}
-			r, err := s.escape()
-			if err != nil {
-				return "", err
-			}
-			unescaped = utf8.AppendRune(append(unescaped, run...), r)
-			start = s.pos
 		case c < ' ':
-			return "", s.errorf(s.pos, "control character %#02x in a string", c)
+			return nil, false, s.errorf(s.pos, "control character %#02x in a string", c)
 		default:
 			s.pos++
 		}
 	}
-	return "", s.errorf(s.pos, "the JSON text ends within a string")
+	return nil, false, s.errorf(s.pos, "the JSON text ends within a string")
+}
+
+// bytes reads a string: a view of the text when it holds no escapes. A surrogate
+// without its partner becomes U+FFFD.
+func (s *jsonScanner) bytes() ([]byte, error) {
+	text, escapes, err := s.quoted()
+	if err != nil || !escapes {
+		return text, err
+	}
+	return unescape(text), nil
+}
+
+// string reads a string.
+func (s *jsonScanner) string() (string, error) {
+	text, err := s.bytes()
+	return string(text), err
+}
+
+// unescape returns the meaning of what quoted has returned. No escape is shorter
+// than what it stands for.
+func unescape(text []byte) []byte {
+	in := jsonScanner{data: text}
+	out := make([]byte, 0, len(text))
+	for in.pos < len(text) {
+		if c := text[in.pos]; c != '\\' {
+			out = append(out, c)
+			in.pos++
+			continue
+		}
+		r, _ := in.escape() // which quoted has read without error
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
 // escape reads a backslash and what it stands for.
@@ -239,33 +317,43 @@ var literals = []struct {
 	{"-Infinity", math.Inf(-1)},
 }
 
-// scalar reads a literal, string or number: nil, bool, string, int64 or float64.
-// A whole number that no int64 holds is a float64, as the 10^30 that many
-// tokenizer_config.json have for "no limit".
-func (s *jsonScanner) scalar() (any, error) {
-	c := s.peek()
-	if c == '"' {
-		return s.string()
-	}
+// word finds the literal or number that comes next, of n bytes, without moving
+// past it: a literal by its index, or -1 and whether a number is whole.
+func (s *jsonScanner) word() (literal, n int, whole bool, err error) {
+	s.peek()
 	rest := s.data[s.pos:]
-	for _, l := range literals {
-		if bytes.HasPrefix(rest, []byte(l.text)) {
-			s.pos += len(l.text)
-			return l.value, nil
+	for i := range literals {
+		if text := literals[i].text; len(rest) >= len(text) && string(rest[:len(text)]) == text {
+			return i, len(text), false, nil
 		}
 	}
-	n, whole := scanNumber(rest)
+	n, whole = scanNumber(rest)
 	if n == 0 {
-		return nil, s.errorf(s.pos, "%s instead of a value", s.found())
+		err = s.errorf(s.pos, "%s instead of a value", s.found())
 	}
-	at, text := s.pos, string(rest[:n])
+	return -1, n, whole, err
+}
+
+// scalar reads a literal or number: nil, bool, int64 or float64. A whole number
+// that no int64 holds is a float64, as the 10^30 that many tokenizer_config.json
+// have for "no limit".
+func (s *jsonScanner) scalar() (any, error) {
+	literal, n, whole, err := s.word()
+	if err != nil {
+		return nil, err
+	}
+	at := s.pos
 	s.pos += n
+	if literal >= 0 {
+		return literals[literal].value, nil
+	}
+	text := s.data[at:s.pos]
 	if whole {
-		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 			return v, nil
 		}
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := strconv.ParseFloat(string(text), 64)
 	if errors.Is(err, strconv.ErrRange) {
 		return nil, s.errorf(at, "number %.40s is beyond the range of a float64", text)
 	}

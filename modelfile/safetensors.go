@@ -16,16 +16,19 @@ const (
 	safetensorsPrefix      = 8           // bytes of the header's length
 	safetensorsMaxHeader   = 100_000_000 // bytes, the limit of the reference implementation
 	safetensorsMetadataKey = "__metadata__"
+	// The least that a tensor takes of the header.
+	safetensorsMinEntry = len(`"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}`)
+	// The most dimensions that any program gives a tensor: those of NumPy.
+	safetensorsMaxDims = 64
 )
 
 // A safetensorsEntry is a tensor's description in the header.
 type safetensorsEntry struct {
 	name       string
-	dtype      string
+	dtype      tensor.DType
 	shape      []int
 	begin, end int // of the data, from the end of the header
 	at         int // where the description stands in the header
-	given      [3]bool
 }
 
 // readSafetensors reads the tensors of a safetensors file, as views of data in
@@ -60,25 +63,51 @@ type safetensorsReader struct {
 
 func (r *safetensorsReader) header() ([]safetensorsEntry, error) {
 	s := &r.scanner
-	var entries []safetensorsEntry
-	seen := make(map[string]struct{})
-	err := s.object(func(name string, at int) error {
-		if _, ok := seen[name]; ok {
-			return r.malformed(name, at, "the name stands twice in the header")
+	entries := make([]safetensorsEntry, 0, len(s.data)/safetensorsMinEntry+1)
+	metadata := false
+	more, err := s.begin('{')
+	for more {
+		key, at, err := s.key()
+		if err != nil {
+			return nil, err
 		}
-		seen[name] = struct{}{}
-		if name == safetensorsMetadataKey {
-			_, err := s.value()
-			return err
+		if string(key) == safetensorsMetadataKey {
+			if metadata {
+				return nil, r.twice(safetensorsMetadataKey, at)
+			}
+			metadata = true
+			err = s.skip()
+		} else {
+			var e safetensorsEntry
+			e, err = r.entry(string(key), at)
+			entries = append(entries, e)
 		}
-		e, err := r.entry(name, at)
-		entries = append(entries, e)
-		return err
-	})
+		if err != nil {
+			return nil, err
+		}
+		if more, err = s.next('{'); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return entries, s.end()
+	if err := s.end(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(a, b safetensorsEntry) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.at, b.at))
+	})
+	for i := 1; i < len(entries); i++ {
+		if e := &entries[i]; e.name == entries[i-1].name {
+			return nil, r.twice(e.name, e.at)
+		}
+	}
+	return entries, nil
+}
+
+func (r *safetensorsReader) twice(name string, at int) error {
+	return r.malformed(name, at, "the name stands twice in the header")
 }
 
 // entry reads the description of one tensor.
@@ -86,39 +115,41 @@ func (r *safetensorsReader) entry(name string, at int) (safetensorsEntry, error)
 	s := &r.scanner
 	e := safetensorsEntry{name: name, at: at}
 	members := [...]string{"dtype", "shape", "data_offsets"}
-	err := s.object(func(key string, at int) error {
-		which := slices.Index(members[:], key)
-		if which < 0 {
-			_, err := s.value()
-			return err
+	var given [len(members)]bool
+	more, err := s.begin('{')
+	for more {
+		key, at, err := s.key()
+		if err != nil {
+			return e, err
 		}
-		if e.given[which] {
-			return r.malformed(name, at, "%s stands twice", key)
+		which := slices.Index(members[:], string(key))
+		if which >= 0 {
+			if given[which] {
+				return e, r.malformed(name, at, "%s stands twice", members[which])
+			}
+			given[which] = true
 		}
-		e.given[which] = true
-		var err error
-		switch key {
-		case "dtype":
-			s.peek()
-			e.dtype, err = s.string()
-		case "shape":
+		switch which {
+		case 0:
+			err = r.dtype(&e)
+		case 1:
 			e.shape, err = r.integers(name)
-		case "data_offsets":
-			var offsets []int
-			if offsets, err = r.integers(name); err != nil {
-				return err
-			}
-			if len(offsets) != 2 {
-				return r.malformed(name, at, "%d numbers in data_offsets instead of 2", len(offsets))
-			}
-			e.begin, e.end = offsets[0], offsets[1]
+		case 2:
+			err = r.offsets(&e, at)
+		default:
+			err = s.skip()
 		}
-		return err
-	})
+		if err != nil {
+			return e, err
+		}
+		if more, err = s.next('{'); err != nil {
+			return e, err
+		}
+	}
 	if err != nil {
 		return e, err
 	}
-	for i, given := range e.given {
+	for i, given := range given {
 		if !given {
 			return e, r.malformed(name, at, "%s is missing", members[i])
 		}
@@ -126,41 +157,77 @@ func (r *safetensorsReader) entry(name string, at int) (safetensorsEntry, error)
 	return e, nil
 }
 
-// integers reads an array of integers that are not negative.
+// dtype reads the number format of a tensor.
+func (r *safetensorsReader) dtype(e *safetensorsEntry) error {
+	name, err := r.scanner.string()
+	if err != nil {
+		return err
+	}
+	d, err := tensor.ParseDType(name)
+	if err != nil || d.Quantized() || d.String() != name {
+		return r.error(ErrUnsupported, e.name, e.at, "dtype %s", clip(name))
+	}
+	e.dtype = d
+	return nil
+}
+
+// offsets reads where the data of a tensor begins and ends; at is where the
+// member stands.
+func (r *safetensorsReader) offsets(e *safetensorsEntry, at int) error {
+	offsets, err := r.integers(e.name)
+	if err != nil {
+		return err
+	}
+	if len(offsets) != 2 {
+		return r.malformed(e.name, at, "%d numbers in data_offsets instead of 2", len(offsets))
+	}
+	e.begin, e.end = offsets[0], offsets[1]
+	return nil
+}
+
+// integers reads a short array of integers that are not negative.
 func (r *safetensorsReader) integers(name string) ([]int, error) {
 	s := &r.scanner
-	list := []int{}
-	err := s.array(func() error {
+	var list [safetensorsMaxDims]int
+	n := 0
+	more, err := s.begin('[')
+	for more {
 		s.peek()
 		at := s.pos
+		if n == len(list) {
+			return nil, r.error(ErrUnsupported, name, at, "more than %d dimensions", len(list))
+		}
+		if s.pos < len(s.data) && s.data[s.pos] == '"' {
+			return nil, r.malformed(name, at, "a string where an integer of at least 0 is due")
+		}
 		v, err := s.scalar()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		n, ok := v.(int64)
-		if !ok || n < 0 || int64(int(n)) != n {
-			return r.malformed(name, at, "%v where an integer of at least 0 is due", v)
+		i, ok := v.(int64)
+		if !ok || i < 0 || int64(int(i)) != i {
+			return nil, r.malformed(name, at, "%v where an integer of at least 0 is due", v)
 		}
-		list = append(list, int(n))
-		return nil
-	})
-	return list, err
+		list[n] = int(i)
+		n++
+		if more, err = s.next('['); err != nil {
+			return nil, err
+		}
+	}
+	return append(make([]int, 0, n), list[:n]...), err
 }
 
 // views makes tensors of their descriptions, sorted by the place of their data,
 // which must cover the rest of the file without gap or overlap.
 func (r *safetensorsReader) views(entries []safetensorsEntry) ([]*tensor.Tensor, error) {
-	slices.SortStableFunc(entries, func(a, b safetensorsEntry) int {
-		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
+	slices.SortFunc(entries, func(a, b safetensorsEntry) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.at, b.at))
 	})
 	tensors := make([]*tensor.Tensor, len(entries))
+	all := make([]tensor.Tensor, len(entries))
 	covered, last := 0, ""
 	for i, e := range entries {
-		d, err := tensor.ParseDType(e.dtype)
-		if err != nil || d.Quantized() || d.String() != e.dtype {
-			return nil, r.error(ErrUnsupported, e.name, e.at, "dtype %s", clip(e.dtype))
-		}
-		size, err := sizeOf(d, e.shape)
+		size, err := sizeOf(e.dtype, e.shape)
 		if err != nil {
 			return nil, r.malformed(e.name, e.at, "%v", err)
 		}
@@ -169,7 +236,7 @@ func (r *safetensorsReader) views(entries []safetensorsEntry) ([]*tensor.Tensor,
 		}
 		if e.end-e.begin != size {
 			return nil, r.malformed(e.name, e.at, "%v %v takes %d bytes and data_offsets %d to %d give it %d",
-				d, e.shape, size, e.begin, e.end, e.end-e.begin)
+				e.dtype, e.shape, size, e.begin, e.end, e.end-e.begin)
 		}
 		if e.begin < covered {
 			return nil, r.malformed(e.name, e.at, "data from %d on overlaps that of tensor %s, which ends at %d",
@@ -180,7 +247,8 @@ func (r *safetensorsReader) views(entries []safetensorsEntry) ([]*tensor.Tensor,
 				e.begin-covered, covered)
 		}
 		covered, last = e.end, e.name
-		tensors[i] = &tensor.Tensor{Name: e.name, DType: d, Shape: e.shape, Data: r.data[e.begin:e.end:e.end]}
+		all[i] = tensor.Tensor{Name: e.name, DType: e.dtype, Shape: e.shape, Data: r.data[e.begin:e.end:e.end]}
+		tensors[i] = &all[i]
 	}
 	if covered != len(r.data) {
 		return nil, &FormatError{

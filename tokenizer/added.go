@@ -16,11 +16,13 @@ type addedToken struct {
 	rstrip     bool   // takes the white space after it
 }
 
-// addedTokens finds added tokens in a text: at each position the longest, and the leftmost first.
+// addedTokens finds added tokens in a text: at each position the longest, and the leftmost first, or with
+// an order in that order.
 type addedTokens struct {
 	special, ordinary []addedToken
 	findSpecial       *automaton // nil when there is none
 	findOrdinary      *automaton
+	order             *longestFirst // nil for the leftmost first
 }
 
 func newAddedTokens(tokens []addedToken) *addedTokens {
@@ -107,6 +109,10 @@ func (a *addedTokens) candidates(text string, allowed *regions) []candidate {
 // A match that fails for singleWord still uses up its text, and the white space that rstrip takes may
 // be matched again, as in Hugging Face tokenizers.
 func (a *addedTokens) split(text string, allowed *regions, part func(start, end int, id int32)) {
+	if a.order != nil {
+		a.order.split(a, text, allowed, part)
+		return
+	}
 	found := a.candidates(text, allowed)
 	done := 0        // text before is given to part
 	read := 0        // matches begin here at the earliest

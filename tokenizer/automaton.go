@@ -5,8 +5,18 @@ package tokenizer
 // 1975) over the reversed patterns: reading the text backwards, the state after reading the byte at i
 // knows every pattern that begins at i.
 type automaton struct {
-	root  [256]int32 // transitions of node 0
-	nodes []node
+	root     [256]int32 // transitions of node 0
+	nodes    []node
+	patterns []prefixes // by number
+}
+
+// prefixes leads from a pattern to the patterns that it begins with, which are all others that begin
+// where it does and are shorter.
+type prefixes struct {
+	length  int
+	shorter int32 // the longest of them, -1 for none
+	jump    int32 // one further down the list that shorter makes, or -1 for its end
+	depth   int32 // how many there are
 }
 
 // node is a state: the suffix of some patterns. Its transitions are a list, since most states have
@@ -21,8 +31,9 @@ type node struct {
 // newAutomaton returns an automaton for patterns, none of them empty. Of two equal patterns the first
 // is found.
 func newAutomaton(patterns []string) *automaton {
-	a := &automaton{nodes: []node{{longest: -1}}}
+	a := &automaton{nodes: []node{{longest: -1}}, patterns: make([]prefixes, len(patterns))}
 	for p, pattern := range patterns {
+		a.patterns[p] = prefixes{length: len(pattern), shorter: -1, jump: -1}
 		at := int32(0)
 		for i := len(pattern) - 1; i >= 0; i-- {
 			next := a.child(at, pattern[i])
@@ -50,13 +61,43 @@ func newAutomaton(patterns []string) *automaton {
 		for c := a.nodes[at].child; c != 0; c = a.nodes[c].sibling {
 			fail := a.step(a.nodes[at].fail, a.nodes[c].label)
 			a.nodes[c].fail = fail
-			if a.nodes[c].longest < 0 {
+			if p := a.nodes[c].longest; p < 0 {
 				a.nodes[c].longest = a.nodes[fail].longest
+			} else if shorter := a.nodes[fail].longest; shorter >= 0 {
+				a.link(p, shorter)
 			}
 			queue = append(queue, c)
 		}
 	}
 	return a
+}
+
+// link makes shorter, whose own list is complete, the longest of the patterns that p begins with. The jumps
+// are those of Myers ("An applicative random-access stack", 1983): they let fit find its place in a list
+// in time proportional to the logarithm of its length.
+func (a *automaton) link(p, shorter int32) {
+	next := &a.patterns[shorter]
+	jump := shorter
+	if next.jump >= 0 {
+		// Two jumps of the same length make one of twice that length and one.
+		if over := &a.patterns[next.jump]; over.jump >= 0 && next.depth-over.depth == over.depth-a.patterns[over.jump].depth {
+			jump = over.jump
+		}
+	}
+	a.patterns[p].shorter, a.patterns[p].jump, a.patterns[p].depth = shorter, jump, next.depth+1
+}
+
+// fit returns the longest pattern of at most n bytes that begins where p does: p or one that it begins
+// with; -1 for none.
+func (a *automaton) fit(p int32, n int) int32 {
+	for p >= 0 && a.patterns[p].length > n {
+		if jump := a.patterns[p].jump; jump >= 0 && a.patterns[jump].length > n {
+			p = jump
+		} else {
+			p = a.patterns[p].shorter
+		}
+	}
+	return p
 }
 
 // child returns the state that b leads to from state at without failing, 0 for none.

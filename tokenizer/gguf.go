@@ -53,7 +53,8 @@ const metaspaceChar = "▁"
 
 // FromGGUF returns the tokenizer that the metadata of a GGUF file describes, as llama.cpp understands
 // it: GGUF names no normalizer, so text is taken as it is. Control and unknown tokens are the special
-// ones; user-defined tokens match in any text.
+// ones; user-defined tokens match in any text. Of all these the longest is found first, wherever it
+// stands, and then the next in what is left.
 //
 // The error wraps [ErrUnsupported] and names the model or pre-tokenizer when there is none such here, and
 // [ErrInvalid] when the metadata is wrong.
@@ -80,7 +81,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	t := &Tokenizer{names: map[string]string{}, folded: newAddedTokens(nil)}
 	types, _ := m.Ints(keyTypes)
 	t.vocab = ggufVocabulary(texts, types)
-	t.added = newAddedTokens(ggufAdded(&t.vocab, types, m))
+	t.added = newLongestFirst(ggufAdded(&t.vocab, types, m))
 	id := func(key string) int32 {
 		id, ok := m.Int(key)
 		if !ok || id < 0 || id >= int64(len(texts)) {
@@ -155,22 +156,41 @@ func ggufVocabulary(texts []string, types []int64) vocabulary {
 	return v
 }
 
-// ggufAdded returns the tokens to find in text before the model sees it.
+// ggufAdded returns the tokens to find in text before the model sees it, in the order of their ids.
 func ggufAdded(v *vocabulary, types []int64, m Metadata) []addedToken {
-	// Phi 3 strips white space after its special tokens, which GGUF has no key for.
-	name, _ := m.String(keyName)
-	name = strings.ToLower(name)
-	phi3 := strings.Contains(name, "phi-3") || strings.Contains(name, "phi3")
+	lstrip, rstrip := ggufStrips(m)
 	var added []addedToken
 	for i := range min(len(v.tokens), len(types)) {
 		t := &v.tokens[i]
 		if !t.special && types[i] != typeUserDefined {
 			continue
 		}
-		rstrip := phi3 && t.text != "<unk>" && t.text != "<s>" && t.text != "<|endoftext|>"
-		added = append(added, addedToken{id: int32(i), pattern: t.text, special: t.special, rstrip: rstrip})
+		added = append(added, addedToken{
+			id: int32(i), pattern: t.text, special: t.special, lstrip: lstrip(t.text), rstrip: rstrip(t.text),
+		})
 	}
 	return added
+}
+
+// ggufStrips returns which added tokens take the white space before and after them. GGUF has no key for
+// it; llama.cpp knows the models by their names.
+func ggufStrips(m Metadata) (lstrip, rstrip func(text string) bool) {
+	none := func(string) bool { return false }
+	contains := func(s string, parts ...string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+	}
+	name, _ := m.String(keyName)
+	name = strings.ToLower(name)
+	pre, _ := m.String(keyPre)
+	switch {
+	case contains(pre, "jina-v2-de", "jina-v2-es", "jina-v2-code"):
+		return func(text string) bool { return text == "<mask>" }, none
+	case contains(name, "phi-3", "phi3"):
+		return none, func(text string) bool { return text != "<unk>" && text != "<s>" && text != "<|endoftext|>" }
+	case contains(name, "modern-bert"):
+		return func(text string) bool { return text == "[MASK]" }, none
+	}
+	return none, none
 }
 
 // ggufSPM makes t a SentencePiece-type tokenizer.
