@@ -109,7 +109,7 @@ func (e *executable) storeKV(n *plan.Node) {
 		page := pool.page(table.Pages[int(table.Start[s])+pos/pool.pageTokens-int(table.First[s])])
 		slot := pos % pool.pageTokens * pool.cols
 		keys, values := page.store(slot, e.row(n.In[1], t)), page.store(pool.value()+slot, e.row(n.In[2], t))
-		if !(keys && values) && e.overflow[s] < 0 {
+		if (!keys || !values) && e.overflow[s] < 0 {
 			e.overflow[s] = n.Layer
 		}
 	}
