@@ -26,13 +26,32 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
+// measuredOpen opens a file and counts the bytes that the process allocated
+// meanwhile.
+func measuredOpen(path string) (f *modelfile.File, bytes uint64, err error) {
+	before := allocated()
+	f, err = modelfile.Open(path)
+	return f, allocated() - before, err
+}
+
 // openHostile opens a file that may be broken in any way. Whatever comes of it:
 // no panic, no large allocation, and an error that names the file.
 func openHostile(t testing.TB, path string) error {
 	t.Helper()
-	before := allocated()
-	f, err := modelfile.Open(path)
-	if n := allocated() - before; n > maxHostileAlloc {
+	f, n, err := measuredOpen(path)
+	// The counter is the whole process's, the fuzzing engine's included: what one
+	// opening seems to allocate must show again in the next ones.
+	for range 3 {
+		if n <= maxHostileAlloc {
+			break
+		}
+		again, m, _ := measuredOpen(path)
+		if again != nil {
+			_ = again.Close()
+		}
+		n = min(n, m)
+	}
+	if n > maxHostileAlloc {
 		t.Fatalf("opening allocated %d bytes", n)
 	}
 	if err != nil {
