@@ -73,8 +73,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// load reads the weights once in the order of the file's pages, so that a cold
-// disk is read in sequence and the first step does not wait for it.
+// load touches every page of the weights, in the order of their use, so that the
+// first step does not wait for the disk.
 func load(ctx context.Context, p *plan.Program, progress func(Progress)) error {
 	weights := p.Weights()
 	var at Progress

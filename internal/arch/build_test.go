@@ -148,11 +148,13 @@ func TestRowsThatAreNoMultipleOfTheBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &tensor.Tensor{Name: "w", DType: tensor.Q8_0, Shape: []int{2, 48}, Data: make([]byte, 3*34)}
-	if _, err := plan.Build(func(b *plan.Builder) {
-		x := b.Pick(b.Linear(b.Embed(plantest.Weight(nil, "e", tensor.MXFP4, 1, 0, 32)), w, nil))
+	table := plantest.Weight(rand.New(rand.NewPCG(1, 1)), "table", tensor.F32, 1, 2, 48)
+	_, err := plan.Build(func(b *plan.Builder) {
+		x := b.Pick(b.Linear(b.Embed(table), w, nil))
 		b.Output(x, x)
-	}); err == nil {
-		t.Error("rows of 48 elements in blocks of 32 build")
+	})
+	if err == nil || !strings.Contains(err.Error(), "a row of 48 elements is not a multiple of the 32 in a block of Q8_0") {
+		t.Errorf("rows of 48 elements in blocks of 32: %v", err)
 	}
 }
 

@@ -28,8 +28,7 @@ type Seq struct {
 	tables [][]int32   // by group: all logical pages, -1 where given back
 }
 
-// NewRunner compiles p on b for sequences of up to context tokens, chunks of up
-// to chunk, n sequences at once.
+// NewRunner compiles p on b within lim, for which see [LimitsFor].
 func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error) {
 	exe, err := b.Compile(p, lim)
 	if err != nil {
