@@ -12,17 +12,17 @@ import (
 const contextSegment = 256
 
 // attention shares tokens and key/value heads among the workers.
-func attention(_ *executable, n *plan.Node) (kernel, error) {
+func attention(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
-	return func(e *executable) {
-		e.storeKV(n)
-		e.workers.share(len(e.ids)*a.KVHeads, 1, func(_, lo, hi int) {
+	return []kernel{one(func() { e.storeKV(n) }), {
+		size: func() int { return len(e.ids) * a.KVHeads },
+		run: func(_, lo, hi int) {
 			h := newHeads(&a)
 			for i := lo; i < hi; i++ {
 				h.attend(e, n, i/a.KVHeads, i%a.KVHeads)
 			}
-		})
-	}, nil
+		},
+	}}, nil
 }
 
 // heads is the work space of the query heads that share one key/value head.

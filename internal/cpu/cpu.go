@@ -95,19 +95,29 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 		if !ok {
 			return nil, fmt.Errorf("cpu: no kernel for %s", n.Where())
 		}
-		k, err := lower(e, n)
+		ks, err := lower(e, n)
 		if err != nil {
 			return nil, fmt.Errorf("cpu: %s: %w", n.Where(), err)
 		}
-		e.kernels = append(e.kernels, k)
+		e.kernels = append(e.kernels, ks)
 	}
 	e.workers = newWorkers(b.threads)
 	return e, nil
 }
 
-// A lowering makes the kernel of one node. What does not change from step to
+// A lowering makes the kernels of one node. What does not change from step to
 // step is done here.
-type lowering func(e *executable, n *plan.Node) (kernel, error)
+type lowering func(e *executable, n *plan.Node) ([]kernel, error)
 
-// A kernel does one node's work for the step that e is running.
-type kernel func(e *executable)
+// A kernel is work on the items 0 <= i < size() of the step that an executable is
+// running, shared by its workers. All of it is done before the next kernel begins.
+type kernel struct {
+	size  func() int               // items in this step
+	grain int                      // items that are taken together; 0 means 1
+	run   func(worker, lo, hi int) // items lo to hi
+}
+
+// one is work that is not shared.
+func one(run func()) kernel {
+	return kernel{size: func() int { return 1 }, run: func(_, _, _ int) { run() }}
+}

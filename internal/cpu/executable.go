@@ -17,8 +17,8 @@ type executable struct {
 	lim     plan.Limits
 	scratch *plan.Scratch
 	buffers [][]float32
-	pools   []*kvPool // by state
-	kernels []kernel  // by node
+	pools   []*kvPool  // by state
+	kernels [][]kernel // by node
 	tier    tier
 	workers *workers
 	desks   []desk // by worker
@@ -105,8 +105,8 @@ func (e *executable) run(b *plan.Batch, s *step) {
 		e.apply(&b.States[i])
 	}
 	e.overflow = fill(e.overflow, b.Seqs(), -1)
-	for _, k := range e.kernels {
-		k(e)
+	for _, ks := range e.kernels {
+		e.do(ks)
 	}
 	e.check(&failed)
 	s.result = plan.Result{Tokens: make([]int32, len(b.Rows)), Logits: make([][]float32, len(b.Rows)), Hidden: make([][]float32, len(b.Rows))}
@@ -118,6 +118,12 @@ func (e *executable) run(b *plan.Batch, s *step) {
 		s.result.Err = failed.err
 	}
 	e.sampled = append(e.sampled[:0], s.result.Tokens...)
+}
+
+func (e *executable) do(ks []kernel) {
+	for i := range ks {
+		e.workers.share(ks[i].size(), max(1, ks[i].grain), ks[i].run)
+	}
 }
 
 func fill[T any](s []T, n int, v T) []T {
@@ -204,3 +210,6 @@ func (e *executable) row(v plan.Value, r int) []float32 {
 	c := int(e.p.Shapes[v][1])
 	return e.buffers[e.scratch.Buffer[v]][r*c : (r+1)*c : (r+1)*c]
 }
+
+// wrote says that elements lo to hi of row r of value v are final.
+func (e *executable) wrote(v plan.Value, r, lo, hi int) {}

@@ -42,7 +42,7 @@ func (e *executable) diagnose(f *failures) {
 		}
 	}
 	for i := 0; i < len(e.kernels) && open > 0; i++ {
-		e.kernels[i](e)
+		e.do(e.kernels[i])
 		n := &e.p.Nodes[i]
 		for r := range e.size(n.Out) {
 			t := r

@@ -6,25 +6,23 @@ import (
 
 // linear splits the rows of the weight over the workers. Each row is
 // dequantised once a step, whatever the number of tokens.
-func linear(e *executable, n *plan.Node) (kernel, error) {
+func linear(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
 	bias, err := floats(n.Bias)
 	if err != nil {
 		return nil, err
 	}
 	k := w.Cols()
-	return func(e *executable) {
-		e.workers.share(w.Rows(), 2*dotRows, func(worker, lo, hi int) {
-			tile := e.tile(worker, dotRows*k)
-			for ; lo < hi; lo += dotRows {
-				rows := min(dotRows, hi-lo)
-				for i := range rows {
-					dequantize(tile[i*k:(i+1)*k], w.Row(lo+i))
-				}
-				e.multiply(n, worker, tile, bias, lo, rows)
+	return []kernel{{size: w.Rows, grain: 2 * dotRows, run: func(worker, lo, hi int) {
+		tile := e.tile(worker, dotRows*k)
+		for ; lo < hi; lo += dotRows {
+			rows := min(dotRows, hi-lo)
+			for i := range rows {
+				dequantize(tile[i*k:(i+1)*k], w.Row(lo+i))
 			}
-		})
-	}, nil
+			e.multiply(n, worker, tile, bias, lo, rows)
+		}
+	}}}, nil
 }
 
 // multiply computes outputs lo to lo+rows of every token from tile, which holds

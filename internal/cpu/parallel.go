@@ -27,31 +27,36 @@ func floats(w *tensor.Tensor) ([]float32, error) {
 	return w.Float32s()
 }
 
-func embed(e *executable, n *plan.Node) (kernel, error) {
-	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
-	return func(e *executable) {
-		for t, id := range e.ids {
-			dequantize(e.row(n.Out, t), w.Row(int(id)))
-		}
-	}, nil
+// rows is work on the rows of n's output.
+func (e *executable) rows(n *plan.Node, grain int, row func(r int)) []kernel {
+	return []kernel{{
+		size:  func() int { return e.size(n.Out) },
+		grain: grain,
+		run: func(_, lo, hi int) {
+			for r := lo; r < hi; r++ {
+				row(r)
+			}
+		},
+	}}
 }
 
-func rmsNorm(_ *executable, n *plan.Node) (kernel, error) {
+func embed(e *executable, n *plan.Node) ([]kernel, error) {
+	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
+	return e.rows(n, 16, func(r int) { dequantize(e.row(n.Out, r), w.Row(int(e.ids[r]))) }), nil
+}
+
+func rmsNorm(e *executable, n *plan.Node) ([]kernel, error) {
 	w, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
 	}
 	a := n.Attr.(plan.NormAttr)
-	return func(e *executable) {
-		e.workers.share(e.size(n.Out), 4, func(_, lo, hi int) {
-			for r := lo; r < hi; r++ {
-				x, y := e.row(n.In[0], r), e.row(n.Out, r)
-				for g := 0; g < len(x); g += a.Group {
-					normalize(y[g:g+a.Group], x[g:g+a.Group], w, a.Eps)
-				}
-			}
-		})
-	}, nil
+	return e.rows(n, 4, func(r int) {
+		x, y := e.row(n.In[0], r), e.row(n.Out, r)
+		for g := 0; g < len(x); g += a.Group {
+			normalize(y[g:g+a.Group], x[g:g+a.Group], w, a.Eps)
+		}
+	}), nil
 }
 
 // normalize sums the squares in float64: they are few, and may be large.
@@ -66,22 +71,20 @@ func normalize(y, x, w []float32, eps float64) {
 	}
 }
 
-func rope(_ *executable, n *plan.Node) (kernel, error) {
+func rope(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.RopeAttr)
-	return func(e *executable) {
-		e.workers.share(len(e.ids), 4, func(_, lo, hi int) {
-			angles := make([]float64, 0, a.Dims/2)
-			turn := make([][2]float32, a.Dims/2)
-			for t := lo; t < hi; t++ {
-				pos := float64(e.batch.Positions[t])
-				for i, f := range a.Frequencies(angles, e.batch.Length(int(e.seq[t]), t)) {
-					sin, cos := math.Sincos(pos * f)
-					turn[i] = [2]float32{float32(cos * a.Scale), float32(sin * a.Scale)}
-				}
-				rotate(e.row(n.Out, t), e.row(n.In[0], t), turn, &a)
+	return []kernel{{size: func() int { return e.size(n.Out) }, grain: 4, run: func(_, lo, hi int) {
+		angles := make([]float64, 0, a.Dims/2)
+		turn := make([][2]float32, a.Dims/2)
+		for t := lo; t < hi; t++ {
+			pos := float64(e.batch.Positions[t])
+			for i, f := range a.Frequencies(angles, e.batch.Length(int(e.seq[t]), t)) {
+				sin, cos := math.Sincos(pos * f)
+				turn[i] = [2]float32{float32(cos * a.Scale), float32(sin * a.Scale)}
 			}
-		})
-	}, nil
+			rotate(e.row(n.Out, t), e.row(n.In[0], t), turn, &a)
+		}
+	}}}, nil
 }
 
 // rotate turns every head of x by turn [Dims/2] of cosine and sine.
@@ -100,38 +103,28 @@ func rotate(y, x []float32, turn [][2]float32, a *plan.RopeAttr) {
 	}
 }
 
-func glu(_ *executable, n *plan.Node) (kernel, error) {
+func glu(e *executable, n *plan.Node) ([]kernel, error) {
 	act, err := activation(n)
 	if err != nil {
 		return nil, err
 	}
-	return func(e *executable) {
-		e.workers.share(e.size(n.Out), 1, func(_, lo, hi int) {
-			for r := lo; r < hi; r++ {
-				gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
-				for i, g := range gate {
-					y[i] = float32(act(float64(g))) * up[i]
-				}
-			}
-		})
-	}, nil
+	return e.rows(n, 1, func(r int) {
+		gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
+		for i, g := range gate {
+			y[i] = float32(act(float64(g))) * up[i]
+		}
+	}), nil
 }
 
-func add(_ *executable, n *plan.Node) (kernel, error) {
-	return func(e *executable) {
-		for r := range e.size(n.Out) {
-			x, z, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
-			for i, v := range x {
-				y[i] = v + z[i]
-			}
+func add(e *executable, n *plan.Node) ([]kernel, error) {
+	return e.rows(n, 16, func(r int) {
+		x, z, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
+		for i, v := range x {
+			y[i] = v + z[i]
 		}
-	}, nil
+	}), nil
 }
 
-func pick(_ *executable, n *plan.Node) (kernel, error) {
-	return func(e *executable) {
-		for r := range e.batch.Rows {
-			copy(e.row(n.Out, r), e.row(n.In[0], int(e.batch.Rows[r].Token)))
-		}
-	}, nil
+func pick(e *executable, n *plan.Node) ([]kernel, error) {
+	return e.rows(n, 16, func(r int) { copy(e.row(n.Out, r), e.row(n.In[0], int(e.batch.Rows[r].Token))) }), nil
 }

@@ -20,13 +20,13 @@ var reference = map[plan.Op]lowering{
 	plan.Pick:      pick,
 }
 
-func referenceLinear(_ *executable, n *plan.Node) (kernel, error) {
+func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
 	bias, err := floats(n.Bias)
 	if err != nil {
 		return nil, err
 	}
 	w, dequantize := make([]float32, n.Weight.Cols()), generic.dequantizer(n.Weight.DType)
-	return func(e *executable) {
+	return []kernel{one(func() {
 		for o := range n.Weight.Rows() {
 			dequantize(w, n.Weight.Row(o))
 			for r := range e.size(n.Out) {
@@ -40,16 +40,16 @@ func referenceLinear(_ *executable, n *plan.Node) (kernel, error) {
 				e.row(n.Out, r)[o] = float32(sum)
 			}
 		}
-	}, nil
+	})}, nil
 }
 
-func referenceRMSNorm(_ *executable, n *plan.Node) (kernel, error) {
+func referenceRMSNorm(e *executable, n *plan.Node) ([]kernel, error) {
 	w, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
 	}
 	a := n.Attr.(plan.NormAttr)
-	return func(e *executable) {
+	return []kernel{one(func() {
 		for r := range e.size(n.Out) {
 			x, y := e.row(n.In[0], r), e.row(n.Out, r)
 			for g := 0; g < len(x); g += a.Group {
@@ -63,12 +63,12 @@ func referenceRMSNorm(_ *executable, n *plan.Node) (kernel, error) {
 				}
 			}
 		}
-	}, nil
+	})}, nil
 }
 
-func referenceRope(_ *executable, n *plan.Node) (kernel, error) {
+func referenceRope(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.RopeAttr)
-	return func(e *executable) {
+	return []kernel{one(func() {
 		for t := range e.ids {
 			x, y := e.row(n.In[0], t), e.row(n.Out, t)
 			copy(y, x)
@@ -85,12 +85,12 @@ func referenceRope(_ *executable, n *plan.Node) (kernel, error) {
 				}
 			}
 		}
-	}, nil
+	})}, nil
 }
 
-func referenceAttention(_ *executable, n *plan.Node) (kernel, error) {
+func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
-	return func(e *executable) {
+	return []kernel{one(func() {
 		e.storeKV(n)
 		row := make([]float32, a.HeadDim)
 		for t, s := range e.seq {
@@ -122,20 +122,20 @@ func referenceAttention(_ *executable, n *plan.Node) (kernel, error) {
 				}
 			}
 		}
-	}, nil
+	})}, nil
 }
 
-func referenceGLU(_ *executable, n *plan.Node) (kernel, error) {
+func referenceGLU(e *executable, n *plan.Node) ([]kernel, error) {
 	act, err := activation(n)
 	if err != nil {
 		return nil, err
 	}
-	return func(e *executable) {
+	return []kernel{one(func() {
 		for r := range e.size(n.Out) {
 			gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
 			for i := range y {
 				y[i] = float32(act(float64(gate[i])) * float64(up[i]))
 			}
 		}
-	}, nil
+	})}, nil
 }

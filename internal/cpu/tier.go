@@ -4,9 +4,11 @@ import "github.com/realizar/realizar/tensor"
 
 // A tier is a set of instructions and the kernels that use it.
 type tier struct {
-	name string
-	dots dots
-	rows map[tensor.DType]dequantizer
+	name      string
+	dots      dots
+	rows      map[tensor.DType]dequantizer
+	vector    *vectorKernels
+	attention *attentionKernels
 }
 
-var generic = tier{name: "generic", dots: dotsGeneric}
+var generic = tier{name: "generic", dots: dotsGeneric, vector: &vectorGeneric, attention: &attentionGeneric}

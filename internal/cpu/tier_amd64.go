@@ -6,11 +6,11 @@ import "golang.org/x/sys/cpu"
 func tiers() []tier {
 	var all []tier
 	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
-	if avx2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
-		all = append(all, tier{"avx512", dotsAVX512, rowsAVX2})
+	if avx2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512VNNI {
+		all = append(all, tier{name: "avx512", dots: dotsAVX512, rows: rowsAVX2, vector: &vectorAVX512, attention: &attentionAVX512})
 	}
 	if avx2 {
-		all = append(all, tier{"avx2", dotsAVX2, rowsAVX2})
+		all = append(all, tier{name: "avx2", dots: dotsAVX2, rows: rowsAVX2, vector: &vectorAVX2, attention: &attentionAVX2})
 	}
 	return append(all, generic)
 }

@@ -6,6 +6,22 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// float writes the products of float32 rows and the dequantisation that feeds them.
+func float() {
+	avx2 := tier{"AVX2", 8, YMM, sumYMM}
+	avx512 := tier{"AVX512", 16, ZMM, sumZMM}
+	dot(avx2, 4, 2)
+	dot(avx2, 8, 1)
+	dot(avx512, 4, 4)
+	dot(avx512, 8, 1)
+	floats()
+	q8_0()
+	q4_0()
+	q4_K()
+	q5_K()
+	q6_K()
+}
+
 // A tier is a set of vector instructions: how wide its registers are and what
 // adds up one of them.
 type tier struct {

@@ -1,24 +1,33 @@
-// Command gen writes the amd64 assembly of package cpu and its declarations; go
-// generate in this folder runs it.
+// Command gen writes the amd64 assembly of package cpu and its declarations, one
+// family of kernels a run; go generate in this folder runs it for all.
 package main
 
-//go:generate go run . -out ../kernels_amd64.s -stubs ../kernels_stubs_amd64.go -pkg cpu
+//go:generate go run . -family float -out ../float_amd64.s -stubs ../float_stubs_amd64.go -pkg cpu
 
-import . "github.com/mmcloughlin/avo/build"
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	. "github.com/mmcloughlin/avo/build"
+)
+
+// families are the kernels by what they work on; each has a file of its own here
+// and two in package cpu.
+var families = map[string]func(){
+	"float": float,
+}
+
+var family = flag.String("family", "", "the kernels to write")
 
 func main() {
+	flag.Parse()
+	write, ok := families[*family]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "gen: no family %q\n", *family)
+		os.Exit(2)
+	}
 	ConstraintExpr("amd64")
-	avx2 := tier{"AVX2", 8, YMM, sumYMM}
-	avx512 := tier{"AVX512", 16, ZMM, sumZMM}
-	dot(avx2, 4, 2)
-	dot(avx2, 8, 1)
-	dot(avx512, 4, 4)
-	dot(avx512, 8, 1)
-	floats()
-	q8_0()
-	q4_0()
-	q4_K()
-	q5_K()
-	q6_K()
+	write()
 	Generate()
 }

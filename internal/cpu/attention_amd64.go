@@ -1,0 +1,3 @@
+package cpu
+
+var attentionAVX2, attentionAVX512 = attentionGeneric, attentionGeneric

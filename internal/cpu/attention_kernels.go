@@ -1,0 +1,6 @@
+package cpu
+
+// attentionKernels are the inner loops of attention.
+type attentionKernels struct{}
+
+var attentionGeneric attentionKernels

@@ -1,0 +1,3 @@
+package cpu
+
+var vectorAVX2, vectorAVX512 = vectorGeneric, vectorGeneric
