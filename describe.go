@@ -10,7 +10,6 @@ import (
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
-	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
@@ -52,7 +51,7 @@ type Description struct {
 	Metadata []MetadataEntry     `json:"-"`
 	Plan     string              `json:"-"`
 
-	program *plan.Program // without weights; nil when there is none
+	program *plan.Program // weights without data; nil when there is none
 	fixed   int64         // bytes of weights that every token reads
 }
 
@@ -182,10 +181,18 @@ func (d *Description) readProgram(f *modelfile.File) {
 	}
 	d.Plan = m.Program.String()
 	d.fixed = readByAll(m.Program)
-	for i := range m.Program.Nodes { // views of a mapping that is about to go
-		m.Program.Nodes[i].Weight, m.Program.Nodes[i].Bias = nil, nil
+	for i := range m.Program.Nodes { // the data are views of a mapping that is about to go
+		n := &m.Program.Nodes[i]
+		n.Weight, n.Bias = withoutData(n.Weight), withoutData(n.Bias)
 	}
 	d.program = m.Program
+}
+
+func withoutData(w *tensor.Tensor) *tensor.Tensor {
+	if w == nil {
+		return nil
+	}
+	return &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
 }
 
 // readByAll is the bytes of weights that every token reads: all but a table of
@@ -302,15 +309,18 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 	if d.program == nil {
 		return nil, fmt.Errorf("realizar: %w", errors.New(d.Problem))
 	}
-	c := engine.Config{Context: cmp.Or(o.Context, d.Dimensions.Context), Parallel: max(1, o.Parallel), Cache: o.Activations.cache()}
+	c := engine.Config{Context: cmp.Or(o.Context, d.Dimensions.Context), Parallel: max(1, o.Parallel), Cache: o.Activations.cache(), Activations: o.Activations.products()}
 	if c.Context > d.Dimensions.Context {
 		return nil, fmt.Errorf("realizar: %w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, d.Dimensions.Context)
 	}
-	states, scratch, err := c.Bytes(d.program)
+	backend, err := o.backend()
+	if err != nil {
+		return nil, fmt.Errorf("realizar: %w", err)
+	}
+	states, scratch, err := c.Bytes(d.program, backend)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
 	}
-	backend := cpu.New(o.Threads)
 	m := &Memory{
 		Context: c.Context, Parallel: c.Parallel, Scratch: int64(scratch), Cache: c.Cache.String(),
 		Free: backend.Memory().Free, Device: backend.Name(),

@@ -20,14 +20,15 @@ const unknown = 4 << 30
 // sizes plans the memory: what the states and the scratch of the chosen context
 // take must be there before anything is loaded. Weights are mapped from the
 // file and can be let go of, so they do not count.
-func sizes(m *arch.Model, memory plan.MemoryInfo, o Options) (engine.Config, error) {
-	c := engine.Config{Context: o.Context, Parallel: o.Parallel, Cache: o.Activations.cache()}
+func sizes(m *arch.Model, b plan.Backend, o Options) (engine.Config, error) {
+	c := engine.Config{Context: o.Context, Parallel: o.Parallel, Cache: o.Activations.cache(), Activations: o.Activations.products()}
 	if c.Parallel == 0 {
 		c.Parallel = defaultParallel
 	}
 	if c.Context > m.Spec.Context {
 		return c, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, m.Spec.Context)
 	}
+	memory := b.Memory()
 	free := memory.Free
 	if free == 0 {
 		free = memory.Total / 2
@@ -37,7 +38,7 @@ func sizes(m *arch.Model, memory plan.MemoryInfo, o Options) (engine.Config, err
 		c.Context = m.Spec.Context
 	}
 	for {
-		states, scratch, err := c.Bytes(m.Program)
+		states, scratch, err := c.Bytes(m.Program, b)
 		need := int64(states) + int64(scratch)
 		if err == nil && (need <= free/2 || automatic && free == 0 && need <= unknown) {
 			return c, nil

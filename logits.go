@@ -3,6 +3,7 @@ package realizar
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
@@ -29,7 +30,7 @@ func (m *Model) Logits(ctx context.Context, ids []int32, yield func(i int, logit
 	}
 	var stopped error
 	err = seq.Append(ctx, ids, outputs, func(r engine.Result) error {
-		stopped = yield(r.Index, r.Logits)
+		stopped = yield(r.Index, slices.Clone(r.Logits))
 		return stopped
 	})
 	if err != nil && stopped == nil {

@@ -1,8 +1,12 @@
 package realizar
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -11,8 +15,14 @@ type Options struct {
 	// Device is where the model runs: "cpu", or "auto" (the same as "") for the
 	// best there is.
 	Device string
-	// Threads share the work on the CPU. 0: as many as the process may use.
+	// Threads share the work on the CPU. 0: one for each processor core that the
+	// process may use, within the processor time that the system gives it. They
+	// work best where GOMAXPROCS is larger than their number, so that the rest of
+	// the process does not wait for them.
 	Threads int
+	// Kernels are the CPU instructions to compute with, such as "generic", which
+	// every processor has, or "avx2". Empty: the best that the processor has.
+	Kernels string
 	// Context is the number of tokens that a prompt and its answer may have
 	// together. 0: what the model was made for, or the largest power of two
 	// that memory allows.
@@ -32,7 +42,8 @@ type Activations uint8
 
 const (
 	// ActivationsAuto is the fastest that keeps the model's quality: on the CPU,
-	// float32 with keys and values cached in float16.
+	// 8 bits with a scale for every 32 values where weights are quantised, float32
+	// elsewhere, and keys and values cached in float16.
 	ActivationsAuto Activations = iota
 	// ActivationsF32 is float32 throughout, the cache included.
 	ActivationsF32
@@ -65,6 +76,14 @@ func (a Activations) cache() tensor.DType {
 	return tensor.F16
 }
 
+// products is the dtype of what quantised weights are multiplied with.
+func (a Activations) products() tensor.DType {
+	if a == ActivationsF32 {
+		return tensor.F32
+	}
+	return tensor.Q8_0
+}
+
 // Progress says how far loading has come.
 type Progress struct {
 	Done, Total int64 // bytes of weights
@@ -78,6 +97,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: device %q is not in this build; use auto or cpu", ErrOptions, o.Device)
 	case o.Threads < 0:
 		return fmt.Errorf("realizar: %w: %d threads", ErrOptions, o.Threads)
+	case o.Kernels != "" && !slices.Contains(cpu.Tiers(), o.Kernels):
+		return fmt.Errorf("realizar: %w: CPU kernels %q; this processor has %s", ErrOptions, o.Kernels, strings.Join(cpu.Tiers(), ", "))
 	case o.Context < 0:
 		return fmt.Errorf("realizar: %w: a context of %d tokens", ErrOptions, o.Context)
 	case o.Parallel < 0:
@@ -86,4 +107,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
 	}
 	return nil
+}
+
+// backend is what valid options choose.
+func (o *Options) backend() (*cpu.Backend, error) {
+	return cpu.New(o.Threads).WithTier(cmp.Or(o.Kernels, cpu.Tiers()[0]))
 }

@@ -32,7 +32,6 @@ import (
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
-	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tokenizer"
@@ -78,14 +77,15 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 }
 
 func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
-	m := &Model{file: f}
-	var err error
+	backend, err := o.backend()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{file: f, device: backend.Name()}
 	if m.arch, err = arch.Build(f); err != nil {
 		return nil, err
 	}
-	backend := cpu.New(o.Threads)
-	m.device = backend.Name()
-	size, err := sizes(m.arch, backend.Memory(), o)
+	size, err := sizes(m.arch, backend, o)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -186,7 +185,7 @@ func (c *benchCommand) measurement(m *realizar.Model, test string, rates, first 
 	t := &measurement{
 		Test: test, Rate: median(rates), Min: rates[0], Max: rates[len(rates)-1],
 		Device: m.Device(), Batch: 1, Model: c.Model, FirstToken: median(first),
-		Threads: cmp.Or(c.Threads, runtime.GOMAXPROCS(0)),
+		Threads: cpu.Threads(c.Threads),
 	}
 	t.RSS, t.PeakRSS = residentMemory()
 	return t

@@ -19,12 +19,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/cpu"
 )
 
 // The exit codes.
@@ -59,7 +62,12 @@ type app struct {
 	stdout, stderr *os.File
 	out, err       io.Writer // the same two, for text
 	parser         *kong.Kong
+	kernels        string // that the environment asks for, or empty
 }
+
+// kernelsVariable is the environment variable that names the CPU instructions to
+// compute with, for tests and to find out where a difference comes from.
+const kernelsVariable = "REALIZAR_CPU"
 
 // A usageError is a command line that makes no sense.
 type usageError struct{ error }
@@ -78,9 +86,30 @@ func start(args []string) int {
 	a := &app{ctx: ctx, stdin: &contextReader{ctx: ctx, r: os.Stdin}, stdout: os.Stdout, stderr: os.Stderr, out: safely(os.Stdout), err: safely(os.Stderr)}
 	command, err := a.parse(args)
 	if err == nil {
+		err = a.readEnvironment()
+	}
+	if err == nil {
 		err = command.Run(a)
 	}
 	return a.report(command, err)
+}
+
+func (a *app) readEnvironment() error {
+	a.kernels = os.Getenv(kernelsVariable)
+	if a.kernels != "" && !slices.Contains(cpu.Tiers(), a.kernels) {
+		return usagef("%s=%s: this processor has %s", kernelsVariable, a.kernels, strings.Join(cpu.Tiers(), ", "))
+	}
+	return nil
+}
+
+// makeRoom lets the process run two threads beside those that compute, which never
+// give theirs away while a model runs: one for what prepares and reports the
+// work, one for the garbage collector. GOMAXPROCS in the environment has precedence;
+// where it leaves no room, idle threads stop spinning sooner.
+func makeRoom(threads int) {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(cpu.Threads(threads) + 2)
+	}
 }
 
 func (a *app) parse(args []string) (*kong.Context, error) {

@@ -213,6 +213,7 @@ func TestVersionVerbose(t *testing.T) {
 	for name, want := range map[string]string{
 		"go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
 		"cpu kernels": fmt.Sprintf("%s (of %s)", cpu.New(0).Tier(), strings.Join(cpu.Tiers(), ", ")),
+		"cpu threads": fmt.Sprintf("%d (cores: %d)", cpu.Threads(0), cpu.Cores()),
 	} {
 		if table[name] != want {
 			t.Errorf("%s is %q, want %q, in:\n%s", name, table[name], want, got)
@@ -220,6 +221,22 @@ func TestVersionVerbose(t *testing.T) {
 	}
 	if table["version"] == "" || table["revision"] == "" {
 		t.Errorf("no version or no revision in:\n%s", got)
+	}
+}
+
+// The environment chooses the kernels, and a wrong choice stops every command.
+func TestKernelsOfTheEnvironment(t *testing.T) {
+	t.Setenv("REALIZAR_CPU", "generic")
+	want := fmt.Sprintf("generic (of %s), by REALIZAR_CPU\n", strings.Join(cpu.Tiers(), ", "))
+	if got := output(t, "", "version", "--verbose"); !strings.Contains(got, want) {
+		t.Errorf("version is %q, without %q", got, want)
+	}
+	t.Setenv("REALIZAR_CPU", "abacus")
+	for _, args := range [][]string{{"version"}, {"bench", "m"}, {"run", "m", "hi"}} {
+		fails(t, realizarRun(t, args...), 2, "REALIZAR_CPU=abacus", strings.Join(cpu.Tiers(), ", "), "realizar "+args[0]+" --help")
+	}
+	if help := output(t, "", "--help"); !strings.Contains(help, "Usage:") {
+		t.Errorf("--help is %q", help)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // modelFlags are the flags of every command that runs a model.
 type modelFlags struct {
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout, the cache included."`
-	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: as many as the process may use."`
+	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
 	Device      string `default:"auto" enum:"auto,cpu" placeholder:"auto|cpu" group:"model" help:"Where the model runs. auto is the best there is."`
 	Context     int    `default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
 }
@@ -24,7 +24,7 @@ type modelFlags struct {
 // calls it there.
 func (f *modelFlags) Validate() error {
 	if f.Threads < 0 {
-		return fmt.Errorf("--threads=%d: want 1 or more, or 0 for as many as the process may use", f.Threads)
+		return fmt.Errorf("--threads=%d: want 1 or more, or 0 for one for each processor core", f.Threads)
 	}
 	if f.Context < 0 {
 		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", f.Context)
@@ -42,7 +42,9 @@ func (f *modelFlags) options() realizar.Options {
 
 // open opens the model for one answer at a time, with progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
+	makeRoom(f.Threads)
 	o := f.options()
+	o.Kernels = a.kernels
 	var bar progressBar
 	if term.IsTerminal(int(a.stderr.Fd())) {
 		bar = progressBar{a: a, label: "loading " + filepath.Base(path), begun: time.Now()}

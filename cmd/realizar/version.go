@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -20,7 +21,7 @@ func (c *versionCommand) Run(a *app) error {
 	b := readBuild()
 	text := b.line() + "\n"
 	if c.Verbose {
-		text = b.table()
+		text = b.table(a.kernels)
 	}
 	_, err := io.WriteString(a.out, text)
 	return err
@@ -68,8 +69,9 @@ func (b *build) line() string {
 	return fmt.Sprintf("realizar %s%s %s %s", b.version, revision, runtime.Version(), system())
 }
 
-// table is a line for each thing that tells builds and machines apart.
-func (b *build) table() string {
+// table is a line for each thing that tells builds and machines apart. kernels are
+// those that the user wants, or empty.
+func (b *build) table(kernels string) string {
 	revision := "unknown"
 	if b.revision != "" {
 		revision = b.revision
@@ -85,7 +87,12 @@ func (b *build) table() string {
 	t.row("revision", revision)
 	t.row("go", runtime.Version())
 	t.row("system", system())
-	t.row("cpu kernels", fmt.Sprintf("%s (of %s)", cpu.New(0).Tier(), strings.Join(cpu.Tiers(), ", ")))
+	forced := ""
+	if kernels != "" {
+		forced = ", by " + kernelsVariable
+	}
+	t.row("cpu kernels", fmt.Sprintf("%s (of %s)%s", cmp.Or(kernels, cpu.New(0).Tier()), strings.Join(cpu.Tiers(), ", "), forced))
+	t.row("cpu threads", fmt.Sprintf("%d (cores: %d)", cpu.Threads(0), cpu.Cores()))
 	return t.text()
 }
 

@@ -113,7 +113,29 @@ func argmax(x []float32) int32 {
 	return int32(best)
 }
 
-func backends() []plan.Backend { return []plan.Backend{cpu.Reference(), cpu.New(3)} }
+// backends are the reference and every tier of the one to run.
+func backends(t *testing.T) map[string]plan.Backend {
+	all := map[string]plan.Backend{"reference": cpu.Reference()}
+	for _, tier := range cpu.Tiers() {
+		b, err := cpu.New(3).WithTier(tier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[tier] = b
+	}
+	return all
+}
+
+// numbers are what a model can be computed with, and how far from float64 that may
+// take its logits.
+var numbers = []struct {
+	limits plan.Limits
+	bound  float64
+}{
+	{plan.Limits{Cache: tensor.F32}, 1e-4},
+	{plan.Limits{Cache: tensor.F16}, 2e-3},
+	{plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0}, 5e-2},
+}
 
 // Logits agree with the other program's, and so does the greedy continuation as
 // far as its margin is clear.
@@ -125,17 +147,17 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := expected(t, want)
-			for _, b := range backends() {
-				for cache, bound := range map[tensor.DType]float64{tensor.F32: 1e-4, tensor.F16: 2e-3} {
-					t.Run(fmt.Sprint(b.Name(), cache), func(t *testing.T) { agree(t, b, m, e, cache, bound) })
+			for name, b := range backends(t) {
+				for _, n := range numbers {
+					t.Run(fmt.Sprintf("%s, %v cache, %v activations", name, n.limits.Cache, n.limits.Activations), func(t *testing.T) { agree(t, b, m, e, n.limits, n.bound) })
 				}
 			}
 		})
 	}
 }
 
-func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, cache tensor.DType, bound float64) {
-	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 64, 1, 128, 16, plan.Limits{Cache: cache}))
+func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits plan.Limits, bound float64) {
+	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 64, 1, 128, 16, limits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +171,7 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, cache ten
 		t.Fatalf("relative error %.3g, want below %g", rel, bound)
 	}
 	t.Logf("relative error %.3g", rel)
-	if cache != tensor.F32 {
+	if limits.Cache != tensor.F32 {
 		return
 	}
 	s.Prompt = len(e.ids)
@@ -177,18 +199,18 @@ func TestSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := expected(t, want).ids
-			for _, cache := range []tensor.DType{tensor.F32, tensor.F16} {
-				sameBits(t, cpu.New(3), m, ids, cache)
+			for _, n := range numbers {
+				sameBits(t, cpu.New(3), m, ids, n.limits)
 			}
 			if !strings.HasSuffix(path, ".gguf") {
-				sameBits(t, cpu.Reference(), m, ids, tensor.F32)
+				sameBits(t, cpu.Reference(), m, ids, numbers[0].limits)
 			}
 		})
 	}
 }
 
-func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, cache tensor.DType) {
-	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 128, 2, 128, 16, plan.Limits{Cache: cache}))
+func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, limits plan.Limits) {
+	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 128, 2, 128, 16, limits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +236,7 @@ func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, cache te
 		for _, beside := range [][]int32{nil, neighbour[:17], neighbour} {
 			for i, row := range run(chunk, beside) {
 				if !slices.Equal(row, whole[i]) {
-					t.Fatalf("%s, %v cache: token %d differs in chunks of %d beside %d tokens", b.Name(), cache, i, chunk, len(beside))
+					t.Fatalf("%s, %v cache: token %d differs in chunks of %d beside %d tokens", b.Name(), limits.Cache, i, chunk, len(beside))
 				}
 			}
 		}

@@ -1,18 +1,44 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// activation is the function of a GLU's gate.
-func activation(n *plan.Node) (func(float64) float64, error) {
-	switch act := n.Attr.(plan.GLUAttr).Act; act {
-	case plan.SiLU:
-		return func(x float64) float64 { return x / (1 + math.Exp(-x)) }, nil
-	default:
-		return nil, fmt.Errorf("no activation %v", act)
+// activations are the functions of a GLU's gate.
+var activations = map[plan.Activation]func(x float64) float64{
+	plan.SiLU: func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+	plan.GELU: func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
+	plan.GELUTanh: func(x float64) float64 {
+		// (1+tanh(u))/2 is 1/(1+exp(-2u)).
+		return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+	},
+	plan.ReLU:        relu,
+	plan.ReLUSquared: func(x float64) float64 { return relu(x) * relu(x) },
+	plan.Sigmoid:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+}
+
+// relu keeps NaN.
+func relu(x float64) float64 {
+	if x <= 0 {
+		return 0
 	}
+	return x
+}
+
+func gluGeneric(y, gate, up []float32, act plan.Activation) {
+	f := activations[act]
+	for i, g := range gate {
+		y[i] = float32(f(float64(g))) * up[i]
+	}
+}
+
+func glu(e *executable, n *plan.Node) ([]kernel, error) {
+	act, glu := n.Attr.(plan.GLUAttr).Act, e.tier.vector.glu
+	return e.rows(n, 1, func(r int) {
+		y := e.row(n.Out, r)
+		glu(y, e.row(n.In[0], r), e.row(n.In[1], r), act)
+		e.wrote(n.Out, r, 0, len(y))
+	}), nil
 }

@@ -2,123 +2,222 @@ package cpu
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/realizar/realizar/internal/plan"
 )
 
 // contextSegment is the length of the pieces that a context is cut into, at
-// absolute multiples, so that the sums over it do not depend on where a prompt
-// was cut into steps.
+// absolute multiples. Scores, their largest, the weights and the weighted values
+// are made for each from nothing, and the segments of a row are joined in
+// ascending order, as the online softmax of Milakov and Gimelshein (2018) does it.
+// So neither the steps that a prompt was cut into nor who did which segment
+// changes a bit.
 const contextSegment = 256
 
-// attention shares tokens and key/value heads among the workers.
+// An attending is an attention node that is ready to run.
+type attending struct {
+	e       *executable
+	n       *plan.Node
+	a       plan.AttentionAttr
+	pool    *kvPool
+	kernels *attentionKernels
+	cacheKernels
+	space *attentionSpace
+
+	group int // query heads per key/value head
+	width int // of a row of sums, HeadDim rounded up
+
+	lost    []bool // by key/value head and token: the cache cannot hold it
+	anyLost atomic.Bool
+
+	// Of the step that runs.
+	tiles []tile
+	apart int // segments of all tiles and heads, where each is an item; else 0
+}
+
+// A tile is some consecutive tokens of one sequence, whose queries share every
+// load of a key or value.
+type tile struct {
+	past   past
+	t0     int // first token
+	tokens int
+	pos    int // of the first token
+
+	first, segments int // the first segment seen by any of them, and their number
+	item, slot      int // of its first segment, where each is an item
+}
+
+// attention stores the step's keys and values and then shares tiles and key/value
+// heads among the workers, or their segments where these are too few.
 func attention(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
-	return []kernel{one(func() { e.storeKV(n) }), {
-		size: func() int { return len(e.ids) * a.KVHeads },
-		run: func(_, lo, hi int) {
-			h := newHeads(&a)
-			for i := lo; i < hi; i++ {
-				h.attend(e, n, i/a.KVHeads, i%a.KVHeads)
+	if e.attention == nil {
+		e.attention = newAttentionSpace(attentionRoom(e.p, &e.lim, len(e.desks)), len(e.desks))
+	}
+	j := &attending{
+		e: e, n: n, a: a, pool: e.pools[n.State], kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[e.lim.Cache],
+		space: e.attention, group: a.Heads / a.KVHeads, width: headWidth(&a),
+		lost: make([]bool, e.lim.Tokens*a.KVHeads),
+	}
+	heads := func() int { return len(j.tiles) * a.KVHeads }
+	return []kernel{
+		one(j.begin),
+		{size: func() int { return len(e.ids) * a.KVHeads }, grain: 32, run: j.store},
+		{size: func() int { return max(j.apart, heads()) }, run: j.attend},
+		{size: func() int {
+			if j.apart == 0 {
+				return 0
 			}
-		},
-	}}, nil
+			return heads()
+		}, run: j.join},
+		one(j.report),
+	}, nil
 }
 
-// heads is the work space of the query heads that share one key/value head.
-type heads struct {
-	a     *plan.AttentionAttr
-	group int // query heads per key/value head
-	row   []float32
-	sum   []softSum
-	score [][contextSegment]float32
-	part  []float32 // [group, headDim] of the segment at hand
-}
-
-// softSum is a running softmax: values weighted by exp(score - max), as the
-// online softmax of Milakov and Gimelshein (2018) keeps it.
-type softSum struct {
-	max, weight float32
-}
-
-func newHeads(a *plan.AttentionAttr) *heads {
-	group := a.Heads / a.KVHeads
-	return &heads{
-		a: a, group: group,
-		row:   make([]float32, a.HeadDim),
-		sum:   make([]softSum, group),
-		score: make([][contextSegment]float32, group),
-		part:  make([]float32, group*a.HeadDim),
+// begin cuts the step's tokens into tiles and decides whether segments are items.
+func (j *attending) begin() {
+	e, b := j.e, j.e.batch
+	e.reach(j.pool)
+	j.tiles = j.space.tiles[:0]
+	items, slots := 0, 0
+	for s := range b.Seqs() {
+		past := e.past(j.pool, int32(s))
+		for t, end := int(b.Start[s]), int(b.Start[s+1]); t < end; {
+			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(j.group)), pos: int(b.Positions[t]), item: items, slot: slots}
+			tl.first = j.firstVisible(tl.pos) / contextSegment
+			tl.segments = (tl.pos+tl.tokens-1)/contextSegment + 1 - tl.first
+			items += tl.segments * j.a.KVHeads
+			slots += tl.segments * j.a.KVHeads * tl.tokens * j.group
+			j.tiles = append(j.tiles, tl)
+			t += tl.tokens
+		}
+	}
+	heads := len(j.tiles) * j.a.KVHeads
+	j.apart = 0
+	if heads < fewItems*len(e.desks) && items > heads && j.space.holds(slots, j.width) {
+		j.apart = items
 	}
 }
 
-// attend computes the heads of key/value head g for token t.
-func (h *heads) attend(e *executable, n *plan.Node, t, g int) {
-	d, pos := h.a.HeadDim, int(e.batch.Positions[t])
-	keys := e.view(n, e.seq[t])
-	q := e.row(n.In[0], t)[g*h.group*d:][:h.group*d]
-	out := e.row(n.Out, t)[g*h.group*d:][:h.group*d]
-	clear(out)
-	for i := range h.sum {
-		h.sum[i] = softSum{max: float32(math.Inf(-1))}
-	}
-	first := plan.Group{Window: h.a.Window}.FirstVisible(pos)
-	for lo := first; lo <= pos; {
-		hi := min(pos+1, (lo/contextSegment+1)*contextSegment)
-		h.segment(&keys, q, out, g*d, lo, hi)
-		lo = hi
-	}
-	for i, s := range h.sum {
-		o := out[i*d : (i+1)*d]
-		for j := range o {
-			o[j] /= s.weight
+func (j *attending) firstVisible(pos int) int {
+	return plan.Group{Window: j.a.Window}.FirstVisible(pos)
+}
+
+// store writes the keys and values of items lo to hi: a head, and its tokens, which
+// are neighbours in the pages.
+func (j *attending) store(worker, lo, hi int) {
+	b, half := j.e.batch, j.space.desks[worker].half[:j.a.HeadDim]
+	for i := lo; i < hi; i++ {
+		g, t := i/len(j.e.ids), i%len(j.e.ids)
+		past := j.e.past(j.pool, j.e.seq[t])
+		if at := g * j.a.HeadDim; !past.slot(int(b.Positions[t]), g).store(j.kernels, j.e.row(j.n.In[1], t)[at:at+len(half)], j.e.row(j.n.In[2], t)[at:at+len(half)], half) {
+			j.lost[i] = true
+			j.anyLost.Store(true)
 		}
 	}
 }
 
-// segment adds positions lo to hi, which lie in one segment of the context.
-func (h *heads) segment(keys *keyView, q, out []float32, at, lo, hi int) {
-	d := h.a.HeadDim
-	for p := lo; p < hi; p++ {
-		k := keys.key(p, at, h.row)
-		for i := range h.group {
-			h.score[i][p-lo] = dot(k, q[i*d:(i+1)*d]) * float32(h.a.Scale)
+// report notes whose keys or values the cache cannot hold.
+func (j *attending) report() {
+	if !j.anyLost.Load() {
+		return
+	}
+	j.anyLost.Store(false)
+	for i, lost := range j.lost {
+		if !lost {
+			continue
+		}
+		j.lost[i] = false
+		if s := j.e.seq[i%len(j.e.ids)]; j.e.overflow[s] < 0 {
+			j.e.overflow[s] = j.n.Layer
 		}
 	}
-	clear(h.part)
-	for i := range h.group {
-		score := h.score[i][:hi-lo]
-		top := score[0]
-		for _, v := range score {
-			top = max(top, v)
-		}
-		var weight float32
-		for j, v := range score {
-			score[j] = float32(math.Exp(float64(v - top)))
-			weight += score[j]
-		}
-		s := &h.sum[i]
-		largest := max(s.max, top)
-		before := float32(math.Exp(float64(s.max - largest)))
-		now := float32(math.Exp(float64(top - largest)))
-		s.max, s.weight = largest, s.weight*before+weight*now
-		for j := range score {
-			score[j] *= now
-		}
-		for j := range d {
-			out[i*d+j] *= before
-		}
+}
+
+// attend does items lo to hi.
+func (j *attending) attend(worker, lo, hi int) {
+	d := &j.space.desks[worker]
+	if j.apart > 0 {
+		j.attendApart(d, lo, hi)
+		return
 	}
-	for p := lo; p < hi; p++ {
-		v := keys.value(p, at, h.row)
-		for i := range h.group {
-			w, part := h.score[i][p-lo], h.part[i*d:(i+1)*d]
-			for j, x := range v {
-				part[j] += w * x
-			}
+	for i := lo; i < hi; i++ {
+		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
+		j.queries(d, tl, g)
+		rows := tl.tokens * j.group
+		d.sums.reset(rows, j.width)
+		for s := range tl.segments {
+			from, to := j.segment(d, tl, g, tl.first+s, d.part)
+			j.add(&d.sums, d.part, 0, from*j.group, to*j.group)
 		}
+		j.finish(&d.sums, tl, g)
 	}
-	for i, v := range h.part {
-		out[i] += v
+}
+
+// attendApart does segments lo to hi, and keeps what comes out of each.
+func (j *attending) attendApart(d *attentionDesk, lo, hi int) {
+	of := 0 // tile
+	for i := lo; i < hi; i++ {
+		before := of
+		for of+1 < len(j.tiles) && j.tiles[of+1].item <= i {
+			of++
+		}
+		tl := &j.tiles[of]
+		g, s := (i-tl.item)/tl.segments, (i-tl.item)%tl.segments
+		if i == lo || of != before || s == 0 {
+			j.queries(d, tl, g)
+		}
+		j.segment(d, tl, g, tl.first+s, j.space.slots.from(j.slot(tl, g, s), j.width))
+	}
+}
+
+// slot is the first row of a segment kept apart.
+func (j *attending) slot(tl *tile, g, s int) int {
+	return tl.slot + (g*tl.segments+s)*tl.tokens*j.group
+}
+
+// join joins the segments that were kept apart, for items lo to hi.
+func (j *attending) join(worker, lo, hi int) {
+	d := &j.space.desks[worker]
+	for i := lo; i < hi; i++ {
+		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
+		d.sums.reset(tl.tokens*j.group, j.width)
+		for s := range tl.segments {
+			from, to := j.seen(tl, tl.first+s)
+			j.add(&d.sums, j.space.slots, j.slot(tl, g, s), from*j.group, to*j.group)
+		}
+		j.finish(&d.sums, tl, g)
+	}
+}
+
+// add adds rows from to to of a segment, whose row 0 is row at of part, to sums.
+func (j *attending) add(sums *softSums, part softSums, at, from, to int) {
+	for r := from; r < to; r++ {
+		largest := max(sums.top[r], part.top[at+r])
+		before, now := expOf(sums.top[r]-largest), expOf(part.top[at+r]-largest)
+		sums.top[r] = largest
+		sums.total[r] = sums.total[r]*before + part.total[at+r]*now
+		j.kernels.blend(sums.row(r, j.width), part.row(at+r, j.width), before, now)
+	}
+}
+
+func expOf(x float32) float32 {
+	if x == 0 {
+		return 1
+	}
+	return float32(math.Exp(float64(x)))
+}
+
+// finish writes the tile's rows.
+func (j *attending) finish(sums *softSums, tl *tile, g int) {
+	n := j.group * j.a.HeadDim
+	for i := range tl.tokens {
+		out := j.e.row(j.n.Out, tl.t0+i)[g*n : (g+1)*n]
+		for h := range j.group {
+			r := i*j.group + h
+			j.kernels.scale(out[h*j.a.HeadDim:(h+1)*j.a.HeadDim], sums.row(r, j.width), 1/sums.total[r])
+		}
+		j.e.wrote(j.n.Out, tl.t0+i, g*n, (g+1)*n)
 	}
 }

@@ -1,3 +1,58 @@
 package cpu
 
-var attentionAVX2, attentionAVX512 = attentionGeneric, attentionGeneric
+import (
+	"unsafe"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+type (
+	scoreLoop    func(score, q *float32, k, scales, next *byte, dim, stride, n, rows, qStride int)
+	weightedLoop func(sum, weight *float32, v, scales, next *byte, dim, stride, n, rows, sumStride int)
+)
+
+// assembled are the kernels of a cache whose numbers have size bytes.
+func assembled(size int, scores scoreLoop, weighted weightedLoop) cacheKernels {
+	return cacheKernels{
+		scores: func(score, q []float32, rows, qWidth int, k *stretch, dim int) {
+			scores(&score[0], &q[0], &k.numbers[0], unsafe.SliceData(k.scales), &k.next[0], dim, k.width*size, k.n, rows, 4*qWidth)
+		},
+		weighted: func(sum, weight []float32, rows, width int, v *stretch, dim int) {
+			weighted(&sum[0], &weight[0], &v.numbers[0], unsafe.SliceData(v.scales), &v.next[0], dim, v.width*size, v.n, rows, 4*width)
+		},
+	}
+}
+
+func halve(y []uint16, x []float32) {
+	if n := min(len(x), len(y)); n > 0 {
+		halveAVX2(&y[0], &x[0], n)
+	}
+}
+
+var attentionAVX2 = attentionKernels{
+	caches: map[tensor.DType]cacheKernels{
+		tensor.F32:  assembled(4, scoresF32AVX2, weightedF32AVX2),
+		tensor.F16:  assembled(2, scoresF16AVX2, weightedF16AVX2),
+		tensor.Q8_0: assembled(1, scoresQ8AVX2, weightedQ8AVX2),
+	},
+	softWeights: func(score []float32, n, rows int, top, total []float32) {
+		softWeightsAVX2(&score[0], n, rows, &top[0], &total[0])
+	},
+	blend: func(y, x []float32, a, b float32) { blendAVX2(&y[0], &x[0], len(y), a, b) },
+	scale: func(y, x []float32, a float32) { scaleRowAVX2(&y[0], &x[0], len(y), a) },
+	halve: halve,
+}
+
+var attentionAVX512 = attentionKernels{
+	caches: map[tensor.DType]cacheKernels{
+		tensor.F32:  assembled(4, scoresF32AVX512, weightedF32AVX512),
+		tensor.F16:  assembled(2, scoresF16AVX512, weightedF16AVX512),
+		tensor.Q8_0: assembled(1, scoresQ8AVX512, weightedQ8AVX512),
+	},
+	softWeights: func(score []float32, n, rows int, top, total []float32) {
+		softWeightsAVX512(&score[0], n, rows, &top[0], &total[0])
+	},
+	blend: func(y, x []float32, a, b float32) { blendAVX512(&y[0], &x[0], len(y), a, b) },
+	scale: func(y, x []float32, a float32) { scaleRowAVX512(&y[0], &x[0], len(y), a) },
+	halve: halve,
+}

@@ -1,6 +1,188 @@
 package cpu
 
-// attentionKernels are the inner loops of attention.
-type attentionKernels struct{}
+import (
+	"math"
 
-var attentionGeneric attentionKernels
+	"github.com/realizar/realizar/tensor"
+)
+
+const (
+	// scoreStride is the distance of two rows of scores: a segment, and what whole
+	// registers write beyond it.
+	scoreStride = contextSegment + 16
+	// headUnit is what the rows of sums are rounded up to, in values.
+	headUnit = 16
+)
+
+// A stretch is n consecutive positions of one page and one head: keys, or values.
+type stretch struct {
+	numbers, scales []byte // from the first position on
+	next            []byte // what will be read after them
+	n               int
+	width           int // between the rows of the matrix that they are, in values
+}
+
+// attentionKernels are the inner loops of attention.
+type attentionKernels struct {
+	caches map[tensor.DType]cacheKernels
+
+	// softWeights replaces each of rows rows of n scores by exp(score - top), top
+	// being the row's largest, and sets total to their sum. n is a positive
+	// multiple of 16.
+	softWeights func(score []float32, n, rows int, top, total []float32)
+	// blend sets y to y a + x b. Its length is a positive multiple of 16.
+	blend func(y, x []float32, a, b float32)
+	// scale sets y to x a.
+	scale func(y, x []float32, a float32)
+	// halve sets y to x as float16.
+	halve func(y []uint16, x []float32)
+}
+
+// cacheKernels are the loops over keys and values as one kind of cache keeps them.
+type cacheKernels struct {
+	// scores sets score [rows, n], rows scoreStride apart, to the products of
+	// queries q [dim, rows], rows qWidth apart, and keys k [dim, n]. Sums run over
+	// dim in ascending order, each by itself. n is rounded up to whole registers,
+	// in what is read and written.
+	scores func(score, q []float32, rows, qWidth int, k *stretch, dim int)
+	// weighted adds to sum [rows, dim], rows width apart, the values v [n, dim] by
+	// their weights [rows, n], rows scoreStride apart, in ascending order. dim is
+	// rounded up to whole registers, in what is read and written.
+	weighted func(sum, weight []float32, rows, width int, v *stretch, dim int)
+}
+
+var attentionGeneric = attentionKernels{
+	caches: map[tensor.DType]cacheKernels{
+		tensor.F32:  genericCache(loadFloats),
+		tensor.F16:  genericCache(loadHalves),
+		tensor.Q8_0: {scores: scoresScaled, weighted: weightedScaled},
+	},
+	softWeights: softWeights,
+	blend: func(y, x []float32, a, b float32) {
+		for i, v := range x[:len(y)] {
+			y[i] = y[i]*a + v*b
+		}
+	},
+	scale: func(y, x []float32, a float32) {
+		for i := range y {
+			y[i] = x[i] * a
+		}
+	},
+	halve: func(y []uint16, x []float32) {
+		for i, v := range x[:len(y)] {
+			y[i] = tensor.F32ToF16(v)
+		}
+	},
+}
+
+func softWeights(score []float32, n, rows int, top, total []float32) {
+	for r := range rows {
+		row := score[r*scoreStride:][:n]
+		largest := row[0]
+		for _, v := range row {
+			largest = max(largest, v)
+		}
+		var sum float32
+		for i, v := range row {
+			row[i] = float32(math.Exp(float64(v - largest)))
+			sum += row[i]
+		}
+		top[r], total[r] = largest, sum
+	}
+}
+
+func loadFloats(y []float32, numbers []byte, at int) { copy(y, words[float32](numbers)[at:]) }
+
+func loadHalves(y []float32, numbers []byte, at int) {
+	for i, h := range words[uint16](numbers)[at:][:len(y)] {
+		y[i] = tensor.F16ToF32(h)
+	}
+}
+
+func loadBytes(y []float32, numbers []byte, at int) {
+	for i, c := range words[int8](numbers)[at:][:len(y)] {
+		y[i] = float32(c)
+	}
+}
+
+// A numberLoader sets y to as many numbers from at on.
+type numberLoader func(y []float32, numbers []byte, at int)
+
+func genericCache(load numberLoader) cacheKernels {
+	return cacheKernels{
+		scores: func(score, q []float32, rows, qWidth int, k *stretch, dim int) {
+			var buf [contextSegment]float32
+			key := buf[:k.n]
+			for r := range rows {
+				clear(score[r*scoreStride:][:k.n])
+			}
+			for d := range dim {
+				load(key, k.numbers, d*k.width)
+				addProducts(score, q[d*qWidth:][:rows], key)
+			}
+		},
+		weighted: func(sum, weight []float32, rows, width int, v *stretch, dim int) {
+			var buf [contextSegment]float32
+			for lo := 0; lo < dim; lo += len(buf) {
+				value := buf[:min(len(buf), dim-lo)]
+				for p := range v.n {
+					load(value, v.numbers, p*v.width+lo)
+					addWeighted(sum[lo:], weight[p:], rows, width, value)
+				}
+			}
+		},
+	}
+}
+
+// addProducts adds q[r] key to row r of the scores.
+func addProducts(score, q, key []float32) {
+	for r, x := range q {
+		row := score[r*scoreStride:][:len(key)]
+		for i, v := range key {
+			row[i] += x * v
+		}
+	}
+}
+
+// addWeighted adds value by the first weight of each row to that row of sum.
+func addWeighted(sum, weight []float32, rows, width int, value []float32) {
+	for r := range rows {
+		w, row := weight[r*scoreStride], sum[r*width:][:len(value)]
+		for i, x := range value {
+			row[i] += w * x
+		}
+	}
+}
+
+func scoresScaled(score, q []float32, rows, qWidth int, k *stretch, dim int) {
+	var keys, scaling [contextSegment]float32
+	key, scale := keys[:k.n], scaling[:k.n]
+	for r := range rows {
+		clear(score[r*scoreStride:][:k.n])
+	}
+	for d := range dim {
+		if d%cacheBlock == 0 {
+			loadHalves(scale, k.scales, d/cacheBlock*k.width)
+		}
+		loadBytes(key, k.numbers, d*k.width)
+		for i := range key {
+			key[i] *= scale[i]
+		}
+		addProducts(score, q[d*qWidth:][:rows], key)
+	}
+}
+
+func weightedScaled(sum, weight []float32, rows, width int, v *stretch, dim int) {
+	var value [cacheBlock]float32
+	scales := words[uint16](v.scales)
+	for lo := 0; lo < dim; lo += cacheBlock {
+		for p := range v.n {
+			loadBytes(value[:], v.numbers, p*v.width+lo)
+			scale := tensor.F16ToF32(scales[(p*v.width+lo)/cacheBlock])
+			for i := range value {
+				value[i] *= scale
+			}
+			addWeighted(sum[lo:], weight[p:], rows, width, value[:])
+		}
+	}
+}

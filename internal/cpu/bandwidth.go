@@ -1,53 +1,93 @@
 package cpu
 
 import (
-	"bytes"
 	"encoding/binary"
-	"runtime"
+	"fmt"
 	"time"
 )
 
-// ReadBandwidth measures how fast threads together read memory, in bytes a
-// second: it reads a buffer of about so many bytes several times, by each of the
-// loops that this package has for it, and takes the fastest pass. For the
-// memory's own speed the buffer must be much larger than the caches. 0 or fewer
-// threads means as many as the process may run on.
+// ReadBandwidth measures how fast [Threads](threads) threads together can read
+// memory in order, in bytes a second. They read a buffer of about so many bytes,
+// which no other program uses and which lies in large pages where the system
+// grants them, with each of the loops that this processor has: vector loads into
+// as many sums as hide the time of an addition, asking for what lies ahead in
+// several distances. The fastest pass of all counts, so that it is a limit for
+// what reads as much, not an average. For the memory's own speed the buffer must
+// be much larger than the caches.
 func ReadBandwidth(threads int, size int64) float64 {
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
 	const unit = 1 << 20
 	data := make([]byte, max(1, size/unit)*unit)
-	for i := 0; i < len(data); i += 4096 { // a page that was never written may be one zero page for all
-		data[i] = 1
-	}
-	w := newWorkers(threads)
+	preferLargePages(data)
+	w := newWorkers(Threads(threads))
 	defer w.close()
-	found := make([]uint64, threads) // keeps the loops from being left out
+	m := &measurement{workers: w, done: make(chan struct{})}
+	// A page that was never written may be one zero page for all, and lies near the
+	// processor that wrote it first.
+	m.pass(len(data)/4096, func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			data[i*4096] = 1
+		}
+	})
+	sums := make([][16]uint64, w.count()) // a cache line or two each
 	var best float64
 	for range readPasses {
-		for _, loop := range readLoops {
-			begun := time.Now()
-			w.share(len(data)/unit, 1, func(worker, lo, hi int) {
-				for i := lo; i < hi; i++ {
-					found[worker] += loop(data[i*unit : (i+1)*unit])
+		for _, sum := range sumLoops() {
+			for i := range sums {
+				sums[i][0] = 0
+			}
+			d := m.pass(len(data)/unit, func(worker, lo, hi int) {
+				for at := lo * unit; at < hi*unit; at += readBlock {
+					sums[worker][0] += sum(data[at : at+readBlock])
 				}
 			})
-			if d := time.Since(begun).Seconds(); d > 0 {
-				best = max(best, float64(len(data))/d)
+			if d > 0 {
+				best = max(best, float64(len(data))/d.Seconds())
+			}
+			var total uint64
+			for i := range sums {
+				total += sums[i][0]
+			}
+			if want := uint64(len(data) / 4096); total != want {
+				panic(fmt.Sprintf("cpu: a loop that reads memory found %d, want %d", total, want))
 			}
 		}
 	}
-	runtime.KeepAlive(found)
 	return best
 }
 
-const readPasses = 5
+const (
+	readPasses = 5
+	// readBlock is what a loop reads before it can be stopped: some ten
+	// microseconds.
+	readBlock = 128 << 10
+)
 
-// readLoops read a megabyte. Which is the fastest depends on the machine: the
-// second one uses the vector instructions of Go's own library.
-var readLoops = []func([]byte) uint64{sumWords, findAbsent}
+// A measurement is a job that the workers do, worker 0 on its own thread.
+type measurement struct {
+	workers *workers
+	n       int
+	work    func(worker, lo, hi int)
+	took    time.Duration
+	done    chan struct{}
+}
 
+// pass has the workers do work on n items and returns how long they took.
+func (m *measurement) pass(n int, work func(worker, lo, hi int)) time.Duration {
+	m.n, m.work = n, work
+	m.workers.post(m)
+	<-m.done
+	return m.took
+}
+
+// run implements task.
+func (m *measurement) run() {
+	begun := time.Now()
+	m.workers.share(m.n, 1, m.work)
+	m.took = time.Since(begun)
+	m.done <- struct{}{}
+}
+
+// sumWords is the sum of b, whose length is a multiple of 512, as 64-bit words.
 func sumWords(b []byte) uint64 {
 	le := binary.LittleEndian
 	var s [4]uint64
@@ -59,6 +99,3 @@ func sumWords(b []byte) uint64 {
 	}
 	return s[0] + s[1] + s[2] + s[3]
 }
-
-// findAbsent looks for a byte that is not there.
-func findAbsent(b []byte) uint64 { return uint64(bytes.IndexByte(b, 0xff)) }

@@ -12,7 +12,6 @@ package cpu
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -20,19 +19,16 @@ import (
 
 // Backend compiles programs for the processor.
 type Backend struct {
-	name    string
-	threads int
-	tier    tier
-	lower   map[plan.Op]lowering
+	name      string
+	threads   int
+	tier      tier
+	lowerings map[plan.Op]lowering
+	products  bool // of 8-bit activations, where the limits ask for them
 }
 
-// New is the backend that splits its work over threads; 0 or less means as
-// many as the process may run on.
+// New is the backend that splits its work over [Threads](threads).
 func New(threads int) *Backend {
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	return &Backend{name: "cpu", threads: threads, tier: tiers()[0], lower: parallel}
+	return &Backend{name: "cpu", threads: Threads(threads), tier: tiers()[0], lowerings: parallel, products: true}
 }
 
 // Tiers names the sets of instructions that this processor has kernels for, the
@@ -62,7 +58,7 @@ func (b *Backend) Tier() string { return b.tier.name }
 
 // Reference is the backend that says what each operation means.
 func Reference() *Backend {
-	return &Backend{name: "cpu-reference", threads: 1, tier: generic, lower: reference}
+	return &Backend{name: "cpu-reference", threads: 1, tier: generic, lowerings: reference}
 }
 
 // Name is "cpu" or "cpu-reference".
@@ -76,33 +72,31 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 	if lim.Tokens <= 0 || lim.Seqs <= 0 || lim.Rows <= 0 || lim.PageTokens <= 0 || len(lim.Pages) != len(p.Groups) {
 		return nil, fmt.Errorf("cpu: limits %+v do not fit a program of %d groups of states", lim, len(p.Groups))
 	}
-	if lim.Cache != tensor.F32 && lim.Cache != tensor.F16 {
-		return nil, fmt.Errorf("cpu: no %v cache; use %v or %v", lim.Cache, tensor.F32, tensor.F16)
+	if err := checkCache(p, lim.Cache); err != nil {
+		return nil, err
+	}
+	if lim.Activations != tensor.F32 && lim.Activations != tensor.Q8_0 {
+		return nil, fmt.Errorf("cpu: no %v activations; use %v or %v", lim.Activations, tensor.F32, tensor.Q8_0)
 	}
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, err
 	}
-	e := &executable{p: p, lim: lim, tier: b.tier, scratch: plan.PlanScratch(p), desks: make([]desk, b.threads)}
-	for i, w := range e.scratch.Widths {
-		e.buffers = append(e.buffers, make([]float32, w*lim.Size(e.scratch.Dims[i])))
-	}
+	e := &executable{backend: b, p: p, lim: lim, tier: b.tier, desks: make([]desk, b.threads), code: b.layout(p, &lim, false)}
 	for _, s := range p.States {
 		e.pools = append(e.pools, newKVPool(s, &lim))
 	}
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		lower, ok := b.lower[n.Op]
-		if !ok {
-			return nil, fmt.Errorf("cpu: no kernel for %s", n.Where())
-		}
-		ks, err := lower(e, n)
-		if err != nil {
-			return nil, fmt.Errorf("cpu: %s: %w", n.Where(), err)
-		}
-		e.kernels = append(e.kernels, ks)
+	e.sampler.Maxima = b.tier.vector.maxima
+	e.code.allocate(p, &lim)
+	if err := b.lower(e); err != nil {
+		return nil, err
 	}
 	e.workers = newWorkers(b.threads)
 	return e, nil
+}
+
+// Scratch is the memory that [Backend.Compile] takes beside the states, in bytes.
+func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
+	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads)
 }
 
 // A lowering makes the kernels of one node. What does not change from step to

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"encoding/binary"
 	"unsafe"
 
 	"github.com/realizar/realizar/tensor"
@@ -31,8 +30,6 @@ func wholeEights(d tensor.DType, convert func(dst *float32, src *byte, n int)) d
 		rest(dst, src)
 	}
 }
-
-func half(b []byte) float32 { return tensor.F16ToF32(binary.LittleEndian.Uint16(b)) }
 
 // scalesK4 unpacks the scale and the minimum of the eight groups of a block of
 // Q4_K or Q5_K, whose first 16 bytes it is given.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
@@ -13,19 +14,23 @@ import (
 // An executable is a compiled program with its memory. One step runs at a time,
 // in the order of Submit.
 type executable struct {
-	p       *plan.Program
-	lim     plan.Limits
-	scratch *plan.Scratch
-	buffers [][]float32
-	pools   []*kvPool  // by state
-	kernels [][]kernel // by node
-	tier    tier
-	workers *workers
-	desks   []desk // by worker
-	sampler sample.Sampler
+	backend   *Backend
+	p         *plan.Program
+	lim       plan.Limits
+	code      *code
+	apart     *code     // what diagnose runs; nil until it is wanted
+	pools     []*kvPool // by state
+	tier      tier
+	workers   *workers
+	desks     []desk          // by worker
+	attention *attentionSpace // nil before the first attention node
+	sampler   sample.Sampler
 
-	last   *step // submitted last
+	wanted int // rows of the step submitted last
 	closed bool
+
+	mu   sync.Mutex
+	free []*step
 
 	// The step that runs.
 	batch    *plan.Batch
@@ -33,19 +38,25 @@ type executable struct {
 	ids      []int32 // [T] token ids, those of earlier rows filled in
 	sampled  []int32 // [R] of the step before
 	overflow []int   // [S] layer whose keys or values the cache cannot hold, or -1
+	failed   failures
 }
 
+// A step is under way, or done and not yet released.
 type step struct {
-	done   chan struct{}
-	rows   int
+	e      *executable
+	batch  *plan.Batch
+	done   chan struct{} // holds one when the step is done
 	result plan.Result
 	err    error
+
+	logits, hidden []float32 // what the result's rows lie in
 }
 
 // Wait implements [plan.Step].
 func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 	select {
 	case <-s.done:
+		s.done <- struct{}{} // for the next one who waits
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -55,69 +66,90 @@ func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
 	return &s.result, nil
 }
 
+// Release implements [plan.Step].
+func (s *step) Release() {
+	select {
+	case <-s.done:
+	default:
+		return // it still runs; nobody will use it again
+	}
+	s.batch, s.err = nil, nil
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.free = append(s.e.free, s)
+}
+
+func (e *executable) newStep() *step {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if last := len(e.free) - 1; last >= 0 {
+		s := e.free[last]
+		e.free = e.free[:last]
+		return s
+	}
+	return &step{e: e, done: make(chan struct{}, 1)}
+}
+
 // Submit implements [plan.Executable].
 func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	if e.closed {
 		return nil, errors.New("cpu: the executable is closed")
 	}
-	before := e.last
-	previous := 0
-	if before != nil {
-		previous = before.rows
-	}
-	if err := b.Validate(e.p, &e.lim, previous); err != nil {
+	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
 		return nil, err
 	}
-	s := &step{done: make(chan struct{}), rows: len(b.Rows)}
-	e.last = s
-	go func() {
-		defer close(s.done)
-		if before != nil {
-			<-before.done
-		}
-		defer func() {
-			if r := recover(); r != nil {
-				s.err = fmt.Errorf("cpu: internal error: %v", r)
-			}
-		}()
-		e.run(b, s)
-	}()
+	s := e.newStep()
+	s.batch, e.wanted = b, len(b.Rows)
+	e.workers.post(s)
 	return s, nil
 }
 
 // Close implements [plan.Executable].
 func (e *executable) Close() error {
-	if e.closed {
-		return nil
+	if !e.closed {
+		e.closed = true
+		e.workers.close()
 	}
-	e.closed = true
-	if e.last != nil {
-		<-e.last.done
-	}
-	e.workers.close()
 	return nil
 }
 
-func (e *executable) run(b *plan.Batch, s *step) {
+// run implements [task].
+func (s *step) run() {
+	defer func() {
+		if r := recover(); r != nil {
+			s.err = fmt.Errorf("cpu: internal error: %v", r)
+		}
+		s.done <- struct{}{}
+	}()
+	s.e.step(s)
+}
+
+func (e *executable) step(s *step) {
+	b := s.batch
 	e.batch = b
-	failed := e.resolve(b)
+	e.resolve(b)
 	for i := range b.States {
 		e.apply(&b.States[i])
 	}
 	e.overflow = fill(e.overflow, b.Seqs(), -1)
-	for _, ks := range e.kernels {
-		e.do(ks)
-	}
-	e.check(&failed)
-	s.result = plan.Result{Tokens: make([]int32, len(b.Rows)), Logits: make([][]float32, len(b.Rows)), Hidden: make([][]float32, len(b.Rows))}
+	e.run()
+	e.check(&e.failed)
+	s.begin()
 	for i := range b.Rows {
-		s.result.Tokens[i] = e.output(i, &s.result, &failed)
+		s.result.Tokens[i] = s.output(i)
 	}
-	if failed.any {
-		e.diagnose(&failed)
-		s.result.Err = failed.err
+	if e.failed.any {
+		e.diagnose(&e.failed)
+		s.result.Err = slices.Clone(e.failed.err)
 	}
 	e.sampled = append(e.sampled[:0], s.result.Tokens...)
+}
+
+// run does the kernels of e's code.
+func (e *executable) run() {
+	for _, ks := range e.code.kernels {
+		e.do(ks)
+	}
 }
 
 func (e *executable) do(ks []kernel) {
@@ -147,8 +179,8 @@ func (f *failures) set(seq int32, err error) {
 }
 
 // resolve finds each token's sequence and id.
-func (e *executable) resolve(b *plan.Batch) failures {
-	f := failures{err: make([]error, b.Seqs())}
+func (e *executable) resolve(b *plan.Batch) {
+	e.failed.any, e.failed.err = false, fill(e.failed.err, b.Seqs(), nil)
 	e.seq = e.seq[:0]
 	for s := range b.Seqs() {
 		for range b.Start[s+1] - b.Start[s] {
@@ -162,34 +194,60 @@ func (e *executable) resolve(b *plan.Batch) failures {
 		}
 		if e.ids[t] = e.sampled[r]; e.ids[t] < 0 {
 			e.ids[t] = 0
-			f.set(e.seq[t], fmt.Errorf("cpu: row %d of the step before gave no token", r))
+			e.failed.set(e.seq[t], fmt.Errorf("cpu: row %d of the step before gave no token", r))
 		}
 	}
-	return f
+}
+
+// begin makes room for the results.
+func (s *step) begin() {
+	rows, wantLogits, wantHidden := len(s.batch.Rows), 0, 0
+	for i := range s.batch.Rows {
+		if w := s.batch.Rows[i].Want; w&plan.WantLogits != 0 {
+			wantLogits++
+		}
+		if w := s.batch.Rows[i].Want; w&plan.WantHidden != 0 {
+			wantHidden++
+		}
+	}
+	p := s.e.p
+	s.result = plan.Result{
+		Tokens: fill(s.result.Tokens, rows, -1), Logits: fill(s.result.Logits, rows, nil), Hidden: fill(s.result.Hidden, rows, nil),
+	}
+	s.logits = slices.Grow(s.logits[:0], wantLogits*int(p.Shapes[p.Logits][1]))
+	s.hidden = slices.Grow(s.hidden[:0], wantHidden*int(p.Shapes[p.Hidden][1]))
 }
 
 // output fills in what row i is wanted for and returns its token or -1.
-func (e *executable) output(i int, res *plan.Result, f *failures) int32 {
-	row := &e.batch.Rows[i]
+func (s *step) output(i int) int32 {
+	e, f := s.e, &s.e.failed
+	row := &s.batch.Rows[i]
 	logits := e.row(e.p.Logits, i)
 	if row.Want&plan.WantLogits != 0 {
-		res.Logits[i] = slices.Clone(logits)
+		s.result.Logits[i] = keep(&s.logits, logits)
 	}
 	if row.Want&plan.WantHidden != 0 {
-		res.Hidden[i] = slices.Clone(e.row(e.p.Hidden, i))
+		s.result.Hidden[i] = keep(&s.hidden, e.row(e.p.Hidden, i))
 	}
-	if !finite(logits) {
+	if !e.tier.vector.finite(logits) {
 		f.set(e.seq[row.Token], plan.ErrNotFinite)
 	}
 	if row.Want&plan.WantToken == 0 || f.err[e.seq[row.Token]] != nil {
 		return -1
 	}
-	id, err := e.sampler.Token(logits, &row.Sampling, row.Mask, int(e.batch.Positions[row.Token])+1)
+	id, err := e.sampler.Token(logits, &row.Sampling, row.Mask, int(s.batch.Positions[row.Token])+1)
 	if err != nil {
 		f.set(e.seq[row.Token], err)
 		return -1
 	}
 	return id
+}
+
+// keep copies x to the end of all, where there is room for it, and returns the copy.
+func keep(all *[]float32, x []float32) []float32 {
+	n := len(*all)
+	*all = append(*all, x...)
+	return (*all)[n:len(*all):len(*all)]
 }
 
 func (e *executable) size(v plan.Value) int {
@@ -204,12 +262,3 @@ func (e *executable) size(v plan.Value) int {
 		return int(d)
 	}
 }
-
-// row is row r of value v.
-func (e *executable) row(v plan.Value, r int) []float32 {
-	c := int(e.p.Shapes[v][1])
-	return e.buffers[e.scratch.Buffer[v]][r*c : (r+1)*c : (r+1)*c]
-}
-
-// wrote says that elements lo to hi of row r of value v are final.
-func (e *executable) wrote(v plan.Value, r, lo, hi int) {}

@@ -7,16 +7,6 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// finite reports whether no value is NaN or infinite.
-func finite(x []float32) bool {
-	for _, v := range x {
-		if v-v != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // check marks the sequences whose residual stream is not finite. Whatever goes
 // wrong in a layer stays in the residual stream of its token, so looking there
 // once a step finds it in the step where it began.
@@ -25,15 +15,15 @@ func (e *executable) check(f *failures) {
 		if l := e.overflow[s]; l >= 0 {
 			f.set(s, fmt.Errorf("cpu: layer %d: keys or values exceed the range of an %v cache; use an F32 cache (activations f32)", l, e.lim.Cache))
 		}
-		if e.p.Residual >= 0 && !finite(e.row(e.p.Residual, t)) {
+		if e.p.Residual >= 0 && !e.tier.vector.finite(e.row(e.p.Residual, t)) {
 			f.set(s, plan.ErrNotFinite)
 		}
 	}
 }
 
-// diagnose runs the step again and replaces each ErrNotFinite by where it
-// began. Running it again changes nothing: the same keys and values are stored
-// in the same places.
+// diagnose runs the step again, every node a stage of its own, and replaces each
+// ErrNotFinite by where it began. Running it again changes nothing: the same keys
+// and values are stored in the same places.
 func (e *executable) diagnose(f *failures) {
 	open := 0
 	for _, err := range f.err {
@@ -41,9 +31,24 @@ func (e *executable) diagnose(f *failures) {
 			open++
 		}
 	}
-	for i := 0; i < len(e.kernels) && open > 0; i++ {
-		e.do(e.kernels[i])
-		n := &e.p.Nodes[i]
+	if open == 0 {
+		return
+	}
+	fast := e.code
+	defer func() { e.code = fast }()
+	if e.apart == nil {
+		e.apart = e.backend.layout(e.p, &e.lim, true)
+		e.code = e.apart
+		e.apart.allocate(e.p, &e.lim)
+		if err := e.backend.lower(e); err != nil {
+			e.apart = nil
+			return // the failures stay without a place
+		}
+	}
+	e.code = e.apart
+	for i := 0; i < len(e.code.kernels) && open > 0; i++ {
+		e.do(e.code.kernels[i])
+		n := e.code.stages[i].nodes[0]
 		for r := range e.size(n.Out) {
 			t := r
 			if e.p.Shapes[n.Out][0] == plan.Rows {

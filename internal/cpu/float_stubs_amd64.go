@@ -28,6 +28,48 @@ func dot4x4AVX512(dst *float32, w *float32, x *float32, n int, stride int)
 //go:noescape
 func dot8x1AVX512(dst *float32, w *float32, x *float32, n int, stride int)
 
+// dot8F32AVX2 writes to dst[r] the sum over i < n of w[r][i]*x[i], row r of w being r*stride bytes
+// behind the first. n is a positive multiple of 8. It asks memory for what stands
+// a little later in each row, and behind the end of a row for the eight rows after these.
+//
+//go:noescape
+func dot8F32AVX2(dst *float32, w *byte, x *float32, n int, stride int)
+
+// dot8F32AVX512 writes to dst[r] the sum over i < n of w[r][i]*x[i], row r of w being r*stride bytes
+// behind the first. n is a positive multiple of 16. It asks memory for what stands
+// a little later in each row, and behind the end of a row for the eight rows after these.
+//
+//go:noescape
+func dot8F32AVX512(dst *float32, w *byte, x *float32, n int, stride int)
+
+// dot8F16AVX2 writes to dst[r] the sum over i < n of w[r][i]*x[i], row r of w being r*stride bytes
+// behind the first. n is a positive multiple of 8. It asks memory for what stands
+// a little later in each row, and behind the end of a row for the eight rows after these.
+//
+//go:noescape
+func dot8F16AVX2(dst *float32, w *byte, x *float32, n int, stride int)
+
+// dot8F16AVX512 writes to dst[r] the sum over i < n of w[r][i]*x[i], row r of w being r*stride bytes
+// behind the first. n is a positive multiple of 16. It asks memory for what stands
+// a little later in each row, and behind the end of a row for the eight rows after these.
+//
+//go:noescape
+func dot8F16AVX512(dst *float32, w *byte, x *float32, n int, stride int)
+
+// dot8BF16AVX2 writes to dst[r] the sum over i < n of w[r][i]*x[i], row r of w being r*stride bytes
+// behind the first. n is a positive multiple of 8. It asks memory for what stands
+// a little later in each row, and behind the end of a row for the eight rows after these.
+//
+//go:noescape
+func dot8BF16AVX2(dst *float32, w *byte, x *float32, n int, stride int)
+
+// dot8BF16AVX512 writes to dst[r] the sum over i < n of w[r][i]*x[i], row r of w being r*stride bytes
+// behind the first. n is a positive multiple of 16. It asks memory for what stands
+// a little later in each row, and behind the end of a row for the eight rows after these.
+//
+//go:noescape
+func dot8BF16AVX512(dst *float32, w *byte, x *float32, n int, stride int)
+
 // f16AVX2 converts 8n float16.
 //
 //go:noescape

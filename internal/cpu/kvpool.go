@@ -1,82 +1,102 @@
 package cpu
 
 import (
+	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
-// A kvPool is the pages of one state. A page holds the keys of its tokens and
-// then their values, [2, pageTokens, kvHeads*headDim]. It is allocated when it is
-// first used: memory follows use up to what was planned.
+const (
+	// cacheBlock values along a head share a scale, where the cache has scales.
+	cacheBlock = 32
+	// pageSlack bytes lie behind each page: kernels read whole registers.
+	pageSlack = 64
+	// slabBytes is about how much memory pages are taken from at a time.
+	slabBytes = 1 << 20
+)
+
+// A kvPool is the pages of one state. A page holds, in this order,
+//
+//	keys         [kvHeads, headDim, pageTokens]
+//	key scales   [kvHeads, headDim/32, pageTokens]
+//	values       [kvHeads, pageTokens, headDim]
+//	value scales [kvHeads, pageTokens, headDim/32]
+//
+// so that neighbours in memory are positions where a query meets keys, and
+// elements of the head where values are added up. A Q8_0 cache keeps signed bytes,
+// each 32 along a head with a float16 that they are multiplied by; the others have
+// no scales.
+//
+// Pages are allocated when they are first used: memory follows use up to what was
+// planned.
 type kvPool struct {
 	state      plan.State
+	dtype      tensor.DType
 	pageTokens int
-	cols       int // kvHeads*headDim
-	half       bool
-	pages      []kvPage
+	size       int // bytes of a value, without scales
+
+	keyScales, values, valueScales, bytes int // offsets in a page, and its length
+
+	pages  [][]byte // nil where nobody has used it; each has pageSlack more than bytes
+	slab   []byte   // what the next pages are cut from
+	unmade int      // pages that are nil
 }
 
-// A kvPage is one page; one of the two is used.
-type kvPage struct {
-	f32 []float32
-	f16 []uint16
+// checkCache says whether the states of p can be kept in a cache of dtype d.
+func checkCache(p *plan.Program, d tensor.DType) error {
+	switch d {
+	case tensor.F32, tensor.F16:
+		return nil
+	case tensor.Q8_0:
+		for _, s := range p.States {
+			if s.HeadDim%cacheBlock != 0 {
+				return fmt.Errorf("cpu: no %v cache for heads of %d values, which are no multiple of %d; use %v", d, s.HeadDim, cacheBlock, tensor.F16)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("cpu: no %v cache; use %v, %v or %v", d, tensor.F32, tensor.F16, tensor.Q8_0)
 }
 
 func newKVPool(s plan.State, l *plan.Limits) *kvPool {
-	return &kvPool{
-		state: s, pageTokens: l.PageTokens, cols: s.KVHeads * s.HeadDim,
-		half: l.Cache == tensor.F16, pages: make([]kvPage, l.Pages[s.Group]),
+	k := &kvPool{state: s, dtype: l.Cache, pageTokens: l.PageTokens, pages: make([][]byte, l.Pages[s.Group]), unmade: l.Pages[s.Group]}
+	n, scales := k.pageTokens*s.KVHeads*s.HeadDim, 0
+	switch k.dtype {
+	case tensor.F32:
+		k.size = 4
+	case tensor.F16:
+		k.size = 2
+	case tensor.Q8_0:
+		k.size, scales = 1, n/cacheBlock*2
 	}
+	k.keyScales = n * k.size
+	k.values = k.keyScales + scales
+	k.valueScales = k.values + n*k.size
+	k.bytes = k.valueScales + scales
+	return k
 }
 
 // page is page i, allocated.
-func (k *kvPool) page(i int32) *kvPage {
-	p := &k.pages[i]
-	if n := 2 * k.pageTokens * k.cols; k.half && p.f16 == nil {
-		p.f16 = make([]uint16, n)
-	} else if !k.half && p.f32 == nil {
-		p.f32 = make([]float32, n)
+func (k *kvPool) page(i int32) []byte {
+	if k.pages[i] == nil {
+		k.pages[i] = k.make()
 	}
+	return k.pages[i]
+}
+
+func (k *kvPool) make() []byte {
+	const line = 64
+	n := (k.bytes+line-1)/line*line + pageSlack
+	if len(k.slab) < n {
+		k.slab = make([]byte, n*min(k.unmade, max(1, slabBytes/n)))
+	}
+	p := k.slab[: k.bytes+pageSlack : k.bytes+pageSlack]
+	k.slab = k.slab[n:]
+	k.unmade--
 	return p
-}
-
-// value is where in a page the values begin.
-func (k *kvPool) value() int { return k.pageTokens * k.cols }
-
-// store writes x at element at and reports whether the page can hold it.
-func (p *kvPage) store(at int, x []float32) bool {
-	if p.f32 != nil {
-		copy(p.f32[at:], x)
-		return true
-	}
-	const largest = 65504 // of F16
-	ok := true
-	for i, v := range x {
-		p.f16[at+i] = tensor.F32ToF16(v)
-		ok = ok && v <= largest && v >= -largest
-	}
-	return ok
-}
-
-// load is len(buf) values at element at: a view, or buf filled.
-func (p *kvPage) load(at int, buf []float32) []float32 {
-	if p.f32 != nil {
-		return p.f32[at : at+len(buf)]
-	}
-	for i, h := range p.f16[at : at+len(buf)] {
-		buf[i] = tensor.F16ToF32(h)
-	}
-	return buf
-}
-
-// bytes are the page's, as they lie in memory.
-func (p *kvPage) bytes() []byte {
-	if p.f32 != nil {
-		return unsafe.Slice((*byte)(unsafe.Pointer(&p.f32[0])), 4*len(p.f32))
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&p.f16[0])), 2*len(p.f16))
 }
 
 // apply does one operation on the pages of a group.
@@ -86,10 +106,10 @@ func (e *executable) apply(op *plan.StateOp) {
 		if k.state.Group != op.Group {
 			continue
 		}
-		page := k.page(op.Page).bytes()
+		page := k.page(op.Page)[:k.bytes]
 		switch op.Kind {
 		case plan.CopyPage:
-			copy(page, k.page(op.From).bytes())
+			copy(page, k.page(op.From))
 		case plan.ZeroPage:
 			clear(page)
 		case plan.SavePage:
@@ -100,44 +120,143 @@ func (e *executable) apply(op *plan.StateOp) {
 	}
 }
 
-// storeKV writes the step's keys and values to their pages.
-func (e *executable) storeKV(n *plan.Node) {
-	pool := e.pools[n.State]
-	table := &e.batch.Tables[pool.state.Group]
-	for t, s := range e.seq {
-		pos := int(e.batch.Positions[t])
-		page := pool.page(table.Pages[int(table.Start[s])+pos/pool.pageTokens-int(table.First[s])])
-		slot := pos % pool.pageTokens * pool.cols
-		keys, values := page.store(slot, e.row(n.In[1], t)), page.store(pool.value()+slot, e.row(n.In[2], t))
-		if (!keys || !values) && e.overflow[s] < 0 {
-			e.overflow[s] = n.Layer
+// words are the bytes b as numbers of another type.
+func words[T float32 | uint16 | int8](b []byte) []T {
+	var v T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
+}
+
+// A slot is the place of one position and one key/value head in a page.
+type slot struct {
+	*kvPool
+	page     []byte
+	at, head int
+}
+
+// key and value are the slot's numbers, each apart from the next, and their scales.
+func (s slot) key() (numbers, scales []byte, apart int) {
+	d, n := s.state.HeadDim, s.pageTokens
+	return s.page[(s.head*d*n+s.at)*s.size : s.keyScales],
+		s.page[s.keyScales:s.values][min(s.values-s.keyScales, (s.head*(d/cacheBlock)*n+s.at)*2):], n
+}
+
+func (s slot) value() (numbers, scales []byte, apart int) {
+	d, row := s.state.HeadDim, s.head*s.pageTokens+s.at
+	return s.page[s.values+row*d*s.size : s.valueScales],
+		s.page[s.valueScales:s.bytes][min(s.bytes-s.valueScales, row*(d/cacheBlock)*2):], 1
+}
+
+// store writes k and v [headDim] and reports whether the cache can hold them: what
+// is not finite stays so, and what is may not become infinite. half [headDim] is work space.
+func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bool {
+	keys, keyScales, apart := s.key()
+	values, valueScales, _ := s.value()
+	switch s.dtype {
+	case tensor.F32:
+		keys := words[float32](keys)
+		for i, x := range k {
+			keys[i*apart] = x
 		}
+		copy(words[float32](values), v)
+		return true
+	case tensor.F16:
+		halves := words[uint16](keys)
+		kernels.halve(half, k)
+		ok := holds(half, k)
+		for i, h := range half {
+			halves[i*apart] = h
+		}
+		halves = words[uint16](values)[:len(v)]
+		kernels.halve(halves, v)
+		return holds(halves, v) && ok
+	default:
+		kept := quantizeHead(words[int8](keys), words[uint16](keyScales), apart, k)
+		return quantizeHead(words[int8](values), words[uint16](valueScales), 1, v) && kept
 	}
 }
 
-// A keyView finds the keys and values of one sequence's past.
-type keyView struct {
+const halfInf = 0x7c00 // as float16, without its sign
+
+// holds reports whether h has no infinite number where x has a finite one.
+func holds(h []uint16, x []float32) bool {
+	for i, v := range h {
+		if v&0x7fff == halfInf && x[i]-x[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// quantizeHead writes x in blocks of a scale and 32 signed bytes, numbers and
+// scales apart from each other. It reports whether the scales can hold x.
+func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
+	ok := true
+	for b := 0; b < len(x); b += cacheBlock {
+		block := x[b : b+cacheBlock]
+		var largest float32
+		for _, v := range block {
+			largest = max(largest, v, -v) // NaN, where one is
+		}
+		h := tensor.F32ToF16(largest / 127)
+		if tensor.F16ToF32(h)*127.5 < largest {
+			h++ // float16 is coarse near 0: rather fewer steps than a value cut off
+		}
+		scales[b/cacheBlock*apart] = h
+		ok = ok && (h&0x7fff != halfInf || largest-largest != 0)
+		scale := tensor.F16ToF32(h)
+		for i, v := range block {
+			var code int8
+			// The scale was rounded: the quotient may be a little above 127. Where
+			// it is no number, the scale says so, or is 0 with the block.
+			if r := math.RoundToEven(float64(v / scale)); r-r == 0 {
+				code = int8(min(max(r, -127), 127))
+			}
+			q[(b+i)*apart] = code
+		}
+	}
+	return ok
+}
+
+// floatKey and floatValue are what store wrote, in x [headDim].
+func (s slot) floatKey(x []float32) []float32   { return s.load(x, slot.key) }
+func (s slot) floatValue(x []float32) []float32 { return s.load(x, slot.value) }
+
+func (s slot) load(x []float32, place func(slot) (numbers, scales []byte, apart int)) []float32 {
+	numbers, scales, apart := place(s)
+	for i := range x {
+		switch s.dtype {
+		case tensor.F32:
+			x[i] = words[float32](numbers)[i*apart]
+		case tensor.F16:
+			x[i] = tensor.F16ToF32(words[uint16](numbers)[i*apart])
+		default:
+			x[i] = float32(words[int8](numbers)[i*apart]) * tensor.F16ToF32(words[uint16](scales)[i/cacheBlock*apart])
+		}
+	}
+	return x
+}
+
+// A past finds the pages of one sequence in the step at hand.
+type past struct {
 	*kvPool
 	pages []int32
 	first int // logical page of pages[0]
 }
 
-func (e *executable) view(n *plan.Node, s int32) keyView {
-	pool := e.pools[n.State]
+func (e *executable) past(pool *kvPool, s int32) past {
 	table := &e.batch.Tables[pool.state.Group]
-	return keyView{pool, table.Pages[table.Start[s]:table.Start[s+1]], int(table.First[s])}
+	return past{pool, table.Pages[table.Start[s]:table.Start[s+1]], int(table.First[s])}
 }
 
-// key and value are len(buf) elements, from element at of its row on, of the key
-// or the value at position pos.
-func (v *keyView) key(pos, at int, buf []float32) []float32 {
-	return v.page(pos).load(pos%v.pageTokens*v.cols+at, buf)
+// slot is the place of position pos and key/value head g, in a page that is
+// allocated.
+func (p *past) slot(pos, g int) slot {
+	return slot{p.kvPool, p.kvPool.pages[p.pages[pos/p.pageTokens-p.first]], pos % p.pageTokens, g}
 }
 
-func (v *keyView) value(pos, at int, buf []float32) []float32 {
-	return v.page(pos).load(v.kvPool.value()+pos%v.pageTokens*v.cols+at, buf)
-}
-
-func (v *keyView) page(pos int) *kvPage {
-	return &v.kvPool.pages[v.pages[pos/v.pageTokens-v.first]]
+// reach allocates the pages of the step at hand.
+func (e *executable) reach(pool *kvPool) {
+	for _, p := range e.batch.Tables[pool.state.Group].Pages {
+		pool.page(p)
+	}
 }

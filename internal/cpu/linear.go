@@ -29,7 +29,7 @@ func linear(e *executable, n *plan.Node) ([]kernel, error) {
 // these rows of the weight.
 func (e *executable) multiply(n *plan.Node, worker int, tile, bias []float32, lo, rows int) {
 	sums := e.desks[worker].sums[:]
-	x := e.buffers[e.scratch.Buffer[n.In[0]]]
+	x := e.code.buffers[e.code.scratch.Buffer[n.In[0]]]
 	k, tokens := n.Weight.Cols(), e.size(n.Out)
 	for t := 0; t < tokens; t += dotTokens {
 		at := min(dotTokens, tokens-t)
@@ -48,8 +48,9 @@ func (e *executable) multiply(n *plan.Node, worker int, tile, bias []float32, lo
 
 // A desk is what one worker works on, for all nodes.
 type desk struct {
-	tile []float32 // rows of a weight, as large as any node has needed
-	sums [dotTokens * dotRows]float32
+	tile  []float32 // rows of a weight, as large as any node has needed
+	sums  [dotTokens * dotRows]float32
+	bench bench
 }
 
 // tile is n values of a worker's desk.

@@ -6,40 +6,41 @@ import (
 )
 
 // A record is a row of k activations in 8 bits, for products with quantised
-// weights: in every block of 32, value i is d*q[i] with d = max|x|/127. Beside
-// these it holds the sums that formats with an offset or a minimum need, over 32
-// and over 16 values. All numbers are little-endian, the sections follow each
-// other without gaps:
+// weights, k a multiple of recordBlock. Each block of 32 values takes 64 bytes:
+// value i is d*q[i] with d = max|x|/127, and beside it stand the sums that
+// formats with an offset or a minimum need. Numbers are little-endian:
 //
-//	q   [k]    int8     values
-//	d   [k/32] float32  scale of each block
-//	n32 [k/32] int32    -128 * sum of q over 32
-//	m32 [k/32] float32  d * sum of q over 32
-//	n16 [k/16] int32    -128 * sum of q over 16
-//	m16 [k/16] float32  d * sum of q over 16
+//	 0  q   [32] int8
+//	32  d   float32      scale
+//	36  n32 int32        -128 * sum of q
+//	40  m32 float32      d * sum of q
+//	44      zero
+//	48  n16 [2] int32    -128 * sum of q, of each half
+//	56  m16 [2] float32  d * sum of q, of each half
 //
 // A block with a value that is not finite has a scale that is not finite, so that
 // whatever is computed from it is not finite either. A block without a value of
 // 2^-100 or more counts as zeros.
-const recordBlock = 32
+const (
+	recordBlock      = 32
+	recordBlockBytes = 64
 
-// recordBytes is the length of a record of k values, k a multiple of recordBlock.
-func recordBytes(k int) int { return k + 7*k/8 }
+	recordD   = 32
+	recordN32 = 36
+	recordM32 = 40
+	recordN16 = 48
+	recordM16 = 56
+)
 
-// Where the sections of a record of k values begin.
-func recordD(k int) int   { return k }
-func recordN32(k int) int { return k + k/8 }
-func recordM32(k int) int { return k + k/4 }
-func recordN16(k int) int { return k + 3*k/8 }
-func recordM16(k int) int { return k + 5*k/8 }
+// recordBytes is the length of a record of k values.
+func recordBytes(k int) int { return k / recordBlock * recordBlockBytes }
 
 // quantizeGeneric writes the blocks of values lo to hi of x, multiples of
 // recordBlock, to the record of x.
 func quantizeGeneric(record []byte, x []float32, lo, hi int) {
-	k := len(x)
 	le := binary.LittleEndian
 	for b := lo / recordBlock; b < hi/recordBlock; b++ {
-		values := x[b*recordBlock:][:recordBlock]
+		values, block := x[b*recordBlock:][:recordBlock], record[b*recordBlockBytes:][:recordBlockBytes]
 		var top uint32 // largest magnitude: as bits, NaN is above infinity and that above all numbers
 		for _, v := range values {
 			top = max(top, math.Float32bits(v)&^(1<<31))
@@ -55,15 +56,28 @@ func quantizeGeneric(record []byte, x []float32, lo, hi int) {
 			if top < 255<<23 {
 				q = int8(math.RoundToEven(float64(v * inverse)))
 			}
-			record[b*recordBlock+i] = byte(q)
+			block[i] = byte(q)
 			sums[i/16] += int32(q)
 		}
-		le.PutUint32(record[recordD(k)+4*b:], math.Float32bits(d))
-		le.PutUint32(record[recordN32(k)+4*b:], uint32(-128*(sums[0]+sums[1])))
-		le.PutUint32(record[recordM32(k)+4*b:], math.Float32bits(d*float32(sums[0]+sums[1])))
+		le.PutUint32(block[32:], math.Float32bits(d))
+		le.PutUint32(block[36:], uint32(-128*(sums[0]+sums[1])))
+		le.PutUint32(block[40:], math.Float32bits(d*float32(sums[0]+sums[1])))
+		le.PutUint32(block[44:], 0)
 		for i, s := range sums {
-			le.PutUint32(record[recordN16(k)+8*b+4*i:], uint32(-128*s))
-			le.PutUint32(record[recordM16(k)+8*b+4*i:], math.Float32bits(d*float32(s)))
+			le.PutUint32(block[48+4*i:], uint32(-128*s))
+			le.PutUint32(block[56+4*i:], math.Float32bits(d*float32(s)))
 		}
 	}
+}
+
+// recorded are the values that a record stands for.
+func recorded(record []byte) []float32 {
+	var x []float32
+	for ; len(record) > 0; record = record[recordBlockBytes:] {
+		d := math.Float32frombits(binary.LittleEndian.Uint32(record[recordD:]))
+		for _, q := range record[:recordBlock] {
+			x = append(x, d*float32(int8(q)))
+		}
+	}
+	return x
 }

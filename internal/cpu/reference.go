@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // reference are the lowerings that say what each operation means. They share
@@ -13,6 +14,7 @@ var reference = map[plan.Op]lowering{
 	plan.Embed:     embed,
 	plan.Linear:    referenceLinear,
 	plan.RMSNorm:   referenceRMSNorm,
+	plan.LayerNorm: referenceLayerNorm,
 	plan.Rope:      referenceRope,
 	plan.Attention: referenceAttention,
 	plan.GLU:       referenceGLU,
@@ -25,14 +27,27 @@ func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, dequantize := make([]float32, n.Weight.Cols()), generic.dequantizer(n.Weight.DType)
+	k := n.Weight.Cols()
+	w, dequantize := make([]float32, k), generic.dequantizer(n.Weight.DType)
+	in := func(r int) []float32 { return e.row(n.In[0], r) }
+	if e.lim.Activations == tensor.Q8_0 && blockFormats[n.Weight.DType] != nil {
+		record := make([]byte, recordBytes(k))
+		in = func(r int) []float32 {
+			quantizeGeneric(record, e.row(n.In[0], r), 0, k)
+			return recorded(record)
+		}
+	}
 	return []kernel{one(func() {
+		inputs := make([][]float32, e.size(n.Out))
+		for r := range inputs {
+			inputs[r] = in(r)
+		}
 		for o := range n.Weight.Rows() {
 			dequantize(w, n.Weight.Row(o))
-			for r := range e.size(n.Out) {
+			for r, x := range inputs {
 				var sum float64
-				for i, x := range e.row(n.In[0], r) {
-					sum += float64(w[i]) * float64(x)
+				for i, v := range x {
+					sum += float64(w[i]) * float64(v)
 				}
 				if bias != nil {
 					sum += float64(bias[o])
@@ -66,6 +81,41 @@ func referenceRMSNorm(e *executable, n *plan.Node) ([]kernel, error) {
 	})}, nil
 }
 
+func referenceLayerNorm(e *executable, n *plan.Node) ([]kernel, error) {
+	w, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
+	bias, err := floats(n.Bias)
+	if err != nil {
+		return nil, err
+	}
+	a := n.Attr.(plan.NormAttr)
+	return []kernel{one(func() {
+		for r := range e.size(n.Out) {
+			x, y := e.row(n.In[0], r), e.row(n.Out, r)
+			for g := 0; g < len(x); g += a.Group {
+				var sum, squares float64
+				for i := range a.Group {
+					sum += float64(x[g+i])
+				}
+				mean := sum / float64(a.Group)
+				for i := range a.Group {
+					squares += (float64(x[g+i]) - mean) * (float64(x[g+i]) - mean)
+				}
+				deviation := math.Sqrt(squares/float64(a.Group) + a.Eps)
+				for i := range a.Group {
+					v := (float64(x[g+i]) - mean) / deviation * float64(w[i])
+					if bias != nil {
+						v += float64(bias[i])
+					}
+					y[g+i] = float32(v)
+				}
+			}
+		}
+	})}, nil
+}
+
 func referenceRope(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.RopeAttr)
 	return []kernel{one(func() {
@@ -89,21 +139,30 @@ func referenceRope(e *executable, n *plan.Node) ([]kernel, error) {
 }
 
 func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
-	a := n.Attr.(plan.AttentionAttr)
+	a, pool := n.Attr.(plan.AttentionAttr), e.pools[n.State]
 	return []kernel{one(func() {
-		e.storeKV(n)
-		row := make([]float32, a.HeadDim)
+		e.reach(pool)
+		row, half := make([]float32, a.HeadDim), make([]uint16, a.HeadDim)
 		for t, s := range e.seq {
-			past := e.view(n, s)
+			past := e.past(pool, s)
+			for g := range a.KVHeads {
+				k, v := e.row(n.In[1], t)[g*a.HeadDim:][:a.HeadDim], e.row(n.In[2], t)[g*a.HeadDim:][:a.HeadDim]
+				if !past.slot(int(e.batch.Positions[t]), g).store(e.tier.attention, k, v, half) && e.overflow[s] < 0 {
+					e.overflow[s] = n.Layer
+				}
+			}
+		}
+		for t, s := range e.seq {
+			past := e.past(pool, s)
 			pos := int(e.batch.Positions[t])
 			first := plan.Group{Window: a.Window}.FirstVisible(pos)
 			for h := range a.Heads {
-				at := h / (a.Heads / a.KVHeads) * a.HeadDim
+				g := h / (a.Heads / a.KVHeads)
 				q, out := e.row(n.In[0], t)[h*a.HeadDim:][:a.HeadDim], e.row(n.Out, t)[h*a.HeadDim:][:a.HeadDim]
 				scores, top := make([]float64, 0, pos+1-first), math.Inf(-1)
 				for p := first; p <= pos; p++ {
 					var score float64
-					for i, k := range past.key(p, at, row) {
+					for i, k := range past.slot(p, g).floatKey(row) {
 						score += float64(q[i]) * float64(k)
 					}
 					scores = append(scores, score*a.Scale)
@@ -113,7 +172,7 @@ func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
 				for i, score := range scores {
 					weight := math.Exp(score - top)
 					sum += weight
-					for j, v := range past.value(first+i, at, row) {
+					for j, v := range past.slot(first+i, g).floatValue(row) {
 						weighted[j] += weight * float64(v)
 					}
 				}
@@ -126,10 +185,7 @@ func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
 }
 
 func referenceGLU(e *executable, n *plan.Node) ([]kernel, error) {
-	act, err := activation(n)
-	if err != nil {
-		return nil, err
-	}
+	act := activations[n.Attr.(plan.GLUAttr).Act]
 	return []kernel{one(func() {
 		for r := range e.size(n.Out) {
 			gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)

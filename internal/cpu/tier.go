@@ -7,8 +7,10 @@ type tier struct {
 	name      string
 	dots      dots
 	rows      map[tensor.DType]dequantizer
+	stored    map[tensor.DType]storedDots
 	vector    *vectorKernels
 	attention *attentionKernels
+	quantized *quantizedKernels
 }
 
-var generic = tier{name: "generic", dots: dotsGeneric, vector: &vectorGeneric, attention: &attentionGeneric}
+var generic = tier{name: "generic", dots: dotsGeneric, vector: &vectorGeneric, attention: &attentionGeneric, quantized: &quantizedGeneric}

@@ -1,85 +1,287 @@
 package cpu
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// workers are goroutines that share the work of one operation at a time. The
-// caller is one of them.
+// workers are goroutines, on threads of their own where that helps, that share
+// the work of one job at a time. They carry out tasks one after the other: worker
+// 0 runs the task, and what the task gives to share is worked on by all.
+//
+// A job is cut into pieces, and left counts those that nobody has taken. Whoever
+// takes the counter from a positive number down by one owns a piece of the job
+// whose fields stand beside it; these do not change before every piece has been
+// owned and done. So a worker that comes late finds nothing or a piece of the
+// next job, both of which are right, and share need not wait for workers that took
+// nothing.
 type workers struct {
-	n    int
-	jobs []chan *job // of all but the caller
+	patience time.Duration // for which a helper without work spins before it parks
+	eager    time.Duration // for which worker 0 does
+	tasks    chan task
+	helpers  []helper // worker i+1 is helpers[i]
+	ended    sync.WaitGroup
+	closed   atomic.Bool
+	parked   atomic.Int32 // helpers that wait to be woken
+
+	_ line
+
+	// The job, written by share alone.
+	run    func(worker, lo, hi int)
+	cut    cut
+	failed atomic.Pointer[any] // what a piece panicked with
+
+	_    line
+	left atomic.Int64 // pieces that nobody has taken; less than 0 means none
+
+	_       line
+	done    atomic.Int64  // pieces that are done, each worker's reported at its end
+	waiting atomic.Bool   // share waits for arrived
+	arrived chan struct{} // the job's last piece may be done
+
+	_ line
 }
 
-// A job is the range 0 <= i < n, taken piece by piece by whoever is free, so
-// that one slow worker does not hold up the rest.
-type job struct {
-	n, piece int
-	next     atomic.Int64
-	run      func(worker, lo, hi int)
-	done     sync.WaitGroup
-	failed   atomic.Pointer[any]
+// line keeps what is written often from what is read often. Processors fetch
+// cache lines in pairs of 64 bytes.
+type line [128]byte
+
+// A helper is a worker other than worker 0.
+type helper struct {
+	asleep atomic.Bool
+	wake   chan struct{}
 }
 
-// pieces is how many pieces each worker finds on average.
-const pieces = 8
+// A task is work for worker 0, which may call share.
+type task interface{ run() }
 
+const (
+	// maxTasks is how many tasks can be posted before one begins.
+	maxTasks = 16
+	// idle is how long workers spin when there is nothing to do. It is longer than
+	// what lies between two steps of a model, and short beside a person's notice.
+	idle = time.Millisecond
+	// arrival is how long share spins for the last pieces, and helpers between two
+	// jobs where they should not take much. Workers that are not done by then have
+	// most likely lost their processor.
+	arrival = 100 * time.Microsecond
+)
+
+// newWorkers starts n workers. Where they are as many as the processor cores or
+// the logical processors that the process may use, each keeps to its own; fewer
+// are left to the system, which knows what else runs, and so are more.
 func newWorkers(n int) *workers {
-	w := &workers{n: n}
-	for i := range n - 1 {
-		c := make(chan *job, 1)
-		w.jobs = append(w.jobs, c)
-		go func() {
-			for j := range c {
-				j.work(i + 1)
-			}
-		}()
+	n = max(1, n)
+	w := &workers{tasks: make(chan task, maxTasks), helpers: make([]helper, n-1), arrived: make(chan struct{}, 1)}
+	// Spinning for long is for workers that have a core each and leave a thread to
+	// the rest of the process. Spinning at all is for those that have a processor
+	// each; others would take time from those they wait for.
+	switch {
+	case n <= Threads(0) && n < runtime.GOMAXPROCS(0):
+		w.patience, w.eager = idle, idle
+	case n <= min(runtime.NumCPU(), machine().limit):
+		w.patience = arrival
 	}
+	places := machine().places(n)
+	start := func(i int, work func()) {
+		w.ended.Go(func() {
+			if places != nil {
+				settle(places[i])
+			}
+			work()
+		})
+	}
+	for i := range w.helpers {
+		w.helpers[i].wake = make(chan struct{}, 1)
+		start(i+1, func() { w.help(i) })
+	}
+	start(0, w.lead)
 	return w
 }
 
-// work takes pieces until there are none.
-func (j *job) work(worker int) {
-	defer j.done.Done()
-	defer func() {
-		if r := recover(); r != nil {
-			j.failed.Store(&r)
-		}
-	}()
-	for {
-		lo := int(j.next.Add(int64(j.piece))) - j.piece
-		if lo >= j.n {
-			return
-		}
-		j.run(worker, lo, min(j.n, lo+j.piece))
-	}
+// count is the number of workers.
+func (w *workers) count() int { return len(w.helpers) + 1 }
+
+// post has worker 0 run t after the tasks posted before it. It waits only where
+// maxTasks are waiting already. A task's panic ends the task; it is for the task
+// to recover and to say so.
+func (w *workers) post(t task) {
+	w.tasks <- t
+	w.rouse(len(w.helpers))
+}
+
+// close ends the workers once the tasks posted before are done. It must not be
+// called by a task, and nothing may be posted or shared after it.
+func (w *workers) close() {
+	close(w.tasks)
+	w.ended.Wait()
 }
 
 // share cuts 0 <= i < n into pieces of a multiple of grain and has the workers
-// call run for each; it returns when all is done. A panic of one becomes a panic
-// of the caller.
+// call run for each, with a number that no other worker has at that moment; it
+// returns when all is done. A panic of one becomes a panic of the caller, after
+// which the workers are as good as before.
+//
+// The caller is worker 0: a task, or whoever uses workers that have no task. Only
+// one may share at a time, and not from within run.
 func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
-	helpers := min(w.n, (n+grain-1)/grain) - 1
-	if helpers <= 0 {
+	if n <= 0 {
+		return
+	}
+	if n <= grain || len(w.helpers) == 0 {
 		run(0, 0, n)
 		return
 	}
-	piece := max(1, n/(w.n*pieces*grain)) * grain
-	j := &job{n: n, piece: piece, run: run}
-	j.done.Add(helpers + 1)
-	for _, c := range w.jobs[:helpers] {
-		c <- j
-	}
-	j.work(0)
-	j.done.Wait()
-	if r := j.failed.Load(); r != nil {
+	w.run, w.cut = run, cutFor(n, grain, w.count())
+	w.done.Store(0)
+	w.left.Store(int64(w.cut.pieces))
+	w.rouse(w.cut.pieces - 1)
+	w.work(0)
+	w.await()
+	w.run = nil
+	if r := w.failed.Swap(nil); r != nil {
 		panic(*r)
 	}
 }
 
-func (w *workers) close() {
-	for _, c := range w.jobs {
-		close(c)
+// work takes pieces until there are none.
+func (w *workers) work(worker int) {
+	left := w.left.Add(-1)
+	if left < 0 {
+		return
+	}
+	run, cut := w.run, w.cut
+	taken := 0
+	for ; left >= 0; left = w.left.Add(-1) {
+		taken++
+		if w.failed.Load() != nil {
+			continue // the job fails whatever else is done
+		}
+		lo, hi := cut.piece(cut.pieces - 1 - int(left))
+		w.attempt(run, worker, lo, hi)
+	}
+	// From here on the job may be another one.
+	if w.done.Add(int64(taken)) == int64(cut.pieces) && w.waiting.Load() && w.waiting.CompareAndSwap(true, false) {
+		w.arrived <- struct{}{}
+	}
+}
+
+// attempt keeps a panic for the caller of share.
+func (w *workers) attempt(run func(worker, lo, hi int), worker, lo, hi int) {
+	defer func() {
+		if r := recover(); r != nil {
+			kept := r // r itself would be allocated without a panic too
+			w.failed.Store(&kept)
+		}
+	}()
+	run(worker, lo, hi)
+}
+
+// await returns when all pieces are done.
+func (w *workers) await() {
+	all := int64(w.cut.pieces)
+	for !spin(min(arrival, w.patience), func() bool { return w.done.Load() == all }) {
+		w.waiting.Store(true)
+		if w.done.Load() == all && w.waiting.CompareAndSwap(true, false) {
+			return
+		}
+		<-w.arrived // sent by whoever has set waiting back, maybe for the job before
+	}
+}
+
+// rouse wakes the first n helpers that are parked.
+func (w *workers) rouse(n int) {
+	if w.parked.Load() == 0 {
+		return
+	}
+	for i := range w.helpers[:min(n, len(w.helpers))] {
+		w.helpers[i].rouse(&w.parked)
+	}
+}
+
+func (h *helper) rouse(parked *atomic.Int32) {
+	if h.asleep.Load() && h.asleep.CompareAndSwap(true, false) {
+		parked.Add(-1)
+		h.wake <- struct{}{}
+	}
+}
+
+// lead is worker 0.
+func (w *workers) lead() {
+	for {
+		var t task
+		open := true
+		ready := func() bool {
+			select {
+			case t, open = <-w.tasks:
+				return true
+			default:
+				return false
+			}
+		}
+		if !spin(w.eager, ready) {
+			t, open = <-w.tasks
+		}
+		if !open {
+			break
+		}
+		perform(t)
+	}
+	w.closed.Store(true)
+	for i := range w.helpers {
+		w.helpers[i].rouse(&w.parked)
+	}
+}
+
+func perform(t task) {
+	defer func() { _ = recover() }()
+	t.run()
+}
+
+// help is worker i+1.
+func (w *workers) help(i int) {
+	h := &w.helpers[i]
+	wanted := func() bool { return w.left.Load() > 0 || w.closed.Load() }
+	for !w.closed.Load() {
+		if spin(w.patience, wanted) {
+			w.work(i + 1)
+			continue
+		}
+		w.parked.Add(1)
+		h.asleep.Store(true)
+		if wanted() {
+			h.rouse(&w.parked)
+		}
+		<-h.wake
+	}
+}
+
+// spin returns whether ready became true within about so long. The loop is Go's,
+// so that the collector can stop it anywhere.
+func spin(patience time.Duration, ready func() bool) bool {
+	const (
+		polls   = 64                  // some microseconds
+		fastest = 4 * time.Nanosecond // of a poll
+	)
+	var begun time.Time
+	// The number of polls is bounded too: in the bubbles of testing/synctest the
+	// clock stands still while anything runs.
+	for left := patience; ; left -= polls * fastest {
+		for range polls {
+			if ready() {
+				return true
+			}
+			pause()
+		}
+		switch {
+		case left <= 0:
+			return false
+		case begun.IsZero():
+			begun = time.Now()
+		case time.Since(begun) > patience:
+			return false
+		}
 	}
 }

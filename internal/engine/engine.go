@@ -28,11 +28,13 @@ type Config struct {
 	Context  int          // positions of one sequence, at most
 	Parallel int          // sequences that hold state at one time
 	Cache    tensor.DType // of keys and values
+	// Activations are what quantised weights are multiplied with: F32, or Q8_0.
+	Activations tensor.DType
 }
 
 // Limits are the sizes that c takes of p.
 func (c Config) Limits(p *plan.Program) plan.Limits {
-	l := plan.Limits{Tokens: min(chunkTokens, c.Context), Seqs: 1, Rows: min(chunkRows, c.Context), PageTokens: pageTokens, Cache: c.Cache}
+	l := plan.Limits{Tokens: min(chunkTokens, c.Context), Seqs: 1, Rows: min(chunkRows, c.Context), PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations}
 	for _, g := range p.Groups {
 		l.Pages = append(l.Pages, c.Parallel*c.pages(g))
 	}
@@ -49,13 +51,13 @@ func (c Config) pages(g plan.Group) int {
 	return min(all, (g.Window+chunkTokens+pageTokens-2)/pageTokens+1)
 }
 
-// Bytes is the memory of the states and of the scratch of a step.
-func (c Config) Bytes(p *plan.Program) (states, scratch int, err error) {
+// Bytes is the memory of the states and of the scratch of a step on b.
+func (c Config) Bytes(p *plan.Program, b plan.Backend) (states, scratch int, err error) {
 	l := c.Limits(p)
 	if states, err = l.StateBytes(p); err != nil {
 		return 0, 0, err
 	}
-	return states, plan.PlanScratch(p).Bytes(&l), nil
+	return states, b.Scratch(p, l), nil
 }
 
 // An Engine serves many goroutines.

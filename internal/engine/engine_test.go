@@ -65,7 +65,7 @@ func logits(ctx context.Context, e *engine.Engine, ids []int32, sizes ...int) ([
 				return errors.New("results out of order")
 			}
 			next++
-			all = append(all, r.Logits)
+			all = append(all, slices.Clone(r.Logits))
 			return nil
 		})
 		if err != nil {

@@ -50,21 +50,15 @@ func (s *Sequence) Append(ctx context.Context, ids []int32, outputs []Output, yi
 			}
 			rows++
 		}
-		res, err := s.step(ctx, ids[done:done+n], outputs[:rows], done)
-		if err != nil {
+		if err := s.step(ctx, ids[done:done+n], outputs[:rows], done, yield); err != nil {
 			return err
-		}
-		for i, o := range outputs[:rows] {
-			if err := yield(Result{Index: int(o.Token), Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i]}); err != nil {
-				return err
-			}
 		}
 		done, outputs = done+n, outputs[rows:]
 	}
 	return nil
 }
 
-// A Result is one row's.
+// A Result is one row's. Its slices are the caller's until yield returns.
 type Result struct {
 	Index  int // of the token in the ids appended
 	Token  int32
@@ -73,7 +67,7 @@ type Result struct {
 }
 
 // step runs ids, of which the first is number offset of what is appended.
-func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offset int) (*plan.Result, error) {
+func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offset int, yield func(Result) error) error {
 	b := &plan.Batch{
 		Tokens:  slices.Clone(ids), // a step that nobody waits for any longer still reads them
 		Start:   []int32{0, int32(len(ids))},
@@ -88,16 +82,22 @@ func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offs
 	}
 	step, err := s.submit(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	res, err := step.Wait(ctx)
 	if err != nil {
-		return nil, ended(ctx, err)
+		return ended(ctx, err)
 	}
+	defer step.Release()
 	if res.Err != nil && res.Err[0] != nil {
-		return nil, res.Err[0]
+		return res.Err[0]
 	}
-	return res, nil
+	for i, o := range outputs {
+		if err := yield(Result{Index: int(o.Token), Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // submit takes the pages that the step needs and starts it.

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// NormAttr are the parameters of [RMSNorm].
+// NormAttr are the parameters of [RMSNorm] and [LayerNorm].
 type NormAttr struct {
 	Group int     // elements normalised together; the weight's length
-	Eps   float64 // added to the mean of squares
+	Eps   float64 // added to the mean of squares, or to the variance
 }
 
 func (a NormAttr) String() string { return fmt.Sprintf("{group %d, eps %.6g}", a.Group, a.Eps) }
@@ -18,10 +18,34 @@ type Activation uint8
 
 // The activations.
 const (
-	SiLU Activation = iota // x / (1 + exp(-x))
+	SiLU        Activation = iota // x / (1 + exp(-x))
+	GELU                          // x/2 * (1 + erf(x/sqrt(2))) (Hendrycks and Gimpel, 2016)
+	GELUTanh                      // x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715*x^3))), their approximation
+	ReLU                          // max(x, 0)
+	ReLUSquared                   // max(x, 0)^2 (So et al., "Primer", 2021)
+	Sigmoid                       // 1 / (1 + exp(-x))
+
+	numActivations
 )
 
-func (a Activation) String() string { return [...]string{"silu"}[a] }
+var activationNames = [numActivations]string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "sigmoid"}
+
+// String is the activation's name as a program prints it.
+func (a Activation) String() string {
+	if a < numActivations {
+		return activationNames[a]
+	}
+	return fmt.Sprintf("activation(%d)", uint8(a))
+}
+
+// Activations are all that there are.
+func Activations() []Activation {
+	all := make([]Activation, numActivations)
+	for i := range all {
+		all[i] = Activation(i)
+	}
+	return all
+}
 
 // GLUAttr are the parameters of [GLU].
 type GLUAttr struct{ Act Activation }

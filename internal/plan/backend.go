@@ -16,6 +16,8 @@ type Backend interface {
 	// shape, scratch memory, pools of pages. The program's weights must stay
 	// readable until the executable is closed.
 	Compile(*Program, Limits) (Executable, error)
+	// Scratch is the memory in bytes that Compile takes beside the states.
+	Scratch(*Program, Limits) int
 }
 
 // MemoryInfo is a device's memory in bytes; 0 where the system does not say.
@@ -31,11 +33,15 @@ type Executable interface {
 	Close() error
 }
 
-// A Step is a step under way.
+// A Step is a step under way. Its methods may be called by any goroutine.
 type Step interface {
 	// Wait returns the step's result, or ctx's error when that ends first; the
 	// step itself goes on, and Wait may be called again.
 	Wait(ctx context.Context) (*Result, error)
+	// Release gives a step that has been waited for, and its result, back for
+	// another one to use. Neither may be used after it. A step that is not
+	// released is left to the garbage collector.
+	Release()
 }
 
 // A Result is what a step gives back.

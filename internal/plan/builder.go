@@ -125,12 +125,24 @@ func (b *Builder) Linear(x Value, w, bias *tensor.Tensor) Value {
 
 // RMSNorm normalises groups of len(w) columns of x.
 func (b *Builder) RMSNorm(x Value, w *tensor.Tensor, eps float64) Value {
+	return b.norm(RMSNorm, x, w, nil, eps)
+}
+
+// LayerNorm normalises groups of len(w) columns of x, bias [len(w)] or nil.
+func (b *Builder) LayerNorm(x Value, w, bias *tensor.Tensor, eps float64) Value {
+	return b.norm(LayerNorm, x, w, bias, eps)
+}
+
+func (b *Builder) norm(op Op, x Value, w, bias *tensor.Tensor, eps float64) Value {
 	b.vector(w, w.Elems())
 	g := w.Shape[0]
 	if g == 0 || b.Cols(x)%g != 0 {
 		b.Failf("%s: normalises groups of %d, which do not divide %d", w.Name, g, b.Cols(x))
 	}
-	return b.add(Node{Op: RMSNorm, In: []Value{x}, Weight: w, State: NoState, Attr: NormAttr{g, eps}}, b.Rows(x), Dim(b.Cols(x)))
+	if bias != nil {
+		b.vector(bias, g)
+	}
+	return b.add(Node{Op: op, In: []Value{x}, Weight: w, Bias: bias, State: NoState, Attr: NormAttr{g, eps}}, b.Rows(x), Dim(b.Cols(x)))
 }
 
 // Rope turns the heads of x by the positions of the step's tokens.
@@ -168,6 +180,9 @@ func (b *Builder) Attention(q, k, v Value, state int, a AttentionAttr) Value {
 // GLU is act(gate) * up.
 func (b *Builder) GLU(gate, up Value, act Activation) Value {
 	b.same("glu", gate, up)
+	if act >= numActivations {
+		b.Failf("glu: there is no %v", act)
+	}
 	return b.add(Node{Op: GLU, In: []Value{gate, up}, State: NoState, Attr: GLUAttr{act}}, b.Rows(gate), Dim(b.Cols(gate)))
 }
 

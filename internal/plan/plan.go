@@ -57,6 +57,10 @@ const (
 	// RMSNorm: x / sqrt(mean(x²) + eps) * w over groups of the last dimension
 	// (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019).
 	RMSNorm
+	// LayerNorm: (x - mean(x)) / sqrt(var(x) + eps) * w + b over groups of the last
+	// dimension, with an optional b and the variance that divides by the group's
+	// length (Ba, Kiros and Hinton, "Layer Normalization", 2016).
+	LayerNorm
 	// Rope: rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
 	Rope
 	// Attention: stores the step's k and v in a state, then lets every token
@@ -72,7 +76,7 @@ const (
 	numOps
 )
 
-var opNames = [numOps]string{"embed", "linear", "rmsnorm", "rope", "attention", "glu", "add", "pick"}
+var opNames = [numOps]string{"embed", "linear", "rmsnorm", "layernorm", "rope", "attention", "glu", "add", "pick"}
 
 // String is the operation's name as a program prints it.
 func (o Op) String() string {

@@ -35,7 +35,7 @@ func TestScratch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := plan.PlanScratch(p)
+		s := plan.PlanScratch(p, p.Stages())
 		owner := map[int]plan.Value{}
 		for _, n := range p.Nodes {
 			for _, v := range n.In {
@@ -73,11 +73,11 @@ func TestScratchReuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := plan.PlanScratch(p); len(s.Widths) != 4 {
+	if s := plan.PlanScratch(p, p.Stages()); len(s.Widths) != 4 {
 		t.Errorf("%d buffers, want three of tokens and one of rows", len(s.Widths))
 	}
 	lim := plan.Limits{Tokens: 10, Rows: 2, Seqs: 1}
-	if got := plan.PlanScratch(p).Bytes(&lim); got != 3*10*8*4+2*8*4 {
+	if got := plan.PlanScratch(p, p.Stages()).Bytes(&lim); got != 3*10*8*4+2*8*4 {
 		t.Errorf("%d bytes", got)
 	}
 }

@@ -1,35 +1,54 @@
 package plan
 
+import "slices"
+
 // A Scratch says which buffer each value of a program lives in while a step
 // runs. Buffers are shared by values whose lifetimes do not meet.
 type Scratch struct {
-	Buffer []int // by Value: index into Widths
+	Buffer []int // by Value: index into Widths, -1 for a value that no stage writes
 	Widths []int // by buffer: columns
 	Dims   []Dim // by buffer: what its rows count
 }
 
-// PlanScratch assigns buffers in program order: a value takes the narrowest
-// free buffer that is wide enough, or else widens the widest free one. The
-// program's outputs and its residual keep theirs to the end of the step.
-func PlanScratch(p *Program) *Scratch {
-	last := make([]int, len(p.Shapes)) // node that reads the value last
+// A Stage is a part of a program that a backend does as one: what it reads, and
+// what it writes that others read or that is an output of the program.
+type Stage struct{ In, Out []Value }
+
+// Stages are the nodes of p, each a stage of its own.
+func (p *Program) Stages() []Stage {
+	var all []Stage
 	for i := range p.Nodes {
-		last[p.Nodes[i].Out] = i
-		for _, v := range p.Nodes[i].In {
+		all = append(all, Stage{In: p.Nodes[i].In, Out: []Value{p.Nodes[i].Out}})
+	}
+	return all
+}
+
+// PlanScratch assigns buffers in the order of stages: a value takes the narrowest
+// free buffer that is wide enough, or else widens the widest free one. What a
+// stage writes never lies where something lies that it reads. The program's
+// outputs and its residual keep their buffers to the end of the step.
+func PlanScratch(p *Program, stages []Stage) *Scratch {
+	s := &Scratch{Buffer: make([]int, len(p.Shapes))}
+	last := make([]int, len(p.Shapes)) // stage that reads the value last
+	for v := range s.Buffer {
+		s.Buffer[v], last[v] = -1, -1
+	}
+	for i, st := range stages {
+		for _, v := range slices.Concat(st.Out, st.In) {
 			last[v] = i
 		}
 	}
 	for _, v := range []Value{p.Residual, p.Hidden, p.Logits} {
 		if v >= 0 {
-			last[v] = len(p.Nodes)
+			last[v] = len(stages)
 		}
 	}
-	s := &Scratch{Buffer: make([]int, len(p.Shapes))}
 	var free []int
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		s.Buffer[n.Out] = s.take(&free, p.Shapes[n.Out])
-		for v, at := range last[:n.Out+1] {
+	for i, st := range stages {
+		for _, v := range st.Out {
+			s.Buffer[v] = s.take(&free, p.Shapes[v])
+		}
+		for v, at := range last {
 			if at == i {
 				free = append(free, s.Buffer[v])
 			}

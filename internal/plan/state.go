@@ -65,7 +65,8 @@ type Limits struct {
 	Tokens, Seqs, Rows int          // T, S and R at most in one step
 	PageTokens         int          // tokens of a page
 	Pages              []int        // pages of each group
-	Cache              tensor.DType // of keys and values: F32 or F16
+	Cache              tensor.DType // of keys and values: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
+	Activations        tensor.DType // of what quantised weights are multiplied with: F32, or Q8_0 for 8 bits
 }
 
 // PageBytes is the size of one page of group g over all its states.

@@ -233,7 +233,7 @@ func TestTokenOfALargeVocabulary(t *testing.T) {
 		"ascending": ascending, "descending": descending, "scattered": scattered,
 		"teeth": teeth, "steps": steps, "lonely": lonely,
 	} {
-		for _, k := range []int{0, 1, 2, 40, 61, 62, 63, 250, 251, 3999, 4000} {
+		for _, k := range []int{0, 1, 2, 15, 16, 17, 40, 61, 62, 63, 64, 250, 251, 3999, 4000} {
 			for _, mask := range [][]uint32{nil, sparse} {
 				if mask != nil && name == "lonely" {
 					mask = slices.Clone(mask)

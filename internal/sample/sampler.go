@@ -12,6 +12,9 @@ import (
 // goroutines at once, and allocates only when a vocabulary is larger than those
 // before.
 type Sampler struct {
+	Maxima Maxima // nil means [MaximaOf]
+
+	maxima     []float32 // of the allowed logits, by block
 	candidates []candidate
 	selector   selector
 }
@@ -31,7 +34,7 @@ func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, pos int) (in
 	if err := p.Validate(); err != nil {
 		return 0, err
 	}
-	best, err := largest(logits, mask)
+	best, err := s.largest(logits, mask)
 	if err != nil {
 		return 0, err
 	}
@@ -60,8 +63,8 @@ func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, pos int) (in
 }
 
 // largest returns the allowed token with the largest logit, the lowest id among
-// equals, and checks logits and mask on the way.
-func largest(logits []float32, mask []uint32) (int32, error) {
+// equals, and checks logits and mask on the way. It leaves s.maxima for likeliest.
+func (s *Sampler) largest(logits []float32, mask []uint32) (int32, error) {
 	if len(logits) == 0 {
 		return 0, fmt.Errorf("sample: there are no logits: %w: want one for each token of the vocabulary", ErrShape)
 	}
@@ -71,17 +74,16 @@ func largest(logits []float32, mask []uint32) (int32, error) {
 	if words := (len(logits) + 31) / 32; mask != nil && len(mask) < words {
 		return 0, fmt.Errorf("sample: the mask has %d words: %w: want %d for %d tokens", len(mask), ErrShape, words, len(logits))
 	}
+	if err := s.findMaxima(logits, mask); err != nil {
+		return 0, err
+	}
 	found, best := -1, float32(math.Inf(-1))
-	for i, v := range logits {
-		if v <= best {
-			continue
-		}
-		// Rare from here on: a new best, a forbidden token above it, or NaN.
-		if v != v || v > math.MaxFloat32 {
-			return 0, fmt.Errorf("sample: the logit of token %d of %d is %v: %w: the model's arithmetic failed before sampling", i, len(logits), v, ErrNotFinite)
-		}
-		if allowed(mask, i) {
-			found, best = i, v
+	for b, top := range s.maxima {
+		if top > best {
+			best = top
+			for found = b * Block; logits[found] != top || !allowed(mask, found); {
+				found++
+			}
 		}
 	}
 	if found < 0 {
@@ -109,27 +111,30 @@ func (s *Sampler) weighted(logits []float32, mask []uint32, sc scale) []candidat
 }
 
 // likeliest returns the k likeliest of the allowed tokens, or all where there are
-// no more, in ascending id and each with the weight 1.
+// no more, in ascending id and each with the weight 1. s.maxima are those of logits.
 func (s *Sampler) likeliest(logits []float32, mask []uint32, k int) []candidate {
-	// The k-th largest of some logits is no larger than the k-th largest of all: a
-	// sample of them gives a bound that rules out most of a large vocabulary.
-	const stride = 16
+	// The k-th largest of some logits is no larger than the k-th largest of all: the
+	// maxima of blocks give a bound that rules out most of a large vocabulary.
 	least := float32(-math.MaxFloat32)
-	if k < len(logits)/(4*stride) {
-		c := s.empty(len(logits))
-		for i := 0; i < len(logits); i += stride {
-			if v := logits[i]; v >= least && allowed(mask, i) {
-				c = append(c, candidate{rank(v, int32(i)), 1})
-			}
-		}
-		if len(c) >= k {
-			least = logits[s.selector.crossing(c, uint64(k)).id()]
+	c := s.empty(len(logits))
+	for b, top := range s.maxima {
+		if top >= least {
+			c = append(c, candidate{rank(top, int32(b)), 1})
 		}
 	}
-	c := s.empty(len(logits))
-	for i, v := range logits {
-		if v >= least && allowed(mask, i) {
-			c = append(c, candidate{rank(v, int32(i)), 1})
+	if k <= len(c) {
+		least = s.maxima[s.selector.crossing(c, uint64(k)).id()]
+	}
+	c = c[:0]
+	for b, top := range s.maxima {
+		if top < least {
+			continue
+		}
+		first := b * Block
+		for i, v := range logits[first:min(len(logits), first+Block)] {
+			if v >= least && allowed(mask, first+i) {
+				c = append(c, candidate{rank(v, int32(first+i)), 1})
+			}
 		}
 	}
 	if k < len(c) {

@@ -14,6 +14,10 @@ func float() {
 	dot(avx2, 8, 1)
 	dot(avx512, 4, 4)
 	dot(avx512, 8, 1)
+	for _, s := range storages {
+		dotStored(avx2, s)
+		dotStored(avx512, s)
+	}
 	floats()
 	q8_0()
 	q4_0()

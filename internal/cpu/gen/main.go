@@ -2,7 +2,11 @@
 // family of kernels a run; go generate in this folder runs it for all.
 package main
 
+//go:generate go run . -family quantized -out ../quantized_amd64.s -stubs ../quantized_stubs_amd64.go -pkg cpu
+//go:generate go run . -family memory -out ../memory_amd64.s -stubs ../memory_stubs_amd64.go -pkg cpu
 //go:generate go run . -family float -out ../float_amd64.s -stubs ../float_stubs_amd64.go -pkg cpu
+//go:generate go run . -family attention -out ../attention_amd64.s -stubs ../attention_stubs_amd64.go -pkg cpu
+//go:generate go run . -family vector -out ../vector_amd64.s -stubs ../vector_stubs_amd64.go -pkg cpu
 
 import (
 	"flag"
@@ -15,7 +19,11 @@ import (
 // families are the kernels by what they work on; each has a file of its own here
 // and two in package cpu.
 var families = map[string]func(){
-	"float": float,
+	"attention": attention,
+	"float":     float,
+	"memory":    memory,
+	"quantized": quantized,
+	"vector":    vector,
 }
 
 var family = flag.String("family", "", "the kernels to write")

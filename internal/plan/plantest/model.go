@@ -62,9 +62,9 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 // sizes are the tokens of a step for which a sequence must have the same bits.
 var sizes = []int{1, 2, 7, 8, 16, 17, 64, 65, 256}
 
-func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context int, cache tensor.DType) *Runner {
+func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context int, base plan.Limits) *Runner {
 	t.Helper()
-	r, err := NewRunner(b, p, LimitsFor(p, tokens, seqs, context, 16, plan.Limits{Cache: cache}))
+	r, err := NewRunner(b, p, LimitsFor(p, tokens, seqs, context, 16, base))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context
 func sameBits(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	list := ids(newRand(21), 257+3, modelVocab)
-	for _, cache := range []tensor.DType{tensor.F32, tensor.F16} {
-		r := runner(t, b, p, 600, 3, 300, cache)
+	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}} {
+		r := runner(t, b, p, 600, 3, 300, base)
 		run := func(chunk int, beside ...*Seq) [][]float32 {
 			s := r.Add(list, chunk)
 			if err := r.Run(); err != nil {
@@ -89,10 +89,7 @@ func sameBits(t *testing.T, b plan.Backend) {
 		}
 		want := run(len(list))
 		for _, chunk := range sizes {
-			if cache == tensor.F16 && chunk > 1 && chunk < 64 {
-				continue // the cache's dtype and the step's size are unrelated
-			}
-			same(t, fmt.Sprintf("%v cache, steps of %d", cache, chunk), run(chunk), want)
+			same(t, fmt.Sprintf("%v cache, %v activations, steps of %d", base.Cache, base.Activations, chunk), run(chunk), want)
 		}
 		other := ids(newRand(22), 290, modelVocab)
 		same(t, "beside others", run(64, r.Add(other, 1), r.Add(other[:31], 31)), want)
@@ -117,7 +114,7 @@ func same(t *testing.T, what string, got, want [][]float32) {
 func states(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	list := ids(newRand(23), 60, modelVocab)
-	r := runner(t, b, p, 64, 3, 64, tensor.F16)
+	r := runner(t, b, p, 64, 3, 64, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
 	whole := r.Add(list, 64)
 	if err := r.Run(); err != nil {
 		t.Fatal(err)
@@ -241,6 +238,10 @@ func notFinite(t *testing.T, b plan.Backend) {
 		weight string
 		layer  int
 	}{{"1.down", 1}, {"2.k", 2}, {"0.v", 0}, {"head", plan.NoLayer}} {
+		activations := tensor.F32
+		if c.layer != 1 { // either will do
+			activations = tensor.Q8_0
+		}
 		p := Model(t, func(w *tensor.Tensor) {
 			if w.Name == c.weight {
 				for _, h := range random.Scales(w.DType) {
@@ -252,7 +253,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 			}
 		})
 		var where *plan.NotFiniteError
-		r := runner(t, b, p, 8, 1, 16, tensor.F32)
+		r := runner(t, b, p, 8, 1, 16, plan.Limits{Cache: tensor.F32, Activations: activations})
 		r.Add([]int32{1, 2, 3, 4}, 4)
 		err := r.Run()
 		if !errors.Is(err, plan.ErrNotFinite) || !errors.As(err, &where) {
@@ -293,7 +294,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 		return b.Attention(x, x, x, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 1e-9})
 	})
 	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false} {
-		r := runner(t, b, p, 4, 1, 4, cache)
+		r := runner(t, b, p, 4, 1, 4, plan.Limits{Cache: cache})
 		r.Add([]int32{0, 1}, 2)
 		if err := r.Run(); (err != nil) != fails {
 			t.Errorf("values about 1e5 in an %v cache: error %v", cache, err)

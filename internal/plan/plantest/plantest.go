@@ -21,7 +21,9 @@ import (
 func All(t *testing.T, b plan.Backend) {
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
+	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
+	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
@@ -110,7 +112,12 @@ func build(t *testing.T, f func(b *plan.Builder)) *plan.Program {
 // table x and returns every token's output row.
 func outputs(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, cache tensor.DType, pageTokens, length int) [][]float32 {
 	t.Helper()
-	r, err := NewRunner(b, p, LimitsFor(p, len(tokens), 1, len(tokens), pageTokens, plan.Limits{Cache: cache}))
+	return outputsWith(t, b, p, tokens, plan.Limits{Cache: cache}, pageTokens, length)
+}
+
+func outputsWith(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, base plan.Limits, pageTokens, length int) [][]float32 {
+	t.Helper()
+	r, err := NewRunner(b, p, LimitsFor(p, len(tokens), 1, len(tokens), pageTokens, base))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,6 +250,46 @@ func rmsNorm(t *testing.T, b plan.Backend) {
 			near(t, fmt.Sprintf("groups of %d about %g", group, scale), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
 		}
 	}
+}
+
+func layerNorm(t *testing.T, b plan.Backend) {
+	for _, group := range []int{1, 8, 33, 264} {
+		for _, c := range []struct{ mean, scale float64 }{{0, 1e-4}, {0.5, 1}, {-3e4, 1e4}, {1000, 1}} {
+			rng := newRand(uint64(group))
+			table := Weight(rng, "table", tensor.F32, c.scale, 11, 264)
+			for i := range 11 {
+				copy(table.Data[4*264*i:], vector(rng, "row", c.mean, c.scale, 264).Data)
+			}
+			w, bias := vector(rng, "w", 1, 0.3, group), vector(rng, "bias", 0, 0.5, group)
+			tokens := ids(rng, 6, 11)
+			x, m, zero := rowsOf(matrix(table), tokens), matrix(w)[0], make([]float64, group)
+			what := fmt.Sprintf("groups of %d about %g", group, c.mean)
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.LayerNorm(x, w, bias, 1e-5) })
+			near(t, what, outputs(t, b, p, tokens, tensor.F32, 16, 0), centered(x, m, matrix(bias)[0], 1e-5), 1e-6, 0)
+			p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.LayerNorm(x, w, nil, 1e-5) })
+			near(t, what+" without a bias", outputs(t, b, p, tokens, tensor.F32, 16, 0), centered(x, m, zero, 1e-5), 1e-6, 0)
+		}
+	}
+}
+
+// centered is layer normalisation in float64.
+func centered(x [][]float64, w, bias []float64, eps float64) [][]float64 {
+	y := make([][]float64, len(x))
+	for i := range x {
+		for g := 0; g < len(x[i]); g += len(w) {
+			mean, squares := 0.0, 0.0
+			for _, v := range x[i][g : g+len(w)] {
+				mean += v / float64(len(w))
+			}
+			for _, v := range x[i][g : g+len(w)] {
+				squares += (v - mean) * (v - mean)
+			}
+			for j := range w {
+				y[i] = append(y[i], (x[i][g+j]-mean)/math.Sqrt(squares/float64(len(w))+eps)*w[j]+bias[j])
+			}
+		}
+	}
+	return y
 }
 
 // turned is x with the heads of every row turned by their positions.
@@ -384,16 +431,30 @@ func elementwise(t *testing.T, b plan.Backend) {
 	list := ids(rng, 12, 23)
 	x := rowsOf(matrix(table), list)
 	y := product(x, matrix(other), nil)
-	glu, sum := make([][]float64, len(x)), make([][]float64, len(x))
+	sum := make([][]float64, len(x))
 	for i := range x {
 		for j := range x[i] {
-			glu[i] = append(glu[i], x[i][j]/(1+math.Exp(-x[i][j]))*y[i][j])
 			sum[i] = append(sum[i], x[i][j]+y[i][j])
 		}
 	}
-	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, b.Linear(x, other, nil), plan.SiLU) })
-	near(t, "silu", outputs(t, b, p, list, tensor.F32, 16, 0), glu, 1e-5, 0)
-	p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Linear(x, other, nil)) })
+	for act, f := range map[plan.Activation]func(float64) float64{
+		plan.SiLU:        func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+		plan.GELU:        func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
+		plan.GELUTanh:    func(x float64) float64 { return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
+		plan.ReLU:        func(x float64) float64 { return max(x, 0) },
+		plan.ReLUSquared: func(x float64) float64 { return max(x, 0) * max(x, 0) },
+		plan.Sigmoid:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	} {
+		glu := make([][]float64, len(x))
+		for i := range x {
+			for j := range x[i] {
+				glu[i] = append(glu[i], f(x[i][j])*y[i][j])
+			}
+		}
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, b.Linear(x, other, nil), act) })
+		near(t, act.String(), outputs(t, b, p, list, tensor.F32, 16, 0), glu, 1e-5, 0)
+	}
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Linear(x, other, nil)) })
 	near(t, "add", outputs(t, b, p, list, tensor.F32, 16, 0), sum, 1e-5, 0)
 }
 

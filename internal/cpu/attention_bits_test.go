@@ -1,0 +1,211 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+var shapes = []plan.AttentionAttr{
+	{Heads: 8, KVHeads: 2, HeadDim: 32, Scale: 0.2},
+	{Heads: 3, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 300},
+	{Heads: 5, KVHeads: 5, HeadDim: 96, Scale: 0.1, Window: 40},
+	{Heads: 40, KVHeads: 1, HeadDim: 32, Scale: 0.2},
+}
+
+// attendAll attends in steps of so many tokens and returns every token's output.
+// The past of the rig is that of set, and its keys and values are stored again.
+func (r *attentionRig) attendAll(tokens int, q, k, v [][]float32) [][]float32 {
+	n, table := r.nodes[0], r.batch.Tables
+	var out [][]float32
+	for t := 0; t < len(q); t += tokens {
+		b := &plan.Batch{Tables: table, Start: []int32{0, int32(min(tokens, len(q)-t))}, Lengths: []int32{int32(len(q))}}
+		for i := t; i < min(len(q), t+tokens); i++ {
+			b.Tokens, b.Positions = append(b.Tokens, 0), append(b.Positions, int32(i))
+		}
+		r.batch = b
+		r.resolve(b)
+		for i := range b.Tokens {
+			copy(r.row(n.In[0], i), q[t+i])
+			copy(r.row(n.In[1], i), k[t+i])
+			copy(r.row(n.In[2], i), v[t+i])
+		}
+		r.do(r.kernels[0])
+		for i := range b.Tokens {
+			out = append(out, slices.Clone(r.row(n.Out, i)))
+		}
+	}
+	return out
+}
+
+// Neither the steps, nor who does what, nor what else lies in the pages changes a
+// bit of a token.
+func TestAttentionBits(t *testing.T) {
+	const positions = 530
+	eachTier(t, func(t *testing.T, tr tier) {
+		for _, a := range shapes {
+			for _, d := range cacheTypes {
+				rows := func(n, seed int) [][]float32 {
+					m := make([][]float32, positions)
+					for p := range m {
+						for i := range n {
+							m[p] = append(m[p], float32(math.Sin(float64(p*n+i+seed)*1.7)))
+						}
+					}
+					return m
+				}
+				q, k, v := rows(a.Heads*a.HeadDim, 1), rows(a.KVHeads*a.HeadDim, 2), rows(a.KVHeads*a.HeadDim, 3)
+				var want [][]float32
+				for _, c := range []struct{ threads, tokens, pageTokens int }{
+					{1, positions, 32}, {1, 1, 32}, {3, 1, 16}, {2, 7, 32}, {4, 64, 5}, {9, 33, 48},
+				} {
+					lim := plan.Limits{Tokens: c.tokens, Seqs: 1, Rows: 1, PageTokens: c.pageTokens, Pages: []int{positions/c.pageTokens + 2}, Cache: d}
+					r := newAttentionRig(t, tr, c.threads, 1, a, lim)
+					r.set(1, positions)
+					// What nobody has stored yet is no number.
+					for i := range r.pools[0].pages {
+						page := r.pools[0].page(int32(i))
+						for j := range page {
+							page[j] = 0xff
+						}
+					}
+					got := r.attendAll(c.tokens, q, k, v)
+					if want == nil {
+						want = got
+					}
+					for p := range want {
+						if !slices.Equal(got[p], want[p]) {
+							t.Fatalf("%v, %v cache, %d threads, steps of %d tokens, pages of %d: position %d has other bits: %v, want %v",
+								a, d, c.threads, c.tokens, c.pageTokens, p, got[p][:4], want[p][:4])
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// A token sees nothing of those after it, be they in its tile or not.
+func TestAttentionLater(t *testing.T) {
+	const positions = 300
+	eachTier(t, func(t *testing.T, tr tier) {
+		for _, a := range shapes {
+			lim := plan.Limits{Tokens: positions, Seqs: 1, Rows: 1, PageTokens: 16, Pages: []int{positions/16 + 1}, Cache: tensor.F16}
+			r := newAttentionRig(t, tr, 1, 1, a, lim)
+			r.set(positions, positions)
+			n := r.nodes[0]
+			run := func() [][]float32 {
+				r.do(r.kernels[0])
+				var out [][]float32
+				for i := range positions {
+					out = append(out, slices.Clone(r.row(n.Out, i)))
+				}
+				return out
+			}
+			want := run()
+			for _, bad := range []int{positions - 1, 261, 17} {
+				for _, in := range []plan.Value{n.In[1], n.In[2]} {
+					row := r.row(in, bad)
+					kept := slices.Clone(row)
+					for i := range row {
+						row[i] = float32(math.NaN())
+					}
+					got := run()
+					copy(row, kept)
+					for p := range positions {
+						unseen := p < bad || (a.Window > 0 && p >= bad+a.Window)
+						if same := slices.Equal(got[p], want[p]); same != unseen {
+							t.Fatalf("%v: NaN at position %d: position %d has the bits it had: %v", a, bad, p, same)
+						}
+					}
+				}
+			}
+			run()
+		}
+	})
+}
+
+func TestCacheOverflow(t *testing.T) {
+	a := shapes[0]
+	for _, c := range []struct {
+		d    tensor.DType
+		x    float32
+		lost bool
+	}{
+		{tensor.F16, 65504, false}, {tensor.F16, -65519, false}, {tensor.F16, 65520, true}, {tensor.F16, -1e9, true},
+		{tensor.F16, float32(math.Inf(1)), false}, {tensor.F16, float32(math.NaN()), false},
+		{tensor.Q8_0, 8e6, false}, {tensor.Q8_0, -9e6, true}, {tensor.Q8_0, float32(math.Inf(-1)), false}, {tensor.Q8_0, float32(math.NaN()), false},
+		{tensor.F32, 3e38, false},
+	} {
+		for in := 1; in <= 2; in++ {
+			eachTier(t, func(t *testing.T, tr tier) {
+				r := newAttentionRig(t, tr, 2, 2, a, plan.Limits{Tokens: 3, Seqs: 1, Rows: 1, PageTokens: 4, Pages: []int{1}, Cache: c.d})
+				r.set(3, 3)
+				r.do(r.kernels[0])
+				r.row(r.nodes[1].In[in], 1)[a.HeadDim*2-1] = c.x
+				r.do(r.kernels[1])
+				if lost := r.overflow[0] == 1; lost != c.lost {
+					t.Errorf("%v in an %v cache: overflow in layer %d", c.x, c.d, r.overflow[0])
+				}
+			})
+		}
+	}
+}
+
+// What a cache of 8 bits keeps is near what was stored, however small.
+func TestQuantizeHead(t *testing.T) {
+	for _, size := range []float64{0, 1e-9, 1e-7, 2e-6, 1e-4, 1, 1000, 8e6} {
+		x, q, scales := make([]float32, 64), make([]int8, 64*3), make([]uint16, 2*3)
+		for i := range x {
+			x[i] = float32(size * math.Sin(float64(i)*1.3))
+		}
+		if !quantizeHead(q, scales, 3, x) {
+			t.Errorf("%g cannot be kept", size)
+		}
+		for i, v := range x {
+			got := float64(int(q[i*3])) * float64(tensor.F16ToF32(scales[i/32*3]))
+			// Half a step, and half of the smallest float16 where that is more.
+			if diff := math.Abs(got - float64(v)); diff > max(size/127*0.51+127*3e-8*0.004, 3.1e-8) {
+				t.Errorf("%v about %g is kept as %v", v, size, got)
+			}
+		}
+	}
+}
+
+func TestCacheMustFit(t *testing.T) {
+	a := plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 48, Scale: 1}
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Embed(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{1, 48}, Data: make([]byte, 4*48)})
+		st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 1, HeadDim: 48})
+		y := b.Pick(b.Attention(x, x, x, st, a))
+		b.Output(y, y)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d, fits := range map[tensor.DType]bool{tensor.F32: true, tensor.F16: true, tensor.Q8_0: false, tensor.Q4_0: false, tensor.BF16: false} {
+		exe, err := New(1).Compile(p, plan.Limits{Tokens: 1, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{1}, Cache: d})
+		if (err == nil) != fits {
+			t.Errorf("heads of 48 in an %v cache: %v", d, err)
+		}
+		if err == nil {
+			_ = exe.Close()
+		}
+	}
+}
+
+// A step allocates nothing once its pages are there.
+func TestAttentionAllocates(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		for _, tokens := range []int{1, 20} {
+			r := newAttentionRig(t, tiers()[0], threads, 1, shapes[0], plan.Limits{Tokens: tokens, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{20}, Cache: tensor.F16})
+			r.set(tokens, 600)
+			if n := testing.AllocsPerRun(50, func() { r.do(r.kernels[0]) }); n != 0 {
+				t.Errorf("%d threads, %d tokens: %v allocations", threads, tokens, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package cpu
+
+import "math"
+
+// queries puts the tile's queries of key/value head g onto the desk, scaled and
+// with rows as neighbours: row i*group+h is query h of token i.
+func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
+	dim, rows, scale := j.a.HeadDim, tl.tokens*j.group, float32(j.a.Scale)
+	for i := range tl.tokens {
+		q := j.e.row(j.n.In[0], tl.t0+i)[g*j.group*dim:][:j.group*dim]
+		for h := range j.group {
+			r := i*j.group + h
+			for k, v := range q[h*dim : (h+1)*dim] {
+				d.q[k*rows+r] = v * scale
+			}
+		}
+	}
+}
+
+// seen are the tokens from and before to of a tile that see any of a segment.
+func (j *attending) seen(tl *tile, segment int) (from, to int) {
+	lo := segment * contextSegment
+	from, to = max(0, lo-tl.pos), tl.tokens
+	if j.a.Window > 0 {
+		// The last one to see position p is at p+Window-1.
+		to = min(to, max(0, lo+contextSegment-1+j.a.Window-tl.pos))
+	}
+	return from, to
+}
+
+// visible are the positions lo and before hi of a segment that token i sees,
+// counted from the segment's begin.
+func (j *attending) visible(tl *tile, i, segment int) (lo, hi int) {
+	begin, pos := segment*contextSegment, tl.pos+i
+	return max(0, j.firstVisible(pos)-begin), min(contextSegment, pos+1-begin)
+}
+
+// segment computes the rows of a segment into part, each over what its token sees,
+// and returns which tokens see any.
+func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
+	from, to = j.seen(tl, segment)
+	least, least1 := j.visible(tl, from, segment)
+	most0, most := j.visible(tl, to-1, segment)
+
+	begin := segment * contextSegment
+	for at := least; at < most; at += d.at.n {
+		d.at.keys(&tl.past, g, begin+at, begin+most)
+		if at+d.at.n == most {
+			d.at.next, _, _ = tl.past.slot(begin+least, g).value()
+		}
+		j.scores(d.score[from*j.group*scoreStride+at:], d.q[from*j.group:], (to-from)*j.group, tl.tokens*j.group, &d.at, j.a.HeadDim)
+	}
+	if least == most0 && least1 == most {
+		j.weigh(d, part, from, to, least, most)
+	} else {
+		for i := from; i < to; i++ {
+			lo, hi := j.visible(tl, i, segment)
+			j.weigh(d, part, i, i+1, lo, hi)
+		}
+	}
+	clear(part.sum[from*j.group*j.width : to*j.group*j.width])
+	if most0 >= least1 { // nothing that all of them see
+		for i := from; i < to; i++ {
+			lo, hi := j.visible(tl, i, segment)
+			j.addValues(d, tl, g, segment, i, i+1, lo, hi, part)
+		}
+		return from, to
+	}
+	for i := from; i < to; i++ {
+		lo, _ := j.visible(tl, i, segment)
+		j.addValues(d, tl, g, segment, i, i+1, lo, most0, part)
+	}
+	j.addValues(d, tl, g, segment, from, to, most0, least1, part)
+	for i := from; i < to; i++ {
+		_, hi := j.visible(tl, i, segment)
+		j.addValues(d, tl, g, segment, i, i+1, least1, hi, part)
+	}
+	return from, to
+}
+
+// weigh makes weights of the scores at lo to hi of tokens from to to. Those beside
+// them in a register become 0.
+func (j *attending) weigh(d *attentionDesk, part softSums, from, to, lo, hi int) {
+	a, b := lo/headUnit*headUnit, (hi+headUnit-1)/headUnit*headUnit
+	none := float32(math.Inf(-1))
+	for r := from * j.group; r < to*j.group; r++ {
+		row := d.score[r*scoreStride:]
+		for i := a; i < lo; i++ {
+			row[i] = none
+		}
+		for i := hi; i < b; i++ {
+			row[i] = none
+		}
+	}
+	r := from * j.group
+	j.kernels.softWeights(d.score[r*scoreStride+a:], b-a, (to-from)*j.group, part.top[r:], part.total[r:])
+}
+
+// addValues adds the values at lo to hi by the weights of tokens from to to.
+func (j *attending) addValues(d *attentionDesk, tl *tile, g, segment, from, to, lo, hi int, part softSums) {
+	r, begin, last := from*j.group, segment*contextSegment, tl.pos+tl.tokens-1
+	for at := lo; at < hi; at += d.at.n {
+		d.at.values(&tl.past, g, begin+at, begin+hi)
+		if end := begin + at + d.at.n; at+d.at.n == hi && end <= last {
+			d.at.next, _, _ = tl.past.slot(end, g).key()
+		}
+		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.a.HeadDim)
+	}
+}
+
+// keys makes s the keys of head g from position pos on, as many of those before
+// end as lie in one page.
+func (s *stretch) keys(p *past, g, pos, end int) {
+	at := p.slot(pos, g)
+	s.numbers, s.scales, s.width = at.key()
+	s.n = min(end-pos, p.pageTokens-at.at)
+	s.next = s.numbers
+	if pos+s.n < end {
+		s.next, _, _ = p.slot(pos+s.n, g).key()
+	}
+}
+
+// values is keys for values.
+func (s *stretch) values(p *past, g, pos, end int) {
+	at := p.slot(pos, g)
+	s.numbers, s.scales, _ = at.value()
+	s.width = at.state.HeadDim
+	s.n = min(end-pos, p.pageTokens-at.at)
+	s.next = s.numbers
+	if pos+s.n < end {
+		s.next, _, _ = p.slot(pos+s.n, g).value()
+	}
+}

@@ -1,0 +1,426 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// floatBytes is a slice of n float32 that ends where memory ends.
+func guardedFloats(t testing.TB, n int) []float32 { return words[float32](guarded(t, 4*n)) }
+
+// cacheMatrix is a random matrix as a cache keeps it, numbers and scales at the
+// end of their memory, and in float64. Scales are one for 32 numbers along the
+// head: down a column of keys, along a row of values.
+type cacheMatrix struct {
+	stretch
+	value func(row, col int) float64
+}
+
+func newCacheMatrix(t testing.TB, rng *rand.Rand, d tensor.DType, rows, cols, width int, keys bool) cacheMatrix {
+	size := map[tensor.DType]int{tensor.F32: 4, tensor.F16: 2, tensor.Q8_0: 1}[d]
+	n := (rows-1)*width + cols
+	m := cacheMatrix{stretch: stretch{numbers: guarded(t, n*size+pageSlack), width: width}}
+	m.next = m.numbers
+	for i := range n {
+		switch v := rng.NormFloat64(); d {
+		case tensor.F32:
+			words[float32](m.numbers)[i] = float32(v)
+		case tensor.F16:
+			words[uint16](m.numbers)[i] = tensor.F32ToF16(float32(v))
+		default:
+			m.numbers[i] = byte(rng.Uint32())
+		}
+	}
+	if d == tensor.Q8_0 {
+		scales := (rows-1)*width/cacheBlock + cols/cacheBlock
+		if keys {
+			scales = (rows/cacheBlock-1)*width + cols
+		}
+		m.scales = guarded(t, 2*scales+pageSlack)
+		for i := range scales {
+			words[uint16](m.scales)[i] = tensor.F32ToF16(float32(rng.Float64() / 127))
+		}
+	}
+	m.value = func(row, col int) float64 {
+		i := row*width + col
+		switch d {
+		case tensor.F32:
+			return float64(words[float32](m.numbers)[i])
+		case tensor.F16:
+			return float64(tensor.F16ToF32(words[uint16](m.numbers)[i]))
+		}
+		at := i / cacheBlock
+		if keys {
+			at = row/cacheBlock*width + col
+		}
+		return float64(int8(m.numbers[i])) * float64(tensor.F16ToF32(words[uint16](m.scales)[at]))
+	}
+	return m
+}
+
+// near fails unless got is within tol times size of want.
+func nearTo(t *testing.T, what string, got float32, want, tol float64) {
+	t.Helper()
+	if !(math.Abs(float64(got)-want) <= tol) {
+		t.Fatalf("%s: %v, want %v", what, got, want)
+	}
+}
+
+var cacheTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0}
+
+func eachTier(t *testing.T, f func(t *testing.T, tr tier)) {
+	for _, tr := range tiers() {
+		t.Run(tr.name, func(t *testing.T) { f(t, tr) })
+	}
+}
+
+func TestScores(t *testing.T) {
+	eachTier(t, func(t *testing.T, tr tier) {
+		for _, d := range cacheTypes {
+			for _, dim := range []int{1, 3, 32, 64, 96} {
+				if d == tensor.Q8_0 && dim%cacheBlock != 0 {
+					continue
+				}
+				for _, n := range []int{1, 2, 7, 8, 9, 15, 16, 17, 24, 25, 31, 32, 33, 48, 64, 255, 256} {
+					rows := 1 + (n+dim)%15
+					rng := rand.New(rand.NewPCG(uint64(n), uint64(dim)))
+					k := newCacheMatrix(t, rng, d, dim, n, n+rng.IntN(5), true)
+					k.n = n
+					q := guardedFloats(t, dim*rows)
+					for i := range q {
+						q[i] = float32(rng.NormFloat64())
+					}
+					score := guardedFloats(t, rows*scoreStride)
+					tr.attention.caches[d].scores(score, q, rows, rows, &k.stretch, dim)
+					for r := range rows {
+						for p := range n {
+							want, size := 0.0, 1.0
+							for i := range dim {
+								v := float64(q[i*rows+r]) * k.value(i, p)
+								want, size = want+v, size+math.Abs(v)
+							}
+							nearTo(t, fmt.Sprintf("%v, %d positions, %d rows of %d: row %d, position %d", d, n, rows, dim, r, p),
+								score[r*scoreStride+p], want, 1e-6*size)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestWeighted(t *testing.T) {
+	eachTier(t, func(t *testing.T, tr tier) {
+		for _, d := range cacheTypes {
+			for _, dim := range []int{1, 5, 8, 12, 16, 17, 32, 33, 48, 64, 80, 96, 128, 160, 256, 288, 300} {
+				if d == tensor.Q8_0 && dim%cacheBlock != 0 {
+					continue
+				}
+				for _, n := range []int{1, 2, 16, 31, 256} {
+					rows := 1 + (n+dim)%9
+					rng := rand.New(rand.NewPCG(uint64(n), uint64(dim)))
+					v := newCacheMatrix(t, rng, d, n, dim, dim, false)
+					v.n = n
+					width := headWidth(&plan.AttentionAttr{HeadDim: dim})
+					weight, sum := guardedFloats(t, rows*scoreStride), guardedFloats(t, rows*width)
+					for i := range weight {
+						weight[i] = rng.Float32()
+					}
+					for i := range sum {
+						sum[i] = float32(rng.NormFloat64())
+					}
+					before := slices.Clone(sum)
+					tr.attention.caches[d].weighted(sum, weight, rows, width, &v.stretch, dim)
+					for r := range rows {
+						for i := range dim {
+							want := float64(before[r*width+i])
+							for p := range n {
+								want += float64(weight[r*scoreStride+p]) * v.value(p, i)
+							}
+							nearTo(t, fmt.Sprintf("%v, %d positions, %d rows of %d: row %d, element %d", d, n, rows, dim, r, i),
+								sum[r*width+i], want, 1e-6*float64(n+3))
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// How many rows are done together changes no bit of any.
+func TestRowsAlone(t *testing.T) {
+	const n, dim, rows = 32, 64, 15
+	eachTier(t, func(t *testing.T, tr tier) {
+		for _, d := range cacheTypes {
+			rng := rand.New(rand.NewPCG(1, 2))
+			k, v := newCacheMatrix(t, rng, d, dim, n, n, true), newCacheMatrix(t, rng, d, n, dim, dim, false)
+			k.n, v.n = n, n
+			q := make([]float32, dim*rows)
+			for i := range q {
+				q[i] = float32(rng.NormFloat64())
+			}
+			score, alone := make([]float32, rows*scoreStride), make([]float32, rows*scoreStride)
+			sum, sumAlone := make([]float32, rows*dim), make([]float32, rows*dim)
+			c := tr.attention.caches[d]
+			c.scores(score, q, rows, rows, &k.stretch, dim)
+			c.weighted(sum, score, rows, dim, &v.stretch, dim)
+			for r := range rows {
+				c.scores(alone[r*scoreStride:], q[r:], 1, rows, &k.stretch, dim)
+				c.weighted(sumAlone[r*dim:], alone[r*scoreStride:], 1, dim, &v.stretch, dim)
+			}
+			if !slices.Equal(sum, sumAlone) {
+				t.Errorf("%v: rows alone have other bits", d)
+			}
+		}
+	})
+}
+
+// ulps is the distance from want in units of its last place as a float32.
+func ulps(got float32, want float64) float64 {
+	w := float32(want)
+	return math.Abs(float64(got)-want) / (float64(math.Nextafter32(w, math.MaxFloat32)) - float64(w))
+}
+
+func TestSoftWeights(t *testing.T) {
+	inf := float32(math.Inf(1))
+	nan := float32(math.NaN())
+	eachTier(t, func(t *testing.T, tr tier) {
+		score, top, total := guardedFloats(t, 2*scoreStride+256), guardedFloats(t, 3), guardedFloats(t, 3)
+		run := func(n int, rows ...[]float32) {
+			for r, x := range rows {
+				copy(score[r*scoreStride:], x)
+			}
+			tr.attention.softWeights(score, n, len(rows), top, total)
+		}
+		rng := rand.New(rand.NewPCG(3, 4))
+		for n := 16; n <= 256; n += 16 {
+			for range 40 {
+				var rows [3][]float32
+				for r := range rows {
+					for range n {
+						rows[r] = append(rows[r], 50-104*rng.Float32())
+					}
+					rows[r][rng.IntN(n)] = 50
+				}
+				run(n, rows[:]...)
+				for r := range rows {
+					if top[r] != 50 {
+						t.Fatalf("the largest of row %d is %v, want 50", r, top[r])
+					}
+					sum := 0.0
+					for i, x := range rows[r] {
+						got, want := score[r*scoreStride+i], math.Exp(float64(x-50))
+						sum += float64(got)
+						if u := ulps(got, want); !(u <= 2) {
+							t.Fatalf("exp(%v) = %v, %v units from %v", x-50, got, u, want)
+						}
+					}
+					nearTo(t, "sum", total[r], sum, 1e-6*sum)
+				}
+			}
+		}
+		special := make([]float32, 16)
+		for i := range special {
+			special[i] = -inf
+		}
+		special[3], special[4], special[5], special[6] = 0, -103, -104, -1e30
+		run(16, special)
+		for i, want := range []float32{0, 0, 0, 1, float32(math.Exp(-103)), 0, 0, 0} {
+			if score[i] != want {
+				t.Errorf("exp(%v) = %v, want %v", special[i], score[i], want)
+			}
+		}
+		for _, x := range []float32{nan, inf} {
+			special[9] = x
+			if run(16, special); total[0] == total[0] {
+				t.Errorf("%v among the scores: their sum is %v", x, total[0])
+			}
+		}
+	})
+}
+
+func TestBlendAndScale(t *testing.T) {
+	eachTier(t, func(t *testing.T, tr tier) {
+		rng := rand.New(rand.NewPCG(5, 6))
+		for n := 1; n <= 70; n++ {
+			x, y, z := guardedFloats(t, n), guardedFloats(t, n), guardedFloats(t, n)
+			for i := range x {
+				x[i], y[i] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
+			}
+			before := slices.Clone(y)
+			tr.attention.scale(z, x, 1.75)
+			for i := range z {
+				if z[i] != x[i]*1.75 {
+					t.Fatalf("%d values: %v times 1.75 is %v", n, x[i], z[i])
+				}
+			}
+			if n%headUnit != 0 {
+				continue
+			}
+			tr.attention.blend(y, x, 0.3, 0.6)
+			for i := range y {
+				nearTo(t, "blend", y[i], 0.3*float64(before[i])+0.6*float64(x[i]), 1e-6)
+			}
+		}
+	})
+}
+
+func TestHalve(t *testing.T) {
+	eachTier(t, func(t *testing.T, tr tier) {
+		rng := rand.New(rand.NewPCG(7, 8))
+		for n := 1; n <= 40; n++ {
+			x, y := guardedFloats(t, n), words[uint16](guarded(t, 2*n))
+			for i := range x {
+				x[i] = math.Float32frombits(rng.Uint32())
+				if i%2 == 0 {
+					x[i] = float32(rng.NormFloat64() * math.Exp2(rng.Float64()*44-26))
+				}
+			}
+			tr.attention.halve(y, x)
+			for i, v := range x {
+				if want := tensor.F32ToF16(v); y[i] != want && v == v {
+					t.Fatalf("%v (%#x) becomes %#x, want %#x", v, math.Float32bits(v), y[i], want)
+				} else if got := tensor.F16ToF32(y[i]); v != v && got == got {
+					t.Fatalf("NaN becomes %v", got)
+				}
+			}
+		}
+	})
+}
+
+// An attentionBench is a program of layers of attention, of which nothing else runs.
+type attentionRig struct {
+	*executable
+	nodes   []*plan.Node
+	kernels [][]kernel
+}
+
+func newAttentionRig(t testing.TB, tr tier, threads, layers int, a plan.AttentionAttr, lim plan.Limits) *attentionRig {
+	t.Helper()
+	d := &tensor.Tensor{Name: "w", DType: tensor.Q8_0, Shape: []int{a.KVHeads * a.HeadDim, a.Heads * a.HeadDim}}
+	size := func(w *tensor.Tensor) *tensor.Tensor {
+		n, err := w.DType.Size(w.Shape[0] * w.Shape[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Data = make([]byte, n)
+		return w
+	}
+	size(d)
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Embed(size(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{2, a.Heads * a.HeadDim}}))
+		for i := range layers {
+			b.Layer(i)
+			k, v := b.Linear(x, d, nil), b.Linear(x, d, nil)
+			st := b.State(plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
+			x = b.Attention(x, k, v, st, a)
+		}
+		y := b.Pick(x)
+		b.Output(y, y)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := New(threads)
+	back.tier, back.threads = tr, threads
+	exe, err := back.Compile(p, lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exe.Close() })
+	r := &attentionRig{executable: exe.(*executable)}
+	for i, s := range r.code.stages {
+		if n := s.nodes[len(s.nodes)-1]; n.Op == plan.Attention {
+			r.nodes, r.kernels = append(r.nodes, n), append(r.kernels, r.code.kernels[i])
+		}
+	}
+	return r
+}
+
+// set makes tokens of one sequence, up to position end, the step, over a past of
+// random numbers.
+func (r *attentionRig) set(tokens, end int) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	pages := (end + r.lim.PageTokens - 1) / r.lim.PageTokens
+	b := &plan.Batch{Tokens: make([]int32, tokens), Start: []int32{0, int32(tokens)}, Lengths: []int32{int32(end)}}
+	for i := range tokens {
+		b.Positions = append(b.Positions, int32(end-tokens+i))
+	}
+	table := plan.PageTable{Start: []int32{0, int32(pages)}, First: []int32{0}}
+	for i := range pages {
+		table.Pages = append(table.Pages, int32(i))
+	}
+	rng.Shuffle(pages, func(i, j int) { table.Pages[i], table.Pages[j] = table.Pages[j], table.Pages[i] })
+	b.Tables = []plan.PageTable{table}
+	r.batch = b
+	r.resolve(b)
+	r.overflow = fill(r.overflow, 1, -1)
+	noise := make([]float32, 1<<16)
+	for i := range noise {
+		noise[i] = float32(rng.NormFloat64())
+	}
+	for i := range r.code.buffers {
+		for j := range r.code.buffers[i] {
+			r.code.buffers[i][j] = noise[rng.IntN(len(noise))]
+		}
+	}
+	for _, pool := range r.pools {
+		r.reach(pool)
+		d := pool.state.HeadDim
+		past, half := r.past(pool, 0), make([]uint16, d)
+		for pos := range end {
+			for g := range pool.state.KVHeads {
+				k, v := noise[rng.IntN(len(noise)-d):], noise[rng.IntN(len(noise)-d):]
+				past.slot(pos, g).store(r.tier.attention, k[:d], v[:d], half)
+			}
+		}
+	}
+}
+
+func benchmarkAttention(b *testing.B, tokens, end, layers int) {
+	a := plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: 64, Scale: 0.125}
+	for _, d := range cacheTypes {
+		for _, tr := range tiers() {
+			for _, threads := range []int{1, 2} {
+				if threads > Threads(0) || threads > 1 && tr.name != tiers()[0].name {
+					continue
+				}
+				b.Run(fmt.Sprintf("%v/%s/%d", d, tr.name, threads), func(b *testing.B) {
+					lim := plan.Limits{Tokens: tokens, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{(end + 31) / 32}, Cache: d}
+					r := newAttentionRig(b, tr, threads, layers, a, lim)
+					r.set(tokens, end)
+					bytes, products := 0, 0
+					for i := range tokens {
+						products += 2 * (end - i) * a.Heads * a.HeadDim
+					}
+					if bytes = end * 2 * a.KVHeads * a.HeadDim; d == tensor.Q8_0 {
+						bytes = bytes * 34 / 32
+					} else {
+						bytes *= map[tensor.DType]int{tensor.F32: 4, tensor.F16: 2}[d]
+					}
+					b.SetBytes(int64(bytes))
+					b.ReportAllocs()
+					b.ResetTimer()
+					for i := range b.N {
+						r.do(r.kernels[i%layers])
+					}
+					b.ReportMetric(float64(products)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GMAC/s")
+				})
+			}
+		}
+	}
+}
+
+// The past of all layers together is larger than the caches.
+func BenchmarkDecode512(b *testing.B)  { benchmarkAttention(b, 1, 512, 64) }
+func BenchmarkDecode8192(b *testing.B) { benchmarkAttention(b, 1, 8192, 6) }
+func BenchmarkPrefill(b *testing.B)    { benchmarkAttention(b, 256, 256, 2) }
+func BenchmarkPrefillLong(b *testing.B) {
+	benchmarkAttention(b, 256, 4096, 1)
+}

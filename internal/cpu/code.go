@@ -1,0 +1,134 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A code is a program cut into stages, with the memory that they work in.
+type code struct {
+	stages    []stage
+	scratch   *plan.Scratch
+	quantized []bool     // by value: there is a record of it, for products
+	kernels   [][]kernel // by stage
+
+	buffers [][]float32 // by buffer of scratch
+	records [][]byte    // by buffer; nil where no value of it has one
+	turns   map[string]*turns
+}
+
+// product reports whether a node multiplies records rather than float32.
+func (b *Backend) product(n *plan.Node, lim *plan.Limits) bool {
+	return b.products && lim.Activations == tensor.Q8_0 && n.Op == plan.Linear && blockFormats[n.Weight.DType] != nil
+}
+
+// layout cuts p into stages and says where its values lie, without making room for
+// them. Apart, every node is a stage of its own and every value is written.
+func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
+	product := func(n *plan.Node) bool { return b.product(n, lim) }
+	c := &code{quantized: make([]bool, len(p.Shapes))}
+	if c.stages = single(p); !apart {
+		c.stages = join(p, product)
+	}
+	io := make([]plan.Stage, len(c.stages))
+	for i := range c.stages {
+		io[i] = c.stages[i].io()
+	}
+	c.scratch = plan.PlanScratch(p, io)
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; product(n) {
+			c.quantized[n.In[0]] = true
+		}
+	}
+	return c
+}
+
+// recordWidths are the values of a record in each buffer, 0 for none.
+func (c *code) recordWidths(p *plan.Program) []int {
+	widths := make([]int, len(c.scratch.Widths))
+	for v, q := range c.quantized {
+		if b := c.scratch.Buffer[v]; q && b >= 0 {
+			widths[b] = max(widths[b], int(p.Shapes[v][1]))
+		}
+	}
+	return widths
+}
+
+// bytes is the room that allocate makes.
+func (c *code) bytes(p *plan.Program, lim *plan.Limits) int {
+	n := c.scratch.Bytes(lim)
+	for b, w := range c.recordWidths(p) {
+		n += lim.Size(c.scratch.Dims[b]) * recordBytes(w)
+	}
+	return n
+}
+
+func (c *code) allocate(p *plan.Program, lim *plan.Limits) {
+	for i, w := range c.scratch.Widths {
+		c.buffers = append(c.buffers, make([]float32, w*lim.Size(c.scratch.Dims[i])))
+	}
+	for b, w := range c.recordWidths(p) {
+		c.records = append(c.records, make([]byte, lim.Size(c.scratch.Dims[b])*recordBytes(w)))
+	}
+}
+
+// lower makes the kernels of e's code.
+func (b *Backend) lower(e *executable) error {
+	c := e.code
+	for i := range c.stages {
+		s := &c.stages[i]
+		n := s.nodes[0]
+		var ks []kernel
+		var err error
+		if b.product(n, &e.lim) {
+			ks, err = project(e, s)
+		} else if lower := b.lowerings[n.Op]; lower != nil {
+			ks, err = lower(e, n)
+		} else {
+			err = fmt.Errorf("no kernel for this operation")
+		}
+		if err != nil {
+			return fmt.Errorf("cpu: %s: %w", n.Where(), err)
+		}
+		if pieces(n)%recordBlock != 0 && c.quantized[n.Out] {
+			ks = append(ks, e.rows(n, 1, func(r int) { e.quantize(n.Out, r, 0, int(e.p.Shapes[n.Out][1])) })...)
+		}
+		c.kernels = append(c.kernels, ks)
+	}
+	return nil
+}
+
+// pieces is the number of elements of a row that n's kernels write together, 0 for
+// all of them.
+func pieces(n *plan.Node) int {
+	if n.Op != plan.Attention {
+		return 0
+	}
+	a := n.Attr.(plan.AttentionAttr)
+	return a.Heads / a.KVHeads * a.HeadDim
+}
+
+// row is row r of value v.
+func (e *executable) row(v plan.Value, r int) []float32 {
+	k := int(e.p.Shapes[v][1])
+	return e.code.buffers[e.code.scratch.Buffer[v]][r*k : (r+1)*k : (r+1)*k]
+}
+
+// record is the record of row r of value v, and those of the rows after it.
+func (e *executable) record(v plan.Value, r int) []byte {
+	return e.code.records[e.code.scratch.Buffer[v]][r*recordBytes(int(e.p.Shapes[v][1])):]
+}
+
+// wrote says that elements lo to hi of row r of value v are final.
+func (e *executable) wrote(v plan.Value, r, lo, hi int) {
+	if e.code.quantized[v] && lo%recordBlock == 0 && hi%recordBlock == 0 {
+		e.quantize(v, r, lo, hi)
+	}
+}
+
+func (e *executable) quantize(v plan.Value, r, lo, hi int) {
+	x := e.row(v, r)
+	e.tier.vector.quantize(e.record(v, r)[:recordBytes(len(x))], x, lo, hi)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// An isa is a set of vector instructions on registers of 32-bit lanes, with what
+// differs between them behind one name.
+type isa struct {
+	suffix string
+	lanes  int
+	masks  [4]reg.Register // of 128-bit quarter i, from 1 on, where registers have four
+}
+
+var (
+	avx2   = &isa{suffix: "AVX2", lanes: 8}
+	avx512 = &isa{suffix: "AVX512", lanes: 16}
+)
+
+func (m *isa) wide() bool { return m.lanes == 16 }
+
+func (m *isa) vec() reg.VecVirtual {
+	if m.wide() {
+		return ZMM()
+	}
+	return YMM()
+}
+
+// begin sets what every function of the isa may need.
+func (m *isa) begin() {
+	if !m.wide() {
+		return
+	}
+	for i := 1; i < 4; i++ {
+		g, k := GP32(), K()
+		MOVL(operand.U32(0xf<<(4*i)), g)
+		KMOVW(g, k)
+		m.masks[i] = k
+	}
+}
+
+// word is v in all lanes.
+func (m *isa) word(v uint32) operand.Op {
+	var p [16]byte
+	for i := range p {
+		p[i] = byte(v >> (i % 4 * 8))
+	}
+	return m.constant(p)
+}
+
+// octets is v in all bytes.
+func (m *isa) octets(v byte) operand.Op { return m.word(uint32(v) * 0x01010101) }
+
+var patterns = map[[16]byte]operand.Mem{}
+
+// pattern is 16 bytes of read-only memory, twice.
+func pattern(p [16]byte) operand.Mem {
+	if at, ok := patterns[p]; ok {
+		return at
+	}
+	at := GLOBL(fmt.Sprintf("pattern%d", len(patterns)), 8|16) // RODATA, NOPTR
+	for i := range 4 {
+		var v uint64
+		for j := 7; j >= 0; j-- {
+			v = v<<8 | uint64(p[i%2*8+j])
+		}
+		DATA(8*i, operand.U64(v))
+	}
+	patterns[p] = at
+	return at
+}
+
+// constant is the pattern in each 128 bits: a register, or memory where there are
+// few registers.
+func (m *isa) constant(p [16]byte) operand.Op {
+	if !m.wide() {
+		return pattern(p)
+	}
+	return m.quarters(p)
+}
+
+// quarters is a register with the pattern in each 128 bits.
+func (m *isa) quarters(p [16]byte) reg.VecVirtual {
+	v := m.vec()
+	if m.wide() {
+		VBROADCASTI32X4(pattern(p), v)
+	} else {
+		VBROADCASTI128(pattern(p), v)
+	}
+	return v
+}
+
+func (m *isa) zero() reg.VecVirtual {
+	v := m.vec()
+	if m.wide() {
+		VPXORD(v, v, v)
+	} else {
+		VPXOR(v, v, v)
+	}
+	return v
+}
+
+func (m *isa) and(a, b operand.Op) reg.VecVirtual {
+	v := m.vec()
+	if m.wide() {
+		VPANDD(b, a, v)
+	} else {
+		VPAND(b, a, v)
+	}
+	return v
+}
+
+func (m *isa) or(a, b operand.Op) reg.VecVirtual {
+	v := m.vec()
+	if m.wide() {
+		VPORD(b, a, v)
+	} else {
+		VPOR(b, a, v)
+	}
+	return v
+}
+
+func (m *isa) xor(a, b operand.Op) reg.VecVirtual {
+	v := m.vec()
+	if m.wide() {
+		VPXORD(b, a, v)
+	} else {
+		VPXOR(b, a, v)
+	}
+	return v
+}
+
+// join makes a a | b&mask and returns it.
+func (m *isa) join(a reg.VecVirtual, b, mask operand.Op) reg.VecVirtual {
+	if m.wide() {
+		VPTERNLOGD(operand.U8(0xf8), mask, b, a)
+	} else {
+		VPOR(m.and(b, mask), a, a)
+	}
+	return a
+}
+
+// shift of the lanes as unsigned numbers: to the right, or to the left where n is
+// negative.
+func (m *isa) shift(a operand.Op, n int) operand.Op {
+	switch {
+	case n == 0:
+		return a
+	case n > 0:
+		v := m.vec()
+		VPSRLD(operand.U8(n), a, v)
+		return v
+	}
+	v := m.vec()
+	VPSLLD(operand.U8(-n), a, v)
+	return v
+}
+
+// signedByte is byte i of each lane as a signed number.
+func (m *isa) signedByte(a operand.Op, i int) reg.VecVirtual {
+	v := m.vec()
+	VPSRAD(operand.U8(24), m.shift(a, 8*i-24), v)
+	return v
+}
+
+func (m *isa) shuffle(a, by operand.Op) reg.VecVirtual {
+	v := m.vec()
+	VPSHUFB(by, a, v)
+	return v
+}
+
+func (m *isa) addBytes(a, b operand.Op) reg.VecVirtual {
+	v := m.vec()
+	VPADDB(b, a, v)
+	return v
+}
+
+func (m *isa) subWords(a, b operand.Op) reg.VecVirtual {
+	v := m.vec()
+	VPSUBD(b, a, v)
+	return v
+}
+
+// floats are the lanes, signed numbers, as float32.
+func (m *isa) floats(a operand.Op) reg.VecVirtual {
+	v := m.vec()
+	VCVTDQ2PS(a, v)
+	return v
+}
+
+func (m *isa) mul(a, b operand.Op) reg.VecVirtual {
+	v := m.vec()
+	VMULPS(a, b, v)
+	return v
+}
+
+// halves are the lanes, float16 in their lower 16 bits and zero above, as float32.
+func (m *isa) halves(a operand.Op) reg.VecVirtual {
+	v := m.vec()
+	if m.wide() {
+		y := YMM()
+		VPMOVDW(a, y)
+		VCVTPH2PS(y, v)
+		return v
+	}
+	packed := YMM()
+	VPACKUSDW(a, a, packed)
+	VPERMQ(operand.U8(0x08), packed, packed)
+	VCVTPH2PS(packed.AsX(), v)
+	return v
+}
+
+func (m *isa) load(at operand.Mem) reg.VecVirtual {
+	v := m.vec()
+	VMOVUPS(at, v)
+	return v
+}
+
+// everywhere is the 32 bits at a place in all lanes.
+func (m *isa) everywhere(at operand.Mem) reg.VecVirtual {
+	v := m.vec()
+	VPBROADCASTD(at, v)
+	return v
+}

@@ -1,0 +1,23 @@
+package cpu
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// guarded is memory of n bytes that ends where reading or writing ends the
+// process.
+func guarded(t testing.TB, n int) []byte {
+	page := unix.Getpagesize()
+	size := (n+page-1)/page*page + page
+	m, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mprotect(m[size-page:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(m) })
+	return m[size-page-n : size-page : size-page]
+}

@@ -1,0 +1,195 @@
+package cpu
+
+import (
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// tileRows is how many rows of weights are worked on together. A tile's outputs are
+// whole blocks of a record.
+const tileRows = recordBlock
+
+// panelValues is about how many values of weights lie unpacked at a time: half of
+// a first-level cache.
+const panelValues = 16 << 10
+
+// A projection multiplies one input with the weights of a stage, tile by tile.
+type projection struct {
+	e        *executable
+	in       plan.Value
+	products []*product
+	glu      *plan.Node
+	residual plan.Value // added to the product, or -1
+}
+
+// A product is one weight of a projection.
+type product struct {
+	node   *plan.Node
+	out    plan.Value // where it goes, or -1 where it is not written
+	bias   []float32
+	format *blockFormat
+	unpack unpackFunc
+	fused  fusedFunc
+	tiles  int
+}
+
+// A bench is what a worker multiplies on.
+type bench struct {
+	totals [2][]float32 // [groups][tokens][rows] of a tile of one or two products
+	panel  []byte
+	scales []float32
+	rest   []byte // a panel's rows of which some are beyond the weight's last
+	values []float32
+}
+
+func project(e *executable, s *stage) ([]kernel, error) {
+	p := &projection{e: e, in: s.nodes[0].In[0], glu: s.glu, residual: -1}
+	q := e.tier.quantized
+	for _, n := range s.nodes {
+		bias, err := floats(n.Bias)
+		if err != nil {
+			return nil, err
+		}
+		d := n.Weight.DType
+		p.products = append(p.products, &product{
+			node: n, out: n.Out, bias: bias, format: blockFormats[d], unpack: q.unpack[d], fused: q.fused[d],
+			tiles: (n.Weight.Rows() + tileRows - 1) / tileRows,
+		})
+		for i := range e.desks {
+			e.desks[i].bench.fit(e, n)
+		}
+	}
+	if s.add != nil {
+		p.residual, p.products[0].out = s.residual(), s.add.Out
+	}
+	tiles := 0
+	for _, t := range p.products {
+		tiles += t.tiles
+	}
+	run := p.tile
+	if s.glu != nil {
+		tiles, run = p.products[0].tiles, p.gated
+	}
+	return []kernel{{size: func() int { return tiles }, run: func(worker, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			run(&e.desks[worker].bench, i)
+		}
+	}}}, nil
+}
+
+// fit makes the bench large enough for n.
+func (b *bench) fit(e *executable, n *plan.Node) {
+	q := e.tier.quantized
+	f := blockFormats[n.Weight.DType]
+	rows, k := q.rows*q.panels, n.Weight.Cols()
+	chunk := min(k, max(f.values, panelValues/rows))
+	grow(&b.totals[0], tileRows*e.lim.Tokens)
+	grow(&b.totals[1], tileRows*e.lim.Tokens)
+	grow(&b.panel, rows*chunk)
+	grow(&b.scales, rows*max(f.scales(chunk), f.scales(f.values)))
+	grow(&b.rest, q.rows*len(n.Weight.Row(0)))
+	grow(&b.values, 2*tileRows)
+}
+
+func grow[T any](s *[]T, n int) {
+	if len(*s) < n {
+		*s = make([]T, n)
+	}
+}
+
+// tile does tile i of the products one after the other.
+func (p *projection) tile(b *bench, i int) {
+	for _, t := range p.products {
+		if i >= t.tiles {
+			i -= t.tiles
+			continue
+		}
+		p.multiply(b, 0, t, i)
+		rows := min(tileRows, t.node.Weight.Rows()-i*tileRows)
+		for r := range p.e.size(t.node.Out) {
+			y := p.e.row(t.out, r)[i*tileRows:][:rows]
+			p.gather(y, b, 0, r, t, i)
+			if p.residual >= 0 {
+				p.e.tier.vector.add(y, y, p.e.row(p.residual, r)[i*tileRows:][:rows])
+			}
+			p.e.wrote(t.out, r, i*tileRows, i*tileRows+rows)
+		}
+		return
+	}
+}
+
+// gated does tile i of the gate and of what it gates.
+func (p *projection) gated(b *bench, i int) {
+	gate, up := p.products[0], p.products[1]
+	p.multiply(b, 0, gate, i)
+	p.multiply(b, 1, up, i)
+	rows := min(tileRows, gate.node.Weight.Rows()-i*tileRows)
+	g, u := b.values[:rows], b.values[tileRows:][:rows]
+	for r := range p.e.size(p.glu.Out) {
+		p.gather(g, b, 0, r, gate, i)
+		p.gather(u, b, 1, r, up, i)
+		p.e.tier.vector.glu(p.e.row(p.glu.Out, r)[i*tileRows:][:rows], g, u, p.glu.Attr.(plan.GLUAttr).Act)
+		p.e.wrote(p.glu.Out, r, i*tileRows, i*tileRows+rows)
+	}
+}
+
+// gather writes token r's products of tile i to y, the bias added.
+func (p *projection) gather(y []float32, b *bench, which, r int, t *product, i int) {
+	q := p.e.tier.quantized
+	wide := q.rows * q.panels
+	tokens := p.e.size(t.node.Out)
+	for g := 0; g < len(y); g += wide {
+		copy(y[g:], b.totals[which][g*tokens+r*wide:][:wide])
+	}
+	if t.bias != nil {
+		p.e.tier.vector.add(y, y, t.bias[i*tileRows:][:len(y)])
+	}
+}
+
+// multiply computes tile i of t for all tokens, in totals which.
+func (p *projection) multiply(b *bench, which int, t *product, i int) {
+	e, q, w := p.e, p.e.tier.quantized, t.node.Weight
+	tokens, k := e.size(t.node.Out), w.Cols()
+	x := e.record(p.in, 0)
+	totals := b.totals[which][:tileRows*tokens]
+	clear(totals)
+	last := min(w.Rows(), (i+1)*tileRows)
+	wide := q.rows * q.panels
+	for row := i * tileRows; row < last; row += wide {
+		to := totals[(row-i*tileRows)*tokens:][:wide*tokens]
+		if tokens == 1 && t.fused != nil {
+			for ; row < last; row, to = row+q.rows, to[q.rows:] {
+				data, next := t.rows(b, q.rows, row)
+				t.fused(to, b.scales, x, data, len(data)/q.rows, k/t.format.values, next)
+			}
+			break
+		}
+		chunk := min(k, max(t.format.values, panelValues/wide))
+		scaleFloats := q.rows * t.format.scales(chunk)
+		for at := 0; at < k; at += chunk {
+			n := min(chunk, k-at)
+			for j := 0; j < q.panels && row+j*q.rows < last; j++ {
+				data, next := t.rows(b, q.rows, row+j*q.rows)
+				begin := at / t.format.values * t.format.bytes
+				t.unpack(b.panel[j*q.rows*chunk:], b.scales[j*scaleFloats:], data[begin:], len(data)/q.rows, n/t.format.values, next)
+			}
+			q.multiply(t.format, to, b.panel, q.rows*chunk, b.scales, scaleFloats, x[at/recordBlock*recordBlockBytes:], recordBytes(k), tokens, n/recordBlock)
+		}
+	}
+}
+
+// rows are n rows of the weight from row on, copied where not all of them exist,
+// and where the rows after them begin.
+func (t *product) rows(b *bench, n, row int) (data []byte, next *byte) {
+	w := t.node.Weight
+	size := len(w.Row(0))
+	if row+n <= w.Rows() {
+		data = w.Data[row*size:][:n*size]
+		if row+n < w.Rows() {
+			return data, &w.Data[(row+n)*size]
+		}
+		return data, &data[0]
+	}
+	data = b.rest[:n*size]
+	copy(data, w.Data[row*size:])
+	return data, &data[0]
+}

@@ -1,0 +1,97 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// turns are the cosines and sines that the tokens of a step are turned by. They
+// depend on positions and frequencies alone, so that the nodes of all layers share
+// them.
+type turns struct {
+	width    int       // values a token
+	cos, sin []float32 // [T, width]
+}
+
+func rope(e *executable, n *plan.Node) ([]kernel, error) {
+	a := n.Attr.(plan.RopeAttr)
+	turns, ks := e.turns(&a)
+	rotate := e.tier.vector.rotate
+	return append(ks, e.rows(n, 4, func(t int) {
+		x, y, at := e.row(n.In[0], t), e.row(n.Out, t), t*turns.width
+		rotate(y, x, turns.cos[at:at+turns.width], turns.sin[at:at+turns.width], &a)
+		if a.Dims < a.HeadDim {
+			for h := 0; h < len(x); h += a.HeadDim {
+				copy(y[h+a.Dims:h+a.HeadDim], x[h+a.Dims:])
+			}
+		}
+		e.wrote(n.Out, t, 0, len(y))
+	})...), nil
+}
+
+// turns returns the program's turns for a and, if there are none before, the kernel
+// that computes them.
+func (e *executable) turns(a *plan.RopeAttr) (*turns, []kernel) {
+	key := fmt.Sprint(a.Dims, a.Interleaved, a.Scale, a.Freqs, a.ByLength())
+	if a.ByLength() {
+		key += fmt.Sprint(a.LongFrom, a.LongFreqs, a.Dynamic != nil)
+	}
+	if a.Dynamic != nil {
+		key += fmt.Sprint(*a.Dynamic)
+	}
+	if t := e.code.turns[key]; t != nil {
+		return t, nil
+	}
+	t := &turns{width: a.Dims / 2}
+	if a.Interleaved {
+		t.width = a.Dims
+	}
+	t.cos, t.sin = make([]float32, e.lim.Tokens*t.width), make([]float32, e.lim.Tokens*t.width)
+	if e.code.turns == nil {
+		e.code.turns = map[string]*turns{}
+	}
+	e.code.turns[key] = t
+	frequencies := make([][]float64, len(e.desks)) // for those that must be computed
+	for i := range frequencies {
+		frequencies[i] = make([]float64, 0, a.Dims/2)
+	}
+	return t, []kernel{{size: func() int { return len(e.ids) }, grain: 4, run: func(worker, lo, hi int) {
+		for at := lo; at < hi; at++ {
+			f := a.Frequencies(frequencies[worker], e.batch.Length(int(e.seq[at]), at))
+			t.set(at, float64(e.batch.Positions[at]), f, a)
+		}
+	}}}
+}
+
+// set computes the turns of a token.
+func (t *turns) set(token int, position float64, frequencies []float64, a *plan.RopeAttr) {
+	cos, sin := t.cos[token*t.width:][:t.width], t.sin[token*t.width:][:t.width]
+	for i, f := range frequencies {
+		s, c := math.Sincos(position * f)
+		if a.Interleaved {
+			cos[2*i], sin[2*i] = float32(c*a.Scale), float32(s*a.Scale)
+			cos[2*i+1], sin[2*i+1] = cos[2*i], sin[2*i]
+		} else {
+			cos[i], sin[i] = float32(c*a.Scale), float32(s*a.Scale)
+		}
+	}
+}
+
+func rotateGeneric(y, x, cos, sin []float32, a *plan.RopeAttr) {
+	for h := 0; h < len(x); h += a.HeadDim {
+		x, y := x[h:h+a.HeadDim], y[h:h+a.HeadDim]
+		if a.Interleaved {
+			for i := 0; i < len(cos); i += 2 {
+				u, v := x[i], x[i+1]
+				y[i], y[i+1] = u*cos[i]-v*sin[i], v*cos[i]+u*sin[i]
+			}
+			continue
+		}
+		for i, c := range cos {
+			u, v := x[i], x[i+len(cos)]
+			y[i], y[i+len(cos)] = u*c-v*sin[i], v*c+u*sin[i]
+		}
+	}
+}

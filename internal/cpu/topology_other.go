@@ -1,0 +1,11 @@
+//go:build !linux && !darwin && !windows
+
+package cpu
+
+import "math"
+
+// readTopology knows nothing: every logical processor counts as a core.
+func readTopology() topology { return topology{limit: math.MaxInt32} }
+
+// settle does nothing.
+func settle([]int) {}

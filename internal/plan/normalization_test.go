@@ -1,0 +1,65 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+func row(n int) *tensor.Tensor {
+	w := matrix(1, n)
+	w.Shape = []int{n}
+	return w
+}
+
+func TestNormsAndGLUs(t *testing.T) {
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Embed(matrix(3, 8))
+		x = b.LayerNorm(x, row(8), row(8), 1e-5)
+		x = b.LayerNorm(x, row(4), nil, 1e-6)
+		x = b.RMSNorm(x, row(2), 1e-6)
+		for _, act := range plan.Activations() {
+			x = b.GLU(x, x, act)
+		}
+		x = b.Pick(x)
+		b.Output(x, x)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `%0 [T 8] = embed w:F32
+%1 [T 8] = layernorm %0 w:F32 w:F32 {group 8, eps 1e-05}
+%2 [T 8] = layernorm %1 w:F32 {group 4, eps 1e-06}
+%3 [T 8] = rmsnorm %2 w:F32 {group 2, eps 1e-06}
+%4 [T 8] = glu %3 %3 {silu}
+%5 [T 8] = glu %4 %4 {gelu}
+%6 [T 8] = glu %5 %5 {gelu_tanh}
+%7 [T 8] = glu %6 %6 {relu}
+%8 [T 8] = glu %7 %7 {relu2}
+%9 [T 8] = glu %8 %8 {sigmoid}
+%10 [R 8] = pick %9
+hidden %10, logits %10
+`
+	if got := p.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestNormsAndGLUsRefuse(t *testing.T) {
+	for name, f := range map[string]struct {
+		build func(b *plan.Builder, x plan.Value)
+		says  string
+	}{
+		"a norm that does not divide": {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(3), nil, 1) }, "groups of 3"},
+		"a bias of another length":    {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(8), row(4), 1) }, "want shape [8], is [4]"},
+		"a bias that is a matrix":     {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(8), matrix(1, 8), 1) }, "want shape [8]"},
+		"an activation of no name":    {func(b *plan.Builder, x plan.Value) { b.GLU(x, x, 99) }, "activation(99)"},
+	} {
+		_, err := plan.Build(func(b *plan.Builder) { f.build(b, b.Embed(matrix(3, 8))) })
+		if err == nil || !strings.Contains(err.Error(), f.says) {
+			t.Errorf("%s: %v, want an error with %q", name, err, f.says)
+		}
+	}
+}

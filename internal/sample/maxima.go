@@ -1,0 +1,62 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+)
+
+// Block is the number of logits that share a maximum.
+const Block = 64
+
+// Maxima writes to dst[b] the largest of block b of logits, which begins at b*Block,
+// the last block being as long as it is, and reports whether all logits are finite;
+// if not, it does not matter what dst holds. len(dst) is the number of blocks.
+type Maxima func(dst, logits []float32) bool
+
+// MaximaOf is a [Maxima] in plain Go: what others must do.
+func MaximaOf(dst, logits []float32) bool {
+	for b := range dst {
+		block := logits[b*Block : min(len(logits), (b+1)*Block)]
+		top := block[0]
+		for _, v := range block {
+			if v-v != 0 {
+				return false
+			}
+			if v > top {
+				top = v
+			}
+		}
+		dst[b] = top
+	}
+	return true
+}
+
+// findMaxima sets s.maxima to the largest allowed logit of each block, -Inf where there
+// is none, and checks all logits, also those that the mask forbids.
+func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
+	blocks := (len(logits) + Block - 1) / Block
+	if cap(s.maxima) < blocks {
+		s.maxima = make([]float32, blocks)
+	}
+	s.maxima = s.maxima[:blocks]
+	find := s.Maxima
+	if find == nil {
+		find = MaximaOf
+	}
+	finite := find(s.maxima, logits)
+	if finite && mask == nil {
+		return nil
+	}
+	for b := range s.maxima {
+		s.maxima[b] = float32(math.Inf(-1))
+	}
+	for i, v := range logits {
+		if v != v || v > math.MaxFloat32 {
+			return fmt.Errorf("sample: the logit of token %d of %d is %v: %w: the model's arithmetic failed before sampling", i, len(logits), v, ErrNotFinite)
+		}
+		if v > s.maxima[i/Block] && allowed(mask, i) {
+			s.maxima[i/Block] = v
+		}
+	}
+	return nil
+}
