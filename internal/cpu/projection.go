@@ -85,7 +85,7 @@ func (b *bench) fit(e *executable, n *plan.Node) {
 	grow(&b.totals[0], tileRows*e.lim.Tokens)
 	grow(&b.totals[1], tileRows*e.lim.Tokens)
 	grow(&b.panel, rows*chunk)
-	grow(&b.scales, rows*max(f.scales(chunk), f.scales(f.values)))
+	grow(&b.scales, rows*max(f.scales(chunk), f.room()))
 	grow(&b.rest, q.rows*len(n.Weight.Row(0)))
 	grow(&b.values, 2*tileRows)
 }

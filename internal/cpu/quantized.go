@@ -56,6 +56,9 @@ func (f *blockFormat) scales(k int) int {
 	return 2 * k / f.sub
 }
 
+// room is what a fusedFunc needs for each row.
+func (f *blockFormat) room() int { return f.scales(f.values) + f.values/f.sub }
+
 // quantizedKernels multiply quantised weights.
 type quantizedKernels struct {
 	rows   int // of a panel
@@ -73,7 +76,8 @@ type quantizedKernels struct {
 type unpackFunc func(panel []byte, scales []float32, w []byte, stride, blocks int, next *byte)
 
 // A fusedFunc adds to totals [rows] the products of a number of blocks of rows of w
-// with record x. It needs room for the scales of a block.
+// with record x. It needs room for the scales of a block and as many sums, of
+// [blockFormat.room] for a row.
 type fusedFunc func(totals, scales []float32, x, w []byte, stride, blocks int, next *byte)
 
 // genericRows are the rows of a panel for plain Go.

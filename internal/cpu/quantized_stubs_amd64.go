@@ -10,7 +10,7 @@ package cpu
 func unpackQ4_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ4_0AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -21,7 +21,7 @@ func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ4_1AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ4_1AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -32,7 +32,7 @@ func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ5_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ5_0AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -43,7 +43,7 @@ func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ5_1AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ5_1AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -54,7 +54,7 @@ func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ8_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ8_0AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -65,7 +65,7 @@ func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackIQ4_NLAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedIQ4_NLAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -76,7 +76,7 @@ func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, strid
 func unpackMXFP4AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedMXFP4AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -87,7 +87,7 @@ func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride
 func unpackQ2_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ2_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -98,7 +98,7 @@ func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ3_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ3_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -109,7 +109,7 @@ func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ4_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ4_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -120,7 +120,7 @@ func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ5_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ5_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -131,7 +131,7 @@ func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackQ6_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedQ6_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
@@ -142,7 +142,7 @@ func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride 
 func unpackIQ4_XSAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
 // fusedIQ4_XSAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// those of a block. It prefetches as much from next.
+// the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
 func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)

@@ -44,12 +44,14 @@ func (m *isa) begin() {
 }
 
 // word is v in all lanes.
-func (m *isa) word(v uint32) operand.Op {
-	var p [16]byte
+func (m *isa) word(v uint32) operand.Op { return m.constant(words(v)) }
+
+// words is v in all words of a pattern.
+func words(v uint32) (p [16]byte) {
 	for i := range p {
 		p[i] = byte(v >> (i % 4 * 8))
 	}
-	return m.constant(p)
+	return p
 }
 
 // octets is v in all bytes.
@@ -94,15 +96,9 @@ func (m *isa) quarters(p [16]byte) reg.VecVirtual {
 	return v
 }
 
-func (m *isa) zero() reg.VecVirtual {
-	v := m.vec()
-	if m.wide() {
-		VPXORD(v, v, v)
-	} else {
-		VPXOR(v, v, v)
-	}
-	return v
-}
+// zero is loaded: the idiom of a register and itself counts as reading it, which
+// would keep the register busy from the beginning of the function on.
+func (m *isa) zero() reg.VecVirtual { return m.everywhere(pattern([16]byte{})) }
 
 func (m *isa) and(a, b operand.Op) reg.VecVirtual {
 	v := m.vec()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -143,7 +142,7 @@ func multiply(m *isa, sub int, signed bool, panels, tokens int) {
 	}
 	// The totals stay in registers where there are enough.
 	var kept []reg.VecVirtual
-	if m.wide() && tokens < 6 {
+	if m.wide() {
 		for t := range tokens {
 			for p := range panels {
 				kept = append(kept, m.load(total(t, p)))
@@ -235,50 +234,4 @@ func (m *isa) products(sums, w, size, x reg.VecVirtual, one operand.Op, signed b
 	VPMADDUBSW(v, size, p)
 	VPMADDWD(one, p, p)
 	VPADDD(p, sums, sums)
-}
-
-// fused writes the function that multiplies the blocks of as many rows as there
-// are lanes with one record, without a panel.
-func fused(m *isa, f *format) {
-	name := "fused" + f.name + m.suffix
-	TEXT(name, NOSPLIT, "func(totals, scales *float32, x, w *byte, stride, blocks int, next *byte)")
-	Pragma("noescape")
-	Doc(name+" adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for",
-		"those of a block. It prefetches as much from next.")
-	m.begin()
-	e := newEnv(m, f)
-	x, blocks, next := argument("x"), argument("blocks"), argument("next")
-	totals := argument("totals")
-	total := m.load(operand.Mem{Base: totals})
-	sums := map[int]reg.VecVirtual{}
-	var shift operand.Op
-	if f.offset > 0 {
-		shift = operand.U8(bits.TrailingZeros(128 / uint(f.offset)))
-	}
-	at := func(value int) operand.Mem { return operand.Mem{Base: x, Disp: value / 32 * recordBlock} }
-	e.value = func(group int, v reg.VecVirtual) {
-		k := 4 * group
-		sub, part := k/f.sub, k%32/f.sub
-		if sums[sub] == nil {
-			sums[sub] = m.sums(at(k), f.sub, part, f.signed, shift)
-		}
-		VPDPBUSD_BCST(at(k).Offset(k%32), v, sums[sub])
-	}
-	e.done = func(sub int) {
-		k := sub * f.sub
-		scale := m.load(operand.Mem{Base: e.out, Disp: sub * e.entry()})
-		var low operand.Op
-		if !f.signed {
-			low = m.load(operand.Mem{Base: e.out, Disp: sub*e.entry() + 4*m.lanes})
-		}
-		m.add(total, sums[sub], at(k), f.sub, k%32/f.sub, scale, low)
-	}
-	Label("loop")
-	e.block(next)
-	ADDQ(operand.U32(f.values/32*recordBlock), x)
-	DECQ(blocks)
-	JNZ(operand.LabelRef("loop"))
-	VMOVUPS(total, operand.Mem{Base: totals})
-	VZEROUPPER()
-	RET()
 }

@@ -18,6 +18,7 @@ type format struct {
 	offset int  // what an unsigned number in a block exceeds its signed value by, a power of two; 0 means 128
 	scales func(e *env)
 	quants func(e *env)
+	fuse   func(u *fuser) // where 64 bytes of a row are loaded at a time
 }
 
 // An env is a function in the making.
@@ -146,7 +147,7 @@ func (e *env) low(sub int, v reg.VecVirtual) {
 // into the second-level cache, and the rows' next blocks into the first where
 // blocks are long: a row has too few of them for the processor to see where it
 // goes. That is spread over the work: only so many lines can be on their way.
-func (e *env) block(next reg.Register) {
+func (e *env) block(next reg.Register, quants func(e *env)) {
 	value, groups, given := e.value, e.values/4, 0
 	lines, fetched := (e.lanes*e.size+63)/64, 0
 	perRow, near := (e.size+63)/64, 0
@@ -164,7 +165,7 @@ func (e *env) block(next reg.Register) {
 		}
 	}
 	e.scales(e)
-	e.quants(e)
+	quants(e)
 	e.value = value
 	ADDQ(operand.U32(e.lanes*e.size), next)
 	for i := range e.lanes / 4 {
@@ -184,7 +185,7 @@ func unpack(m *isa, f *format) {
 	e.value = func(group int, v reg.VecVirtual) { VMOVUPS(v, operand.Mem{Base: panel, Disp: 4 * m.lanes * group}) }
 	e.done = func(int) {}
 	Label("loop")
-	e.block(next)
+	e.block(next, f.quants)
 	ADDQ(operand.U32(m.lanes*f.values), panel)
 	ADDQ(operand.U32(f.values/f.sub*e.entry()), e.out)
 	DECQ(blocks)
@@ -331,7 +332,7 @@ var formats = []*format{
 			}
 		}
 	}},
-	{name: "Q4_K", size: 144, values: 256, sub: 32, scales: scalesK4, quants: func(e *env) {
+	{name: "Q4_K", fuse: fuseQ4_K, size: 144, values: 256, sub: 32, scales: scalesK4, quants: func(e *env) {
 		mask := e.octets(15)
 		for pair := range 4 {
 			for part := range 2 {
@@ -344,7 +345,7 @@ var formats = []*format{
 			e.done(2*pair + 1)
 		}
 	}},
-	{name: "Q5_K", size: 176, values: 256, sub: 32, scales: scalesK4, quants: func(e *env) {
+	{name: "Q5_K", fuse: fuseQ5_K, size: 176, values: 256, sub: 32, scales: scalesK4, quants: func(e *env) {
 		mask, bit := e.octets(15), e.octets(16)
 		for pair := range 4 {
 			for part := range 2 {
@@ -358,7 +359,7 @@ var formats = []*format{
 			e.done(2*pair + 1)
 		}
 	}},
-	{name: "Q6_K", size: 210, values: 256, sub: 16, signed: true, offset: 32, scales: scalesQ6, quants: func(e *env) {
+	{name: "Q6_K", fuse: fuseQ6_K, size: 210, values: 256, sub: 16, signed: true, offset: 32, scales: scalesQ6, quants: func(e *env) {
 		mask, bits := e.octets(15), e.octets(0x30)
 		for half := range 2 {
 			for part := range 2 {
