@@ -29,7 +29,7 @@ func (b *Backend) product(n *plan.Node, lim *plan.Limits) bool {
 func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	product := func(n *plan.Node) bool { return b.product(n, lim) }
 	c := &code{quantized: make([]bool, len(p.Shapes))}
-	if c.stages = single(p); !apart {
+	if c.stages = single(p); b.passes && !apart {
 		c.stages = join(p, product)
 	}
 	io := make([]plan.Stage, len(c.stages))
@@ -92,7 +92,7 @@ func (b *Backend) lower(e *executable) error {
 		if err != nil {
 			return fmt.Errorf("cpu: %s: %w", n.Where(), err)
 		}
-		if pieces(n)%recordBlock != 0 && c.quantized[n.Out] {
+		if len(s.nodes) == 1 && c.quantized[n.Out] && !b.product(n, &e.lim) && pieces(n)%recordBlock != 0 {
 			ks = append(ks, e.rows(n, 1, func(r int) { e.quantize(n.Out, r, 0, int(e.p.Shapes[n.Out][1])) })...)
 		}
 		c.kernels = append(c.kernels, ks)
@@ -103,11 +103,14 @@ func (b *Backend) lower(e *executable) error {
 // pieces is the number of elements of a row that n's kernels write together, 0 for
 // all of them.
 func pieces(n *plan.Node) int {
-	if n.Op != plan.Attention {
-		return 0
+	switch n.Op {
+	case plan.Linear:
+		return dotRows
+	case plan.Attention:
+		a := n.Attr.(plan.AttentionAttr)
+		return a.Heads / a.KVHeads * a.HeadDim
 	}
-	a := n.Attr.(plan.AttentionAttr)
-	return a.Heads / a.KVHeads * a.HeadDim
+	return 0
 }
 
 // row is row r of value v.

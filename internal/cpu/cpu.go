@@ -24,11 +24,12 @@ type Backend struct {
 	tier      tier
 	lowerings map[plan.Op]lowering
 	products  bool // of 8-bit activations, where the limits ask for them
+	passes    bool
 }
 
 // New is the backend that splits its work over [Threads](threads).
 func New(threads int) *Backend {
-	return &Backend{name: "cpu", threads: Threads(threads), tier: tiers()[0], lowerings: parallel, products: true}
+	return &Backend{name: "cpu", threads: Threads(threads), tier: tiers()[0], lowerings: parallel, products: true, passes: true}
 }
 
 // Tiers names the sets of instructions that this processor has kernels for, the

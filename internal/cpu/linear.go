@@ -4,43 +4,57 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// linear splits the rows of the weight over the workers. Each row is
-// dequantised once a step, whatever the number of tokens.
+// storedTokens is up to how many tokens rows are multiplied as they are stored,
+// which converts them once for every few tokens but not by way of memory.
+const storedTokens = 4
+
+// linear multiplies float32 activations. It splits the rows of the weight over the
+// workers. For many tokens each row is dequantised once, for few tokens and plain
+// numbers not at all; the bits are the same.
 func linear(e *executable, n *plan.Node) ([]kernel, error) {
-	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
+	w, dequantize, stored := n.Weight, e.tier.dequantizer(n.Weight.DType), e.tier.stored[n.Weight.DType]
 	bias, err := floats(n.Bias)
 	if err != nil {
 		return nil, err
 	}
 	k := w.Cols()
+	for i := range e.desks {
+		grow(&e.desks[i].tile, dotRows*k)
+	}
 	return []kernel{{size: w.Rows, grain: 2 * dotRows, run: func(worker, lo, hi int) {
-		tile := e.tile(worker, dotRows*k)
+		desk := &e.desks[worker]
 		for ; lo < hi; lo += dotRows {
 			rows := min(dotRows, hi-lo)
-			for i := range rows {
-				dequantize(tile[i*k:(i+1)*k], w.Row(lo+i))
+			if stored != nil && e.size(n.Out) <= storedTokens {
+				size := len(w.Row(lo))
+				desk.multiply(e, n, bias, lo, rows, func(sums, x []float32, tokens int) {
+					stored(sums, w.Data[lo*size:], size, x, k, tokens)
+				})
+				continue
 			}
-			e.multiply(n, worker, tile, bias, lo, rows)
+			for i := range rows {
+				dequantize(desk.tile[i*k:(i+1)*k], w.Row(lo+i))
+			}
+			desk.multiply(e, n, bias, lo, rows, func(sums, x []float32, tokens int) {
+				e.tier.dots(sums, desk.tile, x, k, tokens)
+			})
 		}
 	}}}, nil
 }
 
-// multiply computes outputs lo to lo+rows of every token from tile, which holds
-// these rows of the weight.
-func (e *executable) multiply(n *plan.Node, worker int, tile, bias []float32, lo, rows int) {
-	sums := e.desks[worker].sums[:]
+// multiply computes outputs lo to lo+rows of every token by products, which are
+// given the activations of a few tokens.
+func (d *desk) multiply(e *executable, n *plan.Node, bias []float32, lo, rows int, products func(sums, x []float32, tokens int)) {
 	x := e.code.buffers[e.code.scratch.Buffer[n.In[0]]]
 	k, tokens := n.Weight.Cols(), e.size(n.Out)
 	for t := 0; t < tokens; t += dotTokens {
 		at := min(dotTokens, tokens-t)
-		e.tier.dots(sums, tile, x[t*k:], k, at)
+		products(d.sums[:], x[t*k:], at)
 		for i := range at {
 			y := e.row(n.Out, t+i)[lo : lo+rows]
-			copy(y, sums[i*dotRows:])
+			copy(y, d.sums[i*dotRows:])
 			if bias != nil {
-				for r := range y {
-					y[r] += bias[lo+r]
-				}
+				e.tier.vector.add(y, y, bias[lo:lo+rows])
 			}
 		}
 	}
@@ -48,16 +62,7 @@ func (e *executable) multiply(n *plan.Node, worker int, tile, bias []float32, lo
 
 // A desk is what one worker works on, for all nodes.
 type desk struct {
-	tile  []float32 // rows of a weight, as large as any node has needed
+	tile  []float32 // rows of a weight
 	sums  [dotTokens * dotRows]float32
 	bench bench
-}
-
-// tile is n values of a worker's desk.
-func (e *executable) tile(worker, n int) []float32 {
-	d := &e.desks[worker]
-	if len(d.tile) < n {
-		d.tile = make([]float32, n)
-	}
-	return d.tile[:n]
 }

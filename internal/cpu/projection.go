@@ -29,6 +29,10 @@ type product struct {
 	format *blockFormat
 	unpack unpackFunc
 	fused  fusedFunc
+	data   []byte // of the weight
+	rows   int
+	size   int // bytes of a row
+	k      int
 	tiles  int
 }
 
@@ -52,6 +56,7 @@ func project(e *executable, s *stage) ([]kernel, error) {
 		d := n.Weight.DType
 		p.products = append(p.products, &product{
 			node: n, out: n.Out, bias: bias, format: blockFormats[d], unpack: q.unpack[d], fused: q.fused[d],
+			data: n.Weight.Data, rows: n.Weight.Rows(), size: len(n.Weight.Row(0)), k: n.Weight.Cols(),
 			tiles: (n.Weight.Rows() + tileRows - 1) / tileRows,
 		})
 		for i := range e.desks {
@@ -104,7 +109,7 @@ func (p *projection) tile(b *bench, i int) {
 			continue
 		}
 		p.multiply(b, 0, t, i)
-		rows := min(tileRows, t.node.Weight.Rows()-i*tileRows)
+		rows := min(tileRows, t.rows-i*tileRows)
 		for r := range p.e.size(t.node.Out) {
 			y := p.e.row(t.out, r)[i*tileRows:][:rows]
 			p.gather(y, b, 0, r, t, i)
@@ -122,7 +127,7 @@ func (p *projection) gated(b *bench, i int) {
 	gate, up := p.products[0], p.products[1]
 	p.multiply(b, 0, gate, i)
 	p.multiply(b, 1, up, i)
-	rows := min(tileRows, gate.node.Weight.Rows()-i*tileRows)
+	rows := min(tileRows, gate.rows-i*tileRows)
 	g, u := b.values[:rows], b.values[tileRows:][:rows]
 	for r := range p.e.size(p.glu.Out) {
 		p.gather(g, b, 0, r, gate, i)
@@ -147,19 +152,19 @@ func (p *projection) gather(y []float32, b *bench, which, r int, t *product, i i
 
 // multiply computes tile i of t for all tokens, in totals which.
 func (p *projection) multiply(b *bench, which int, t *product, i int) {
-	e, q, w := p.e, p.e.tier.quantized, t.node.Weight
-	tokens, k := e.size(t.node.Out), w.Cols()
+	e, q, k := p.e, p.e.tier.quantized, t.k
+	tokens := e.size(t.node.Out)
 	x := e.record(p.in, 0)
 	totals := b.totals[which][:tileRows*tokens]
 	clear(totals)
-	last := min(w.Rows(), (i+1)*tileRows)
+	last := min(t.rows, (i+1)*tileRows)
 	wide := q.rows * q.panels
 	for row := i * tileRows; row < last; row += wide {
 		to := totals[(row-i*tileRows)*tokens:][:wide*tokens]
 		if tokens == 1 && t.fused != nil {
 			for ; row < last; row, to = row+q.rows, to[q.rows:] {
-				data, next := t.rows(b, q.rows, row)
-				t.fused(to, b.scales, x, data, len(data)/q.rows, k/t.format.values, next)
+				data, next := t.group(b, q.rows, row)
+				t.fused(to, b.scales, x, data, t.size, k/t.format.values, next)
 			}
 			break
 		}
@@ -168,28 +173,26 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 		for at := 0; at < k; at += chunk {
 			n := min(chunk, k-at)
 			for j := 0; j < q.panels && row+j*q.rows < last; j++ {
-				data, next := t.rows(b, q.rows, row+j*q.rows)
+				data, next := t.group(b, q.rows, row+j*q.rows)
 				begin := at / t.format.values * t.format.bytes
-				t.unpack(b.panel[j*q.rows*chunk:], b.scales[j*scaleFloats:], data[begin:], len(data)/q.rows, n/t.format.values, next)
+				t.unpack(b.panel[j*q.rows*chunk:], b.scales[j*scaleFloats:], data[begin:], t.size, n/t.format.values, next)
 			}
 			q.multiply(t.format, to, b.panel, q.rows*chunk, b.scales, scaleFloats, x[at/recordBlock*recordBlockBytes:], recordBytes(k), tokens, n/recordBlock)
 		}
 	}
 }
 
-// rows are n rows of the weight from row on, copied where not all of them exist,
+// group is n rows of the weight from row on, copied where not all of them exist,
 // and where the rows after them begin.
-func (t *product) rows(b *bench, n, row int) (data []byte, next *byte) {
-	w := t.node.Weight
-	size := len(w.Row(0))
-	if row+n <= w.Rows() {
-		data = w.Data[row*size:][:n*size]
-		if row+n < w.Rows() {
-			return data, &w.Data[(row+n)*size]
+func (t *product) group(b *bench, n, row int) (data []byte, next *byte) {
+	if row+n <= t.rows {
+		data = t.data[row*t.size:][:n*t.size]
+		if row+n < t.rows {
+			return data, &t.data[(row+n)*t.size]
 		}
 		return data, &data[0]
 	}
-	data = b.rest[:n*size]
-	copy(data, w.Data[row*size:])
+	data = b.rest[:n*t.size]
+	copy(data, t.data[row*t.size:])
 	return data, &data[0]
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
+	"sync"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -85,16 +86,20 @@ const genericRows = 4
 
 var quantizedGeneric = quantizedKernels{rows: genericRows, panels: 1, unpack: genericUnpacks(), multiply: multiplyGeneric}
 
+// blockPool keeps blocks from being allocated while a step runs.
+var blockPool = sync.Pool{New: func() any { return new(block) }}
+
 func genericUnpacks() map[tensor.DType]unpackFunc {
 	all := map[tensor.DType]unpackFunc{}
 	for d, decode := range blockDecoders {
 		f := blockFormats[d]
 		all[d] = func(panel []byte, scales []float32, w []byte, stride, blocks int, _ *byte) {
-			var b block
+			b := blockPool.Get().(*block)
+			defer blockPool.Put(b)
 			const rows = genericRows
 			for i := range blocks {
 				for r := range rows {
-					decode(&b, w[r*stride+i*f.bytes:][:f.bytes])
+					decode(b, w[r*stride+i*f.bytes:][:f.bytes])
 					for j := range f.values {
 						k := i*f.values + j
 						panel[k/4*4*rows+4*r+k%4] = byte(b.q[j])

@@ -11,12 +11,13 @@ import (
 // the work of one job at a time. They carry out tasks one after the other: worker
 // 0 runs the task, and what the task gives to share is worked on by all.
 //
-// A job is cut into pieces, and left counts those that nobody has taken. Whoever
-// takes the counter from a positive number down by one owns a piece of the job
-// whose fields stand beside it; these do not change before every piece has been
-// owned and done. So a worker that comes late finds nothing or a piece of the
-// next job, both of which are right, and share need not wait for workers that took
-// nothing.
+// A job is cut into units, and each worker has a span of them that follow each
+// other, so that what it reads lies in order. It takes them one by one from the
+// front, and then from the back of what others have left. Whoever takes a unit
+// owns a part of the job whose fields stand beside the spans; these do not change
+// before every unit has been taken and done. So a worker that comes late finds
+// nothing or a unit of the next job, both of which are right, and share need not
+// wait for workers that took nothing.
 type workers struct {
 	patience time.Duration // for which a helper without work spins before it parks
 	eager    time.Duration // for which worker 0 does
@@ -30,16 +31,19 @@ type workers struct {
 
 	// The job, written by share alone.
 	run    func(worker, lo, hi int)
-	cut    cut
-	failed atomic.Pointer[any] // what a piece panicked with
+	size   int // items
+	unit   int // items of a unit, the last one aside
+	units  int
+	failed atomic.Pointer[any] // what a unit panicked with
+	spans  []span              // by worker
 
 	_    line
-	left atomic.Int64 // pieces that nobody has taken; less than 0 means none
+	jobs atomic.Int64 // so far
 
 	_       line
-	done    atomic.Int64  // pieces that are done, each worker's reported at its end
+	done    atomic.Int64  // units that are done, each worker's reported at its end
 	waiting atomic.Bool   // share waits for arrived
-	arrived chan struct{} // the job's last piece may be done
+	arrived chan struct{} // the job's last unit may be done
 
 	_ line
 }
@@ -47,6 +51,44 @@ type workers struct {
 // line keeps what is written often from what is read often. Processors fetch
 // cache lines in pairs of 64 bytes.
 type line [128]byte
+
+// A span is units lo <= i < hi that nobody has taken, hi in the upper half.
+type span struct {
+	atomic.Uint64
+	_ line
+}
+
+func (s *span) set(lo, hi int) { s.Store(uint64(hi)<<32 | uint64(lo)) }
+
+// front takes the first unit.
+func (s *span) front() (lo, hi int, ok bool) {
+	for {
+		v := s.Load()
+		lo, hi := int(uint32(v)), int(v>>32)
+		if lo >= hi {
+			return 0, 0, false
+		}
+		if s.CompareAndSwap(v, v+1) {
+			return lo, lo + 1, true
+		}
+	}
+}
+
+// back takes some of the last units: more where there are many, so that they too
+// follow each other.
+func (s *span) back() (lo, hi int, ok bool) {
+	for {
+		v := s.Load()
+		lo, hi := int(uint32(v)), int(v>>32)
+		if lo >= hi {
+			return 0, 0, false
+		}
+		n := max(1, (hi-lo)/4)
+		if s.CompareAndSwap(v, uint64(hi-n)<<32|uint64(lo)) {
+			return hi - n, hi, true
+		}
+	}
+}
 
 // A helper is a worker other than worker 0.
 type helper struct {
@@ -74,7 +116,7 @@ const (
 // are left to the system, which knows what else runs, and so are more.
 func newWorkers(n int) *workers {
 	n = max(1, n)
-	w := &workers{tasks: make(chan task, maxTasks), helpers: make([]helper, n-1), arrived: make(chan struct{}, 1)}
+	w := &workers{tasks: make(chan task, maxTasks), helpers: make([]helper, n-1), spans: make([]span, n), arrived: make(chan struct{}, 1)}
 	// Spinning for long is for workers that have a core each and leave a thread to
 	// the rest of the process. Spinning at all is for those that have a processor
 	// each; others would take time from those they wait for.
@@ -134,10 +176,14 @@ func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
 		run(0, 0, n)
 		return
 	}
-	w.run, w.cut = run, cutFor(n, grain, w.count())
+	w.run, w.size, w.unit, w.units = run, n, grain, (n-1)/grain+1
 	w.done.Store(0)
-	w.left.Store(int64(w.cut.pieces))
-	w.rouse(w.cut.pieces - 1)
+	count := len(w.spans)
+	for i := range w.spans {
+		w.spans[i].set(w.units*i/count, w.units*(i+1)/count)
+	}
+	w.jobs.Add(1)
+	w.rouse(w.units - 1)
 	w.work(0)
 	w.await()
 	w.run = nil
@@ -146,24 +192,40 @@ func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
 	}
 }
 
-// work takes pieces until there are none.
+// take takes units, of the worker's own span first.
+func (w *workers) take(worker int) (lo, hi int, ok bool) {
+	if lo, hi, ok = w.spans[worker].front(); ok {
+		return lo, hi, true
+	}
+	for i := range w.spans {
+		if lo, hi, ok = w.spans[(worker+i)%len(w.spans)].back(); ok {
+			return lo, hi, true
+		}
+	}
+	return 0, 0, false
+}
+
+// work takes units until there are none.
 func (w *workers) work(worker int) {
-	left := w.left.Add(-1)
-	if left < 0 {
+	lo, hi, ok := w.take(worker)
+	if !ok {
 		return
 	}
-	run, cut := w.run, w.cut
+	run, size, unit, units := w.run, w.size, w.unit, w.units
 	taken := 0
-	for ; left >= 0; left = w.left.Add(-1) {
-		taken++
+	for ; ok; lo, hi, ok = w.take(worker) {
+		taken += hi - lo
 		if w.failed.Load() != nil {
 			continue // the job fails whatever else is done
 		}
-		lo, hi := cut.piece(cut.pieces - 1 - int(left))
-		w.attempt(run, worker, lo, hi)
+		end := size
+		if hi < units {
+			end = hi * unit
+		}
+		w.attempt(run, worker, lo*unit, end)
 	}
 	// From here on the job may be another one.
-	if w.done.Add(int64(taken)) == int64(cut.pieces) && w.waiting.Load() && w.waiting.CompareAndSwap(true, false) {
+	if w.done.Add(int64(taken)) == int64(units) && w.waiting.Load() && w.waiting.CompareAndSwap(true, false) {
 		w.arrived <- struct{}{}
 	}
 }
@@ -179,9 +241,9 @@ func (w *workers) attempt(run func(worker, lo, hi int), worker, lo, hi int) {
 	run(worker, lo, hi)
 }
 
-// await returns when all pieces are done.
+// await returns when all units are done.
 func (w *workers) await() {
-	all := int64(w.cut.pieces)
+	all := int64(w.units)
 	for !spin(min(arrival, w.patience), func() bool { return w.done.Load() == all }) {
 		w.waiting.Store(true)
 		if w.done.Load() == all && w.waiting.CompareAndSwap(true, false) {
@@ -243,9 +305,11 @@ func perform(t task) {
 // help is worker i+1.
 func (w *workers) help(i int) {
 	h := &w.helpers[i]
-	wanted := func() bool { return w.left.Load() > 0 || w.closed.Load() }
+	seen := int64(0)
+	wanted := func() bool { return w.jobs.Load() != seen || w.closed.Load() }
 	for !w.closed.Load() {
 		if spin(w.patience, wanted) {
+			seen = w.jobs.Load()
 			w.work(i + 1)
 			continue
 		}

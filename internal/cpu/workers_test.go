@@ -129,8 +129,10 @@ func TestShareWithoutAWorker(t *testing.T) {
 	// The first to take a piece stays in it, while the rest do all others.
 	go func() {
 		<-stuck
-		for w.done.Load()+3 < int64(w.cut.pieces) && w.left.Load() >= 0 {
-			runtime.Gosched()
+		for i := range w.spans {
+			for v := w.spans[i].Load(); v>>32 > v&math.MaxUint32; v = w.spans[i].Load() {
+				runtime.Gosched()
+			}
 		}
 		close(release)
 	}()
@@ -150,7 +152,7 @@ func TestShareWithoutAWorker(t *testing.T) {
 
 // A job that does not need the helpers is done without them.
 func TestShareWhileHelpersAreAway(t *testing.T) {
-	w := &workers{helpers: make([]helper, 3), arrived: make(chan struct{}, 1)} // nobody runs
+	w := &workers{helpers: make([]helper, 3), spans: make([]span, 4), arrived: make(chan struct{}, 1)} // nobody runs
 	for i := range w.helpers {
 		w.helpers[i].wake = make(chan struct{}, 1)
 	}

@@ -1,0 +1,114 @@
+package cpu
+
+import (
+	"context"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A step of decoding allocates nothing, with one sequence or with eight.
+func TestStepsDoNotAllocate(t *testing.T) {
+	p := plantest.Model(t, nil)
+	for _, tier := range tiers() {
+		for _, seqs := range []int{1, 8} {
+			for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+				b, err := New(2).WithTier(tier.name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				base := plan.Limits{Cache: tensor.F16, Activations: activations}
+				exe, err := b.Compile(p, plantest.LimitsFor(p, seqs, seqs, 64, 16, base))
+				if err != nil {
+					t.Fatal(err)
+				}
+				batch := lockstep(p, seqs)
+				step := func() {
+					for i := range batch.Positions {
+						batch.Positions[i] = (batch.Positions[i] + 1) % 16
+					}
+					s, err := exe.Submit(batch)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Wait(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					s.Release()
+				}
+				for range 20 {
+					step()
+				}
+				if n := testing.AllocsPerRun(50, step); n > 0 {
+					t.Errorf("%s, %d sequences, %v activations: %v allocations a step", tier.name, seqs, activations, n)
+				}
+				if err := exe.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// lockstep is a batch of one token of each sequence.
+func lockstep(p *plan.Program, seqs int) *plan.Batch {
+	b := &plan.Batch{Start: []int32{0}}
+	for i := range int32(seqs) {
+		b.Tokens = append(b.Tokens, i+3)
+		b.Positions = append(b.Positions, 0)
+		b.Start = append(b.Start, i+1)
+		b.Lengths = append(b.Lengths, 1)
+		b.Rows = append(b.Rows, plan.Row{Token: i, Want: plan.WantToken})
+	}
+	for range p.Groups {
+		table := plan.PageTable{Start: []int32{0}}
+		for i := range int32(seqs) {
+			table.Pages = append(table.Pages, i)
+			table.Start = append(table.Start, i+1)
+			table.First = append(table.First, 0)
+		}
+		b.Tables = append(b.Tables, table)
+	}
+	return b
+}
+
+// What the passes join has the bits of the nodes one by one.
+func TestPassesChangeNoBit(t *testing.T) {
+	p := plantest.Model(t, nil)
+	for _, tier := range tiers() {
+		b, err := New(2).WithTier(tier.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want [][]float32
+		for _, passes := range []bool{true, false} {
+			b.passes = passes
+			lim := plantest.LimitsFor(p, 32, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+			if joined := len(b.layout(p, &lim, false).stages) < len(p.Nodes); joined != passes {
+				t.Fatalf("passes %v: some nodes are joined: %v", passes, joined)
+			}
+			r, err := plantest.NewRunner(b, p, lim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := r.Add([]int32{5, 9, 2, 70, 11, 3, 3, 8, 40, 41, 42, 96, 0, 1, 7, 20, 33, 50}, 7)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			_ = r.Exe.Close()
+			if want == nil {
+				want = s.Logits
+				continue
+			}
+			for i := range want {
+				for j, v := range s.Logits[i] {
+					if v != want[i][j] {
+						t.Fatalf("%s: logit %d of token %d is %v joined, %v apart", tier.name, j, i, want[i][j], v)
+					}
+				}
+			}
+		}
+	}
+}
