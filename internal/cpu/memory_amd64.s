@@ -12,16 +12,16 @@ TEXT ·pause(SB), NOSPLIT, $0
 // func sumWordsAVX2(b *byte, n int) uint64
 // Requires: AVX, AVX2
 TEXT ·sumWordsAVX2(SB), NOSPLIT, $0-24
-	MOVQ  b+0(FP), AX
-	MOVQ  n+8(FP), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+	MOVQ         b+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VPBROADCASTD pattern0<>+0(SB), Y0
+	VPBROADCASTD pattern0<>+0(SB), Y1
+	VPBROADCASTD pattern0<>+0(SB), Y2
+	VPBROADCASTD pattern0<>+0(SB), Y3
+	VPBROADCASTD pattern0<>+0(SB), Y4
+	VPBROADCASTD pattern0<>+0(SB), Y5
+	VPBROADCASTD pattern0<>+0(SB), Y6
+	VPBROADCASTD pattern0<>+0(SB), Y7
 
 loop:
 	VPADDQ       (AX), Y0, Y0
@@ -59,20 +59,26 @@ loop:
 	VZEROUPPER
 	RET
 
+DATA pattern0<>+0(SB)/8, $0x0000000000000000
+DATA pattern0<>+8(SB)/8, $0x0000000000000000
+DATA pattern0<>+16(SB)/8, $0x0000000000000000
+DATA pattern0<>+24(SB)/8, $0x0000000000000000
+GLOBL pattern0<>(SB), RODATA|NOPTR, $32
+
 // func sumWordsAheadAVX2(b *byte, n int, ahead int) uint64
 // Requires: AVX, AVX2, MMX+
 TEXT ·sumWordsAheadAVX2(SB), NOSPLIT, $0-32
-	MOVQ  b+0(FP), AX
-	MOVQ  n+8(FP), CX
-	MOVQ  ahead+16(FP), DX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+	MOVQ         b+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         ahead+16(FP), DX
+	VPBROADCASTD pattern0<>+0(SB), Y0
+	VPBROADCASTD pattern0<>+0(SB), Y1
+	VPBROADCASTD pattern0<>+0(SB), Y2
+	VPBROADCASTD pattern0<>+0(SB), Y3
+	VPBROADCASTD pattern0<>+0(SB), Y4
+	VPBROADCASTD pattern0<>+0(SB), Y5
+	VPBROADCASTD pattern0<>+0(SB), Y6
+	VPBROADCASTD pattern0<>+0(SB), Y7
 
 loop:
 	PREFETCHT0   (AX)(DX*1)
@@ -121,16 +127,16 @@ loop:
 // func sumWordsAVX512(b *byte, n int) uint64
 // Requires: AVX, AVX2, AVX512F
 TEXT ·sumWordsAVX512(SB), NOSPLIT, $0-24
-	MOVQ   b+0(FP), AX
-	MOVQ   n+8(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+	MOVQ         b+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VPBROADCASTD pattern0<>+0(SB), Z0
+	VPBROADCASTD pattern0<>+0(SB), Z1
+	VPBROADCASTD pattern0<>+0(SB), Z2
+	VPBROADCASTD pattern0<>+0(SB), Z3
+	VPBROADCASTD pattern0<>+0(SB), Z4
+	VPBROADCASTD pattern0<>+0(SB), Z5
+	VPBROADCASTD pattern0<>+0(SB), Z6
+	VPBROADCASTD pattern0<>+0(SB), Z7
 
 loop:
 	VPADDQ        (AX), Z0, Z0
@@ -165,17 +171,17 @@ loop:
 // func sumWordsAheadAVX512(b *byte, n int, ahead int) uint64
 // Requires: AVX, AVX2, AVX512F, MMX+
 TEXT ·sumWordsAheadAVX512(SB), NOSPLIT, $0-32
-	MOVQ   b+0(FP), AX
-	MOVQ   n+8(FP), CX
-	MOVQ   ahead+16(FP), DX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+	MOVQ         b+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         ahead+16(FP), DX
+	VPBROADCASTD pattern0<>+0(SB), Z0
+	VPBROADCASTD pattern0<>+0(SB), Z1
+	VPBROADCASTD pattern0<>+0(SB), Z2
+	VPBROADCASTD pattern0<>+0(SB), Z3
+	VPBROADCASTD pattern0<>+0(SB), Z4
+	VPBROADCASTD pattern0<>+0(SB), Z5
+	VPBROADCASTD pattern0<>+0(SB), Z6
+	VPBROADCASTD pattern0<>+0(SB), Z7
 
 loop:
 	PREFETCHT0    (AX)(DX*1)

@@ -143,15 +143,15 @@ GLOBL table7<>(SB), RODATA|NOPTR, $32
 // func sumAVX2(x *float32, n int) float64
 // Requires: AVX, AVX2, SSE2
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
-	MOVQ  x+0(FP), AX
-	MOVQ  n+8(FP), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	XORQ  DX, DX
-	CMPQ  CX, $0x10
-	JL    singles
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VPBROADCASTD pattern1<>+0(SB), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VPBROADCASTD pattern1<>+0(SB), Y2
+	VPBROADCASTD pattern1<>+0(SB), Y3
+	XORQ         DX, DX
+	CMPQ         CX, $0x10
+	JL           singles
 
 several:
 	VMOVUPS      (AX)(DX*1), Y4
@@ -213,6 +213,12 @@ end:
 	VZEROUPPER
 	RET
 
+DATA pattern1<>+0(SB)/8, $0x0000000000000000
+DATA pattern1<>+8(SB)/8, $0x0000000000000000
+DATA pattern1<>+16(SB)/8, $0x0000000000000000
+DATA pattern1<>+24(SB)/8, $0x0000000000000000
+GLOBL pattern1<>(SB), RODATA|NOPTR, $32
+
 DATA table8<>+0(SB)/4, $0xffffffff
 DATA table8<>+4(SB)/4, $0xffffffff
 DATA table8<>+8(SB)/4, $0xffffffff
@@ -254,10 +260,10 @@ TEXT ·squaresAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+8(FP), CX
 	MOVSD        center+16(FP), X0
 	VBROADCASTSD X0, Y0
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y4, Y4, Y4
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VPBROADCASTD pattern1<>+0(SB), Y2
+	VPBROADCASTD pattern1<>+0(SB), Y3
+	VPBROADCASTD pattern1<>+0(SB), Y4
 	XORQ         DX, DX
 	CMPQ         CX, $0x10
 	JL           singles
@@ -587,28 +593,28 @@ TEXT ·gluSiLUAVX2(SB), NOSPLIT, $0-32
 several:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern2<>+0(SB), Y2
+	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      pattern1<>+0(SB), Y2
+	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern3<>+0(SB), Y1, Y2
+	VMULPS       pattern4<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
-	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VMOVAPS      pattern11<>+0(SB), Y3
+	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
+	VMOVAPS      pattern12<>+0(SB), Y3
+	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern12<>+0(SB), Y2, Y2
+	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
@@ -621,28 +627,28 @@ several:
 	VMOVUPS      Y0, (AX)(SI*1)
 	VMOVUPS      32(CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern2<>+0(SB), Y2
+	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      pattern1<>+0(SB), Y2
+	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern3<>+0(SB), Y1, Y2
+	VMULPS       pattern4<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
-	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VMOVAPS      pattern11<>+0(SB), Y3
+	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
+	VMOVAPS      pattern12<>+0(SB), Y3
+	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern12<>+0(SB), Y2, Y2
+	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
@@ -665,28 +671,28 @@ singles:
 single:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern2<>+0(SB), Y2
+	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      pattern1<>+0(SB), Y2
+	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern3<>+0(SB), Y1, Y2
+	VMULPS       pattern4<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
-	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VMOVAPS      pattern11<>+0(SB), Y3
+	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
+	VMOVAPS      pattern12<>+0(SB), Y3
+	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern12<>+0(SB), Y2, Y2
+	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
@@ -710,28 +716,28 @@ rest:
 	VMOVUPS      64(DI)(BX*4), Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern2<>+0(SB), Y3
+	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      pattern1<>+0(SB), Y3
+	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern3<>+0(SB), Y2, Y3
+	VMULPS       pattern4<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
-	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VMOVAPS      pattern11<>+0(SB), Y4
+	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
+	VMOVAPS      pattern12<>+0(SB), Y4
+	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
@@ -747,77 +753,77 @@ end:
 	VZEROUPPER
 	RET
 
-DATA pattern1<>+0(SB)/8, $0xc2d20000c2d20000
-DATA pattern1<>+8(SB)/8, $0xc2d20000c2d20000
-DATA pattern1<>+16(SB)/8, $0xc2d20000c2d20000
-DATA pattern1<>+24(SB)/8, $0xc2d20000c2d20000
-GLOBL pattern1<>(SB), RODATA|NOPTR, $32
-
-DATA pattern2<>+0(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+8(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+16(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+24(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+0(SB)/8, $0xc2d20000c2d20000
+DATA pattern2<>+8(SB)/8, $0xc2d20000c2d20000
+DATA pattern2<>+16(SB)/8, $0xc2d20000c2d20000
+DATA pattern2<>+24(SB)/8, $0xc2d20000c2d20000
 GLOBL pattern2<>(SB), RODATA|NOPTR, $32
 
-DATA pattern3<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+0(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+8(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+16(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+24(SB)/8, $0x42b2000042b20000
 GLOBL pattern3<>(SB), RODATA|NOPTR, $32
 
-DATA pattern4<>+0(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+8(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+16(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+24(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
 GLOBL pattern4<>(SB), RODATA|NOPTR, $32
 
-DATA pattern5<>+0(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+8(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+16(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+24(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+0(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+8(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+16(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+24(SB)/8, $0x3f8000003f800000
 GLOBL pattern5<>(SB), RODATA|NOPTR, $32
 
-DATA pattern6<>+0(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+8(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+16(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+24(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+0(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+8(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+16(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+24(SB)/8, $0x3f3180003f318000
 GLOBL pattern6<>(SB), RODATA|NOPTR, $32
 
-DATA pattern7<>+0(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+8(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+16(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+24(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+0(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+8(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+16(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+24(SB)/8, $0xb95e8083b95e8083
 GLOBL pattern7<>(SB), RODATA|NOPTR, $32
 
-DATA pattern8<>+0(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+8(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+16(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+24(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+0(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+8(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+16(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+24(SB)/8, $0x3efffffe3efffffe
 GLOBL pattern8<>(SB), RODATA|NOPTR, $32
 
-DATA pattern9<>+0(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+8(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+16(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+24(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+0(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+8(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+16(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+24(SB)/8, $0x3e2aaa483e2aaa48
 GLOBL pattern9<>(SB), RODATA|NOPTR, $32
 
-DATA pattern10<>+0(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+8(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+16(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+24(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+0(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+8(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+16(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+24(SB)/8, $0x3d2aac7b3d2aac7b
 GLOBL pattern10<>(SB), RODATA|NOPTR, $32
 
-DATA pattern11<>+0(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+8(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+16(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+24(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+0(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+8(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+16(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+24(SB)/8, $0x3c091d473c091d47
 GLOBL pattern11<>(SB), RODATA|NOPTR, $32
 
-DATA pattern12<>+0(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+8(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+16(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+24(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+0(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+8(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+16(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+24(SB)/8, $0x3ab5118c3ab5118c
 GLOBL pattern12<>(SB), RODATA|NOPTR, $32
+
+DATA pattern13<>+0(SB)/8, $0x0000007f0000007f
+DATA pattern13<>+8(SB)/8, $0x0000007f0000007f
+DATA pattern13<>+16(SB)/8, $0x0000007f0000007f
+DATA pattern13<>+24(SB)/8, $0x0000007f0000007f
+GLOBL pattern13<>(SB), RODATA|NOPTR, $32
 
 DATA table9<>+0(SB)/4, $0x80000000
 DATA table9<>+4(SB)/4, $0x80000000
@@ -869,28 +875,28 @@ several:
 	VFMADD213PS  table22<>+0(SB), Y1, Y3
 	VMULPS       table23<>+0(SB), Y0, Y4
 	VFNMADD231PS Y0, Y4, Y3
-	VMOVUPS      pattern2<>+0(SB), Y4
+	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      pattern1<>+0(SB), Y4
+	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern3<>+0(SB), Y3, Y4
+	VMULPS       pattern4<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
-	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VMOVAPS      pattern11<>+0(SB), Y5
+	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
+	VMOVAPS      pattern12<>+0(SB), Y5
+	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern12<>+0(SB), Y5, Y5
+	VPADDD       pattern13<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VMULPS       Y1, Y3, Y3
@@ -919,28 +925,28 @@ several:
 	VFMADD213PS  table22<>+0(SB), Y1, Y3
 	VMULPS       table23<>+0(SB), Y0, Y4
 	VFNMADD231PS Y0, Y4, Y3
-	VMOVUPS      pattern2<>+0(SB), Y4
+	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      pattern1<>+0(SB), Y4
+	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern3<>+0(SB), Y3, Y4
+	VMULPS       pattern4<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
-	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VMOVAPS      pattern11<>+0(SB), Y5
+	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
+	VMOVAPS      pattern12<>+0(SB), Y5
+	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern12<>+0(SB), Y5, Y5
+	VPADDD       pattern13<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VMULPS       Y1, Y3, Y3
@@ -979,28 +985,28 @@ single:
 	VFMADD213PS  table22<>+0(SB), Y1, Y3
 	VMULPS       table23<>+0(SB), Y0, Y4
 	VFNMADD231PS Y0, Y4, Y3
-	VMOVUPS      pattern2<>+0(SB), Y4
+	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      pattern1<>+0(SB), Y4
+	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern3<>+0(SB), Y3, Y4
+	VMULPS       pattern4<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
-	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VMOVAPS      pattern11<>+0(SB), Y5
+	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
+	VMOVAPS      pattern12<>+0(SB), Y5
+	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern12<>+0(SB), Y5, Y5
+	VPADDD       pattern13<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VMULPS       Y1, Y3, Y3
@@ -1040,28 +1046,28 @@ rest:
 	VFMADD213PS  table22<>+0(SB), Y2, Y4
 	VMULPS       table23<>+0(SB), Y1, Y5
 	VFNMADD231PS Y1, Y5, Y4
-	VMOVUPS      pattern2<>+0(SB), Y5
+	VMOVUPS      pattern3<>+0(SB), Y5
 	VMINPS       Y4, Y5, Y4
-	VMOVUPS      pattern1<>+0(SB), Y5
+	VMOVUPS      pattern2<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
-	VMULPS       pattern3<>+0(SB), Y4, Y5
+	VMULPS       pattern4<>+0(SB), Y4, Y5
 	VROUNDPS     $0x00, Y5, Y5
-	VFNMADD231PS pattern5<>+0(SB), Y5, Y4
 	VFNMADD231PS pattern6<>+0(SB), Y5, Y4
-	VMOVAPS      pattern11<>+0(SB), Y6
+	VFNMADD231PS pattern7<>+0(SB), Y5, Y4
+	VMOVAPS      pattern12<>+0(SB), Y6
+	VFMADD213PS  pattern11<>+0(SB), Y4, Y6
 	VFMADD213PS  pattern10<>+0(SB), Y4, Y6
 	VFMADD213PS  pattern9<>+0(SB), Y4, Y6
 	VFMADD213PS  pattern8<>+0(SB), Y4, Y6
-	VFMADD213PS  pattern7<>+0(SB), Y4, Y6
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y6
-	VFMADD213PS  pattern4<>+0(SB), Y6, Y4
+	VFMADD213PS  pattern5<>+0(SB), Y4, Y6
+	VFMADD213PS  pattern5<>+0(SB), Y6, Y4
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
-	VPADDD       pattern12<>+0(SB), Y6, Y6
+	VPADDD       pattern13<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y4, Y4
-	VPADDD       pattern12<>+0(SB), Y5, Y5
+	VPADDD       pattern13<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y4, Y4
 	VMULPS       Y2, Y4, Y4
@@ -1225,28 +1231,28 @@ several:
 	VFMADD132PS  table25<>+0(SB), Y2, Y1
 	VMULPS       Y0, Y1, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern2<>+0(SB), Y3
+	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      pattern1<>+0(SB), Y3
+	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern3<>+0(SB), Y2, Y3
+	VMULPS       pattern4<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
-	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VMOVAPS      pattern11<>+0(SB), Y4
+	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
+	VMOVAPS      pattern12<>+0(SB), Y4
+	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
@@ -1263,28 +1269,28 @@ several:
 	VFMADD132PS  table25<>+0(SB), Y2, Y1
 	VMULPS       Y0, Y1, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern2<>+0(SB), Y3
+	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      pattern1<>+0(SB), Y3
+	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern3<>+0(SB), Y2, Y3
+	VMULPS       pattern4<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
-	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VMOVAPS      pattern11<>+0(SB), Y4
+	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
+	VMOVAPS      pattern12<>+0(SB), Y4
+	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
@@ -1311,28 +1317,28 @@ single:
 	VFMADD132PS  table25<>+0(SB), Y2, Y1
 	VMULPS       Y0, Y1, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern2<>+0(SB), Y3
+	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      pattern1<>+0(SB), Y3
+	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern3<>+0(SB), Y2, Y3
+	VMULPS       pattern4<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
-	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VMOVAPS      pattern11<>+0(SB), Y4
+	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
+	VMOVAPS      pattern12<>+0(SB), Y4
+	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
@@ -1360,28 +1366,28 @@ rest:
 	VFMADD132PS  table25<>+0(SB), Y3, Y2
 	VMULPS       Y1, Y2, Y2
 	VPOR         table9<>+0(SB), Y2, Y3
-	VMOVUPS      pattern2<>+0(SB), Y4
+	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      pattern1<>+0(SB), Y4
+	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern3<>+0(SB), Y3, Y4
+	VMULPS       pattern4<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
-	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VMOVAPS      pattern11<>+0(SB), Y5
+	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
+	VMOVAPS      pattern12<>+0(SB), Y5
+	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern12<>+0(SB), Y5, Y5
+	VPADDD       pattern13<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VMOVUPS      table10<>+0(SB), Y4
@@ -1429,51 +1435,51 @@ TEXT ·gluReLUAVX2(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS (CX)(SI*1), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS (DX)(SI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	VMOVUPS 32(CX)(SI*1), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS 32(DX)(SI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	CMPQ    BX, $0x10
-	JGE     several
+	VMOVUPS      (CX)(SI*1), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      (DX)(SI*1), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(SI*1)
+	VMOVUPS      32(CX)(SI*1), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      32(DX)(SI*1), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, 32(AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	CMPQ         BX, $0x10
+	JGE          several
 
 singles:
 	CMPQ BX, $0x08
 	JL   rest
 
 single:
-	VMOVUPS (CX)(SI*1), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS (DX)(SI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	ADDQ    $0x00000020, SI
-	SUBQ    $0x08, BX
-	CMPQ    BX, $0x08
-	JGE     single
+	VMOVUPS      (CX)(SI*1), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      (DX)(SI*1), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	CMPQ         BX, $0x08
+	JGE          single
 
 rest:
-	TESTQ      BX, BX
-	JZ         end
-	LEAQ       table8<>+0(SB), DI
-	NEGQ       BX
-	VMOVUPS    64(DI)(BX*4), Y0
-	VMASKMOVPS (CX)(SI*1), Y0, Y1
-	VPXOR      Y2, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VMASKMOVPS (DX)(SI*1), Y0, Y2
-	VMULPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (AX)(SI*1)
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         table8<>+0(SB), DI
+	NEGQ         BX
+	VMOVUPS      64(DI)(BX*4), Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VPBROADCASTD pattern1<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -1491,55 +1497,55 @@ TEXT ·gluReLUSquaredAVX2(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS (CX)(SI*1), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMULPS  Y0, Y0, Y0
-	VMOVUPS (DX)(SI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	VMOVUPS 32(CX)(SI*1), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMULPS  Y0, Y0, Y0
-	VMOVUPS 32(DX)(SI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	CMPQ    BX, $0x10
-	JGE     several
+	VMOVUPS      (CX)(SI*1), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       Y0, Y0, Y0
+	VMOVUPS      (DX)(SI*1), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(SI*1)
+	VMOVUPS      32(CX)(SI*1), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       Y0, Y0, Y0
+	VMOVUPS      32(DX)(SI*1), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, 32(AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	CMPQ         BX, $0x10
+	JGE          several
 
 singles:
 	CMPQ BX, $0x08
 	JL   rest
 
 single:
-	VMOVUPS (CX)(SI*1), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMULPS  Y0, Y0, Y0
-	VMOVUPS (DX)(SI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	ADDQ    $0x00000020, SI
-	SUBQ    $0x08, BX
-	CMPQ    BX, $0x08
-	JGE     single
+	VMOVUPS      (CX)(SI*1), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       Y0, Y0, Y0
+	VMOVUPS      (DX)(SI*1), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	CMPQ         BX, $0x08
+	JGE          single
 
 rest:
-	TESTQ      BX, BX
-	JZ         end
-	LEAQ       table8<>+0(SB), DI
-	NEGQ       BX
-	VMOVUPS    64(DI)(BX*4), Y0
-	VMASKMOVPS (CX)(SI*1), Y0, Y1
-	VPXOR      Y2, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VMULPS     Y1, Y1, Y1
-	VMASKMOVPS (DX)(SI*1), Y0, Y2
-	VMULPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (AX)(SI*1)
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         table8<>+0(SB), DI
+	NEGQ         BX
+	VMOVUPS      64(DI)(BX*4), Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VPBROADCASTD pattern1<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       Y1, Y1, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -1559,28 +1565,28 @@ TEXT ·gluSigmoidAVX2(SB), NOSPLIT, $0-32
 several:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern2<>+0(SB), Y2
+	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      pattern1<>+0(SB), Y2
+	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern3<>+0(SB), Y1, Y2
+	VMULPS       pattern4<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
-	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VMOVAPS      pattern11<>+0(SB), Y3
+	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
+	VMOVAPS      pattern12<>+0(SB), Y3
+	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern12<>+0(SB), Y2, Y2
+	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
@@ -1592,28 +1598,28 @@ several:
 	VMOVUPS      Y0, (AX)(SI*1)
 	VMOVUPS      32(CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern2<>+0(SB), Y2
+	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      pattern1<>+0(SB), Y2
+	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern3<>+0(SB), Y1, Y2
+	VMULPS       pattern4<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
-	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VMOVAPS      pattern11<>+0(SB), Y3
+	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
+	VMOVAPS      pattern12<>+0(SB), Y3
+	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern12<>+0(SB), Y2, Y2
+	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
@@ -1635,28 +1641,28 @@ singles:
 single:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern2<>+0(SB), Y2
+	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      pattern1<>+0(SB), Y2
+	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern3<>+0(SB), Y1, Y2
+	VMULPS       pattern4<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
-	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VMOVAPS      pattern11<>+0(SB), Y3
+	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
+	VMOVAPS      pattern12<>+0(SB), Y3
+	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern12<>+0(SB), Y2, Y2
+	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
@@ -1679,28 +1685,28 @@ rest:
 	VMOVUPS      64(DI)(BX*4), Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern2<>+0(SB), Y3
+	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      pattern1<>+0(SB), Y3
+	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern3<>+0(SB), Y2, Y3
+	VMULPS       pattern4<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
-	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VMOVAPS      pattern11<>+0(SB), Y4
+	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
+	VMOVAPS      pattern12<>+0(SB), Y4
+	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
@@ -1772,16 +1778,16 @@ end:
 // func poisonAVX2(x *float32, n int) float32
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·poisonAVX2(SB), NOSPLIT, $0-20
-	MOVQ  x+0(FP), AX
-	MOVQ  n+8(FP), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	XORQ  DX, DX
-	CMPQ  CX, $0x20
-	JL    singles
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VPBROADCASTD pattern1<>+0(SB), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VPBROADCASTD pattern1<>+0(SB), Y2
+	VPBROADCASTD pattern1<>+0(SB), Y3
+	VPBROADCASTD pattern1<>+0(SB), Y4
+	XORQ         DX, DX
+	CMPQ         CX, $0x20
+	JL           singles
 
 several:
 	VMOVUPS     (AX)(DX*1), Y5
@@ -1835,12 +1841,12 @@ end:
 // func maximaAVX2(dst *float32, x *float32, blocks int) float32
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·maximaAVX2(SB), NOSPLIT, $0-28
-	MOVQ  dst+0(FP), AX
-	MOVQ  x+8(FP), CX
-	MOVQ  blocks+16(FP), DX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VPBROADCASTD pattern1<>+0(SB), Y0
+	VPBROADCASTD pattern1<>+0(SB), Y1
+	VPBROADCASTD pattern1<>+0(SB), Y2
 
 loop:
 	VMOVUPS      (CX), Y3
@@ -2327,15 +2333,15 @@ GLOBL table31<>(SB), RODATA|NOPTR, $64
 // func sumAVX512(x *float32, n int) float64
 // Requires: AVX, AVX512DQ, AVX512F, SSE2
 TEXT ·sumAVX512(SB), NOSPLIT, $0-24
-	MOVQ   x+0(FP), AX
-	MOVQ   n+8(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	XORQ   DX, DX
-	CMPQ   CX, $0x20
-	JL     singles
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VPBROADCASTD pattern1<>+0(SB), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VPBROADCASTD pattern1<>+0(SB), Z2
+	VPBROADCASTD pattern1<>+0(SB), Z3
+	XORQ         DX, DX
+	CMPQ         CX, $0x20
+	JL           singles
 
 several:
 	VMOVUPS       (AX)(DX*1), Z4
@@ -2406,10 +2412,10 @@ TEXT ·squaresAVX512(SB), NOSPLIT, $0-32
 	MOVQ         n+8(FP), CX
 	MOVSD        center+16(FP), X0
 	VBROADCASTSD X0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VPBROADCASTD pattern1<>+0(SB), Z2
+	VPBROADCASTD pattern1<>+0(SB), Z3
+	VPBROADCASTD pattern1<>+0(SB), Z4
 	XORQ         DX, DX
 	CMPQ         CX, $0x20
 	JL           singles
@@ -2736,17 +2742,17 @@ TEXT ·gluSiLUAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern1<>+0(SB), Z0
-	VBROADCASTI32X4 pattern2<>+0(SB), Z1
-	VBROADCASTI32X4 pattern3<>+0(SB), Z2
-	VBROADCASTI32X4 pattern4<>+0(SB), Z3
-	VBROADCASTI32X4 pattern5<>+0(SB), Z4
-	VBROADCASTI32X4 pattern6<>+0(SB), Z5
-	VBROADCASTI32X4 pattern7<>+0(SB), Z6
-	VBROADCASTI32X4 pattern8<>+0(SB), Z7
-	VBROADCASTI32X4 pattern9<>+0(SB), Z8
-	VBROADCASTI32X4 pattern10<>+0(SB), Z9
-	VBROADCASTI32X4 pattern11<>+0(SB), Z10
+	VBROADCASTI32X4 pattern2<>+0(SB), Z0
+	VBROADCASTI32X4 pattern3<>+0(SB), Z1
+	VBROADCASTI32X4 pattern4<>+0(SB), Z2
+	VBROADCASTI32X4 pattern5<>+0(SB), Z3
+	VBROADCASTI32X4 pattern6<>+0(SB), Z4
+	VBROADCASTI32X4 pattern7<>+0(SB), Z5
+	VBROADCASTI32X4 pattern8<>+0(SB), Z6
+	VBROADCASTI32X4 pattern9<>+0(SB), Z7
+	VBROADCASTI32X4 pattern10<>+0(SB), Z8
+	VBROADCASTI32X4 pattern11<>+0(SB), Z9
+	VBROADCASTI32X4 pattern12<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -2922,17 +2928,17 @@ TEXT ·gluGELUAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern1<>+0(SB), Z0
-	VBROADCASTI32X4 pattern2<>+0(SB), Z1
-	VBROADCASTI32X4 pattern3<>+0(SB), Z2
-	VBROADCASTI32X4 pattern4<>+0(SB), Z3
-	VBROADCASTI32X4 pattern5<>+0(SB), Z4
-	VBROADCASTI32X4 pattern6<>+0(SB), Z5
-	VBROADCASTI32X4 pattern7<>+0(SB), Z6
-	VBROADCASTI32X4 pattern8<>+0(SB), Z7
-	VBROADCASTI32X4 pattern9<>+0(SB), Z8
-	VBROADCASTI32X4 pattern10<>+0(SB), Z9
-	VBROADCASTI32X4 pattern11<>+0(SB), Z10
+	VBROADCASTI32X4 pattern2<>+0(SB), Z0
+	VBROADCASTI32X4 pattern3<>+0(SB), Z1
+	VBROADCASTI32X4 pattern4<>+0(SB), Z2
+	VBROADCASTI32X4 pattern5<>+0(SB), Z3
+	VBROADCASTI32X4 pattern6<>+0(SB), Z4
+	VBROADCASTI32X4 pattern7<>+0(SB), Z5
+	VBROADCASTI32X4 pattern8<>+0(SB), Z6
+	VBROADCASTI32X4 pattern9<>+0(SB), Z7
+	VBROADCASTI32X4 pattern10<>+0(SB), Z8
+	VBROADCASTI32X4 pattern11<>+0(SB), Z9
+	VBROADCASTI32X4 pattern12<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -3370,17 +3376,17 @@ TEXT ·gluGELUTanhAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern1<>+0(SB), Z0
-	VBROADCASTI32X4 pattern2<>+0(SB), Z1
-	VBROADCASTI32X4 pattern3<>+0(SB), Z2
-	VBROADCASTI32X4 pattern4<>+0(SB), Z3
-	VBROADCASTI32X4 pattern5<>+0(SB), Z4
-	VBROADCASTI32X4 pattern6<>+0(SB), Z5
-	VBROADCASTI32X4 pattern7<>+0(SB), Z6
-	VBROADCASTI32X4 pattern8<>+0(SB), Z7
-	VBROADCASTI32X4 pattern9<>+0(SB), Z8
-	VBROADCASTI32X4 pattern10<>+0(SB), Z9
-	VBROADCASTI32X4 pattern11<>+0(SB), Z10
+	VBROADCASTI32X4 pattern2<>+0(SB), Z0
+	VBROADCASTI32X4 pattern3<>+0(SB), Z1
+	VBROADCASTI32X4 pattern4<>+0(SB), Z2
+	VBROADCASTI32X4 pattern5<>+0(SB), Z3
+	VBROADCASTI32X4 pattern6<>+0(SB), Z4
+	VBROADCASTI32X4 pattern7<>+0(SB), Z5
+	VBROADCASTI32X4 pattern8<>+0(SB), Z6
+	VBROADCASTI32X4 pattern9<>+0(SB), Z7
+	VBROADCASTI32X4 pattern10<>+0(SB), Z8
+	VBROADCASTI32X4 pattern11<>+0(SB), Z9
+	VBROADCASTI32X4 pattern12<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -3577,52 +3583,52 @@ TEXT ·gluReLUAVX512(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS (CX)(SI*1), Z0
-	VPXORD  Z1, Z1, Z1
-	VMAXPS  Z0, Z1, Z0
-	VMOVUPS (DX)(SI*1), Z2
-	VMULPS  Z2, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	VMOVUPS 64(CX)(SI*1), Z0
-	VPXORD  Z3, Z3, Z3
-	VMAXPS  Z0, Z3, Z0
-	VMOVUPS 64(DX)(SI*1), Z2
-	VMULPS  Z2, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	SUBQ    $0x20, BX
-	CMPQ    BX, $0x20
-	JGE     several
+	VMOVUPS      (CX)(SI*1), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      (DX)(SI*1), Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (AX)(SI*1)
+	VMOVUPS      64(CX)(SI*1), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      64(DX)(SI*1), Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(AX)(SI*1)
+	ADDQ         $0x00000080, SI
+	SUBQ         $0x20, BX
+	CMPQ         BX, $0x20
+	JGE          several
 
 singles:
 	CMPQ BX, $0x10
 	JL   rest
 
 single:
-	VMOVUPS (CX)(SI*1), Z0
-	VPXORD  Z4, Z4, Z4
-	VMAXPS  Z0, Z4, Z0
-	VMOVUPS (DX)(SI*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	CMPQ    BX, $0x10
-	JGE     single
+	VMOVUPS      (CX)(SI*1), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      (DX)(SI*1), Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	CMPQ         BX, $0x10
+	JGE          single
 
 rest:
-	TESTQ     BX, BX
-	JZ        end
-	LEAQ      table8<>+0(SB), DI
-	NEGQ      BX
-	VMOVUPS   64(DI)(BX*4), Z0
-	VPMOVD2M  Z0, K1
-	VMOVUPS.Z (CX)(SI*1), K1, Z0
-	VPXORD    Z5, Z5, Z5
-	VMAXPS    Z0, Z5, Z0
-	VMOVUPS.Z (DX)(SI*1), K1, Z1
-	VMULPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(SI*1)
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         table8<>+0(SB), DI
+	NEGQ         BX
+	VMOVUPS      64(DI)(BX*4), Z0
+	VPMOVD2M     Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -3640,56 +3646,56 @@ TEXT ·gluReLUSquaredAVX512(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS (CX)(SI*1), Z0
-	VPXORD  Z1, Z1, Z1
-	VMAXPS  Z0, Z1, Z0
-	VMULPS  Z0, Z0, Z0
-	VMOVUPS (DX)(SI*1), Z2
-	VMULPS  Z2, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	VMOVUPS 64(CX)(SI*1), Z0
-	VPXORD  Z3, Z3, Z3
-	VMAXPS  Z0, Z3, Z0
-	VMULPS  Z0, Z0, Z0
-	VMOVUPS 64(DX)(SI*1), Z2
-	VMULPS  Z2, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	SUBQ    $0x20, BX
-	CMPQ    BX, $0x20
-	JGE     several
+	VMOVUPS      (CX)(SI*1), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      (DX)(SI*1), Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (AX)(SI*1)
+	VMOVUPS      64(CX)(SI*1), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      64(DX)(SI*1), Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(AX)(SI*1)
+	ADDQ         $0x00000080, SI
+	SUBQ         $0x20, BX
+	CMPQ         BX, $0x20
+	JGE          several
 
 singles:
 	CMPQ BX, $0x10
 	JL   rest
 
 single:
-	VMOVUPS (CX)(SI*1), Z0
-	VPXORD  Z4, Z4, Z4
-	VMAXPS  Z0, Z4, Z0
-	VMULPS  Z0, Z0, Z0
-	VMOVUPS (DX)(SI*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	CMPQ    BX, $0x10
-	JGE     single
+	VMOVUPS      (CX)(SI*1), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS      (DX)(SI*1), Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	CMPQ         BX, $0x10
+	JGE          single
 
 rest:
-	TESTQ     BX, BX
-	JZ        end
-	LEAQ      table8<>+0(SB), DI
-	NEGQ      BX
-	VMOVUPS   64(DI)(BX*4), Z0
-	VPMOVD2M  Z0, K1
-	VMOVUPS.Z (CX)(SI*1), K1, Z0
-	VPXORD    Z5, Z5, Z5
-	VMAXPS    Z0, Z5, Z0
-	VMULPS    Z0, Z0, Z0
-	VMOVUPS.Z (DX)(SI*1), K1, Z1
-	VMULPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(SI*1)
+	TESTQ        BX, BX
+	JZ           end
+	LEAQ         table8<>+0(SB), DI
+	NEGQ         BX
+	VMOVUPS      64(DI)(BX*4), Z0
+	VPMOVD2M     Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMULPS       Z0, Z0, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -3702,17 +3708,17 @@ TEXT ·gluSigmoidAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern1<>+0(SB), Z0
-	VBROADCASTI32X4 pattern2<>+0(SB), Z1
-	VBROADCASTI32X4 pattern3<>+0(SB), Z2
-	VBROADCASTI32X4 pattern4<>+0(SB), Z3
-	VBROADCASTI32X4 pattern5<>+0(SB), Z4
-	VBROADCASTI32X4 pattern6<>+0(SB), Z5
-	VBROADCASTI32X4 pattern7<>+0(SB), Z6
-	VBROADCASTI32X4 pattern8<>+0(SB), Z7
-	VBROADCASTI32X4 pattern9<>+0(SB), Z8
-	VBROADCASTI32X4 pattern10<>+0(SB), Z9
-	VBROADCASTI32X4 pattern11<>+0(SB), Z10
+	VBROADCASTI32X4 pattern2<>+0(SB), Z0
+	VBROADCASTI32X4 pattern3<>+0(SB), Z1
+	VBROADCASTI32X4 pattern4<>+0(SB), Z2
+	VBROADCASTI32X4 pattern5<>+0(SB), Z3
+	VBROADCASTI32X4 pattern6<>+0(SB), Z4
+	VBROADCASTI32X4 pattern7<>+0(SB), Z5
+	VBROADCASTI32X4 pattern8<>+0(SB), Z6
+	VBROADCASTI32X4 pattern9<>+0(SB), Z7
+	VBROADCASTI32X4 pattern10<>+0(SB), Z8
+	VBROADCASTI32X4 pattern11<>+0(SB), Z9
+	VBROADCASTI32X4 pattern12<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -3899,16 +3905,16 @@ end:
 // func poisonAVX512(x *float32, n int) float32
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, SSE
 TEXT ·poisonAVX512(SB), NOSPLIT, $0-20
-	MOVQ   x+0(FP), AX
-	MOVQ   n+8(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	XORQ   DX, DX
-	CMPQ   CX, $0x40
-	JL     singles
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VPBROADCASTD pattern1<>+0(SB), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VPBROADCASTD pattern1<>+0(SB), Z2
+	VPBROADCASTD pattern1<>+0(SB), Z3
+	VPBROADCASTD pattern1<>+0(SB), Z4
+	XORQ         DX, DX
+	CMPQ         CX, $0x40
+	JL           singles
 
 several:
 	VMOVUPS     (AX)(DX*1), Z5
@@ -3965,12 +3971,12 @@ end:
 // func maximaAVX512(dst *float32, x *float32, blocks int) float32
 // Requires: AVX, AVX512F, AVX512VL, SSE
 TEXT ·maximaAVX512(SB), NOSPLIT, $0-28
-	MOVQ   dst+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   blocks+16(FP), DX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VPBROADCASTD pattern1<>+0(SB), Z0
+	VPBROADCASTD pattern1<>+0(SB), Z1
+	VPBROADCASTD pattern1<>+0(SB), Z2
 
 loop:
 	VMOVUPS       (CX), Z3
