@@ -6,13 +6,21 @@ import "math"
 // with rows as neighbours: row i*group+h is query h of token i.
 func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
 	dim, rows, scale := j.a.HeadDim, tl.tokens*j.group, float32(j.a.Scale)
-	for i := range tl.tokens {
-		q := j.e.row(j.n.In[0], tl.t0+i)[g*j.group*dim:][:j.group*dim]
-		for h := range j.group {
-			r := i*j.group + h
-			for k, v := range q[h*dim : (h+1)*dim] {
-				d.q[k*rows+r] = v * scale
-			}
+	row := func(r int) []float32 {
+		return j.e.row(j.n.In[0], tl.t0+r/j.group)[(g*j.group+r%j.group)*dim:][:dim]
+	}
+	r := 0
+	for ; r+4 <= rows; r += 4 {
+		a, b, c, e := row(r), row(r+1), row(r+2), row(r+3)
+		b, c, e = b[:len(a)], c[:len(a)], e[:len(a)]
+		for k := range a {
+			to := d.q[k*rows+r:][:4]
+			to[0], to[1], to[2], to[3] = a[k]*scale, b[k]*scale, c[k]*scale, e[k]*scale
+		}
+	}
+	for ; r < rows; r++ {
+		for k, v := range row(r) {
+			d.q[k*rows+r] = v * scale
 		}
 	}
 }
@@ -21,9 +29,9 @@ func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
 func (j *attending) seen(tl *tile, segment int) (from, to int) {
 	lo := segment * contextSegment
 	from, to = max(0, lo-tl.pos), tl.tokens
-	if j.a.Window > 0 {
-		// The last one to see position p is at p+Window-1.
-		to = min(to, max(0, lo+contextSegment-1+j.a.Window-tl.pos))
+	// The last one to see position p is at p+Window-1.
+	if after := tl.pos - (lo + contextSegment - 1); j.a.Window > 0 && j.a.Window < after+to {
+		to = j.a.Window - after
 	}
 	return from, to
 }
@@ -39,19 +47,21 @@ func (j *attending) visible(tl *tile, i, segment int) (lo, hi int) {
 // and returns which tokens see any.
 func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
 	from, to = j.seen(tl, segment)
-	least, least1 := j.visible(tl, from, segment)
-	most0, most := j.visible(tl, to-1, segment)
+	// Later tokens see later positions: all of them see lastLo to firstHi, and some
+	// firstLo to lastHi.
+	firstLo, firstHi := j.visible(tl, from, segment)
+	lastLo, lastHi := j.visible(tl, to-1, segment)
 
 	begin := segment * contextSegment
-	for at := least; at < most; at += d.at.n {
-		d.at.keys(&tl.past, g, begin+at, begin+most)
-		if at+d.at.n == most {
-			d.at.next, _, _ = tl.past.slot(begin+least, g).value()
+	for at := firstLo; at < lastHi; at += d.at.n {
+		d.at.keys(&tl.past, g, begin+at, begin+lastHi)
+		if at+d.at.n == lastHi {
+			d.at.next, _, _ = tl.past.slot(begin+firstLo, g).value()
 		}
 		j.scores(d.score[from*j.group*scoreStride+at:], d.q[from*j.group:], (to-from)*j.group, tl.tokens*j.group, &d.at, j.a.HeadDim)
 	}
-	if least == most0 && least1 == most {
-		j.weigh(d, part, from, to, least, most)
+	if firstLo == lastLo && firstHi == lastHi {
+		j.weigh(d, part, from, to, firstLo, lastHi)
 	} else {
 		for i := from; i < to; i++ {
 			lo, hi := j.visible(tl, i, segment)
@@ -59,7 +69,7 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 		}
 	}
 	clear(part.sum[from*j.group*j.width : to*j.group*j.width])
-	if most0 >= least1 { // nothing that all of them see
+	if lastLo >= firstHi { // nothing that all of them see
 		for i := from; i < to; i++ {
 			lo, hi := j.visible(tl, i, segment)
 			j.addValues(d, tl, g, segment, i, i+1, lo, hi, part)
@@ -68,12 +78,12 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 	}
 	for i := from; i < to; i++ {
 		lo, _ := j.visible(tl, i, segment)
-		j.addValues(d, tl, g, segment, i, i+1, lo, most0, part)
+		j.addValues(d, tl, g, segment, i, i+1, lo, lastLo, part)
 	}
-	j.addValues(d, tl, g, segment, from, to, most0, least1, part)
+	j.addValues(d, tl, g, segment, from, to, lastLo, firstHi, part)
 	for i := from; i < to; i++ {
 		_, hi := j.visible(tl, i, segment)
-		j.addValues(d, tl, g, segment, i, i+1, least1, hi, part)
+		j.addValues(d, tl, g, segment, i, i+1, firstHi, hi, part)
 	}
 	return from, to
 }

@@ -12,7 +12,8 @@ const (
 	attentionRows = 32
 	// fewItems per worker are too few to keep all of them busy to the end.
 	fewItems = 4
-	// maxKept is the largest room for segments that are kept apart, in float32.
+	// maxKept is the largest room for segments that are kept apart, in float32, where
+	// one token does not need more.
 	maxKept = 2 << 20
 )
 
@@ -93,7 +94,7 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 		// Tiles that are few have few rows, and no more positions than fit the pool.
 		rows := min(lim.Tokens, (fewItems*workers/a.KVHeads+1)*tokens) * a.Heads
 		segments := lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens/contextSegment + 2
-		slots := min(maxKept/width, rows*segments)
+		slots := min(rows*segments, max(maxKept/width, a.Heads*segments))
 		z.slots, z.kept = max(z.slots, slots), max(z.kept, slots*width)
 	}
 	return z

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// floatBytes is a slice of n float32 that ends where memory ends.
+// guardedFloats are n float32 that end where their memory ends.
 func guardedFloats(t testing.TB, n int) []float32 { return words[float32](guarded(t, 4*n)) }
 
 // cacheMatrix is a random matrix as a cache keeps it, numbers and scales at the
@@ -64,7 +64,7 @@ func newCacheMatrix(t testing.TB, rng *rand.Rand, d tensor.DType, rows, cols, wi
 	return m
 }
 
-// near fails unless got is within tol times size of want.
+// nearTo fails unless got is within tol of want.
 func nearTo(t *testing.T, what string, got float32, want, tol float64) {
 	t.Helper()
 	if !(math.Abs(float64(got)-want) <= tol) {
@@ -294,7 +294,7 @@ func TestHalve(t *testing.T) {
 	})
 }
 
-// An attentionBench is a program of layers of attention, of which nothing else runs.
+// An attentionRig is a program with layers of attention, of which nothing else runs.
 type attentionRig struct {
 	*executable
 	nodes   []*plan.Node
@@ -417,10 +417,41 @@ func benchmarkAttention(b *testing.B, tokens, end, layers int) {
 	}
 }
 
-// The past of all layers together is larger than the caches.
-func BenchmarkDecode512(b *testing.B)  { benchmarkAttention(b, 1, 512, 64) }
-func BenchmarkDecode8192(b *testing.B) { benchmarkAttention(b, 1, 8192, 6) }
-func BenchmarkPrefill(b *testing.B)    { benchmarkAttention(b, 256, 256, 2) }
-func BenchmarkPrefillLong(b *testing.B) {
-	benchmarkAttention(b, 256, 4096, 1)
+func BenchmarkAttentionKernels(b *testing.B) {
+	const n, dim, rows, all = 32, 64, 4, 256
+	rng := rand.New(rand.NewPCG(11, 12))
+	q, score := make([]float32, dim*rows), make([]float32, rows*scoreStride)
+	top, total, sum := make([]float32, rows), make([]float32, rows), make([]float32, rows*dim)
+	halves := make([]uint16, dim)
+	for _, tr := range tiers() {
+		kernels := tr.attention
+		run := func(name string, bytes int, f func()) {
+			b.Run(name+"/"+tr.name, func(b *testing.B) {
+				b.SetBytes(int64(bytes))
+				for b.Loop() {
+					f()
+				}
+			})
+		}
+		for _, d := range cacheTypes {
+			k, v := newCacheMatrix(b, rng, d, dim, n, n, true), newCacheMatrix(b, rng, d, n, dim, dim, false)
+			k.n, v.n = n, n
+			size, err := d.Size(n * dim)
+			if err != nil {
+				b.Fatal(err)
+			}
+			run(fmt.Sprintf("scores/%v", d), size, func() { kernels.caches[d].scores(score, q, rows, rows, &k.stretch, dim) })
+			run(fmt.Sprintf("weighted/%v", d), size, func() { kernels.caches[d].weighted(sum, score, rows, dim, &v.stretch, dim) })
+		}
+		run("softWeights", 4*rows*all, func() { kernels.softWeights(score, all, rows, top, total) })
+		run("blend", 4*dim, func() { kernels.blend(sum[:dim], q[:dim], 0.5, 0.5) })
+		run("scale", 4*dim, func() { kernels.scale(sum[:dim], q[:dim], 0.5) })
+		run("halve", 4*dim, func() { kernels.halve(halves, q[:dim]) })
+	}
 }
+
+// The past of all layers together is larger than the caches.
+func BenchmarkAttentionDecode512(b *testing.B)       { benchmarkAttention(b, 1, 512, 64) }
+func BenchmarkAttentionDecode8192(b *testing.B)      { benchmarkAttention(b, 1, 8192, 6) }
+func BenchmarkAttentionPrefill(b *testing.B)         { benchmarkAttention(b, 256, 256, 2) }
+func BenchmarkAttentionPrefillFrom3840(b *testing.B) { benchmarkAttention(b, 256, 4096, 1) }

@@ -193,10 +193,11 @@ func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
 	ok := true
 	for b := 0; b < len(x); b += cacheBlock {
 		block := x[b : b+cacheBlock]
-		var largest float32
+		var bits uint32 // of the largest magnitude; those of Inf and NaN are larger than any
 		for _, v := range block {
-			largest = max(largest, v, -v) // NaN, where one is
+			bits = max(bits, math.Float32bits(v)&^(1<<31))
 		}
+		largest := math.Float32frombits(bits)
 		h := tensor.F32ToF16(largest / 127)
 		if tensor.F16ToF32(h)*127.5 < largest {
 			h++ // float16 is coarse near 0: rather fewer steps than a value cut off
@@ -204,14 +205,23 @@ func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
 		scales[b/cacheBlock*apart] = h
 		ok = ok && (h&0x7fff != halfInf || largest-largest != 0)
 		scale := tensor.F16ToF32(h)
-		for i, v := range block {
-			var code int8
-			// The scale was rounded: the quotient may be a little above 127. Where
-			// it is no number, the scale says so, or is 0 with the block.
-			if r := math.RoundToEven(float64(v / scale)); r-r == 0 {
-				code = int8(min(max(r, -127), 127))
+		if !(scale > 0 && scale-scale == 0) {
+			// The block is 0, or its scale alone says that it is not finite.
+			for i := range block {
+				q[(b+i)*apart] = 0
 			}
-			q[(b+i)*apart] = code
+			continue
+		}
+		inverse := 1 / scale
+		for i, v := range block {
+			code := v * inverse
+			if code > 127 {
+				code = 127
+			} else if code < -127 {
+				code = -127
+			}
+			const whole = 3 << 22 // float32 have no fractions there: adding it rounds
+			q[(b+i)*apart] = int8(math.Float32bits(code + whole))
 		}
 	}
 	return ok

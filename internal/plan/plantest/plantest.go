@@ -394,32 +394,54 @@ func attended(q, k, v [][]float64, a *plan.AttentionAttr) [][]float64 {
 }
 
 func attention(t *testing.T, b plan.Backend) {
+	// What a value may be off, times its row's size: scores and values of that
+	// precision, and their sums.
+	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
 	for _, c := range []struct {
-		attr   plan.AttentionAttr
-		tokens int
+		attr       plan.AttentionAttr
+		tokens     int
+		pageTokens int
 	}{
-		{plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 0.35}, 5},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 4, HeadDim: 8, Scale: 0.35}, 33},
-		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, 40},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 8, Scale: 0.35, Window: 1}, 20},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Window: 7}, 40},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5}, 700},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 300}, 700},
+		{plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 0.35}, 5, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 4, HeadDim: 8, Scale: 0.35}, 33, 1},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, 40, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 8, Scale: 0.35, Window: 1}, 20, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Window: 7}, 40, 4},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5}, 700, 16},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 300}, 700, 24},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 1, Scale: 1}, 19, 3},
+		{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 17, Scale: 0.25}, 37, 32},
+		{plan.AttentionAttr{Heads: 5, KVHeads: 1, HeadDim: 33, Scale: 0.2, Window: 30}, 70, 5},
+		{plan.AttentionAttr{Heads: 8, KVHeads: 2, HeadDim: 64, Scale: 0.125}, 70, 32},
+		{plan.AttentionAttr{Heads: 7, KVHeads: 1, HeadDim: 64, Scale: 0.125}, 20, 1},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 1, HeadDim: 80, Scale: 0.11}, 35, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 96, Scale: 0.1, Window: 20}, 50, 32},
+		{plan.AttentionAttr{Heads: 8, KVHeads: 1, HeadDim: 128, Scale: 0.09}, 40, 16},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 256, Scale: 0.06}, 17, 4},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2}, 530, 32},
+		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, Scale: 0.2}, 6, 32},
 	} {
-		for cache, tol := range map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3} {
+		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+			if cache == tensor.Q8_0 && c.attr.HeadDim%tensor.Q8_0.BlockLen() != 0 {
+				continue
+			}
 			rng := newRand(uint64(c.tokens))
 			a := c.attr
-			table := Weight(rng, "table", tensor.F32, 1, 101, a.Heads*a.HeadDim)
-			wk := Weight(rng, "k", tensor.F32, 0.3, a.KVHeads*a.HeadDim, a.Heads*a.HeadDim)
-			wv := Weight(rng, "v", tensor.F32, 0.3, a.KVHeads*a.HeadDim, a.Heads*a.HeadDim)
+			in := min(a.Heads*a.HeadDim, 256)
+			table := Weight(rng, "table", tensor.F32, 1, 101, in)
+			size := 0.3 * math.Sqrt(8/float64(in))
+			wq := Weight(rng, "q", tensor.F32, 1/math.Sqrt(float64(in)), a.Heads*a.HeadDim, in)
+			wk := Weight(rng, "k", tensor.F32, size, a.KVHeads*a.HeadDim, in)
+			wv := Weight(rng, "v", tensor.F32, size, a.KVHeads*a.HeadDim, in)
 			list := ids(rng, c.tokens, 101)
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 				st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
-				return b.Attention(x, b.Linear(x, wk, nil), b.Linear(x, wv, nil), st, a)
+				return b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), st, a)
 			})
 			x := rowsOf(matrix(table), list)
-			want := attended(x, product(x, matrix(wk), nil), product(x, matrix(wv), nil), &a)
-			near(t, fmt.Sprintf("%v, %d tokens, %v cache", a, c.tokens, cache), outputs(t, b, p, list, cache, 16, 0), want, tol, 0)
+			want := attended(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(wv), nil), &a)
+			near(t, fmt.Sprintf("%v, %d tokens, %v cache in pages of %d", a, c.tokens, cache, c.pageTokens),
+				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerance[cache], 0)
 		}
 	}
 }
