@@ -162,9 +162,11 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 	for row := i * tileRows; row < last; row += wide {
 		to := totals[(row-i*tileRows)*tokens:][:wide*tokens]
 		if tokens == 1 && t.fused != nil {
-			for ; row < last; row, to = row+q.rows, to[q.rows:] {
-				data, next := t.group(b, q.rows, row)
-				t.fused(to, b.scales, x, data, t.size, k/t.format.values, next)
+			for row < last {
+				groups := max(1, (last-row)/q.rows)
+				data, next := t.group(b, groups*q.rows, row)
+				t.fused(to, b.scales, x, data, t.size, k/t.format.values, groups, next)
+				row, to = row+groups*q.rows, to[groups*q.rows:]
 			}
 			break
 		}

@@ -76,10 +76,10 @@ type quantizedKernels struct {
 // panel, and prefetches as many bytes from next.
 type unpackFunc func(panel []byte, scales []float32, w []byte, stride, blocks int, next *byte)
 
-// A fusedFunc adds to totals [rows] the products of a number of blocks of rows of w
-// with record x. It needs room for the scales of a block and as many sums, of
-// [blockFormat.room] for a row.
-type fusedFunc func(totals, scales []float32, x, w []byte, stride, blocks int, next *byte)
+// A fusedFunc adds to totals [groups*rows] the products of groups of rows of w, of a
+// number of blocks and stride bytes each, with record x. It needs room for the
+// scales of a block and as many sums, of [blockFormat.room] for a row.
+type fusedFunc func(totals, scales []float32, x, w []byte, stride, blocks, groups int, next *byte)
 
 // genericRows are the rows of a panel for plain Go.
 const genericRows = 4

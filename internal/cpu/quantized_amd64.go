@@ -9,9 +9,9 @@ func assemblyUnpack(f func(panel *byte, scales *float32, w *byte, stride, blocks
 	}
 }
 
-func assemblyFused(f func(totals, scales *float32, x, w *byte, stride, blocks int, next *byte)) fusedFunc {
-	return func(totals, scales []float32, x, w []byte, stride, blocks int, next *byte) {
-		f(&totals[0], &scales[0], &x[0], &w[0], stride, blocks, next)
+func assemblyFused(f func(totals, scales *float32, x, w *byte, stride, blocks, groups int, next *byte)) fusedFunc {
+	return func(totals, scales []float32, x, w []byte, stride, blocks, groups int, next *byte) {
+		f(&totals[0], &scales[0], &x[0], &w[0], stride, blocks, groups, next)
 	}
 }
 

@@ -123,29 +123,32 @@ DATA pattern1<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA pattern1<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL pattern1<>(SB), RODATA|NOPTR, $32
 
-// func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ4_0AVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedQ4_0AVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4 (DX), Z1
 	VBROADCASTI32X4 (BX), K1, Z1
 	VBROADCASTI32X4 (SI), K2, Z1
@@ -196,45 +199,56 @@ loop:
 	VPUNPCKLQDQ     Z3, Z2, Z4
 	VPUNPCKHQDQ     Z3, Z2, Z2
 	VPANDD          Z1, Z8, Z3
-	VPBROADCASTD    36(R9), Z5
+	VPBROADCASTD    36(R12), Z5
 	VPSRAD          $0x04, Z5, Z5
-	VPDPBUSD.BCST   (R9), Z3, Z5
+	VPDPBUSD.BCST   (R12), Z3, Z5
 	VPSRLD          $0x04, Z8, Z3
 	VPANDD          Z1, Z3, Z3
-	VPDPBUSD.BCST   16(R9), Z3, Z5
-	PREFETCHT1      (R11)
+	VPDPBUSD.BCST   16(R12), Z3, Z5
+	PREFETCHT1      (R10)
 	VPANDD          Z1, Z6, Z3
-	VPDPBUSD.BCST   4(R9), Z3, Z5
+	VPDPBUSD.BCST   4(R12), Z3, Z5
 	VPSRLD          $0x04, Z6, Z3
 	VPANDD          Z1, Z3, Z3
-	VPDPBUSD.BCST   20(R9), Z3, Z5
-	PREFETCHT1      64(R11)
+	VPDPBUSD.BCST   20(R12), Z3, Z5
+	PREFETCHT1      64(R10)
 	VPANDD          Z1, Z4, Z3
-	VPDPBUSD.BCST   8(R9), Z3, Z5
-	PREFETCHT1      128(R11)
+	VPDPBUSD.BCST   8(R12), Z3, Z5
+	PREFETCHT1      128(R10)
 	VPSRLD          $0x04, Z4, Z3
 	VPANDD          Z1, Z3, Z3
-	VPDPBUSD.BCST   24(R9), Z3, Z5
+	VPDPBUSD.BCST   24(R12), Z3, Z5
 	VPANDD          Z1, Z2, Z3
-	VPDPBUSD.BCST   12(R9), Z3, Z5
-	PREFETCHT1      192(R11)
+	VPDPBUSD.BCST   12(R12), Z3, Z5
+	PREFETCHT1      192(R10)
 	VPSRLD          $0x04, Z2, Z2
 	VPANDD          Z1, Z2, Z1
-	VPDPBUSD.BCST   28(R9), Z1, Z5
-	PREFETCHT1      256(R11)
+	VPDPBUSD.BCST   28(R12), Z1, Z5
+	PREFETCHT1      256(R10)
 	VMOVUPS         (AX), Z1
 	VCVTDQ2PS       Z5, Z5
-	VMULPS.BCST     32(R9), Z1, Z1
+	VMULPS.BCST     32(R12), Z1, Z1
 	VFMADD231PS     Z1, Z5, Z0
-	ADDQ            $0x00000120, R11
+	ADDQ            $0x00000120, R10
 	ADDQ            $0x00000012, DX
 	ADDQ            $0x00000012, BX
 	ADDQ            $0x00000012, SI
 	ADDQ            $0x00000012, DI
-	ADDQ            $0x00000040, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000040, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -349,29 +363,32 @@ loop:
 	VZEROUPPER
 	RET
 
-// func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ4_1AVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedQ4_1AVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4  (DX), Z1
 	VBROADCASTI32X4  (BX), K1, Z1
 	VBROADCASTI32X4  (SI), K2, Z1
@@ -427,45 +444,56 @@ loop:
 	VPUNPCKHQDQ      Z3, Z2, Z2
 	VPANDD           Z1, Z8, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z5
-	VPDPBUSD.BCST    (R9), Z3, Z5
+	VPDPBUSD.BCST    (R12), Z3, Z5
 	VPSRLD           $0x04, Z8, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    16(R9), Z3, Z5
-	PREFETCHT1       (R11)
+	VPDPBUSD.BCST    16(R12), Z3, Z5
+	PREFETCHT1       (R10)
 	VPANDD           Z1, Z6, Z3
-	VPDPBUSD.BCST    4(R9), Z3, Z5
+	VPDPBUSD.BCST    4(R12), Z3, Z5
 	VPSRLD           $0x04, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    20(R9), Z3, Z5
-	PREFETCHT1       64(R11)
+	VPDPBUSD.BCST    20(R12), Z3, Z5
+	PREFETCHT1       64(R10)
 	VPANDD           Z1, Z4, Z3
-	VPDPBUSD.BCST    8(R9), Z3, Z5
-	PREFETCHT1       128(R11)
+	VPDPBUSD.BCST    8(R12), Z3, Z5
+	PREFETCHT1       128(R10)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    24(R9), Z3, Z5
+	VPDPBUSD.BCST    24(R12), Z3, Z5
 	VPANDD           Z1, Z2, Z3
-	VPDPBUSD.BCST    12(R9), Z3, Z5
-	PREFETCHT1       192(R11)
+	VPDPBUSD.BCST    12(R12), Z3, Z5
+	PREFETCHT1       192(R10)
 	VPSRLD           $0x04, Z2, Z2
 	VPANDD           Z1, Z2, Z1
-	VPDPBUSD.BCST    28(R9), Z1, Z5
-	PREFETCHT1       256(R11)
+	VPDPBUSD.BCST    28(R12), Z1, Z5
+	PREFETCHT1       256(R10)
 	VMOVUPS          (AX), Z1
 	VMOVUPS          64(AX), Z2
 	VCVTDQ2PS        Z5, Z5
-	VMULPS.BCST      32(R9), Z1, Z1
+	VMULPS.BCST      32(R12), Z1, Z1
 	VFMADD231PS      Z1, Z5, Z0
-	VFMADD231PS.BCST 40(R9), Z2, Z0
-	ADDQ             $0x00000140, R11
+	VFMADD231PS.BCST 40(R12), Z2, Z0
+	ADDQ             $0x00000140, R10
 	ADDQ             $0x00000014, DX
 	ADDQ             $0x00000014, BX
 	ADDQ             $0x00000014, SI
 	ADDQ             $0x00000014, DI
-	ADDQ             $0x00000040, R9
-	DECQ             R10
-	JNZ              loop
-	VMOVUPS          Z0, (R12)
+	ADDQ             $0x00000040, R12
+	DECQ             R13
+	JNZ              block
+	VMOVUPS          Z0, (R11)
+	ADDQ             $0x00000040, R11
+	LEAQ             (DX)(R8*4), DX
+	ADDQ             R8, DX
+	LEAQ             (BX)(R8*4), BX
+	ADDQ             R8, BX
+	LEAQ             (SI)(R8*4), SI
+	ADDQ             R8, SI
+	LEAQ             (DI)(R8*4), DI
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              group
 	VZEROUPPER
 	RET
 
@@ -697,29 +725,32 @@ DATA pattern9<>+16(SB)/8, $0x0707070703030303
 DATA pattern9<>+24(SB)/8, $0x0f0f0f0f0b0b0b0b
 GLOBL pattern9<>(SB), RODATA|NOPTR, $32
 
-// func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ5_0AVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedQ5_0AVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4 (DX), Z1
 	VBROADCASTI32X4 (BX), K1, Z1
 	VBROADCASTI32X4 (SI), K2, Z1
@@ -800,9 +831,9 @@ loop:
 	VPANDD          Z7, Z9, Z9
 	VPCMPEQB        Z7, Z9, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPBROADCASTD    36(R9), Z7
+	VPBROADCASTD    36(R12), Z7
 	VPSRAD          $0x03, Z7, Z7
-	VPDPBUSD.BCST   (R9), Z5, Z7
+	VPDPBUSD.BCST   (R12), Z5, Z7
 	VPSRLD          $0x04, Z10, Z5
 	VPANDD          Z3, Z5, Z5
 	VBROADCASTI32X4 pattern4<>+0(SB), Z9
@@ -811,8 +842,8 @@ loop:
 	VPANDD          Z9, Z10, Z10
 	VPCMPEQB        Z9, Z10, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPDPBUSD.BCST   16(R9), Z5, Z7
-	PREFETCHT1      (R11)
+	VPDPBUSD.BCST   16(R12), Z5, Z7
+	PREFETCHT1      (R10)
 	VPANDD          Z3, Z8, Z5
 	VBROADCASTI32X4 pattern7<>+0(SB), Z9
 	VBROADCASTI32X4 pattern5<>+0(SB), Z10
@@ -820,8 +851,8 @@ loop:
 	VPANDD          Z9, Z10, Z10
 	VPCMPEQB        Z9, Z10, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPDPBUSD.BCST   4(R9), Z5, Z7
-	PREFETCHT1      64(R11)
+	VPDPBUSD.BCST   4(R12), Z5, Z7
+	PREFETCHT1      64(R10)
 	VPSRLD          $0x04, Z8, Z5
 	VPANDD          Z3, Z5, Z5
 	VBROADCASTI32X4 pattern7<>+0(SB), Z8
@@ -830,8 +861,8 @@ loop:
 	VPANDD          Z8, Z9, Z9
 	VPCMPEQB        Z8, Z9, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPDPBUSD.BCST   20(R9), Z5, Z7
-	PREFETCHT1      128(R11)
+	VPDPBUSD.BCST   20(R12), Z5, Z7
+	PREFETCHT1      128(R10)
 	VPANDD          Z3, Z6, Z5
 	VBROADCASTI32X4 pattern4<>+0(SB), Z8
 	VBROADCASTI32X4 pattern8<>+0(SB), Z9
@@ -839,7 +870,7 @@ loop:
 	VPANDD          Z8, Z9, Z9
 	VPCMPEQB        Z8, Z9, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPDPBUSD.BCST   8(R9), Z5, Z7
+	VPDPBUSD.BCST   8(R12), Z5, Z7
 	VPSRLD          $0x04, Z6, Z5
 	VPANDD          Z3, Z5, Z5
 	VBROADCASTI32X4 pattern4<>+0(SB), Z6
@@ -848,8 +879,8 @@ loop:
 	VPANDD          Z6, Z8, Z8
 	VPCMPEQB        Z6, Z8, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPDPBUSD.BCST   24(R9), Z5, Z7
-	PREFETCHT1      192(R11)
+	VPDPBUSD.BCST   24(R12), Z5, Z7
+	PREFETCHT1      192(R10)
 	VPANDD          Z3, Z4, Z5
 	VBROADCASTI32X4 pattern7<>+0(SB), Z6
 	VBROADCASTI32X4 pattern8<>+0(SB), Z8
@@ -857,8 +888,8 @@ loop:
 	VPANDD          Z6, Z8, Z8
 	VPCMPEQB        Z6, Z8, K4
 	VPADDB          Z2, Z5, K4, Z5
-	VPDPBUSD.BCST   12(R9), Z5, Z7
-	PREFETCHT1      256(R11)
+	VPDPBUSD.BCST   12(R12), Z5, Z7
+	PREFETCHT1      256(R10)
 	VPSRLD          $0x04, Z4, Z4
 	VPANDD          Z3, Z4, Z3
 	VBROADCASTI32X4 pattern7<>+0(SB), Z4
@@ -867,21 +898,32 @@ loop:
 	VPANDD          Z4, Z1, Z1
 	VPCMPEQB        Z4, Z1, K4
 	VPADDB          Z2, Z3, K4, Z3
-	VPDPBUSD.BCST   28(R9), Z3, Z7
-	PREFETCHT1      320(R11)
+	VPDPBUSD.BCST   28(R12), Z3, Z7
+	PREFETCHT1      320(R10)
 	VMOVUPS         (AX), Z1
 	VCVTDQ2PS       Z7, Z7
-	VMULPS.BCST     32(R9), Z1, Z1
+	VMULPS.BCST     32(R12), Z1, Z1
 	VFMADD231PS     Z1, Z7, Z0
-	ADDQ            $0x00000160, R11
+	ADDQ            $0x00000160, R10
 	ADDQ            $0x00000016, DX
 	ADDQ            $0x00000016, BX
 	ADDQ            $0x00000016, SI
 	ADDQ            $0x00000016, DI
-	ADDQ            $0x00000040, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000040, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -1065,29 +1107,32 @@ loop:
 	VZEROUPPER
 	RET
 
-// func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ5_1AVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedQ5_1AVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4  (DX), Z1
 	VBROADCASTI32X4  (BX), K1, Z1
 	VBROADCASTI32X4  (SI), K2, Z1
@@ -1169,7 +1214,7 @@ loop:
 	VPCMPEQB         Z7, Z9, K4
 	VPADDB           Z2, Z5, K4, Z5
 	VPBROADCASTD     pattern2<>+0(SB), Z7
-	VPDPBUSD.BCST    (R9), Z5, Z7
+	VPDPBUSD.BCST    (R12), Z5, Z7
 	VPSRLD           $0x04, Z10, Z5
 	VPANDD           Z3, Z5, Z5
 	VBROADCASTI32X4  pattern4<>+0(SB), Z9
@@ -1178,8 +1223,8 @@ loop:
 	VPANDD           Z9, Z10, Z10
 	VPCMPEQB         Z9, Z10, K4
 	VPADDB           Z2, Z5, K4, Z5
-	VPDPBUSD.BCST    16(R9), Z5, Z7
-	PREFETCHT1       (R11)
+	VPDPBUSD.BCST    16(R12), Z5, Z7
+	PREFETCHT1       (R10)
 	VPANDD           Z3, Z8, Z5
 	VBROADCASTI32X4  pattern7<>+0(SB), Z9
 	VBROADCASTI32X4  pattern5<>+0(SB), Z10
@@ -1187,8 +1232,8 @@ loop:
 	VPANDD           Z9, Z10, Z10
 	VPCMPEQB         Z9, Z10, K4
 	VPADDB           Z2, Z5, K4, Z5
-	VPDPBUSD.BCST    4(R9), Z5, Z7
-	PREFETCHT1       64(R11)
+	VPDPBUSD.BCST    4(R12), Z5, Z7
+	PREFETCHT1       64(R10)
 	VPSRLD           $0x04, Z8, Z5
 	VPANDD           Z3, Z5, Z5
 	VBROADCASTI32X4  pattern7<>+0(SB), Z8
@@ -1197,8 +1242,8 @@ loop:
 	VPANDD           Z8, Z9, Z9
 	VPCMPEQB         Z8, Z9, K4
 	VPADDB           Z2, Z5, K4, Z5
-	VPDPBUSD.BCST    20(R9), Z5, Z7
-	PREFETCHT1       128(R11)
+	VPDPBUSD.BCST    20(R12), Z5, Z7
+	PREFETCHT1       128(R10)
 	VPANDD           Z3, Z6, Z5
 	VBROADCASTI32X4  pattern4<>+0(SB), Z8
 	VBROADCASTI32X4  pattern8<>+0(SB), Z9
@@ -1206,7 +1251,7 @@ loop:
 	VPANDD           Z8, Z9, Z9
 	VPCMPEQB         Z8, Z9, K4
 	VPADDB           Z2, Z5, K4, Z5
-	VPDPBUSD.BCST    8(R9), Z5, Z7
+	VPDPBUSD.BCST    8(R12), Z5, Z7
 	VPSRLD           $0x04, Z6, Z5
 	VPANDD           Z3, Z5, Z5
 	VBROADCASTI32X4  pattern4<>+0(SB), Z6
@@ -1215,8 +1260,8 @@ loop:
 	VPANDD           Z6, Z8, Z8
 	VPCMPEQB         Z6, Z8, K4
 	VPADDB           Z2, Z5, K4, Z5
-	VPDPBUSD.BCST    24(R9), Z5, Z7
-	PREFETCHT1       192(R11)
+	VPDPBUSD.BCST    24(R12), Z5, Z7
+	PREFETCHT1       192(R10)
 	VPANDD           Z3, Z4, Z5
 	VBROADCASTI32X4  pattern7<>+0(SB), Z6
 	VBROADCASTI32X4  pattern8<>+0(SB), Z8
@@ -1224,8 +1269,8 @@ loop:
 	VPANDD           Z6, Z8, Z8
 	VPCMPEQB         Z6, Z8, K4
 	VPADDB           Z2, Z5, K4, Z5
-	VPDPBUSD.BCST    12(R9), Z5, Z7
-	PREFETCHT1       256(R11)
+	VPDPBUSD.BCST    12(R12), Z5, Z7
+	PREFETCHT1       256(R10)
 	VPSRLD           $0x04, Z4, Z4
 	VPANDD           Z3, Z4, Z3
 	VBROADCASTI32X4  pattern7<>+0(SB), Z4
@@ -1234,23 +1279,34 @@ loop:
 	VPANDD           Z4, Z1, Z1
 	VPCMPEQB         Z4, Z1, K4
 	VPADDB           Z2, Z3, K4, Z3
-	VPDPBUSD.BCST    28(R9), Z3, Z7
-	PREFETCHT1       320(R11)
+	VPDPBUSD.BCST    28(R12), Z3, Z7
+	PREFETCHT1       320(R10)
 	VMOVUPS          (AX), Z1
 	VMOVUPS          64(AX), Z2
 	VCVTDQ2PS        Z7, Z7
-	VMULPS.BCST      32(R9), Z1, Z1
+	VMULPS.BCST      32(R12), Z1, Z1
 	VFMADD231PS      Z1, Z7, Z0
-	VFMADD231PS.BCST 40(R9), Z2, Z0
-	ADDQ             $0x00000180, R11
+	VFMADD231PS.BCST 40(R12), Z2, Z0
+	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000018, DX
 	ADDQ             $0x00000018, BX
 	ADDQ             $0x00000018, SI
 	ADDQ             $0x00000018, DI
-	ADDQ             $0x00000040, R9
-	DECQ             R10
-	JNZ              loop
-	VMOVUPS          Z0, (R12)
+	ADDQ             $0x00000040, R12
+	DECQ             R13
+	JNZ              block
+	VMOVUPS          Z0, (R11)
+	ADDQ             $0x00000040, R11
+	LEAQ             (DX)(R8*4), DX
+	ADDQ             R8, DX
+	LEAQ             (BX)(R8*4), BX
+	ADDQ             R8, BX
+	LEAQ             (SI)(R8*4), SI
+	ADDQ             R8, SI
+	LEAQ             (DI)(R8*4), DI
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              group
 	VZEROUPPER
 	RET
 
@@ -1391,29 +1447,32 @@ DATA pattern10<>+16(SB)/8, $0x8080808080808080
 DATA pattern10<>+24(SB)/8, $0x8080808080808080
 GLOBL pattern10<>(SB), RODATA|NOPTR, $32
 
-// func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ8_0AVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedQ8_0AVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4 (DX), Z1
 	VBROADCASTI32X4 (BX), K1, Z1
 	VBROADCASTI32X4 (SI), K2, Z1
@@ -1464,18 +1523,18 @@ loop:
 	VPUNPCKLQDQ     Z3, Z2, Z4
 	VPUNPCKHQDQ     Z3, Z2, Z2
 	VPXORD          Z1, Z8, Z3
-	VPBROADCASTD    36(R9), Z5
-	VPDPBUSD.BCST   (R9), Z3, Z5
-	PREFETCHT1      (R11)
+	VPBROADCASTD    36(R12), Z5
+	VPDPBUSD.BCST   (R12), Z3, Z5
+	PREFETCHT1      (R10)
 	VPXORD          Z1, Z6, Z3
-	VPDPBUSD.BCST   4(R9), Z3, Z5
-	PREFETCHT1      64(R11)
+	VPDPBUSD.BCST   4(R12), Z3, Z5
+	PREFETCHT1      64(R10)
 	VPXORD          Z1, Z4, Z3
-	VPDPBUSD.BCST   8(R9), Z3, Z5
-	PREFETCHT1      128(R11)
+	VPDPBUSD.BCST   8(R12), Z3, Z5
+	PREFETCHT1      128(R10)
 	VPXORD          Z1, Z2, Z2
-	VPDPBUSD.BCST   12(R9), Z2, Z5
-	PREFETCHT1      192(R11)
+	VPDPBUSD.BCST   12(R12), Z2, Z5
+	PREFETCHT1      192(R10)
 	VBROADCASTI32X4 18(DX), Z2
 	VBROADCASTI32X4 18(BX), K1, Z2
 	VBROADCASTI32X4 18(SI), K2, Z2
@@ -1501,31 +1560,42 @@ loop:
 	VPUNPCKLQDQ     Z3, Z2, Z4
 	VPUNPCKHQDQ     Z3, Z2, Z2
 	VPXORD          Z1, Z9, Z3
-	VPDPBUSD.BCST   16(R9), Z3, Z5
-	PREFETCHT1      256(R11)
+	VPDPBUSD.BCST   16(R12), Z3, Z5
+	PREFETCHT1      256(R10)
 	VPXORD          Z1, Z7, Z3
-	VPDPBUSD.BCST   20(R9), Z3, Z5
-	PREFETCHT1      320(R11)
+	VPDPBUSD.BCST   20(R12), Z3, Z5
+	PREFETCHT1      320(R10)
 	VPXORD          Z1, Z4, Z3
-	VPDPBUSD.BCST   24(R9), Z3, Z5
-	PREFETCHT1      384(R11)
+	VPDPBUSD.BCST   24(R12), Z3, Z5
+	PREFETCHT1      384(R10)
 	VPXORD          Z1, Z2, Z1
-	VPDPBUSD.BCST   28(R9), Z1, Z5
-	PREFETCHT1      448(R11)
-	PREFETCHT1      512(R11)
+	VPDPBUSD.BCST   28(R12), Z1, Z5
+	PREFETCHT1      448(R10)
+	PREFETCHT1      512(R10)
 	VMOVUPS         (AX), Z1
 	VCVTDQ2PS       Z5, Z5
-	VMULPS.BCST     32(R9), Z1, Z1
+	VMULPS.BCST     32(R12), Z1, Z1
 	VFMADD231PS     Z1, Z5, Z0
-	ADDQ            $0x00000220, R11
+	ADDQ            $0x00000220, R10
 	ADDQ            $0x00000022, DX
 	ADDQ            $0x00000022, BX
 	ADDQ            $0x00000022, SI
 	ADDQ            $0x00000022, DI
-	ADDQ            $0x00000040, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000040, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -1651,29 +1721,32 @@ DATA pattern11<>+16(SB)/8, $0x766a5d4f3f2d1801
 DATA pattern11<>+24(SB)/8, $0xf1d9c5b5a6998d81
 GLOBL pattern11<>(SB), RODATA|NOPTR, $32
 
-// func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedIQ4_NLAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedIQ4_NLAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4 (DX), Z1
 	VBROADCASTI32X4 (BX), K1, Z1
 	VBROADCASTI32X4 (SI), K2, Z1
@@ -1726,51 +1799,62 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z2, Z9, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPBROADCASTD    36(R9), Z6
-	VPDPBUSD.BCST   (R9), Z4, Z6
+	VPBROADCASTD    36(R12), Z6
+	VPDPBUSD.BCST   (R12), Z4, Z6
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z2, Z4, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   16(R9), Z4, Z6
-	PREFETCHT1      (R11)
+	VPDPBUSD.BCST   16(R12), Z4, Z6
+	PREFETCHT1      (R10)
 	VPANDD          Z2, Z7, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   4(R9), Z4, Z6
+	VPDPBUSD.BCST   4(R12), Z4, Z6
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z2, Z4, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   20(R9), Z4, Z6
-	PREFETCHT1      64(R11)
+	VPDPBUSD.BCST   20(R12), Z4, Z6
+	PREFETCHT1      64(R10)
 	VPANDD          Z2, Z5, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   8(R9), Z4, Z6
-	PREFETCHT1      128(R11)
+	VPDPBUSD.BCST   8(R12), Z4, Z6
+	PREFETCHT1      128(R10)
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z2, Z4, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   24(R9), Z4, Z6
+	VPDPBUSD.BCST   24(R12), Z4, Z6
 	VPANDD          Z2, Z3, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   12(R9), Z4, Z6
-	PREFETCHT1      192(R11)
+	VPDPBUSD.BCST   12(R12), Z4, Z6
+	PREFETCHT1      192(R10)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z2, Z3, Z2
 	VPSHUFB         Z2, Z1, Z1
-	VPDPBUSD.BCST   28(R9), Z1, Z6
-	PREFETCHT1      256(R11)
+	VPDPBUSD.BCST   28(R12), Z1, Z6
+	PREFETCHT1      256(R10)
 	VMOVUPS         (AX), Z1
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     32(R9), Z1, Z1
+	VMULPS.BCST     32(R12), Z1, Z1
 	VFMADD231PS     Z1, Z6, Z0
-	ADDQ            $0x00000120, R11
+	ADDQ            $0x00000120, R10
 	ADDQ            $0x00000012, DX
 	ADDQ            $0x00000012, BX
 	ADDQ            $0x00000012, SI
 	ADDQ            $0x00000012, DI
-	ADDQ            $0x00000040, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000040, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -1936,29 +2020,32 @@ DATA pattern17<>+16(SB)/8, $0x8c88868483828180
 DATA pattern17<>+24(SB)/8, $0x74787a7c7d7e7f80
 GLOBL pattern17<>(SB), RODATA|NOPTR, $32
 
-// func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+// func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedMXFP4AVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+TEXT ·fusedMXFP4AVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
 	VBROADCASTI32X4 (DX), Z1
 	VBROADCASTI32X4 (BX), K1, Z1
 	VBROADCASTI32X4 (SI), K2, Z1
@@ -2021,51 +2108,62 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z2, Z9, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPBROADCASTD    36(R9), Z6
-	VPDPBUSD.BCST   (R9), Z4, Z6
+	VPBROADCASTD    36(R12), Z6
+	VPDPBUSD.BCST   (R12), Z4, Z6
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z2, Z4, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   16(R9), Z4, Z6
-	PREFETCHT1      (R11)
+	VPDPBUSD.BCST   16(R12), Z4, Z6
+	PREFETCHT1      (R10)
 	VPANDD          Z2, Z7, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   4(R9), Z4, Z6
+	VPDPBUSD.BCST   4(R12), Z4, Z6
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z2, Z4, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   20(R9), Z4, Z6
-	PREFETCHT1      64(R11)
+	VPDPBUSD.BCST   20(R12), Z4, Z6
+	PREFETCHT1      64(R10)
 	VPANDD          Z2, Z5, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   8(R9), Z4, Z6
-	PREFETCHT1      128(R11)
+	VPDPBUSD.BCST   8(R12), Z4, Z6
+	PREFETCHT1      128(R10)
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z2, Z4, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   24(R9), Z4, Z6
+	VPDPBUSD.BCST   24(R12), Z4, Z6
 	VPANDD          Z2, Z3, Z4
 	VPSHUFB         Z4, Z1, Z4
-	VPDPBUSD.BCST   12(R9), Z4, Z6
-	PREFETCHT1      192(R11)
+	VPDPBUSD.BCST   12(R12), Z4, Z6
+	PREFETCHT1      192(R10)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z2, Z3, Z2
 	VPSHUFB         Z2, Z1, Z1
-	VPDPBUSD.BCST   28(R9), Z1, Z6
-	PREFETCHT1      256(R11)
+	VPDPBUSD.BCST   28(R12), Z1, Z6
+	PREFETCHT1      256(R10)
 	VMOVUPS         (AX), Z1
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     32(R9), Z1, Z1
+	VMULPS.BCST     32(R12), Z1, Z1
 	VFMADD231PS     Z1, Z6, Z0
-	ADDQ            $0x00000110, R11
+	ADDQ            $0x00000110, R10
 	ADDQ            $0x00000011, DX
 	ADDQ            $0x00000011, BX
 	ADDQ            $0x00000011, SI
 	ADDQ            $0x00000011, DI
-	ADDQ            $0x00000040, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000040, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -2689,29 +2787,38 @@ DATA pattern23<>+16(SB)/8, $0x0303030303030303
 DATA pattern23<>+24(SB)/8, $0x0303030303030303
 GLOBL pattern23<>(SB), RODATA|NOPTR, $32
 
-// func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ2_KAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+// func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·fusedQ2_KAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
+	LEAQ             84(DX), R14
+	MOVQ             R14, R15
+	LEAQ             (R15)(R8*4), R15
+	ADDQ             R8, R15
+	CMPQ             R13, $0x01
+	CMOVQEQ          R15, R14
 	VBROADCASTI32X4  68(DX), Z1
 	VBROADCASTI32X4  68(BX), K1, Z1
 	VBROADCASTI32X4  68(SI), K2, Z1
@@ -2964,65 +3071,68 @@ loop:
 	VPUNPCKHQDQ      Z3, Z2, Z2
 	VPANDD           Z1, Z8, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z5
-	VPDPBUSD.BCST    (R9), Z3, Z5
+	VPDPBUSD.BCST    (R12), Z3, Z5
 	VPSRLD           $0x02, Z8, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z7
-	VPDPBUSD.BCST    64(R9), Z3, Z7
-	PREFETCHT0       84(DX)
+	VPDPBUSD.BCST    64(R12), Z3, Z7
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z8, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z9
-	VPDPBUSD.BCST    128(R9), Z3, Z9
+	VPDPBUSD.BCST    128(R12), Z3, Z9
 	VPSRLD           $0x06, Z8, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z8
-	VPDPBUSD.BCST    192(R9), Z3, Z8
-	PREFETCHT1       (R11)
-	PREFETCHT0       148(DX)
+	VPDPBUSD.BCST    192(R12), Z3, Z8
+	PREFETCHT1       (R10)
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z6, Z3
-	VPDPBUSD.BCST    4(R9), Z3, Z5
+	VPDPBUSD.BCST    4(R12), Z3, Z5
 	VPSRLD           $0x02, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    68(R9), Z3, Z7
-	PREFETCHT0       84(DX)(CX*1)
+	VPDPBUSD.BCST    68(R12), Z3, Z7
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    132(R9), Z3, Z9
-	PREFETCHT1       64(R11)
+	VPDPBUSD.BCST    132(R12), Z3, Z9
+	PREFETCHT1       64(R10)
 	VPSRLD           $0x06, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    196(R9), Z3, Z8
-	PREFETCHT0       148(DX)(CX*1)
+	VPDPBUSD.BCST    196(R12), Z3, Z8
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z4, Z3
-	VPDPBUSD.BCST    8(R9), Z3, Z5
+	VPDPBUSD.BCST    8(R12), Z3, Z5
 	VPSRLD           $0x02, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    72(R9), Z3, Z7
-	PREFETCHT1       128(R11)
-	PREFETCHT0       84(DX)(CX*2)
+	VPDPBUSD.BCST    72(R12), Z3, Z7
+	PREFETCHT1       128(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    136(R9), Z3, Z9
+	VPDPBUSD.BCST    136(R12), Z3, Z9
 	VPSRLD           $0x06, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    200(R9), Z3, Z8
-	PREFETCHT0       148(DX)(CX*2)
+	VPDPBUSD.BCST    200(R12), Z3, Z8
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z2, Z3
-	VPDPBUSD.BCST    12(R9), Z3, Z5
-	PREFETCHT1       192(R11)
+	VPDPBUSD.BCST    12(R12), Z3, Z5
+	PREFETCHT1       192(R10)
 	VPSRLD           $0x02, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    76(R9), Z3, Z7
-	PREFETCHT0       84(DX)(R8*1)
+	VPDPBUSD.BCST    76(R12), Z3, Z7
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    140(R9), Z3, Z9
+	VPDPBUSD.BCST    140(R12), Z3, Z9
 	VPSRLD           $0x06, Z2, Z2
 	VPANDD           Z1, Z2, Z2
-	VPDPBUSD.BCST    204(R9), Z2, Z8
-	PREFETCHT1       256(R11)
-	PREFETCHT0       148(DX)(R8*1)
+	VPDPBUSD.BCST    204(R12), Z2, Z8
+	PREFETCHT1       256(R10)
+	PREFETCHT0       64(R14)
 	VBROADCASTI32X4  32(DX), Z2
 	VBROADCASTI32X4  32(BX), K1, Z2
 	VBROADCASTI32X4  32(SI), K2, Z2
@@ -3049,113 +3159,117 @@ loop:
 	VPUNPCKHQDQ      Z3, Z2, Z2
 	VPANDD           Z1, Z12, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z6
-	VPDPBUSD.BCST    16(R9), Z3, Z6
+	VPDPBUSD.BCST    16(R12), Z3, Z6
 	VPSRLD           $0x02, Z12, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z11
-	VPDPBUSD.BCST    80(R9), Z3, Z11
-	PREFETCHT0       84(BX)
+	VPDPBUSD.BCST    80(R12), Z3, Z11
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z12, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z13
-	VPDPBUSD.BCST    144(R9), Z3, Z13
-	PREFETCHT1       320(R11)
+	VPDPBUSD.BCST    144(R12), Z3, Z13
+	PREFETCHT1       320(R10)
 	VPSRLD           $0x06, Z12, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z12
-	VPDPBUSD.BCST    208(R9), Z3, Z12
-	PREFETCHT0       148(BX)
+	VPDPBUSD.BCST    208(R12), Z3, Z12
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z10, Z3
-	VPDPBUSD.BCST    20(R9), Z3, Z6
+	VPDPBUSD.BCST    20(R12), Z3, Z6
 	VPSRLD           $0x02, Z10, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    84(R9), Z3, Z11
-	PREFETCHT1       384(R11)
-	PREFETCHT0       84(BX)(CX*1)
+	VPDPBUSD.BCST    84(R12), Z3, Z11
+	PREFETCHT1       384(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z10, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    148(R9), Z3, Z13
+	VPDPBUSD.BCST    148(R12), Z3, Z13
 	VPSRLD           $0x06, Z10, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    212(R9), Z3, Z12
-	PREFETCHT0       148(BX)(CX*1)
+	VPDPBUSD.BCST    212(R12), Z3, Z12
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z4, Z3
-	VPDPBUSD.BCST    24(R9), Z3, Z6
-	PREFETCHT1       448(R11)
+	VPDPBUSD.BCST    24(R12), Z3, Z6
+	PREFETCHT1       448(R10)
 	VPSRLD           $0x02, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    88(R9), Z3, Z11
-	PREFETCHT0       84(BX)(CX*2)
+	VPDPBUSD.BCST    88(R12), Z3, Z11
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    152(R9), Z3, Z13
+	VPDPBUSD.BCST    152(R12), Z3, Z13
 	VPSRLD           $0x06, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    216(R9), Z3, Z12
-	PREFETCHT1       512(R11)
-	PREFETCHT0       148(BX)(CX*2)
+	VPDPBUSD.BCST    216(R12), Z3, Z12
+	PREFETCHT1       512(R10)
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z2, Z3
-	VPDPBUSD.BCST    28(R9), Z3, Z6
+	VPDPBUSD.BCST    28(R12), Z3, Z6
 	VPSRLD           $0x02, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    92(R9), Z3, Z11
-	PREFETCHT0       84(BX)(R8*1)
+	VPDPBUSD.BCST    92(R12), Z3, Z11
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    156(R9), Z3, Z13
-	PREFETCHT1       576(R11)
+	VPDPBUSD.BCST    156(R12), Z3, Z13
+	PREFETCHT1       576(R10)
 	VPSRLD           $0x06, Z2, Z2
 	VPANDD           Z1, Z2, Z2
-	VPDPBUSD.BCST    220(R9), Z2, Z12
-	PREFETCHT0       148(BX)(R8*1)
+	VPDPBUSD.BCST    220(R12), Z2, Z12
+	PREFETCHT0       64(R14)
 	VMOVUPS          (AX), Z2
 	VMOVUPS          64(AX), Z3
 	VCVTDQ2PS        Z5, Z5
-	VMULPS.BCST      32(R9), Z2, Z2
+	VMULPS.BCST      32(R12), Z2, Z2
 	VFMADD231PS      Z2, Z5, Z0
-	VFMADD231PS.BCST 56(R9), Z3, Z0
+	VFMADD231PS.BCST 56(R12), Z3, Z0
 	VMOVUPS          128(AX), Z2
 	VMOVUPS          192(AX), Z3
 	VCVTDQ2PS        Z6, Z6
-	VMULPS.BCST      32(R9), Z2, Z2
+	VMULPS.BCST      32(R12), Z2, Z2
 	VFMADD231PS      Z2, Z6, Z0
-	VFMADD231PS.BCST 60(R9), Z3, Z0
+	VFMADD231PS.BCST 60(R12), Z3, Z0
 	VMOVUPS          256(AX), Z2
 	VMOVUPS          320(AX), Z3
 	VCVTDQ2PS        Z7, Z7
-	VMULPS.BCST      96(R9), Z2, Z2
+	VMULPS.BCST      96(R12), Z2, Z2
 	VFMADD231PS      Z2, Z7, Z0
-	VFMADD231PS.BCST 120(R9), Z3, Z0
+	VFMADD231PS.BCST 120(R12), Z3, Z0
 	VMOVUPS          384(AX), Z2
 	VMOVUPS          448(AX), Z3
 	VCVTDQ2PS        Z11, Z11
-	VMULPS.BCST      96(R9), Z2, Z2
+	VMULPS.BCST      96(R12), Z2, Z2
 	VFMADD231PS      Z2, Z11, Z0
-	VFMADD231PS.BCST 124(R9), Z3, Z0
+	VFMADD231PS.BCST 124(R12), Z3, Z0
 	VMOVUPS          512(AX), Z2
 	VMOVUPS          576(AX), Z3
 	VCVTDQ2PS        Z9, Z9
-	VMULPS.BCST      160(R9), Z2, Z2
+	VMULPS.BCST      160(R12), Z2, Z2
 	VFMADD231PS      Z2, Z9, Z0
-	VFMADD231PS.BCST 184(R9), Z3, Z0
+	VFMADD231PS.BCST 184(R12), Z3, Z0
 	VMOVUPS          640(AX), Z2
 	VMOVUPS          704(AX), Z3
 	VCVTDQ2PS        Z13, Z13
-	VMULPS.BCST      160(R9), Z2, Z2
+	VMULPS.BCST      160(R12), Z2, Z2
 	VFMADD231PS      Z2, Z13, Z0
-	VFMADD231PS.BCST 188(R9), Z3, Z0
+	VFMADD231PS.BCST 188(R12), Z3, Z0
 	VMOVUPS          768(AX), Z2
 	VMOVUPS          832(AX), Z3
 	VCVTDQ2PS        Z8, Z8
-	VMULPS.BCST      224(R9), Z2, Z2
+	VMULPS.BCST      224(R12), Z2, Z2
 	VFMADD231PS      Z2, Z8, Z0
-	VFMADD231PS.BCST 248(R9), Z3, Z0
+	VFMADD231PS.BCST 248(R12), Z3, Z0
 	VMOVUPS          896(AX), Z2
 	VMOVUPS          960(AX), Z3
 	VCVTDQ2PS        Z12, Z12
-	VMULPS.BCST      224(R9), Z2, Z2
+	VMULPS.BCST      224(R12), Z2, Z2
 	VFMADD231PS      Z2, Z12, Z0
-	VFMADD231PS.BCST 252(R9), Z3, Z0
+	VFMADD231PS.BCST 252(R12), Z3, Z0
 	VBROADCASTI32X4  48(DX), Z2
 	VBROADCASTI32X4  48(BX), K1, Z2
 	VBROADCASTI32X4  48(SI), K2, Z2
@@ -3182,65 +3296,69 @@ loop:
 	VPUNPCKHQDQ      Z3, Z2, Z2
 	VPANDD           Z1, Z8, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z5
-	VPDPBUSD.BCST    256(R9), Z3, Z5
+	VPDPBUSD.BCST    256(R12), Z3, Z5
 	VPSRLD           $0x02, Z8, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z7
-	VPDPBUSD.BCST    320(R9), Z3, Z7
-	PREFETCHT1       640(R11)
-	PREFETCHT0       84(SI)
+	VPDPBUSD.BCST    320(R12), Z3, Z7
+	PREFETCHT1       640(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z8, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z9
-	VPDPBUSD.BCST    384(R9), Z3, Z9
+	VPDPBUSD.BCST    384(R12), Z3, Z9
 	VPSRLD           $0x06, Z8, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z8
-	VPDPBUSD.BCST    448(R9), Z3, Z8
-	PREFETCHT0       148(SI)
+	VPDPBUSD.BCST    448(R12), Z3, Z8
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z6, Z3
-	VPDPBUSD.BCST    260(R9), Z3, Z5
-	PREFETCHT1       704(R11)
+	VPDPBUSD.BCST    260(R12), Z3, Z5
+	PREFETCHT1       704(R10)
 	VPSRLD           $0x02, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    324(R9), Z3, Z7
-	PREFETCHT0       84(SI)(CX*1)
+	VPDPBUSD.BCST    324(R12), Z3, Z7
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    388(R9), Z3, Z9
+	VPDPBUSD.BCST    388(R12), Z3, Z9
 	VPSRLD           $0x06, Z6, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    452(R9), Z3, Z8
-	PREFETCHT1       768(R11)
-	PREFETCHT0       148(SI)(CX*1)
+	VPDPBUSD.BCST    452(R12), Z3, Z8
+	PREFETCHT1       768(R10)
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z4, Z3
-	VPDPBUSD.BCST    264(R9), Z3, Z5
+	VPDPBUSD.BCST    264(R12), Z3, Z5
 	VPSRLD           $0x02, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    328(R9), Z3, Z7
-	PREFETCHT0       84(SI)(CX*2)
+	VPDPBUSD.BCST    328(R12), Z3, Z7
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    392(R9), Z3, Z9
-	PREFETCHT1       832(R11)
+	VPDPBUSD.BCST    392(R12), Z3, Z9
+	PREFETCHT1       832(R10)
 	VPSRLD           $0x06, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    456(R9), Z3, Z8
-	PREFETCHT0       148(SI)(CX*2)
+	VPDPBUSD.BCST    456(R12), Z3, Z8
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z2, Z3
-	VPDPBUSD.BCST    268(R9), Z3, Z5
+	VPDPBUSD.BCST    268(R12), Z3, Z5
 	VPSRLD           $0x02, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    332(R9), Z3, Z7
-	PREFETCHT1       896(R11)
-	PREFETCHT0       84(SI)(R8*1)
+	VPDPBUSD.BCST    332(R12), Z3, Z7
+	PREFETCHT1       896(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    396(R9), Z3, Z9
+	VPDPBUSD.BCST    396(R12), Z3, Z9
 	VPSRLD           $0x06, Z2, Z2
 	VPANDD           Z1, Z2, Z2
-	VPDPBUSD.BCST    460(R9), Z2, Z8
-	PREFETCHT0       148(SI)(R8*1)
+	VPDPBUSD.BCST    460(R12), Z2, Z8
+	PREFETCHT0       64(R14)
 	VBROADCASTI32X4  64(DX), Z2
 	VBROADCASTI32X4  64(BX), K1, Z2
 	VBROADCASTI32X4  64(SI), K2, Z2
@@ -3267,123 +3385,138 @@ loop:
 	VPUNPCKHQDQ      Z3, Z2, Z2
 	VPANDD           Z1, Z12, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z6
-	VPDPBUSD.BCST    272(R9), Z3, Z6
-	PREFETCHT1       960(R11)
+	VPDPBUSD.BCST    272(R12), Z3, Z6
+	PREFETCHT1       960(R10)
 	VPSRLD           $0x02, Z12, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z11
-	VPDPBUSD.BCST    336(R9), Z3, Z11
-	PREFETCHT0       84(DI)
+	VPDPBUSD.BCST    336(R12), Z3, Z11
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z12, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z13
-	VPDPBUSD.BCST    400(R9), Z3, Z13
+	VPDPBUSD.BCST    400(R12), Z3, Z13
 	VPSRLD           $0x06, Z12, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z12
-	VPDPBUSD.BCST    464(R9), Z3, Z12
-	PREFETCHT1       1024(R11)
-	PREFETCHT0       148(DI)
+	VPDPBUSD.BCST    464(R12), Z3, Z12
+	PREFETCHT1       1024(R10)
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z10, Z3
-	VPDPBUSD.BCST    276(R9), Z3, Z6
+	VPDPBUSD.BCST    276(R12), Z3, Z6
 	VPSRLD           $0x02, Z10, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    340(R9), Z3, Z11
-	PREFETCHT0       84(DI)(CX*1)
+	VPDPBUSD.BCST    340(R12), Z3, Z11
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z10, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    404(R9), Z3, Z13
-	PREFETCHT1       1088(R11)
+	VPDPBUSD.BCST    404(R12), Z3, Z13
+	PREFETCHT1       1088(R10)
 	VPSRLD           $0x06, Z10, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    468(R9), Z3, Z12
-	PREFETCHT0       148(DI)(CX*1)
+	VPDPBUSD.BCST    468(R12), Z3, Z12
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z4, Z3
-	VPDPBUSD.BCST    280(R9), Z3, Z6
+	VPDPBUSD.BCST    280(R12), Z3, Z6
 	VPSRLD           $0x02, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    344(R9), Z3, Z11
-	PREFETCHT1       1152(R11)
-	PREFETCHT0       84(DI)(CX*2)
+	VPDPBUSD.BCST    344(R12), Z3, Z11
+	PREFETCHT1       1152(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    408(R9), Z3, Z13
+	VPDPBUSD.BCST    408(R12), Z3, Z13
 	VPSRLD           $0x06, Z4, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    472(R9), Z3, Z12
-	PREFETCHT0       148(DI)(CX*2)
+	VPDPBUSD.BCST    472(R12), Z3, Z12
+	PREFETCHT0       64(R14)
 	VPANDD           Z1, Z2, Z3
-	VPDPBUSD.BCST    284(R9), Z3, Z6
-	PREFETCHT1       1216(R11)
+	VPDPBUSD.BCST    284(R12), Z3, Z6
+	PREFETCHT1       1216(R10)
 	VPSRLD           $0x02, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    348(R9), Z3, Z11
-	PREFETCHT0       84(DI)(R8*1)
+	VPDPBUSD.BCST    348(R12), Z3, Z11
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPSRLD           $0x04, Z2, Z3
 	VPANDD           Z1, Z3, Z3
-	VPDPBUSD.BCST    412(R9), Z3, Z13
+	VPDPBUSD.BCST    412(R12), Z3, Z13
 	VPSRLD           $0x06, Z2, Z2
 	VPANDD           Z1, Z2, Z1
-	VPDPBUSD.BCST    476(R9), Z1, Z12
-	PREFETCHT1       1280(R11)
-	PREFETCHT0       148(DI)(R8*1)
+	VPDPBUSD.BCST    476(R12), Z1, Z12
+	PREFETCHT1       1280(R10)
+	PREFETCHT0       64(R14)
 	VMOVUPS          1024(AX), Z1
 	VMOVUPS          1088(AX), Z2
 	VCVTDQ2PS        Z5, Z5
-	VMULPS.BCST      288(R9), Z1, Z1
+	VMULPS.BCST      288(R12), Z1, Z1
 	VFMADD231PS      Z1, Z5, Z0
-	VFMADD231PS.BCST 312(R9), Z2, Z0
+	VFMADD231PS.BCST 312(R12), Z2, Z0
 	VMOVUPS          1152(AX), Z1
 	VMOVUPS          1216(AX), Z2
 	VCVTDQ2PS        Z6, Z6
-	VMULPS.BCST      288(R9), Z1, Z1
+	VMULPS.BCST      288(R12), Z1, Z1
 	VFMADD231PS      Z1, Z6, Z0
-	VFMADD231PS.BCST 316(R9), Z2, Z0
+	VFMADD231PS.BCST 316(R12), Z2, Z0
 	VMOVUPS          1280(AX), Z1
 	VMOVUPS          1344(AX), Z2
 	VCVTDQ2PS        Z7, Z7
-	VMULPS.BCST      352(R9), Z1, Z1
+	VMULPS.BCST      352(R12), Z1, Z1
 	VFMADD231PS      Z1, Z7, Z0
-	VFMADD231PS.BCST 376(R9), Z2, Z0
+	VFMADD231PS.BCST 376(R12), Z2, Z0
 	VMOVUPS          1408(AX), Z1
 	VMOVUPS          1472(AX), Z2
 	VCVTDQ2PS        Z11, Z11
-	VMULPS.BCST      352(R9), Z1, Z1
+	VMULPS.BCST      352(R12), Z1, Z1
 	VFMADD231PS      Z1, Z11, Z0
-	VFMADD231PS.BCST 380(R9), Z2, Z0
+	VFMADD231PS.BCST 380(R12), Z2, Z0
 	VMOVUPS          1536(AX), Z1
 	VMOVUPS          1600(AX), Z2
 	VCVTDQ2PS        Z9, Z9
-	VMULPS.BCST      416(R9), Z1, Z1
+	VMULPS.BCST      416(R12), Z1, Z1
 	VFMADD231PS      Z1, Z9, Z0
-	VFMADD231PS.BCST 440(R9), Z2, Z0
+	VFMADD231PS.BCST 440(R12), Z2, Z0
 	VMOVUPS          1664(AX), Z1
 	VMOVUPS          1728(AX), Z2
 	VCVTDQ2PS        Z13, Z13
-	VMULPS.BCST      416(R9), Z1, Z1
+	VMULPS.BCST      416(R12), Z1, Z1
 	VFMADD231PS      Z1, Z13, Z0
-	VFMADD231PS.BCST 444(R9), Z2, Z0
+	VFMADD231PS.BCST 444(R12), Z2, Z0
 	VMOVUPS          1792(AX), Z1
 	VMOVUPS          1856(AX), Z2
 	VCVTDQ2PS        Z8, Z8
-	VMULPS.BCST      480(R9), Z1, Z1
+	VMULPS.BCST      480(R12), Z1, Z1
 	VFMADD231PS      Z1, Z8, Z0
-	VFMADD231PS.BCST 504(R9), Z2, Z0
+	VFMADD231PS.BCST 504(R12), Z2, Z0
 	VMOVUPS          1920(AX), Z1
 	VMOVUPS          1984(AX), Z2
 	VCVTDQ2PS        Z12, Z12
-	VMULPS.BCST      480(R9), Z1, Z1
+	VMULPS.BCST      480(R12), Z1, Z1
 	VFMADD231PS      Z1, Z12, Z0
-	VFMADD231PS.BCST 508(R9), Z2, Z0
-	ADDQ             $0x00000540, R11
+	VFMADD231PS.BCST 508(R12), Z2, Z0
+	ADDQ             $0x00000540, R10
 	ADDQ             $0x00000054, DX
 	ADDQ             $0x00000054, BX
 	ADDQ             $0x00000054, SI
 	ADDQ             $0x00000054, DI
-	ADDQ             $0x00000200, R9
-	DECQ             R10
-	JNZ              loop
-	VMOVUPS          Z0, (R12)
+	ADDQ             $0x00000200, R12
+	DECQ             R13
+	JNZ              block
+	VMOVUPS          Z0, (R11)
+	ADDQ             $0x00000040, R11
+	LEAQ             (DX)(R8*4), DX
+	ADDQ             R8, DX
+	LEAQ             (BX)(R8*4), BX
+	ADDQ             R8, BX
+	LEAQ             (SI)(R8*4), SI
+	ADDQ             R8, SI
+	LEAQ             (DI)(R8*4), DI
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              group
 	VZEROUPPER
 	RET
 
@@ -4132,29 +4265,38 @@ DATA pattern26<>+16(SB)/8, $0x0404040404040404
 DATA pattern26<>+24(SB)/8, $0x0404040404040404
 GLOBL pattern26<>(SB), RODATA|NOPTR, $32
 
-// func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ3_KAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+// func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·fusedQ3_KAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
+	LEAQ            110(DX), R14
+	MOVQ            R14, R15
+	LEAQ            (R15)(R8*4), R15
+	ADDQ            R8, R15
+	CMPQ            R13, $0x01
+	CMOVQEQ         R15, R14
 	VBROADCASTI32X4 94(DX), Z1
 	VBROADCASTI32X4 94(BX), K1, Z1
 	VBROADCASTI32X4 94(SI), K2, Z1
@@ -4352,98 +4494,101 @@ loop:
 	VPANDD          Z1, Z13, Z6
 	VPSLLD          $0x02, Z9, Z10
 	VPTERNLOGD      $0xf8, Z2, Z10, Z6
-	VPBROADCASTD    48(R9), Z10
+	VPBROADCASTD    48(R12), Z10
 	VPSRAD          $0x05, Z10, Z10
-	VPDPBUSD.BCST   (R9), Z6, Z10
+	VPDPBUSD.BCST   (R12), Z6, Z10
 	VPSRLD          $0x02, Z13, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSLLD          $0x01, Z9, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z6
-	VPBROADCASTD    112(R9), Z12
+	VPBROADCASTD    112(R12), Z12
 	VPSRAD          $0x05, Z12, Z12
-	VPDPBUSD.BCST   64(R9), Z6, Z12
-	PREFETCHT0      110(DX)
+	VPDPBUSD.BCST   64(R12), Z6, Z12
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z13, Z6
 	VPANDD          Z1, Z6, Z6
 	VPTERNLOGD      $0xf8, Z2, Z9, Z6
-	VPBROADCASTD    176(R9), Z14
+	VPBROADCASTD    176(R12), Z14
 	VPSRAD          $0x05, Z14, Z14
-	VPDPBUSD.BCST   128(R9), Z6, Z14
-	PREFETCHT1      (R11)
+	VPDPBUSD.BCST   128(R12), Z6, Z14
+	PREFETCHT1      (R10)
 	VPSRLD          $0x06, Z13, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x01, Z9, Z9
 	VPTERNLOGD      $0xf8, Z2, Z9, Z6
-	VPBROADCASTD    240(R9), Z9
+	VPBROADCASTD    240(R12), Z9
 	VPSRAD          $0x05, Z9, Z9
-	VPDPBUSD.BCST   192(R9), Z6, Z9
-	PREFETCHT0      174(DX)
+	VPDPBUSD.BCST   192(R12), Z6, Z9
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z11, Z6
 	VPSLLD          $0x02, Z7, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPDPBUSD.BCST   4(R9), Z6, Z10
-	PREFETCHT1      64(R11)
+	VPDPBUSD.BCST   4(R12), Z6, Z10
+	PREFETCHT1      64(R10)
 	VPSRLD          $0x02, Z11, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSLLD          $0x01, Z7, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPDPBUSD.BCST   68(R9), Z6, Z12
-	PREFETCHT0      110(DX)(CX*1)
+	VPDPBUSD.BCST   68(R12), Z6, Z12
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z11, Z6
 	VPANDD          Z1, Z6, Z6
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   132(R9), Z6, Z14
-	PREFETCHT1      128(R11)
+	VPDPBUSD.BCST   132(R12), Z6, Z14
+	PREFETCHT1      128(R10)
 	VPSRLD          $0x06, Z11, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x01, Z7, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   196(R9), Z6, Z9
-	PREFETCHT0      174(DX)(CX*1)
+	VPDPBUSD.BCST   196(R12), Z6, Z9
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z8, Z6
 	VPSLLD          $0x02, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   8(R9), Z6, Z10
+	VPDPBUSD.BCST   8(R12), Z6, Z10
 	VPSRLD          $0x02, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSLLD          $0x01, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   72(R9), Z6, Z12
-	PREFETCHT1      192(R11)
-	PREFETCHT0      110(DX)(CX*2)
+	VPDPBUSD.BCST   72(R12), Z6, Z12
+	PREFETCHT1      192(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPTERNLOGD      $0xf8, Z2, Z5, Z6
-	VPDPBUSD.BCST   136(R9), Z6, Z14
+	VPDPBUSD.BCST   136(R12), Z6, Z14
 	VPSRLD          $0x06, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x01, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z5, Z6
-	VPDPBUSD.BCST   200(R9), Z6, Z9
-	PREFETCHT1      256(R11)
-	PREFETCHT0      174(DX)(CX*2)
+	VPDPBUSD.BCST   200(R12), Z6, Z9
+	PREFETCHT1      256(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z4, Z5
 	VPSLLD          $0x02, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   12(R9), Z5, Z10
+	VPDPBUSD.BCST   12(R12), Z5, Z10
 	VPSRLD          $0x02, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSLLD          $0x01, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   76(R9), Z5, Z12
-	PREFETCHT1      320(R11)
-	PREFETCHT0      110(DX)(R8*1)
+	VPDPBUSD.BCST   76(R12), Z5, Z12
+	PREFETCHT1      320(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z3, Z5
-	VPDPBUSD.BCST   140(R9), Z5, Z14
+	VPDPBUSD.BCST   140(R12), Z5, Z14
 	VPSRLD          $0x06, Z4, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSRLD          $0x01, Z3, Z3
 	VPTERNLOGD      $0xf8, Z2, Z3, Z4
-	VPDPBUSD.BCST   204(R9), Z4, Z9
-	PREFETCHT1      384(R11)
-	PREFETCHT0      174(DX)(R8*1)
+	VPDPBUSD.BCST   204(R12), Z4, Z9
+	PREFETCHT1      384(R10)
+	PREFETCHT0      64(R14)
 	VBROADCASTI32X4 16(DX), Z3
 	VBROADCASTI32X4 16(BX), K1, Z3
 	VBROADCASTI32X4 16(SI), K2, Z3
@@ -4495,129 +4640,133 @@ loop:
 	VPANDD          Z1, Z17, Z6
 	VPSLLD          $0x02, Z11, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPBROADCASTD    52(R9), Z13
+	VPBROADCASTD    52(R12), Z13
 	VPSRAD          $0x05, Z13, Z13
-	VPDPBUSD.BCST   16(R9), Z6, Z13
+	VPDPBUSD.BCST   16(R12), Z6, Z13
 	VPSRLD          $0x02, Z17, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSLLD          $0x01, Z11, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z6
-	VPBROADCASTD    116(R9), Z16
+	VPBROADCASTD    116(R12), Z16
 	VPSRAD          $0x05, Z16, Z16
-	VPDPBUSD.BCST   80(R9), Z6, Z16
-	PREFETCHT0      110(BX)
+	VPDPBUSD.BCST   80(R12), Z6, Z16
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z17, Z6
 	VPANDD          Z1, Z6, Z6
 	VPTERNLOGD      $0xf8, Z2, Z11, Z6
-	VPBROADCASTD    180(R9), Z18
+	VPBROADCASTD    180(R12), Z18
 	VPSRAD          $0x05, Z18, Z18
-	VPDPBUSD.BCST   144(R9), Z6, Z18
-	PREFETCHT1      448(R11)
+	VPDPBUSD.BCST   144(R12), Z6, Z18
+	PREFETCHT1      448(R10)
 	VPSRLD          $0x06, Z17, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x01, Z11, Z11
 	VPTERNLOGD      $0xf8, Z2, Z11, Z6
-	VPBROADCASTD    244(R9), Z11
+	VPBROADCASTD    244(R12), Z11
 	VPSRAD          $0x05, Z11, Z11
-	VPDPBUSD.BCST   208(R9), Z6, Z11
-	PREFETCHT0      174(BX)
+	VPDPBUSD.BCST   208(R12), Z6, Z11
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z15, Z6
 	VPSLLD          $0x02, Z7, Z17
 	VPTERNLOGD      $0xf8, Z2, Z17, Z6
-	VPDPBUSD.BCST   20(R9), Z6, Z13
-	PREFETCHT1      512(R11)
+	VPDPBUSD.BCST   20(R12), Z6, Z13
+	PREFETCHT1      512(R10)
 	VPSRLD          $0x02, Z15, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSLLD          $0x01, Z7, Z17
 	VPTERNLOGD      $0xf8, Z2, Z17, Z6
-	VPDPBUSD.BCST   84(R9), Z6, Z16
-	PREFETCHT0      110(BX)(CX*1)
+	VPDPBUSD.BCST   84(R12), Z6, Z16
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z6
 	VPANDD          Z1, Z6, Z6
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   148(R9), Z6, Z18
-	PREFETCHT1      576(R11)
+	VPDPBUSD.BCST   148(R12), Z6, Z18
+	PREFETCHT1      576(R10)
 	VPSRLD          $0x06, Z15, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x01, Z7, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   212(R9), Z6, Z11
-	PREFETCHT0      174(BX)(CX*1)
+	VPDPBUSD.BCST   212(R12), Z6, Z11
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z8, Z6
 	VPSLLD          $0x02, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   24(R9), Z6, Z13
+	VPDPBUSD.BCST   24(R12), Z6, Z13
 	VPSRLD          $0x02, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSLLD          $0x01, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   88(R9), Z6, Z16
-	PREFETCHT1      640(R11)
-	PREFETCHT0      110(BX)(CX*2)
+	VPDPBUSD.BCST   88(R12), Z6, Z16
+	PREFETCHT1      640(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPTERNLOGD      $0xf8, Z2, Z5, Z6
-	VPDPBUSD.BCST   152(R9), Z6, Z18
+	VPDPBUSD.BCST   152(R12), Z6, Z18
 	VPSRLD          $0x06, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x01, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z5, Z6
-	VPDPBUSD.BCST   216(R9), Z6, Z11
-	PREFETCHT1      704(R11)
-	PREFETCHT0      174(BX)(CX*2)
+	VPDPBUSD.BCST   216(R12), Z6, Z11
+	PREFETCHT1      704(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z4, Z5
 	VPSLLD          $0x02, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   28(R9), Z5, Z13
+	VPDPBUSD.BCST   28(R12), Z5, Z13
 	VPSRLD          $0x02, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSLLD          $0x01, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   92(R9), Z5, Z16
-	PREFETCHT1      768(R11)
-	PREFETCHT0      110(BX)(R8*1)
+	VPDPBUSD.BCST   92(R12), Z5, Z16
+	PREFETCHT1      768(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z3, Z5
-	VPDPBUSD.BCST   156(R9), Z5, Z18
+	VPDPBUSD.BCST   156(R12), Z5, Z18
 	VPSRLD          $0x06, Z4, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSRLD          $0x01, Z3, Z3
 	VPTERNLOGD      $0xf8, Z2, Z3, Z4
-	VPDPBUSD.BCST   220(R9), Z4, Z11
-	PREFETCHT1      832(R11)
-	PREFETCHT0      174(BX)(R8*1)
+	VPDPBUSD.BCST   220(R12), Z4, Z11
+	PREFETCHT1      832(R10)
+	PREFETCHT0      64(R14)
 	VMOVUPS         (AX), Z3
 	VCVTDQ2PS       Z10, Z10
-	VMULPS.BCST     32(R9), Z3, Z3
+	VMULPS.BCST     32(R12), Z3, Z3
 	VFMADD231PS     Z3, Z10, Z0
 	VMOVUPS         64(AX), Z3
 	VCVTDQ2PS       Z13, Z13
-	VMULPS.BCST     32(R9), Z3, Z3
+	VMULPS.BCST     32(R12), Z3, Z3
 	VFMADD231PS     Z3, Z13, Z0
 	VMOVUPS         128(AX), Z3
 	VCVTDQ2PS       Z12, Z12
-	VMULPS.BCST     96(R9), Z3, Z3
+	VMULPS.BCST     96(R12), Z3, Z3
 	VFMADD231PS     Z3, Z12, Z0
 	VMOVUPS         192(AX), Z3
 	VCVTDQ2PS       Z16, Z16
-	VMULPS.BCST     96(R9), Z3, Z3
+	VMULPS.BCST     96(R12), Z3, Z3
 	VFMADD231PS     Z3, Z16, Z0
 	VMOVUPS         256(AX), Z3
 	VCVTDQ2PS       Z14, Z14
-	VMULPS.BCST     160(R9), Z3, Z3
+	VMULPS.BCST     160(R12), Z3, Z3
 	VFMADD231PS     Z3, Z14, Z0
 	VMOVUPS         320(AX), Z3
 	VCVTDQ2PS       Z18, Z18
-	VMULPS.BCST     160(R9), Z3, Z3
+	VMULPS.BCST     160(R12), Z3, Z3
 	VFMADD231PS     Z3, Z18, Z0
 	VMOVUPS         384(AX), Z3
 	VCVTDQ2PS       Z9, Z9
-	VMULPS.BCST     224(R9), Z3, Z3
+	VMULPS.BCST     224(R12), Z3, Z3
 	VFMADD231PS     Z3, Z9, Z0
 	VMOVUPS         448(AX), Z3
 	VCVTDQ2PS       Z11, Z11
-	VMULPS.BCST     224(R9), Z3, Z3
+	VMULPS.BCST     224(R12), Z3, Z3
 	VFMADD231PS     Z3, Z11, Z0
 	VBROADCASTI32X4 (DX), Z3
 	VBROADCASTI32X4 (BX), K1, Z3
@@ -4670,102 +4819,106 @@ loop:
 	VPANDD          Z1, Z13, Z6
 	VPSRLD          $0x02, Z9, Z10
 	VPTERNLOGD      $0xf8, Z2, Z10, Z6
-	VPBROADCASTD    304(R9), Z10
+	VPBROADCASTD    304(R12), Z10
 	VPSRAD          $0x05, Z10, Z10
-	VPDPBUSD.BCST   256(R9), Z6, Z10
+	VPDPBUSD.BCST   256(R12), Z6, Z10
 	VPSRLD          $0x02, Z13, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x03, Z9, Z12
 	VPTERNLOGD      $0xf8, Z2, Z12, Z6
-	VPBROADCASTD    368(R9), Z12
+	VPBROADCASTD    368(R12), Z12
 	VPSRAD          $0x05, Z12, Z12
-	VPDPBUSD.BCST   320(R9), Z6, Z12
-	PREFETCHT0      110(SI)
+	VPDPBUSD.BCST   320(R12), Z6, Z12
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z13, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x04, Z9, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z6
-	VPBROADCASTD    432(R9), Z14
+	VPBROADCASTD    432(R12), Z14
 	VPSRAD          $0x05, Z14, Z14
-	VPDPBUSD.BCST   384(R9), Z6, Z14
-	PREFETCHT1      896(R11)
+	VPDPBUSD.BCST   384(R12), Z6, Z14
+	PREFETCHT1      896(R10)
 	VPSRLD          $0x06, Z13, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x05, Z9, Z9
 	VPTERNLOGD      $0xf8, Z2, Z9, Z6
-	VPBROADCASTD    496(R9), Z9
+	VPBROADCASTD    496(R12), Z9
 	VPSRAD          $0x05, Z9, Z9
-	VPDPBUSD.BCST   448(R9), Z6, Z9
-	PREFETCHT0      174(SI)
+	VPDPBUSD.BCST   448(R12), Z6, Z9
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z11, Z6
 	VPSRLD          $0x02, Z7, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPDPBUSD.BCST   260(R9), Z6, Z10
-	PREFETCHT1      960(R11)
+	VPDPBUSD.BCST   260(R12), Z6, Z10
+	PREFETCHT1      960(R10)
 	VPSRLD          $0x02, Z11, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x03, Z7, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPDPBUSD.BCST   324(R9), Z6, Z12
-	PREFETCHT0      110(SI)(CX*1)
+	VPDPBUSD.BCST   324(R12), Z6, Z12
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z11, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x04, Z7, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPDPBUSD.BCST   388(R9), Z6, Z14
-	PREFETCHT1      1024(R11)
+	VPDPBUSD.BCST   388(R12), Z6, Z14
+	PREFETCHT1      1024(R10)
 	VPSRLD          $0x06, Z11, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x05, Z7, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   452(R9), Z6, Z9
-	PREFETCHT0      174(SI)(CX*1)
+	VPDPBUSD.BCST   452(R12), Z6, Z9
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z8, Z6
 	VPSRLD          $0x02, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   264(R9), Z6, Z10
+	VPDPBUSD.BCST   264(R12), Z6, Z10
 	VPSRLD          $0x02, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x03, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   328(R9), Z6, Z12
-	PREFETCHT1      1088(R11)
-	PREFETCHT0      110(SI)(CX*2)
+	VPDPBUSD.BCST   328(R12), Z6, Z12
+	PREFETCHT1      1088(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x04, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   392(R9), Z6, Z14
+	VPDPBUSD.BCST   392(R12), Z6, Z14
 	VPSRLD          $0x06, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x05, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z5, Z6
-	VPDPBUSD.BCST   456(R9), Z6, Z9
-	PREFETCHT1      1152(R11)
-	PREFETCHT0      174(SI)(CX*2)
+	VPDPBUSD.BCST   456(R12), Z6, Z9
+	PREFETCHT1      1152(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z4, Z5
 	VPSRLD          $0x02, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   268(R9), Z5, Z10
+	VPDPBUSD.BCST   268(R12), Z5, Z10
 	VPSRLD          $0x02, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSRLD          $0x03, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   332(R9), Z5, Z12
-	PREFETCHT1      1216(R11)
-	PREFETCHT0      110(SI)(R8*1)
+	VPDPBUSD.BCST   332(R12), Z5, Z12
+	PREFETCHT1      1216(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSRLD          $0x04, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   396(R9), Z5, Z14
+	VPDPBUSD.BCST   396(R12), Z5, Z14
 	VPSRLD          $0x06, Z4, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSRLD          $0x05, Z3, Z3
 	VPTERNLOGD      $0xf8, Z2, Z3, Z4
-	VPDPBUSD.BCST   460(R9), Z4, Z9
-	PREFETCHT1      1280(R11)
-	PREFETCHT0      174(SI)(R8*1)
+	VPDPBUSD.BCST   460(R12), Z4, Z9
+	PREFETCHT1      1280(R10)
+	PREFETCHT0      64(R14)
 	VBROADCASTI32X4 16(DX), Z3
 	VBROADCASTI32X4 16(BX), K1, Z3
 	VBROADCASTI32X4 16(SI), K2, Z3
@@ -4817,143 +4970,158 @@ loop:
 	VPANDD          Z1, Z17, Z6
 	VPSRLD          $0x02, Z11, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z6
-	VPBROADCASTD    308(R9), Z13
+	VPBROADCASTD    308(R12), Z13
 	VPSRAD          $0x05, Z13, Z13
-	VPDPBUSD.BCST   272(R9), Z6, Z13
+	VPDPBUSD.BCST   272(R12), Z6, Z13
 	VPSRLD          $0x02, Z17, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x03, Z11, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z6
-	VPBROADCASTD    372(R9), Z16
+	VPBROADCASTD    372(R12), Z16
 	VPSRAD          $0x05, Z16, Z16
-	VPDPBUSD.BCST   336(R9), Z6, Z16
-	PREFETCHT0      110(DI)
+	VPDPBUSD.BCST   336(R12), Z6, Z16
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z17, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x04, Z11, Z18
 	VPTERNLOGD      $0xf8, Z2, Z18, Z6
-	VPBROADCASTD    436(R9), Z18
+	VPBROADCASTD    436(R12), Z18
 	VPSRAD          $0x05, Z18, Z18
-	VPDPBUSD.BCST   400(R9), Z6, Z18
-	PREFETCHT1      1344(R11)
+	VPDPBUSD.BCST   400(R12), Z6, Z18
+	PREFETCHT1      1344(R10)
 	VPSRLD          $0x06, Z17, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x05, Z11, Z11
 	VPTERNLOGD      $0xf8, Z2, Z11, Z6
-	VPBROADCASTD    500(R9), Z11
+	VPBROADCASTD    500(R12), Z11
 	VPSRAD          $0x05, Z11, Z11
-	VPDPBUSD.BCST   464(R9), Z6, Z11
-	PREFETCHT0      174(DI)
+	VPDPBUSD.BCST   464(R12), Z6, Z11
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z15, Z6
 	VPSRLD          $0x02, Z7, Z17
 	VPTERNLOGD      $0xf8, Z2, Z17, Z6
-	VPDPBUSD.BCST   276(R9), Z6, Z13
-	PREFETCHT1      1408(R11)
+	VPDPBUSD.BCST   276(R12), Z6, Z13
+	PREFETCHT1      1408(R10)
 	VPSRLD          $0x02, Z15, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x03, Z7, Z17
 	VPTERNLOGD      $0xf8, Z2, Z17, Z6
-	VPDPBUSD.BCST   340(R9), Z6, Z16
-	PREFETCHT0      110(DI)(CX*1)
+	VPDPBUSD.BCST   340(R12), Z6, Z16
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x04, Z7, Z17
 	VPTERNLOGD      $0xf8, Z2, Z17, Z6
-	VPDPBUSD.BCST   404(R9), Z6, Z18
-	PREFETCHT1      1472(R11)
+	VPDPBUSD.BCST   404(R12), Z6, Z18
+	PREFETCHT1      1472(R10)
 	VPSRLD          $0x06, Z15, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x05, Z7, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   468(R9), Z6, Z11
-	PREFETCHT0      174(DI)(CX*1)
+	VPDPBUSD.BCST   468(R12), Z6, Z11
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z8, Z6
 	VPSRLD          $0x02, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   280(R9), Z6, Z13
+	VPDPBUSD.BCST   280(R12), Z6, Z13
 	VPSRLD          $0x02, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x03, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   344(R9), Z6, Z16
-	PREFETCHT1      1536(R11)
-	PREFETCHT0      110(DI)(CX*2)
+	VPDPBUSD.BCST   344(R12), Z6, Z16
+	PREFETCHT1      1536(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x04, Z5, Z7
 	VPTERNLOGD      $0xf8, Z2, Z7, Z6
-	VPDPBUSD.BCST   408(R9), Z6, Z18
+	VPDPBUSD.BCST   408(R12), Z6, Z18
 	VPSRLD          $0x06, Z8, Z6
 	VPANDD          Z1, Z6, Z6
 	VPSRLD          $0x05, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z5, Z6
-	VPDPBUSD.BCST   472(R9), Z6, Z11
-	PREFETCHT1      1600(R11)
-	PREFETCHT0      174(DI)(CX*2)
+	VPDPBUSD.BCST   472(R12), Z6, Z11
+	PREFETCHT1      1600(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z4, Z5
 	VPSRLD          $0x02, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   284(R9), Z5, Z13
+	VPDPBUSD.BCST   284(R12), Z5, Z13
 	VPSRLD          $0x02, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSRLD          $0x03, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   348(R9), Z5, Z16
-	PREFETCHT1      1664(R11)
-	PREFETCHT0      110(DI)(R8*1)
+	VPDPBUSD.BCST   348(R12), Z5, Z16
+	PREFETCHT1      1664(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z4, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSRLD          $0x04, Z3, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
-	VPDPBUSD.BCST   412(R9), Z5, Z18
+	VPDPBUSD.BCST   412(R12), Z5, Z18
 	VPSRLD          $0x06, Z4, Z4
 	VPANDD          Z1, Z4, Z1
 	VPSRLD          $0x05, Z3, Z3
 	VPTERNLOGD      $0xf8, Z2, Z3, Z1
-	VPDPBUSD.BCST   476(R9), Z1, Z11
-	PREFETCHT1      1728(R11)
-	PREFETCHT0      174(DI)(R8*1)
+	VPDPBUSD.BCST   476(R12), Z1, Z11
+	PREFETCHT1      1728(R10)
+	PREFETCHT0      64(R14)
 	VMOVUPS         512(AX), Z1
 	VCVTDQ2PS       Z10, Z10
-	VMULPS.BCST     288(R9), Z1, Z1
+	VMULPS.BCST     288(R12), Z1, Z1
 	VFMADD231PS     Z1, Z10, Z0
 	VMOVUPS         576(AX), Z1
 	VCVTDQ2PS       Z13, Z13
-	VMULPS.BCST     288(R9), Z1, Z1
+	VMULPS.BCST     288(R12), Z1, Z1
 	VFMADD231PS     Z1, Z13, Z0
 	VMOVUPS         640(AX), Z1
 	VCVTDQ2PS       Z12, Z12
-	VMULPS.BCST     352(R9), Z1, Z1
+	VMULPS.BCST     352(R12), Z1, Z1
 	VFMADD231PS     Z1, Z12, Z0
 	VMOVUPS         704(AX), Z1
 	VCVTDQ2PS       Z16, Z16
-	VMULPS.BCST     352(R9), Z1, Z1
+	VMULPS.BCST     352(R12), Z1, Z1
 	VFMADD231PS     Z1, Z16, Z0
 	VMOVUPS         768(AX), Z1
 	VCVTDQ2PS       Z14, Z14
-	VMULPS.BCST     416(R9), Z1, Z1
+	VMULPS.BCST     416(R12), Z1, Z1
 	VFMADD231PS     Z1, Z14, Z0
 	VMOVUPS         832(AX), Z1
 	VCVTDQ2PS       Z18, Z18
-	VMULPS.BCST     416(R9), Z1, Z1
+	VMULPS.BCST     416(R12), Z1, Z1
 	VFMADD231PS     Z1, Z18, Z0
 	VMOVUPS         896(AX), Z1
 	VCVTDQ2PS       Z9, Z9
-	VMULPS.BCST     480(R9), Z1, Z1
+	VMULPS.BCST     480(R12), Z1, Z1
 	VFMADD231PS     Z1, Z9, Z0
 	VMOVUPS         960(AX), Z1
 	VCVTDQ2PS       Z11, Z11
-	VMULPS.BCST     480(R9), Z1, Z1
+	VMULPS.BCST     480(R12), Z1, Z1
 	VFMADD231PS     Z1, Z11, Z0
-	ADDQ            $0x000006e0, R11
+	ADDQ            $0x000006e0, R10
 	ADDQ            $0x0000006e, DX
 	ADDQ            $0x0000006e, BX
 	ADDQ            $0x0000006e, SI
 	ADDQ            $0x0000006e, DI
-	ADDQ            $0x00000200, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000200, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -5558,29 +5726,38 @@ DATA pattern27<>+16(SB)/8, $0x3f3f3f3f3f3f3f3f
 DATA pattern27<>+24(SB)/8, $0x3f3f3f3f3f3f3f3f
 GLOBL pattern27<>(SB), RODATA|NOPTR, $32
 
-// func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ4_KAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+// func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·fusedQ4_KAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
+	LEAQ             144(DX), R14
+	MOVQ             R14, R15
+	LEAQ             (R15)(R8*4), R15
+	ADDQ             R8, R15
+	CMPQ             R13, $0x01
+	CMOVQEQ          R15, R14
 	VBROADCASTI32X4  (DX), Z1
 	VBROADCASTI32X4  (BX), K1, Z1
 	VBROADCASTI32X4  (SI), K2, Z1
@@ -5707,14 +5884,14 @@ loop:
 	VMULPS           Z4, Z1, Z1
 	VMOVUPS          Z1, 960(AX)
 	VBROADCASTI32X4  pattern1<>+0(SB), Z1
-	VBROADCASTI64X4  (R9), Z2
-	VINSERTI64X4     $0x01, 128(R9), Z2, Z2
+	VBROADCASTI64X4  (R12), Z2
+	VINSERTI64X4     $0x01, 128(R12), Z2, Z2
 	VPSHUFD          $0x00, Z2, Z3
 	VPSHUFD          $0x55, Z2, Z4
 	VPSHUFD          $0xaa, Z2, Z5
 	VPSHUFD          $0xff, Z2, Z2
-	VBROADCASTI64X4  64(R9), Z6
-	VINSERTI64X4     $0x01, 192(R9), Z6, Z6
+	VBROADCASTI64X4  64(R12), Z6
+	VINSERTI64X4     $0x01, 192(R12), Z6, Z6
 	VPSHUFD          $0x00, Z6, Z7
 	VPSHUFD          $0x55, Z6, Z8
 	VPSHUFD          $0xaa, Z6, Z9
@@ -5734,16 +5911,16 @@ loop:
 	VPANDD           Z1, Z15, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z16
 	VPDPBUSD         Z7, Z15, Z16
-	PREFETCHT1       (R11)
-	PREFETCHT0       144(DX)
+	PREFETCHT1       (R10)
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z15
 	VPDPBUSD         Z4, Z15, Z17
-	PREFETCHT0       208(DX)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z14
 	VPANDD           Z1, Z14, Z14
 	VPDPBUSD         Z8, Z14, Z16
-	PREFETCHT1       64(R11)
-	PREFETCHT0       272(DX)
+	PREFETCHT1       64(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z10
 	VPUNPCKHDQ       Z13, Z12, Z11
 	VPUNPCKLQDQ      Z11, Z10, Z12
@@ -5753,16 +5930,17 @@ loop:
 	VPSRLD           $0x04, Z12, Z11
 	VPANDD           Z1, Z11, Z11
 	VPDPBUSD         Z9, Z11, Z16
-	PREFETCHT1       128(R11)
-	PREFETCHT0       144(DX)(CX*1)
+	PREFETCHT1       128(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z10, Z11
 	VPDPBUSD         Z2, Z11, Z17
-	PREFETCHT0       208(DX)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z10, Z10
 	VPANDD           Z1, Z10, Z10
 	VPDPBUSD         Z6, Z10, Z16
-	PREFETCHT1       192(R11)
-	PREFETCHT0       272(DX)(CX*1)
+	PREFETCHT1       192(R10)
+	PREFETCHT0       128(R14)
 	VMOVDQU32        16(BX), Z10
 	VMOVDQU32        16(BX)(CX*1), Z11
 	VMOVDQU32        16(BX)(CX*2), Z12
@@ -5774,40 +5952,42 @@ loop:
 	VPANDD           Z1, Z18, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z19
 	VPDPBUSD         Z3, Z15, Z19
-	PREFETCHT1       256(R11)
+	PREFETCHT1       256(R10)
 	VPSRLD           $0x04, Z18, Z15
 	VPANDD           Z1, Z15, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z18
 	VPDPBUSD         Z7, Z15, Z18
-	PREFETCHT0       144(DX)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z15
 	VPDPBUSD         Z4, Z15, Z19
-	PREFETCHT1       320(R11)
-	PREFETCHT0       208(DX)(CX*2)
+	PREFETCHT1       320(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z14
 	VPANDD           Z1, Z14, Z14
 	VPDPBUSD         Z8, Z14, Z18
-	PREFETCHT0       272(DX)(CX*2)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z10
 	VPUNPCKHDQ       Z13, Z12, Z11
 	VPUNPCKLQDQ      Z11, Z10, Z12
 	VPUNPCKHQDQ      Z11, Z10, Z10
 	VPANDD           Z1, Z12, Z11
 	VPDPBUSD         Z5, Z11, Z19
-	PREFETCHT1       384(R11)
+	PREFETCHT1       384(R10)
 	VPSRLD           $0x04, Z12, Z11
 	VPANDD           Z1, Z11, Z11
 	VPDPBUSD         Z9, Z11, Z18
-	PREFETCHT0       144(DX)(R8*1)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z10, Z11
 	VPDPBUSD         Z2, Z11, Z19
-	PREFETCHT1       448(R11)
-	PREFETCHT0       208(DX)(R8*1)
+	PREFETCHT1       448(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z10, Z10
 	VPANDD           Z1, Z10, Z10
 	VPDPBUSD         Z6, Z10, Z18
-	PREFETCHT1       512(R11)
-	PREFETCHT0       272(DX)(R8*1)
+	PREFETCHT1       512(R10)
+	PREFETCHT0       128(R14)
 	VMOVDQU32        16(SI), Z10
 	VMOVDQU32        16(SI)(CX*1), Z11
 	VMOVDQU32        16(SI)(CX*2), Z12
@@ -5823,16 +6003,17 @@ loop:
 	VPANDD           Z1, Z15, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z20
 	VPDPBUSD         Z7, Z15, Z20
-	PREFETCHT1       576(R11)
-	PREFETCHT0       144(BX)
+	PREFETCHT1       576(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z15
 	VPDPBUSD         Z4, Z15, Z21
-	PREFETCHT0       208(BX)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z14
 	VPANDD           Z1, Z14, Z14
 	VPDPBUSD         Z8, Z14, Z20
-	PREFETCHT1       640(R11)
-	PREFETCHT0       272(BX)
+	PREFETCHT1       640(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z10
 	VPUNPCKHDQ       Z13, Z12, Z11
 	VPUNPCKLQDQ      Z11, Z10, Z12
@@ -5842,16 +6023,17 @@ loop:
 	VPSRLD           $0x04, Z12, Z11
 	VPANDD           Z1, Z11, Z11
 	VPDPBUSD         Z9, Z11, Z20
-	PREFETCHT1       704(R11)
-	PREFETCHT0       144(BX)(CX*1)
+	PREFETCHT1       704(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z10, Z11
 	VPDPBUSD         Z2, Z11, Z21
-	PREFETCHT0       208(BX)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z10, Z10
 	VPANDD           Z1, Z10, Z10
 	VPDPBUSD         Z6, Z10, Z20
-	PREFETCHT1       768(R11)
-	PREFETCHT0       272(BX)(CX*1)
+	PREFETCHT1       768(R10)
+	PREFETCHT0       128(R14)
 	VMOVDQU32        16(DI), Z10
 	VMOVDQU32        16(DI)(CX*1), Z11
 	VMOVDQU32        16(DI)(CX*2), Z12
@@ -5863,40 +6045,42 @@ loop:
 	VPANDD           Z1, Z22, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z23
 	VPDPBUSD         Z3, Z15, Z23
-	PREFETCHT1       832(R11)
+	PREFETCHT1       832(R10)
 	VPSRLD           $0x04, Z22, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z15
 	VPDPBUSD         Z7, Z3, Z15
-	PREFETCHT0       144(BX)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z3
 	VPDPBUSD         Z4, Z3, Z23
-	PREFETCHT1       896(R11)
-	PREFETCHT0       208(BX)(CX*2)
+	PREFETCHT1       896(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z3
 	VPANDD           Z1, Z3, Z3
 	VPDPBUSD         Z8, Z3, Z15
-	PREFETCHT0       272(BX)(CX*2)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z3
 	VPUNPCKHDQ       Z13, Z12, Z4
 	VPUNPCKLQDQ      Z4, Z3, Z7
 	VPUNPCKHQDQ      Z4, Z3, Z3
 	VPANDD           Z1, Z7, Z4
 	VPDPBUSD         Z5, Z4, Z23
-	PREFETCHT1       960(R11)
+	PREFETCHT1       960(R10)
 	VPSRLD           $0x04, Z7, Z4
 	VPANDD           Z1, Z4, Z4
 	VPDPBUSD         Z9, Z4, Z15
-	PREFETCHT0       144(BX)(R8*1)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z3, Z4
 	VPDPBUSD         Z2, Z4, Z23
-	PREFETCHT1       1024(R11)
-	PREFETCHT0       208(BX)(R8*1)
+	PREFETCHT1       1024(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z3, Z2
 	VPANDD           Z1, Z2, Z2
 	VPDPBUSD         Z6, Z2, Z15
-	PREFETCHT1       1088(R11)
-	PREFETCHT0       272(BX)(R8*1)
+	PREFETCHT1       1088(R10)
+	PREFETCHT0       128(R14)
 	VSHUFI32X4       $0x88, Z19, Z17, Z2
 	VSHUFI32X4       $0xdd, Z19, Z17, Z3
 	VPADDD           Z3, Z2, Z2
@@ -5917,14 +6101,14 @@ loop:
 	VMOVDQU32        Z4, 1088(AX)
 	VSHUFI32X4       $0xdd, Z3, Z2, Z2
 	VMOVDQU32        Z2, 1216(AX)
-	VBROADCASTI64X4  256(R9), Z2
-	VINSERTI64X4     $0x01, 384(R9), Z2, Z2
+	VBROADCASTI64X4  256(R12), Z2
+	VINSERTI64X4     $0x01, 384(R12), Z2, Z2
 	VPSHUFD          $0x00, Z2, Z3
 	VPSHUFD          $0x55, Z2, Z4
 	VPSHUFD          $0xaa, Z2, Z5
 	VPSHUFD          $0xff, Z2, Z2
-	VBROADCASTI64X4  320(R9), Z6
-	VINSERTI64X4     $0x01, 448(R9), Z6, Z6
+	VBROADCASTI64X4  320(R12), Z6
+	VINSERTI64X4     $0x01, 448(R12), Z6, Z6
 	VPSHUFD          $0x00, Z6, Z7
 	VPSHUFD          $0x55, Z6, Z8
 	VPSHUFD          $0xaa, Z6, Z9
@@ -5944,16 +6128,17 @@ loop:
 	VPANDD           Z1, Z15, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z16
 	VPDPBUSD         Z7, Z15, Z16
-	PREFETCHT1       1152(R11)
-	PREFETCHT0       144(SI)
+	PREFETCHT1       1152(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z15
 	VPDPBUSD         Z4, Z15, Z17
-	PREFETCHT0       208(SI)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z14
 	VPANDD           Z1, Z14, Z14
 	VPDPBUSD         Z8, Z14, Z16
-	PREFETCHT1       1216(R11)
-	PREFETCHT0       272(SI)
+	PREFETCHT1       1216(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z10
 	VPUNPCKHDQ       Z13, Z12, Z11
 	VPUNPCKLQDQ      Z11, Z10, Z12
@@ -5963,16 +6148,17 @@ loop:
 	VPSRLD           $0x04, Z12, Z11
 	VPANDD           Z1, Z11, Z11
 	VPDPBUSD         Z9, Z11, Z16
-	PREFETCHT1       1280(R11)
-	PREFETCHT0       144(SI)(CX*1)
+	PREFETCHT1       1280(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z10, Z11
 	VPDPBUSD         Z2, Z11, Z17
-	PREFETCHT0       208(SI)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z10, Z10
 	VPANDD           Z1, Z10, Z10
 	VPDPBUSD         Z6, Z10, Z16
-	PREFETCHT1       1344(R11)
-	PREFETCHT0       272(SI)(CX*1)
+	PREFETCHT1       1344(R10)
+	PREFETCHT0       128(R14)
 	VMOVDQU32        80(BX), Z10
 	VMOVDQU32        80(BX)(CX*1), Z11
 	VMOVDQU32        80(BX)(CX*2), Z12
@@ -5984,40 +6170,42 @@ loop:
 	VPANDD           Z1, Z18, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z19
 	VPDPBUSD         Z3, Z15, Z19
-	PREFETCHT1       1408(R11)
+	PREFETCHT1       1408(R10)
 	VPSRLD           $0x04, Z18, Z15
 	VPANDD           Z1, Z15, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z18
 	VPDPBUSD         Z7, Z15, Z18
-	PREFETCHT0       144(SI)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z15
 	VPDPBUSD         Z4, Z15, Z19
-	PREFETCHT1       1472(R11)
-	PREFETCHT0       208(SI)(CX*2)
+	PREFETCHT1       1472(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z14
 	VPANDD           Z1, Z14, Z14
 	VPDPBUSD         Z8, Z14, Z18
-	PREFETCHT0       272(SI)(CX*2)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z10
 	VPUNPCKHDQ       Z13, Z12, Z11
 	VPUNPCKLQDQ      Z11, Z10, Z12
 	VPUNPCKHQDQ      Z11, Z10, Z10
 	VPANDD           Z1, Z12, Z11
 	VPDPBUSD         Z5, Z11, Z19
-	PREFETCHT1       1536(R11)
+	PREFETCHT1       1536(R10)
 	VPSRLD           $0x04, Z12, Z11
 	VPANDD           Z1, Z11, Z11
 	VPDPBUSD         Z9, Z11, Z18
-	PREFETCHT0       144(SI)(R8*1)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z10, Z11
 	VPDPBUSD         Z2, Z11, Z19
-	PREFETCHT1       1600(R11)
-	PREFETCHT0       208(SI)(R8*1)
+	PREFETCHT1       1600(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z10, Z10
 	VPANDD           Z1, Z10, Z10
 	VPDPBUSD         Z6, Z10, Z18
-	PREFETCHT1       1664(R11)
-	PREFETCHT0       272(SI)(R8*1)
+	PREFETCHT1       1664(R10)
+	PREFETCHT0       128(R14)
 	VMOVDQU32        80(SI), Z10
 	VMOVDQU32        80(SI)(CX*1), Z11
 	VMOVDQU32        80(SI)(CX*2), Z12
@@ -6033,16 +6221,17 @@ loop:
 	VPANDD           Z1, Z15, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z20
 	VPDPBUSD         Z7, Z15, Z20
-	PREFETCHT1       1728(R11)
-	PREFETCHT0       144(DI)
+	PREFETCHT1       1728(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z15
 	VPDPBUSD         Z4, Z15, Z21
-	PREFETCHT0       208(DI)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z14
 	VPANDD           Z1, Z14, Z14
 	VPDPBUSD         Z8, Z14, Z20
-	PREFETCHT1       1792(R11)
-	PREFETCHT0       272(DI)
+	PREFETCHT1       1792(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z10
 	VPUNPCKHDQ       Z13, Z12, Z11
 	VPUNPCKLQDQ      Z11, Z10, Z12
@@ -6052,16 +6241,17 @@ loop:
 	VPSRLD           $0x04, Z12, Z11
 	VPANDD           Z1, Z11, Z11
 	VPDPBUSD         Z9, Z11, Z20
-	PREFETCHT1       1856(R11)
-	PREFETCHT0       144(DI)(CX*1)
+	PREFETCHT1       1856(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z10, Z11
 	VPDPBUSD         Z2, Z11, Z21
-	PREFETCHT0       208(DI)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z10, Z10
 	VPANDD           Z1, Z10, Z10
 	VPDPBUSD         Z6, Z10, Z20
-	PREFETCHT1       1920(R11)
-	PREFETCHT0       272(DI)(CX*1)
+	PREFETCHT1       1920(R10)
+	PREFETCHT0       128(R14)
 	VMOVDQU32        80(DI), Z10
 	VMOVDQU32        80(DI)(CX*1), Z11
 	VMOVDQU32        80(DI)(CX*2), Z12
@@ -6073,40 +6263,42 @@ loop:
 	VPANDD           Z1, Z22, Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z23
 	VPDPBUSD         Z3, Z15, Z23
-	PREFETCHT1       1984(R11)
+	PREFETCHT1       1984(R10)
 	VPSRLD           $0x04, Z22, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern2<>+0(SB), Z15
 	VPDPBUSD         Z7, Z3, Z15
-	PREFETCHT0       144(DI)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z14, Z3
 	VPDPBUSD         Z4, Z3, Z23
-	PREFETCHT1       2048(R11)
-	PREFETCHT0       208(DI)(CX*2)
+	PREFETCHT1       2048(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z14, Z3
 	VPANDD           Z1, Z3, Z3
 	VPDPBUSD         Z8, Z3, Z15
-	PREFETCHT0       272(DI)(CX*2)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z11, Z10, Z3
 	VPUNPCKHDQ       Z13, Z12, Z4
 	VPUNPCKLQDQ      Z4, Z3, Z7
 	VPUNPCKHQDQ      Z4, Z3, Z3
 	VPANDD           Z1, Z7, Z4
 	VPDPBUSD         Z5, Z4, Z23
-	PREFETCHT1       2112(R11)
+	PREFETCHT1       2112(R10)
 	VPSRLD           $0x04, Z7, Z4
 	VPANDD           Z1, Z4, Z4
 	VPDPBUSD         Z9, Z4, Z15
-	PREFETCHT0       144(DI)(R8*1)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z3, Z4
 	VPDPBUSD         Z2, Z4, Z23
-	PREFETCHT1       2176(R11)
-	PREFETCHT0       208(DI)(R8*1)
+	PREFETCHT1       2176(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z3, Z2
 	VPANDD           Z1, Z2, Z1
 	VPDPBUSD         Z6, Z1, Z15
-	PREFETCHT1       2240(R11)
-	PREFETCHT0       272(DI)(R8*1)
+	PREFETCHT1       2240(R10)
+	PREFETCHT0       128(R14)
 	VSHUFI32X4       $0x88, Z19, Z17, Z1
 	VSHUFI32X4       $0xdd, Z19, Z17, Z2
 	VPADDD           Z2, Z1, Z1
@@ -6127,7 +6319,7 @@ loop:
 	VMOVDQU32        Z3, 1344(AX)
 	VSHUFI32X4       $0xdd, Z2, Z1, Z1
 	VMOVDQU32        Z1, 1472(AX)
-	ADDQ             $0x00000900, R11
+	ADDQ             $0x00000900, R10
 	ADDQ             $0x00000090, DX
 	ADDQ             $0x00000090, BX
 	ADDQ             $0x00000090, SI
@@ -6137,69 +6329,80 @@ loop:
 	VMOVUPS          (AX), Z2
 	VMOVUPS          64(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      32(R9), Z2, Z2
+	VMULPS.BCST      32(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 40(R9), Z3, Z0
+	VFMADD231PS.BCST 40(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1088(AX), Z1, Z1
 	VMOVUPS          128(AX), Z2
 	VMOVUPS          192(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      96(R9), Z2, Z2
+	VMULPS.BCST      96(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 104(R9), Z3, Z0
+	VFMADD231PS.BCST 104(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1152(AX), Z1, Z1
 	VMOVUPS          256(AX), Z2
 	VMOVUPS          320(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      160(R9), Z2, Z2
+	VMULPS.BCST      160(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 168(R9), Z3, Z0
+	VFMADD231PS.BCST 168(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1216(AX), Z1, Z1
 	VMOVUPS          384(AX), Z2
 	VMOVUPS          448(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      224(R9), Z2, Z2
+	VMULPS.BCST      224(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 232(R9), Z3, Z0
+	VFMADD231PS.BCST 232(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1280(AX), Z1, Z1
 	VMOVUPS          512(AX), Z2
 	VMOVUPS          576(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      288(R9), Z2, Z2
+	VMULPS.BCST      288(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 296(R9), Z3, Z0
+	VFMADD231PS.BCST 296(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1344(AX), Z1, Z1
 	VMOVUPS          640(AX), Z2
 	VMOVUPS          704(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      352(R9), Z2, Z2
+	VMULPS.BCST      352(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 360(R9), Z3, Z0
+	VFMADD231PS.BCST 360(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1408(AX), Z1, Z1
 	VMOVUPS          768(AX), Z2
 	VMOVUPS          832(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      416(R9), Z2, Z2
+	VMULPS.BCST      416(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 424(R9), Z3, Z0
+	VFMADD231PS.BCST 424(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1472(AX), Z1, Z1
 	VMOVUPS          896(AX), Z2
 	VMOVUPS          960(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      480(R9), Z2, Z2
+	VMULPS.BCST      480(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 488(R9), Z3, Z0
-	ADDQ             $0x00000200, R9
-	DECQ             R10
-	JNZ              loop
-	VMOVUPS          Z0, (R12)
+	VFMADD231PS.BCST 488(R12), Z3, Z0
+	ADDQ             $0x00000200, R12
+	DECQ             R13
+	JNZ              block
+	VMOVUPS          Z0, (R11)
+	ADDQ             $0x00000040, R11
+	LEAQ             (DX)(R8*4), DX
+	ADDQ             R8, DX
+	LEAQ             (BX)(R8*4), BX
+	ADDQ             R8, BX
+	LEAQ             (SI)(R8*4), SI
+	ADDQ             R8, SI
+	LEAQ             (DI)(R8*4), DI
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              group
 	VZEROUPPER
 	RET
 
@@ -7119,29 +7322,38 @@ loop:
 	VZEROUPPER
 	RET
 
-// func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ5_KAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+// func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·fusedQ5_KAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
+	LEAQ             176(DX), R14
+	MOVQ             R14, R15
+	LEAQ             (R15)(R8*4), R15
+	ADDQ             R8, R15
+	CMPQ             R13, $0x01
+	CMOVQEQ          R15, R14
 	VBROADCASTI32X4  (DX), Z1
 	VBROADCASTI32X4  (BX), K1, Z1
 	VBROADCASTI32X4  (SI), K2, Z1
@@ -7269,14 +7481,14 @@ loop:
 	VMOVUPS          Z1, 960(AX)
 	VBROADCASTI32X4  pattern1<>+0(SB), Z1
 	VBROADCASTI32X4  pattern3<>+0(SB), Z2
-	VBROADCASTI64X4  (R9), Z3
-	VINSERTI64X4     $0x01, 128(R9), Z3, Z3
+	VBROADCASTI64X4  (R12), Z3
+	VINSERTI64X4     $0x01, 128(R12), Z3, Z3
 	VPSHUFD          $0x00, Z3, Z4
 	VPSHUFD          $0x55, Z3, Z5
 	VPSHUFD          $0xaa, Z3, Z6
 	VPSHUFD          $0xff, Z3, Z3
-	VBROADCASTI64X4  64(R9), Z7
-	VINSERTI64X4     $0x01, 192(R9), Z7, Z7
+	VBROADCASTI64X4  64(R12), Z7
+	VINSERTI64X4     $0x01, 192(R12), Z7, Z7
 	VPSHUFD          $0x00, Z7, Z8
 	VPSHUFD          $0x55, Z7, Z9
 	VPSHUFD          $0xaa, Z7, Z10
@@ -7320,8 +7532,8 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z17, Z20
 	VPBROADCASTD     pattern2<>+0(SB), Z17
 	VPDPBUSD         Z8, Z20, Z17
-	PREFETCHT1       (R11)
-	PREFETCHT0       176(DX)
+	PREFETCHT1       (R10)
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z19, Z20
 	VPBROADCASTD     pattern15<>+0(SB), Z23
 	VPBROADCASTD     pattern28<>+0(SB), Z21
@@ -7330,8 +7542,8 @@ loop:
 	VPSLLVD          Z21, Z15, Z21
 	VPTERNLOGD       $0xf8, Z2, Z21, Z20
 	VPDPBUSD         Z5, Z20, Z22
-	PREFETCHT1       64(R11)
-	PREFETCHT0       240(DX)
+	PREFETCHT1       64(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z19, Z19
 	VPANDD           Z1, Z19, Z19
 	VPBROADCASTD     pattern13<>+0(SB), Z21
@@ -7341,7 +7553,7 @@ loop:
 	VPSLLVD          Z20, Z15, Z15
 	VPTERNLOGD       $0xf8, Z2, Z15, Z19
 	VPDPBUSD         Z9, Z19, Z17
-	PREFETCHT0       304(DX)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z12
 	VPUNPCKHDQ       Z18, Z16, Z14
 	VPUNPCKLQDQ      Z14, Z12, Z15
@@ -7354,7 +7566,7 @@ loop:
 	VPSLLVD          Z16, Z13, Z16
 	VPTERNLOGD       $0xf8, Z2, Z16, Z14
 	VPDPBUSD         Z6, Z14, Z22
-	PREFETCHT1       128(R11)
+	PREFETCHT1       128(R10)
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z16
@@ -7364,8 +7576,9 @@ loop:
 	VPSLLVD          Z15, Z13, Z13
 	VPTERNLOGD       $0xf8, Z2, Z13, Z14
 	VPDPBUSD         Z10, Z14, Z17
-	PREFETCHT1       192(R11)
-	PREFETCHT0       176(DX)(CX*1)
+	PREFETCHT1       192(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
 	VPBROADCASTD     pattern28<>+0(SB), Z14
@@ -7374,7 +7587,7 @@ loop:
 	VPSLLVD          Z14, Z11, Z14
 	VPTERNLOGD       $0xf8, Z2, Z14, Z13
 	VPDPBUSD         Z3, Z13, Z22
-	PREFETCHT0       240(DX)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern13<>+0(SB), Z14
@@ -7384,8 +7597,8 @@ loop:
 	VPSLLVD          Z13, Z11, Z11
 	VPTERNLOGD       $0xf8, Z2, Z11, Z12
 	VPDPBUSD         Z7, Z12, Z17
-	PREFETCHT1       256(R11)
-	PREFETCHT0       304(DX)(CX*1)
+	PREFETCHT1       256(R10)
+	PREFETCHT0       128(R14)
 	VBROADCASTI64X4  16(BX), Z11
 	VBROADCASTI64X4  16(BX)(CX*1), Z12
 	VBROADCASTI64X4  16(BX)(CX*2), Z13
@@ -7415,7 +7628,7 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z24, Z21
 	VPBROADCASTD     pattern2<>+0(SB), Z24
 	VPDPBUSD         Z4, Z21, Z24
-	PREFETCHT1       320(R11)
+	PREFETCHT1       320(R10)
 	VPSRLD           $0x04, Z23, Z21
 	VPANDD           Z1, Z21, Z21
 	VPBROADCASTD     pattern13<>+0(SB), Z25
@@ -7426,7 +7639,8 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z18, Z21
 	VPBROADCASTD     pattern2<>+0(SB), Z18
 	VPDPBUSD         Z8, Z21, Z18
-	PREFETCHT0       176(DX)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z20, Z21
 	VPBROADCASTD     pattern15<>+0(SB), Z25
 	VPBROADCASTD     pattern28<>+0(SB), Z23
@@ -7435,8 +7649,8 @@ loop:
 	VPSLLVD          Z23, Z15, Z23
 	VPTERNLOGD       $0xf8, Z2, Z23, Z21
 	VPDPBUSD         Z5, Z21, Z24
-	PREFETCHT1       384(R11)
-	PREFETCHT0       240(DX)(CX*2)
+	PREFETCHT1       384(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z20, Z20
 	VPANDD           Z1, Z20, Z20
 	VPBROADCASTD     pattern13<>+0(SB), Z23
@@ -7446,8 +7660,8 @@ loop:
 	VPSLLVD          Z21, Z15, Z15
 	VPTERNLOGD       $0xf8, Z2, Z15, Z20
 	VPDPBUSD         Z9, Z20, Z18
-	PREFETCHT1       448(R11)
-	PREFETCHT0       304(DX)(CX*2)
+	PREFETCHT1       448(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z12
 	VPUNPCKHDQ       Z19, Z16, Z14
 	VPUNPCKLQDQ      Z14, Z12, Z15
@@ -7469,8 +7683,9 @@ loop:
 	VPSLLVD          Z15, Z13, Z13
 	VPTERNLOGD       $0xf8, Z2, Z13, Z14
 	VPDPBUSD         Z10, Z14, Z18
-	PREFETCHT1       512(R11)
-	PREFETCHT0       176(DX)(R8*1)
+	PREFETCHT1       512(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
 	VPBROADCASTD     pattern28<>+0(SB), Z14
@@ -7479,8 +7694,8 @@ loop:
 	VPSLLVD          Z14, Z11, Z14
 	VPTERNLOGD       $0xf8, Z2, Z14, Z13
 	VPDPBUSD         Z3, Z13, Z24
-	PREFETCHT1       576(R11)
-	PREFETCHT0       240(DX)(R8*1)
+	PREFETCHT1       576(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern13<>+0(SB), Z14
@@ -7490,8 +7705,8 @@ loop:
 	VPSLLVD          Z13, Z11, Z11
 	VPTERNLOGD       $0xf8, Z2, Z11, Z12
 	VPDPBUSD         Z7, Z12, Z18
-	PREFETCHT1       640(R11)
-	PREFETCHT0       304(DX)(R8*1)
+	PREFETCHT1       640(R10)
+	PREFETCHT0       128(R14)
 	VBROADCASTI64X4  16(SI), Z11
 	VBROADCASTI64X4  16(SI)(CX*1), Z12
 	VBROADCASTI64X4  16(SI)(CX*2), Z13
@@ -7531,8 +7746,9 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z19, Z23
 	VPBROADCASTD     pattern2<>+0(SB), Z19
 	VPDPBUSD         Z8, Z23, Z19
-	PREFETCHT1       704(R11)
-	PREFETCHT0       176(BX)
+	PREFETCHT1       704(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z21, Z23
 	VPBROADCASTD     pattern15<>+0(SB), Z27
 	VPBROADCASTD     pattern28<>+0(SB), Z25
@@ -7541,8 +7757,8 @@ loop:
 	VPSLLVD          Z25, Z15, Z25
 	VPTERNLOGD       $0xf8, Z2, Z25, Z23
 	VPDPBUSD         Z5, Z23, Z26
-	PREFETCHT1       768(R11)
-	PREFETCHT0       240(BX)
+	PREFETCHT1       768(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z21, Z21
 	VPANDD           Z1, Z21, Z21
 	VPBROADCASTD     pattern13<>+0(SB), Z25
@@ -7552,7 +7768,7 @@ loop:
 	VPSLLVD          Z23, Z15, Z15
 	VPTERNLOGD       $0xf8, Z2, Z15, Z21
 	VPDPBUSD         Z9, Z21, Z19
-	PREFETCHT0       304(BX)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z12
 	VPUNPCKHDQ       Z20, Z16, Z14
 	VPUNPCKLQDQ      Z14, Z12, Z15
@@ -7565,7 +7781,7 @@ loop:
 	VPSLLVD          Z16, Z13, Z16
 	VPTERNLOGD       $0xf8, Z2, Z16, Z14
 	VPDPBUSD         Z6, Z14, Z26
-	PREFETCHT1       832(R11)
+	PREFETCHT1       832(R10)
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z16
@@ -7575,8 +7791,9 @@ loop:
 	VPSLLVD          Z15, Z13, Z13
 	VPTERNLOGD       $0xf8, Z2, Z13, Z14
 	VPDPBUSD         Z10, Z14, Z19
-	PREFETCHT1       896(R11)
-	PREFETCHT0       176(BX)(CX*1)
+	PREFETCHT1       896(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
 	VPBROADCASTD     pattern28<>+0(SB), Z14
@@ -7585,7 +7802,7 @@ loop:
 	VPSLLVD          Z14, Z11, Z14
 	VPTERNLOGD       $0xf8, Z2, Z14, Z13
 	VPDPBUSD         Z3, Z13, Z26
-	PREFETCHT0       240(BX)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern13<>+0(SB), Z14
@@ -7595,8 +7812,8 @@ loop:
 	VPSLLVD          Z13, Z11, Z11
 	VPTERNLOGD       $0xf8, Z2, Z11, Z12
 	VPDPBUSD         Z7, Z12, Z19
-	PREFETCHT1       960(R11)
-	PREFETCHT0       304(BX)(CX*1)
+	PREFETCHT1       960(R10)
+	PREFETCHT0       128(R14)
 	VBROADCASTI64X4  16(DI), Z11
 	VBROADCASTI64X4  16(DI)(CX*1), Z12
 	VBROADCASTI64X4  16(DI)(CX*2), Z13
@@ -7626,7 +7843,7 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z28, Z25
 	VPBROADCASTD     pattern2<>+0(SB), Z28
 	VPDPBUSD         Z4, Z25, Z28
-	PREFETCHT1       1024(R11)
+	PREFETCHT1       1024(R10)
 	VPSRLD           $0x04, Z27, Z4
 	VPANDD           Z1, Z4, Z4
 	VPBROADCASTD     pattern13<>+0(SB), Z27
@@ -7637,7 +7854,8 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z20, Z4
 	VPBROADCASTD     pattern2<>+0(SB), Z20
 	VPDPBUSD         Z8, Z4, Z20
-	PREFETCHT0       176(BX)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z23, Z4
 	VPBROADCASTD     pattern15<>+0(SB), Z25
 	VPBROADCASTD     pattern28<>+0(SB), Z8
@@ -7646,8 +7864,8 @@ loop:
 	VPSLLVD          Z8, Z15, Z8
 	VPTERNLOGD       $0xf8, Z2, Z8, Z4
 	VPDPBUSD         Z5, Z4, Z28
-	PREFETCHT1       1088(R11)
-	PREFETCHT0       240(BX)(CX*2)
+	PREFETCHT1       1088(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z23, Z4
 	VPANDD           Z1, Z4, Z4
 	VPBROADCASTD     pattern13<>+0(SB), Z8
@@ -7657,8 +7875,8 @@ loop:
 	VPSLLVD          Z5, Z15, Z5
 	VPTERNLOGD       $0xf8, Z2, Z5, Z4
 	VPDPBUSD         Z9, Z4, Z20
-	PREFETCHT1       1152(R11)
-	PREFETCHT0       304(BX)(CX*2)
+	PREFETCHT1       1152(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z4
 	VPUNPCKHDQ       Z21, Z16, Z5
 	VPUNPCKLQDQ      Z5, Z4, Z8
@@ -7680,8 +7898,9 @@ loop:
 	VPSLLVD          Z6, Z13, Z6
 	VPTERNLOGD       $0xf8, Z2, Z6, Z5
 	VPDPBUSD         Z10, Z5, Z20
-	PREFETCHT1       1216(R11)
-	PREFETCHT0       176(BX)(R8*1)
+	PREFETCHT1       1216(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z4, Z5
 	VPBROADCASTD     pattern15<>+0(SB), Z8
 	VPBROADCASTD     pattern28<>+0(SB), Z6
@@ -7690,8 +7909,8 @@ loop:
 	VPSLLVD          Z6, Z11, Z6
 	VPTERNLOGD       $0xf8, Z2, Z6, Z5
 	VPDPBUSD         Z3, Z5, Z28
-	PREFETCHT1       1280(R11)
-	PREFETCHT0       240(BX)(R8*1)
+	PREFETCHT1       1280(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern13<>+0(SB), Z5
@@ -7701,8 +7920,8 @@ loop:
 	VPSLLVD          Z4, Z11, Z4
 	VPTERNLOGD       $0xf8, Z2, Z4, Z3
 	VPDPBUSD         Z7, Z3, Z20
-	PREFETCHT1       1344(R11)
-	PREFETCHT0       304(BX)(R8*1)
+	PREFETCHT1       1344(R10)
+	PREFETCHT0       128(R14)
 	VSHUFI32X4       $0x88, Z24, Z22, Z3
 	VSHUFI32X4       $0xdd, Z24, Z22, Z4
 	VPADDD           Z4, Z3, Z3
@@ -7723,14 +7942,14 @@ loop:
 	VMOVDQU32        Z5, 1088(AX)
 	VSHUFI32X4       $0xdd, Z4, Z3, Z3
 	VMOVDQU32        Z3, 1216(AX)
-	VBROADCASTI64X4  256(R9), Z3
-	VINSERTI64X4     $0x01, 384(R9), Z3, Z3
+	VBROADCASTI64X4  256(R12), Z3
+	VINSERTI64X4     $0x01, 384(R12), Z3, Z3
 	VPSHUFD          $0x00, Z3, Z4
 	VPSHUFD          $0x55, Z3, Z5
 	VPSHUFD          $0xaa, Z3, Z6
 	VPSHUFD          $0xff, Z3, Z3
-	VBROADCASTI64X4  320(R9), Z7
-	VINSERTI64X4     $0x01, 448(R9), Z7, Z7
+	VBROADCASTI64X4  320(R12), Z7
+	VINSERTI64X4     $0x01, 448(R12), Z7, Z7
 	VPSHUFD          $0x00, Z7, Z8
 	VPSHUFD          $0x55, Z7, Z9
 	VPSHUFD          $0xaa, Z7, Z10
@@ -7774,8 +7993,9 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z17, Z20
 	VPBROADCASTD     pattern2<>+0(SB), Z17
 	VPDPBUSD         Z8, Z20, Z17
-	PREFETCHT1       1408(R11)
-	PREFETCHT0       176(SI)
+	PREFETCHT1       1408(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z19, Z20
 	VPBROADCASTD     pattern15<>+0(SB), Z23
 	VPBROADCASTD     pattern2<>+0(SB), Z21
@@ -7784,8 +8004,8 @@ loop:
 	VPSRLVD          Z21, Z15, Z21
 	VPTERNLOGD       $0xf8, Z2, Z21, Z20
 	VPDPBUSD         Z5, Z20, Z22
-	PREFETCHT1       1472(R11)
-	PREFETCHT0       240(SI)
+	PREFETCHT1       1472(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z19, Z19
 	VPANDD           Z1, Z19, Z19
 	VPBROADCASTD     pattern29<>+0(SB), Z21
@@ -7795,7 +8015,7 @@ loop:
 	VPSRLVD          Z20, Z15, Z15
 	VPTERNLOGD       $0xf8, Z2, Z15, Z19
 	VPDPBUSD         Z9, Z19, Z17
-	PREFETCHT0       304(SI)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z12
 	VPUNPCKHDQ       Z18, Z16, Z14
 	VPUNPCKLQDQ      Z14, Z12, Z15
@@ -7808,7 +8028,7 @@ loop:
 	VPSRLVD          Z16, Z13, Z16
 	VPTERNLOGD       $0xf8, Z2, Z16, Z14
 	VPDPBUSD         Z6, Z14, Z22
-	PREFETCHT1       1536(R11)
+	PREFETCHT1       1536(R10)
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern29<>+0(SB), Z16
@@ -7818,8 +8038,9 @@ loop:
 	VPSRLVD          Z15, Z13, Z13
 	VPTERNLOGD       $0xf8, Z2, Z13, Z14
 	VPDPBUSD         Z10, Z14, Z17
-	PREFETCHT1       1600(R11)
-	PREFETCHT0       176(SI)(CX*1)
+	PREFETCHT1       1600(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z14
@@ -7828,7 +8049,7 @@ loop:
 	VPSRLVD          Z14, Z11, Z14
 	VPTERNLOGD       $0xf8, Z2, Z14, Z13
 	VPDPBUSD         Z3, Z13, Z22
-	PREFETCHT0       240(SI)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern29<>+0(SB), Z14
@@ -7838,8 +8059,8 @@ loop:
 	VPSRLVD          Z13, Z11, Z11
 	VPTERNLOGD       $0xf8, Z2, Z11, Z12
 	VPDPBUSD         Z7, Z12, Z17
-	PREFETCHT1       1664(R11)
-	PREFETCHT0       304(SI)(CX*1)
+	PREFETCHT1       1664(R10)
+	PREFETCHT0       128(R14)
 	VBROADCASTI64X4  16(BX), Z11
 	VBROADCASTI64X4  16(BX)(CX*1), Z12
 	VBROADCASTI64X4  16(BX)(CX*2), Z13
@@ -7869,7 +8090,7 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z24, Z21
 	VPBROADCASTD     pattern2<>+0(SB), Z24
 	VPDPBUSD         Z4, Z21, Z24
-	PREFETCHT1       1728(R11)
+	PREFETCHT1       1728(R10)
 	VPSRLD           $0x04, Z23, Z21
 	VPANDD           Z1, Z21, Z21
 	VPBROADCASTD     pattern29<>+0(SB), Z25
@@ -7880,7 +8101,8 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z18, Z21
 	VPBROADCASTD     pattern2<>+0(SB), Z18
 	VPDPBUSD         Z8, Z21, Z18
-	PREFETCHT0       176(SI)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z20, Z21
 	VPBROADCASTD     pattern15<>+0(SB), Z25
 	VPBROADCASTD     pattern2<>+0(SB), Z23
@@ -7889,8 +8111,8 @@ loop:
 	VPSRLVD          Z23, Z15, Z23
 	VPTERNLOGD       $0xf8, Z2, Z23, Z21
 	VPDPBUSD         Z5, Z21, Z24
-	PREFETCHT1       1792(R11)
-	PREFETCHT0       240(SI)(CX*2)
+	PREFETCHT1       1792(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z20, Z20
 	VPANDD           Z1, Z20, Z20
 	VPBROADCASTD     pattern29<>+0(SB), Z23
@@ -7900,8 +8122,8 @@ loop:
 	VPSRLVD          Z21, Z15, Z15
 	VPTERNLOGD       $0xf8, Z2, Z15, Z20
 	VPDPBUSD         Z9, Z20, Z18
-	PREFETCHT1       1856(R11)
-	PREFETCHT0       304(SI)(CX*2)
+	PREFETCHT1       1856(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z12
 	VPUNPCKHDQ       Z19, Z16, Z14
 	VPUNPCKLQDQ      Z14, Z12, Z15
@@ -7923,8 +8145,9 @@ loop:
 	VPSRLVD          Z15, Z13, Z13
 	VPTERNLOGD       $0xf8, Z2, Z13, Z14
 	VPDPBUSD         Z10, Z14, Z18
-	PREFETCHT1       1920(R11)
-	PREFETCHT0       176(SI)(R8*1)
+	PREFETCHT1       1920(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z14
@@ -7933,8 +8156,8 @@ loop:
 	VPSRLVD          Z14, Z11, Z14
 	VPTERNLOGD       $0xf8, Z2, Z14, Z13
 	VPDPBUSD         Z3, Z13, Z24
-	PREFETCHT1       1984(R11)
-	PREFETCHT0       240(SI)(R8*1)
+	PREFETCHT1       1984(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern29<>+0(SB), Z14
@@ -7944,8 +8167,8 @@ loop:
 	VPSRLVD          Z13, Z11, Z11
 	VPTERNLOGD       $0xf8, Z2, Z11, Z12
 	VPDPBUSD         Z7, Z12, Z18
-	PREFETCHT1       2048(R11)
-	PREFETCHT0       304(SI)(R8*1)
+	PREFETCHT1       2048(R10)
+	PREFETCHT0       128(R14)
 	VBROADCASTI64X4  16(SI), Z11
 	VBROADCASTI64X4  16(SI)(CX*1), Z12
 	VBROADCASTI64X4  16(SI)(CX*2), Z13
@@ -7985,8 +8208,9 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z19, Z23
 	VPBROADCASTD     pattern2<>+0(SB), Z19
 	VPDPBUSD         Z8, Z23, Z19
-	PREFETCHT1       2112(R11)
-	PREFETCHT0       176(DI)
+	PREFETCHT1       2112(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z21, Z23
 	VPBROADCASTD     pattern15<>+0(SB), Z27
 	VPBROADCASTD     pattern2<>+0(SB), Z25
@@ -7995,8 +8219,8 @@ loop:
 	VPSRLVD          Z25, Z15, Z25
 	VPTERNLOGD       $0xf8, Z2, Z25, Z23
 	VPDPBUSD         Z5, Z23, Z26
-	PREFETCHT1       2176(R11)
-	PREFETCHT0       240(DI)
+	PREFETCHT1       2176(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z21, Z21
 	VPANDD           Z1, Z21, Z21
 	VPBROADCASTD     pattern29<>+0(SB), Z25
@@ -8006,7 +8230,7 @@ loop:
 	VPSRLVD          Z23, Z15, Z15
 	VPTERNLOGD       $0xf8, Z2, Z15, Z21
 	VPDPBUSD         Z9, Z21, Z19
-	PREFETCHT0       304(DI)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z12
 	VPUNPCKHDQ       Z20, Z16, Z14
 	VPUNPCKLQDQ      Z14, Z12, Z15
@@ -8019,7 +8243,7 @@ loop:
 	VPSRLVD          Z16, Z13, Z16
 	VPTERNLOGD       $0xf8, Z2, Z16, Z14
 	VPDPBUSD         Z6, Z14, Z26
-	PREFETCHT1       2240(R11)
+	PREFETCHT1       2240(R10)
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern29<>+0(SB), Z16
@@ -8029,8 +8253,9 @@ loop:
 	VPSRLVD          Z15, Z13, Z13
 	VPTERNLOGD       $0xf8, Z2, Z13, Z14
 	VPDPBUSD         Z10, Z14, Z19
-	PREFETCHT1       2304(R11)
-	PREFETCHT0       176(DI)(CX*1)
+	PREFETCHT1       2304(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
 	VPBROADCASTD     pattern2<>+0(SB), Z14
@@ -8039,7 +8264,7 @@ loop:
 	VPSRLVD          Z14, Z11, Z14
 	VPTERNLOGD       $0xf8, Z2, Z14, Z13
 	VPDPBUSD         Z3, Z13, Z26
-	PREFETCHT0       240(DI)(CX*1)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern29<>+0(SB), Z14
@@ -8049,8 +8274,8 @@ loop:
 	VPSRLVD          Z13, Z11, Z11
 	VPTERNLOGD       $0xf8, Z2, Z11, Z12
 	VPDPBUSD         Z7, Z12, Z19
-	PREFETCHT1       2368(R11)
-	PREFETCHT0       304(DI)(CX*1)
+	PREFETCHT1       2368(R10)
+	PREFETCHT0       128(R14)
 	VBROADCASTI64X4  16(DI), Z11
 	VBROADCASTI64X4  16(DI)(CX*1), Z12
 	VBROADCASTI64X4  16(DI)(CX*2), Z13
@@ -8080,7 +8305,7 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z28, Z25
 	VPBROADCASTD     pattern2<>+0(SB), Z28
 	VPDPBUSD         Z4, Z25, Z28
-	PREFETCHT1       2432(R11)
+	PREFETCHT1       2432(R10)
 	VPSRLD           $0x04, Z27, Z4
 	VPANDD           Z1, Z4, Z4
 	VPBROADCASTD     pattern29<>+0(SB), Z27
@@ -8091,7 +8316,8 @@ loop:
 	VPTERNLOGD       $0xf8, Z2, Z20, Z4
 	VPBROADCASTD     pattern2<>+0(SB), Z20
 	VPDPBUSD         Z8, Z4, Z20
-	PREFETCHT0       176(DI)(CX*2)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z23, Z4
 	VPBROADCASTD     pattern15<>+0(SB), Z25
 	VPBROADCASTD     pattern2<>+0(SB), Z8
@@ -8100,8 +8326,8 @@ loop:
 	VPSRLVD          Z8, Z15, Z8
 	VPTERNLOGD       $0xf8, Z2, Z8, Z4
 	VPDPBUSD         Z5, Z4, Z28
-	PREFETCHT1       2496(R11)
-	PREFETCHT0       240(DI)(CX*2)
+	PREFETCHT1       2496(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z23, Z4
 	VPANDD           Z1, Z4, Z4
 	VPBROADCASTD     pattern29<>+0(SB), Z8
@@ -8111,8 +8337,8 @@ loop:
 	VPSRLVD          Z5, Z15, Z5
 	VPTERNLOGD       $0xf8, Z2, Z5, Z4
 	VPDPBUSD         Z9, Z4, Z20
-	PREFETCHT1       2560(R11)
-	PREFETCHT0       304(DI)(CX*2)
+	PREFETCHT1       2560(R10)
+	PREFETCHT0       128(R14)
 	VPUNPCKHDQ       Z14, Z12, Z4
 	VPUNPCKHDQ       Z21, Z16, Z5
 	VPUNPCKLQDQ      Z5, Z4, Z8
@@ -8134,8 +8360,9 @@ loop:
 	VPSRLVD          Z6, Z13, Z6
 	VPTERNLOGD       $0xf8, Z2, Z6, Z5
 	VPDPBUSD         Z10, Z5, Z20
-	PREFETCHT1       2624(R11)
-	PREFETCHT0       176(DI)(R8*1)
+	PREFETCHT1       2624(R10)
+	ADDQ             CX, R14
+	PREFETCHT0       (R14)
 	VPANDD           Z1, Z4, Z5
 	VPBROADCASTD     pattern15<>+0(SB), Z8
 	VPBROADCASTD     pattern2<>+0(SB), Z6
@@ -8144,8 +8371,8 @@ loop:
 	VPSRLVD          Z6, Z11, Z6
 	VPTERNLOGD       $0xf8, Z2, Z6, Z5
 	VPDPBUSD         Z3, Z5, Z28
-	PREFETCHT1       2688(R11)
-	PREFETCHT0       240(DI)(R8*1)
+	PREFETCHT1       2688(R10)
+	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z1
 	VPBROADCASTD     pattern29<>+0(SB), Z4
@@ -8155,8 +8382,8 @@ loop:
 	VPSRLVD          Z3, Z11, Z3
 	VPTERNLOGD       $0xf8, Z2, Z3, Z1
 	VPDPBUSD         Z7, Z1, Z20
-	PREFETCHT1       2752(R11)
-	PREFETCHT0       304(DI)(R8*1)
+	PREFETCHT1       2752(R10)
+	PREFETCHT0       128(R14)
 	VSHUFI32X4       $0x88, Z24, Z22, Z1
 	VSHUFI32X4       $0xdd, Z24, Z22, Z2
 	VPADDD           Z2, Z1, Z1
@@ -8177,7 +8404,7 @@ loop:
 	VMOVDQU32        Z3, 1344(AX)
 	VSHUFI32X4       $0xdd, Z2, Z1, Z1
 	VMOVDQU32        Z1, 1472(AX)
-	ADDQ             $0x00000b00, R11
+	ADDQ             $0x00000b00, R10
 	ADDQ             $0x000000b0, DX
 	ADDQ             $0x000000b0, BX
 	ADDQ             $0x000000b0, SI
@@ -8187,69 +8414,80 @@ loop:
 	VMOVUPS          (AX), Z2
 	VMOVUPS          64(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      32(R9), Z2, Z2
+	VMULPS.BCST      32(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 40(R9), Z3, Z0
+	VFMADD231PS.BCST 40(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1088(AX), Z1, Z1
 	VMOVUPS          128(AX), Z2
 	VMOVUPS          192(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      96(R9), Z2, Z2
+	VMULPS.BCST      96(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 104(R9), Z3, Z0
+	VFMADD231PS.BCST 104(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1152(AX), Z1, Z1
 	VMOVUPS          256(AX), Z2
 	VMOVUPS          320(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      160(R9), Z2, Z2
+	VMULPS.BCST      160(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 168(R9), Z3, Z0
+	VFMADD231PS.BCST 168(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1216(AX), Z1, Z1
 	VMOVUPS          384(AX), Z2
 	VMOVUPS          448(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      224(R9), Z2, Z2
+	VMULPS.BCST      224(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 232(R9), Z3, Z0
+	VFMADD231PS.BCST 232(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1280(AX), Z1, Z1
 	VMOVUPS          512(AX), Z2
 	VMOVUPS          576(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      288(R9), Z2, Z2
+	VMULPS.BCST      288(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 296(R9), Z3, Z0
+	VFMADD231PS.BCST 296(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1344(AX), Z1, Z1
 	VMOVUPS          640(AX), Z2
 	VMOVUPS          704(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      352(R9), Z2, Z2
+	VMULPS.BCST      352(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 360(R9), Z3, Z0
+	VFMADD231PS.BCST 360(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1408(AX), Z1, Z1
 	VMOVUPS          768(AX), Z2
 	VMOVUPS          832(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      416(R9), Z2, Z2
+	VMULPS.BCST      416(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 424(R9), Z3, Z0
+	VFMADD231PS.BCST 424(R12), Z3, Z0
 	VPBROADCASTD     pattern2<>+0(SB), Z1
 	VPADDD           1472(AX), Z1, Z1
 	VMOVUPS          896(AX), Z2
 	VMOVUPS          960(AX), Z3
 	VCVTDQ2PS        Z1, Z1
-	VMULPS.BCST      480(R9), Z2, Z2
+	VMULPS.BCST      480(R12), Z2, Z2
 	VFMADD231PS      Z2, Z1, Z0
-	VFMADD231PS.BCST 488(R9), Z3, Z0
-	ADDQ             $0x00000200, R9
-	DECQ             R10
-	JNZ              loop
-	VMOVUPS          Z0, (R12)
+	VFMADD231PS.BCST 488(R12), Z3, Z0
+	ADDQ             $0x00000200, R12
+	DECQ             R13
+	JNZ              block
+	VMOVUPS          Z0, (R11)
+	ADDQ             $0x00000040, R11
+	LEAQ             (DX)(R8*4), DX
+	ADDQ             R8, DX
+	LEAQ             (BX)(R8*4), BX
+	ADDQ             R8, BX
+	LEAQ             (SI)(R8*4), SI
+	ADDQ             R8, SI
+	LEAQ             (DI)(R8*4), DI
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              group
 	VZEROUPPER
 	RET
 
@@ -9099,29 +9337,38 @@ loop:
 	VZEROUPPER
 	RET
 
-// func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
-// Requires: AVX, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedQ6_KAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+// func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+// Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·fusedQ6_KAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
+	LEAQ            210(DX), R14
+	MOVQ            R14, R15
+	LEAQ            (R15)(R8*4), R15
+	ADDQ            R8, R15
+	CMPQ            R13, $0x01
+	CMOVQEQ         R15, R14
 	VBROADCASTI32X4 194(DX), Z1
 	VBROADCASTI32X4 194(BX), K1, Z1
 	VBROADCASTI32X4 194(SI), K2, Z1
@@ -9246,14 +9493,14 @@ loop:
 	VMOVUPS         Z1, 960(AX)
 	VBROADCASTI32X4 pattern1<>+0(SB), Z1
 	VBROADCASTI32X4 pattern24<>+0(SB), Z2
-	VBROADCASTI64X4 (R9), Z3
-	VINSERTI64X4    $0x01, 256(R9), Z3, Z3
+	VBROADCASTI64X4 (R12), Z3
+	VINSERTI64X4    $0x01, 256(R12), Z3, Z3
 	VPSHUFD         $0x00, Z3, Z4
 	VPSHUFD         $0x55, Z3, Z5
 	VPSHUFD         $0xaa, Z3, Z6
 	VPSHUFD         $0xff, Z3, Z3
-	VBROADCASTI64X4 128(R9), Z7
-	VINSERTI64X4    $0x01, 384(R9), Z7, Z7
+	VBROADCASTI64X4 128(R12), Z7
+	VINSERTI64X4    $0x01, 384(R12), Z7, Z7
 	VPSHUFD         $0x00, Z7, Z8
 	VPSHUFD         $0x55, Z7, Z9
 	VPSHUFD         $0xaa, Z7, Z10
@@ -9287,26 +9534,26 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z22, Z20
 	VPBROADCASTD    pattern2<>+0(SB), Z22
 	VPDPBUSD        Z4, Z20, Z22
-	PREFETCHT0      210(DX)
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z21, Z20
 	VPANDD          Z1, Z20, Z20
 	VPTERNLOGD      $0xf8, Z2, Z17, Z20
 	VPBROADCASTD    pattern2<>+0(SB), Z17
 	VPDPBUSD        Z8, Z20, Z17
-	PREFETCHT1      (R11)
-	PREFETCHT0      274(DX)
+	PREFETCHT1      (R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z19, Z20
 	VPSLLD          $0x04, Z15, Z21
 	VPTERNLOGD      $0xf8, Z2, Z21, Z20
 	VPDPBUSD        Z5, Z20, Z22
-	PREFETCHT1      64(R11)
-	PREFETCHT0      338(DX)
+	PREFETCHT1      64(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z19, Z19
 	VPANDD          Z1, Z19, Z19
 	VPTERNLOGD      $0xf8, Z2, Z15, Z19
 	VPDPBUSD        Z9, Z19, Z17
-	PREFETCHT1      128(R11)
-	PREFETCHT0      402(DX)
+	PREFETCHT1      128(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z12
 	VPUNPCKHDQ      Z18, Z16, Z14
 	VPUNPCKLQDQ     Z14, Z12, Z15
@@ -9315,25 +9562,26 @@ loop:
 	VPSLLD          $0x04, Z13, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z14
 	VPDPBUSD        Z6, Z14, Z22
-	PREFETCHT1      192(R11)
-	PREFETCHT0      210(DX)(CX*1)
+	PREFETCHT1      192(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z14
 	VPANDD          Z1, Z14, Z14
 	VPTERNLOGD      $0xf8, Z2, Z13, Z14
 	VPDPBUSD        Z10, Z14, Z17
-	PREFETCHT0      274(DX)(CX*1)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z12, Z13
 	VPSLLD          $0x04, Z11, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z13
 	VPDPBUSD        Z3, Z13, Z22
-	PREFETCHT1      256(R11)
-	PREFETCHT0      338(DX)(CX*1)
+	PREFETCHT1      256(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z12, Z12
 	VPANDD          Z1, Z12, Z12
 	VPTERNLOGD      $0xf8, Z2, Z11, Z12
 	VPDPBUSD        Z7, Z12, Z17
-	PREFETCHT1      320(R11)
-	PREFETCHT0      402(DX)(CX*1)
+	PREFETCHT1      320(R10)
+	PREFETCHT0      192(R14)
 	VMOVDQU32       128(BX), Z11
 	VMOVDQU32       128(BX)(CX*1), Z12
 	VMOVDQU32       128(BX)(CX*2), Z13
@@ -9363,26 +9611,27 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z24, Z21
 	VPBROADCASTD    pattern2<>+0(SB), Z24
 	VPDPBUSD        Z4, Z21, Z24
-	PREFETCHT1      384(R11)
-	PREFETCHT0      210(DX)(CX*2)
+	PREFETCHT1      384(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z23, Z21
 	VPANDD          Z1, Z21, Z21
 	VPTERNLOGD      $0xf8, Z2, Z18, Z21
 	VPBROADCASTD    pattern2<>+0(SB), Z18
 	VPDPBUSD        Z8, Z21, Z18
-	PREFETCHT1      448(R11)
-	PREFETCHT0      274(DX)(CX*2)
+	PREFETCHT1      448(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z20, Z21
 	VPSLLD          $0x04, Z15, Z23
 	VPTERNLOGD      $0xf8, Z2, Z23, Z21
 	VPDPBUSD        Z5, Z21, Z24
-	PREFETCHT1      512(R11)
-	PREFETCHT0      338(DX)(CX*2)
+	PREFETCHT1      512(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z20, Z20
 	VPANDD          Z1, Z20, Z20
 	VPTERNLOGD      $0xf8, Z2, Z15, Z20
 	VPDPBUSD        Z9, Z20, Z18
-	PREFETCHT0      402(DX)(CX*2)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z12
 	VPUNPCKHDQ      Z19, Z16, Z14
 	VPUNPCKLQDQ     Z14, Z12, Z15
@@ -9391,26 +9640,27 @@ loop:
 	VPSLLD          $0x04, Z13, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z14
 	VPDPBUSD        Z6, Z14, Z24
-	PREFETCHT1      576(R11)
-	PREFETCHT0      210(DX)(R8*1)
+	PREFETCHT1      576(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z14
 	VPANDD          Z1, Z14, Z14
 	VPTERNLOGD      $0xf8, Z2, Z13, Z14
 	VPDPBUSD        Z10, Z14, Z18
-	PREFETCHT1      640(R11)
-	PREFETCHT0      274(DX)(R8*1)
+	PREFETCHT1      640(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z12, Z13
 	VPSLLD          $0x04, Z11, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z13
 	VPDPBUSD        Z3, Z13, Z24
-	PREFETCHT1      704(R11)
-	PREFETCHT0      338(DX)(R8*1)
+	PREFETCHT1      704(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z12, Z12
 	VPANDD          Z1, Z12, Z12
 	VPTERNLOGD      $0xf8, Z2, Z11, Z12
 	VPDPBUSD        Z7, Z12, Z18
-	PREFETCHT1      768(R11)
-	PREFETCHT0      402(DX)(R8*1)
+	PREFETCHT1      768(R10)
+	PREFETCHT0      192(R14)
 	VMOVDQU32       128(SI), Z11
 	VMOVDQU32       128(SI)(CX*1), Z12
 	VMOVDQU32       128(SI)(CX*2), Z13
@@ -9440,26 +9690,27 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z26, Z23
 	VPBROADCASTD    pattern2<>+0(SB), Z26
 	VPDPBUSD        Z4, Z23, Z26
-	PREFETCHT1      832(R11)
-	PREFETCHT0      210(BX)
+	PREFETCHT1      832(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z25, Z23
 	VPANDD          Z1, Z23, Z23
 	VPTERNLOGD      $0xf8, Z2, Z19, Z23
 	VPBROADCASTD    pattern2<>+0(SB), Z19
 	VPDPBUSD        Z8, Z23, Z19
-	PREFETCHT0      274(BX)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z21, Z23
 	VPSLLD          $0x04, Z15, Z25
 	VPTERNLOGD      $0xf8, Z2, Z25, Z23
 	VPDPBUSD        Z5, Z23, Z26
-	PREFETCHT1      896(R11)
-	PREFETCHT0      338(BX)
+	PREFETCHT1      896(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z21, Z21
 	VPANDD          Z1, Z21, Z21
 	VPTERNLOGD      $0xf8, Z2, Z15, Z21
 	VPDPBUSD        Z9, Z21, Z19
-	PREFETCHT1      960(R11)
-	PREFETCHT0      402(BX)
+	PREFETCHT1      960(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z12
 	VPUNPCKHDQ      Z20, Z16, Z14
 	VPUNPCKLQDQ     Z14, Z12, Z15
@@ -9468,25 +9719,26 @@ loop:
 	VPSLLD          $0x04, Z13, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z14
 	VPDPBUSD        Z6, Z14, Z26
-	PREFETCHT1      1024(R11)
-	PREFETCHT0      210(BX)(CX*1)
+	PREFETCHT1      1024(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z14
 	VPANDD          Z1, Z14, Z14
 	VPTERNLOGD      $0xf8, Z2, Z13, Z14
 	VPDPBUSD        Z10, Z14, Z19
-	PREFETCHT1      1088(R11)
-	PREFETCHT0      274(BX)(CX*1)
+	PREFETCHT1      1088(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z12, Z13
 	VPSLLD          $0x04, Z11, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z13
 	VPDPBUSD        Z3, Z13, Z26
-	PREFETCHT1      1152(R11)
-	PREFETCHT0      338(BX)(CX*1)
+	PREFETCHT1      1152(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z12, Z12
 	VPANDD          Z1, Z12, Z12
 	VPTERNLOGD      $0xf8, Z2, Z11, Z12
 	VPDPBUSD        Z7, Z12, Z19
-	PREFETCHT0      402(BX)(CX*1)
+	PREFETCHT0      192(R14)
 	VMOVDQU32       128(DI), Z11
 	VMOVDQU32       128(DI)(CX*1), Z12
 	VMOVDQU32       128(DI)(CX*2), Z13
@@ -9516,27 +9768,28 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z28, Z25
 	VPBROADCASTD    pattern2<>+0(SB), Z28
 	VPDPBUSD        Z4, Z25, Z28
-	PREFETCHT1      1216(R11)
-	PREFETCHT0      210(BX)(CX*2)
+	PREFETCHT1      1216(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z27, Z4
 	VPANDD          Z1, Z4, Z4
 	VPTERNLOGD      $0xf8, Z2, Z20, Z4
 	VPBROADCASTD    pattern2<>+0(SB), Z20
 	VPDPBUSD        Z8, Z4, Z20
-	PREFETCHT1      1280(R11)
-	PREFETCHT0      274(BX)(CX*2)
+	PREFETCHT1      1280(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z23, Z4
 	VPSLLD          $0x04, Z15, Z8
 	VPTERNLOGD      $0xf8, Z2, Z8, Z4
 	VPDPBUSD        Z5, Z4, Z28
-	PREFETCHT1      1344(R11)
-	PREFETCHT0      338(BX)(CX*2)
+	PREFETCHT1      1344(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z23, Z4
 	VPANDD          Z1, Z4, Z4
 	VPTERNLOGD      $0xf8, Z2, Z15, Z4
 	VPDPBUSD        Z9, Z4, Z20
-	PREFETCHT1      1408(R11)
-	PREFETCHT0      402(BX)(CX*2)
+	PREFETCHT1      1408(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z4
 	VPUNPCKHDQ      Z21, Z16, Z5
 	VPUNPCKLQDQ     Z5, Z4, Z8
@@ -9545,25 +9798,26 @@ loop:
 	VPSLLD          $0x04, Z13, Z9
 	VPTERNLOGD      $0xf8, Z2, Z9, Z5
 	VPDPBUSD        Z6, Z5, Z28
-	PREFETCHT1      1472(R11)
-	PREFETCHT0      210(BX)(R8*1)
+	PREFETCHT1      1472(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z8, Z5
 	VPANDD          Z1, Z5, Z5
 	VPTERNLOGD      $0xf8, Z2, Z13, Z5
 	VPDPBUSD        Z10, Z5, Z20
-	PREFETCHT0      274(BX)(R8*1)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z4, Z5
 	VPSLLD          $0x04, Z11, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
 	VPDPBUSD        Z3, Z5, Z28
-	PREFETCHT1      1536(R11)
-	PREFETCHT0      338(BX)(R8*1)
+	PREFETCHT1      1536(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z4, Z3
 	VPANDD          Z1, Z3, Z3
 	VPTERNLOGD      $0xf8, Z2, Z11, Z3
 	VPDPBUSD        Z7, Z3, Z20
-	PREFETCHT1      1600(R11)
-	PREFETCHT0      402(BX)(R8*1)
+	PREFETCHT1      1600(R10)
+	PREFETCHT0      192(R14)
 	VSHUFI32X4      $0x88, Z24, Z22, Z3
 	VSHUFI32X4      $0x88, Z28, Z26, Z4
 	VSHUFI32X4      $0x88, Z4, Z3, Z5
@@ -9588,14 +9842,14 @@ loop:
 	VMOVDQU32       Z5, 1344(AX)
 	VSHUFI32X4      $0xdd, Z4, Z3, Z3
 	VMOVDQU32       Z3, 1856(AX)
-	VBROADCASTI64X4 64(R9), Z3
-	VINSERTI64X4    $0x01, 320(R9), Z3, Z3
+	VBROADCASTI64X4 64(R12), Z3
+	VINSERTI64X4    $0x01, 320(R12), Z3, Z3
 	VPSHUFD         $0x00, Z3, Z4
 	VPSHUFD         $0x55, Z3, Z5
 	VPSHUFD         $0xaa, Z3, Z6
 	VPSHUFD         $0xff, Z3, Z3
-	VBROADCASTI64X4 192(R9), Z7
-	VINSERTI64X4    $0x01, 448(R9), Z7, Z7
+	VBROADCASTI64X4 192(R12), Z7
+	VINSERTI64X4    $0x01, 448(R12), Z7, Z7
 	VPSHUFD         $0x00, Z7, Z8
 	VPSHUFD         $0x55, Z7, Z9
 	VPSHUFD         $0xaa, Z7, Z10
@@ -9629,28 +9883,29 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z22, Z20
 	VPBROADCASTD    pattern2<>+0(SB), Z22
 	VPDPBUSD        Z4, Z20, Z22
-	PREFETCHT1      1664(R11)
-	PREFETCHT0      210(SI)
+	PREFETCHT1      1664(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z21, Z20
 	VPANDD          Z1, Z20, Z20
 	VPSRLD          $0x02, Z17, Z17
 	VPTERNLOGD      $0xf8, Z2, Z17, Z20
 	VPBROADCASTD    pattern2<>+0(SB), Z17
 	VPDPBUSD        Z8, Z20, Z17
-	PREFETCHT1      1728(R11)
-	PREFETCHT0      274(SI)
+	PREFETCHT1      1728(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z19, Z20
 	VPSLLD          $0x02, Z15, Z21
 	VPTERNLOGD      $0xf8, Z2, Z21, Z20
 	VPDPBUSD        Z5, Z20, Z22
-	PREFETCHT0      338(SI)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z19, Z19
 	VPANDD          Z1, Z19, Z19
 	VPSRLD          $0x02, Z15, Z15
 	VPTERNLOGD      $0xf8, Z2, Z15, Z19
 	VPDPBUSD        Z9, Z19, Z17
-	PREFETCHT1      1792(R11)
-	PREFETCHT0      402(SI)
+	PREFETCHT1      1792(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z12
 	VPUNPCKHDQ      Z18, Z16, Z14
 	VPUNPCKLQDQ     Z14, Z12, Z15
@@ -9659,28 +9914,29 @@ loop:
 	VPSLLD          $0x02, Z13, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z14
 	VPDPBUSD        Z6, Z14, Z22
-	PREFETCHT1      1856(R11)
-	PREFETCHT0      210(SI)(CX*1)
+	PREFETCHT1      1856(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z14
 	VPANDD          Z1, Z14, Z14
 	VPSRLD          $0x02, Z13, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z14
 	VPDPBUSD        Z10, Z14, Z17
-	PREFETCHT1      1920(R11)
-	PREFETCHT0      274(SI)(CX*1)
+	PREFETCHT1      1920(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z12, Z13
 	VPSLLD          $0x02, Z11, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z13
 	VPDPBUSD        Z3, Z13, Z22
-	PREFETCHT1      1984(R11)
-	PREFETCHT0      338(SI)(CX*1)
+	PREFETCHT1      1984(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z12, Z12
 	VPANDD          Z1, Z12, Z12
 	VPSRLD          $0x02, Z11, Z11
 	VPTERNLOGD      $0xf8, Z2, Z11, Z12
 	VPDPBUSD        Z7, Z12, Z17
-	PREFETCHT1      2048(R11)
-	PREFETCHT0      402(SI)(CX*1)
+	PREFETCHT1      2048(R10)
+	PREFETCHT0      192(R14)
 	VMOVDQU32       128(BX), Z11
 	VMOVDQU32       128(BX)(CX*1), Z12
 	VMOVDQU32       128(BX)(CX*2), Z13
@@ -9710,28 +9966,29 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z24, Z21
 	VPBROADCASTD    pattern2<>+0(SB), Z24
 	VPDPBUSD        Z4, Z21, Z24
-	PREFETCHT0      210(SI)(CX*2)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z23, Z21
 	VPANDD          Z1, Z21, Z21
 	VPSRLD          $0x02, Z18, Z18
 	VPTERNLOGD      $0xf8, Z2, Z18, Z21
 	VPBROADCASTD    pattern2<>+0(SB), Z18
 	VPDPBUSD        Z8, Z21, Z18
-	PREFETCHT1      2112(R11)
-	PREFETCHT0      274(SI)(CX*2)
+	PREFETCHT1      2112(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z20, Z21
 	VPSLLD          $0x02, Z15, Z23
 	VPTERNLOGD      $0xf8, Z2, Z23, Z21
 	VPDPBUSD        Z5, Z21, Z24
-	PREFETCHT1      2176(R11)
-	PREFETCHT0      338(SI)(CX*2)
+	PREFETCHT1      2176(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z20, Z20
 	VPANDD          Z1, Z20, Z20
 	VPSRLD          $0x02, Z15, Z15
 	VPTERNLOGD      $0xf8, Z2, Z15, Z20
 	VPDPBUSD        Z9, Z20, Z18
-	PREFETCHT1      2240(R11)
-	PREFETCHT0      402(SI)(CX*2)
+	PREFETCHT1      2240(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z12
 	VPUNPCKHDQ      Z19, Z16, Z14
 	VPUNPCKLQDQ     Z14, Z12, Z15
@@ -9740,27 +9997,28 @@ loop:
 	VPSLLD          $0x02, Z13, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z14
 	VPDPBUSD        Z6, Z14, Z24
-	PREFETCHT1      2304(R11)
-	PREFETCHT0      210(SI)(R8*1)
+	PREFETCHT1      2304(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z14
 	VPANDD          Z1, Z14, Z14
 	VPSRLD          $0x02, Z13, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z14
 	VPDPBUSD        Z10, Z14, Z18
-	PREFETCHT1      2368(R11)
-	PREFETCHT0      274(SI)(R8*1)
+	PREFETCHT1      2368(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z12, Z13
 	VPSLLD          $0x02, Z11, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z13
 	VPDPBUSD        Z3, Z13, Z24
-	PREFETCHT0      338(SI)(R8*1)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z12, Z12
 	VPANDD          Z1, Z12, Z12
 	VPSRLD          $0x02, Z11, Z11
 	VPTERNLOGD      $0xf8, Z2, Z11, Z12
 	VPDPBUSD        Z7, Z12, Z18
-	PREFETCHT1      2432(R11)
-	PREFETCHT0      402(SI)(R8*1)
+	PREFETCHT1      2432(R10)
+	PREFETCHT0      192(R14)
 	VMOVDQU32       128(SI), Z11
 	VMOVDQU32       128(SI)(CX*1), Z12
 	VMOVDQU32       128(SI)(CX*2), Z13
@@ -9790,29 +10048,30 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z26, Z23
 	VPBROADCASTD    pattern2<>+0(SB), Z26
 	VPDPBUSD        Z4, Z23, Z26
-	PREFETCHT1      2496(R11)
-	PREFETCHT0      210(DI)
+	PREFETCHT1      2496(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z25, Z23
 	VPANDD          Z1, Z23, Z23
 	VPSRLD          $0x02, Z19, Z19
 	VPTERNLOGD      $0xf8, Z2, Z19, Z23
 	VPBROADCASTD    pattern2<>+0(SB), Z19
 	VPDPBUSD        Z8, Z23, Z19
-	PREFETCHT1      2560(R11)
-	PREFETCHT0      274(DI)
+	PREFETCHT1      2560(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z21, Z23
 	VPSLLD          $0x02, Z15, Z25
 	VPTERNLOGD      $0xf8, Z2, Z25, Z23
 	VPDPBUSD        Z5, Z23, Z26
-	PREFETCHT1      2624(R11)
-	PREFETCHT0      338(DI)
+	PREFETCHT1      2624(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z21, Z21
 	VPANDD          Z1, Z21, Z21
 	VPSRLD          $0x02, Z15, Z15
 	VPTERNLOGD      $0xf8, Z2, Z15, Z21
 	VPDPBUSD        Z9, Z21, Z19
-	PREFETCHT1      2688(R11)
-	PREFETCHT0      402(DI)
+	PREFETCHT1      2688(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z12
 	VPUNPCKHDQ      Z20, Z16, Z14
 	VPUNPCKLQDQ     Z14, Z12, Z15
@@ -9821,27 +10080,28 @@ loop:
 	VPSLLD          $0x02, Z13, Z16
 	VPTERNLOGD      $0xf8, Z2, Z16, Z14
 	VPDPBUSD        Z6, Z14, Z26
-	PREFETCHT0      210(DI)(CX*1)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z15, Z14
 	VPANDD          Z1, Z14, Z14
 	VPSRLD          $0x02, Z13, Z13
 	VPTERNLOGD      $0xf8, Z2, Z13, Z14
 	VPDPBUSD        Z10, Z14, Z19
-	PREFETCHT1      2752(R11)
-	PREFETCHT0      274(DI)(CX*1)
+	PREFETCHT1      2752(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z12, Z13
 	VPSLLD          $0x02, Z11, Z14
 	VPTERNLOGD      $0xf8, Z2, Z14, Z13
 	VPDPBUSD        Z3, Z13, Z26
-	PREFETCHT1      2816(R11)
-	PREFETCHT0      338(DI)(CX*1)
+	PREFETCHT1      2816(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z12, Z12
 	VPANDD          Z1, Z12, Z12
 	VPSRLD          $0x02, Z11, Z11
 	VPTERNLOGD      $0xf8, Z2, Z11, Z12
 	VPDPBUSD        Z7, Z12, Z19
-	PREFETCHT1      2880(R11)
-	PREFETCHT0      402(DI)(CX*1)
+	PREFETCHT1      2880(R10)
+	PREFETCHT0      192(R14)
 	VMOVDQU32       128(DI), Z11
 	VMOVDQU32       128(DI)(CX*1), Z12
 	VMOVDQU32       128(DI)(CX*2), Z13
@@ -9871,28 +10131,29 @@ loop:
 	VPTERNLOGD      $0xf8, Z2, Z28, Z25
 	VPBROADCASTD    pattern2<>+0(SB), Z28
 	VPDPBUSD        Z4, Z25, Z28
-	PREFETCHT1      2944(R11)
-	PREFETCHT0      210(DI)(CX*2)
+	PREFETCHT1      2944(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z27, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSRLD          $0x02, Z20, Z20
 	VPTERNLOGD      $0xf8, Z2, Z20, Z4
 	VPBROADCASTD    pattern2<>+0(SB), Z20
 	VPDPBUSD        Z8, Z4, Z20
-	PREFETCHT1      3008(R11)
-	PREFETCHT0      274(DI)(CX*2)
+	PREFETCHT1      3008(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z23, Z4
 	VPSLLD          $0x02, Z15, Z8
 	VPTERNLOGD      $0xf8, Z2, Z8, Z4
 	VPDPBUSD        Z5, Z4, Z28
-	PREFETCHT0      338(DI)(CX*2)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z23, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSRLD          $0x02, Z15, Z5
 	VPTERNLOGD      $0xf8, Z2, Z5, Z4
 	VPDPBUSD        Z9, Z4, Z20
-	PREFETCHT1      3072(R11)
-	PREFETCHT0      402(DI)(CX*2)
+	PREFETCHT1      3072(R10)
+	PREFETCHT0      192(R14)
 	VPUNPCKHDQ      Z14, Z12, Z4
 	VPUNPCKHDQ      Z21, Z16, Z5
 	VPUNPCKLQDQ     Z5, Z4, Z8
@@ -9901,28 +10162,29 @@ loop:
 	VPSLLD          $0x02, Z13, Z9
 	VPTERNLOGD      $0xf8, Z2, Z9, Z5
 	VPDPBUSD        Z6, Z5, Z28
-	PREFETCHT1      3136(R11)
-	PREFETCHT0      210(DI)(R8*1)
+	PREFETCHT1      3136(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPSRLD          $0x04, Z8, Z5
 	VPANDD          Z1, Z5, Z5
 	VPSRLD          $0x02, Z13, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
 	VPDPBUSD        Z10, Z5, Z20
-	PREFETCHT1      3200(R11)
-	PREFETCHT0      274(DI)(R8*1)
+	PREFETCHT1      3200(R10)
+	PREFETCHT0      64(R14)
 	VPANDD          Z1, Z4, Z5
 	VPSLLD          $0x02, Z11, Z6
 	VPTERNLOGD      $0xf8, Z2, Z6, Z5
 	VPDPBUSD        Z3, Z5, Z28
-	PREFETCHT1      3264(R11)
-	PREFETCHT0      338(DI)(R8*1)
+	PREFETCHT1      3264(R10)
+	PREFETCHT0      128(R14)
 	VPSRLD          $0x04, Z4, Z3
 	VPANDD          Z1, Z3, Z1
 	VPSRLD          $0x02, Z11, Z3
 	VPTERNLOGD      $0xf8, Z2, Z3, Z1
 	VPDPBUSD        Z7, Z1, Z20
-	PREFETCHT1      3328(R11)
-	PREFETCHT0      402(DI)(R8*1)
+	PREFETCHT1      3328(R10)
+	PREFETCHT0      192(R14)
 	VSHUFI32X4      $0x88, Z24, Z22, Z1
 	VSHUFI32X4      $0x88, Z28, Z26, Z2
 	VSHUFI32X4      $0x88, Z2, Z1, Z3
@@ -9947,127 +10209,138 @@ loop:
 	VMOVDQU32       Z3, 1472(AX)
 	VSHUFI32X4      $0xdd, Z2, Z1, Z1
 	VMOVDQU32       Z1, 1984(AX)
-	ADDQ            $0x00000d20, R11
+	ADDQ            $0x00000d20, R10
 	ADDQ            $0x000000d2, DX
 	ADDQ            $0x000000d2, BX
 	ADDQ            $0x000000d2, SI
 	ADDQ            $0x000000d2, DI
-	VPBROADCASTD    48(R9), Z1
+	VPBROADCASTD    48(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1024(AX), Z1, Z1
 	VMOVUPS         (AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     32(R9), Z2, Z2
+	VMULPS.BCST     32(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    52(R9), Z1
+	VPBROADCASTD    52(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1088(AX), Z1, Z1
 	VMOVUPS         64(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     32(R9), Z2, Z2
+	VMULPS.BCST     32(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    112(R9), Z1
+	VPBROADCASTD    112(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1152(AX), Z1, Z1
 	VMOVUPS         128(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     96(R9), Z2, Z2
+	VMULPS.BCST     96(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    116(R9), Z1
+	VPBROADCASTD    116(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1216(AX), Z1, Z1
 	VMOVUPS         192(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     96(R9), Z2, Z2
+	VMULPS.BCST     96(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    176(R9), Z1
+	VPBROADCASTD    176(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1280(AX), Z1, Z1
 	VMOVUPS         256(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     160(R9), Z2, Z2
+	VMULPS.BCST     160(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    180(R9), Z1
+	VPBROADCASTD    180(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1344(AX), Z1, Z1
 	VMOVUPS         320(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     160(R9), Z2, Z2
+	VMULPS.BCST     160(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    240(R9), Z1
+	VPBROADCASTD    240(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1408(AX), Z1, Z1
 	VMOVUPS         384(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     224(R9), Z2, Z2
+	VMULPS.BCST     224(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    244(R9), Z1
+	VPBROADCASTD    244(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1472(AX), Z1, Z1
 	VMOVUPS         448(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     224(R9), Z2, Z2
+	VMULPS.BCST     224(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    304(R9), Z1
+	VPBROADCASTD    304(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1536(AX), Z1, Z1
 	VMOVUPS         512(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     288(R9), Z2, Z2
+	VMULPS.BCST     288(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    308(R9), Z1
+	VPBROADCASTD    308(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1600(AX), Z1, Z1
 	VMOVUPS         576(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     288(R9), Z2, Z2
+	VMULPS.BCST     288(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    368(R9), Z1
+	VPBROADCASTD    368(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1664(AX), Z1, Z1
 	VMOVUPS         640(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     352(R9), Z2, Z2
+	VMULPS.BCST     352(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    372(R9), Z1
+	VPBROADCASTD    372(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1728(AX), Z1, Z1
 	VMOVUPS         704(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     352(R9), Z2, Z2
+	VMULPS.BCST     352(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    432(R9), Z1
+	VPBROADCASTD    432(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1792(AX), Z1, Z1
 	VMOVUPS         768(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     416(R9), Z2, Z2
+	VMULPS.BCST     416(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    436(R9), Z1
+	VPBROADCASTD    436(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1856(AX), Z1, Z1
 	VMOVUPS         832(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     416(R9), Z2, Z2
+	VMULPS.BCST     416(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    496(R9), Z1
+	VPBROADCASTD    496(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1920(AX), Z1, Z1
 	VMOVUPS         896(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     480(R9), Z2, Z2
+	VMULPS.BCST     480(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	VPBROADCASTD    500(R9), Z1
+	VPBROADCASTD    500(R12), Z1
 	VPSRAD          $0x02, Z1, Z1
 	VPADDD          1984(AX), Z1, Z1
 	VMOVUPS         960(AX), Z2
 	VCVTDQ2PS       Z1, Z1
-	VMULPS.BCST     480(R9), Z2, Z2
+	VMULPS.BCST     480(R12), Z2, Z2
 	VFMADD231PS     Z2, Z1, Z0
-	ADDQ            $0x00000200, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000200, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 
@@ -10706,29 +10979,38 @@ DATA pattern31<>+16(SB)/8, $0x0000003000000030
 DATA pattern31<>+24(SB)/8, $0x0000003000000030
 GLOBL pattern31<>(SB), RODATA|NOPTR, $32
 
-// func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
-TEXT ·fusedIQ4_XSAVX512(SB), NOSPLIT, $0-56
-	MOVL    $0x000000f0, AX
-	KMOVW   AX, K1
-	MOVL    $0x00000f00, AX
-	KMOVW   AX, K2
-	MOVL    $0x0000f000, AX
-	KMOVW   AX, K3
-	MOVQ    scales+8(FP), AX
-	MOVQ    stride+32(FP), CX
-	MOVQ    w+24(FP), DX
-	LEAQ    (DX)(CX*4), BX
-	LEAQ    (BX)(CX*4), SI
-	LEAQ    (SI)(CX*4), DI
-	LEAQ    (CX)(CX*2), R8
-	MOVQ    x+16(FP), R9
-	MOVQ    blocks+40(FP), R10
-	MOVQ    next+48(FP), R11
-	MOVQ    totals+0(FP), R12
-	VMOVUPS (R12), Z0
+// func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·fusedIQ4_XSAVX512(SB), NOSPLIT, $0-64
+	MOVL  $0x000000f0, AX
+	KMOVW AX, K1
+	MOVL  $0x00000f00, AX
+	KMOVW AX, K2
+	MOVL  $0x0000f000, AX
+	KMOVW AX, K3
+	MOVQ  scales+8(FP), AX
+	MOVQ  stride+32(FP), CX
+	MOVQ  w+24(FP), DX
+	LEAQ  (DX)(CX*4), BX
+	LEAQ  (BX)(CX*4), SI
+	LEAQ  (SI)(CX*4), DI
+	LEAQ  (CX)(CX*2), R8
+	MOVQ  groups+48(FP), R9
+	MOVQ  next+56(FP), R10
+	MOVQ  totals+0(FP), R11
 
-loop:
+group:
+	MOVQ    x+16(FP), R12
+	MOVQ    blocks+40(FP), R13
+	VMOVUPS (R11), Z0
+
+block:
+	LEAQ            136(DX), R14
+	MOVQ            R14, R15
+	LEAQ            (R15)(R8*4), R15
+	ADDQ            R8, R15
+	CMPQ            R13, $0x01
+	CMOVQEQ         R15, R14
 	VBROADCASTI32X4 (DX), Z1
 	VBROADCASTI32X4 (BX), K1, Z1
 	VBROADCASTI32X4 (SI), K2, Z1
@@ -10847,46 +11129,47 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    36(R9), Z6
-	VPDPBUSD.BCST   (R9), Z4, Z6
+	VPBROADCASTD    36(R12), Z6
+	VPDPBUSD.BCST   (R12), Z4, Z6
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   16(R9), Z4, Z6
-	PREFETCHT1      (R11)
-	PREFETCHT0      136(DX)
+	VPDPBUSD.BCST   16(R12), Z4, Z6
+	PREFETCHT1      (R10)
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   4(R9), Z4, Z6
-	PREFETCHT0      200(DX)
+	VPDPBUSD.BCST   4(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   20(R9), Z4, Z6
-	PREFETCHT1      64(R11)
-	PREFETCHT0      264(DX)
+	VPDPBUSD.BCST   20(R12), Z4, Z6
+	PREFETCHT1      64(R10)
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   8(R9), Z4, Z6
+	VPDPBUSD.BCST   8(R12), Z4, Z6
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   24(R9), Z4, Z6
-	PREFETCHT1      128(R11)
-	PREFETCHT0      136(DX)(CX*1)
+	VPDPBUSD.BCST   24(R12), Z4, Z6
+	PREFETCHT1      128(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   12(R9), Z4, Z6
-	PREFETCHT0      200(DX)(CX*1)
+	VPDPBUSD.BCST   12(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   28(R9), Z3, Z6
-	PREFETCHT1      192(R11)
-	PREFETCHT0      264(DX)(CX*1)
+	VPDPBUSD.BCST   28(R12), Z3, Z6
+	PREFETCHT1      192(R10)
+	PREFETCHT0      128(R14)
 	VMOVUPS         (AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     32(R9), Z3, Z3
+	VMULPS.BCST     32(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 24(DX), Z3
 	VBROADCASTI32X4 24(BX), K1, Z3
@@ -10914,46 +11197,48 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    100(R9), Z6
-	VPDPBUSD.BCST   64(R9), Z4, Z6
+	VPBROADCASTD    100(R12), Z6
+	VPDPBUSD.BCST   64(R12), Z4, Z6
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   80(R9), Z4, Z6
-	PREFETCHT1      256(R11)
-	PREFETCHT0      136(DX)(CX*2)
+	VPDPBUSD.BCST   80(R12), Z4, Z6
+	PREFETCHT1      256(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   68(R9), Z4, Z6
-	PREFETCHT0      200(DX)(CX*2)
+	VPDPBUSD.BCST   68(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   84(R9), Z4, Z6
-	PREFETCHT1      320(R11)
-	PREFETCHT0      264(DX)(CX*2)
+	VPDPBUSD.BCST   84(R12), Z4, Z6
+	PREFETCHT1      320(R10)
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   72(R9), Z4, Z6
+	VPDPBUSD.BCST   72(R12), Z4, Z6
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   88(R9), Z4, Z6
-	PREFETCHT1      384(R11)
-	PREFETCHT0      136(DX)(R8*1)
+	VPDPBUSD.BCST   88(R12), Z4, Z6
+	PREFETCHT1      384(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   76(R9), Z4, Z6
-	PREFETCHT0      200(DX)(R8*1)
+	VPDPBUSD.BCST   76(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   92(R9), Z3, Z6
-	PREFETCHT1      448(R11)
-	PREFETCHT0      264(DX)(R8*1)
+	VPDPBUSD.BCST   92(R12), Z3, Z6
+	PREFETCHT1      448(R10)
+	PREFETCHT0      128(R14)
 	VMOVUPS         64(AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     96(R9), Z3, Z3
+	VMULPS.BCST     96(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 40(DX), Z3
 	VBROADCASTI32X4 40(BX), K1, Z3
@@ -10981,46 +11266,48 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    164(R9), Z6
-	VPDPBUSD.BCST   128(R9), Z4, Z6
-	PREFETCHT1      512(R11)
+	VPBROADCASTD    164(R12), Z6
+	VPDPBUSD.BCST   128(R12), Z4, Z6
+	PREFETCHT1      512(R10)
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   144(R9), Z4, Z6
-	PREFETCHT0      136(BX)
+	VPDPBUSD.BCST   144(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   132(R9), Z4, Z6
-	PREFETCHT1      576(R11)
-	PREFETCHT0      200(BX)
+	VPDPBUSD.BCST   132(R12), Z4, Z6
+	PREFETCHT1      576(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   148(R9), Z4, Z6
-	PREFETCHT0      264(BX)
+	VPDPBUSD.BCST   148(R12), Z4, Z6
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   136(R9), Z4, Z6
-	PREFETCHT1      640(R11)
+	VPDPBUSD.BCST   136(R12), Z4, Z6
+	PREFETCHT1      640(R10)
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   152(R9), Z4, Z6
-	PREFETCHT0      136(BX)(CX*1)
+	VPDPBUSD.BCST   152(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   140(R9), Z4, Z6
-	PREFETCHT1      704(R11)
-	PREFETCHT0      200(BX)(CX*1)
+	VPDPBUSD.BCST   140(R12), Z4, Z6
+	PREFETCHT1      704(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   156(R9), Z3, Z6
-	PREFETCHT0      264(BX)(CX*1)
+	VPDPBUSD.BCST   156(R12), Z3, Z6
+	PREFETCHT0      128(R14)
 	VMOVUPS         128(AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     160(R9), Z3, Z3
+	VMULPS.BCST     160(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 56(DX), Z3
 	VBROADCASTI32X4 56(BX), K1, Z3
@@ -11048,47 +11335,49 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    228(R9), Z6
-	VPDPBUSD.BCST   192(R9), Z4, Z6
-	PREFETCHT1      768(R11)
+	VPBROADCASTD    228(R12), Z6
+	VPDPBUSD.BCST   192(R12), Z4, Z6
+	PREFETCHT1      768(R10)
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   208(R9), Z4, Z6
-	PREFETCHT0      136(BX)(CX*2)
+	VPDPBUSD.BCST   208(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   196(R9), Z4, Z6
-	PREFETCHT1      832(R11)
-	PREFETCHT0      200(BX)(CX*2)
+	VPDPBUSD.BCST   196(R12), Z4, Z6
+	PREFETCHT1      832(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   212(R9), Z4, Z6
-	PREFETCHT0      264(BX)(CX*2)
+	VPDPBUSD.BCST   212(R12), Z4, Z6
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   200(R9), Z4, Z6
-	PREFETCHT1      896(R11)
+	VPDPBUSD.BCST   200(R12), Z4, Z6
+	PREFETCHT1      896(R10)
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   216(R9), Z4, Z6
-	PREFETCHT0      136(BX)(R8*1)
+	VPDPBUSD.BCST   216(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   204(R9), Z4, Z6
-	PREFETCHT1      960(R11)
-	PREFETCHT0      200(BX)(R8*1)
+	VPDPBUSD.BCST   204(R12), Z4, Z6
+	PREFETCHT1      960(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   220(R9), Z3, Z6
-	PREFETCHT1      1024(R11)
-	PREFETCHT0      264(BX)(R8*1)
+	VPDPBUSD.BCST   220(R12), Z3, Z6
+	PREFETCHT1      1024(R10)
+	PREFETCHT0      128(R14)
 	VMOVUPS         192(AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     224(R9), Z3, Z3
+	VMULPS.BCST     224(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 72(DX), Z3
 	VBROADCASTI32X4 72(BX), K1, Z3
@@ -11116,46 +11405,48 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    292(R9), Z6
-	VPDPBUSD.BCST   256(R9), Z4, Z6
+	VPBROADCASTD    292(R12), Z6
+	VPDPBUSD.BCST   256(R12), Z4, Z6
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   272(R9), Z4, Z6
-	PREFETCHT1      1088(R11)
-	PREFETCHT0      136(SI)
+	VPDPBUSD.BCST   272(R12), Z4, Z6
+	PREFETCHT1      1088(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   260(R9), Z4, Z6
-	PREFETCHT0      200(SI)
+	VPDPBUSD.BCST   260(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   276(R9), Z4, Z6
-	PREFETCHT1      1152(R11)
-	PREFETCHT0      264(SI)
+	VPDPBUSD.BCST   276(R12), Z4, Z6
+	PREFETCHT1      1152(R10)
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   264(R9), Z4, Z6
+	VPDPBUSD.BCST   264(R12), Z4, Z6
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   280(R9), Z4, Z6
-	PREFETCHT1      1216(R11)
-	PREFETCHT0      136(SI)(CX*1)
+	VPDPBUSD.BCST   280(R12), Z4, Z6
+	PREFETCHT1      1216(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   268(R9), Z4, Z6
-	PREFETCHT0      200(SI)(CX*1)
+	VPDPBUSD.BCST   268(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   284(R9), Z3, Z6
-	PREFETCHT1      1280(R11)
-	PREFETCHT0      264(SI)(CX*1)
+	VPDPBUSD.BCST   284(R12), Z3, Z6
+	PREFETCHT1      1280(R10)
+	PREFETCHT0      128(R14)
 	VMOVUPS         256(AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     288(R9), Z3, Z3
+	VMULPS.BCST     288(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 88(DX), Z3
 	VBROADCASTI32X4 88(BX), K1, Z3
@@ -11183,46 +11474,48 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    356(R9), Z6
-	VPDPBUSD.BCST   320(R9), Z4, Z6
+	VPBROADCASTD    356(R12), Z6
+	VPDPBUSD.BCST   320(R12), Z4, Z6
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   336(R9), Z4, Z6
-	PREFETCHT1      1344(R11)
-	PREFETCHT0      136(SI)(CX*2)
+	VPDPBUSD.BCST   336(R12), Z4, Z6
+	PREFETCHT1      1344(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   324(R9), Z4, Z6
-	PREFETCHT0      200(SI)(CX*2)
+	VPDPBUSD.BCST   324(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   340(R9), Z4, Z6
-	PREFETCHT1      1408(R11)
-	PREFETCHT0      264(SI)(CX*2)
+	VPDPBUSD.BCST   340(R12), Z4, Z6
+	PREFETCHT1      1408(R10)
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   328(R9), Z4, Z6
+	VPDPBUSD.BCST   328(R12), Z4, Z6
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   344(R9), Z4, Z6
-	PREFETCHT1      1472(R11)
-	PREFETCHT0      136(SI)(R8*1)
+	VPDPBUSD.BCST   344(R12), Z4, Z6
+	PREFETCHT1      1472(R10)
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   332(R9), Z4, Z6
-	PREFETCHT0      200(SI)(R8*1)
+	VPDPBUSD.BCST   332(R12), Z4, Z6
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   348(R9), Z3, Z6
-	PREFETCHT1      1536(R11)
-	PREFETCHT0      264(SI)(R8*1)
+	VPDPBUSD.BCST   348(R12), Z3, Z6
+	PREFETCHT1      1536(R10)
+	PREFETCHT0      128(R14)
 	VMOVUPS         320(AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     352(R9), Z3, Z3
+	VMULPS.BCST     352(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 104(DX), Z3
 	VBROADCASTI32X4 104(BX), K1, Z3
@@ -11250,46 +11543,48 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    420(R9), Z6
-	VPDPBUSD.BCST   384(R9), Z4, Z6
-	PREFETCHT1      1600(R11)
+	VPBROADCASTD    420(R12), Z6
+	VPDPBUSD.BCST   384(R12), Z4, Z6
+	PREFETCHT1      1600(R10)
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   400(R9), Z4, Z6
-	PREFETCHT0      136(DI)
+	VPDPBUSD.BCST   400(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   388(R9), Z4, Z6
-	PREFETCHT1      1664(R11)
-	PREFETCHT0      200(DI)
+	VPDPBUSD.BCST   388(R12), Z4, Z6
+	PREFETCHT1      1664(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   404(R9), Z4, Z6
-	PREFETCHT0      264(DI)
+	VPDPBUSD.BCST   404(R12), Z4, Z6
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   392(R9), Z4, Z6
-	PREFETCHT1      1728(R11)
+	VPDPBUSD.BCST   392(R12), Z4, Z6
+	PREFETCHT1      1728(R10)
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   408(R9), Z4, Z6
-	PREFETCHT0      136(DI)(CX*1)
+	VPDPBUSD.BCST   408(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   396(R9), Z4, Z6
-	PREFETCHT1      1792(R11)
-	PREFETCHT0      200(DI)(CX*1)
+	VPDPBUSD.BCST   396(R12), Z4, Z6
+	PREFETCHT1      1792(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z3
 	VPSHUFB         Z3, Z2, Z3
-	VPDPBUSD.BCST   412(R9), Z3, Z6
-	PREFETCHT0      264(DI)(CX*1)
+	VPDPBUSD.BCST   412(R12), Z3, Z6
+	PREFETCHT0      128(R14)
 	VMOVUPS         384(AX), Z3
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     416(R9), Z3, Z3
+	VMULPS.BCST     416(R12), Z3, Z3
 	VFMADD231PS     Z3, Z6, Z0
 	VBROADCASTI32X4 120(DX), Z3
 	VBROADCASTI32X4 120(BX), K1, Z3
@@ -11317,57 +11612,70 @@ loop:
 	VPUNPCKHQDQ     Z4, Z3, Z3
 	VPANDD          Z1, Z9, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPBROADCASTD    484(R9), Z6
-	VPDPBUSD.BCST   448(R9), Z4, Z6
-	PREFETCHT1      1856(R11)
+	VPBROADCASTD    484(R12), Z6
+	VPDPBUSD.BCST   448(R12), Z4, Z6
+	PREFETCHT1      1856(R10)
 	VPSRLD          $0x04, Z9, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   464(R9), Z4, Z6
-	PREFETCHT0      136(DI)(CX*2)
+	VPDPBUSD.BCST   464(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z7, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   452(R9), Z4, Z6
-	PREFETCHT1      1920(R11)
-	PREFETCHT0      200(DI)(CX*2)
+	VPDPBUSD.BCST   452(R12), Z4, Z6
+	PREFETCHT1      1920(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z7, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   468(R9), Z4, Z6
-	PREFETCHT0      264(DI)(CX*2)
+	VPDPBUSD.BCST   468(R12), Z4, Z6
+	PREFETCHT0      128(R14)
 	VPANDD          Z1, Z5, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   456(R9), Z4, Z6
-	PREFETCHT1      1984(R11)
+	VPDPBUSD.BCST   456(R12), Z4, Z6
+	PREFETCHT1      1984(R10)
 	VPSRLD          $0x04, Z5, Z4
 	VPANDD          Z1, Z4, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   472(R9), Z4, Z6
-	PREFETCHT0      136(DI)(R8*1)
+	VPDPBUSD.BCST   472(R12), Z4, Z6
+	ADDQ            CX, R14
+	PREFETCHT0      (R14)
 	VPANDD          Z1, Z3, Z4
 	VPSHUFB         Z4, Z2, Z4
-	VPDPBUSD.BCST   460(R9), Z4, Z6
-	PREFETCHT1      2048(R11)
-	PREFETCHT0      200(DI)(R8*1)
+	VPDPBUSD.BCST   460(R12), Z4, Z6
+	PREFETCHT1      2048(R10)
+	PREFETCHT0      64(R14)
 	VPSRLD          $0x04, Z3, Z3
 	VPANDD          Z1, Z3, Z1
 	VPSHUFB         Z1, Z2, Z1
-	VPDPBUSD.BCST   476(R9), Z1, Z6
-	PREFETCHT1      2112(R11)
-	PREFETCHT0      264(DI)(R8*1)
+	VPDPBUSD.BCST   476(R12), Z1, Z6
+	PREFETCHT1      2112(R10)
+	PREFETCHT0      128(R14)
 	VMOVUPS         448(AX), Z1
 	VCVTDQ2PS       Z6, Z6
-	VMULPS.BCST     480(R9), Z1, Z1
+	VMULPS.BCST     480(R12), Z1, Z1
 	VFMADD231PS     Z1, Z6, Z0
-	ADDQ            $0x00000880, R11
+	ADDQ            $0x00000880, R10
 	ADDQ            $0x00000088, DX
 	ADDQ            $0x00000088, BX
 	ADDQ            $0x00000088, SI
 	ADDQ            $0x00000088, DI
-	ADDQ            $0x00000200, R9
-	DECQ            R10
-	JNZ             loop
-	VMOVUPS         Z0, (R12)
+	ADDQ            $0x00000200, R12
+	DECQ            R13
+	JNZ             block
+	VMOVUPS         Z0, (R11)
+	ADDQ            $0x00000040, R11
+	LEAQ            (DX)(R8*4), DX
+	ADDQ            R8, DX
+	LEAQ            (BX)(R8*4), BX
+	ADDQ            R8, BX
+	LEAQ            (SI)(R8*4), SI
+	ADDQ            R8, SI
+	LEAQ            (DI)(R8*4), DI
+	ADDQ            R8, DI
+	DECQ            R9
+	JNZ             group
 	VZEROUPPER
 	RET
 

@@ -9,143 +9,143 @@ package cpu
 //go:noescape
 func unpackQ4_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ4_0AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ4_0AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ4_1AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ4_1AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ4_1AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ4_1AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ5_0AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ5_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ5_0AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ5_0AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ5_1AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ5_1AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ5_1AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ5_1AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ8_0AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ8_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ8_0AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ8_0AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackIQ4_NLAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackIQ4_NLAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedIQ4_NLAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedIQ4_NLAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackMXFP4AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackMXFP4AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedMXFP4AVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedMXFP4AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ2_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ2_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ2_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ2_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ3_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ3_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ3_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ3_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ4_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ4_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ4_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ4_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ5_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ5_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ5_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ5_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackQ6_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackQ6_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedQ6_KAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedQ6_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // unpackIQ4_XSAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
 //
 //go:noescape
 func unpackIQ4_XSAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 
-// fusedIQ4_XSAVX512 adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for
-// the scales of a block, and for a sum each. It prefetches as much from next.
+// fusedIQ4_XSAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
+// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
 //
 //go:noescape
-func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, next *byte)
+func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 
 // multiplySigned32x1AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
 // biased by 128>>shift in the panels.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -25,19 +26,25 @@ type fuser struct {
 // are lanes with one record.
 func fused(m *isa, f *format) {
 	name := "fused" + f.name + m.suffix
-	TEXT(name, NOSPLIT, "func(totals, scales *float32, x, w *byte, stride, blocks int, next *byte)")
+	TEXT(name, NOSPLIT, "func(totals, scales *float32, x, w *byte, stride, blocks, groups int, next *byte)")
 	Pragma("noescape")
-	Doc(name+" adds to totals the products of a number of blocks of rows stride bytes apart with record x; scales is room for",
-		"the scales of a block, and for a sum each. It prefetches as much from next.")
+	Doc(name+" adds to totals the products of groups of "+fmt.Sprint(m.lanes)+" rows, of a number of blocks and stride bytes each, with record",
+		"x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.")
 	m.begin()
-	u := &fuser{env: newEnv(m, f), x: argument("x"), room: f.values / f.sub}
+	u := &fuser{env: newEnv(m, f), room: f.values / f.sub}
 	u.room *= u.entry()
 	if f.offset > 0 {
 		u.down = operand.U8(bits.TrailingZeros(128 / uint(f.offset)))
 	}
-	blocks, next, totals := argument("blocks"), argument("next"), argument("totals")
+	groups, next, totals := argument("groups"), argument("next"), argument("totals")
+	Label("group")
+	u.x = argument("x")
+	blocks := argument("blocks")
 	total := m.load(operand.Mem{Base: totals})
-	Label("loop")
+	Label("block")
+	if u.longBlocks() {
+		u.ahead(blocks)
+	}
 	if f.fuse == nil {
 		u.direct(total, next)
 	} else {
@@ -45,10 +52,45 @@ func fused(m *isa, f *format) {
 	}
 	ADDQ(operand.U32(f.values/32*recordBlock), u.x)
 	DECQ(blocks)
-	JNZ(operand.LabelRef("loop"))
+	JNZ(operand.LabelRef("block"))
 	VMOVUPS(total, operand.Mem{Base: totals})
+	ADDQ(operand.U32(4*m.lanes), totals)
+	for i := range m.lanes / 4 { // from the end of a row, the beginning of the next, to the next group
+		u.skip(u.row[i])
+	}
+	DECQ(groups)
+	JNZ(operand.LabelRef("group"))
 	VZEROUPPER()
 	RET()
+}
+
+// skip adds all rows of a group but one to p.
+func (u *fuser) skip(p reg.Register) {
+	for n := u.lanes - 1; n > 0; {
+		switch {
+		case n >= 12:
+			LEAQ(operand.Mem{Base: p, Index: u.three, Scale: 4}, p)
+			n -= 12
+		case n >= 3:
+			ADDQ(u.three, p)
+			n -= 3
+		default:
+			ADDQ(u.stride, p)
+			n--
+		}
+	}
+}
+
+// ahead sets near to where the blocks after these begin: beside them, or for the
+// last ones in the next group.
+func (u *fuser) ahead(blocks reg.Register) {
+	u.near = GP64()
+	LEAQ(operand.Mem{Base: u.row[0], Disp: u.size}, u.near)
+	group := GP64()
+	MOVQ(u.near, group)
+	u.skip(group)
+	CMPQ(blocks, operand.U8(1))
+	CMOVQEQ(group, u.near)
 }
 
 // record is the record's block of value.

@@ -29,6 +29,7 @@ type env struct {
 	stride reg.Register
 	three  reg.Register // 3*stride
 	out    reg.Register // scales
+	near   reg.Register // the next block of row 0, where it does not follow this one
 
 	// value is given group k/4 of the block's values, as bytes; done is called when
 	// all groups of a piece of the block have been given.
@@ -143,15 +144,19 @@ func (e *env) low(sub int, v reg.VecVirtual) {
 	VMOVUPS(v, operand.Mem{Base: e.out, Disp: sub*e.entry() + 4*e.lanes})
 }
 
+// longBlocks reports whether a row has so few blocks that the processor does not
+// see where its loads go.
+func (e *env) longBlocks() bool { return e.values == 256 }
+
 // block does one block and goes on to the next. It prefetches as much from next
 // into the second-level cache, and the rows' next blocks into the first where
-// blocks are long: a row has too few of them for the processor to see where it
-// goes. That is spread over the work: only so many lines can be on their way.
+// blocks are long. That is spread over the work: only so many lines can be on their
+// way.
 func (e *env) block(next reg.Register, quants func(e *env)) {
 	value, groups, given := e.value, e.values/4, 0
 	lines, fetched := (e.lanes*e.size+63)/64, 0
-	perRow, near := (e.size+63)/64, 0
-	if e.values < 256 {
+	perRow, fetchedNear := (e.size+63)/64, 0
+	if !e.longBlocks() {
 		perRow = 0
 	}
 	e.value = func(group int, v reg.VecVirtual) {
@@ -159,9 +164,8 @@ func (e *env) block(next reg.Register, quants func(e *env)) {
 		for given++; fetched < lines*given/groups; fetched++ {
 			PREFETCHT1(operand.Mem{Base: next, Disp: 64 * fetched})
 		}
-		for ; near < perRow*e.lanes*given/groups; near++ {
-			r := near / perRow
-			PREFETCHT0(e.at(r/4, r%4, e.size+64*(near%perRow)))
+		for ; fetchedNear < perRow*e.lanes*given/groups; fetchedNear++ {
+			e.fetchNear(fetchedNear/perRow, fetchedNear%perRow)
 		}
 	}
 	e.scales(e)
@@ -171,6 +175,18 @@ func (e *env) block(next reg.Register, quants func(e *env)) {
 	for i := range e.lanes / 4 {
 		ADDQ(operand.U32(e.size), e.row[i])
 	}
+}
+
+// fetchNear prefetches a line of a row's next block, row by row.
+func (e *env) fetchNear(row, line int) {
+	if e.near == nil {
+		PREFETCHT0(e.at(row/4, row%4, e.size+64*line))
+		return
+	}
+	if line == 0 && row > 0 {
+		ADDQ(e.stride, e.near)
+	}
+	PREFETCHT0(operand.Mem{Base: e.near, Disp: 64 * line})
 }
 
 // unpack writes the function that turns blocks into a panel.
