@@ -14,52 +14,45 @@ type block struct {
 	scale, low [16]float32
 }
 
-// blockDecoders are the meaning of the block formats for products; their values
-// are those of [tensor.Dequantize].
-var blockDecoders = map[tensor.DType]func(b *block, src []byte){
-	tensor.Q4_0: func(b *block, src []byte) {
+// decode reads a block of format d: the meaning of the formats for products, whose
+// values are those of [tensor.Dequantize].
+func (b *block) decode(d tensor.DType, src []byte) {
+	switch d {
+	case tensor.Q4_0:
 		b.scale[0] = half(src)
 		b.nibbles(0, src[2:], func(v byte) int8 { return int8(v) - 8 })
-	},
-	tensor.Q4_1: func(b *block, src []byte) {
+	case tensor.Q4_1:
 		b.scale[0], b.low[0] = half(src), half(src[2:])
 		b.nibbles(0, src[4:], unsigned)
-	},
-	tensor.Q5_0: func(b *block, src []byte) {
+	case tensor.Q5_0:
 		b.scale[0] = half(src)
 		b.nibbles(0, src[6:], unsigned)
 		b.fifths(src[2:])
 		for i := range 32 {
 			b.q[i] -= 16
 		}
-	},
-	tensor.Q5_1: func(b *block, src []byte) {
+	case tensor.Q5_1:
 		b.scale[0], b.low[0] = half(src), half(src[2:])
 		b.nibbles(0, src[8:], unsigned)
 		b.fifths(src[4:])
-	},
-	tensor.Q8_0: func(b *block, src []byte) {
+	case tensor.Q8_0:
 		b.scale[0] = half(src)
 		for i, v := range src[2:34] {
 			b.q[i] = int8(v)
 		}
-	},
-	tensor.IQ4_NL: func(b *block, src []byte) {
+	case tensor.IQ4_NL:
 		b.scale[0] = half(src)
 		b.nibbles(0, src[2:], func(v byte) int8 { return iq4Values[v] })
-	},
-	tensor.MXFP4: func(b *block, src []byte) {
+	case tensor.MXFP4:
 		b.scale[0] = halfPower(src[0])
 		b.nibbles(0, src[1:], func(v byte) int8 { return e2m1Doubles[v] })
-	},
-	tensor.Q2_K: func(b *block, src []byte) {
+	case tensor.Q2_K:
 		d, low := half(src[80:]), half(src[82:])
 		for g, sc := range src[:16] {
 			b.scale[g], b.low[g] = d*float32(sc&15), -(low * float32(sc>>4))
 			b.twos(g, src[16:])
 		}
-	},
-	tensor.Q3_K: func(b *block, src []byte) {
+	case tensor.Q3_K:
 		d, scales := half(src[108:]), src[96:108]
 		for g := range 16 {
 			sc := scales[g%8]>>(g/8*4)&15 | scales[8+g%4]>>(g/4*2)&3<<4
@@ -69,14 +62,12 @@ var blockDecoders = map[tensor.DType]func(b *block, src []byte){
 				b.q[16*g+i] += int8(h>>(g/2)&1<<2) - 4
 			}
 		}
-	},
-	tensor.Q4_K: func(b *block, src []byte) {
+	case tensor.Q4_K:
 		b.scalesK4(src)
 		for pair := range 4 {
 			b.pair(64*pair, src[16+32*pair:])
 		}
-	},
-	tensor.Q5_K: func(b *block, src []byte) {
+	case tensor.Q5_K:
 		b.scalesK4(src)
 		for pair := range 4 {
 			b.pair(64*pair, src[48+32*pair:])
@@ -84,8 +75,7 @@ var blockDecoders = map[tensor.DType]func(b *block, src []byte){
 		for i := range 256 {
 			b.q[i] |= int8(src[16+i%32] >> (i / 32) & 1 << 4)
 		}
-	},
-	tensor.Q6_K: func(b *block, src []byte) {
+	case tensor.Q6_K:
 		d := half(src[208:])
 		for g, s := range src[192:208] {
 			b.scale[g] = d * float32(int8(s))
@@ -96,15 +86,14 @@ var blockDecoders = map[tensor.DType]func(b *block, src []byte){
 			high := src[128+32*part+j%32] >> (j / 32 * 2) & 3
 			b.q[i] = int8(low|high<<4) - 32
 		}
-	},
-	tensor.IQ4_XS: func(b *block, src []byte) {
+	case tensor.IQ4_XS:
 		d, high := half(src), binary.LittleEndian.Uint16(src[2:])
 		for g := range 8 {
 			sc := int(src[4+g/2]>>(g%2*4)&15) | int(high>>(2*g)&3)<<4
 			b.scale[g] = d * float32(sc-32)
 			b.nibbles(32*g, src[8+16*g:], func(v byte) int8 { return iq4Values[v] })
 		}
-	},
+	}
 }
 
 var (

@@ -3,7 +3,6 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
-	"sync"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -86,20 +85,15 @@ const genericRows = 4
 
 var quantizedGeneric = quantizedKernels{rows: genericRows, panels: 1, unpack: genericUnpacks(), multiply: multiplyGeneric}
 
-// blockPool keeps blocks from being allocated while a step runs.
-var blockPool = sync.Pool{New: func() any { return new(block) }}
-
 func genericUnpacks() map[tensor.DType]unpackFunc {
 	all := map[tensor.DType]unpackFunc{}
-	for d, decode := range blockDecoders {
-		f := blockFormats[d]
+	for d, f := range blockFormats {
 		all[d] = func(panel []byte, scales []float32, w []byte, stride, blocks int, _ *byte) {
-			b := blockPool.Get().(*block)
-			defer blockPool.Put(b)
+			var b block
 			const rows = genericRows
 			for i := range blocks {
 				for r := range rows {
-					decode(b, w[r*stride+i*f.bytes:][:f.bytes])
+					b.decode(d, w[r*stride+i*f.bytes:][:f.bytes])
 					for j := range f.values {
 						k := i*f.values + j
 						panel[k/4*4*rows+4*r+k%4] = byte(b.q[j])

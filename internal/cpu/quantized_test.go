@@ -59,7 +59,7 @@ func decoded(d tensor.DType, row []byte) (q, scale, low []float64) {
 	f := blockFormats[d]
 	for ; len(row) > 0; row = row[f.bytes:] {
 		var b block
-		blockDecoders[d](&b, row[:f.bytes])
+		b.decode(d, row[:f.bytes])
 		for i := range f.values {
 			q = append(q, float64(b.q[i]))
 			scale = append(scale, float64(b.scale[i/f.sub]))

@@ -21,6 +21,7 @@ const (
 	pageTokens  = 32
 	chunkTokens = 256 // of a prompt, at most, in one step
 	chunkRows   = 16  // outputs, at most, of one step
+	stepsAhead  = 2   // steps submitted and not waited for: while one runs, the next is ready
 )
 
 // Config is what an engine is sized by.
@@ -66,6 +67,7 @@ type Engine struct {
 	config  Config
 	limits  plan.Limits
 	slots   *semaphore.Weighted // Parallel
+	turns   *semaphore.Weighted // stepsAhead; first come, first served, so that nobody starves
 	open    context.Context     // ends, with ErrClosed, when the engine is closed
 	end     context.CancelCauseFunc
 
@@ -82,7 +84,7 @@ func New(p *plan.Program, b plan.Backend, c Config) (*Engine, error) {
 	if c.Context < 1 || c.Parallel < 1 {
 		return nil, fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
 	}
-	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel))}
+	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel)), turns: semaphore.NewWeighted(stepsAhead)}
 	e.open, e.end = context.WithCancelCause(context.Background())
 	exe, err := b.Compile(p, e.limits)
 	if err != nil {

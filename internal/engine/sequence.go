@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -80,11 +81,19 @@ func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offs
 		o.Token -= int32(offset)
 		b.Rows = append(b.Rows, o)
 	}
+	// Goroutines that are ready take their place in the queue first: Go would let
+	// this one and the worker that it waits for wake each other for milliseconds.
+	runtime.Gosched()
+	if err := s.engine.turns.Acquire(ctx, 1); err != nil {
+		return ended(ctx, err)
+	}
 	step, err := s.submit(b)
 	if err != nil {
+		s.engine.turns.Release(1)
 		return err
 	}
 	res, err := step.Wait(ctx)
+	s.engine.turns.Release(1)
 	if err != nil {
 		return ended(ctx, err)
 	}
