@@ -11,8 +11,11 @@ import (
 func TestReference(t *testing.T) { plantest.All(t, cpu.Reference()) }
 
 func TestParallel(t *testing.T) {
-	for _, tier := range cpu.Tiers() {
+	for i, tier := range cpu.Tiers() {
 		for _, threads := range []int{1, 3} {
+			if testing.Short() && (i > 0 || threads == 1) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, %d threads", tier, threads), func(t *testing.T) {
 				b, err := cpu.New(threads).WithTier(tier)
 				if err != nil {

@@ -13,6 +13,9 @@ import (
 func TestStepsDoNotAllocate(t *testing.T) {
 	p := plantest.Model(t, nil)
 	for _, tier := range tiers() {
+		if testing.Short() && tier.name == "generic" {
+			continue
+		}
 		for _, seqs := range []int{1, 8} {
 			for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
 				b, err := New(2).WithTier(tier.name)
