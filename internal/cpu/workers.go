@@ -12,7 +12,7 @@ import (
 // 0 runs the task, and what the task gives to share is worked on by all.
 //
 // A job is cut into units, and each worker has a span of them that follow each
-// other, so that what it reads lies in order. It takes them one by one from the
+// other, so that what it reads lies in order. It takes a few at a time from the
 // front, and then from the back of what others have left. Whoever takes a unit
 // owns a part of the job whose fields stand beside the spans; these do not change
 // before every unit has been taken and done. So a worker that comes late finds
@@ -60,7 +60,7 @@ type span struct {
 
 func (s *span) set(lo, hi int) { s.Store(uint64(hi)<<32 | uint64(lo)) }
 
-// front takes the first unit.
+// front takes some of the first units, one at the end.
 func (s *span) front() (lo, hi int, ok bool) {
 	for {
 		v := s.Load()
@@ -68,8 +68,9 @@ func (s *span) front() (lo, hi int, ok bool) {
 		if lo >= hi {
 			return 0, 0, false
 		}
-		if s.CompareAndSwap(v, v+1) {
-			return lo, lo + 1, true
+		n := max(1, (hi-lo)/16)
+		if s.CompareAndSwap(v, v+uint64(n)) {
+			return lo, lo + n, true
 		}
 	}
 }
