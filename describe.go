@@ -364,3 +364,27 @@ func (d *Description) TokenBytes(past int, a Activations) int64 {
 	}
 	return total
 }
+
+// TokenProducts is how many multiply-adds one token of a prompt takes in the
+// products with weights: quantized with 8-bit activations, floats in float32. What
+// is computed for chosen tokens alone, as the head is, does not count, nor does
+// attention, whose work grows with the tokens before. Both are 0 when the model
+// cannot be run.
+func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
+	if d.program == nil {
+		return 0, 0
+	}
+	for i := range d.program.Nodes {
+		n := &d.program.Nodes[i]
+		if n.Op != plan.Linear || d.program.Shapes[n.Out][0] != plan.Tokens {
+			continue
+		}
+		products := int64(n.Weight.Elems())
+		if n.Weight.DType.Quantized() && a.products() == tensor.Q8_0 {
+			quantized += products
+		} else {
+			floats += products
+		}
+	}
+	return quantized, floats
+}

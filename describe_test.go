@@ -148,3 +148,25 @@ func TestDescriptionTokenBytes(t *testing.T) {
 		t.Errorf("with a tied head and a window: %d bytes, want %d", got, want)
 	}
 }
+
+func TestDescriptionTokenProducts(t *testing.T) {
+	// Queries, keys, values and output; gate, up and down; no table and no head.
+	const layers = 2 * (64*(4+2+2+4)*16 + 3*64*96)
+	for _, test := range []struct {
+		model             string
+		activations       realizar.Activations
+		quantized, floats int64
+	}{
+		{modeltest.Llama(t), realizar.ActivationsAuto, 0, layers},
+		{modeltest.Llama(t, modeltest.DType(tensor.Q8_0)), realizar.ActivationsAuto, layers, 0},
+		{modeltest.Llama(t, modeltest.DType(tensor.Q8_0)), realizar.ActivationsF32, 0, layers},
+		{modeltest.Llama(t, modeltest.DType(tensor.F16), modeltest.Tied()), realizar.ActivationsAuto, 0, layers},
+		{modeltest.Llama(t, modeltest.Architecture("abacus")), realizar.ActivationsAuto, 0, 0},
+	} {
+		d := describe(t, test.model)
+		if quantized, floats := d.TokenProducts(test.activations); quantized != test.quantized || floats != test.floats {
+			t.Errorf("%v with %v activations: %d and %d multiply-adds, want %d and %d",
+				d.DTypes, test.activations, quantized, floats, test.quantized, test.floats)
+		}
+	}
+}

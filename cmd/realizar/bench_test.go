@@ -2,52 +2,151 @@ package main_test
 
 import (
 	"encoding/json"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-func TestBenchJSON(t *testing.T) {
-	model := modeltest.Llama(t)
-	out := output(t, "", "bench", model, "-p", "16", "-n", "8", "-r", "2", "--json")
-	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("wrote %q, want two lines", out)
-	}
-	for i, name := range []string{"pp16", "tg8"} {
-		var r struct {
-			Test   string   `json:"test"`
-			Rate   float64  `json:"tok_s"`
-			Min    float64  `json:"min"`
-			Max    float64  `json:"max"`
-			Share  *float64 `json:"share_of_limit"`
-			Device string   `json:"device"`
-			Batch  int      `json:"batch"`
-			Model  string   `json:"model"`
-		}
-		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil {
+// A benchResult is one line of --json.
+type benchResult struct {
+	Test          string   `json:"test"`
+	Rate          float64  `json:"tok_s"`
+	Min           float64  `json:"min"`
+	Max           float64  `json:"max"`
+	Share         *float64 `json:"share_of_limit"`
+	Device        string   `json:"device"`
+	Batch         int      `json:"batch"`
+	Depth         int      `json:"depth"`
+	Model         string   `json:"model"`
+	FirstToken    float64  `json:"ttft_ms"`
+	Bandwidth     *float64 `json:"bandwidth_bytes_s"`
+	StepBytes     *int64   `json:"step_bytes"`
+	PeakProducts  *float64 `json:"peak_products_s"`
+	PeakFloats    *float64 `json:"peak_floats_s"`
+	TokenProducts *int64   `json:"token_products"`
+	TokenFloats   *int64   `json:"token_floats"`
+}
+
+// benchResults runs bench with --json, which says nothing else.
+func benchResults(t *testing.T, args ...string) []benchResult {
+	t.Helper()
+	var all []benchResult
+	for line := range strings.Lines(output(t, "", append([]string{"bench", "--json", "-r", "2"}, args...)...)) {
+		var r benchResult
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Test != name || !(0 < r.Min && r.Min <= r.Rate && r.Rate <= r.Max) || r.Device != "cpu" || r.Batch != 1 || r.Model != model {
-			t.Errorf("%s: %+v", name, r)
+		if !(0 < r.Min && r.Min <= r.Rate && r.Rate <= r.Max) || r.FirstToken <= 0 || r.Device != "cpu" {
+			t.Errorf("%s: %s", r.Test, line)
 		}
-		if i == 0 && r.Share != nil || i == 1 && !(r.Share != nil && *r.Share > 0) {
-			t.Errorf("%s: share of limit %v", name, r.Share)
-		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// near says whether a share was computed from the other numbers.
+func near(share *float64, want float64) bool {
+	return share != nil && math.Abs(*share-want) <= 1e-9*want
+}
+
+func TestBenchJSON(t *testing.T) {
+	model := modeltest.Llama(t)
+	all := benchResults(t, model, "-p", "16", "-n", "8", "-d", "5")
+	if len(all) != 2 {
+		t.Fatalf("results %+v, want two", all)
+	}
+	pp, tg := all[0], all[1]
+	if pp.Test != "pp16" || pp.Batch != 1 || pp.Depth != 0 || pp.Model != model || pp.Bandwidth != nil || pp.StepBytes != nil {
+		t.Errorf("pp16: %+v", pp)
+	}
+	const floats = 2 * (64*(4+2+2+4)*16 + 3*64*96)
+	if pp.TokenProducts == nil || *pp.TokenProducts != 0 || pp.TokenFloats == nil || *pp.TokenFloats != floats {
+		t.Errorf("pp16 multiplies %v and %v", pp.TokenProducts, pp.TokenFloats)
+	}
+	if pp.PeakFloats != nil && !near(pp.Share, pp.Rate*floats / *pp.PeakFloats) || pp.PeakFloats == nil && pp.Share != nil {
+		t.Errorf("pp16: share of limit %v", pp.Share)
+	}
+	if tg.Test != "tg8" || tg.Batch != 1 || tg.Depth != 5 || tg.PeakProducts != nil || tg.TokenProducts != nil ||
+		tg.Bandwidth == nil || tg.StepBytes == nil || !near(tg.Share, tg.Rate*float64(*tg.StepBytes) / *tg.Bandwidth) {
+		t.Errorf("tg8: %+v", tg)
 	}
 }
 
+func TestBenchBatch(t *testing.T) {
+	model := modeltest.Llama(t)
+	all := benchResults(t, model, "-p", "0", "-n", "8", "-d", "100", "--batch", "1,4,300")
+	want := []struct {
+		test  string
+		batch int
+	}{{"tg8 x1", 1}, {"tg8 x4", 4}, {"tg8 x300", 300}}
+	if len(all) != len(want) {
+		t.Fatalf("results %+v, want three", all)
+	}
+	const token = 2 * 2 * 2 * 16 * 2 // bytes that a sequence keeps of one
+	weights := *all[0].StepBytes - 103*token
+	for i, r := range all {
+		if r.Test != want[i].test || r.Batch != want[i].batch || r.Depth != 100 || r.Model != model {
+			t.Errorf("%s: %+v", want[i].test, r)
+		}
+		if bytes := weights + int64(r.Batch)*103*token; *r.StepBytes != bytes {
+			t.Errorf("%s: a step reads %d bytes, want %d", r.Test, *r.StepBytes, bytes)
+		}
+		if !near(r.Share, r.Rate/float64(r.Batch)*float64(*r.StepBytes) / *r.Bandwidth) {
+			t.Errorf("%s: share of limit %v", r.Test, r.Share)
+		}
+	}
+	if all = benchResults(t, model, "-p", "4", "--batch", "2", "--activations", "f32"); len(all) != 2 || all[0].Test != "pp4" ||
+		all[1].Test != "tg128 x2" || all[1].Depth != 128 {
+		t.Errorf("results %+v, want a prompt's and a batch's", all)
+	}
+}
+
+// All the words of the table, with other numbers.
 func TestBench(t *testing.T) {
 	model := modeltest.Llama(t)
-	out := output(t, "", "bench", model, "-p", "0", "-n", "4", "-r", "1")
-	if strings.Contains(out, "pp") || !strings.Contains(out, "tg4 ") || !strings.Contains(out, "tok/s") {
-		t.Errorf("wrote %q, want tg4 alone", out)
+	number := regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+	plain := func(s string) string {
+		s = number.ReplaceAllString(s, "N")
+		s = regexp.MustCompile(`, resident memory .*`).ReplaceAllString(s, "") // not every system says
+		s = regexp.MustCompile(`, multiplies and adds N G N-bit or N G floatN values a second`).ReplaceAllString(s, "")
+		s = regexp.MustCompile(`N(µs|ms|s)`).ReplaceAllString(s, "TIME")
+		s = regexp.MustCompile(`([KM]iB|bytes)`).ReplaceAllString(s, "BYTES")
+		return regexp.MustCompile(` +`).ReplaceAllString(s, " ")
 	}
-	out = output(t, "", "bench", model, "-p", "256", "-n", "0", "-r", "1", "--threads", "1")
-	if !strings.Contains(out, "pp256") || strings.Contains(out, "tg") || !strings.Contains(out, "threads: 1,") {
-		t.Errorf("wrote %q, want pp256 alone", out)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-p", "16", "-n", "4"}, `test depth tok/s min max first token share of limit
+ppN N N N N TIME SHARE
+tgN N N N N TIME N%
+
+device: cpu, threads: N, runs: N, reads N GB/s, a step reads N BYTES
+`},
+		{[]string{"-p", "256", "-n", "0", "--threads", "1"}, `test depth tok/s min max first token share of limit
+ppN N N N N TIME SHARE
+
+device: cpu, threads: N, runs: N
+`},
+		{[]string{"-p", "0", "-n", "4", "--batch", "2,3"}, `test depth tok/s min max first token share of limit
+tgN xN N N N N TIME N%
+tgN xN N N N N TIME N%
+
+device: cpu, threads: N, runs: N, reads N GB/s, a step reads N BYTES
+`},
+	} {
+		out := output(t, "", append([]string{"bench", model, "-r", "1"}, test.args...)...)
+		got := plain(out)
+		got = regexp.MustCompile(`(?m)^(pp.*) (N%|-)$`).ReplaceAllString(got, "$1 SHARE")
+		if got != test.want {
+			t.Errorf("%v: wrote %q, which is like %q, want %q", test.args, out, got, test.want)
+		}
 	}
 	output(t, "", "bench", model, "-p", "0", "-n", "255", "-r", "1")
 }
@@ -66,6 +165,8 @@ func TestBenchSmallContext(t *testing.T) {
 		{[]string{"-n", "0"}, []string{"pp256"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
 		{[]string{"--context", "64"}, []string{"pp64", "tg63"}, []string{
 			"measuring pp64 in place of pp512: the context is 64", "measuring tg63 in place of tg128: the context is 64"}},
+		{[]string{"-p", "8", "-d", "200"}, []string{"pp8", "tg56"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
+		{[]string{"-p", "8", "-d", "200", "--batch", "2"}, []string{"pp8", "tg56 x2"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
 		{[]string{"--context", "1"}, []string{"pp1"}, []string{
 			"measuring pp1 in place of pp512: the context is 1", "leaving tg128 out: the context is 1"}},
 	} {
@@ -73,10 +174,7 @@ func TestBenchSmallContext(t *testing.T) {
 			r := realizarRun(t, append([]string{"bench", model, "-r", "1", "--json"}, test.args...)...)
 			var tests []string
 			for line := range strings.Lines(r.stdout) {
-				var m struct {
-					Test string  `json:"test"`
-					Rate float64 `json:"tok_s"`
-				}
+				var m benchResult
 				if err := json.Unmarshal([]byte(line), &m); err != nil || m.Rate <= 0 {
 					t.Errorf("%s: %v", line, err)
 				}
@@ -109,6 +207,13 @@ func TestBenchTooLong(t *testing.T) {
 		{[]string{"-n", "255", "--context", "64"}, []string{"is 64;", "63 at most", "--context to 256"}, true},
 		{[]string{"-p", "257", "--context", "64"}, []string{"is 64;", "64 at most"}, false},
 		{[]string{"-p", "0", "--context", "1"}, []string{"nothing to measure"}, false},
+		{[]string{"-d", "256"}, []string{"-d 256 ", "257 tokens", "is 256;", "255 at most"}, false},
+		{[]string{"-d", "200", "-n", "100"}, []string{"-n 100 ", "300 tokens", "is 256;", "56 at most"}, false},
+		{[]string{"-d", "200", "-n", "50", "--context", "100"}, []string{"-d 200 ", "201 tokens", "is 100;", "99 at most", "--context to 201"}, true},
+		{[]string{"-d", "9223372036854775807", "--batch", "2"}, []string{"-d 9223372036854775807 ", "9223372036854775808 tokens"}, false},
+		{[]string{"-n", "256", "--batch", "2"}, []string{"-n 256 ", "257 tokens", "is 256;", "255 at most"}, false},
+		{[]string{"--batch", "2", "--context", "1"}, []string{"--batch ", "2 tokens", "is 1"}, false},
+		{[]string{"--batch", "2", "--context", "257"}, []string{"--context 257", "256 tokens"}, false},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			r := realizarRun(t, append([]string{"bench", model}, test.args...)...)
@@ -118,4 +223,44 @@ func TestBenchTooLong(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBenchWrongUsage(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"-d", "0"}, "-d 0: want 1 or more"},
+		{[]string{"--batch", "0"}, "--batch 0: want 1 to 4096"},
+		{[]string{"--batch", "1,4097"}, "--batch 4097: want 1 to 4096"},
+		{[]string{"--batch", "1,many"}, "many"},
+		{[]string{"-n", "0", "-d", "4"}, "-n 0 leaves nothing to measure after -d 4"},
+		{[]string{"-n", "0", "--batch", "4"}, "-n 0 leaves nothing to measure with --batch"},
+	} {
+		fails(t, realizarRun(t, append([]string{"bench", model}, test.args...)...), 2, test.says)
+	}
+}
+
+// A batch that memory has no room for is wrong usage, found before anything is
+// measured.
+func TestBenchBatchMemory(t *testing.T) {
+	free := cpu.New(0).Memory().Free
+	if free == 0 {
+		t.Skip("the system does not say what memory is free")
+	}
+	const token, batch = 2 * 2 * 2 * 16 * 2, 4096
+	depth := int(min(free/token/batch*2, math.MaxInt32/2))
+	if free > int64(depth)*token*batch {
+		t.Skip("there is memory for everything")
+	}
+	model := modeltest.Llama(t, modeltest.Context(depth+128))
+	fails(t, realizarRun(t, "bench", model, "-d", strconv.Itoa(depth), "--batch", "1,4096"), 2,
+		"--batch 4096: 4096 sequences of", "of cache", "of scratch", "are free; lower --batch, --depth or -n")
+}
+
+// A model that cannot be run has no speed.
+func TestBenchBatchProblem(t *testing.T) {
+	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.Architecture("abacus")), "--batch", "2"), 1, "abacus")
+	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.NotFinite("blk.1.ffn_down.weight")), "-p", "0", "--batch", "2"), 1, "not finite")
 }

@@ -164,8 +164,8 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 		if tokens == 1 && t.fused != nil {
 			for row < last {
 				groups := max(1, (last-row)/q.rows)
-				data, next := t.group(b, groups*q.rows, row)
-				t.fused(to, b.scales, x, data, t.size, k/t.format.values, groups, next)
+				data := t.group(b, groups*q.rows, row)
+				t.fused(to, b.scales, x, data, t.size, k/t.format.values, groups, t.ahead((row+q.rows)*t.size))
 				row, to = row+groups*q.rows, to[groups*q.rows:]
 			}
 			break
@@ -175,8 +175,10 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 		for at := 0; at < k; at += chunk {
 			n := min(chunk, k-at)
 			for j := 0; j < q.panels && row+j*q.rows < last; j++ {
-				data, next := t.group(b, q.rows, row+j*q.rows)
+				data := t.group(b, q.rows, row+j*q.rows)
 				begin := at / t.format.values * t.format.bytes
+				// The next tile's bytes in order, as many as are unpacked here.
+				next := t.ahead((row+j*q.rows+tileRows)*t.size + q.rows*begin)
 				t.unpack(b.panel[j*q.rows*chunk:], b.scales[j*scaleFloats:], data[begin:], t.size, n/t.format.values, next)
 			}
 			q.multiply(t.format, to, b.panel, q.rows*chunk, b.scales, scaleFloats, x[at/recordBlock*recordBlockBytes:], recordBytes(k), tokens, n/recordBlock)
@@ -184,17 +186,16 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 	}
 }
 
-// group is n rows of the weight from row on, copied where not all of them exist,
-// and where the rows after them begin.
-func (t *product) group(b *bench, n, row int) (data []byte, next *byte) {
+// group is n rows of the weight from row on, copied where not all of them exist.
+func (t *product) group(b *bench, n, row int) []byte {
 	if row+n <= t.rows {
-		data = t.data[row*t.size:][:n*t.size]
-		if row+n < t.rows {
-			return data, &t.data[(row+n)*t.size]
-		}
-		return data, &data[0]
+		return t.data[row*t.size:][:n*t.size]
 	}
-	data = b.rest[:n*t.size]
+	data := b.rest[:n*t.size]
 	copy(data, t.data[row*t.size:])
-	return data, &data[0]
+	return data
 }
+
+// ahead is byte i of the weight, or its last where there are not so many: what is
+// to be prefetched need not exist, but a pointer to it must.
+func (t *product) ahead(i int) *byte { return &t.data[min(i, len(t.data)-1)] }

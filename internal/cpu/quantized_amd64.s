@@ -5884,437 +5884,410 @@ block:
 	VMULPS           Z4, Z1, Z1
 	VMOVUPS          Z1, 960(AX)
 	VBROADCASTI32X4  pattern1<>+0(SB), Z1
-	VBROADCASTI64X4  (R12), Z2
-	VINSERTI64X4     $0x01, 128(R12), Z2, Z2
-	VPSHUFD          $0x00, Z2, Z3
-	VPSHUFD          $0x55, Z2, Z4
-	VPSHUFD          $0xaa, Z2, Z5
-	VPSHUFD          $0xff, Z2, Z2
-	VBROADCASTI64X4  64(R12), Z6
-	VINSERTI64X4     $0x01, 192(R12), Z6, Z6
-	VPSHUFD          $0x00, Z6, Z7
-	VPSHUFD          $0x55, Z6, Z8
-	VPSHUFD          $0xaa, Z6, Z9
-	VPSHUFD          $0xff, Z6, Z6
-	VMOVDQU32        16(DX), Z10
-	VMOVDQU32        16(DX)(CX*1), Z11
-	VMOVDQU32        16(DX)(CX*2), Z12
-	VMOVDQU32        16(DX)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z16
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z16, Z15
+	VBROADCASTI32X4  pattern28<>+0(SB), Z2
+	VBROADCASTI64X4  (R12), Z3
+	VINSERTI64X4     $0x01, 128(R12), Z3, Z3
+	VPSHUFD          $0x00, Z3, Z4
+	VPSHUFD          $0x55, Z3, Z5
+	VPSHUFD          $0xaa, Z3, Z6
+	VPSHUFD          $0xff, Z3, Z3
+	VBROADCASTI64X4  64(R12), Z7
+	VINSERTI64X4     $0x01, 192(R12), Z7, Z7
+	VPSHUFD          $0x00, Z7, Z8
+	VPSHUFD          $0x55, Z7, Z9
+	VPSHUFD          $0xaa, Z7, Z10
+	VPSHUFD          $0xff, Z7, Z7
+	VMOVDQU32        16(DX), Z11
+	VMOVDQU32        16(DX)(CX*1), Z12
+	VMOVDQU32        16(DX)(CX*2), Z13
+	VMOVDQU32        16(DX)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z17
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z17, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z18
+	VPDPBUSD         Z4, Z16, Z18
+	VPANDD           Z2, Z17, Z16
 	VPBROADCASTD     pattern2<>+0(SB), Z17
-	VPDPBUSD         Z3, Z15, Z17
-	VPSRLD           $0x04, Z16, Z15
-	VPANDD           Z1, Z15, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z16
-	VPDPBUSD         Z7, Z15, Z16
+	VPDPBUSD         Z8, Z16, Z17
 	PREFETCHT1       (R10)
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z15
-	VPDPBUSD         Z4, Z15, Z17
+	VPANDD           Z1, Z15, Z16
+	VPDPBUSD         Z5, Z16, Z18
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z14
-	VPANDD           Z1, Z14, Z14
-	VPDPBUSD         Z8, Z14, Z16
+	VPANDD           Z2, Z15, Z15
+	VPDPBUSD         Z9, Z15, Z17
 	PREFETCHT1       64(R10)
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z10
-	VPUNPCKHDQ       Z13, Z12, Z11
-	VPUNPCKLQDQ      Z11, Z10, Z12
-	VPUNPCKHQDQ      Z11, Z10, Z10
-	VPANDD           Z1, Z12, Z11
-	VPDPBUSD         Z5, Z11, Z17
-	VPSRLD           $0x04, Z12, Z11
-	VPANDD           Z1, Z11, Z11
-	VPDPBUSD         Z9, Z11, Z16
+	VPUNPCKHDQ       Z12, Z11, Z11
+	VPUNPCKHDQ       Z14, Z13, Z12
+	VPUNPCKLQDQ      Z12, Z11, Z13
+	VPUNPCKHQDQ      Z12, Z11, Z11
+	VPANDD           Z1, Z13, Z12
+	VPDPBUSD         Z6, Z12, Z18
+	VPANDD           Z2, Z13, Z12
+	VPDPBUSD         Z10, Z12, Z17
 	PREFETCHT1       128(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z10, Z11
-	VPDPBUSD         Z2, Z11, Z17
+	VPANDD           Z1, Z11, Z12
+	VPDPBUSD         Z3, Z12, Z18
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z10, Z10
-	VPANDD           Z1, Z10, Z10
-	VPDPBUSD         Z6, Z10, Z16
+	VPANDD           Z2, Z11, Z11
+	VPDPBUSD         Z7, Z11, Z17
 	PREFETCHT1       192(R10)
 	PREFETCHT0       128(R14)
-	VMOVDQU32        16(BX), Z10
-	VMOVDQU32        16(BX)(CX*1), Z11
-	VMOVDQU32        16(BX)(CX*2), Z12
-	VMOVDQU32        16(BX)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z18
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z18, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z19
-	VPDPBUSD         Z3, Z15, Z19
+	VMOVDQU32        16(BX), Z11
+	VMOVDQU32        16(BX)(CX*1), Z12
+	VMOVDQU32        16(BX)(CX*2), Z13
+	VMOVDQU32        16(BX)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z19
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z19, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z20
+	VPDPBUSD         Z4, Z16, Z20
 	PREFETCHT1       256(R10)
-	VPSRLD           $0x04, Z18, Z15
-	VPANDD           Z1, Z15, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z18
-	VPDPBUSD         Z7, Z15, Z18
+	VPANDD           Z2, Z19, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z19
+	VPDPBUSD         Z8, Z16, Z19
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z15
-	VPDPBUSD         Z4, Z15, Z19
+	VPANDD           Z1, Z15, Z16
+	VPDPBUSD         Z5, Z16, Z20
 	PREFETCHT1       320(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z14
-	VPANDD           Z1, Z14, Z14
-	VPDPBUSD         Z8, Z14, Z18
+	VPANDD           Z2, Z15, Z15
+	VPDPBUSD         Z9, Z15, Z19
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z10
-	VPUNPCKHDQ       Z13, Z12, Z11
-	VPUNPCKLQDQ      Z11, Z10, Z12
-	VPUNPCKHQDQ      Z11, Z10, Z10
-	VPANDD           Z1, Z12, Z11
-	VPDPBUSD         Z5, Z11, Z19
+	VPUNPCKHDQ       Z12, Z11, Z11
+	VPUNPCKHDQ       Z14, Z13, Z12
+	VPUNPCKLQDQ      Z12, Z11, Z13
+	VPUNPCKHQDQ      Z12, Z11, Z11
+	VPANDD           Z1, Z13, Z12
+	VPDPBUSD         Z6, Z12, Z20
 	PREFETCHT1       384(R10)
-	VPSRLD           $0x04, Z12, Z11
-	VPANDD           Z1, Z11, Z11
-	VPDPBUSD         Z9, Z11, Z18
+	VPANDD           Z2, Z13, Z12
+	VPDPBUSD         Z10, Z12, Z19
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z10, Z11
-	VPDPBUSD         Z2, Z11, Z19
+	VPANDD           Z1, Z11, Z12
+	VPDPBUSD         Z3, Z12, Z20
 	PREFETCHT1       448(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z10, Z10
-	VPANDD           Z1, Z10, Z10
-	VPDPBUSD         Z6, Z10, Z18
+	VPANDD           Z2, Z11, Z11
+	VPDPBUSD         Z7, Z11, Z19
 	PREFETCHT1       512(R10)
 	PREFETCHT0       128(R14)
-	VMOVDQU32        16(SI), Z10
-	VMOVDQU32        16(SI)(CX*1), Z11
-	VMOVDQU32        16(SI)(CX*2), Z12
-	VMOVDQU32        16(SI)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z20
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z20, Z15
+	VMOVDQU32        16(SI), Z11
+	VMOVDQU32        16(SI)(CX*1), Z12
+	VMOVDQU32        16(SI)(CX*2), Z13
+	VMOVDQU32        16(SI)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z21
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z21, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z22
+	VPDPBUSD         Z4, Z16, Z22
+	VPANDD           Z2, Z21, Z16
 	VPBROADCASTD     pattern2<>+0(SB), Z21
-	VPDPBUSD         Z3, Z15, Z21
-	VPSRLD           $0x04, Z20, Z15
-	VPANDD           Z1, Z15, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z20
-	VPDPBUSD         Z7, Z15, Z20
+	VPDPBUSD         Z8, Z16, Z21
 	PREFETCHT1       576(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z15
-	VPDPBUSD         Z4, Z15, Z21
+	VPANDD           Z1, Z15, Z16
+	VPDPBUSD         Z5, Z16, Z22
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z14
-	VPANDD           Z1, Z14, Z14
-	VPDPBUSD         Z8, Z14, Z20
+	VPANDD           Z2, Z15, Z15
+	VPDPBUSD         Z9, Z15, Z21
 	PREFETCHT1       640(R10)
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z10
-	VPUNPCKHDQ       Z13, Z12, Z11
-	VPUNPCKLQDQ      Z11, Z10, Z12
-	VPUNPCKHQDQ      Z11, Z10, Z10
-	VPANDD           Z1, Z12, Z11
-	VPDPBUSD         Z5, Z11, Z21
-	VPSRLD           $0x04, Z12, Z11
-	VPANDD           Z1, Z11, Z11
-	VPDPBUSD         Z9, Z11, Z20
+	VPUNPCKHDQ       Z12, Z11, Z11
+	VPUNPCKHDQ       Z14, Z13, Z12
+	VPUNPCKLQDQ      Z12, Z11, Z13
+	VPUNPCKHQDQ      Z12, Z11, Z11
+	VPANDD           Z1, Z13, Z12
+	VPDPBUSD         Z6, Z12, Z22
+	VPANDD           Z2, Z13, Z12
+	VPDPBUSD         Z10, Z12, Z21
 	PREFETCHT1       704(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z10, Z11
-	VPDPBUSD         Z2, Z11, Z21
+	VPANDD           Z1, Z11, Z12
+	VPDPBUSD         Z3, Z12, Z22
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z10, Z10
-	VPANDD           Z1, Z10, Z10
-	VPDPBUSD         Z6, Z10, Z20
+	VPANDD           Z2, Z11, Z11
+	VPDPBUSD         Z7, Z11, Z21
 	PREFETCHT1       768(R10)
 	PREFETCHT0       128(R14)
-	VMOVDQU32        16(DI), Z10
-	VMOVDQU32        16(DI)(CX*1), Z11
-	VMOVDQU32        16(DI)(CX*2), Z12
-	VMOVDQU32        16(DI)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z22
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z22, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z23
-	VPDPBUSD         Z3, Z15, Z23
+	VMOVDQU32        16(DI), Z11
+	VMOVDQU32        16(DI)(CX*1), Z12
+	VMOVDQU32        16(DI)(CX*2), Z13
+	VMOVDQU32        16(DI)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z23
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z23, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z24
+	VPDPBUSD         Z4, Z16, Z24
 	PREFETCHT1       832(R10)
-	VPSRLD           $0x04, Z22, Z3
-	VPANDD           Z1, Z3, Z3
-	VPBROADCASTD     pattern2<>+0(SB), Z15
-	VPDPBUSD         Z7, Z3, Z15
+	VPANDD           Z2, Z23, Z4
+	VPBROADCASTD     pattern2<>+0(SB), Z16
+	VPDPBUSD         Z8, Z4, Z16
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z3
-	VPDPBUSD         Z4, Z3, Z23
+	VPANDD           Z1, Z15, Z4
+	VPDPBUSD         Z5, Z4, Z24
 	PREFETCHT1       896(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z3
-	VPANDD           Z1, Z3, Z3
-	VPDPBUSD         Z8, Z3, Z15
+	VPANDD           Z2, Z15, Z4
+	VPDPBUSD         Z9, Z4, Z16
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z3
-	VPUNPCKHDQ       Z13, Z12, Z4
-	VPUNPCKLQDQ      Z4, Z3, Z7
-	VPUNPCKHQDQ      Z4, Z3, Z3
-	VPANDD           Z1, Z7, Z4
-	VPDPBUSD         Z5, Z4, Z23
+	VPUNPCKHDQ       Z12, Z11, Z4
+	VPUNPCKHDQ       Z14, Z13, Z5
+	VPUNPCKLQDQ      Z5, Z4, Z8
+	VPUNPCKHQDQ      Z5, Z4, Z4
+	VPANDD           Z1, Z8, Z5
+	VPDPBUSD         Z6, Z5, Z24
 	PREFETCHT1       960(R10)
-	VPSRLD           $0x04, Z7, Z4
-	VPANDD           Z1, Z4, Z4
-	VPDPBUSD         Z9, Z4, Z15
+	VPANDD           Z2, Z8, Z5
+	VPDPBUSD         Z10, Z5, Z16
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z3, Z4
-	VPDPBUSD         Z2, Z4, Z23
+	VPANDD           Z1, Z4, Z5
+	VPDPBUSD         Z3, Z5, Z24
 	PREFETCHT1       1024(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z3, Z2
-	VPANDD           Z1, Z2, Z2
-	VPDPBUSD         Z6, Z2, Z15
+	VPANDD           Z2, Z4, Z3
+	VPDPBUSD         Z7, Z3, Z16
 	PREFETCHT1       1088(R10)
 	PREFETCHT0       128(R14)
-	VSHUFI32X4       $0x88, Z19, Z17, Z2
-	VSHUFI32X4       $0xdd, Z19, Z17, Z3
-	VPADDD           Z3, Z2, Z2
-	VSHUFI32X4       $0x88, Z23, Z21, Z3
-	VSHUFI32X4       $0xdd, Z23, Z21, Z4
+	VSHUFI32X4       $0x88, Z20, Z18, Z3
+	VSHUFI32X4       $0xdd, Z20, Z18, Z4
 	VPADDD           Z4, Z3, Z3
-	VSHUFI32X4       $0x88, Z3, Z2, Z4
-	VMOVDQU32        Z4, 1024(AX)
-	VSHUFI32X4       $0xdd, Z3, Z2, Z2
-	VMOVDQU32        Z2, 1152(AX)
-	VSHUFI32X4       $0x88, Z18, Z16, Z2
-	VSHUFI32X4       $0xdd, Z18, Z16, Z3
-	VPADDD           Z3, Z2, Z2
-	VSHUFI32X4       $0x88, Z15, Z20, Z3
-	VSHUFI32X4       $0xdd, Z15, Z20, Z4
+	VSHUFI32X4       $0x88, Z24, Z22, Z4
+	VSHUFI32X4       $0xdd, Z24, Z22, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0x88, Z4, Z3, Z5
+	VMOVDQU32        Z5, 1024(AX)
+	VSHUFI32X4       $0xdd, Z4, Z3, Z3
+	VMOVDQU32        Z3, 1152(AX)
+	VSHUFI32X4       $0x88, Z19, Z17, Z3
+	VSHUFI32X4       $0xdd, Z19, Z17, Z4
 	VPADDD           Z4, Z3, Z3
-	VSHUFI32X4       $0x88, Z3, Z2, Z4
-	VMOVDQU32        Z4, 1088(AX)
-	VSHUFI32X4       $0xdd, Z3, Z2, Z2
-	VMOVDQU32        Z2, 1216(AX)
-	VBROADCASTI64X4  256(R12), Z2
-	VINSERTI64X4     $0x01, 384(R12), Z2, Z2
-	VPSHUFD          $0x00, Z2, Z3
-	VPSHUFD          $0x55, Z2, Z4
-	VPSHUFD          $0xaa, Z2, Z5
-	VPSHUFD          $0xff, Z2, Z2
-	VBROADCASTI64X4  320(R12), Z6
-	VINSERTI64X4     $0x01, 448(R12), Z6, Z6
-	VPSHUFD          $0x00, Z6, Z7
-	VPSHUFD          $0x55, Z6, Z8
-	VPSHUFD          $0xaa, Z6, Z9
-	VPSHUFD          $0xff, Z6, Z6
-	VMOVDQU32        80(DX), Z10
-	VMOVDQU32        80(DX)(CX*1), Z11
-	VMOVDQU32        80(DX)(CX*2), Z12
-	VMOVDQU32        80(DX)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z16
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z16, Z15
+	VPSRAD           $0x04, Z3, Z3
+	VSHUFI32X4       $0x88, Z16, Z21, Z4
+	VSHUFI32X4       $0xdd, Z16, Z21, Z5
+	VPADDD           Z5, Z4, Z4
+	VPSRAD           $0x04, Z4, Z4
+	VSHUFI32X4       $0x88, Z4, Z3, Z5
+	VMOVDQU32        Z5, 1088(AX)
+	VSHUFI32X4       $0xdd, Z4, Z3, Z3
+	VMOVDQU32        Z3, 1216(AX)
+	VBROADCASTI64X4  256(R12), Z3
+	VINSERTI64X4     $0x01, 384(R12), Z3, Z3
+	VPSHUFD          $0x00, Z3, Z4
+	VPSHUFD          $0x55, Z3, Z5
+	VPSHUFD          $0xaa, Z3, Z6
+	VPSHUFD          $0xff, Z3, Z3
+	VBROADCASTI64X4  320(R12), Z7
+	VINSERTI64X4     $0x01, 448(R12), Z7, Z7
+	VPSHUFD          $0x00, Z7, Z8
+	VPSHUFD          $0x55, Z7, Z9
+	VPSHUFD          $0xaa, Z7, Z10
+	VPSHUFD          $0xff, Z7, Z7
+	VMOVDQU32        80(DX), Z11
+	VMOVDQU32        80(DX)(CX*1), Z12
+	VMOVDQU32        80(DX)(CX*2), Z13
+	VMOVDQU32        80(DX)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z17
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z17, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z18
+	VPDPBUSD         Z4, Z16, Z18
+	VPANDD           Z2, Z17, Z16
 	VPBROADCASTD     pattern2<>+0(SB), Z17
-	VPDPBUSD         Z3, Z15, Z17
-	VPSRLD           $0x04, Z16, Z15
-	VPANDD           Z1, Z15, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z16
-	VPDPBUSD         Z7, Z15, Z16
+	VPDPBUSD         Z8, Z16, Z17
 	PREFETCHT1       1152(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z15
-	VPDPBUSD         Z4, Z15, Z17
+	VPANDD           Z1, Z15, Z16
+	VPDPBUSD         Z5, Z16, Z18
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z14
-	VPANDD           Z1, Z14, Z14
-	VPDPBUSD         Z8, Z14, Z16
+	VPANDD           Z2, Z15, Z15
+	VPDPBUSD         Z9, Z15, Z17
 	PREFETCHT1       1216(R10)
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z10
-	VPUNPCKHDQ       Z13, Z12, Z11
-	VPUNPCKLQDQ      Z11, Z10, Z12
-	VPUNPCKHQDQ      Z11, Z10, Z10
-	VPANDD           Z1, Z12, Z11
-	VPDPBUSD         Z5, Z11, Z17
-	VPSRLD           $0x04, Z12, Z11
-	VPANDD           Z1, Z11, Z11
-	VPDPBUSD         Z9, Z11, Z16
+	VPUNPCKHDQ       Z12, Z11, Z11
+	VPUNPCKHDQ       Z14, Z13, Z12
+	VPUNPCKLQDQ      Z12, Z11, Z13
+	VPUNPCKHQDQ      Z12, Z11, Z11
+	VPANDD           Z1, Z13, Z12
+	VPDPBUSD         Z6, Z12, Z18
+	VPANDD           Z2, Z13, Z12
+	VPDPBUSD         Z10, Z12, Z17
 	PREFETCHT1       1280(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z10, Z11
-	VPDPBUSD         Z2, Z11, Z17
+	VPANDD           Z1, Z11, Z12
+	VPDPBUSD         Z3, Z12, Z18
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z10, Z10
-	VPANDD           Z1, Z10, Z10
-	VPDPBUSD         Z6, Z10, Z16
+	VPANDD           Z2, Z11, Z11
+	VPDPBUSD         Z7, Z11, Z17
 	PREFETCHT1       1344(R10)
 	PREFETCHT0       128(R14)
-	VMOVDQU32        80(BX), Z10
-	VMOVDQU32        80(BX)(CX*1), Z11
-	VMOVDQU32        80(BX)(CX*2), Z12
-	VMOVDQU32        80(BX)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z18
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z18, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z19
-	VPDPBUSD         Z3, Z15, Z19
+	VMOVDQU32        80(BX), Z11
+	VMOVDQU32        80(BX)(CX*1), Z12
+	VMOVDQU32        80(BX)(CX*2), Z13
+	VMOVDQU32        80(BX)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z19
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z19, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z20
+	VPDPBUSD         Z4, Z16, Z20
 	PREFETCHT1       1408(R10)
-	VPSRLD           $0x04, Z18, Z15
-	VPANDD           Z1, Z15, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z18
-	VPDPBUSD         Z7, Z15, Z18
+	VPANDD           Z2, Z19, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z19
+	VPDPBUSD         Z8, Z16, Z19
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z15
-	VPDPBUSD         Z4, Z15, Z19
+	VPANDD           Z1, Z15, Z16
+	VPDPBUSD         Z5, Z16, Z20
 	PREFETCHT1       1472(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z14
-	VPANDD           Z1, Z14, Z14
-	VPDPBUSD         Z8, Z14, Z18
+	VPANDD           Z2, Z15, Z15
+	VPDPBUSD         Z9, Z15, Z19
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z10
-	VPUNPCKHDQ       Z13, Z12, Z11
-	VPUNPCKLQDQ      Z11, Z10, Z12
-	VPUNPCKHQDQ      Z11, Z10, Z10
-	VPANDD           Z1, Z12, Z11
-	VPDPBUSD         Z5, Z11, Z19
+	VPUNPCKHDQ       Z12, Z11, Z11
+	VPUNPCKHDQ       Z14, Z13, Z12
+	VPUNPCKLQDQ      Z12, Z11, Z13
+	VPUNPCKHQDQ      Z12, Z11, Z11
+	VPANDD           Z1, Z13, Z12
+	VPDPBUSD         Z6, Z12, Z20
 	PREFETCHT1       1536(R10)
-	VPSRLD           $0x04, Z12, Z11
-	VPANDD           Z1, Z11, Z11
-	VPDPBUSD         Z9, Z11, Z18
+	VPANDD           Z2, Z13, Z12
+	VPDPBUSD         Z10, Z12, Z19
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z10, Z11
-	VPDPBUSD         Z2, Z11, Z19
+	VPANDD           Z1, Z11, Z12
+	VPDPBUSD         Z3, Z12, Z20
 	PREFETCHT1       1600(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z10, Z10
-	VPANDD           Z1, Z10, Z10
-	VPDPBUSD         Z6, Z10, Z18
+	VPANDD           Z2, Z11, Z11
+	VPDPBUSD         Z7, Z11, Z19
 	PREFETCHT1       1664(R10)
 	PREFETCHT0       128(R14)
-	VMOVDQU32        80(SI), Z10
-	VMOVDQU32        80(SI)(CX*1), Z11
-	VMOVDQU32        80(SI)(CX*2), Z12
-	VMOVDQU32        80(SI)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z20
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z20, Z15
+	VMOVDQU32        80(SI), Z11
+	VMOVDQU32        80(SI)(CX*1), Z12
+	VMOVDQU32        80(SI)(CX*2), Z13
+	VMOVDQU32        80(SI)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z21
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z21, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z22
+	VPDPBUSD         Z4, Z16, Z22
+	VPANDD           Z2, Z21, Z16
 	VPBROADCASTD     pattern2<>+0(SB), Z21
-	VPDPBUSD         Z3, Z15, Z21
-	VPSRLD           $0x04, Z20, Z15
-	VPANDD           Z1, Z15, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z20
-	VPDPBUSD         Z7, Z15, Z20
+	VPDPBUSD         Z8, Z16, Z21
 	PREFETCHT1       1728(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z15
-	VPDPBUSD         Z4, Z15, Z21
+	VPANDD           Z1, Z15, Z16
+	VPDPBUSD         Z5, Z16, Z22
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z14
-	VPANDD           Z1, Z14, Z14
-	VPDPBUSD         Z8, Z14, Z20
+	VPANDD           Z2, Z15, Z15
+	VPDPBUSD         Z9, Z15, Z21
 	PREFETCHT1       1792(R10)
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z10
-	VPUNPCKHDQ       Z13, Z12, Z11
-	VPUNPCKLQDQ      Z11, Z10, Z12
-	VPUNPCKHQDQ      Z11, Z10, Z10
-	VPANDD           Z1, Z12, Z11
-	VPDPBUSD         Z5, Z11, Z21
-	VPSRLD           $0x04, Z12, Z11
-	VPANDD           Z1, Z11, Z11
-	VPDPBUSD         Z9, Z11, Z20
+	VPUNPCKHDQ       Z12, Z11, Z11
+	VPUNPCKHDQ       Z14, Z13, Z12
+	VPUNPCKLQDQ      Z12, Z11, Z13
+	VPUNPCKHQDQ      Z12, Z11, Z11
+	VPANDD           Z1, Z13, Z12
+	VPDPBUSD         Z6, Z12, Z22
+	VPANDD           Z2, Z13, Z12
+	VPDPBUSD         Z10, Z12, Z21
 	PREFETCHT1       1856(R10)
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z10, Z11
-	VPDPBUSD         Z2, Z11, Z21
+	VPANDD           Z1, Z11, Z12
+	VPDPBUSD         Z3, Z12, Z22
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z10, Z10
-	VPANDD           Z1, Z10, Z10
-	VPDPBUSD         Z6, Z10, Z20
+	VPANDD           Z2, Z11, Z11
+	VPDPBUSD         Z7, Z11, Z21
 	PREFETCHT1       1920(R10)
 	PREFETCHT0       128(R14)
-	VMOVDQU32        80(DI), Z10
-	VMOVDQU32        80(DI)(CX*1), Z11
-	VMOVDQU32        80(DI)(CX*2), Z12
-	VMOVDQU32        80(DI)(R8*1), Z13
-	VPUNPCKLDQ       Z11, Z10, Z14
-	VPUNPCKLDQ       Z13, Z12, Z15
-	VPUNPCKLQDQ      Z15, Z14, Z22
-	VPUNPCKHQDQ      Z15, Z14, Z14
-	VPANDD           Z1, Z22, Z15
-	VPBROADCASTD     pattern2<>+0(SB), Z23
-	VPDPBUSD         Z3, Z15, Z23
+	VMOVDQU32        80(DI), Z11
+	VMOVDQU32        80(DI)(CX*1), Z12
+	VMOVDQU32        80(DI)(CX*2), Z13
+	VMOVDQU32        80(DI)(R8*1), Z14
+	VPUNPCKLDQ       Z12, Z11, Z15
+	VPUNPCKLDQ       Z14, Z13, Z16
+	VPUNPCKLQDQ      Z16, Z15, Z23
+	VPUNPCKHQDQ      Z16, Z15, Z15
+	VPANDD           Z1, Z23, Z16
+	VPBROADCASTD     pattern2<>+0(SB), Z24
+	VPDPBUSD         Z4, Z16, Z24
 	PREFETCHT1       1984(R10)
-	VPSRLD           $0x04, Z22, Z3
-	VPANDD           Z1, Z3, Z3
-	VPBROADCASTD     pattern2<>+0(SB), Z15
-	VPDPBUSD         Z7, Z3, Z15
+	VPANDD           Z2, Z23, Z4
+	VPBROADCASTD     pattern2<>+0(SB), Z16
+	VPDPBUSD         Z8, Z4, Z16
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z14, Z3
-	VPDPBUSD         Z4, Z3, Z23
+	VPANDD           Z1, Z15, Z4
+	VPDPBUSD         Z5, Z4, Z24
 	PREFETCHT1       2048(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z14, Z3
-	VPANDD           Z1, Z3, Z3
-	VPDPBUSD         Z8, Z3, Z15
+	VPANDD           Z2, Z15, Z4
+	VPDPBUSD         Z9, Z4, Z16
 	PREFETCHT0       128(R14)
-	VPUNPCKHDQ       Z11, Z10, Z3
-	VPUNPCKHDQ       Z13, Z12, Z4
-	VPUNPCKLQDQ      Z4, Z3, Z7
-	VPUNPCKHQDQ      Z4, Z3, Z3
-	VPANDD           Z1, Z7, Z4
-	VPDPBUSD         Z5, Z4, Z23
+	VPUNPCKHDQ       Z12, Z11, Z4
+	VPUNPCKHDQ       Z14, Z13, Z5
+	VPUNPCKLQDQ      Z5, Z4, Z8
+	VPUNPCKHQDQ      Z5, Z4, Z4
+	VPANDD           Z1, Z8, Z5
+	VPDPBUSD         Z6, Z5, Z24
 	PREFETCHT1       2112(R10)
-	VPSRLD           $0x04, Z7, Z4
-	VPANDD           Z1, Z4, Z4
-	VPDPBUSD         Z9, Z4, Z15
+	VPANDD           Z2, Z8, Z5
+	VPDPBUSD         Z10, Z5, Z16
 	ADDQ             CX, R14
 	PREFETCHT0       (R14)
-	VPANDD           Z1, Z3, Z4
-	VPDPBUSD         Z2, Z4, Z23
+	VPANDD           Z1, Z4, Z1
+	VPDPBUSD         Z3, Z1, Z24
 	PREFETCHT1       2176(R10)
 	PREFETCHT0       64(R14)
-	VPSRLD           $0x04, Z3, Z2
-	VPANDD           Z1, Z2, Z1
-	VPDPBUSD         Z6, Z1, Z15
+	VPANDD           Z2, Z4, Z1
+	VPDPBUSD         Z7, Z1, Z16
 	PREFETCHT1       2240(R10)
 	PREFETCHT0       128(R14)
-	VSHUFI32X4       $0x88, Z19, Z17, Z1
-	VSHUFI32X4       $0xdd, Z19, Z17, Z2
+	VSHUFI32X4       $0x88, Z20, Z18, Z1
+	VSHUFI32X4       $0xdd, Z20, Z18, Z2
 	VPADDD           Z2, Z1, Z1
-	VSHUFI32X4       $0x88, Z23, Z21, Z2
-	VSHUFI32X4       $0xdd, Z23, Z21, Z3
+	VSHUFI32X4       $0x88, Z24, Z22, Z2
+	VSHUFI32X4       $0xdd, Z24, Z22, Z3
 	VPADDD           Z3, Z2, Z2
 	VSHUFI32X4       $0x88, Z2, Z1, Z3
 	VMOVDQU32        Z3, 1280(AX)
 	VSHUFI32X4       $0xdd, Z2, Z1, Z1
 	VMOVDQU32        Z1, 1408(AX)
-	VSHUFI32X4       $0x88, Z18, Z16, Z1
-	VSHUFI32X4       $0xdd, Z18, Z16, Z2
+	VSHUFI32X4       $0x88, Z19, Z17, Z1
+	VSHUFI32X4       $0xdd, Z19, Z17, Z2
 	VPADDD           Z2, Z1, Z1
-	VSHUFI32X4       $0x88, Z15, Z20, Z2
-	VSHUFI32X4       $0xdd, Z15, Z20, Z3
+	VPSRAD           $0x04, Z1, Z1
+	VSHUFI32X4       $0x88, Z16, Z21, Z2
+	VSHUFI32X4       $0xdd, Z16, Z21, Z3
 	VPADDD           Z3, Z2, Z2
+	VPSRAD           $0x04, Z2, Z2
 	VSHUFI32X4       $0x88, Z2, Z1, Z3
 	VMOVDQU32        Z3, 1344(AX)
 	VSHUFI32X4       $0xdd, Z2, Z1, Z1
@@ -6405,6 +6378,12 @@ block:
 	JNZ              group
 	VZEROUPPER
 	RET
+
+DATA pattern28<>+0(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA pattern28<>+8(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA pattern28<>+16(SB)/8, $0xf0f0f0f0f0f0f0f0
+DATA pattern28<>+24(SB)/8, $0xf0f0f0f0f0f0f0f0
+GLOBL pattern28<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ5_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
@@ -7515,7 +7494,7 @@ block:
 	VPUNPCKHQDQ      Z20, Z19, Z19
 	VPANDD           Z1, Z21, Z20
 	VPBROADCASTD     pattern15<>+0(SB), Z23
-	VPBROADCASTD     pattern28<>+0(SB), Z22
+	VPBROADCASTD     pattern29<>+0(SB), Z22
 	VMOVDQA32        Z22, Z22
 	VINSERTI64X4     $0x01, Y23, Z22, Z22
 	VPSLLVD          Z22, Z17, Z22
@@ -7525,7 +7504,7 @@ block:
 	VPSRLD           $0x04, Z21, Z20
 	VPANDD           Z1, Z20, Z20
 	VPBROADCASTD     pattern13<>+0(SB), Z23
-	VPBROADCASTD     pattern29<>+0(SB), Z21
+	VPBROADCASTD     pattern30<>+0(SB), Z21
 	VMOVDQA32        Z21, Z21
 	VINSERTI64X4     $0x01, Y23, Z21, Z21
 	VPSLLVD          Z21, Z17, Z17
@@ -7536,7 +7515,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z19, Z20
 	VPBROADCASTD     pattern15<>+0(SB), Z23
-	VPBROADCASTD     pattern28<>+0(SB), Z21
+	VPBROADCASTD     pattern29<>+0(SB), Z21
 	VMOVDQA32        Z21, Z21
 	VINSERTI64X4     $0x01, Y23, Z21, Z21
 	VPSLLVD          Z21, Z15, Z21
@@ -7547,7 +7526,7 @@ block:
 	VPSRLD           $0x04, Z19, Z19
 	VPANDD           Z1, Z19, Z19
 	VPBROADCASTD     pattern13<>+0(SB), Z21
-	VPBROADCASTD     pattern29<>+0(SB), Z20
+	VPBROADCASTD     pattern30<>+0(SB), Z20
 	VMOVDQA32        Z20, Z20
 	VINSERTI64X4     $0x01, Y21, Z20, Z20
 	VPSLLVD          Z20, Z15, Z15
@@ -7560,7 +7539,7 @@ block:
 	VPUNPCKHQDQ      Z14, Z12, Z12
 	VPANDD           Z1, Z15, Z14
 	VPBROADCASTD     pattern15<>+0(SB), Z18
-	VPBROADCASTD     pattern28<>+0(SB), Z16
+	VPBROADCASTD     pattern29<>+0(SB), Z16
 	VMOVDQA32        Z16, Z16
 	VINSERTI64X4     $0x01, Y18, Z16, Z16
 	VPSLLVD          Z16, Z13, Z16
@@ -7570,7 +7549,7 @@ block:
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z16
-	VPBROADCASTD     pattern29<>+0(SB), Z15
+	VPBROADCASTD     pattern30<>+0(SB), Z15
 	VMOVDQA32        Z15, Z15
 	VINSERTI64X4     $0x01, Y16, Z15, Z15
 	VPSLLVD          Z15, Z13, Z13
@@ -7581,7 +7560,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
-	VPBROADCASTD     pattern28<>+0(SB), Z14
+	VPBROADCASTD     pattern29<>+0(SB), Z14
 	VMOVDQA32        Z14, Z14
 	VINSERTI64X4     $0x01, Y15, Z14, Z14
 	VPSLLVD          Z14, Z11, Z14
@@ -7591,7 +7570,7 @@ block:
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern13<>+0(SB), Z14
-	VPBROADCASTD     pattern29<>+0(SB), Z13
+	VPBROADCASTD     pattern30<>+0(SB), Z13
 	VMOVDQA32        Z13, Z13
 	VINSERTI64X4     $0x01, Y14, Z13, Z13
 	VPSLLVD          Z13, Z11, Z11
@@ -7621,7 +7600,7 @@ block:
 	VPUNPCKHQDQ      Z21, Z20, Z20
 	VPANDD           Z1, Z23, Z21
 	VPBROADCASTD     pattern15<>+0(SB), Z25
-	VPBROADCASTD     pattern28<>+0(SB), Z24
+	VPBROADCASTD     pattern29<>+0(SB), Z24
 	VMOVDQA32        Z24, Z24
 	VINSERTI64X4     $0x01, Y25, Z24, Z24
 	VPSLLVD          Z24, Z18, Z24
@@ -7632,7 +7611,7 @@ block:
 	VPSRLD           $0x04, Z23, Z21
 	VPANDD           Z1, Z21, Z21
 	VPBROADCASTD     pattern13<>+0(SB), Z25
-	VPBROADCASTD     pattern29<>+0(SB), Z23
+	VPBROADCASTD     pattern30<>+0(SB), Z23
 	VMOVDQA32        Z23, Z23
 	VINSERTI64X4     $0x01, Y25, Z23, Z23
 	VPSLLVD          Z23, Z18, Z18
@@ -7643,7 +7622,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z20, Z21
 	VPBROADCASTD     pattern15<>+0(SB), Z25
-	VPBROADCASTD     pattern28<>+0(SB), Z23
+	VPBROADCASTD     pattern29<>+0(SB), Z23
 	VMOVDQA32        Z23, Z23
 	VINSERTI64X4     $0x01, Y25, Z23, Z23
 	VPSLLVD          Z23, Z15, Z23
@@ -7654,7 +7633,7 @@ block:
 	VPSRLD           $0x04, Z20, Z20
 	VPANDD           Z1, Z20, Z20
 	VPBROADCASTD     pattern13<>+0(SB), Z23
-	VPBROADCASTD     pattern29<>+0(SB), Z21
+	VPBROADCASTD     pattern30<>+0(SB), Z21
 	VMOVDQA32        Z21, Z21
 	VINSERTI64X4     $0x01, Y23, Z21, Z21
 	VPSLLVD          Z21, Z15, Z15
@@ -7668,7 +7647,7 @@ block:
 	VPUNPCKHQDQ      Z14, Z12, Z12
 	VPANDD           Z1, Z15, Z14
 	VPBROADCASTD     pattern15<>+0(SB), Z19
-	VPBROADCASTD     pattern28<>+0(SB), Z16
+	VPBROADCASTD     pattern29<>+0(SB), Z16
 	VMOVDQA32        Z16, Z16
 	VINSERTI64X4     $0x01, Y19, Z16, Z16
 	VPSLLVD          Z16, Z13, Z16
@@ -7677,7 +7656,7 @@ block:
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z16
-	VPBROADCASTD     pattern29<>+0(SB), Z15
+	VPBROADCASTD     pattern30<>+0(SB), Z15
 	VMOVDQA32        Z15, Z15
 	VINSERTI64X4     $0x01, Y16, Z15, Z15
 	VPSLLVD          Z15, Z13, Z13
@@ -7688,7 +7667,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
-	VPBROADCASTD     pattern28<>+0(SB), Z14
+	VPBROADCASTD     pattern29<>+0(SB), Z14
 	VMOVDQA32        Z14, Z14
 	VINSERTI64X4     $0x01, Y15, Z14, Z14
 	VPSLLVD          Z14, Z11, Z14
@@ -7699,7 +7678,7 @@ block:
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern13<>+0(SB), Z14
-	VPBROADCASTD     pattern29<>+0(SB), Z13
+	VPBROADCASTD     pattern30<>+0(SB), Z13
 	VMOVDQA32        Z13, Z13
 	VINSERTI64X4     $0x01, Y14, Z13, Z13
 	VPSLLVD          Z13, Z11, Z11
@@ -7729,7 +7708,7 @@ block:
 	VPUNPCKHQDQ      Z23, Z21, Z21
 	VPANDD           Z1, Z25, Z23
 	VPBROADCASTD     pattern15<>+0(SB), Z27
-	VPBROADCASTD     pattern28<>+0(SB), Z26
+	VPBROADCASTD     pattern29<>+0(SB), Z26
 	VMOVDQA32        Z26, Z26
 	VINSERTI64X4     $0x01, Y27, Z26, Z26
 	VPSLLVD          Z26, Z19, Z26
@@ -7739,7 +7718,7 @@ block:
 	VPSRLD           $0x04, Z25, Z23
 	VPANDD           Z1, Z23, Z23
 	VPBROADCASTD     pattern13<>+0(SB), Z27
-	VPBROADCASTD     pattern29<>+0(SB), Z25
+	VPBROADCASTD     pattern30<>+0(SB), Z25
 	VMOVDQA32        Z25, Z25
 	VINSERTI64X4     $0x01, Y27, Z25, Z25
 	VPSLLVD          Z25, Z19, Z19
@@ -7751,7 +7730,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z21, Z23
 	VPBROADCASTD     pattern15<>+0(SB), Z27
-	VPBROADCASTD     pattern28<>+0(SB), Z25
+	VPBROADCASTD     pattern29<>+0(SB), Z25
 	VMOVDQA32        Z25, Z25
 	VINSERTI64X4     $0x01, Y27, Z25, Z25
 	VPSLLVD          Z25, Z15, Z25
@@ -7762,7 +7741,7 @@ block:
 	VPSRLD           $0x04, Z21, Z21
 	VPANDD           Z1, Z21, Z21
 	VPBROADCASTD     pattern13<>+0(SB), Z25
-	VPBROADCASTD     pattern29<>+0(SB), Z23
+	VPBROADCASTD     pattern30<>+0(SB), Z23
 	VMOVDQA32        Z23, Z23
 	VINSERTI64X4     $0x01, Y25, Z23, Z23
 	VPSLLVD          Z23, Z15, Z15
@@ -7775,7 +7754,7 @@ block:
 	VPUNPCKHQDQ      Z14, Z12, Z12
 	VPANDD           Z1, Z15, Z14
 	VPBROADCASTD     pattern15<>+0(SB), Z20
-	VPBROADCASTD     pattern28<>+0(SB), Z16
+	VPBROADCASTD     pattern29<>+0(SB), Z16
 	VMOVDQA32        Z16, Z16
 	VINSERTI64X4     $0x01, Y20, Z16, Z16
 	VPSLLVD          Z16, Z13, Z16
@@ -7785,7 +7764,7 @@ block:
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z16
-	VPBROADCASTD     pattern29<>+0(SB), Z15
+	VPBROADCASTD     pattern30<>+0(SB), Z15
 	VMOVDQA32        Z15, Z15
 	VINSERTI64X4     $0x01, Y16, Z15, Z15
 	VPSLLVD          Z15, Z13, Z13
@@ -7796,7 +7775,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z12, Z13
 	VPBROADCASTD     pattern15<>+0(SB), Z15
-	VPBROADCASTD     pattern28<>+0(SB), Z14
+	VPBROADCASTD     pattern29<>+0(SB), Z14
 	VMOVDQA32        Z14, Z14
 	VINSERTI64X4     $0x01, Y15, Z14, Z14
 	VPSLLVD          Z14, Z11, Z14
@@ -7806,7 +7785,7 @@ block:
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
 	VPBROADCASTD     pattern13<>+0(SB), Z14
-	VPBROADCASTD     pattern29<>+0(SB), Z13
+	VPBROADCASTD     pattern30<>+0(SB), Z13
 	VMOVDQA32        Z13, Z13
 	VINSERTI64X4     $0x01, Y14, Z13, Z13
 	VPSLLVD          Z13, Z11, Z11
@@ -7836,7 +7815,7 @@ block:
 	VPUNPCKHQDQ      Z25, Z23, Z23
 	VPANDD           Z1, Z27, Z25
 	VPBROADCASTD     pattern15<>+0(SB), Z29
-	VPBROADCASTD     pattern28<>+0(SB), Z28
+	VPBROADCASTD     pattern29<>+0(SB), Z28
 	VMOVDQA32        Z28, Z28
 	VINSERTI64X4     $0x01, Y29, Z28, Z28
 	VPSLLVD          Z28, Z20, Z28
@@ -7847,7 +7826,7 @@ block:
 	VPSRLD           $0x04, Z27, Z4
 	VPANDD           Z1, Z4, Z4
 	VPBROADCASTD     pattern13<>+0(SB), Z27
-	VPBROADCASTD     pattern29<>+0(SB), Z25
+	VPBROADCASTD     pattern30<>+0(SB), Z25
 	VMOVDQA32        Z25, Z25
 	VINSERTI64X4     $0x01, Y27, Z25, Z25
 	VPSLLVD          Z25, Z20, Z20
@@ -7858,7 +7837,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z23, Z4
 	VPBROADCASTD     pattern15<>+0(SB), Z25
-	VPBROADCASTD     pattern28<>+0(SB), Z8
+	VPBROADCASTD     pattern29<>+0(SB), Z8
 	VMOVDQA32        Z8, Z8
 	VINSERTI64X4     $0x01, Y25, Z8, Z8
 	VPSLLVD          Z8, Z15, Z8
@@ -7869,7 +7848,7 @@ block:
 	VPSRLD           $0x04, Z23, Z4
 	VPANDD           Z1, Z4, Z4
 	VPBROADCASTD     pattern13<>+0(SB), Z8
-	VPBROADCASTD     pattern29<>+0(SB), Z5
+	VPBROADCASTD     pattern30<>+0(SB), Z5
 	VMOVDQA32        Z5, Z5
 	VINSERTI64X4     $0x01, Y8, Z5, Z5
 	VPSLLVD          Z5, Z15, Z5
@@ -7883,7 +7862,7 @@ block:
 	VPUNPCKHQDQ      Z5, Z4, Z4
 	VPANDD           Z1, Z8, Z5
 	VPBROADCASTD     pattern15<>+0(SB), Z12
-	VPBROADCASTD     pattern28<>+0(SB), Z9
+	VPBROADCASTD     pattern29<>+0(SB), Z9
 	VMOVDQA32        Z9, Z9
 	VINSERTI64X4     $0x01, Y12, Z9, Z9
 	VPSLLVD          Z9, Z13, Z9
@@ -7892,7 +7871,7 @@ block:
 	VPSRLD           $0x04, Z8, Z5
 	VPANDD           Z1, Z5, Z5
 	VPBROADCASTD     pattern13<>+0(SB), Z8
-	VPBROADCASTD     pattern29<>+0(SB), Z6
+	VPBROADCASTD     pattern30<>+0(SB), Z6
 	VMOVDQA32        Z6, Z6
 	VINSERTI64X4     $0x01, Y8, Z6, Z6
 	VPSLLVD          Z6, Z13, Z6
@@ -7903,7 +7882,7 @@ block:
 	PREFETCHT0       (R14)
 	VPANDD           Z1, Z4, Z5
 	VPBROADCASTD     pattern15<>+0(SB), Z8
-	VPBROADCASTD     pattern28<>+0(SB), Z6
+	VPBROADCASTD     pattern29<>+0(SB), Z6
 	VMOVDQA32        Z6, Z6
 	VINSERTI64X4     $0x01, Y8, Z6, Z6
 	VPSLLVD          Z6, Z11, Z6
@@ -7914,7 +7893,7 @@ block:
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z3
 	VPBROADCASTD     pattern13<>+0(SB), Z5
-	VPBROADCASTD     pattern29<>+0(SB), Z4
+	VPBROADCASTD     pattern30<>+0(SB), Z4
 	VMOVDQA32        Z4, Z4
 	VINSERTI64X4     $0x01, Y5, Z4, Z4
 	VPSLLVD          Z4, Z11, Z4
@@ -7985,7 +7964,7 @@ block:
 	VPDPBUSD         Z4, Z20, Z22
 	VPSRLD           $0x04, Z21, Z20
 	VPANDD           Z1, Z20, Z20
-	VPBROADCASTD     pattern29<>+0(SB), Z23
+	VPBROADCASTD     pattern30<>+0(SB), Z23
 	VPBROADCASTD     pattern13<>+0(SB), Z21
 	VMOVDQA32        Z21, Z21
 	VINSERTI64X4     $0x01, Y23, Z21, Z21
@@ -8008,7 +7987,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z19, Z19
 	VPANDD           Z1, Z19, Z19
-	VPBROADCASTD     pattern29<>+0(SB), Z21
+	VPBROADCASTD     pattern30<>+0(SB), Z21
 	VPBROADCASTD     pattern13<>+0(SB), Z20
 	VMOVDQA32        Z20, Z20
 	VINSERTI64X4     $0x01, Y21, Z20, Z20
@@ -8031,7 +8010,7 @@ block:
 	PREFETCHT1       1536(R10)
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
-	VPBROADCASTD     pattern29<>+0(SB), Z16
+	VPBROADCASTD     pattern30<>+0(SB), Z16
 	VPBROADCASTD     pattern13<>+0(SB), Z15
 	VMOVDQA32        Z15, Z15
 	VINSERTI64X4     $0x01, Y16, Z15, Z15
@@ -8052,7 +8031,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
-	VPBROADCASTD     pattern29<>+0(SB), Z14
+	VPBROADCASTD     pattern30<>+0(SB), Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z13
 	VMOVDQA32        Z13, Z13
 	VINSERTI64X4     $0x01, Y14, Z13, Z13
@@ -8093,7 +8072,7 @@ block:
 	PREFETCHT1       1728(R10)
 	VPSRLD           $0x04, Z23, Z21
 	VPANDD           Z1, Z21, Z21
-	VPBROADCASTD     pattern29<>+0(SB), Z25
+	VPBROADCASTD     pattern30<>+0(SB), Z25
 	VPBROADCASTD     pattern13<>+0(SB), Z23
 	VMOVDQA32        Z23, Z23
 	VINSERTI64X4     $0x01, Y25, Z23, Z23
@@ -8115,7 +8094,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z20, Z20
 	VPANDD           Z1, Z20, Z20
-	VPBROADCASTD     pattern29<>+0(SB), Z23
+	VPBROADCASTD     pattern30<>+0(SB), Z23
 	VPBROADCASTD     pattern13<>+0(SB), Z21
 	VMOVDQA32        Z21, Z21
 	VINSERTI64X4     $0x01, Y23, Z21, Z21
@@ -8138,7 +8117,7 @@ block:
 	VPDPBUSD         Z6, Z14, Z24
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
-	VPBROADCASTD     pattern29<>+0(SB), Z16
+	VPBROADCASTD     pattern30<>+0(SB), Z16
 	VPBROADCASTD     pattern13<>+0(SB), Z15
 	VMOVDQA32        Z15, Z15
 	VINSERTI64X4     $0x01, Y16, Z15, Z15
@@ -8160,7 +8139,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
-	VPBROADCASTD     pattern29<>+0(SB), Z14
+	VPBROADCASTD     pattern30<>+0(SB), Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z13
 	VMOVDQA32        Z13, Z13
 	VINSERTI64X4     $0x01, Y14, Z13, Z13
@@ -8200,7 +8179,7 @@ block:
 	VPDPBUSD         Z4, Z23, Z26
 	VPSRLD           $0x04, Z25, Z23
 	VPANDD           Z1, Z23, Z23
-	VPBROADCASTD     pattern29<>+0(SB), Z27
+	VPBROADCASTD     pattern30<>+0(SB), Z27
 	VPBROADCASTD     pattern13<>+0(SB), Z25
 	VMOVDQA32        Z25, Z25
 	VINSERTI64X4     $0x01, Y27, Z25, Z25
@@ -8223,7 +8202,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z21, Z21
 	VPANDD           Z1, Z21, Z21
-	VPBROADCASTD     pattern29<>+0(SB), Z25
+	VPBROADCASTD     pattern30<>+0(SB), Z25
 	VPBROADCASTD     pattern13<>+0(SB), Z23
 	VMOVDQA32        Z23, Z23
 	VINSERTI64X4     $0x01, Y25, Z23, Z23
@@ -8246,7 +8225,7 @@ block:
 	PREFETCHT1       2240(R10)
 	VPSRLD           $0x04, Z15, Z14
 	VPANDD           Z1, Z14, Z14
-	VPBROADCASTD     pattern29<>+0(SB), Z16
+	VPBROADCASTD     pattern30<>+0(SB), Z16
 	VPBROADCASTD     pattern13<>+0(SB), Z15
 	VMOVDQA32        Z15, Z15
 	VINSERTI64X4     $0x01, Y16, Z15, Z15
@@ -8267,7 +8246,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z12, Z12
 	VPANDD           Z1, Z12, Z12
-	VPBROADCASTD     pattern29<>+0(SB), Z14
+	VPBROADCASTD     pattern30<>+0(SB), Z14
 	VPBROADCASTD     pattern13<>+0(SB), Z13
 	VMOVDQA32        Z13, Z13
 	VINSERTI64X4     $0x01, Y14, Z13, Z13
@@ -8308,7 +8287,7 @@ block:
 	PREFETCHT1       2432(R10)
 	VPSRLD           $0x04, Z27, Z4
 	VPANDD           Z1, Z4, Z4
-	VPBROADCASTD     pattern29<>+0(SB), Z27
+	VPBROADCASTD     pattern30<>+0(SB), Z27
 	VPBROADCASTD     pattern13<>+0(SB), Z25
 	VMOVDQA32        Z25, Z25
 	VINSERTI64X4     $0x01, Y27, Z25, Z25
@@ -8330,7 +8309,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z23, Z4
 	VPANDD           Z1, Z4, Z4
-	VPBROADCASTD     pattern29<>+0(SB), Z8
+	VPBROADCASTD     pattern30<>+0(SB), Z8
 	VPBROADCASTD     pattern13<>+0(SB), Z5
 	VMOVDQA32        Z5, Z5
 	VINSERTI64X4     $0x01, Y8, Z5, Z5
@@ -8353,7 +8332,7 @@ block:
 	VPDPBUSD         Z6, Z5, Z28
 	VPSRLD           $0x04, Z8, Z5
 	VPANDD           Z1, Z5, Z5
-	VPBROADCASTD     pattern29<>+0(SB), Z8
+	VPBROADCASTD     pattern30<>+0(SB), Z8
 	VPBROADCASTD     pattern13<>+0(SB), Z6
 	VMOVDQA32        Z6, Z6
 	VINSERTI64X4     $0x01, Y8, Z6, Z6
@@ -8375,7 +8354,7 @@ block:
 	PREFETCHT0       64(R14)
 	VPSRLD           $0x04, Z4, Z3
 	VPANDD           Z1, Z3, Z1
-	VPBROADCASTD     pattern29<>+0(SB), Z4
+	VPBROADCASTD     pattern30<>+0(SB), Z4
 	VPBROADCASTD     pattern13<>+0(SB), Z3
 	VMOVDQA32        Z3, Z3
 	VINSERTI64X4     $0x01, Y4, Z3, Z3
@@ -8491,17 +8470,17 @@ block:
 	VZEROUPPER
 	RET
 
-DATA pattern28<>+0(SB)/8, $0x0000000400000004
-DATA pattern28<>+8(SB)/8, $0x0000000400000004
-DATA pattern28<>+16(SB)/8, $0x0000000400000004
-DATA pattern28<>+24(SB)/8, $0x0000000400000004
-GLOBL pattern28<>(SB), RODATA|NOPTR, $32
-
-DATA pattern29<>+0(SB)/8, $0x0000000300000003
-DATA pattern29<>+8(SB)/8, $0x0000000300000003
-DATA pattern29<>+16(SB)/8, $0x0000000300000003
-DATA pattern29<>+24(SB)/8, $0x0000000300000003
+DATA pattern29<>+0(SB)/8, $0x0000000400000004
+DATA pattern29<>+8(SB)/8, $0x0000000400000004
+DATA pattern29<>+16(SB)/8, $0x0000000400000004
+DATA pattern29<>+24(SB)/8, $0x0000000400000004
 GLOBL pattern29<>(SB), RODATA|NOPTR, $32
+
+DATA pattern30<>+0(SB)/8, $0x0000000300000003
+DATA pattern30<>+8(SB)/8, $0x0000000300000003
+DATA pattern30<>+16(SB)/8, $0x0000000300000003
+DATA pattern30<>+24(SB)/8, $0x0000000300000003
+GLOBL pattern30<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ6_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 // Requires: AVX, AVX512F, MMX+
@@ -10390,8 +10369,8 @@ loop:
 	VPMOVDW         Z1, Y1
 	VCVTPH2PS       Y1, Z1
 	VPSRLD          $0x10, Z2, Z2
-	VBROADCASTI32X4 pattern30<>+0(SB), Z3
-	VBROADCASTI32X4 pattern31<>+0(SB), Z4
+	VBROADCASTI32X4 pattern31<>+0(SB), Z3
+	VBROADCASTI32X4 pattern32<>+0(SB), Z4
 	VBROADCASTI32X4 pattern25<>+0(SB), Z5
 	VPANDD          Z3, Z0, Z6
 	VPSLLD          $0x04, Z2, Z7
@@ -10967,17 +10946,17 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA pattern30<>+0(SB)/8, $0x0000000f0000000f
-DATA pattern30<>+8(SB)/8, $0x0000000f0000000f
-DATA pattern30<>+16(SB)/8, $0x0000000f0000000f
-DATA pattern30<>+24(SB)/8, $0x0000000f0000000f
-GLOBL pattern30<>(SB), RODATA|NOPTR, $32
-
-DATA pattern31<>+0(SB)/8, $0x0000003000000030
-DATA pattern31<>+8(SB)/8, $0x0000003000000030
-DATA pattern31<>+16(SB)/8, $0x0000003000000030
-DATA pattern31<>+24(SB)/8, $0x0000003000000030
+DATA pattern31<>+0(SB)/8, $0x0000000f0000000f
+DATA pattern31<>+8(SB)/8, $0x0000000f0000000f
+DATA pattern31<>+16(SB)/8, $0x0000000f0000000f
+DATA pattern31<>+24(SB)/8, $0x0000000f0000000f
 GLOBL pattern31<>(SB), RODATA|NOPTR, $32
+
+DATA pattern32<>+0(SB)/8, $0x0000003000000030
+DATA pattern32<>+8(SB)/8, $0x0000003000000030
+DATA pattern32<>+16(SB)/8, $0x0000003000000030
+DATA pattern32<>+24(SB)/8, $0x0000003000000030
+GLOBL pattern32<>(SB), RODATA|NOPTR, $32
 
 // func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
@@ -11036,8 +11015,8 @@ block:
 	VPMOVDW         Z2, Y2
 	VCVTPH2PS       Y2, Z2
 	VPSRLD          $0x10, Z3, Z3
-	VBROADCASTI32X4 pattern30<>+0(SB), Z4
-	VBROADCASTI32X4 pattern31<>+0(SB), Z5
+	VBROADCASTI32X4 pattern31<>+0(SB), Z4
+	VBROADCASTI32X4 pattern32<>+0(SB), Z5
 	VBROADCASTI32X4 pattern25<>+0(SB), Z6
 	VPANDD          Z4, Z1, Z7
 	VPSLLD          $0x04, Z3, Z8
@@ -14626,34 +14605,34 @@ loop:
 	VPUNPCKLQDQ    Y1, Y0, Y2
 	VPUNPCKHQDQ    Y1, Y0, Y0
 	VPAND          pattern1<>+0(SB), Y6, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, (DI)
 	VPSRLD         $0x04, Y6, Y1
 	VPAND          pattern1<>+0(SB), Y1, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, 128(DI)
 	VPAND          pattern1<>+0(SB), Y4, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, 32(DI)
 	PREFETCHT1     (R9)
 	VPSRLD         $0x04, Y4, Y1
 	VPAND          pattern1<>+0(SB), Y1, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, 160(DI)
 	VPAND          pattern1<>+0(SB), Y2, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, 64(DI)
 	VPSRLD         $0x04, Y2, Y1
 	VPAND          pattern1<>+0(SB), Y1, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, 192(DI)
 	PREFETCHT1     64(R9)
 	VPAND          pattern1<>+0(SB), Y0, Y1
-	VPADDB         pattern32<>+0(SB), Y1, Y1
+	VPADDB         pattern33<>+0(SB), Y1, Y1
 	VMOVUPS        Y1, 96(DI)
 	VPSRLD         $0x04, Y0, Y0
 	VPAND          pattern1<>+0(SB), Y0, Y0
-	VPADDB         pattern32<>+0(SB), Y0, Y0
+	VPADDB         pattern33<>+0(SB), Y0, Y0
 	VMOVUPS        Y0, 224(DI)
 	PREFETCHT1     128(R9)
 	ADDQ           $0x00000090, R9
@@ -14666,11 +14645,11 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA pattern32<>+0(SB)/8, $0xf8f8f8f8f8f8f8f8
-DATA pattern32<>+8(SB)/8, $0xf8f8f8f8f8f8f8f8
-DATA pattern32<>+16(SB)/8, $0xf8f8f8f8f8f8f8f8
-DATA pattern32<>+24(SB)/8, $0xf8f8f8f8f8f8f8f8
-GLOBL pattern32<>(SB), RODATA|NOPTR, $32
+DATA pattern33<>+0(SB)/8, $0xf8f8f8f8f8f8f8f8
+DATA pattern33<>+8(SB)/8, $0xf8f8f8f8f8f8f8f8
+DATA pattern33<>+16(SB)/8, $0xf8f8f8f8f8f8f8f8
+DATA pattern33<>+24(SB)/8, $0xf8f8f8f8f8f8f8f8
+GLOBL pattern33<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ4_1AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 // Requires: AVX, AVX2, F16C, MMX+
@@ -14821,7 +14800,7 @@ loop:
 	VPCMPEQB       pattern4<>+0(SB), Y4, Y4
 	VPAND          pattern3<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, (DI)
 	VPSRLD         $0x04, Y7, Y2
 	VPAND          pattern1<>+0(SB), Y2, Y2
@@ -14830,7 +14809,7 @@ loop:
 	VPCMPEQB       pattern4<>+0(SB), Y4, Y4
 	VPAND          pattern3<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, 128(DI)
 	VPAND          pattern1<>+0(SB), Y5, Y2
 	VPSHUFB        pattern5<>+0(SB), Y0, Y4
@@ -14838,7 +14817,7 @@ loop:
 	VPCMPEQB       pattern7<>+0(SB), Y4, Y4
 	VPAND          pattern3<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, 32(DI)
 	PREFETCHT1     (R9)
 	VPSRLD         $0x04, Y5, Y2
@@ -14848,7 +14827,7 @@ loop:
 	VPCMPEQB       pattern7<>+0(SB), Y4, Y4
 	VPAND          pattern3<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, 160(DI)
 	VPAND          pattern1<>+0(SB), Y3, Y2
 	VPSHUFB        pattern8<>+0(SB), Y0, Y4
@@ -14856,7 +14835,7 @@ loop:
 	VPCMPEQB       pattern4<>+0(SB), Y4, Y4
 	VPAND          pattern3<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, 64(DI)
 	VPSRLD         $0x04, Y3, Y2
 	VPAND          pattern1<>+0(SB), Y2, Y2
@@ -14865,7 +14844,7 @@ loop:
 	VPCMPEQB       pattern4<>+0(SB), Y3, Y3
 	VPAND          pattern3<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, 192(DI)
 	PREFETCHT1     64(R9)
 	VPAND          pattern1<>+0(SB), Y1, Y2
@@ -14874,7 +14853,7 @@ loop:
 	VPCMPEQB       pattern7<>+0(SB), Y3, Y3
 	VPAND          pattern3<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VPADDB         pattern33<>+0(SB), Y2, Y2
+	VPADDB         pattern28<>+0(SB), Y2, Y2
 	VMOVUPS        Y2, 96(DI)
 	VPSRLD         $0x04, Y1, Y1
 	VPAND          pattern1<>+0(SB), Y1, Y1
@@ -14883,7 +14862,7 @@ loop:
 	VPCMPEQB       pattern7<>+0(SB), Y0, Y0
 	VPAND          pattern3<>+0(SB), Y0, Y0
 	VPOR           Y0, Y1, Y1
-	VPADDB         pattern33<>+0(SB), Y1, Y0
+	VPADDB         pattern28<>+0(SB), Y1, Y0
 	VMOVUPS        Y0, 224(DI)
 	PREFETCHT1     128(R9)
 	ADDQ           $0x000000b0, R9
@@ -14895,12 +14874,6 @@ loop:
 	JNZ            loop
 	VZEROUPPER
 	RET
-
-DATA pattern33<>+0(SB)/8, $0xf0f0f0f0f0f0f0f0
-DATA pattern33<>+8(SB)/8, $0xf0f0f0f0f0f0f0f0
-DATA pattern33<>+16(SB)/8, $0xf0f0f0f0f0f0f0f0
-DATA pattern33<>+24(SB)/8, $0xf0f0f0f0f0f0f0f0
-GLOBL pattern33<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ5_1AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
 // Requires: AVX, AVX2, F16C, MMX+
@@ -18548,71 +18521,71 @@ loop:
 	VPERMQ         $0x08, Y1, Y1
 	VCVTPH2PS      X1, Y1
 	VPSRLD         $0x10, Y2, Y2
-	VPAND          pattern30<>+0(SB), Y0, Y3
+	VPAND          pattern31<>+0(SB), Y0, Y3
 	VPSLLD         $0x04, Y2, Y4
-	VPAND          pattern31<>+0(SB), Y4, Y4
+	VPAND          pattern32<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, (AX)
 	VPSRLD         $0x04, Y0, Y3
-	VPAND          pattern30<>+0(SB), Y3, Y3
+	VPAND          pattern31<>+0(SB), Y3, Y3
 	VPSLLD         $0x02, Y2, Y4
-	VPAND          pattern31<>+0(SB), Y4, Y4
+	VPAND          pattern32<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, 32(AX)
 	VPSRLD         $0x08, Y0, Y3
-	VPAND          pattern30<>+0(SB), Y3, Y3
-	VPAND          pattern31<>+0(SB), Y2, Y4
+	VPAND          pattern31<>+0(SB), Y3, Y3
+	VPAND          pattern32<>+0(SB), Y2, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, 64(AX)
 	VPSRLD         $0x0c, Y0, Y3
-	VPAND          pattern30<>+0(SB), Y3, Y3
+	VPAND          pattern31<>+0(SB), Y3, Y3
 	VPSRLD         $0x02, Y2, Y4
-	VPAND          pattern31<>+0(SB), Y4, Y4
+	VPAND          pattern32<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, 96(AX)
 	VPSRLD         $0x10, Y0, Y3
-	VPAND          pattern30<>+0(SB), Y3, Y3
+	VPAND          pattern31<>+0(SB), Y3, Y3
 	VPSRLD         $0x04, Y2, Y4
-	VPAND          pattern31<>+0(SB), Y4, Y4
+	VPAND          pattern32<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, 128(AX)
 	VPSRLD         $0x14, Y0, Y3
-	VPAND          pattern30<>+0(SB), Y3, Y3
+	VPAND          pattern31<>+0(SB), Y3, Y3
 	VPSRLD         $0x06, Y2, Y4
-	VPAND          pattern31<>+0(SB), Y4, Y4
+	VPAND          pattern32<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, 160(AX)
 	VPSRLD         $0x18, Y0, Y3
-	VPAND          pattern30<>+0(SB), Y3, Y3
+	VPAND          pattern31<>+0(SB), Y3, Y3
 	VPSRLD         $0x08, Y2, Y4
-	VPAND          pattern31<>+0(SB), Y4, Y4
+	VPAND          pattern32<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
 	VPSUBD         pattern25<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
 	VMULPS         Y1, Y3, Y3
 	VMOVUPS        Y3, 192(AX)
 	VPSRLD         $0x1c, Y0, Y0
-	VPAND          pattern30<>+0(SB), Y0, Y0
+	VPAND          pattern31<>+0(SB), Y0, Y0
 	VPSRLD         $0x0a, Y2, Y2
-	VPAND          pattern31<>+0(SB), Y2, Y2
+	VPAND          pattern32<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
 	VPSUBD         pattern25<>+0(SB), Y0, Y0
 	VCVTDQ2PS      Y0, Y0

@@ -202,12 +202,15 @@ func quartersOf(a, b reg.VecVirtual, odd bool) reg.VecVirtual {
 }
 
 // pairs keeps sums [4] of rows by fours, whose first two quarters belong to piece
-// low and the others to piece high.
-func (u *fuser) pairs(sums [4]reg.VecVirtual, low, high int) {
+// low and the others to piece high, divided by 2^down, which leaves no rest.
+func (u *fuser) pairs(sums [4]reg.VecVirtual, down, low, high int) {
 	var half [2]reg.VecVirtual
 	for i := range half {
 		half[i] = quartersOf(sums[2*i], sums[2*i+1], false)
 		VPADDD(quartersOf(sums[2*i], sums[2*i+1], true), half[i], half[i])
+		if down > 0 {
+			VPSRAD(operand.U8(down), half[i], half[i])
+		}
 	}
 	VMOVDQU32(quartersOf(half[0], half[1], false), u.kept(low))
 	VMOVDQU32(quartersOf(half[0], half[1], true), u.kept(high))
@@ -232,18 +235,18 @@ func (u *fuser) lanewise(low, high uint32) reg.VecVirtual {
 }
 
 func fuseQ4_K(u *fuser) {
-	mask := u.octets(15)
+	mask, upper := u.octets(15), u.octets(0xf0)
 	for half := range 2 {
 		xLow, xHigh := u.factors(128*half, 128*half+64), u.factors(128*half+32, 128*half+96)
 		var low, high [4]reg.VecVirtual
 		for i := range 4 {
 			u.quads(i, 16+64*half, 48+64*half, func(c int, v reg.VecVirtual) {
 				low[i] = u.multiplied(low[i], u.and(v, mask), xLow[c])
-				high[i] = u.multiplied(high[i], u.and(u.shift(v, 4), mask), xHigh[c])
+				high[i] = u.multiplied(high[i], u.and(v, upper), xHigh[c])
 			})
 		}
-		u.pairs(low, 4*half, 4*half+2)
-		u.pairs(high, 4*half+1, 4*half+3)
+		u.pairs(low, 0, 4*half, 4*half+2)
+		u.pairs(high, 4, 4*half+1, 4*half+3) // the upper halves are 16 times what they stand for
 	}
 }
 
@@ -270,8 +273,8 @@ func fuseQ5_K(u *fuser) {
 				high[i] = u.multiplied(high[i], u.join(u.and(u.shift(v, 4), mask), move(fifths[c], 1), bit), xHigh[c])
 			})
 		}
-		u.pairs(low, 4*half, 4*half+2)
-		u.pairs(high, 4*half+1, 4*half+3)
+		u.pairs(low, 0, 4*half, 4*half+2)
+		u.pairs(high, 0, 4*half+1, 4*half+3)
 	}
 }
 

@@ -7,6 +7,7 @@ package main
 //go:generate go run . -family float -out ../float_amd64.s -stubs ../float_stubs_amd64.go -pkg cpu
 //go:generate go run . -family attention -out ../attention_amd64.s -stubs ../attention_stubs_amd64.go -pkg cpu
 //go:generate go run . -family vector -out ../vector_amd64.s -stubs ../vector_stubs_amd64.go -pkg cpu
+//go:generate go run . -family peak -out ../peak_amd64.s -stubs ../peak_stubs_amd64.go -pkg cpu
 
 import (
 	"flag"
@@ -22,6 +23,7 @@ var families = map[string]func(){
 	"attention": attention,
 	"float":     float,
 	"memory":    memory,
+	"peak":      peak,
 	"quantized": quantized,
 	"vector":    vector,
 }

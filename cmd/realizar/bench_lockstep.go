@@ -1,0 +1,272 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A lockstepModel is a model to take batches of sequences through, without the
+// engine that serves them.
+type lockstepModel struct {
+	file    *modelfile.File
+	model   *arch.Model
+	backend plan.Backend
+	options realizar.Options
+}
+
+func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, error) {
+	backend, err := cpu.New(o.Threads).WithTier(cmp.Or(kernels, cpu.Tiers()[0]))
+	if err != nil {
+		return nil, err
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := arch.Build(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &lockstepModel{file: f, model: m, backend: backend, options: o}, nil
+}
+
+func (m *lockstepModel) close() error { return m.file.Close() }
+
+// A batchShape is a number of sequences that hold depth tokens each and choose
+// as many as answer.
+type batchShape struct{ seqs, depth, answer int }
+
+// chunkTokens are the tokens of a prompt that a step takes at most.
+const chunkTokens = 256
+
+// limits are those of an engine for one sequence of this length, with room for
+// more of them.
+func (m *lockstepModel) limits(s batchShape) plan.Limits {
+	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: tensor.F16, Activations: tensor.Q8_0}
+	if m.options.Activations == realizar.ActivationsF32 {
+		c.Cache, c.Activations = tensor.F32, tensor.F32
+	}
+	l := c.Limits(m.model.Program)
+	l.Tokens, l.Seqs, l.Rows = max(s.seqs, chunkTokens), s.seqs, s.seqs
+	for g := range l.Pages {
+		l.Pages[g] = s.seqs * s.pages(m.model.Program.Groups[g], l.PageTokens)
+	}
+	return l
+}
+
+// pages are what a sequence keeps of a group. The answer is chosen again and
+// again after the same prompt, so a window's pages hold what its first token sees
+// and what its last one writes.
+func (s batchShape) pages(g plan.Group, pageTokens int) int {
+	pagesOf := func(tokens int) int { return (tokens + pageTokens - 1) / pageTokens }
+	all := pagesOf(s.depth + s.answer)
+	if g.Window == 0 || g.Window > s.depth+s.answer {
+		return all
+	}
+	return min(all, pagesOf(g.Window+max(chunkTokens, s.answer))+1)
+}
+
+// check says whether there is memory for a batch.
+func (m *lockstepModel) check(s batchShape) error {
+	l := m.limits(s)
+	states, err := l.StateBytes(m.model.Program)
+	if err != nil {
+		return err
+	}
+	scratch := m.backend.Scratch(m.model.Program, l)
+	memory := m.backend.Memory()
+	free := cmp.Or(memory.Free, memory.Total/2)
+	if free > 0 && int64(states) > free-int64(scratch) {
+		return usagef("--batch %d: %d sequences of %d tokens take %s of cache and %s of scratch, but %s are free; lower --batch, --depth or -n",
+			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(states)), byteText(int64(scratch)), byteText(free))
+	}
+	return nil
+}
+
+// A lockstep is a batch of sequences that take every step together, one token of
+// each. Page i of sequence s is page i%n of the n that s has, so that windows
+// move on over pages that they have left.
+type lockstep struct {
+	batchShape
+	program *plan.Program
+	exe     plan.Executable
+	limits  plan.Limits
+	first   []int32 // chosen after the prompts, by sequence
+	from    []int32 // the rows 0, 1, ... of a step before
+	batches [2]plan.Batch
+}
+
+func (m *lockstepModel) start(s batchShape) (*lockstep, error) {
+	l := &lockstep{batchShape: s, program: m.model.Program, limits: m.limits(s)}
+	for i := range s.seqs {
+		l.from = append(l.from, int32(i))
+	}
+	var err error
+	l.exe, err = m.backend.Compile(m.model.Program, l.limits)
+	return l, err
+}
+
+// close waits for the steps under way.
+func (l *lockstep) close() error { return l.exe.Close() }
+
+// prompt has the next sequence read a prompt of depth ids and chooses the token
+// after it.
+func (l *lockstep) prompt(ctx context.Context, ids []int32) error {
+	b := &l.batches[0]
+	for start := 0; start < len(ids); start += chunkTokens {
+		end := min(start+chunkTokens, len(ids))
+		l.reset(b)
+		l.add(b, len(l.first), start, ids[start:end])
+		if end == len(ids) {
+			b.Rows = append(b.Rows, plan.Row{Token: int32(end - start - 1), Want: plan.WantToken})
+		}
+		step, err := l.exe.Submit(b)
+		if err != nil {
+			return err
+		}
+		if l.first, err = l.take(ctx, step, l.first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose has all sequences choose their answers after their prompts, which it
+// leaves as they were, and returns how long that took. It gives the tokens of each
+// step to each, where that is not nil, after the next step has begun.
+func (l *lockstep) choose(ctx context.Context, each func([]int32)) (time.Duration, error) {
+	begun := time.Now()
+	var before plan.Step
+	var tokens []int32
+	for i := range l.answer + 1 {
+		var step plan.Step
+		if i < l.answer {
+			b := &l.batches[i%len(l.batches)]
+			l.reset(b)
+			for s := range l.seqs {
+				b.Rows = append(b.Rows, plan.Row{Token: int32(s), Want: plan.WantToken})
+				l.add(b, s, l.depth+i, l.first[s:s+1])
+			}
+			if i > 0 {
+				b.From = l.from
+			}
+			var err error
+			if step, err = l.exe.Submit(b); err != nil {
+				return 0, err
+			}
+		}
+		if before != nil {
+			var err error
+			if tokens, err = l.take(ctx, before, tokens[:0]); err != nil {
+				return 0, err
+			}
+			if each != nil {
+				each(tokens)
+			}
+		}
+		before = step
+	}
+	return time.Since(begun), nil
+}
+
+// reset empties b and keeps its room.
+func (l *lockstep) reset(b *plan.Batch) {
+	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0]
+	b.Start = append(b.Start[:0], 0)
+	if b.Tables == nil {
+		b.Tables = make([]plan.PageTable, len(l.program.Groups))
+	}
+	for g := range b.Tables {
+		t := &b.Tables[g]
+		t.Pages, t.Start, t.First = t.Pages[:0], append(t.Start[:0], 0), t.First[:0]
+	}
+}
+
+// add appends ids of sequence s, from position start on.
+func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
+	end := start + len(ids)
+	b.Tokens = append(b.Tokens, ids...)
+	for at := start; at < end; at++ {
+		b.Positions = append(b.Positions, int32(at))
+	}
+	b.Start = append(b.Start, int32(len(b.Tokens)))
+	b.Lengths = append(b.Lengths, int32(l.depth))
+	for g := range b.Tables {
+		t, n := &b.Tables[g], l.limits.Pages[g]/l.seqs
+		first := l.program.Groups[g].FirstVisible(start) / l.limits.PageTokens
+		for i := first; i*l.limits.PageTokens < end; i++ {
+			t.Pages = append(t.Pages, int32(s*n+i%n))
+		}
+		t.Start = append(t.Start, int32(len(t.Pages)))
+		t.First = append(t.First, int32(first))
+	}
+}
+
+// take waits for a step and appends its tokens.
+func (l *lockstep) take(ctx context.Context, step plan.Step, tokens []int32) ([]int32, error) {
+	r, err := step.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for s, err := range r.Err {
+		if err != nil {
+			return nil, fmt.Errorf("sequence %d: %w", s, err)
+		}
+	}
+	tokens = append(tokens, r.Tokens...)
+	step.Release()
+	return tokens, nil
+}
+
+// batches measures one batch after the other.
+func (b *benchmark) batches(m *lockstepModel, shapes []batchShape) error {
+	for _, s := range shapes {
+		t, err := b.batch(m, s)
+		if err != nil {
+			return err
+		}
+		b.results = append(b.results, t)
+		debug.FreeOSMemory() // for the next batch
+	}
+	return nil
+}
+
+func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err error) {
+	l, err := m.start(s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, l.close()) }()
+	begun := time.Now()
+	for i := range s.seqs {
+		if err := l.prompt(b.app.ctx, randomTokens(i, s.depth, m.model.Spec.Vocab)); err != nil {
+			return nil, err
+		}
+	}
+	first := milliseconds(time.Since(begun))
+	var rates []float64
+	for i := range b.Runs + 1 {
+		took, err := l.choose(b.app.ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			rates = append(rates, float64(s.seqs*s.answer)/took.Seconds())
+		}
+	}
+	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.backend.Name(), rates, []float64{first})
+	b.readShare(t, s)
+	return t, nil
+}

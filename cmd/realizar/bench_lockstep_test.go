@@ -1,0 +1,119 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// What sequences choose side by side, as often as they do it, is what each
+// chooses alone.
+func TestLockstepTokens(t *testing.T) {
+	plain := modeltest.Llama(t, modeltest.DType(tensor.Q8_0), modeltest.Context(1024))
+	window := modeltest.Llama(t, modeltest.Context(1024), modeltest.Window(40))
+	for _, test := range []struct {
+		name, model string
+		activations realizar.Activations
+		shape       batchShape
+	}{
+		{"one", plain, realizar.ActivationsAuto, batchShape{1, 5, 9}},
+		{"one token", plain, realizar.ActivationsAuto, batchShape{3, 1, 1}},
+		{"many", plain, realizar.ActivationsAuto, batchShape{9, 70, 20}},
+		{"float32", plain, realizar.ActivationsF32, batchShape{4, 33, 31}},
+		{"long prompt", plain, realizar.ActivationsAuto, batchShape{2, 600, 40}},
+		{"more than a chunk", plain, realizar.ActivationsAuto, batchShape{300, 2, 2}},
+		{"window", window, realizar.ActivationsAuto, batchShape{3, 500, 400}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := realizar.Options{Threads: 2, Activations: test.activations}
+			m, err := realizar.Open(t.Context(), test.model, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			var prompts, want [][]int32
+			limit := test.shape.answer + 1
+			for s := range test.shape.seqs {
+				prompts = append(prompts, randomTokens(s, test.shape.depth, m.Vocab()))
+				request := &realizar.Request{PromptTokens: prompts[s], Generation: realizar.Generation{MaxTokens: &limit, IgnoreEnd: true}}
+				var ids []int32
+				for e, err := range m.Generate(t.Context(), request) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					ids = append(ids, e.Tokens...)
+				}
+				want = append(want, ids)
+			}
+
+			batch, err := openLockstep(test.model, "", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer batch.close() //nolint:errcheck // the file is only read
+			l, err := batch.start(test.shape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.close() //nolint:errcheck // its steps have been waited for
+			for _, ids := range prompts {
+				if err := l.prompt(t.Context(), ids); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for run := range 2 {
+				got := make([][]int32, test.shape.seqs)
+				for s, id := range l.first {
+					got[s] = append(got[s], id)
+				}
+				_, err := l.choose(t.Context(), func(ids []int32) {
+					for s, id := range ids {
+						got[s] = append(got[s], id)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for s := range want {
+					if !slices.Equal(got[s], want[s]) {
+						t.Errorf("run %d: sequence %d chose %v, alone %v", run, s, got[s], want[s])
+					}
+				}
+			}
+		})
+	}
+}
+
+// A model that computes nonsense is an error, not a speed.
+func TestLockstepNotFinite(t *testing.T) {
+	m, err := openLockstep(modeltest.Llama(t, modeltest.NotFinite("blk.1.ffn_down.weight")), "", realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close() //nolint:errcheck // the file is only read
+	l, err := m.start(batchShape{2, 4, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close() //nolint:errcheck // its steps have been waited for
+	if err := l.prompt(t.Context(), []int32{1, 2, 3, 4}); err == nil || !strings.Contains(err.Error(), "finite") {
+		t.Errorf("a prompt of a broken model: %v", err)
+	}
+}
+
+// A window's pages do not grow with the context.
+func TestLockstepPages(t *testing.T) {
+	m, err := openLockstep(modeltest.Llama(t, modeltest.Context(8192), modeltest.Window(40)), "", realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close() //nolint:errcheck // the file is only read
+	l := m.limits(batchShape{seqs: 4, depth: 8000, answer: 100})
+	if most := 4 * 11; len(l.Pages) != 1 || l.Pages[0] > most {
+		t.Errorf("a window of 40 keeps %v pages of %d tokens, want at most %d", l.Pages, l.PageTokens, most)
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/cpu"
+)
+
+// A benchmark is one run of the command.
+type benchmark struct {
+	*benchCommand
+	app         *app
+	description *realizar.Description
+	results     []*measurement
+
+	// What the machine can do at most, 0 where it is not measured or not known.
+	reads            float64 // bytes a second
+	products, floats float64 // multiply-adds a second
+}
+
+// A measurement is one test's result, as --json writes it.
+type measurement struct {
+	Test          string   `json:"test"`
+	Rate          float64  `json:"tok_s"`
+	Min           float64  `json:"min"`
+	Max           float64  `json:"max"`
+	ShareOfLimit  *float64 `json:"share_of_limit"`
+	Device        string   `json:"device"`
+	Batch         int      `json:"batch"`
+	Depth         int      `json:"depth"`
+	Model         string   `json:"model"`
+	Threads       int      `json:"threads"`
+	FirstToken    float64  `json:"ttft_ms"`
+	RSS           *int64   `json:"rss_bytes"`
+	PeakRSS       *int64   `json:"peak_rss_bytes"`
+	Bandwidth     *float64 `json:"bandwidth_bytes_s"`
+	StepBytes     *int64   `json:"step_bytes"`
+	PeakProducts  *float64 `json:"peak_products_s"`
+	PeakFloats    *float64 `json:"peak_floats_s"`
+	TokenProducts *int64   `json:"token_products"`
+	TokenFloats   *int64   `json:"token_floats"`
+}
+
+func (b *benchmark) measurement(test, device string, rates, first []float64) *measurement {
+	slices.Sort(rates)
+	slices.Sort(first)
+	t := &measurement{
+		Test: test, Rate: median(rates), Min: rates[0], Max: rates[len(rates)-1],
+		Device: device, Batch: 1, Model: b.Model, FirstToken: median(first),
+		Threads: cpu.Threads(b.Threads),
+	}
+	t.RSS, t.PeakRSS = residentMemory()
+	return t
+}
+
+// median is that of sorted values.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// bandwidthBuffer is larger than the caches of almost any machine.
+const bandwidthBuffer = 512 << 20
+
+// readShare sets what t's answers are of the memory's limit: a step reads the
+// weights once, and each sequence's own keys and values.
+func (b *benchmark) readShare(t *measurement, s batchShape) {
+	if b.reads == 0 {
+		size := int64(bandwidthBuffer)
+		if free := cpu.New(b.Threads).Memory().Free; free > 0 {
+			size = min(size, free/4)
+		}
+		b.reads = cpu.ReadBandwidth(b.Threads, size)
+		debug.FreeOSMemory()
+	}
+	activations := b.options().Activations
+	weights := b.description.TokenBytes(0, activations)
+	// The tokens that are fed have depth, depth+1, ... tokens before them.
+	cache := b.description.TokenBytes(s.depth+(s.answer-1)/2, activations) - weights
+	bytes := weights + int64(s.seqs)*cache
+	share := t.Rate / float64(s.seqs) * float64(bytes) / b.reads
+	t.Batch, t.Depth = s.seqs, s.depth
+	t.ShareOfLimit, t.Bandwidth, t.StepBytes = &share, &b.reads, &bytes
+}
+
+// productShare sets what t's prompt is of the processor's limit, where that is
+// known.
+func (b *benchmark) productShare(t *measurement) {
+	quantized, floats := b.description.TokenProducts(b.options().Activations)
+	t.TokenProducts, t.TokenFloats = &quantized, &floats
+	b.products, b.floats = cpu.PeakProducts(b.Threads), cpu.PeakFloats(b.Threads)
+	if b.products == 0 || b.floats == 0 {
+		return
+	}
+	share := t.Rate * (float64(quantized)/b.products + float64(floats)/b.floats)
+	t.ShareOfLimit, t.PeakProducts, t.PeakFloats = &share, &b.products, &b.floats
+}
+
+// write writes the results.
+func (b *benchmark) write(w io.Writer) error {
+	if b.JSON {
+		out := json.NewEncoder(w)
+		out.SetEscapeHTML(false)
+		for _, t := range b.results {
+			if err := out.Encode(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := newTable()
+	t.row("test", "depth", "tok/s", "min", "max", "first token", "share of limit")
+	for _, r := range b.results {
+		share := "-"
+		if r.ShareOfLimit != nil {
+			share = fmt.Sprintf("%.1f%%", 100**r.ShareOfLimit)
+		}
+		t.row(r.Test, strconv.Itoa(r.Depth), fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max),
+			(time.Duration(r.FirstToken * float64(time.Millisecond))).Round(10*time.Microsecond).String(), share)
+	}
+	_, err := io.WriteString(w, t.text(1, 2, 3, 4, 5, 6)+"\n"+b.machine()+"\n")
+	return err
+}
+
+// machine is a line about what the tests ran on.
+func (b *benchmark) machine() string {
+	last := b.results[len(b.results)-1]
+	text := fmt.Sprintf("device: %s, threads: %d, runs: %d", last.Device, last.Threads, b.Runs)
+	if b.products > 0 && b.floats > 0 {
+		text += fmt.Sprintf(", multiplies and adds %.1f G 8-bit or %.1f G float32 values a second", b.products/1e9, b.floats/1e9)
+	}
+	if last.Bandwidth != nil {
+		text += fmt.Sprintf(", reads %.1f GB/s, a step reads %s", *last.Bandwidth/1e9, byteText(*last.StepBytes))
+	}
+	if last.RSS != nil {
+		text += fmt.Sprintf(", resident memory %s, at most %s", byteText(*last.RSS), byteText(*last.PeakRSS))
+	}
+	return text
+}

@@ -1,0 +1,73 @@
+package cpu
+
+import "fmt"
+
+// PeakProducts measures how many products of 8-bit numbers [Threads](threads)
+// threads together can compute and add up in 32 bits, in multiply-adds a second:
+// with the instructions that the kernels for quantised weights multiply with, on
+// numbers that stay in registers. Like [ReadBandwidth] it tries the loops of every
+// set of instructions that this processor has, and the fastest pass of all counts.
+// It is 0 where there is no such loop.
+func PeakProducts(threads int) float64 { return peak(threads, productLoops()) }
+
+// PeakFloats is [PeakProducts] for float32.
+func PeakFloats(threads int) float64 { return peak(threads, floatLoops()) }
+
+// A peakLoop multiplies and adds in registers. In every round each lane of the
+// sums grows by so much, which is the number of multiply-adds.
+type peakLoop struct {
+	lanes, grows int
+	run          func(sums *int32, rounds int)
+}
+
+const (
+	peakPasses = 8
+	// peakRounds is a loop's call: some twenty microseconds.
+	peakRounds = 4096
+	// peakCalls are a pass, for each thread: some milliseconds.
+	peakCalls = 256
+)
+
+func peak(threads int, loops []peakLoop) float64 {
+	if len(loops) == 0 {
+		return 0
+	}
+	w := newWorkers(Threads(threads))
+	defer w.close()
+	m := &measurement{workers: w, done: make(chan struct{})}
+	done := make([][16]int64, w.count()) // a cache line or two each
+	calls := peakCalls * w.count()
+	var best float64
+	for range peakPasses {
+		for _, l := range loops {
+			clear(done)
+			d := m.pass(calls, func(worker, lo, hi int) {
+				for range hi - lo {
+					done[worker][0] += l.call(peakRounds)
+				}
+			})
+			var all int64
+			for i := range done {
+				all += done[i][0]
+			}
+			if want := int64(calls) * peakRounds * int64(l.lanes*l.grows); all != want {
+				panic(fmt.Sprintf("cpu: a loop that multiplies added up %d, want %d", all, want))
+			}
+			if d > 0 {
+				best = max(best, float64(all)/d.Seconds())
+			}
+		}
+	}
+	return best
+}
+
+// call returns how many multiply-adds a number of rounds took.
+func (l *peakLoop) call(rounds int) int64 {
+	var sums [16]int32
+	l.run(&sums[0], rounds)
+	var all int64
+	for _, s := range sums {
+		all += int64(s)
+	}
+	return all
+}
