@@ -51,9 +51,9 @@ func TestNobodyStarves(t *testing.T) {
 			begun.Done()
 			begun.Wait()
 			return
+		case tokens:
 		default:
 			return
-		case tokens:
 		}
 		least := int64(tokens)
 		for j := range counts {

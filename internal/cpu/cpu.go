@@ -87,6 +87,10 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 		e.pools = append(e.pools, newKVPool(s, &lim))
 	}
 	e.sampler.Maxima = b.tier.vector.maxima
+	size := b.desk(p, &lim)
+	for i := range e.desks {
+		e.desks[i] = size.make()
+	}
 	e.code.allocate(p, &lim)
 	if err := b.lower(e); err != nil {
 		return nil, err
@@ -95,9 +99,11 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 	return e, nil
 }
 
-// Scratch is the memory that [Backend.Compile] takes beside the states, in bytes.
+// Scratch is the memory that [Backend.Compile] takes beside the states, in bytes,
+// but for copies of norms, biases and rotary angles, and for the results of steps.
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
-	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads)
+	desk := b.desk(p, &lim)
+	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.threads*desk.bytes()
 }
 
 // A lowering makes the kernels of one node. What does not change from step to

@@ -18,7 +18,6 @@ type executable struct {
 	p         *plan.Program
 	lim       plan.Limits
 	code      *code
-	apart     *code     // what diagnose runs; nil until it is wanted
 	pools     []*kvPool // by state
 	tier      tier
 	workers   *workers

@@ -36,16 +36,11 @@ func (e *executable) diagnose(f *failures) {
 	}
 	fast := e.code
 	defer func() { e.code = fast }()
-	if e.apart == nil {
-		e.apart = e.backend.layout(e.p, &e.lim, true)
-		e.code = e.apart
-		e.apart.allocate(e.p, &e.lim)
-		if err := e.backend.lower(e); err != nil {
-			e.apart = nil
-			return // the failures stay without a place
-		}
+	e.code = e.backend.layout(e.p, &e.lim, true)
+	e.code.allocate(e.p, &e.lim)
+	if err := e.backend.lower(e); err != nil {
+		return // the failures stay without a place
 	}
-	e.code = e.apart
 	for i := 0; i < len(e.code.kernels) && open > 0; i++ {
 		e.do(e.code.kernels[i])
 		n := e.code.stages[i].nodes[0]

@@ -18,10 +18,13 @@ func linear(e *executable, n *plan.Node) ([]kernel, error) {
 		return nil, err
 	}
 	k := w.Cols()
-	for i := range e.desks {
-		grow(&e.desks[i].tile, dotRows*k)
+	size := func() int {
+		if e.size(n.Out) == 0 {
+			return 0 // no row of the step is wanted
+		}
+		return w.Rows()
 	}
-	return []kernel{{size: w.Rows, grain: 2 * dotRows, run: func(worker, lo, hi int) {
+	return []kernel{{size: size, grain: 2 * dotRows, run: func(worker, lo, hi int) {
 		desk := &e.desks[worker]
 		for ; lo < hi; lo += dotRows {
 			rows := min(dotRows, hi-lo)
@@ -58,11 +61,4 @@ func (d *desk) multiply(e *executable, n *plan.Node, bias []float32, lo, rows in
 			}
 		}
 	}
-}
-
-// A desk is what one worker works on, for all nodes.
-type desk struct {
-	tile  []float32 // rows of a weight
-	sums  [dotTokens * dotRows]float32
-	bench bench
 }

@@ -10,7 +10,7 @@ const tileRows = recordBlock
 
 // panelValues is about how many values of weights lie unpacked at a time: half of
 // a first-level cache.
-const panelValues = 16 << 10
+const panelValues = 8 << 10
 
 // A projection multiplies one input with the weights of a stage, tile by tile.
 type projection struct {
@@ -36,15 +36,6 @@ type product struct {
 	tiles  int
 }
 
-// A bench is what a worker multiplies on.
-type bench struct {
-	totals [2][]float32 // [groups][tokens][rows] of a tile of one or two products
-	panel  []byte
-	scales []float32
-	rest   []byte // a panel's rows of which some are beyond the weight's last
-	values []float32
-}
-
 func project(e *executable, s *stage) ([]kernel, error) {
 	p := &projection{e: e, in: s.nodes[0].In[0], glu: s.glu, residual: -1}
 	q := e.tier.quantized
@@ -59,9 +50,6 @@ func project(e *executable, s *stage) ([]kernel, error) {
 			data: n.Weight.Data, rows: n.Weight.Rows(), size: len(n.Weight.Row(0)), k: n.Weight.Cols(),
 			tiles: (n.Weight.Rows() + tileRows - 1) / tileRows,
 		})
-		for i := range e.desks {
-			e.desks[i].bench.fit(e, n)
-		}
 	}
 	if s.add != nil {
 		p.residual, p.products[0].out = s.residual(), s.add.Out
@@ -74,35 +62,26 @@ func project(e *executable, s *stage) ([]kernel, error) {
 	if s.glu != nil {
 		tiles, run = p.products[0].tiles, p.gated
 	}
-	return []kernel{{size: func() int { return tiles }, run: func(worker, lo, hi int) {
+	size := func() int {
+		if e.size(s.nodes[0].Out) == 0 {
+			return 0 // no row of the step is wanted
+		}
+		return tiles
+	}
+	return []kernel{{size: size, run: func(worker, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			run(&e.desks[worker].bench, i)
+			run(&e.desks[worker], i)
 		}
 	}}}, nil
 }
 
-// fit makes the bench large enough for n.
-func (b *bench) fit(e *executable, n *plan.Node) {
-	q := e.tier.quantized
-	f := blockFormats[n.Weight.DType]
-	rows, k := q.rows*q.panels, n.Weight.Cols()
-	chunk := min(k, max(f.values, panelValues/rows))
-	grow(&b.totals[0], tileRows*e.lim.Tokens)
-	grow(&b.totals[1], tileRows*e.lim.Tokens)
-	grow(&b.panel, rows*chunk)
-	grow(&b.scales, rows*max(f.scales(chunk), f.room()))
-	grow(&b.rest, q.rows*len(n.Weight.Row(0)))
-	grow(&b.values, 2*tileRows)
-}
-
-func grow[T any](s *[]T, n int) {
-	if len(*s) < n {
-		*s = make([]T, n)
-	}
+// chunk is how many values of rows of k are unpacked at a time.
+func (q *quantizedKernels) chunk(f *blockFormat, k int) int {
+	return min(k, max(f.values, panelValues/(q.rows*q.panels)))
 }
 
 // tile does tile i of the products one after the other.
-func (p *projection) tile(b *bench, i int) {
+func (p *projection) tile(b *desk, i int) {
 	for _, t := range p.products {
 		if i >= t.tiles {
 			i -= t.tiles
@@ -123,7 +102,7 @@ func (p *projection) tile(b *bench, i int) {
 }
 
 // gated does tile i of the gate and of what it gates.
-func (p *projection) gated(b *bench, i int) {
+func (p *projection) gated(b *desk, i int) {
 	gate, up := p.products[0], p.products[1]
 	p.multiply(b, 0, gate, i)
 	p.multiply(b, 1, up, i)
@@ -138,7 +117,7 @@ func (p *projection) gated(b *bench, i int) {
 }
 
 // gather writes token r's products of tile i to y, the bias added.
-func (p *projection) gather(y []float32, b *bench, which, r int, t *product, i int) {
+func (p *projection) gather(y []float32, b *desk, which, r int, t *product, i int) {
 	q := p.e.tier.quantized
 	wide := q.rows * q.panels
 	tokens := p.e.size(t.node.Out)
@@ -151,7 +130,7 @@ func (p *projection) gather(y []float32, b *bench, which, r int, t *product, i i
 }
 
 // multiply computes tile i of t for all tokens, in totals which.
-func (p *projection) multiply(b *bench, which int, t *product, i int) {
+func (p *projection) multiply(b *desk, which int, t *product, i int) {
 	e, q, k := p.e, p.e.tier.quantized, t.k
 	tokens := e.size(t.node.Out)
 	x := e.record(p.in, 0)
@@ -159,18 +138,18 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 	clear(totals)
 	last := min(t.rows, (i+1)*tileRows)
 	wide := q.rows * q.panels
+	if tokens == 1 && t.fused != nil {
+		for row := i * tileRows; row < last; {
+			groups := max(1, (last-row)/q.rows)
+			data := t.group(b, groups*q.rows, row)
+			t.fused(totals, b.scales, x, data, t.size, k/t.format.values, groups, t.ahead((row+q.rows)*t.size))
+			row, totals = row+groups*q.rows, totals[groups*q.rows:]
+		}
+		return
+	}
+	chunk := q.chunk(t.format, k)
 	for row := i * tileRows; row < last; row += wide {
 		to := totals[(row-i*tileRows)*tokens:][:wide*tokens]
-		if tokens == 1 && t.fused != nil {
-			for row < last {
-				groups := max(1, (last-row)/q.rows)
-				data := t.group(b, groups*q.rows, row)
-				t.fused(to, b.scales, x, data, t.size, k/t.format.values, groups, t.ahead((row+q.rows)*t.size))
-				row, to = row+groups*q.rows, to[groups*q.rows:]
-			}
-			break
-		}
-		chunk := min(k, max(t.format.values, panelValues/wide))
 		scaleFloats := q.rows * t.format.scales(chunk)
 		for at := 0; at < k; at += chunk {
 			n := min(chunk, k-at)
@@ -187,7 +166,7 @@ func (p *projection) multiply(b *bench, which int, t *product, i int) {
 }
 
 // group is n rows of the weight from row on, copied where not all of them exist.
-func (t *product) group(b *bench, n, row int) []byte {
+func (t *product) group(b *desk, n, row int) []byte {
 	if row+n <= t.rows {
 		return t.data[row*t.size:][:n*t.size]
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -112,6 +113,72 @@ func TestPassesChangeNoBit(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// However many workers there are, the bits are the same.
+func TestThreadsChangeNoBit(t *testing.T) {
+	p := plantest.Model(t, nil)
+	list := make([]int32, 70)
+	for i := range list {
+		list[i] = int32(i * 31 % 97)
+	}
+	for _, tier := range Tiers() {
+		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}} {
+			var want [][]float32
+			for _, threads := range []int{1, 2, 3} {
+				b, err := New(threads).WithTier(tier)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 64, 1, 96, 16, base))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := r.Add(list, 33)
+				if err := r.Run(); err != nil {
+					t.Fatal(err)
+				}
+				_ = r.Exe.Close()
+				if want == nil {
+					want = s.Logits
+				}
+				for i := range want {
+					if !slices.Equal(s.Logits[i], want[i]) {
+						t.Fatalf("%s, %v activations: token %d has other bits with %d threads", tier, base.Activations, i, threads)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The head is not multiplied in a step that wants no row.
+func TestNoRowsNoHead(t *testing.T) {
+	p := plantest.Model(t, nil)
+	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		exe, err := New(1).Compile(p, plantest.LimitsFor(p, 4, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: activations}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := exe.(*executable)
+		batch := lockstep(p, 1)
+		batch.Rows = nil
+		s, err := exe.Submit(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range e.code.kernels[len(e.code.kernels)-1] {
+			if n := k.size(); n != 0 {
+				t.Errorf("%v activations: the head has %d items", activations, n)
+			}
+		}
+		if err := exe.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

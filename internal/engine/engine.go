@@ -71,6 +71,8 @@ type Engine struct {
 	open    context.Context     // ends, with ErrClosed, when the engine is closed
 	end     context.CancelCauseFunc
 
+	abandoned sync.WaitGroup // steps that nobody waits for any longer
+
 	mu   sync.Mutex
 	exe  plan.Executable
 	free [][]int32 // by group
@@ -109,8 +111,20 @@ func (e *Engine) Context() int { return e.config.Context }
 func (e *Engine) Close() error {
 	e.end(ErrClosed)
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.exe.Close()
+	err := e.exe.Close()
+	e.mu.Unlock()
+	e.abandoned.Wait()
+	return err
+}
+
+// abandon gives a step's turn back when the step is done, which nobody waits for
+// any longer. Until then it counts: what is submitted must stay little.
+func (e *Engine) abandon(step plan.Step) {
+	e.abandoned.Go(func() {
+		_, _ = step.Wait(context.Background())
+		step.Release()
+		e.turns.Release(1)
+	})
 }
 
 // NewSequence waits for room for a sequence whose prompt has that many tokens.

@@ -79,6 +79,7 @@ func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offs
 	}
 	for _, o := range outputs {
 		o.Token -= int32(offset)
+		o.Mask = slices.Clone(o.Mask)
 		b.Rows = append(b.Rows, o)
 	}
 	// Goroutines that are ready take their place in the queue first: Go would let
@@ -93,10 +94,11 @@ func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offs
 		return err
 	}
 	res, err := step.Wait(ctx)
-	s.engine.turns.Release(1)
 	if err != nil {
+		s.engine.abandon(step)
 		return ended(ctx, err)
 	}
+	s.engine.turns.Release(1)
 	defer step.Release()
 	if res.Err != nil && res.Err[0] != nil {
 		return res.Err[0]
