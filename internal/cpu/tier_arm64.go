@@ -1,0 +1,16 @@
+package cpu
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/cpu"
+)
+
+// tiers are the sets of instructions that this processor has, the best first. Every
+// processor of a Mac has the products of bytes.
+func tiers() []tier {
+	if cpu.ARM64.HasASIMDDP || runtime.GOOS == "darwin" {
+		return []tier{{name: "neon", dots: dotsGeneric, vector: &vectorGeneric, attention: &attentionGeneric, quantized: &quantizedNEON}, generic}
+	}
+	return []tier{generic}
+}
