@@ -74,7 +74,7 @@ func TestNobodyStarves(t *testing.T) {
 // How much later than asked a ticker of a millisecond is, while sixteen goroutines
 // generate. REALIZAR_MODEL names the model; without it, it is a very small one.
 func BenchmarkTickerBesideSixteen(b *testing.B) {
-	runtime.GOMAXPROCS(runtime.NumCPU() + 2) // as the command has it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2)) // as the command has it
 	o := realizar.Options{Parallel: 16, Context: 512}
 	var m *realizar.Model
 	if path := os.Getenv("REALIZAR_MODEL"); path != "" {
