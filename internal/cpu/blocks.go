@@ -143,12 +143,20 @@ func (b *block) twos(g int, src []byte) {
 	}
 }
 
-// scalesK4 are the scales and minima of Q4_K and Q5_K, six bits each.
+// scalesK4 sets the scales and minima of Q4_K and Q5_K.
 func (b *block) scalesK4(src []byte) {
+	for g, s := range scalesK4(src) {
+		b.scale[g], b.low[g] = s[0], -s[1]
+	}
+}
+
+// scalesK4 are the scales of the eight groups of a block of Q4_K or Q5_K and what is
+// subtracted there, packed in six bits each after both their scales.
+func scalesK4(src []byte) (scales [8][2]float32) {
 	d, low, p := half(src), half(src[2:]), src[4:16]
 	for g := range 4 {
-		b.scale[g], b.low[g] = d*float32(p[g]&63), -(low * float32(p[g+4]&63))
-		b.scale[g+4] = d * float32(p[g+8]&15|p[g]>>6<<4)
-		b.low[g+4] = -(low * float32(p[g+8]>>4|p[g+4]>>6<<4))
+		scales[g] = [2]float32{d * float32(p[g]&63), low * float32(p[g+4]&63)}
+		scales[g+4] = [2]float32{d * float32(p[g+8]&15|p[g]>>6<<4), low * float32(p[g+8]>>4|p[g+4]>>6<<4)}
 	}
+	return scales
 }

@@ -31,29 +31,17 @@ func wholeEights(d tensor.DType, convert func(dst *float32, src *byte, n int)) d
 	}
 }
 
-// scalesK4 unpacks the scale and the minimum of the eight groups of a block of
-// Q4_K or Q5_K, whose first 16 bytes it is given.
-func scalesK4(b []byte) (scales [16]float32) {
-	d, dmin, p := half(b), half(b[2:]), b[4:16]
-	for g := range 4 {
-		scales[2*g], scales[2*g+1] = d*float32(p[g]&63), dmin*float32(p[g+4]&63)
-		scales[2*g+8] = d * float32(p[g+8]&15|p[g]>>6<<4)
-		scales[2*g+9] = dmin * float32(p[g+8]>>4|p[g+4]>>6<<4)
-	}
-	return scales
-}
-
 func rowQ4_K(dst []float32, src []byte) {
 	for ; len(dst) >= 256; dst, src = dst[256:], src[144:] {
 		scales := scalesK4(src)
-		q4_KAVX2(&dst[0], &scales[0], &src[16])
+		q4_KAVX2(&dst[0], &scales[0][0], &src[16])
 	}
 }
 
 func rowQ5_K(dst []float32, src []byte) {
 	for ; len(dst) >= 256; dst, src = dst[256:], src[176:] {
 		scales := scalesK4(src)
-		q5_KAVX2(&dst[0], &scales[0], &src[16], &src[48])
+		q5_KAVX2(&dst[0], &scales[0][0], &src[16], &src[48])
 	}
 }
 

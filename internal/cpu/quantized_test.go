@@ -91,8 +91,8 @@ func TestBlockDecoders(t *testing.T) {
 }
 
 // records are rows of activations: ordinary ones, zeros, and the largest values.
-func records(rng *rand.Rand, tokens, k int) (x [][]float32, packed []byte) {
-	packed = make([]byte, tokens*recordBytes(k))
+func records(t testing.TB, rng *rand.Rand, tokens, k int) (x [][]float32, packed []byte) {
+	packed = guarded(t, tokens*recordBytes(k))
 	for t := range tokens {
 		row := random(rng, k)
 		switch t % 4 {
@@ -145,7 +145,7 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 	rows, tokens := kernels.rows*kernels.panels, 14
 	w := filled(t, rng, filling, d, rows, k)
 	stride := len(w) / rows
-	_, x := records(rng, tokens, k)
+	_, x := records(t, rng, tokens, k)
 	what := fmt.Sprintf("%s, %v, k %d, %s", tier, d, k, filling)
 
 	panelBytes, scaleFloats := kernels.rows*k, kernels.rows*f.scales(k)
@@ -223,7 +223,7 @@ func BenchmarkQuantized(b *testing.B) {
 			}
 			w := plantest.Weight(rng, "w", d, 0.5, rows, k)
 			stride := len(w.Data) / rows
-			_, x := records(rng, 48, k)
+			_, x := records(b, rng, 48, k)
 			panelBytes, scaleFloats := kernels.rows*k, kernels.rows*f.scales(k)
 			panel, scales, totals := make([]byte, kernels.panels*panelBytes), make([]float32, kernels.panels*scaleFloats), make([]float32, 48*rows)
 			name := fmt.Sprintf("%s/%v/", tier.name, d)

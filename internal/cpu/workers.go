@@ -167,6 +167,8 @@ func (w *workers) close() {
 // returns when all is done. A panic of one becomes a panic of the caller, after
 // which the workers are as good as before.
 //
+// There may be 2^32-1 pieces of grain items at most.
+//
 // The caller is worker 0: a task, or whoever uses workers that have no task. Only
 // one may share at a time, and not from within run.
 func (w *workers) share(n, grain int, run func(worker, lo, hi int)) {
