@@ -97,7 +97,24 @@ func (b *Backend) lower(e *executable) error {
 		}
 		c.kernels = append(c.kernels, ks)
 	}
+	c.lookAhead()
 	return nil
+}
+
+// lookAhead has the workers that are done with a kernel that reads much ask for
+// what the next such kernel reads, in the step to come after the last.
+func (c *code) lookAhead() {
+	var reading []*kernel
+	for _, ks := range c.kernels {
+		for i := range ks {
+			if ks[i].ahead != nil {
+				reading = append(reading, &ks[i])
+			}
+		}
+	}
+	for i, k := range reading {
+		k.then = reading[(i+1)%len(reading)].ahead
+	}
 }
 
 // pieces is the number of elements of a row that n's kernels write together, 0 for

@@ -116,6 +116,11 @@ type kernel struct {
 	size  func() int               // items in this step
 	grain int                      // items that are taken together; 0 means 1
 	run   func(worker, lo, hi int) // items lo to hi
+
+	// ahead asks memory for what a worker will read first, where that is much.
+	// It is called while the kernels before this one are at work.
+	ahead func(worker int)
+	then  func(worker int) // the ahead of a kernel to come, or nil
 }
 
 // one is work that is not shared.

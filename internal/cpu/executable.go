@@ -144,6 +144,10 @@ func (e *executable) step(s *step) {
 	e.sampled = append(e.sampled[:0], s.result.Tokens...)
 }
 
+// aheadTokens is up to how many tokens a step waits for memory rather than for
+// arithmetic, about.
+const aheadTokens = 8
+
 // run does the kernels of e's code.
 func (e *executable) run() {
 	for _, ks := range e.code.kernels {
@@ -153,6 +157,9 @@ func (e *executable) run() {
 
 func (e *executable) do(ks []kernel) {
 	for i := range ks {
+		if e.workers.then = nil; len(e.batch.Tokens) <= aheadTokens {
+			e.workers.then = ks[i].then
+		}
 		e.workers.share(ks[i].size(), max(1, ks[i].grain), ks[i].run)
 	}
 }

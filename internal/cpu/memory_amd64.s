@@ -4,6 +4,19 @@
 
 #include "textflag.h"
 
+// func prefetch(p *byte, lines int)
+// Requires: MMX+
+TEXT ·prefetch(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ lines+8(FP), CX
+
+line:
+	PREFETCHT1 (AX)
+	ADDQ       $0x00000040, AX
+	DECQ       CX
+	JNZ        line
+	RET
+
 // func pause()
 TEXT ·pause(SB), NOSPLIT, $0
 	PAUSE

@@ -4,6 +4,11 @@
 
 package cpu
 
+// prefetch asks for a number of lines of 64 bytes from p on, for the second-level cache. They need not exist.
+//
+//go:noescape
+func prefetch(p *byte, lines int)
+
 // pause tells the processor that the caller waits in a loop.
 func pause()
 

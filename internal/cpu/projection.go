@@ -68,7 +68,20 @@ func project(e *executable, s *stage) ([]kernel, error) {
 		}
 		return tiles
 	}
-	return []kernel{{size: size, run: func(worker, lo, hi int) {
+	ahead := func(worker int) {
+		i := tiles * worker / len(e.desks) // where its span begins
+		for _, t := range p.products {
+			if i < t.tiles {
+				t.fetch(i)
+				if s.glu == nil {
+					return
+				}
+				continue // the other product's tile is multiplied with this one
+			}
+			i -= t.tiles
+		}
+	}
+	return []kernel{{size: size, ahead: ahead, run: func(worker, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			run(&e.desks[worker], i)
 		}
@@ -142,7 +155,7 @@ func (p *projection) multiply(b *desk, which int, t *product, i int) {
 		for row := i * tileRows; row < last; {
 			groups := max(1, (last-row)/q.rows)
 			data := t.group(b, groups*q.rows, row)
-			t.fused(totals, b.scales, x, data, t.size, k/t.format.values, groups, t.ahead((row+q.rows)*t.size))
+			t.fused(totals, b.scales, x, data, t.size, k/t.format.values, groups, t.ahead((row+tileRows)*t.size))
 			row, totals = row+groups*q.rows, totals[groups*q.rows:]
 		}
 		return
@@ -173,6 +186,12 @@ func (t *product) group(b *desk, n, row int) []byte {
 	data := b.rest[:n*t.size]
 	copy(data, t.data[row*t.size:])
 	return data
+}
+
+// fetch asks memory for tile i.
+func (t *product) fetch(i int) {
+	rows := min(tileRows, t.rows-i*tileRows)
+	prefetch(&t.data[i*tileRows*t.size], (rows*t.size+63)/64)
 }
 
 // ahead is byte i of the weight, or its last where there are not so many: what is

@@ -31,8 +31,9 @@ type workers struct {
 
 	// The job, written by share alone.
 	run    func(worker, lo, hi int)
-	size   int // items
-	unit   int // items of a unit, the last one aside
+	then   func(worker int) // nil, or what a worker that had a part does while others still work
+	size   int              // items
+	unit   int              // items of a unit, the last one aside
 	units  int
 	failed atomic.Pointer[any] // what a unit panicked with
 	spans  []span              // by worker
@@ -214,7 +215,7 @@ func (w *workers) work(worker int) {
 	if !ok {
 		return
 	}
-	run, size, unit, units := w.run, w.size, w.unit, w.units
+	run, then, size, unit, units := w.run, w.then, w.size, w.unit, w.units
 	taken := 0
 	for ; ok; lo, hi, ok = w.take(worker) {
 		taken += hi - lo
@@ -230,6 +231,9 @@ func (w *workers) work(worker int) {
 	// From here on the job may be another one.
 	if w.done.Add(int64(taken)) == int64(units) && w.waiting.Load() && w.waiting.CompareAndSwap(true, false) {
 		w.arrived <- struct{}{}
+	}
+	if then != nil {
+		then(worker)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 // memory are the loops that wait for memory and those that measure it.
 func memory() {
+	prefetchLines()
 	TEXT("pause", NOSPLIT, "func()")
 	Doc("pause tells the processor that the caller waits in a loop.")
 	PAUSE()
@@ -71,5 +72,19 @@ func sumWords(m *isa, name string, prefetch bool) {
 	VMOVQ(x, total)
 	Store(total, ReturnIndex(0))
 	VZEROUPPER()
+	RET()
+}
+
+// prefetchLines writes a function that asks for memory without waiting for it.
+func prefetchLines() {
+	TEXT("prefetch", NOSPLIT, "func(p *byte, lines int)")
+	Pragma("noescape")
+	Doc("prefetch asks for a number of lines of 64 bytes from p on, for the second-level cache. They need not exist.")
+	p, lines := argument("p"), argument("lines")
+	Label("line")
+	PREFETCHT1(operand.Mem{Base: p})
+	ADDQ(operand.U32(64), p)
+	DECQ(lines)
+	JNZ(operand.LabelRef("line"))
 	RET()
 }
