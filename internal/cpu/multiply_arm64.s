@@ -124,7 +124,7 @@
 	SUBS $1, R9, R9
 
 // func multiplySigned32x1NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplySigned32x1NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplySigned32x1NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD1
 
@@ -137,7 +137,7 @@ loop:
 	RET
 
 // func multiplySigned32x2NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplySigned32x2NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplySigned32x2NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD2
 
@@ -151,7 +151,7 @@ loop:
 	RET
 
 // func multiplySigned32x4NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplySigned32x4NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplySigned32x4NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD4
 
@@ -167,7 +167,7 @@ loop:
 	RET
 
 // func multiplyLow32x1NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplyLow32x1NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplyLow32x1NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD1
 
@@ -180,7 +180,7 @@ loop:
 	RET
 
 // func multiplyLow32x2NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplyLow32x2NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplyLow32x2NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD2
 
@@ -194,7 +194,7 @@ loop:
 	RET
 
 // func multiplyLow32x4NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplyLow32x4NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplyLow32x4NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD4
 
@@ -210,7 +210,7 @@ loop:
 	RET
 
 // func multiplySigned16x1NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplySigned16x1NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplySigned16x1NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD1
 
@@ -223,7 +223,7 @@ loop:
 	RET
 
 // func multiplySigned16x2NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplySigned16x2NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplySigned16x2NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD2
 
@@ -237,7 +237,7 @@ loop:
 	RET
 
 // func multiplySigned16x4NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplySigned16x4NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplySigned16x4NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD4
 
@@ -253,7 +253,7 @@ loop:
 	RET
 
 // func multiplyLow16x1NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplyLow16x1NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplyLow16x1NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD1
 
@@ -266,7 +266,7 @@ loop:
 	RET
 
 // func multiplyLow16x2NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplyLow16x2NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplyLow16x2NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD2
 
@@ -280,7 +280,7 @@ loop:
 	RET
 
 // func multiplyLow16x4NEON(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride, blocks int)
-TEXT ·multiplyLow16x4NEON(SB), NOSPLIT, $0-64
+TEXT ·multiplyLow16x4NEON(SB), NOSPLIT, $0-72
 	ARGUMENTS
 	LOAD4
 
