@@ -8,8 +8,8 @@ import (
 // whole blocks of a record.
 const tileRows = recordBlock
 
-// panelValues is about how many values of weights lie unpacked at a time: half of
-// a first-level cache.
+// panelValues is about how many values of weights lie unpacked at a time: a quarter
+// of a first-level cache, which leaves room for records and scales.
 const panelValues = 8 << 10
 
 // A projection multiplies one input with the weights of a stage, tile by tile.
@@ -24,7 +24,7 @@ type projection struct {
 // A product is one weight of a projection.
 type product struct {
 	node   *plan.Node
-	out    plan.Value // where it goes, or -1 where it is not written
+	out    plan.Value // where it goes, unless it is gated
 	bias   []float32
 	format *blockFormat
 	unpack unpackFunc
@@ -93,7 +93,7 @@ func (q *quantizedKernels) chunk(f *blockFormat, k int) int {
 	return min(k, max(f.values, panelValues/(q.rows*q.panels)))
 }
 
-// tile does tile i of the products one after the other.
+// tile does tile i of all tiles of the products, one product after the other.
 func (p *projection) tile(b *desk, i int) {
 	for _, t := range p.products {
 		if i >= t.tiles {

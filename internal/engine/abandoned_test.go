@@ -80,7 +80,7 @@ func TestAbandonedSteps(t *testing.T) {
 	}
 	all.Wait()
 	if left.Load() == 0 {
-		t.Skip("no caller left before its step was done")
+		t.Error("no caller left before its step was done")
 	}
 	if _, err := logits(t.Context(), e, tokens(64, 7), 64); err != nil {
 		t.Error(err)
