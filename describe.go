@@ -282,7 +282,8 @@ func (d *Description) readText(f *modelfile.File) {
 type Memory struct {
 	Context  int           `json:"context"`
 	Parallel int           `json:"parallel"`
-	Weights  int64         `json:"weights"` // mapped from the file: the system can let go of them
+	Weights  int64         `json:"weights"`  // each counts once, wherever it is read from
+	Resident int64         `json:"resident"` // of Weights, what the device lays out for itself: the rest is mapped from the file, and the system can let go of it
 	States   []StateMemory `json:"states"`
 	Scratch  int64         `json:"scratch"`         // of one step
 	Total    int64         `json:"total"`           // of all these
@@ -317,17 +318,18 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
 	}
-	states, scratch, err := c.Bytes(d.program, backend)
+	need, err := c.Memory(d.program, backend)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
 	}
 	m := &Memory{
-		Context: c.Context, Parallel: c.Parallel, Scratch: int64(scratch), Cache: c.Cache.String(),
+		Context: c.Context, Parallel: c.Parallel, Resident: int64(need.Weights), Scratch: int64(need.Scratch), Cache: c.Cache.String(),
 		Free: backend.Memory().Free, Device: backend.Name(),
 	}
 	for _, t := range d.Tensors {
 		m.Weights += t.Bytes
 	}
+	m.Weights = max(m.Weights, m.Resident) // rows that fill up a layout can make it the larger one
 	limits := c.Limits(d.program)
 	for g, group := range d.program.Groups {
 		page, err := limits.PageBytes(d.program, g)
@@ -342,7 +344,7 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 		}
 		m.States = append(m.States, s)
 	}
-	m.Total = m.Weights + int64(states) + m.Scratch
+	m.Total = m.Weights + int64(need.States) + m.Scratch
 	return m, nil
 }
 

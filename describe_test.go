@@ -127,6 +127,43 @@ func TestDescriptionMemory(t *testing.T) {
 	}
 }
 
+// What the device lays out for itself is part of the weights, and a head that is
+// the table of embeddings too counts once.
+func TestDescriptionResident(t *testing.T) {
+	q8 := modeltest.DType(tensor.Q8_0)
+	for _, test := range []struct {
+		name        string
+		options     []modeltest.Option
+		activations realizar.Activations
+		table       bool // is laid out
+		resident    bool
+	}{
+		{"float32", nil, realizar.ActivationsAuto, false, false},
+		{"Q8_0", []modeltest.Option{q8}, realizar.ActivationsAuto, false, true},
+		{"Q8_0 with float32 activations", []modeltest.Option{q8}, realizar.ActivationsF32, false, false},
+		{"Q8_0 with a tied head", []modeltest.Option{q8, modeltest.Tied()}, realizar.ActivationsAuto, true, true},
+	} {
+		d := describe(t, modeltest.Llama(t, test.options...))
+		m, err := d.Memory(realizar.Options{Activations: test.activations})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var weights, least int64
+		for _, x := range d.Tensors {
+			weights += x.Bytes
+			if test.resident && x.DType == "Q8_0" && (test.table || x.Name != "token_embd.weight") {
+				least += x.Bytes
+			}
+		}
+		if m.Weights != weights || m.Resident < least || m.Resident > weights || (m.Resident > 0) != test.resident {
+			t.Errorf("%s: %d bytes of weights, %d laid out; want %d, and %d or a little more", test.name, m.Weights, m.Resident, weights, least)
+		}
+		if want := m.Weights + m.States[0].Bytes + m.Scratch; m.Total != want {
+			t.Errorf("%s: a total of %d bytes, want %d", test.name, m.Total, want)
+		}
+	}
+}
+
 func TestDescriptionTokenBytes(t *testing.T) {
 	const width = 2 * 2 * 16 * 2 // values that a token keeps
 	const table = 272 * 64 * 4   // of embeddings

@@ -1,13 +1,12 @@
 package realizar
 
 import (
-	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // smallest is the context below which an automatic choice gives up.
@@ -17,9 +16,11 @@ const smallest = 512
 // memory there is.
 const unknown = 4 << 30
 
-// sizes plans the memory: what the states and the scratch of the chosen context
-// take must be there before anything is loaded. Weights are mapped from the
-// file and can be let go of, so they do not count.
+// sizes plans the memory: what the backend takes for weights of its own, and what
+// the states and the scratch of the chosen context take, must be there before
+// anything is loaded. Weights that steps read from the mapped file do not count,
+// as the system can let go of them. An automatic choice leaves half of what is free
+// beside the weights.
 func sizes(m *arch.Model, b plan.Backend, o Options) (engine.Config, error) {
 	c := engine.Config{Context: o.Context, Parallel: o.Parallel, Cache: o.Activations.cache(), Activations: o.Activations.products()}
 	if c.Parallel == 0 {
@@ -38,20 +39,25 @@ func sizes(m *arch.Model, b plan.Backend, o Options) (engine.Config, error) {
 		c.Context = m.Spec.Context
 	}
 	for {
-		states, scratch, err := c.Bytes(m.Program, b)
-		need := int64(states) + int64(scratch)
-		if err == nil && (need <= free/2 || automatic && free == 0 && need <= unknown) {
+		size, err := c.Memory(m.Program, b)
+		weights, states, scratch := int64(size.Weights), int64(size.States), int64(size.Scratch)
+		need, left := states+scratch, free-weights
+		if err == nil && (need <= left/2 || automatic && free == 0 && need <= unknown) {
 			return c, nil
 		}
 		if automatic && c.Context > smallest {
 			c.Context = powerBelow(c.Context)
 			continue
 		}
-		if err == nil && !automatic && (free == 0 || need <= free) {
+		if err == nil && !automatic && (free == 0 || need <= left) {
 			return c, nil
 		}
-		return c, fmt.Errorf("%w: %d answers of %d tokens take %s of cache and %s of scratch, %s are free; lower the context or the number of answers",
-			ErrMemory, c.Parallel, c.Context, bytesText(int64(states)), bytesText(int64(scratch)), bytesText(free))
+		if err == nil && free > 0 && left <= 0 {
+			return c, fmt.Errorf("%w: the weights take %s, %s are free; take a smaller quantisation of the model",
+				ErrMemory, bytesText(weights), bytesText(free))
+		}
+		return c, fmt.Errorf("%w: %d answers of %d tokens take %s of cache and %s of scratch beside %s of weights, %s are free; lower the context or the number of answers",
+			ErrMemory, c.Parallel, c.Context, bytesText(states), bytesText(scratch), bytesText(weights), bytesText(free))
 	}
 }
 
@@ -74,32 +80,19 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// load touches every page of the weights, in the order of their use, so that the
-// first step does not wait for the disk.
-func load(ctx context.Context, p *plan.Program, progress func(Progress)) error {
-	weights := p.Weights()
+// loader reports how far loading the weights has come, and gives back the pages of
+// those that are not read from the file any more.
+func (m *Model) loader(progress func(Progress)) plan.Loaded {
 	var at Progress
-	for _, w := range weights {
+	for _, w := range m.arch.Program.Weights() {
 		at.Total += int64(len(w.Data))
 	}
-	var touched byte
-	for _, w := range weights {
-		const block, page = 64 << 20, 4096
-		for data := w.Data; len(data) > 0; {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			n := min(block, len(data))
-			for i := 0; i < n; i += page {
-				touched ^= data[i]
-			}
-			data = data[n:]
-			at.Done += int64(n)
-			if progress != nil {
-				progress(at)
-			}
+	return func(w *tensor.Tensor, spare bool) {
+		if spare {
+			m.file.Release(w.Data)
+		}
+		if at.Done += int64(len(w.Data)); progress != nil {
+			progress(at)
 		}
 	}
-	runtime.KeepAlive(touched)
-	return nil
 }

@@ -92,10 +92,7 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	if err := m.readText(); err != nil {
 		return nil, err
 	}
-	if err := load(ctx, m.arch.Program, o.Progress); err != nil {
-		return nil, err
-	}
-	if m.engine, err = engine.New(m.arch.Program, backend, size); err != nil {
+	if m.engine, err = engine.New(ctx, m.arch.Program, backend, size, m.loader(o.Progress)); err != nil {
 		return nil, err
 	}
 	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), m.file.Close()) })

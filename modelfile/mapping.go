@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"unsafe"
 )
 
 // A mapping is one file of weights in memory. Where the system can, its pages are
@@ -46,6 +47,26 @@ func (m *mapping) close() error {
 		return fmt.Errorf("modelfile: %s: unmapping: %w", m.path, err)
 	}
 	return nil
+}
+
+// letGo lets go of the whole pages of data, a view of the mapping. It reports
+// whether data is one.
+func (m *mapping) letGo(data []byte) bool {
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	if at < start || at-start > uintptr(len(m.data)) || uintptr(len(data)) > uintptr(len(m.data))-(at-start) {
+		return false
+	}
+	page := os.Getpagesize()
+	lo, hi := int(at-start), int(at-start)+len(data)
+	lo = (lo + page - 1) / page * page // the mapping begins with a page
+	if hi < len(m.data) {
+		hi = hi / page * page
+	}
+	if lo < hi {
+		letGo(m.data[lo:hi])
+	}
+	return true
 }
 
 // openRegular opens a file for reading and returns its size. It follows links,

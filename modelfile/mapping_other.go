@@ -15,3 +15,6 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	}
 	return data, func() error { return nil }, nil
 }
+
+// letGo does nothing: what was read into memory stays there.
+func letGo([]byte) {}

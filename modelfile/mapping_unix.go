@@ -16,3 +16,6 @@ func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) 
 	}
 	return data, func() error { return unix.Munmap(data) }, nil
 }
+
+// letGo says that data, of whole pages of a mapping, is not needed for now.
+func letGo(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) }

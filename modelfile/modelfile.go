@@ -82,6 +82,17 @@ func (f *File) Asset(name string) ([]byte, bool) {
 	return data, ok
 }
 
+// Release says that data, a part of a tensor's Data, will hardly be read again, so
+// that the system need not keep its pages in memory. It stays readable. What is no
+// part of the file is left alone. It must not be called after [File.Close].
+func (f *File) Release(data []byte) {
+	for _, m := range f.mappings {
+		if m.letGo(data) {
+			return
+		}
+	}
+}
+
 // Close gives the mapping back. The Data of the file's tensors must not be used
 // afterwards: reading it may end the process.
 func (f *File) Close() error {

@@ -85,12 +85,12 @@ func (m *lockstepModel) check(s batchShape) error {
 	if err != nil {
 		return err
 	}
-	scratch := m.backend.Scratch(m.model.Program, l)
+	scratch, weights := m.backend.Scratch(m.model.Program, l), m.backend.Weights(m.model.Program, l)
 	memory := m.backend.Memory()
 	free := cmp.Or(memory.Free, memory.Total/2)
-	if free > 0 && int64(states) > free-int64(scratch) {
-		return usagef("--batch %d: %d sequences of %d tokens take %s of cache and %s of scratch, but %s are free; lower --batch, --depth or -n",
-			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(states)), byteText(int64(scratch)), byteText(free))
+	if free > 0 && int64(states) > free-int64(scratch)-int64(weights) {
+		return usagef("--batch %d: %d sequences of %d tokens take %s of cache and %s of scratch beside %s of weights, but %s are free; lower --batch, --depth or -n",
+			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(states)), byteText(int64(scratch)), byteText(int64(weights)), byteText(free))
 	}
 	return nil
 }
@@ -108,13 +108,17 @@ type lockstep struct {
 	batches [2]plan.Batch
 }
 
-func (m *lockstepModel) start(s batchShape) (*lockstep, error) {
+func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, error) {
 	l := &lockstep{batchShape: s, program: m.model.Program, limits: m.limits(s)}
 	for i := range s.seqs {
 		l.from = append(l.from, int32(i))
 	}
 	var err error
-	l.exe, err = m.backend.Compile(m.model.Program, l.limits)
+	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, spare bool) {
+		if spare {
+			m.file.Release(w.Data)
+		}
+	})
 	return l, err
 }
 
@@ -244,7 +248,7 @@ func (b *benchmark) batches(m *lockstepModel, shapes []batchShape) error {
 }
 
 func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err error) {
-	l, err := m.start(s)
+	l, err := m.start(b.app.ctx, s)
 	if err != nil {
 		return nil, err
 	}

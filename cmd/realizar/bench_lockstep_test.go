@@ -55,7 +55,7 @@ func TestLockstepTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer batch.close() //nolint:errcheck // the file is only read
-			l, err := batch.start(test.shape)
+			l, err := batch.start(t.Context(), test.shape)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestLockstepNotFinite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close() //nolint:errcheck // the file is only read
-	l, err := m.start(batchShape{2, 4, 4})
+	l, err := m.start(t.Context(), batchShape{2, 4, 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func summary(d *realizar.Description, memory *realizar.Memory) string {
 	}
 	text := t.text()
 	m := newTable()
-	m.row("weights", byteText(memory.Weights), "mapped from the file")
+	m.row("weights", byteText(memory.Weights), weightsText(memory))
 	for _, s := range memory.States {
 		kept := fmt.Sprintf("%d tokens", memory.Context)
 		if s.Window > 0 {
@@ -369,4 +369,12 @@ func short(v any) string {
 		return fmt.Sprintf("%s, ...] (%d elements)", text, r.Len())
 	}
 	return text + "]"
+}
+
+// weightsText says where the weights are while the model runs.
+func weightsText(m *realizar.Memory) string {
+	if m.Resident == 0 {
+		return "mapped from the file"
+	}
+	return byteText(m.Resident) + " laid out for the kernels, the rest mapped from the file"
 }

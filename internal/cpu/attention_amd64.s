@@ -266,7 +266,11 @@ DATA pattern0<>+0(SB)/8, $0x0000000000000000
 DATA pattern0<>+8(SB)/8, $0x0000000000000000
 DATA pattern0<>+16(SB)/8, $0x0000000000000000
 DATA pattern0<>+24(SB)/8, $0x0000000000000000
-GLOBL pattern0<>(SB), RODATA|NOPTR, $32
+DATA pattern0<>+32(SB)/8, $0x0000000000000000
+DATA pattern0<>+40(SB)/8, $0x0000000000000000
+DATA pattern0<>+48(SB)/8, $0x0000000000000000
+DATA pattern0<>+56(SB)/8, $0x0000000000000000
+GLOBL pattern0<>(SB), RODATA|NOPTR, $64
 
 // func weightedF32AVX2(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
 // Requires: AVX, FMA3, MMX+
@@ -1875,6 +1879,7 @@ weights:
 	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      pattern2<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
 	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       pattern3<>+0(SB), Y2, Y3
@@ -1897,6 +1902,7 @@ weights:
 	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
+	VANDPS       Y5, Y2, Y2
 	VMOVUPS      Y2, (SI)
 	VADDPS       Y2, Y1, Y1
 	ADDQ         $0x00000020, SI
@@ -1917,83 +1923,135 @@ weights:
 	VZEROUPPER
 	RET
 
-DATA pattern1<>+0(SB)/8, $0xc2d20000c2d20000
-DATA pattern1<>+8(SB)/8, $0xc2d20000c2d20000
-DATA pattern1<>+16(SB)/8, $0xc2d20000c2d20000
-DATA pattern1<>+24(SB)/8, $0xc2d20000c2d20000
-GLOBL pattern1<>(SB), RODATA|NOPTR, $32
+DATA pattern1<>+0(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+8(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+16(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+24(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+32(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+40(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+48(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+56(SB)/8, $0xc2aeac4fc2aeac4f
+GLOBL pattern1<>(SB), RODATA|NOPTR, $64
 
 DATA pattern2<>+0(SB)/8, $0x42b2000042b20000
 DATA pattern2<>+8(SB)/8, $0x42b2000042b20000
 DATA pattern2<>+16(SB)/8, $0x42b2000042b20000
 DATA pattern2<>+24(SB)/8, $0x42b2000042b20000
-GLOBL pattern2<>(SB), RODATA|NOPTR, $32
+DATA pattern2<>+32(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+40(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+48(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+56(SB)/8, $0x42b2000042b20000
+GLOBL pattern2<>(SB), RODATA|NOPTR, $64
 
 DATA pattern3<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA pattern3<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA pattern3<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA pattern3<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
-GLOBL pattern3<>(SB), RODATA|NOPTR, $32
+DATA pattern3<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
+GLOBL pattern3<>(SB), RODATA|NOPTR, $64
 
 DATA pattern4<>+0(SB)/8, $0x3f8000003f800000
 DATA pattern4<>+8(SB)/8, $0x3f8000003f800000
 DATA pattern4<>+16(SB)/8, $0x3f8000003f800000
 DATA pattern4<>+24(SB)/8, $0x3f8000003f800000
-GLOBL pattern4<>(SB), RODATA|NOPTR, $32
+DATA pattern4<>+32(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+40(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+48(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+56(SB)/8, $0x3f8000003f800000
+GLOBL pattern4<>(SB), RODATA|NOPTR, $64
 
 DATA pattern5<>+0(SB)/8, $0x3f3180003f318000
 DATA pattern5<>+8(SB)/8, $0x3f3180003f318000
 DATA pattern5<>+16(SB)/8, $0x3f3180003f318000
 DATA pattern5<>+24(SB)/8, $0x3f3180003f318000
-GLOBL pattern5<>(SB), RODATA|NOPTR, $32
+DATA pattern5<>+32(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+40(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+48(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+56(SB)/8, $0x3f3180003f318000
+GLOBL pattern5<>(SB), RODATA|NOPTR, $64
 
 DATA pattern6<>+0(SB)/8, $0xb95e8083b95e8083
 DATA pattern6<>+8(SB)/8, $0xb95e8083b95e8083
 DATA pattern6<>+16(SB)/8, $0xb95e8083b95e8083
 DATA pattern6<>+24(SB)/8, $0xb95e8083b95e8083
-GLOBL pattern6<>(SB), RODATA|NOPTR, $32
+DATA pattern6<>+32(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+40(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+48(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+56(SB)/8, $0xb95e8083b95e8083
+GLOBL pattern6<>(SB), RODATA|NOPTR, $64
 
 DATA pattern7<>+0(SB)/8, $0x3efffffe3efffffe
 DATA pattern7<>+8(SB)/8, $0x3efffffe3efffffe
 DATA pattern7<>+16(SB)/8, $0x3efffffe3efffffe
 DATA pattern7<>+24(SB)/8, $0x3efffffe3efffffe
-GLOBL pattern7<>(SB), RODATA|NOPTR, $32
+DATA pattern7<>+32(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+40(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+48(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+56(SB)/8, $0x3efffffe3efffffe
+GLOBL pattern7<>(SB), RODATA|NOPTR, $64
 
 DATA pattern8<>+0(SB)/8, $0x3e2aaa483e2aaa48
 DATA pattern8<>+8(SB)/8, $0x3e2aaa483e2aaa48
 DATA pattern8<>+16(SB)/8, $0x3e2aaa483e2aaa48
 DATA pattern8<>+24(SB)/8, $0x3e2aaa483e2aaa48
-GLOBL pattern8<>(SB), RODATA|NOPTR, $32
+DATA pattern8<>+32(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+40(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+48(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+56(SB)/8, $0x3e2aaa483e2aaa48
+GLOBL pattern8<>(SB), RODATA|NOPTR, $64
 
 DATA pattern9<>+0(SB)/8, $0x3d2aac7b3d2aac7b
 DATA pattern9<>+8(SB)/8, $0x3d2aac7b3d2aac7b
 DATA pattern9<>+16(SB)/8, $0x3d2aac7b3d2aac7b
 DATA pattern9<>+24(SB)/8, $0x3d2aac7b3d2aac7b
-GLOBL pattern9<>(SB), RODATA|NOPTR, $32
+DATA pattern9<>+32(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+40(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+48(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+56(SB)/8, $0x3d2aac7b3d2aac7b
+GLOBL pattern9<>(SB), RODATA|NOPTR, $64
 
 DATA pattern10<>+0(SB)/8, $0x3c091d473c091d47
 DATA pattern10<>+8(SB)/8, $0x3c091d473c091d47
 DATA pattern10<>+16(SB)/8, $0x3c091d473c091d47
 DATA pattern10<>+24(SB)/8, $0x3c091d473c091d47
-GLOBL pattern10<>(SB), RODATA|NOPTR, $32
+DATA pattern10<>+32(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+40(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+48(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+56(SB)/8, $0x3c091d473c091d47
+GLOBL pattern10<>(SB), RODATA|NOPTR, $64
 
 DATA pattern11<>+0(SB)/8, $0x3ab5118c3ab5118c
 DATA pattern11<>+8(SB)/8, $0x3ab5118c3ab5118c
 DATA pattern11<>+16(SB)/8, $0x3ab5118c3ab5118c
 DATA pattern11<>+24(SB)/8, $0x3ab5118c3ab5118c
-GLOBL pattern11<>(SB), RODATA|NOPTR, $32
+DATA pattern11<>+32(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+40(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+48(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+56(SB)/8, $0x3ab5118c3ab5118c
+GLOBL pattern11<>(SB), RODATA|NOPTR, $64
 
 DATA pattern12<>+0(SB)/8, $0x0000007f0000007f
 DATA pattern12<>+8(SB)/8, $0x0000007f0000007f
 DATA pattern12<>+16(SB)/8, $0x0000007f0000007f
 DATA pattern12<>+24(SB)/8, $0x0000007f0000007f
-GLOBL pattern12<>(SB), RODATA|NOPTR, $32
+DATA pattern12<>+32(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+40(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+48(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+56(SB)/8, $0x0000007f0000007f
+GLOBL pattern12<>(SB), RODATA|NOPTR, $64
 
 DATA pattern13<>+0(SB)/8, $0xff800000ff800000
 DATA pattern13<>+8(SB)/8, $0xff800000ff800000
 DATA pattern13<>+16(SB)/8, $0xff800000ff800000
 DATA pattern13<>+24(SB)/8, $0xff800000ff800000
-GLOBL pattern13<>(SB), RODATA|NOPTR, $32
+DATA pattern13<>+32(SB)/8, $0xff800000ff800000
+DATA pattern13<>+40(SB)/8, $0xff800000ff800000
+DATA pattern13<>+48(SB)/8, $0xff800000ff800000
+DATA pattern13<>+56(SB)/8, $0xff800000ff800000
+GLOBL pattern13<>(SB), RODATA|NOPTR, $64
 
 // func blendAVX2(y *float32, x *float32, n int, a float32, b float32)
 // Requires: AVX, FMA3
@@ -5010,6 +5068,7 @@ weights:
 	VMOVUPS       (SI), Z13
 	VSUBPS        Z11, Z13, Z13
 	VMINPS        Z13, Z1, Z13
+	VCMPPS        $0x05, Z0, Z13, K1
 	VMAXPS        Z13, Z0, Z13
 	VMULPS        Z2, Z13, Z14
 	VRNDSCALEPS   $0x00, Z14, Z14
@@ -5022,7 +5081,7 @@ weights:
 	VFMADD213PS   Z6, Z13, Z15
 	VFMADD213PS   Z3, Z13, Z15
 	VFMADD213PS   Z3, Z15, Z13
-	VSCALEFPS     Z14, Z13, Z13
+	VSCALEFPS.Z   Z14, Z13, K1, Z13
 	VMOVUPS       Z13, (SI)
 	VADDPS        Z13, Z12, Z12
 	ADDQ          $0x00000040, SI

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -190,7 +191,7 @@ func TestCacheMustFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for d, fits := range map[tensor.DType]bool{tensor.F32: true, tensor.F16: true, tensor.Q8_0: false, tensor.Q4_0: false, tensor.BF16: false} {
-		exe, err := New(1).Compile(p, plan.Limits{Tokens: 1, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{1}, Cache: d})
+		exe, err := New(1).Compile(context.Background(), p, plan.Limits{Tokens: 1, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{1}, Cache: d}, nil)
 		if (err == nil) != fits {
 			t.Errorf("heads of 48 in an %v cache: %v", d, err)
 		}

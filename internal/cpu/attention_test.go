@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -217,7 +218,7 @@ func TestSoftWeights(t *testing.T) {
 					for i, x := range rows[r] {
 						got, want := score[r*scoreStride+i], math.Exp(float64(x-50))
 						sum += float64(got)
-						if u := ulps(got, want); !(u <= 2) {
+						if u := ulps(got, want); !(u <= 2 || got == 0 && want < 1.1755e-38) { // 0 for what is below the normal numbers
 							t.Fatalf("exp(%v) = %v, %v units from %v", x-50, got, u, want)
 						}
 					}
@@ -229,9 +230,9 @@ func TestSoftWeights(t *testing.T) {
 		for i := range special {
 			special[i] = -inf
 		}
-		special[3], special[4], special[5], special[6] = 0, -103, -104, -1e30
+		special[3], special[4], special[5], special[6] = 0, -80, -110, -1e30
 		run(16, special)
-		for i, want := range []float32{0, 0, 0, 1, float32(math.Exp(-103)), 0, 0, 0} {
+		for i, want := range []float32{0, 0, 0, 1, float32(math.Exp(-80)), 0, 0, 0} {
 			if score[i] != want {
 				t.Errorf("exp(%v) = %v, want %v", special[i], score[i], want)
 			}
@@ -329,7 +330,7 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a plan.Attentio
 	}
 	back := New(threads)
 	back.tier, back.threads = tr, threads
-	exe, err := back.Compile(p, lim)
+	exe, err := back.Compile(context.Background(), p, lim, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -12,6 +13,7 @@ type code struct {
 	stages    []stage
 	scratch   *plan.Scratch
 	quantized []bool     // by value: there is a record of it, for products
+	unread    []bool     // by value: there is a record of it, and nothing reads but that
 	kernels   [][]kernel // by stage
 
 	buffers [][]float32 // by buffer of scratch
@@ -42,6 +44,22 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 			c.quantized[n.In[0]] = true
 		}
 	}
+	c.unread = slices.Clone(c.quantized)
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; !product(n) {
+			for _, v := range n.In {
+				c.unread[v] = false
+			}
+		}
+	}
+	for _, v := range []plan.Value{p.Residual, p.Hidden, p.Logits} {
+		if v >= 0 {
+			c.unread[v] = false
+		}
+	}
+	if apart {
+		clear(c.unread)
+	}
 	return c
 }
 
@@ -58,19 +76,19 @@ func (c *code) recordWidths(p *plan.Program) []int {
 
 // bytes is the room that allocate makes.
 func (c *code) bytes(p *plan.Program, lim *plan.Limits) int {
-	n := c.scratch.Bytes(lim)
+	n := c.scratch.Bytes(lim, rowStride)
 	for b, w := range c.recordWidths(p) {
-		n += lim.Size(c.scratch.Dims[b]) * recordBytes(w)
+		n += lim.Size(c.scratch.Dims[b]) * recordStride(w)
 	}
 	return n
 }
 
 func (c *code) allocate(p *plan.Program, lim *plan.Limits) {
 	for i, w := range c.scratch.Widths {
-		c.buffers = append(c.buffers, make([]float32, w*lim.Size(c.scratch.Dims[i])))
+		c.buffers = append(c.buffers, make([]float32, rowStride(w)*lim.Size(c.scratch.Dims[i])))
 	}
 	for b, w := range c.recordWidths(p) {
-		c.records = append(c.records, make([]byte, lim.Size(c.scratch.Dims[b])*recordBytes(w)))
+		c.records = append(c.records, make([]byte, lim.Size(c.scratch.Dims[b])*recordStride(w)))
 	}
 }
 
@@ -130,15 +148,20 @@ func pieces(n *plan.Node) int {
 	return 0
 }
 
+// rowStride is how many elements lie from a row of k to the next: an odd number of
+// lines of a cache, so that the same elements of many rows do not share a few places
+// in it.
+func rowStride(k int) int { return ((k+15)/16 | 1) * 16 }
+
 // row is row r of value v.
 func (e *executable) row(v plan.Value, r int) []float32 {
 	k := int(e.p.Shapes[v][1])
-	return e.code.buffers[e.code.scratch.Buffer[v]][r*k : (r+1)*k : (r+1)*k]
+	return e.code.buffers[e.code.scratch.Buffer[v]][r*rowStride(k):][:k:k]
 }
 
 // record is the record of row r of value v, and those of the rows after it.
 func (e *executable) record(v plan.Value, r int) []byte {
-	return e.code.records[e.code.scratch.Buffer[v]][r*recordBytes(int(e.p.Shapes[v][1])):]
+	return e.code.records[e.code.scratch.Buffer[v]][r*recordStride(int(e.p.Shapes[v][1])):]
 }
 
 // wrote says that elements lo to hi of row r of value v are final.
@@ -149,6 +172,11 @@ func (e *executable) wrote(v plan.Value, r, lo, hi int) {
 }
 
 func (e *executable) quantize(v plan.Value, r, lo, hi int) {
-	x := e.row(v, r)
-	e.tier.vector.quantize(e.record(v, r)[:recordBytes(len(x))], x, lo, hi)
+	e.quantizePiece(v, r, lo, e.row(v, r)[lo:hi])
+}
+
+// quantizePiece writes x, which begins with element lo of row r of value v, to the
+// record.
+func (e *executable) quantizePiece(v plan.Value, r, lo int, x []float32) {
+	e.tier.vector.quantize(e.record(v, r)[recordBytes(lo):recordBytes(lo+len(x))], x, 0, len(x))
 }

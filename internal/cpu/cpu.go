@@ -11,6 +11,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -69,7 +70,7 @@ func (b *Backend) Name() string { return b.name }
 func (b *Backend) Memory() plan.MemoryInfo { return memory() }
 
 // Compile makes p ready to run within lim.
-func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, error) {
+func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	if lim.Tokens <= 0 || lim.Seqs <= 0 || lim.Rows <= 0 || lim.PageTokens <= 0 || len(lim.Pages) != len(p.Groups) {
 		return nil, fmt.Errorf("cpu: limits %+v do not fit a program of %d groups of states", lim, len(p.Groups))
 	}
@@ -82,25 +83,36 @@ func (b *Backend) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, er
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, err
 	}
-	e := &executable{backend: b, p: p, lim: lim, tier: b.tier, desks: make([]desk, b.threads), code: b.layout(p, &lim, false)}
-	for _, s := range p.States {
-		e.pools = append(e.pools, newKVPool(s, &lim))
+	e := &executable{
+		backend: b, p: p, lim: lim, tier: b.tier, desks: make([]desk, b.threads), code: b.layout(p, &lim, false),
+		weights: b.interleaved(p, &lim), workers: newWorkers(b.threads),
 	}
-	e.sampler.Maxima = b.tier.vector.maxima
-	size := b.desk(p, &lim)
-	for i := range e.desks {
-		e.desks[i] = size.make()
-	}
-	e.code.allocate(p, &lim)
-	if err := b.lower(e); err != nil {
+	if err := b.prepare(ctx, e, loaded); err != nil {
+		_ = e.Close()
 		return nil, err
 	}
-	e.workers = newWorkers(b.threads)
 	return e, nil
 }
 
-// Scratch is the memory that [Backend.Compile] takes beside the states, in bytes,
-// but for copies of norms, biases and rotary angles, and for the results of steps.
+// prepare makes all that e works on.
+func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded) error {
+	for _, s := range e.p.States {
+		e.pools = append(e.pools, newKVPool(s, &e.lim))
+	}
+	e.sampler.Maxima = b.tier.vector.maxima
+	size := b.desk(e.p, &e.lim)
+	for i := range e.desks {
+		e.desks[i] = size.make()
+	}
+	e.code.allocate(e.p, &e.lim)
+	if err := e.load(ctx, loaded); err != nil {
+		return err
+	}
+	return b.lower(e)
+}
+
+// Scratch is the memory that [Backend.Compile] takes beside the weights and the
+// states, in bytes, but for copies of norms, biases and rotary angles, and for the results of steps.
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
 	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.threads*desk.bytes()

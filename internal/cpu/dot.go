@@ -7,14 +7,15 @@ const (
 )
 
 // A dots function multiplies 8 rows of weights, w [8, k], with tokens rows of
-// activations, x [tokens, k]: dst[t*8+r] is the sum of w[r][i]*x[t][i]. The bits
-// of a sum are a property of the two rows, whatever stands beside them.
-type dots func(dst, w, x []float32, k, tokens int)
+// activations, x [tokens, k], all rows stride elements apart: dst[t*8+r] is the sum
+// of w[r][i]*x[t][i]. The bits of a sum are a property of the two rows, whatever
+// stands beside them.
+type dots func(dst, w, x []float32, k, stride, tokens int)
 
-func dotsGeneric(dst, w, x []float32, k, tokens int) {
+func dotsGeneric(dst, w, x []float32, k, stride, tokens int) {
 	for t := range tokens {
 		for r := range dotRows {
-			dst[t*dotRows+r] = dot(w[r*k:(r+1)*k], x[t*k:(t+1)*k])
+			dst[t*dotRows+r] = dot(w[r*stride:][:k], x[t*stride:][:k])
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
 )
 
 // An executable is a compiled program with its memory. One step runs at a time,
@@ -18,7 +19,9 @@ type executable struct {
 	p         *plan.Program
 	lim       plan.Limits
 	code      *code
-	pools     []*kvPool // by state
+	weights   map[*tensor.Tensor]*interleaved // of products
+	memory    []byte                          // of weights
+	pools     []*kvPool                       // by state
 	tier      tier
 	workers   *workers
 	desks     []desk          // by worker
@@ -108,6 +111,7 @@ func (e *executable) Close() error {
 	if !e.closed {
 		e.closed = true
 		e.workers.close()
+		release(e.memory)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func TestDots(t *testing.T) {
 				for i := range dst {
 					dst[i] = canary
 				}
-				tier.dots(dst, w, x, k, tokens)
+				tier.dots(dst, w, x, k, k, tokens)
 				for i, v := range dst {
 					row, token := i%dotRows, i/dotRows
 					if token >= tokens {
@@ -98,7 +98,7 @@ func TestDots(t *testing.T) {
 					if math.Abs(float64(v)-want) > 1e-6*size {
 						t.Fatalf("%s, k %d, %d tokens: product %d is %v, want %v", tier.name, k, tokens, i, v, want)
 					}
-					if tier.dots(one, w, x[token*k:], k, 1); math.Float32bits(one[row]) != math.Float32bits(v) {
+					if tier.dots(one, w, x[token*k:], k, k, 1); math.Float32bits(one[row]) != math.Float32bits(v) {
 						t.Fatalf("%s, k %d: product %d has other bits beside %d tokens", tier.name, k, i, tokens)
 					}
 				}
@@ -116,7 +116,7 @@ func BenchmarkDots(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d tokens", tier.name, tokens), func(b *testing.B) {
 				b.SetBytes(4 * dotRows * k)
 				for b.Loop() {
-					tier.dots(dst, w, x, k, tokens)
+					tier.dots(dst, w, x, k, k, tokens)
 				}
 			})
 		}

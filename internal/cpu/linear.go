@@ -17,7 +17,7 @@ func linear(e *executable, n *plan.Node) ([]kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := w.Cols()
+	k, stride := w.Cols(), rowStride(w.Cols())
 	size := func() int {
 		if e.size(n.Out) == 0 {
 			return 0 // no row of the step is wanted
@@ -31,15 +31,15 @@ func linear(e *executable, n *plan.Node) ([]kernel, error) {
 			if stored != nil && e.size(n.Out) <= storedTokens {
 				size := len(w.Row(lo))
 				desk.multiply(e, n, bias, lo, rows, func(sums, x []float32, tokens int) {
-					stored(sums, w.Data[lo*size:], size, x, k, tokens)
+					stored(sums, w.Data[lo*size:], size, x, k, stride, tokens)
 				})
 				continue
 			}
 			for i := range rows {
-				dequantize(desk.tile[i*k:(i+1)*k], w.Row(lo+i))
+				dequantize(desk.tile[i*stride:][:k], w.Row(lo+i))
 			}
 			desk.multiply(e, n, bias, lo, rows, func(sums, x []float32, tokens int) {
-				e.tier.dots(sums, desk.tile, x, k, tokens)
+				e.tier.dots(sums, desk.tile, x, k, stride, tokens)
 			})
 		}
 	}}}, nil
@@ -49,10 +49,10 @@ func linear(e *executable, n *plan.Node) ([]kernel, error) {
 // given the activations of a few tokens.
 func (d *desk) multiply(e *executable, n *plan.Node, bias []float32, lo, rows int, products func(sums, x []float32, tokens int)) {
 	x := e.code.buffers[e.code.scratch.Buffer[n.In[0]]]
-	k, tokens := n.Weight.Cols(), e.size(n.Out)
+	stride, tokens := rowStride(n.Weight.Cols()), e.size(n.Out)
 	for t := 0; t < tokens; t += dotTokens {
 		at := min(dotTokens, tokens-t)
-		products(d.sums[:], x[t*k:], at)
+		products(d.sums[:], x[t*stride:], at)
 		for i := range at {
 			y := e.row(n.Out, t+i)[lo : lo+rows]
 			copy(y, d.sums[i*dotRows:])

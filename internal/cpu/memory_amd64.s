@@ -76,7 +76,11 @@ DATA pattern0<>+0(SB)/8, $0x0000000000000000
 DATA pattern0<>+8(SB)/8, $0x0000000000000000
 DATA pattern0<>+16(SB)/8, $0x0000000000000000
 DATA pattern0<>+24(SB)/8, $0x0000000000000000
-GLOBL pattern0<>(SB), RODATA|NOPTR, $32
+DATA pattern0<>+32(SB)/8, $0x0000000000000000
+DATA pattern0<>+40(SB)/8, $0x0000000000000000
+DATA pattern0<>+48(SB)/8, $0x0000000000000000
+DATA pattern0<>+56(SB)/8, $0x0000000000000000
+GLOBL pattern0<>(SB), RODATA|NOPTR, $64
 
 // func sumWordsAheadAVX2(b *byte, n int, ahead int) uint64
 // Requires: AVX, AVX2, MMX+

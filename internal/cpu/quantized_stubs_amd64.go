@@ -4,378 +4,532 @@
 
 package cpu
 
-// unpackQ4_0AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// interleaveAVX512 writes a number of words of rows stride bytes apart, less than 2^27, a word of every row after the other.
 //
 //go:noescape
-func unpackQ4_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func interleaveAVX512(to *byte, from *byte, stride int, words int)
 
-// fusedQ4_0AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// interleaveAVX2 writes a number of words of rows stride bytes apart, less than 2^27, a word of every row after the other.
 //
 //go:noescape
-func fusedQ4_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func interleaveAVX2(to *byte, from *byte, stride int, words int)
 
-// unpackQ4_1AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_0x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ4_1AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_0x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ4_1AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_0x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ4_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_0x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ5_0AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_0x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ5_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_0x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ5_0AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_0x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ5_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_0x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ5_1AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_0x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ5_1AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_0x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ5_1AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_0x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ5_1AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_0x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ8_0AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_0x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ8_0AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_0x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ8_0AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_0x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ8_0AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_0x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackIQ4_NLAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_1x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackIQ4_NLAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_1x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedIQ4_NLAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_1x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedIQ4_NLAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_1x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackMXFP4AVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_1x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackMXFP4AVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_1x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedMXFP4AVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_1x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedMXFP4AVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_1x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ2_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_1x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ2_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_1x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ2_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_1x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ2_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_1x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ3_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ4_1x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ3_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ4_1x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ3_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ4_1x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ3_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ4_1x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ4_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ5_0x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ4_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ5_0x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ4_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ5_0x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ4_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ5_0x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ5_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ5_0x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ5_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ5_0x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ5_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ5_0x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ5_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ5_0x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ6_KAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ5_0x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ6_KAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ5_0x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedQ6_KAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ5_0x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedQ6_KAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ5_0x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackIQ4_XSAVX512 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productQ5_0x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackIQ4_XSAVX512(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productQ5_0x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// fusedIQ4_XSAVX512 adds to totals the products of groups of 16 rows, of a number of blocks and stride bytes each, with record
-// x; scales is room for the scales of a block, and for a sum each. It prefetches as much from next.
+// productQ5_0x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func fusedIQ4_XSAVX512(totals *float32, scales *float32, x *byte, w *byte, stride int, blocks int, groups int, next *byte)
+func productQ5_0x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x1AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x1AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x2AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x2AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x4AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x4AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x6AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x6AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x1AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x1AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x2AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x2AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x4AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x4AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x6AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ5_1x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x6AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ5_1x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x1AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x1AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x2AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x2AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x4AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x4AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x6AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x6AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x1AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x1AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x2AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x2AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x4AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x4AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x6AVX512 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ8_0x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x6AVX512(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ8_0x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ4_0AVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ4_0AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ4_1AVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ4_1AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ5_0AVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ5_0AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ5_1AVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ5_1AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ8_0AVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ8_0AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackIQ4_NLAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackIQ4_NLAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackMXFP4AVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackMXFP4AVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ2_KAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productIQ4_NLx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ2_KAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productIQ4_NLx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ3_KAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productMXFP4x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ3_KAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productMXFP4x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ4_KAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productMXFP4x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ4_KAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productMXFP4x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ5_KAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productMXFP4x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ5_KAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productMXFP4x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackQ6_KAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productMXFP4x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackQ6_KAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productMXFP4x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// unpackIQ4_XSAVX2 writes the panel and the scales of a number of blocks of rows stride bytes apart, and prefetches as much from next.
+// productMXFP4x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func unpackIQ4_XSAVX2(panel *byte, scales *float32, w *byte, stride int, blocks int, next *byte)
+func productMXFP4x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x1AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productMXFP4x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x1AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productMXFP4x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x2AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productMXFP4x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x2AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productMXFP4x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned32x4AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productMXFP4x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned32x4AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productMXFP4x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x1AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x1AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x2AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x2AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow32x4AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow32x4AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x1AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x1AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x2AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x2AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplySigned16x4AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplySigned16x4AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x1AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x1AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x2AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ2_Kx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x2AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ2_Kx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
 
-// multiplyLow16x4AVX2 adds to totals [tokens, rows] the products of a number of blocks of 32 values, signed ones
-// biased by 128>>shift in the panels.
+// productQ3_Kx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
 //
 //go:noescape
-func multiplyLow16x4AVX2(totals *float32, panel *byte, panelBytes int, scales *float32, scaleBytes int, x *byte, stride int, blocks int, shift int)
+func productQ3_Kx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ3_Kx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ3_Kx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ4_Kx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ4_Kx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ5_Kx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ5_Kx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productQ6_Kx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productQ6_Kx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productIQ4_XSx1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productIQ4_XSx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)

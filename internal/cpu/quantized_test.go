@@ -123,9 +123,47 @@ func canaries(n int) []float32 {
 	return v
 }
 
+// interleave is w as a tier's kernels read it, where it ends at memory that must not
+// be read.
+func interleave(t testing.TB, kernels *quantizedKernels, d tensor.DType, src []byte, rows, k int) *interleaved {
+	f := blockFormats[d]
+	w := &interleaved{format: f, lanes: kernels.lanes, words: kernels.words, rows: rows, blocks: k / f.values}
+	w.data = guarded(t, w.bytes())
+	w.fill(src, 0, w.groups())
+	return w
+}
+
+// Interleaving keeps every bit, and fills up with zeros.
+func TestInterleave(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	ways := []*quantizedKernels{{lanes: 1}, {lanes: 4}, {lanes: 8}, {lanes: 16}}
+	for _, tier := range tiers() {
+		ways = append(ways, tier.quantized)
+	}
+	for d, f := range blockFormats {
+		for _, way := range ways {
+			const rows, blocks = 37, 3
+			src, lanes := filled(t, rng, "wild", d, rows, blocks*f.values), way.lanes
+			w := interleave(t, way, d, src, rows, blocks*f.values)
+			s := w.section(0, w.groups())
+			got, zero := make([]byte, f.bytes), make([]byte, f.bytes)
+			for row := range w.groups() * lanes {
+				for i := range blocks {
+					want := zero
+					if row < rows {
+						want = src[(row*blocks+i)*f.bytes:][:f.bytes]
+					}
+					if s.block(got, f, lanes, row/lanes, i, row%lanes); !slices.Equal(got, want) {
+						t.Fatalf("%v, %d lanes: block %d of row %d is % x, want % x", d, lanes, i, row, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Every tier's products agree with float64 on the same 8-bit activations, write
-// nothing else, and have the same bits for any number of tokens, for panels and
-// without.
+// nothing else, and have the same bits for any number of tokens and of groups.
 func TestQuantizedProducts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, tier := range tiers() {
@@ -141,57 +179,39 @@ func TestQuantizedProducts(t *testing.T) {
 }
 
 func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedKernels, d tensor.DType, k int, filling string) {
-	f := blockFormats[d]
-	rows, tokens := kernels.rows*kernels.panels, 14
-	w := filled(t, rng, filling, d, rows, k)
-	stride := len(w) / rows
+	const groups = 3
+	lanes := kernels.lanes
+	rows, tokens := groups*lanes-1, 17
+	src := filled(t, rng, filling, d, rows, k)
+	w, size := interleave(t, kernels, d, src, rows, k), len(src)/rows
 	_, x := records(t, rng, tokens, k)
 	what := fmt.Sprintf("%s, %v, k %d, %s", tier, d, k, filling)
 
-	panelBytes, scaleFloats := kernels.rows*k, kernels.rows*f.scales(k)
-	panel, scales := make([]byte, kernels.panels*panelBytes+64), canaries(kernels.panels*scaleFloats+16)
-	for p := range kernels.panels {
-		kernels.unpack[d](panel[p*panelBytes:], scales[p*scaleFloats:], w[p*kernels.rows*stride:], stride, k/f.values, &w[0])
-	}
-	if slices.ContainsFunc(panel[kernels.panels*panelBytes:], func(b byte) bool { return b != 0 }) || slices.Index(scales, canary) != kernels.panels*scaleFloats {
-		t.Fatalf("%s: more than the panel was written", what)
-	}
-	for n := 1; n <= tokens; n++ {
-		totals := canaries(n*rows + 16)
-		clear(totals[:n*rows])
-		kernels.multiply(f, totals, panel, panelBytes, scales, scaleFloats, x, recordBytes(k), n, k/recordBlock)
-		if slices.Index(totals, canary) != n*rows {
-			t.Fatalf("%s, %d tokens: more than the totals was written", what, n)
+	// multiply is the product of a number of groups with records from one on.
+	multiply := func(group, groups, token, tokens int) []float32 {
+		totals := canaries(groups*tokens*lanes + 16)
+		clear(totals[:groups*tokens*lanes])
+		kernels.products[d](totals, w.section(group, groups), x[token*recordBytes(k):], recordBytes(k), tokens)
+		if slices.Index(totals, canary) != groups*tokens*lanes {
+			t.Fatalf("%s, %d groups, %d tokens: more than the totals was written", what, groups, tokens)
 		}
-		for token := range n {
-			for row := range rows {
-				if n == tokens {
-					want, size := product8(d, w[row*stride:][:stride], x[token*recordBytes(k):][:recordBytes(k)])
-					if got := float64(totals[token*rows+row]); !(math.Abs(got-want) <= 2e-6*size+1e-40) {
-						t.Fatalf("%s: product of row %d and token %d is %v, want %v (of %v)", what, row, token, got, want, size)
-					}
-				}
+		return totals[:groups*tokens*lanes]
+	}
+	all := multiply(0, groups, 0, tokens)
+	for row := range rows {
+		for token := range tokens {
+			want, size := product8(d, src[row*size:][:size], x[token*recordBytes(k):][:recordBytes(k)])
+			if got := float64(all[(row/lanes*tokens+token)*lanes+row%lanes]); !(math.Abs(got-want) <= 2e-6*size+1e-40) {
+				t.Fatalf("%s: product of row %d and token %d is %v, want %v (of %v)", what, row, token, got, want, size)
 			}
-			one := make([]float32, rows)
-			kernels.multiply(f, one, panel, panelBytes, scales, scaleFloats, x[token*recordBytes(k):], recordBytes(k), 1, k/recordBlock)
-			if !slices.Equal(one, totals[token*rows:][:rows]) {
-				t.Fatalf("%s: token %d of %d has other bits than alone", what, token, n)
-			}
-			if kernels.fused[d] == nil || n > 1 && n < tokens {
-				continue
-			}
-			for groups := 1; groups <= kernels.panels; groups++ {
-				fused := canaries(groups*kernels.rows + 16)
-				clear(fused[:groups*kernels.rows])
-				room := canaries(kernels.rows*f.room() + 16)
-				from := kernels.panels - groups // so that the last row ends where reading must
-				kernels.fused[d](fused, room, x[token*recordBytes(k):], w[from*kernels.rows*stride:], stride, k/f.values, groups, &w[0])
-				if got, want := fused[:groups*kernels.rows], one[from*kernels.rows:]; !slices.Equal(got, want) {
-					t.Fatalf("%s: token %d, %d groups have other bits without a panel:\n%v\n%v", what, token, groups, got, want)
-				}
-				if slices.Index(fused, canary) != groups*kernels.rows || slices.ContainsFunc(room[kernels.rows*f.room():], func(v float32) bool { return v != canary }) {
-					t.Fatalf("%s: without a panel more than the totals was written", what)
-				}
+		}
+	}
+	for n := 1; n < tokens; n++ {
+		token := tokens - n
+		for g := range groups {
+			got := multiply(g, 1, token, n)
+			if want := all[(g*tokens+token)*lanes:][:n*lanes]; !slices.Equal(got, want) {
+				t.Fatalf("%s: the last %d tokens and group %d have other bits than among all:\n%v\n%v", what, n, g, got, want)
 			}
 		}
 	}
@@ -215,47 +235,25 @@ func BenchmarkQuantized(b *testing.B) {
 	const k = 2048
 	for _, tier := range tiers() {
 		kernels := tier.quantized
-		rows := kernels.rows * kernels.panels
 		for _, d := range plantest.Dtypes {
 			f := blockFormats[d]
 			if f == nil {
 				continue
 			}
-			w := plantest.Weight(rng, "w", d, 0.5, rows, k)
-			stride := len(w.Data) / rows
-			_, x := records(b, rng, 48, k)
-			panelBytes, scaleFloats := kernels.rows*k, kernels.rows*f.scales(k)
-			panel, scales, totals := make([]byte, kernels.panels*panelBytes), make([]float32, kernels.panels*scaleFloats), make([]float32, 48*rows)
-			name := fmt.Sprintf("%s/%v/", tier.name, d)
-			b.Run(name+"unpack", func(b *testing.B) {
-				b.SetBytes(int64(len(w.Data)))
-				for b.Loop() {
-					for p := range kernels.panels {
-						kernels.unpack[d](panel[p*panelBytes:], scales[p*scaleFloats:], w.Data[p*kernels.rows*stride:], stride, k/f.values, &w.Data[0])
-					}
-				}
-			})
-			for _, n := range []int{1, 8, 48} {
-				b.Run(fmt.Sprintf("%smultiply %d", name, n), func(b *testing.B) {
-					b.SetBytes(int64(len(w.Data)))
-					const chunk = 512 // as they are used, so that a panel is in the first-level cache
+			src := plantest.Weight(rng, "w", d, 0.5, tileRows, k)
+			w := interleave(b, kernels, d, src.Data, tileRows, k)
+			const most = 48
+			_, x := records(b, rng, most, k)
+			totals := make([]float32, most*tileRows)
+			for _, n := range []int{1, 2, 4, 8, most} {
+				b.Run(fmt.Sprintf("%s/%v/%d", tier.name, d, n), func(b *testing.B) {
+					b.SetBytes(int64(w.bytes()))
 					for b.Loop() {
-						for at := 0; at < k; at += chunk {
-							kernels.multiply(f, totals, panel, panelBytes, scales, scaleFloats, x[at/recordBlock*recordBlockBytes:], recordBytes(k), n, chunk/recordBlock)
-						}
+						kernels.products[d](totals, w.section(0, w.groups()), x, recordBytes(k), n)
 					}
-					b.ReportMetric(float64(n*rows*k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+					b.ReportMetric(float64(n*tileRows*k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
 				})
 			}
-			if kernels.fused[d] == nil {
-				continue
-			}
-			b.Run(name+"fused", func(b *testing.B) {
-				b.SetBytes(int64(len(w.Data)))
-				for b.Loop() {
-					kernels.fused[d](totals, scales, x, w.Data, stride, k/f.values, kernels.panels, &w.Data[0])
-				}
-			})
 		}
 	}
 }

@@ -35,6 +35,10 @@ const (
 // recordBytes is the length of a record of k values.
 func recordBytes(k int) int { return k / recordBlock * recordBlockBytes }
 
+// recordStride is from a record to the next: an odd number of lines of a cache, so
+// that the same blocks of a few records do not have one place in it.
+func recordStride(k int) int { return (k/recordBlock | 1) * recordBlockBytes }
+
 // quantizeGeneric writes the blocks of values lo to hi of x, multiples of
 // recordBlock, to the record of x.
 func quantizeGeneric(record []byte, x []float32, lo, hi int) {

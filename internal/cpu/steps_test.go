@@ -24,7 +24,7 @@ func TestStepsDoNotAllocate(t *testing.T) {
 					t.Fatal(err)
 				}
 				base := plan.Limits{Cache: tensor.F16, Activations: activations}
-				exe, err := b.Compile(p, plantest.LimitsFor(p, seqs, seqs, 64, 16, base))
+				exe, err := b.Compile(context.Background(), p, plantest.LimitsFor(p, seqs, seqs, 64, 16, base), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -158,7 +158,7 @@ func TestThreadsChangeNoBit(t *testing.T) {
 func TestNoRowsNoHead(t *testing.T) {
 	p := plantest.Model(t, nil)
 	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
-		exe, err := New(1).Compile(p, plantest.LimitsFor(p, 4, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: activations}))
+		exe, err := New(1).Compile(context.Background(), p, plantest.LimitsFor(p, 4, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: activations}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,12 +30,12 @@ func storedBF16(b []byte) float32 {
 // storedRows sums over whole registers of lanes elements of size bytes; what is left
 // of k is added one by one.
 func storedRows(lanes, size int, value func(b []byte) float32, row func(dst *float32, w *byte, x *float32, n, stride int)) storedDots {
-	return func(dst []float32, w []byte, stride int, x []float32, k, tokens int) {
+	return func(dst []float32, w []byte, stride int, x []float32, k, apart, tokens int) {
 		n := k / lanes * lanes
 		rows := min(dotRows, (len(w)+stride-1)/stride)
 		w = w[:(rows-1)*stride+k*size]
 		for t := range tokens {
-			x, y := x[t*k:(t+1)*k], dst[t*dotRows:][:dotRows]
+			x, y := x[t*apart:][:k], dst[t*dotRows:][:dotRows]
 			switch {
 			case n == 0:
 				clear(y[:rows])

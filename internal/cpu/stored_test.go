@@ -48,8 +48,8 @@ func TestStoredDots(t *testing.T) {
 							for i := range got {
 								got[i] = 12345
 							}
-							tier.dots(want, tile, x[(most-tokens)*k:], k, tokens)
-							dots(got, w, stride, x[(most-tokens)*k:], k, tokens)
+							tier.dots(want, tile, x[(most-tokens)*k:], k, k, tokens)
+							dots(got, w, stride, x[(most-tokens)*k:], k, k, tokens)
 							for i, v := range got {
 								if i >= tokens*dotRows || i%dotRows >= rows {
 									if v != 12345 {
@@ -86,7 +86,7 @@ func BenchmarkStoredDots(b *testing.B) {
 				b.Run(fmt.Sprintf("%v/%s/%d tokens", d, tier.name, tokens), func(b *testing.B) {
 					b.SetBytes(int64(dotRows * stride))
 					for i := 0; b.Loop(); i = (i + dotRows) % rows {
-						tier.stored[d](dst, w[i*stride:(i+dotRows)*stride], stride, x, k, tokens)
+						tier.stored[d](dst, w[i*stride:(i+dotRows)*stride], stride, x, k, k, tokens)
 					}
 				})
 				b.Run(fmt.Sprintf("%v/%s/%d tokens, dequantised", d, tier.name, tokens), func(b *testing.B) {
@@ -96,7 +96,7 @@ func BenchmarkStoredDots(b *testing.B) {
 						for r := range dotRows {
 							dequantize(tile[r*k:(r+1)*k], w[(i+r)*stride:(i+r+1)*stride])
 						}
-						tier.dots(dst, tile, x, k, tokens)
+						tier.dots(dst, tile, x, k, k, tokens)
 					}
 				})
 			}

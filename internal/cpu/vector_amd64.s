@@ -86,7 +86,11 @@ DATA pattern0<>+0(SB)/8, $0x7fffffff7fffffff
 DATA pattern0<>+8(SB)/8, $0x7fffffff7fffffff
 DATA pattern0<>+16(SB)/8, $0x7fffffff7fffffff
 DATA pattern0<>+24(SB)/8, $0x7fffffff7fffffff
-GLOBL pattern0<>(SB), RODATA|NOPTR, $32
+DATA pattern0<>+32(SB)/8, $0x7fffffff7fffffff
+DATA pattern0<>+40(SB)/8, $0x7fffffff7fffffff
+DATA pattern0<>+48(SB)/8, $0x7fffffff7fffffff
+DATA pattern0<>+56(SB)/8, $0x7fffffff7fffffff
+GLOBL pattern0<>(SB), RODATA|NOPTR, $64
 
 DATA table0<>+0(SB)/4, $0x0d7fffff
 GLOBL table0<>(SB), RODATA|NOPTR, $4
@@ -217,7 +221,11 @@ DATA pattern1<>+0(SB)/8, $0x0000000000000000
 DATA pattern1<>+8(SB)/8, $0x0000000000000000
 DATA pattern1<>+16(SB)/8, $0x0000000000000000
 DATA pattern1<>+24(SB)/8, $0x0000000000000000
-GLOBL pattern1<>(SB), RODATA|NOPTR, $32
+DATA pattern1<>+32(SB)/8, $0x0000000000000000
+DATA pattern1<>+40(SB)/8, $0x0000000000000000
+DATA pattern1<>+48(SB)/8, $0x0000000000000000
+DATA pattern1<>+56(SB)/8, $0x0000000000000000
+GLOBL pattern1<>(SB), RODATA|NOPTR, $64
 
 DATA table8<>+0(SB)/4, $0xffffffff
 DATA table8<>+4(SB)/4, $0xffffffff
@@ -595,6 +603,7 @@ several:
 	VPOR         table9<>+0(SB), Y0, Y1
 	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       pattern4<>+0(SB), Y1, Y2
@@ -617,6 +626,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
+	VANDPS       Y4, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
 	VADDPS       Y2, Y1, Y3
 	VBLENDVPS    Y0, Y1, Y2, Y1
@@ -629,6 +639,7 @@ several:
 	VPOR         table9<>+0(SB), Y0, Y1
 	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       pattern4<>+0(SB), Y1, Y2
@@ -651,6 +662,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
+	VANDPS       Y4, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
 	VADDPS       Y2, Y1, Y3
 	VBLENDVPS    Y0, Y1, Y2, Y1
@@ -673,6 +685,7 @@ single:
 	VPOR         table9<>+0(SB), Y0, Y1
 	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       pattern4<>+0(SB), Y1, Y2
@@ -695,6 +708,7 @@ single:
 	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
+	VANDPS       Y4, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
 	VADDPS       Y2, Y1, Y3
 	VBLENDVPS    Y0, Y1, Y2, Y1
@@ -718,6 +732,7 @@ rest:
 	VPOR         table9<>+0(SB), Y1, Y2
 	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       pattern4<>+0(SB), Y2, Y3
@@ -740,6 +755,7 @@ rest:
 	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
+	VANDPS       Y5, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
 	VADDPS       Y3, Y2, Y4
 	VBLENDVPS    Y1, Y2, Y3, Y2
@@ -753,77 +769,125 @@ end:
 	VZEROUPPER
 	RET
 
-DATA pattern2<>+0(SB)/8, $0xc2d20000c2d20000
-DATA pattern2<>+8(SB)/8, $0xc2d20000c2d20000
-DATA pattern2<>+16(SB)/8, $0xc2d20000c2d20000
-DATA pattern2<>+24(SB)/8, $0xc2d20000c2d20000
-GLOBL pattern2<>(SB), RODATA|NOPTR, $32
+DATA pattern2<>+0(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+8(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+16(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+24(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+32(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+40(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+48(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern2<>+56(SB)/8, $0xc2aeac4fc2aeac4f
+GLOBL pattern2<>(SB), RODATA|NOPTR, $64
 
 DATA pattern3<>+0(SB)/8, $0x42b2000042b20000
 DATA pattern3<>+8(SB)/8, $0x42b2000042b20000
 DATA pattern3<>+16(SB)/8, $0x42b2000042b20000
 DATA pattern3<>+24(SB)/8, $0x42b2000042b20000
-GLOBL pattern3<>(SB), RODATA|NOPTR, $32
+DATA pattern3<>+32(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+40(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+48(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+56(SB)/8, $0x42b2000042b20000
+GLOBL pattern3<>(SB), RODATA|NOPTR, $64
 
 DATA pattern4<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA pattern4<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA pattern4<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA pattern4<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
-GLOBL pattern4<>(SB), RODATA|NOPTR, $32
+DATA pattern4<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
+GLOBL pattern4<>(SB), RODATA|NOPTR, $64
 
 DATA pattern5<>+0(SB)/8, $0x3f8000003f800000
 DATA pattern5<>+8(SB)/8, $0x3f8000003f800000
 DATA pattern5<>+16(SB)/8, $0x3f8000003f800000
 DATA pattern5<>+24(SB)/8, $0x3f8000003f800000
-GLOBL pattern5<>(SB), RODATA|NOPTR, $32
+DATA pattern5<>+32(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+40(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+48(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+56(SB)/8, $0x3f8000003f800000
+GLOBL pattern5<>(SB), RODATA|NOPTR, $64
 
 DATA pattern6<>+0(SB)/8, $0x3f3180003f318000
 DATA pattern6<>+8(SB)/8, $0x3f3180003f318000
 DATA pattern6<>+16(SB)/8, $0x3f3180003f318000
 DATA pattern6<>+24(SB)/8, $0x3f3180003f318000
-GLOBL pattern6<>(SB), RODATA|NOPTR, $32
+DATA pattern6<>+32(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+40(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+48(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+56(SB)/8, $0x3f3180003f318000
+GLOBL pattern6<>(SB), RODATA|NOPTR, $64
 
 DATA pattern7<>+0(SB)/8, $0xb95e8083b95e8083
 DATA pattern7<>+8(SB)/8, $0xb95e8083b95e8083
 DATA pattern7<>+16(SB)/8, $0xb95e8083b95e8083
 DATA pattern7<>+24(SB)/8, $0xb95e8083b95e8083
-GLOBL pattern7<>(SB), RODATA|NOPTR, $32
+DATA pattern7<>+32(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+40(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+48(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+56(SB)/8, $0xb95e8083b95e8083
+GLOBL pattern7<>(SB), RODATA|NOPTR, $64
 
 DATA pattern8<>+0(SB)/8, $0x3efffffe3efffffe
 DATA pattern8<>+8(SB)/8, $0x3efffffe3efffffe
 DATA pattern8<>+16(SB)/8, $0x3efffffe3efffffe
 DATA pattern8<>+24(SB)/8, $0x3efffffe3efffffe
-GLOBL pattern8<>(SB), RODATA|NOPTR, $32
+DATA pattern8<>+32(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+40(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+48(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+56(SB)/8, $0x3efffffe3efffffe
+GLOBL pattern8<>(SB), RODATA|NOPTR, $64
 
 DATA pattern9<>+0(SB)/8, $0x3e2aaa483e2aaa48
 DATA pattern9<>+8(SB)/8, $0x3e2aaa483e2aaa48
 DATA pattern9<>+16(SB)/8, $0x3e2aaa483e2aaa48
 DATA pattern9<>+24(SB)/8, $0x3e2aaa483e2aaa48
-GLOBL pattern9<>(SB), RODATA|NOPTR, $32
+DATA pattern9<>+32(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+40(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+48(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+56(SB)/8, $0x3e2aaa483e2aaa48
+GLOBL pattern9<>(SB), RODATA|NOPTR, $64
 
 DATA pattern10<>+0(SB)/8, $0x3d2aac7b3d2aac7b
 DATA pattern10<>+8(SB)/8, $0x3d2aac7b3d2aac7b
 DATA pattern10<>+16(SB)/8, $0x3d2aac7b3d2aac7b
 DATA pattern10<>+24(SB)/8, $0x3d2aac7b3d2aac7b
-GLOBL pattern10<>(SB), RODATA|NOPTR, $32
+DATA pattern10<>+32(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+40(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+48(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+56(SB)/8, $0x3d2aac7b3d2aac7b
+GLOBL pattern10<>(SB), RODATA|NOPTR, $64
 
 DATA pattern11<>+0(SB)/8, $0x3c091d473c091d47
 DATA pattern11<>+8(SB)/8, $0x3c091d473c091d47
 DATA pattern11<>+16(SB)/8, $0x3c091d473c091d47
 DATA pattern11<>+24(SB)/8, $0x3c091d473c091d47
-GLOBL pattern11<>(SB), RODATA|NOPTR, $32
+DATA pattern11<>+32(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+40(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+48(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+56(SB)/8, $0x3c091d473c091d47
+GLOBL pattern11<>(SB), RODATA|NOPTR, $64
 
 DATA pattern12<>+0(SB)/8, $0x3ab5118c3ab5118c
 DATA pattern12<>+8(SB)/8, $0x3ab5118c3ab5118c
 DATA pattern12<>+16(SB)/8, $0x3ab5118c3ab5118c
 DATA pattern12<>+24(SB)/8, $0x3ab5118c3ab5118c
-GLOBL pattern12<>(SB), RODATA|NOPTR, $32
+DATA pattern12<>+32(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+40(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+48(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+56(SB)/8, $0x3ab5118c3ab5118c
+GLOBL pattern12<>(SB), RODATA|NOPTR, $64
 
 DATA pattern13<>+0(SB)/8, $0x0000007f0000007f
 DATA pattern13<>+8(SB)/8, $0x0000007f0000007f
 DATA pattern13<>+16(SB)/8, $0x0000007f0000007f
 DATA pattern13<>+24(SB)/8, $0x0000007f0000007f
-GLOBL pattern13<>(SB), RODATA|NOPTR, $32
+DATA pattern13<>+32(SB)/8, $0x0000007f0000007f
+DATA pattern13<>+40(SB)/8, $0x0000007f0000007f
+DATA pattern13<>+48(SB)/8, $0x0000007f0000007f
+DATA pattern13<>+56(SB)/8, $0x0000007f0000007f
+GLOBL pattern13<>(SB), RODATA|NOPTR, $64
 
 DATA table9<>+0(SB)/4, $0x80000000
 DATA table9<>+4(SB)/4, $0x80000000
@@ -877,6 +941,7 @@ several:
 	VFNMADD231PS Y0, Y4, Y3
 	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       pattern4<>+0(SB), Y3, Y4
@@ -899,6 +964,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
+	VANDPS       Y6, Y3, Y3
 	VMULPS       Y1, Y3, Y3
 	VMULPS       table23<>+0(SB), Y3, Y3
 	VSUBPS       Y3, Y2, Y1
@@ -927,6 +993,7 @@ several:
 	VFNMADD231PS Y0, Y4, Y3
 	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       pattern4<>+0(SB), Y3, Y4
@@ -949,6 +1016,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
+	VANDPS       Y6, Y3, Y3
 	VMULPS       Y1, Y3, Y3
 	VMULPS       table23<>+0(SB), Y3, Y3
 	VSUBPS       Y3, Y2, Y1
@@ -987,6 +1055,7 @@ single:
 	VFNMADD231PS Y0, Y4, Y3
 	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       pattern4<>+0(SB), Y3, Y4
@@ -1009,6 +1078,7 @@ single:
 	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
+	VANDPS       Y6, Y3, Y3
 	VMULPS       Y1, Y3, Y3
 	VMULPS       table23<>+0(SB), Y3, Y3
 	VSUBPS       Y3, Y2, Y1
@@ -1048,6 +1118,7 @@ rest:
 	VFNMADD231PS Y1, Y5, Y4
 	VMOVUPS      pattern3<>+0(SB), Y5
 	VMINPS       Y4, Y5, Y4
+	VCMPPS       $0x05, pattern2<>+0(SB), Y4, Y7
 	VMOVUPS      pattern2<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VMULPS       pattern4<>+0(SB), Y4, Y5
@@ -1070,6 +1141,7 @@ rest:
 	VPADDD       pattern13<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y4, Y4
+	VANDPS       Y7, Y4, Y4
 	VMULPS       Y2, Y4, Y4
 	VMULPS       table23<>+0(SB), Y4, Y4
 	VSUBPS       Y4, Y3, Y2
@@ -1233,6 +1305,7 @@ several:
 	VPOR         table9<>+0(SB), Y1, Y2
 	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       pattern4<>+0(SB), Y2, Y3
@@ -1255,6 +1328,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
+	VANDPS       Y5, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
 	VADDPS       Y3, Y2, Y4
 	VBLENDVPS    Y1, Y2, Y3, Y1
@@ -1271,6 +1345,7 @@ several:
 	VPOR         table9<>+0(SB), Y1, Y2
 	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       pattern4<>+0(SB), Y2, Y3
@@ -1293,6 +1368,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
+	VANDPS       Y5, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
 	VADDPS       Y3, Y2, Y4
 	VBLENDVPS    Y1, Y2, Y3, Y1
@@ -1319,6 +1395,7 @@ single:
 	VPOR         table9<>+0(SB), Y1, Y2
 	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       pattern4<>+0(SB), Y2, Y3
@@ -1341,6 +1418,7 @@ single:
 	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
+	VANDPS       Y5, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
 	VADDPS       Y3, Y2, Y4
 	VBLENDVPS    Y1, Y2, Y3, Y1
@@ -1368,6 +1446,7 @@ rest:
 	VPOR         table9<>+0(SB), Y2, Y3
 	VMOVUPS      pattern3<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       pattern4<>+0(SB), Y3, Y4
@@ -1390,6 +1469,7 @@ rest:
 	VPADDD       pattern13<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
+	VANDPS       Y6, Y3, Y3
 	VMOVUPS      table10<>+0(SB), Y4
 	VADDPS       Y4, Y3, Y5
 	VBLENDVPS    Y2, Y3, Y4, Y2
@@ -1567,6 +1647,7 @@ several:
 	VPOR         table9<>+0(SB), Y0, Y1
 	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       pattern4<>+0(SB), Y1, Y2
@@ -1589,6 +1670,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
+	VANDPS       Y4, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
 	VADDPS       Y2, Y1, Y3
 	VBLENDVPS    Y0, Y1, Y2, Y0
@@ -1600,6 +1682,7 @@ several:
 	VPOR         table9<>+0(SB), Y0, Y1
 	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       pattern4<>+0(SB), Y1, Y2
@@ -1622,6 +1705,7 @@ several:
 	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
+	VANDPS       Y4, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
 	VADDPS       Y2, Y1, Y3
 	VBLENDVPS    Y0, Y1, Y2, Y0
@@ -1643,6 +1727,7 @@ single:
 	VPOR         table9<>+0(SB), Y0, Y1
 	VMOVUPS      pattern3<>+0(SB), Y2
 	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
 	VMULPS       pattern4<>+0(SB), Y1, Y2
@@ -1665,6 +1750,7 @@ single:
 	VPADDD       pattern13<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
+	VANDPS       Y4, Y1, Y1
 	VMOVUPS      table10<>+0(SB), Y2
 	VADDPS       Y2, Y1, Y3
 	VBLENDVPS    Y0, Y1, Y2, Y0
@@ -1687,6 +1773,7 @@ rest:
 	VPOR         table9<>+0(SB), Y1, Y2
 	VMOVUPS      pattern3<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       pattern4<>+0(SB), Y2, Y3
@@ -1709,6 +1796,7 @@ rest:
 	VPADDD       pattern13<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
+	VANDPS       Y5, Y2, Y2
 	VMOVUPS      table10<>+0(SB), Y3
 	VADDPS       Y3, Y2, Y4
 	VBLENDVPS    Y1, Y2, Y3, Y1
@@ -1900,12 +1988,6 @@ TEXT ·quantizeAVX512(SB), NOSPLIT, $0-24
 	MOVQ            record+0(FP), AX
 	MOVQ            x+8(FP), CX
 	MOVQ            blocks+16(FP), DX
-	MOVL            $0x000000f0, BX
-	KMOVW           BX, K1
-	MOVL            $0x00000f00, BX
-	KMOVW           BX, K1
-	MOVL            $0x0000f000, BX
-	KMOVW           BX, K1
 	VBROADCASTI32X4 pattern0<>+0(SB), Z0
 	MOVL            $0x0000c5c5, BX
 	KMOVW           BX, K1
@@ -2761,6 +2843,7 @@ several:
 	VMOVUPS      (CX)(SI*1), Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K1
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z13
 	VRNDSCALEPS  $0x00, Z13, Z13
@@ -2773,7 +2856,7 @@ several:
 	VFMADD213PS  Z6, Z12, Z14
 	VFMADD213PS  Z3, Z12, Z14
 	VFMADD213PS  Z3, Z14, Z12
-	VSCALEFPS    Z13, Z12, Z12
+	VSCALEFPS.Z  Z13, Z12, K1, Z12
 	VMOVUPS      table33<>+0(SB), Z13
 	VADDPS       Z13, Z12, Z14
 	VPMOVD2M     Z11, K1
@@ -2786,6 +2869,7 @@ several:
 	VMOVUPS      64(CX)(SI*1), Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K1
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z13
 	VRNDSCALEPS  $0x00, Z13, Z13
@@ -2798,7 +2882,7 @@ several:
 	VFMADD213PS  Z6, Z12, Z14
 	VFMADD213PS  Z3, Z12, Z14
 	VFMADD213PS  Z3, Z14, Z12
-	VSCALEFPS    Z13, Z12, Z12
+	VSCALEFPS.Z  Z13, Z12, K1, Z12
 	VMOVUPS      table33<>+0(SB), Z13
 	VADDPS       Z13, Z12, Z14
 	VPMOVD2M     Z11, K1
@@ -2821,6 +2905,7 @@ single:
 	VMOVUPS      (CX)(SI*1), Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K1
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z13
 	VRNDSCALEPS  $0x00, Z13, Z13
@@ -2833,7 +2918,7 @@ single:
 	VFMADD213PS  Z6, Z12, Z14
 	VFMADD213PS  Z3, Z12, Z14
 	VFMADD213PS  Z3, Z14, Z12
-	VSCALEFPS    Z13, Z12, Z12
+	VSCALEFPS.Z  Z13, Z12, K1, Z12
 	VMOVUPS      table33<>+0(SB), Z13
 	VADDPS       Z13, Z12, Z14
 	VPMOVD2M     Z11, K1
@@ -2858,6 +2943,7 @@ rest:
 	VMOVUPS.Z    (CX)(SI*1), K1, Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K2
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z0
 	VRNDSCALEPS  $0x00, Z0, Z0
@@ -2870,7 +2956,7 @@ rest:
 	VFMADD213PS  Z6, Z12, Z1
 	VFMADD213PS  Z3, Z12, Z1
 	VFMADD213PS  Z3, Z1, Z12
-	VSCALEFPS    Z0, Z12, Z12
+	VSCALEFPS.Z  Z0, Z12, K2, Z12
 	VMOVUPS      table33<>+0(SB), Z0
 	VADDPS       Z0, Z12, Z1
 	VPMOVD2M     Z11, K2
@@ -2963,6 +3049,7 @@ several:
 	VMULPS       table46<>+0(SB), Z11, Z19
 	VFNMADD231PS Z11, Z19, Z18
 	VMINPS       Z18, Z1, Z18
+	VCMPPS       $0x05, Z0, Z18, K1
 	VMAXPS       Z18, Z0, Z18
 	VMULPS       Z2, Z18, Z19
 	VRNDSCALEPS  $0x00, Z19, Z19
@@ -2975,7 +3062,7 @@ several:
 	VFMADD213PS  Z6, Z18, Z20
 	VFMADD213PS  Z3, Z18, Z20
 	VFMADD213PS  Z3, Z20, Z18
-	VSCALEFPS    Z19, Z18, Z18
+	VSCALEFPS.Z  Z19, Z18, K1, Z18
 	VMULPS       Z12, Z18, Z18
 	VMULPS       table46<>+0(SB), Z18, Z18
 	VSUBPS       Z18, Z13, Z12
@@ -3004,6 +3091,7 @@ several:
 	VMULPS       table46<>+0(SB), Z11, Z19
 	VFNMADD231PS Z11, Z19, Z18
 	VMINPS       Z18, Z1, Z18
+	VCMPPS       $0x05, Z0, Z18, K1
 	VMAXPS       Z18, Z0, Z18
 	VMULPS       Z2, Z18, Z19
 	VRNDSCALEPS  $0x00, Z19, Z19
@@ -3016,7 +3104,7 @@ several:
 	VFMADD213PS  Z6, Z18, Z20
 	VFMADD213PS  Z3, Z18, Z20
 	VFMADD213PS  Z3, Z20, Z18
-	VSCALEFPS    Z19, Z18, Z18
+	VSCALEFPS.Z  Z19, Z18, K1, Z18
 	VMULPS       Z12, Z18, Z18
 	VMULPS       table46<>+0(SB), Z18, Z18
 	VSUBPS       Z18, Z13, Z12
@@ -3055,6 +3143,7 @@ single:
 	VMULPS       table46<>+0(SB), Z11, Z15
 	VFNMADD231PS Z11, Z15, Z14
 	VMINPS       Z14, Z1, Z14
+	VCMPPS       $0x05, Z0, Z14, K1
 	VMAXPS       Z14, Z0, Z14
 	VMULPS       Z2, Z14, Z15
 	VRNDSCALEPS  $0x00, Z15, Z15
@@ -3067,7 +3156,7 @@ single:
 	VFMADD213PS  Z6, Z14, Z18
 	VFMADD213PS  Z3, Z14, Z18
 	VFMADD213PS  Z3, Z18, Z14
-	VSCALEFPS    Z15, Z14, Z14
+	VSCALEFPS.Z  Z15, Z14, K1, Z14
 	VMULPS       Z12, Z14, Z14
 	VMULPS       table46<>+0(SB), Z14, Z14
 	VSUBPS       Z14, Z13, Z12
@@ -3108,6 +3197,7 @@ rest:
 	VMULPS       table46<>+0(SB), Z11, Z15
 	VFNMADD231PS Z11, Z15, Z14
 	VMINPS       Z14, Z1, Z14
+	VCMPPS       $0x05, Z0, Z14, K2
 	VMAXPS       Z14, Z0, Z14
 	VMULPS       Z2, Z14, Z0
 	VRNDSCALEPS  $0x00, Z0, Z0
@@ -3120,7 +3210,7 @@ rest:
 	VFMADD213PS  Z6, Z14, Z1
 	VFMADD213PS  Z3, Z14, Z1
 	VFMADD213PS  Z3, Z1, Z14
-	VSCALEFPS    Z0, Z14, Z14
+	VSCALEFPS.Z  Z0, Z14, K2, Z14
 	VMULPS       Z12, Z14, Z14
 	VMULPS       table46<>+0(SB), Z14, Z14
 	VSUBPS       Z14, Z13, Z0
@@ -3399,6 +3489,7 @@ several:
 	VMULPS       Z11, Z12, Z12
 	VPORD        table32<>+0(SB), Z12, Z13
 	VMINPS       Z13, Z1, Z13
+	VCMPPS       $0x05, Z0, Z13, K1
 	VMAXPS       Z13, Z0, Z13
 	VMULPS       Z2, Z13, Z18
 	VRNDSCALEPS  $0x00, Z18, Z18
@@ -3411,7 +3502,7 @@ several:
 	VFMADD213PS  Z6, Z13, Z19
 	VFMADD213PS  Z3, Z13, Z19
 	VFMADD213PS  Z3, Z19, Z13
-	VSCALEFPS    Z18, Z13, Z13
+	VSCALEFPS.Z  Z18, Z13, K1, Z13
 	VMOVUPS      table33<>+0(SB), Z18
 	VADDPS       Z18, Z13, Z19
 	VPMOVD2M     Z12, K1
@@ -3428,6 +3519,7 @@ several:
 	VMULPS       Z11, Z12, Z12
 	VPORD        table32<>+0(SB), Z12, Z13
 	VMINPS       Z13, Z1, Z13
+	VCMPPS       $0x05, Z0, Z13, K1
 	VMAXPS       Z13, Z0, Z13
 	VMULPS       Z2, Z13, Z18
 	VRNDSCALEPS  $0x00, Z18, Z18
@@ -3440,7 +3532,7 @@ several:
 	VFMADD213PS  Z6, Z13, Z19
 	VFMADD213PS  Z3, Z13, Z19
 	VFMADD213PS  Z3, Z19, Z13
-	VSCALEFPS    Z18, Z13, Z13
+	VSCALEFPS.Z  Z18, Z13, K1, Z13
 	VMOVUPS      table33<>+0(SB), Z18
 	VADDPS       Z18, Z13, Z19
 	VPMOVD2M     Z12, K1
@@ -3467,6 +3559,7 @@ single:
 	VMULPS       Z11, Z12, Z12
 	VPORD        table32<>+0(SB), Z12, Z13
 	VMINPS       Z13, Z1, Z13
+	VCMPPS       $0x05, Z0, Z13, K1
 	VMAXPS       Z13, Z0, Z13
 	VMULPS       Z2, Z13, Z14
 	VRNDSCALEPS  $0x00, Z14, Z14
@@ -3479,7 +3572,7 @@ single:
 	VFMADD213PS  Z6, Z13, Z15
 	VFMADD213PS  Z3, Z13, Z15
 	VFMADD213PS  Z3, Z15, Z13
-	VSCALEFPS    Z14, Z13, Z13
+	VSCALEFPS.Z  Z14, Z13, K1, Z13
 	VMOVUPS      table33<>+0(SB), Z14
 	VADDPS       Z14, Z13, Z15
 	VPMOVD2M     Z12, K1
@@ -3508,6 +3601,7 @@ rest:
 	VMULPS       Z11, Z12, Z12
 	VPORD        table32<>+0(SB), Z12, Z13
 	VMINPS       Z13, Z1, Z13
+	VCMPPS       $0x05, Z0, Z13, K2
 	VMAXPS       Z13, Z0, Z13
 	VMULPS       Z2, Z13, Z0
 	VRNDSCALEPS  $0x00, Z0, Z0
@@ -3520,7 +3614,7 @@ rest:
 	VFMADD213PS  Z6, Z13, Z1
 	VFMADD213PS  Z3, Z13, Z1
 	VFMADD213PS  Z3, Z1, Z13
-	VSCALEFPS    Z0, Z13, Z13
+	VSCALEFPS.Z  Z0, Z13, K2, Z13
 	VMOVUPS      table33<>+0(SB), Z0
 	VADDPS       Z0, Z13, Z1
 	VPMOVD2M     Z12, K2
@@ -3727,6 +3821,7 @@ several:
 	VMOVUPS      (CX)(SI*1), Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K1
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z13
 	VRNDSCALEPS  $0x00, Z13, Z13
@@ -3739,7 +3834,7 @@ several:
 	VFMADD213PS  Z6, Z12, Z14
 	VFMADD213PS  Z3, Z12, Z14
 	VFMADD213PS  Z3, Z14, Z12
-	VSCALEFPS    Z13, Z12, Z12
+	VSCALEFPS.Z  Z13, Z12, K1, Z12
 	VMOVUPS      table33<>+0(SB), Z13
 	VADDPS       Z13, Z12, Z14
 	VPMOVD2M     Z11, K1
@@ -3751,6 +3846,7 @@ several:
 	VMOVUPS      64(CX)(SI*1), Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K1
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z13
 	VRNDSCALEPS  $0x00, Z13, Z13
@@ -3763,7 +3859,7 @@ several:
 	VFMADD213PS  Z6, Z12, Z14
 	VFMADD213PS  Z3, Z12, Z14
 	VFMADD213PS  Z3, Z14, Z12
-	VSCALEFPS    Z13, Z12, Z12
+	VSCALEFPS.Z  Z13, Z12, K1, Z12
 	VMOVUPS      table33<>+0(SB), Z13
 	VADDPS       Z13, Z12, Z14
 	VPMOVD2M     Z11, K1
@@ -3785,6 +3881,7 @@ single:
 	VMOVUPS      (CX)(SI*1), Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K1
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z13
 	VRNDSCALEPS  $0x00, Z13, Z13
@@ -3797,7 +3894,7 @@ single:
 	VFMADD213PS  Z6, Z12, Z14
 	VFMADD213PS  Z3, Z12, Z14
 	VFMADD213PS  Z3, Z14, Z12
-	VSCALEFPS    Z13, Z12, Z12
+	VSCALEFPS.Z  Z13, Z12, K1, Z12
 	VMOVUPS      table33<>+0(SB), Z13
 	VADDPS       Z13, Z12, Z14
 	VPMOVD2M     Z11, K1
@@ -3821,6 +3918,7 @@ rest:
 	VMOVUPS.Z    (CX)(SI*1), K1, Z11
 	VPORD        table32<>+0(SB), Z11, Z12
 	VMINPS       Z12, Z1, Z12
+	VCMPPS       $0x05, Z0, Z12, K2
 	VMAXPS       Z12, Z0, Z12
 	VMULPS       Z2, Z12, Z0
 	VRNDSCALEPS  $0x00, Z0, Z0
@@ -3833,7 +3931,7 @@ rest:
 	VFMADD213PS  Z6, Z12, Z1
 	VFMADD213PS  Z3, Z12, Z1
 	VFMADD213PS  Z3, Z1, Z12
-	VSCALEFPS    Z0, Z12, Z12
+	VSCALEFPS.Z  Z0, Z12, K2, Z12
 	VMOVUPS      table33<>+0(SB), Z0
 	VADDPS       Z0, Z12, Z1
 	VPMOVD2M     Z11, K2

@@ -21,8 +21,8 @@ type watched struct {
 	now, most atomic.Int64
 }
 
-func (w *watched) Compile(p *plan.Program, lim plan.Limits) (plan.Executable, error) {
-	exe, err := w.Backend.Compile(p, lim)
+func (w *watched) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	exe, err := w.Backend.Compile(ctx, p, lim, loaded)
 	return &watchedExecutable{exe, w}, err
 }
 
@@ -60,7 +60,7 @@ func (s *watchedStep) Wait(ctx context.Context) (*plan.Result, error) {
 func TestAbandonedSteps(t *testing.T) {
 	p := plantest.Model(t, nil)
 	w := &watched{Backend: cpu.New(2)}
-	e, err := engine.New(p, w, engine.Config{Context: 256, Parallel: 64, Cache: tensor.F16})
+	e, err := engine.New(context.Background(), p, w, engine.Config{Context: 256, Parallel: 64, Cache: tensor.F16}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,13 +52,21 @@ func (c Config) pages(g plan.Group) int {
 	return min(all, (g.Window+chunkTokens+pageTokens-2)/pageTokens+1)
 }
 
-// Bytes is the memory of the states and of the scratch of a step on b.
-func (c Config) Bytes(p *plan.Program, b plan.Backend) (states, scratch int, err error) {
+// Memory is what an engine takes on a backend, in bytes.
+type Memory struct {
+	Weights int // beside those of the program
+	States  int
+	Scratch int // of a step
+}
+
+// Memory is what p takes on b.
+func (c Config) Memory(p *plan.Program, b plan.Backend) (m Memory, err error) {
 	l := c.Limits(p)
-	if states, err = l.StateBytes(p); err != nil {
-		return 0, 0, err
+	if m.States, err = l.StateBytes(p); err != nil {
+		return Memory{}, err
 	}
-	return states, b.Scratch(p, l), nil
+	m.Weights, m.Scratch = b.Weights(p, l), b.Scratch(p, l)
+	return m, nil
 }
 
 // An Engine serves many goroutines.
@@ -81,14 +89,14 @@ type Engine struct {
 // ErrClosed says that the engine was closed.
 var ErrClosed = errors.New("the model is closed")
 
-// New compiles p on b.
-func New(p *plan.Program, b plan.Backend, c Config) (*Engine, error) {
+// New compiles p on b, which loads its weights.
+func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded plan.Loaded) (*Engine, error) {
 	if c.Context < 1 || c.Parallel < 1 {
 		return nil, fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
 	}
 	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel)), turns: semaphore.NewWeighted(stepsAhead)}
 	e.open, e.end = context.WithCancelCause(context.Background())
-	exe, err := b.Compile(p, e.limits)
+	exe, err := b.Compile(ctx, p, e.limits, loaded)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, p *plan.Program, c engine.Config) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(p, cpu.New(2), c)
+	e, err := engine.New(context.Background(), p, cpu.New(2), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestContextIsExact(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	p := plantest.Model(t, nil)
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(p, cpu.New(1), engine.Config{Context: 8, Parallel: 1, Cache: tensor.F32})
+		e, err := engine.New(context.Background(), p, cpu.New(1), engine.Config{Context: 8, Parallel: 1, Cache: tensor.F32}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

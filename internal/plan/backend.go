@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/realizar/realizar/tensor"
 )
 
 // A Backend compiles programs for one kind of hardware.
@@ -13,12 +15,22 @@ type Backend interface {
 	// Memory is what the planner may count on.
 	Memory() MemoryInfo
 	// Compile makes all choices: a kernel for every operation by dtype and
-	// shape, scratch memory, pools of pages. The program's weights must stay
-	// readable until the executable is closed.
-	Compile(*Program, Limits) (Executable, error)
-	// Scratch is the memory in bytes that Compile takes beside the states.
+	// shape, scratch memory, pools of pages. It reads all weights, and ends early
+	// with ctx. The program's weights must stay readable until the executable is
+	// closed.
+	Compile(ctx context.Context, p *Program, l Limits, loaded Loaded) (Executable, error)
+	// Weights is the memory in bytes that Compile takes for weights beside those
+	// of the program.
+	Weights(*Program, Limits) int
+	// Scratch is the memory in bytes that Compile takes beside the weights and
+	// the states.
 	Scratch(*Program, Limits) int
 }
+
+// Loaded, unless it is nil, is told of each of a program's weights, in order, that
+// it has been read. Where it is spare, no step will read more than a few rows of
+// w.Data, whose pages may be given back to the system.
+type Loaded func(w *tensor.Tensor, spare bool)
 
 // MemoryInfo is a device's memory in bytes; 0 where the system does not say.
 type MemoryInfo struct{ Free, Total int64 }

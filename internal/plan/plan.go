@@ -170,13 +170,13 @@ func (p *Program) print(b *strings.Builder, n *Node) {
 // A tensor used twice (a tied head) is listed once.
 func (p *Program) Weights() []*tensor.Tensor {
 	var ws []*tensor.Tensor
-	seen := map[*byte]bool{}
+	seen := map[*tensor.Tensor]bool{}
 	for i := range p.Nodes {
 		for _, w := range []*tensor.Tensor{p.Nodes[i].Weight, p.Nodes[i].Bias} {
-			if w == nil || len(w.Data) == 0 || seen[&w.Data[0]] {
+			if w == nil || seen[w] {
 				continue
 			}
-			seen[&w.Data[0]] = true
+			seen[w] = true
 			ws = append(ws, w)
 		}
 	}

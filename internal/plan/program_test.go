@@ -77,7 +77,7 @@ func TestScratchReuses(t *testing.T) {
 		t.Errorf("%d buffers, want three of tokens and one of rows", len(s.Widths))
 	}
 	lim := plan.Limits{Tokens: 10, Rows: 2, Seqs: 1}
-	if got := plan.PlanScratch(p, p.Stages()).Bytes(&lim); got != 3*10*8*4+2*8*4 {
+	if got := plan.PlanScratch(p, p.Stages()).Bytes(&lim, func(w int) int { return w + 1 }); got != 3*10*9*4+2*9*4 {
 		t.Errorf("%d bytes", got)
 	}
 }

@@ -83,11 +83,12 @@ func (s *Scratch) take(free *[]int, shape [2]Dim) int {
 	return f
 }
 
-// Bytes is what the buffers take for steps of that size, in float32.
-func (s *Scratch) Bytes(l *Limits) int {
+// Bytes is what the buffers take for steps of that size, in float32, their rows as
+// many elements apart as stride says for a width.
+func (s *Scratch) Bytes(l *Limits, stride func(width int) int) int {
 	n := 0
 	for i, w := range s.Widths {
-		n += 4 * w * l.Size(s.Dims[i])
+		n += 4 * stride(w) * l.Size(s.Dims[i])
 	}
 	return n
 }

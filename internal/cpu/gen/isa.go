@@ -13,7 +13,8 @@ import (
 type isa struct {
 	suffix string
 	lanes  int
-	masks  [4]reg.Register // of 128-bit quarter i, from 1 on, where registers have four
+
+	hoisted map[[16]byte]reg.VecVirtual // patterns that the function at hand keeps in registers
 }
 
 var (
@@ -28,19 +29,6 @@ func (m *isa) vec() reg.VecVirtual {
 		return ZMM()
 	}
 	return YMM()
-}
-
-// begin sets what every function of the isa may need.
-func (m *isa) begin() {
-	if !m.wide() {
-		return
-	}
-	for i := 1; i < 4; i++ {
-		g, k := GP32(), K()
-		MOVL(operand.U32(0xf<<(4*i)), g)
-		KMOVW(g, k)
-		m.masks[i] = k
-	}
 }
 
 // word is v in all lanes.
@@ -59,13 +47,13 @@ func (m *isa) octets(v byte) operand.Op { return m.word(uint32(v) * 0x01010101) 
 
 var patterns = map[[16]byte]operand.Mem{}
 
-// pattern is 16 bytes of read-only memory, twice.
+// pattern is 16 bytes of read-only memory, as often as a register has them.
 func pattern(p [16]byte) operand.Mem {
 	if at, ok := patterns[p]; ok {
 		return at
 	}
 	at := GLOBL(fmt.Sprintf("pattern%d", len(patterns)), 8|16) // RODATA, NOPTR
-	for i := range 4 {
+	for i := range 8 {
 		var v uint64
 		for j := 7; j >= 0; j-- {
 			v = v<<8 | uint64(p[i%2*8+j])
@@ -77,12 +65,23 @@ func pattern(p [16]byte) operand.Mem {
 }
 
 // constant is the pattern in each 128 bits: a register, or memory where there are
-// few registers.
+// few registers. A function that hoists has the others in memory.
 func (m *isa) constant(p [16]byte) operand.Op {
-	if !m.wide() {
+	switch v, ok := m.hoisted[p]; {
+	case ok:
+		return v
+	case m.hoisted != nil || !m.wide():
 		return pattern(p)
 	}
 	return m.quarters(p)
+}
+
+// hoist keeps patterns in registers for the function that begins.
+func (m *isa) hoist(patterns ...[16]byte) {
+	m.hoisted = map[[16]byte]reg.VecVirtual{}
+	for _, p := range patterns {
+		m.hoisted[p] = m.quarters(p)
+	}
 }
 
 // quarters is a register with the pattern in each 128 bits.
@@ -96,9 +95,13 @@ func (m *isa) quarters(p [16]byte) reg.VecVirtual {
 	return v
 }
 
-// zero is loaded: the idiom of a register and itself counts as reading it, which
-// would keep the register busy from the beginning of the function on.
-func (m *isa) zero() reg.VecVirtual { return m.everywhere(pattern([16]byte{})) }
+// zero is the idiom of a register and itself that costs nothing; VXORPS is the one
+// that avo does not count as reading it.
+func (m *isa) zero() reg.VecVirtual {
+	v := m.vec()
+	VXORPS(v, v, v)
+	return v
+}
 
 func (m *isa) and(a, b operand.Op) reg.VecVirtual {
 	v := m.vec()
@@ -191,22 +194,6 @@ func (m *isa) floats(a operand.Op) reg.VecVirtual {
 func (m *isa) mul(a, b operand.Op) reg.VecVirtual {
 	v := m.vec()
 	VMULPS(a, b, v)
-	return v
-}
-
-// halves are the lanes, float16 in their lower 16 bits and zero above, as float32.
-func (m *isa) halves(a operand.Op) reg.VecVirtual {
-	v := m.vec()
-	if m.wide() {
-		y := YMM()
-		VPMOVDW(a, y)
-		VCVTPH2PS(y, v)
-		return v
-	}
-	packed := YMM()
-	VPACKUSDW(a, a, packed)
-	VPERMQ(operand.U8(0x08), packed, packed)
-	VCVTPH2PS(packed.AsX(), v)
 	return v
 }
 

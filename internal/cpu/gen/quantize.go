@@ -10,7 +10,6 @@ func quantize(m *isa) {
 	start("quantize"+m.suffix, "func(record *byte, x *float32, blocks int)",
 		"quantize"+m.suffix+" writes blocks blocks of the record of x.")
 	record, x, n := argument("record"), argument("x"), argument("blocks")
-	m.begin()
 	q := &quantizer{m: m, record: record, x: x, magnitude: m.word(0x7fffffff)}
 	if m.wide() {
 		words := GP32()

@@ -170,7 +170,7 @@ func movedStates(t *testing.T, b plan.Backend, cache tensor.DType) {
 
 func sampling(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
-	exe, err := b.Compile(p, LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32}))
+	exe, err := b.Compile(context.Background(), p, LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 	table := Weight(newRand(1), "embed", tensor.F32, 1, 4, 8)
 	copy(table.Data[3*8*4:], []byte{0, 0, 0xc0, 0x7f})
 	p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
-	exe, err := b.Compile(p, plan.Limits{Tokens: 4, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32})
+	exe, err := b.Compile(context.Background(), p, plan.Limits{Tokens: 4, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 func malformed(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	lim := LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32})
-	exe, err := b.Compile(p, lim)
+	exe, err := b.Compile(context.Background(), p, lim, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

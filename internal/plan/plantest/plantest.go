@@ -483,7 +483,7 @@ func elementwise(t *testing.T, b plan.Backend) {
 func pick(t *testing.T, b plan.Backend) {
 	table := Weight(newRand(4), "table", tensor.F32, 1, 9, 5)
 	p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
-	exe, err := b.Compile(p, plan.Limits{Tokens: 8, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32})
+	exe, err := b.Compile(context.Background(), p, plan.Limits{Tokens: 8, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

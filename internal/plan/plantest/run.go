@@ -30,7 +30,7 @@ type Seq struct {
 
 // NewRunner compiles p on b within lim, for which see [LimitsFor].
 func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error) {
-	exe, err := b.Compile(p, lim)
+	exe, err := b.Compile(context.Background(), p, lim, nil)
 	if err != nil {
 		return nil, err
 	}

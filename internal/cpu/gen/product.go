@@ -1,0 +1,424 @@
+package main
+
+import (
+	"fmt"
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Where the parts of a record's block lie, as package cpu defines it.
+const (
+	recordD     = 32
+	recordN32   = 36
+	recordM32   = 40
+	recordN16   = 48
+	recordM16   = 56
+	recordBlock = 64
+)
+
+// How far ahead of their use words of weights are asked for, in bytes: by the
+// second-level cache and by the first.
+const (
+	farBytes  = 12 << 10
+	nearBytes = 3 << 10
+)
+
+// An env is a product in the making: of interleaved weights and the records of some
+// tokens.
+type env struct {
+	*isa
+	*format
+	tokens int
+	sides  int // groups that are multiplied at one time: they share what is loaded of records
+	side   int // the one at hand
+
+	words, heads reg.Register // of the block
+	stride       reg.Register // of groups of weights
+	x            [4]reg.Register
+	xStride      reg.Register // of records
+
+	columns [2]map[int]reg.VecVirtual    // by side: of the step, by place in a block of the format
+	kept    [2]map[string]reg.VecVirtual // by side: what several scales of the block have in common
+	bias    int                          // added to signed values
+}
+
+// quantized writes the kernels for products of quantised weights and records.
+func quantized() {
+	for _, m := range []*isa{avx512, avx2} {
+		interleave(m)
+	}
+	for _, f := range formats {
+		if f.values == 32 {
+			product(avx512, f, 2, 12)
+		} else { // whose code for two would not fit the first-level cache
+			product(avx512, f, 1, 12)
+		}
+		for _, tokens := range []int{8, 4, 2, 1} {
+			product(avx512, f, 1, tokens)
+		}
+		for _, tokens := range []int{4, 2, 1} {
+			product(avx2, f, 1, tokens)
+		}
+	}
+}
+
+// product writes the function that multiplies weights of a format, a number of groups
+// at one time, with the records of a number of tokens.
+func product(m *isa, f *format, sides, tokens int) {
+	name := fmt.Sprintf("product%sx%d%s", f.name, tokens, m.suffix)
+	TEXT(name, NOSPLIT, "func(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)")
+	Pragma("noescape")
+	Doc(name + " adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.")
+	e := &env{isa: m, format: f, tokens: tokens, sides: sides, words: argument("words"), heads: argument("heads"), stride: argument("stride")}
+	if f.signed && m.wide() { // the left factor of VPDPBUSD is unsigned
+		e.bias = 128
+		if f.offset > 0 && tokens <= f.sub/4 {
+			e.bias = f.offset // which costs work for each token; the other for each group
+		}
+	}
+	m.hoist(e.constants()...)
+	blocks, groups, totals, totalsStride := argument("blocks"), argument("groups"), argument("totals"), argument("totalsStride")
+	wordBytes, headBytes := 4*m.lanes*((f.size-f.head.bytes())/4), m.lanes*f.head.bytes()
+	skip := func(size int) reg.Register { // from the end of the blocks to the next group
+		to := GP64()
+		IMUL3Q(operand.I32(-size), blocks, to)
+		for range sides {
+			ADDQ(e.stride, to)
+		}
+		return to
+	}
+	skipWords, skipHeads := skip(wordBytes), skip(headBytes)
+	if tokens > 1 {
+		e.xStride = argument("xStride")
+	}
+	place := func(side, t int) operand.Mem {
+		a := operand.Mem{Base: totals, Disp: 4 * m.lanes * t}
+		if side > 0 {
+			a.Index, a.Scale = totalsStride, 1
+		}
+		return a
+	}
+	Label("group")
+	e.x[0] = argument("x")
+	for i := 1; 3*i < tokens; i++ {
+		e.x[i] = GP64()
+		LEAQ(operand.Mem{Base: e.xStride, Index: e.xStride, Scale: 2}, e.x[i])
+		ADDQ(e.x[i-1], e.x[i])
+	}
+	blocks = argument("blocks")
+	var kept []reg.VecVirtual // the totals, where there are registers enough
+	if m.wide() && tokens*sides <= 12 || tokens <= 2 {
+		for side := range sides {
+			for t := range tokens {
+				kept = append(kept, m.load(place(side, t)))
+			}
+		}
+	}
+	Label("block")
+	e.block(func(side, t int, add func(total reg.VecVirtual)) {
+		if kept != nil {
+			add(kept[side*tokens+t])
+			return
+		}
+		total := m.load(place(side, t))
+		add(total)
+		VMOVUPS(total, place(side, t))
+	})
+	ADDQ(operand.U32(wordBytes), e.words)
+	ADDQ(operand.U32(headBytes), e.heads)
+	for i := 0; 3*i < tokens; i++ {
+		ADDQ(operand.U32(f.values/32*recordBlock), e.x[i])
+	}
+	DECQ(blocks)
+	JNZ(operand.LabelRef("block"))
+	for i, v := range kept {
+		VMOVUPS(v, place(i/tokens, i%tokens))
+	}
+	for range sides {
+		ADDQ(totalsStride, totals)
+	}
+	ADDQ(skipWords, e.words)
+	ADDQ(skipHeads, e.heads)
+	SUBQ(operand.U8(sides), groups)
+	JNZ(operand.LabelRef("group"))
+	VZEROUPPER()
+	RET()
+}
+
+// constants are what the format's groups need all the time, where registers are many.
+func (e *env) constants() (all [][16]byte) {
+	if !e.wide() {
+		return nil
+	}
+	for _, v := range e.masks {
+		all = append(all, words(uint32(v)*0x01010101))
+	}
+	if e.table != nil {
+		all = append(all, e.stands())
+	}
+	return all
+}
+
+// stands is the format's table as groups need it.
+func (e *env) stands() (p [16]byte) {
+	for i, n := range e.table {
+		p[i] = byte(int(n) + e.bias)
+	}
+	return p
+}
+
+// ahead is called for each of the parts of a block's work and asks for what is to be
+// read: words some way ahead, as many as the block has, and the heads of the block
+// of the next group. Only so many lines can be on their way, so that it is spread
+// over the work.
+func (e *env) ahead(part, parts int) {
+	lines := (e.size - e.head.bytes()) * e.lanes / 64
+	for i := lines * part / parts; i < lines*(part+1)/parts; i++ {
+		for e.side = range e.sides {
+			PREFETCHT1(e.beside(e.words, farBytes+64*i))
+			PREFETCHT0(e.beside(e.words, nearBytes+64*i))
+		}
+	}
+	if part == 0 {
+		PREFETCHT1(operand.Mem{Base: e.heads, Index: e.stride, Scale: uint8(e.sides)})
+	}
+}
+
+// block multiplies one block, a few pieces of as many values as share a scale at a
+// time: their sums are as many as there are registers for, and their values often
+// come from the same words.
+func (e *env) block(total func(side, t int, add func(total reg.VecVirtual))) {
+	forget := func() { e.kept = [2]map[string]reg.VecVirtual{{}, {}} }
+	forget()
+	pieces := e.values / e.sub
+	together := min(pieces, max(1, e.sums()/e.tokens/e.sides))
+	part := 0
+	for first := 0; first < pieces; first += together {
+		all := make([]sums, together*e.tokens*e.sides)
+		of := func(i, t, side int) *sums { return &all[(i*e.tokens+t)*e.sides+side] }
+		for step := range e.sub / 4 {
+			e.columns = [2]map[int]reg.VecVirtual{{}, {}}
+			for i := range together {
+				group := (first+i)*e.sub/4 + step
+				var w [2]reg.VecVirtual
+				for e.side = range e.sides {
+					w[e.side] = e.group(e, group)
+				}
+				size := w[0]
+				if e.signed && !e.wide() {
+					size = e.vec()
+					VPABSB(w[0], size)
+				}
+				for t := range e.tokens {
+					if e.wide() {
+						for side := range e.sides {
+							if s := of(i, t, side); s.words == nil {
+								s.words = e.begin(t, first+i)
+							}
+						}
+					}
+					switch x := e.record(t, 4*group).Offset(4 * group % 32); {
+					case !e.wide():
+						e.products(of(i, t, 0), w[0], size, x)
+					case e.sides == 1:
+						VPDPBUSD_BCST(x, w[0], of(i, t, 0).words)
+					default:
+						v := e.everywhere(x)
+						for side := range e.sides {
+							VPDPBUSD(v, w[side], of(i, t, side).words)
+						}
+					}
+				}
+				e.ahead(part, e.values/4)
+				part++
+			}
+		}
+		for i := range together {
+			for e.side = range e.sides {
+				scale, low := e.scale(e, first+i)
+				if e.tight() {
+					forget()
+				}
+				if n := e.raisedBy(first + i); n > 0 {
+					VMULPS(e.number(1/float32(int(1)<<n)), scale, scale)
+				}
+				for t := range e.tokens {
+					s := of(i, t, e.side)
+					e.flush(s)
+					total(e.side, t, func(v reg.VecVirtual) { e.add(v, s.words, t, first+i, scale, low) })
+				}
+			}
+		}
+	}
+}
+
+// sums is how many sums are kept in registers.
+func (e *env) sums() int {
+	switch {
+	case !e.wide():
+		return 4
+	case e.tokens > 8:
+		return e.tokens * e.sides
+	}
+	return 16
+}
+
+// tight reports whether there are no registers to keep anything else in.
+func (e *env) tight() bool { return !e.wide() || e.tokens > 4 }
+
+// record is the block of token t's record with a value.
+func (e *env) record(t, value int) operand.Mem {
+	a := operand.Mem{Base: e.x[t/3], Disp: value / 32 * recordBlock}
+	if t%3 > 0 {
+		a.Index, a.Scale = e.xStride, uint8(t%3)
+	}
+	return a
+}
+
+// raisedBy is the power of two that the values of a piece are too large by.
+func (e *env) raisedBy(piece int) int {
+	if e.raised == nil || !e.wide() {
+		return 0
+	}
+	return e.raised(piece)
+}
+
+// begin begins the integer sums of a piece, with what makes up for the bias.
+func (e *env) begin(t, piece int) reg.VecVirtual {
+	if e.bias == 0 {
+		return e.zero()
+	}
+	v := e.piece(t, piece, recordN32, recordN16)
+	if e.bias == 128 {
+		return e.everywhere(v)
+	}
+	sums := e.vec()
+	VPSRAD_BCST(operand.U8(bits.TrailingZeros(128/uint(e.bias))), v, sums)
+	return sums
+}
+
+// piece is what the record has for a piece of 32 values or of 16.
+func (e *env) piece(t, piece, for32, for16 int) operand.Mem {
+	value := piece * e.sub
+	if e.sub == 16 {
+		return e.record(t, value).Offset(for16 + 4*(value%32/16))
+	}
+	return e.record(t, value).Offset(for32)
+}
+
+// add adds a piece's integer sums, scaled, to total, and the minimum's share where
+// there is one.
+func (e *env) add(total, sums reg.VecVirtual, t, piece int, scale, low reg.VecVirtual) {
+	d, m := e.record(t, piece*e.sub).Offset(recordD), e.piece(t, piece, recordM32, recordM16)
+	f := e.vec()
+	VCVTDQ2PS(sums, sums)
+	if e.wide() {
+		VMULPS_BCST(d, scale, f)
+	} else {
+		VBROADCASTSS(d, f)
+		VMULPS(f, scale, f)
+	}
+	VFMADD231PS(f, sums, total)
+	if e.signed {
+		return
+	}
+	if e.wide() {
+		VFMADD231PS_BCST(m, low, total)
+		return
+	}
+	f = e.vec()
+	VBROADCASTSS(m, f)
+	VFMADD231PS(low, f, total)
+}
+
+// Sums are of the integer products of a piece and a token, by row.
+type sums struct {
+	words reg.VecVirtual
+	pairs reg.VecVirtual // without VPDPBUSD: sums of 16 bits, not yet in words
+	added int            // products in each pair
+}
+
+// products adds the four products of each lane's bytes to s without VPDPBUSD. It
+// multiplies magnitudes with values of the other's sign, two products in 16 bits,
+// and adds as many of these as cannot exceed 16 bits.
+func (e *env) products(s *sums, w, size reg.VecVirtual, x operand.Mem) {
+	v := e.everywhere(x)
+	if e.signed {
+		VPSIGNB(w, v, v)
+	}
+	VPMADDUBSW(v, size, v)
+	if s.added += 2; s.pairs == nil {
+		s.pairs = v
+	} else {
+		VPADDW(v, s.pairs, s.pairs)
+	}
+	if (s.added+2)*e.most*127 > 1<<15-1 {
+		e.flush(s)
+	}
+}
+
+// flush adds the pairs to the words.
+func (e *env) flush(s *sums) {
+	if s.pairs == nil {
+		return
+	}
+	VPMADDWD(e.word(0x00010001), s.pairs, s.pairs)
+	if s.words == nil {
+		s.words = s.pairs
+	} else {
+		VPADDD(s.pairs, s.words, s.words)
+	}
+	s.pairs, s.added = nil, 0
+}
+
+// column is the words of all rows at a place in a block of the format.
+func (e *env) column(at int) reg.VecVirtual {
+	v, ok := e.columns[e.side][at]
+	if !ok {
+		v = e.load(e.place(at))
+		e.columns[e.side][at] = v
+	}
+	return v
+}
+
+// place is where the words of all rows lie that are at a place in a block of the
+// format.
+func (e *env) place(at int) operand.Mem {
+	if at >= e.head.at+e.head.bytes() {
+		at -= e.head.bytes()
+	}
+	return e.beside(e.words, at*e.lanes)
+}
+
+// half is number i of the heads, a float16.
+func (e *env) half(i int) reg.VecVirtual {
+	v := e.vec()
+	VCVTPH2PS(e.headAt(i), v)
+	return v
+}
+
+func (e *env) headAt(i int) operand.Mem {
+	return e.beside(e.heads, i*e.lanes*e.head.width)
+}
+
+// beside is what lies at p on the side at hand.
+func (e *env) beside(p reg.Register, disp int) operand.Mem {
+	a := operand.Mem{Base: p, Disp: disp}
+	if e.side > 0 {
+		a.Index, a.Scale = e.stride, 1
+	}
+	return a
+}
+
+// keep is what f gives, once for all scales of the block where registers allow.
+func (e *env) keep(name string, f func() reg.VecVirtual) reg.VecVirtual {
+	v, ok := e.kept[e.side][name]
+	if !ok {
+		v = f()
+		e.kept[e.side][name] = v
+	}
+	return v
+}

@@ -1,0 +1,78 @@
+package realizar_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/synth"
+)
+
+// residentOf is how much of a mapped file is in the memory of the process, in
+// bytes.
+func residentOf(t *testing.T, path string) (bytes int64) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skipf("the system does not say what is resident: %v", err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		t.Fatal(err)
+	}
+	within := false
+	for line := range strings.Lines(string(maps)) {
+		var start, end, kib int64
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &start, &end); n == 2 {
+			within = strings.HasSuffix(strings.TrimSpace(line), path)
+		} else if n, _ := fmt.Sscanf(line, "Rss: %d kB", &kib); n == 1 && within {
+			bytes += kib << 10
+		}
+	}
+	return bytes
+}
+
+// Weights that are laid out anew do not stay in memory twice.
+func TestOpenGivesBack(t *testing.T) {
+	mix, ok := synth.FindMix("Q8_0")
+	if !ok {
+		t.Fatal("no mix Q8_0")
+	}
+	f, err := synth.New(&synth.Shape{
+		Name: "wide", Architecture: "llama", Layers: 1, Hidden: 1024, FFN: 4096, Heads: 8, KVHeads: 8, HeadDim: 128, Vocab: 600, Context: 64, RopeBase: 1e4, Eps: 1e-5,
+	}, mix, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(t.Context(), file, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		activations realizar.Activations
+		least, most int64
+	}{
+		{realizar.ActivationsAuto, 0, f.Size() / 4},
+		{realizar.ActivationsF32, f.Size() * 3 / 4, 2 * f.Size()}, // read from the file
+	} {
+		m, err := realizar.Open(t.Context(), path, realizar.Options{Activations: test.activations})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := residentOf(t, path); got < test.least || got > test.most {
+			t.Errorf("%v activations: %d bytes of a file of %d are in memory, want %d to %d", test.activations, got, f.Size(), test.least, test.most)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package modelfile_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// resident is how much of the mapping that data lies in is in the memory of the
+// process, in bytes.
+func resident(t *testing.T, data []byte) int {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skipf("the system does not say what is resident: %v", err)
+	}
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	within := false
+	for line := range strings.Lines(string(maps)) {
+		var start, end uintptr
+		var kib int
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &start, &end); n == 2 {
+			within = start <= at && at < end
+		} else if n, _ := fmt.Sscanf(line, "Rss: %d kB", &kib); n == 1 && within {
+			return kib << 10
+		}
+	}
+	t.Fatalf("no mapping holds %#x", at)
+	return 0
+}
+
+// touch brings all pages of data into the memory of the process.
+func touch(data []byte) {
+	var all byte
+	for _, x := range data {
+		all ^= x
+	}
+	runtime.KeepAlive(all)
+}
+
+// The pages that a tensor has for itself leave the process, those that it shares
+// with its neighbour and those of other files stay.
+func TestReleaseLetsGo(t *testing.T) {
+	f, other := large(t), large(t)
+	page := uintptr(os.Getpagesize())
+	for _, name := range []string{"a", "b", "c", "d"} {
+		for _, x := range append(f.Tensors(), other.Tensors()...) {
+			touch(x.Data)
+		}
+		x, _ := f.Tensor(name)
+		elsewhere, _ := other.Tensor(name)
+		before, beside := resident(t, x.Data), resident(t, elsewhere.Data)
+		other.Release(x.Data)
+		if got := resident(t, x.Data); got != before {
+			t.Errorf("another file that releases tensor %s lets go of %d bytes", name, before-got)
+		}
+
+		f.Release(x.Data)
+		lo := uintptr(unsafe.Pointer(unsafe.SliceData(x.Data)))
+		hi := lo + uintptr(len(x.Data))
+		lo = (lo + page - 1) / page * page
+		if name == "a" || name == "c" {
+			hi = hi / page * page // the next tensor begins within the page
+		} else {
+			hi = (hi + page - 1) / page * page // the file ends with it
+		}
+		if got, want := before-resident(t, x.Data), int(hi-lo); got != want {
+			t.Errorf("releasing tensor %s lets go of %d bytes, want its own pages, %d", name, got, want)
+		}
+		if got := resident(t, elsewhere.Data); got != beside {
+			t.Errorf("releasing tensor %s lets go of %d bytes of another file", name, beside-got)
+		}
+	}
+}
