@@ -19,6 +19,7 @@ type benchmark struct {
 	app         *app
 	description *realizar.Description
 	results     []*measurement
+	shares      []func() // that measure what results are shares of, once no model holds memory
 
 	// What the machine can do at most, 0 where it is not measured or not known.
 	reads            float64 // bytes a second

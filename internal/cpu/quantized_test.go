@@ -187,17 +187,20 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 	_, x := records(t, rng, tokens, k)
 	what := fmt.Sprintf("%s, %v, k %d, %s", tier, d, k, filling)
 
-	// multiply is the product of a number of groups with records from one on.
-	multiply := func(group, groups, token, tokens int) []float32 {
+	// multiply adds the product of a number of groups with records from one on to
+	// begun.
+	multiply := func(begun float32, group, groups, token, tokens int) []float32 {
 		totals := canaries(groups*tokens*lanes + 16)
-		clear(totals[:groups*tokens*lanes])
+		for i := range totals[:groups*tokens*lanes] {
+			totals[i] = begun
+		}
 		kernels.products[d](totals, w.section(group, groups), x[token*recordBytes(k):], recordBytes(k), tokens)
 		if slices.Index(totals, canary) != groups*tokens*lanes {
 			t.Fatalf("%s, %d groups, %d tokens: more than the totals was written", what, groups, tokens)
 		}
 		return totals[:groups*tokens*lanes]
 	}
-	all := multiply(0, groups, 0, tokens)
+	all := multiply(0, 0, groups, 0, tokens)
 	for row := range rows {
 		for token := range tokens {
 			want, size := product8(d, src[row*size:][:size], x[token*recordBytes(k):][:recordBytes(k)])
@@ -206,10 +209,16 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 			}
 		}
 	}
+	const begun = 3
+	for i, got := range multiply(begun, 0, groups, 0, tokens) {
+		if want := float64(all[i]) + begun; !(math.Abs(float64(got)-want) <= 1e-4*(math.Abs(want)+begun)) {
+			t.Fatalf("%s: product %d added to %d is %v, want %v", what, i, begun, got, want)
+		}
+	}
 	for n := 1; n < tokens; n++ {
 		token := tokens - n
 		for g := range groups {
-			got := multiply(g, 1, token, n)
+			got := multiply(0, g, 1, token, n)
 			if want := all[(g*tokens+token)*lanes:][:n*lanes]; !slices.Equal(got, want) {
 				t.Fatalf("%s: the last %d tokens and group %d have other bits than among all:\n%v\n%v", what, n, g, got, want)
 			}
