@@ -55,8 +55,8 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 	begin := segment * contextSegment
 	for at := firstLo; at < lastHi; at += d.at.n {
 		d.at.keys(&tl.past, g, begin+at, begin+lastHi)
-		if at+d.at.n == lastHi {
-			d.at.next, _, _ = tl.past.slot(begin+firstLo, g).value()
+		if beyond := at + tl.past.lead() - lastHi; beyond >= 0 {
+			d.at.next, _, _ = tl.past.slot(begin+min(firstLo+beyond, lastHi-1), g).value()
 		}
 		j.scores(d.score[from*j.group*scoreStride+at:], d.q[from*j.group:], (to-from)*j.group, tl.tokens*j.group, &d.at, j.a.HeadDim)
 	}
@@ -111,12 +111,15 @@ func (j *attending) addValues(d *attentionDesk, tl *tile, g, segment, from, to, 
 	r, begin, last := from*j.group, segment*contextSegment, tl.pos+tl.tokens-1
 	for at := lo; at < hi; at += d.at.n {
 		d.at.values(&tl.past, g, begin+at, begin+hi)
-		if end := begin + at + d.at.n; at+d.at.n == hi && end <= last {
-			d.at.next, _, _ = tl.past.slot(end, g).key()
+		if pos := begin + at + tl.past.lead(); pos >= begin+hi && pos <= last {
+			d.at.next, _, _ = tl.past.slot(pos, g).key()
 		}
 		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.a.HeadDim)
 	}
 }
+
+// lead is how many positions keys and values are asked for before they are read.
+func (p *past) lead() int { return 2 * p.pageTokens }
 
 // keys makes s the keys of head g from position pos on, as many of those before
 // end as lie in one page.
@@ -125,8 +128,8 @@ func (s *stretch) keys(p *past, g, pos, end int) {
 	s.numbers, s.scales, s.width = at.key()
 	s.n = min(end-pos, p.pageTokens-at.at)
 	s.next = s.numbers
-	if pos+s.n < end {
-		s.next, _, _ = p.slot(pos+s.n, g).key()
+	if pos += p.lead(); pos < end {
+		s.next, _, _ = p.slot(pos, g).key()
 	}
 }
 
@@ -137,7 +140,7 @@ func (s *stretch) values(p *past, g, pos, end int) {
 	s.width = at.state.HeadDim
 	s.n = min(end-pos, p.pageTokens-at.at)
 	s.next = s.numbers
-	if pos+s.n < end {
-		s.next, _, _ = p.slot(pos+s.n, g).value()
+	if pos += p.lead(); pos < end {
+		s.next, _, _ = p.slot(pos, g).value()
 	}
 }

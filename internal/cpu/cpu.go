@@ -97,7 +97,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 // prepare makes all that e works on.
 func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded) error {
 	for _, s := range e.p.States {
-		e.pools = append(e.pools, newKVPool(s, &e.lim))
+		e.pools = append(e.pools, newKVPool(s, &e.lim, &e.pages))
 	}
 	e.sampler.Maxima = b.tier.vector.maxima
 	size := b.desk(e.p, &e.lim)

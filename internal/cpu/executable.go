@@ -22,6 +22,7 @@ type executable struct {
 	weights   map[*tensor.Tensor]*interleaved // of products
 	memory    []byte                          // of weights
 	pools     []*kvPool                       // by state
+	pages     pageMemory                      // of pools
 	tier      tier
 	workers   *workers
 	desks     []desk          // by worker
@@ -112,6 +113,7 @@ func (e *executable) Close() error {
 		e.closed = true
 		e.workers.close()
 		release(e.memory)
+		e.pages.release()
 	}
 	return nil
 }

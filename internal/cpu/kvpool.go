@@ -14,8 +14,9 @@ const (
 	cacheBlock = 32
 	// pageSlack bytes lie behind each page: kernels read whole registers.
 	pageSlack = 64
-	// slabBytes is about how much memory pages are taken from at a time.
-	slabBytes = 1 << 20
+	// slabBytes is about how much memory pages are taken from at a time. Of most of it
+	// nothing is there before it is used.
+	slabBytes = 64 << 20
 )
 
 // A kvPool is the pages of one state. A page holds, in this order,
@@ -41,8 +42,37 @@ type kvPool struct {
 	keyScales, values, valueScales, bytes int // offsets in a page, and its length
 
 	pages  [][]byte // nil where nobody has used it; each has pageSlack more than bytes
-	slab   []byte   // what the next pages are cut from
-	unmade int      // pages that are nil
+	memory *pageMemory
+}
+
+// pageMemory is where the pages of an executable come from. Those that are used
+// first lie beside each other, whatever their pool, so that large pages of the
+// system fill up.
+type pageMemory struct {
+	slab  []byte // what the next pages are cut from
+	slabs [][]byte
+	left  int // bytes of the pages that have not been made
+}
+
+// take is memory for a page.
+func (m *pageMemory) take(n int) []byte {
+	if len(m.slab) < n {
+		slab, err := reserve(max(n, min(slabBytes, m.left)))
+		if err != nil {
+			panic(err) // the step ends with it
+		}
+		m.slab, m.slabs = slab, append(m.slabs, slab)
+	}
+	p := m.slab[:n:n]
+	m.slab = m.slab[n:]
+	m.left -= n
+	return p
+}
+
+func (m *pageMemory) release() {
+	for _, s := range m.slabs {
+		release(s)
+	}
 }
 
 // checkCache says whether the states of p can be kept in a cache of dtype d.
@@ -61,8 +91,8 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 	return fmt.Errorf("cpu: no %v cache; use %v, %v or %v", d, tensor.F32, tensor.F16, tensor.Q8_0)
 }
 
-func newKVPool(s plan.State, l *plan.Limits) *kvPool {
-	k := &kvPool{state: s, dtype: l.Cache, pageTokens: l.PageTokens, pages: make([][]byte, l.Pages[s.Group]), unmade: l.Pages[s.Group]}
+func newKVPool(s plan.State, l *plan.Limits, m *pageMemory) *kvPool {
+	k := &kvPool{state: s, dtype: l.Cache, pageTokens: l.PageTokens, pages: make([][]byte, l.Pages[s.Group]), memory: m}
 	n, scales := k.pageTokens*s.KVHeads*s.HeadDim, 0
 	switch k.dtype {
 	case tensor.F32:
@@ -76,27 +106,22 @@ func newKVPool(s plan.State, l *plan.Limits) *kvPool {
 	k.values = k.keyScales + scales
 	k.valueScales = k.values + n*k.size
 	k.bytes = k.valueScales + scales
+	m.left += len(k.pages) * k.room()
 	return k
+}
+
+// room is what a page takes of memory.
+func (k *kvPool) room() int {
+	const line = 64
+	return (k.bytes+line-1)/line*line + pageSlack
 }
 
 // page is page i, allocated.
 func (k *kvPool) page(i int32) []byte {
 	if k.pages[i] == nil {
-		k.pages[i] = k.make()
+		k.pages[i] = k.memory.take(k.room())[: k.bytes+pageSlack : k.bytes+pageSlack]
 	}
 	return k.pages[i]
-}
-
-func (k *kvPool) make() []byte {
-	const line = 64
-	n := (k.bytes+line-1)/line*line + pageSlack
-	if len(k.slab) < n {
-		k.slab = make([]byte, n*min(k.unmade, max(1, slabBytes/n)))
-	}
-	p := k.slab[: k.bytes+pageSlack : k.bytes+pageSlack]
-	k.slab = k.slab[n:]
-	k.unmade--
-	return p
 }
 
 // apply does one operation on the pages of a group.
