@@ -1,14 +1,10 @@
 package cpu
 
-import (
-	"unsafe"
-
-	"github.com/realizar/realizar/tensor"
-)
+import "github.com/realizar/realizar/tensor"
 
 // rowsAVX2 are the dequantizers for processors with AVX2 and F16C.
 var rowsAVX2 = map[tensor.DType]dequantizer{
-	tensor.F32:  func(dst []float32, src []byte) { copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), src) },
+	tensor.F32:  rowF32,
 	tensor.F16:  wholeEights(tensor.F16, f16AVX2),
 	tensor.BF16: wholeEights(tensor.BF16, bf16AVX2),
 	tensor.Q8_0: func(dst []float32, src []byte) { q8_0AVX2(&dst[0], &src[0], len(dst)/32) },
@@ -16,19 +12,6 @@ var rowsAVX2 = map[tensor.DType]dequantizer{
 	tensor.Q4_K: rowQ4_K,
 	tensor.Q5_K: rowQ5_K,
 	tensor.Q6_K: rowQ6_K,
-}
-
-// wholeEights converts plain values, what is left of the last eight by package
-// tensor.
-func wholeEights(d tensor.DType, convert func(dst *float32, src *byte, n int)) dequantizer {
-	rest := generic.dequantizer(d)
-	return func(dst []float32, src []byte) {
-		if n := len(dst) / 8; n > 0 {
-			convert(&dst[0], &src[0], n)
-			dst, src = dst[8*n:], src[8*n*d.BlockBytes():]
-		}
-		rest(dst, src)
-	}
 }
 
 func rowQ4_K(dst []float32, src []byte) {

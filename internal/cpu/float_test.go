@@ -5,15 +5,18 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
 )
 
 // Every tier writes the bits that package tensor does, and not one value more,
-// whatever the blocks hold: ordinary weights, or any bits at all.
+// whatever the blocks hold: ordinary weights, or any bits at all. Nothing behind them
+// is read.
 func TestDequantize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
+	room := guarded(t, 1<<14)
 	for _, tier := range tiers() {
 		for _, d := range plantest.Dtypes {
 			for _, blocks := range []int{1, 2, 3, 7, 8, 9, 31} {
@@ -33,7 +36,9 @@ func TestDequantize(t *testing.T) {
 					for i := range got {
 						got[i] = canary
 					}
-					tier.dequantizer(d)(got[:w.Cols()], w.Data)
+					src := room[len(room)-len(w.Data):]
+					copy(src, w.Data)
+					tier.dequantizer(d)(got[:w.Cols()], src)
 					for i, v := range got {
 						if i >= len(want) {
 							if v != canary {
@@ -68,20 +73,24 @@ func BenchmarkDequantize(b *testing.B) {
 }
 
 // Every tier's products agree with float64, for every length and number of
-// tokens, write nothing else, and do not depend on what stands beside them.
+// tokens, write nothing else, read nothing behind the rows, and do not depend on what
+// stands beside them.
 func TestDots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
+	weights, activations := guarded(t, 1<<16), guarded(t, 1<<17)
 	for _, tier := range tiers() {
 		for _, k := range []int{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 1024} {
-			w, x := random(rng, dotRows*k), random(rng, dotTokens*k)
+			stride := k + k%3
+			w := randomAt(rng, weights, (dotRows-1)*stride+k)
 			one := make([]float32, dotRows)
 			for tokens := 1; tokens <= dotTokens; tokens++ {
+				x := randomAt(rng, activations, (tokens-1)*stride+k)
 				const canary = 12345
 				dst := make([]float32, dotTokens*dotRows+8)
 				for i := range dst {
 					dst[i] = canary
 				}
-				tier.dots(dst, w, x, k, k, tokens)
+				tier.dots(dst, w, x, k, stride, tokens)
 				for i, v := range dst {
 					row, token := i%dotRows, i/dotRows
 					if token >= tokens {
@@ -92,13 +101,13 @@ func TestDots(t *testing.T) {
 					}
 					var want, size float64
 					for j := range k {
-						p := float64(w[row*k+j]) * float64(x[token*k+j])
+						p := float64(w[row*stride+j]) * float64(x[token*stride+j])
 						want, size = want+p, size+math.Abs(p)
 					}
 					if math.Abs(float64(v)-want) > 1e-6*size {
 						t.Fatalf("%s, k %d, %d tokens: product %d is %v, want %v", tier.name, k, tokens, i, v, want)
 					}
-					if tier.dots(one, w, x[token*k:], k, k, 1); math.Float32bits(one[row]) != math.Float32bits(v) {
+					if tier.dots(one, w, x[token*stride:], k, stride, 1); math.Float32bits(one[row]) != math.Float32bits(v) {
 						t.Fatalf("%s, k %d: product %d has other bits beside %d tokens", tier.name, k, i, tokens)
 					}
 				}
@@ -125,8 +134,19 @@ func BenchmarkDots(b *testing.B) {
 
 func random(rng *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
+	randomise(rng, v)
+	return v
+}
+
+// randomAt sets the last n values of room.
+func randomAt(rng *rand.Rand, room []byte, n int) []float32 {
+	v := unsafe.Slice((*float32)(unsafe.Pointer(&room[len(room)-4*n])), n)
+	randomise(rng, v)
+	return v
+}
+
+func randomise(rng *rand.Rand, v []float32) {
 	for i := range v {
 		v[i] = float32(rng.NormFloat64())
 	}
-	return v
 }

@@ -10,7 +10,7 @@ import (
 // processor of a Mac has the products of bytes.
 func tiers() []tier {
 	if cpu.ARM64.HasASIMDDP || runtime.GOOS == "darwin" {
-		return []tier{{name: "neon", dots: dotsGeneric, vector: &vectorGeneric, attention: &attentionGeneric, quantized: &quantizedNEON}, generic}
+		return []tier{{name: "neon", dots: dotsNEON, stored: storedNEON, rows: rowsNEON, vector: &vectorNEON, attention: &attentionNEON, quantized: &quantizedNEON}, generic}
 	}
 	return []tier{generic}
 }

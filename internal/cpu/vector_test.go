@@ -176,6 +176,32 @@ func TestGLU(t *testing.T) {
 	}
 }
 
+// Assembly has no exponentials below the normal numbers, but zeros, and all that are
+// not below.
+func TestExponentialsEndWithTheNormalNumbers(t *testing.T) {
+	const least, below = 0x42aeac4f, 0x42aeac50 // bits of -x: the last above 2^-126, and the first that is not
+	up := []float32{1, 1, 1, 1, 1, 1, 1, 1, 1}
+	x, y := make([]float32, len(up)), make([]float32, len(up))
+	for _, tier := range tiers() {
+		if tier.name == "generic" {
+			continue
+		}
+		for from := uint32(least - 100); from < below+100; from += 7 {
+			for i := range x {
+				x[i] = -math.Float32frombits(from + uint32(i))
+			}
+			tier.vector.glu(y, x, up, plan.Sigmoid)
+			for i, v := range y {
+				want := 0.0
+				if from+uint32(i) <= least {
+					want = math.Exp(float64(x[i]))
+				}
+				closeTo(t, fmt.Sprintf("%s: 1/(1+exp(%v))", tier.name, -x[i]), float64(v), want, 1e-6*want)
+			}
+		}
+	}
+}
+
 func TestMaxima(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 5))
 	vectorTests(t, func(t *testing.T, k *vectorKernels, n int, row func(func(int) float32) []float32) {

@@ -252,7 +252,7 @@ func (w *workers) attempt(run func(worker, lo, hi int), worker, lo, hi int) {
 func (w *workers) await() {
 	all := int64(w.units)
 	for !spin(min(arrival, w.patience), func() bool { return w.done.Load() == all }) {
-		w.waiting.Store(true)
+		w.waiting.Swap(true) // as a store it might come after the load, in an emulator
 		if w.done.Load() == all && w.waiting.CompareAndSwap(true, false) {
 			return
 		}
@@ -298,7 +298,7 @@ func (w *workers) lead() {
 		}
 		perform(t)
 	}
-	w.closed.Store(true)
+	w.closed.Swap(true) // see await
 	for i := range w.helpers {
 		w.helpers[i].rouse(&w.parked)
 	}
@@ -321,7 +321,7 @@ func (w *workers) help(i int) {
 			continue
 		}
 		w.parked.Add(1)
-		h.asleep.Store(true)
+		h.asleep.Swap(true) // see await
 		if wanted() {
 			h.rouse(&w.parked)
 		}
