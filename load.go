@@ -81,18 +81,27 @@ func bytesText(n int64) string {
 }
 
 // loader reports how far loading the weights has come, and gives back the pages of
-// those that are not read from the file any more.
-func (m *Model) loader(progress func(Progress)) plan.Loaded {
+// those that are not read from the file any more: at once, and by finish again, since
+// the system may have mapped them beside what was read later.
+func (m *Model) loader(progress func(Progress)) (loaded plan.Loaded, finish func()) {
 	var at Progress
+	var spare []*tensor.Tensor
 	for _, w := range m.arch.Program.Weights() {
 		at.Total += int64(len(w.Data))
 	}
-	return func(w *tensor.Tensor, spare bool) {
-		if spare {
+	loaded = func(w *tensor.Tensor, isSpare bool) {
+		if isSpare {
 			m.file.Release(w.Data)
+			spare = append(spare, w)
 		}
 		if at.Done += int64(len(w.Data)); progress != nil {
 			progress(at)
 		}
 	}
+	finish = func() {
+		for _, w := range spare {
+			m.file.Release(w.Data)
+		}
+	}
+	return loaded, finish
 }

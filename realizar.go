@@ -92,9 +92,11 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	if err := m.readText(); err != nil {
 		return nil, err
 	}
-	if m.engine, err = engine.New(ctx, m.arch.Program, backend, size, m.loader(o.Progress)); err != nil {
+	loaded, finish := m.loader(o.Progress)
+	if m.engine, err = engine.New(ctx, m.arch.Program, backend, size, loaded); err != nil {
 		return nil, err
 	}
+	finish()
 	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), m.file.Close()) })
 	return m, nil
 }

@@ -114,11 +114,15 @@ func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, err
 		l.from = append(l.from, int32(i))
 	}
 	var err error
-	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, spare bool) {
-		if spare {
-			m.file.Release(w.Data)
+	var spare []*tensor.Tensor
+	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, isSpare bool) {
+		if isSpare {
+			spare = append(spare, w)
 		}
 	})
+	for _, w := range spare {
+		m.file.Release(w.Data)
+	}
 	return l, err
 }
 

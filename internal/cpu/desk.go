@@ -9,15 +9,20 @@ type desk struct {
 
 	totals [2][]float32 // [groups][tokens][lanes] of a tile of one or two products of records
 	values []float32
+
+	embedding []byte // a row of a table that is interleaved
 }
 
 // deskSize is how long the slices of a desk are.
-type deskSize struct{ tile, totals, values int }
+type deskSize struct{ tile, totals, values, embedding int }
 
 // desk is what the products of p need.
 func (b *Backend) desk(p *plan.Program, lim *plan.Limits) (s deskSize) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
+		if n.Op == plan.Embed {
+			s.embedding = max(s.embedding, n.Weight.RowBytes())
+		}
 		if n.Op != plan.Linear {
 			continue
 		}
@@ -30,12 +35,12 @@ func (b *Backend) desk(p *plan.Program, lim *plan.Limits) (s deskSize) {
 	return s
 }
 
-func (s *deskSize) bytes() int { return 4 * (s.tile + 2*s.totals + s.values) }
+func (s *deskSize) bytes() int { return 4*(s.tile+2*s.totals+s.values) + s.embedding }
 
 func (s *deskSize) make() desk {
 	return desk{
 		tile:   make([]float32, s.tile),
 		totals: [2][]float32{make([]float32, s.totals), make([]float32, s.totals)},
-		values: make([]float32, s.values),
+		values: make([]float32, s.values), embedding: make([]byte, s.embedding),
 	}
 }

@@ -59,6 +59,14 @@ func (w *interleaved) fill(src []byte, lo, hi int) {
 	}
 }
 
+// row gets row r.
+func (w *interleaved) row(dst []byte, r int) {
+	s := w.section(r/w.lanes, 1)
+	for i := range w.blocks {
+		s.block(dst[i*w.format.bytes:][:w.format.bytes], w.format, w.lanes, 0, i, r%w.lanes)
+	}
+}
+
 // A section is some groups that follow each other.
 type section struct {
 	words, heads   []byte // of the first group, to the end of the weight

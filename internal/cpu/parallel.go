@@ -39,13 +39,24 @@ func (e *executable) rows(n *plan.Node, grain int, row func(r int)) []kernel {
 	}}
 }
 
+// embed takes rows of a table as they lie in the file, or, where the table is the
+// head's weight as well, as they have been interleaved.
 func embed(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
-	return e.rows(n, 16, func(r int) {
-		y := e.row(n.Out, r)
-		dequantize(y, w.Row(int(e.ids[r])))
-		e.wrote(n.Out, r, 0, len(y))
-	}), nil
+	packed := e.weights[w]
+	return []kernel{{size: func() int { return e.size(n.Out) }, grain: 16, run: func(worker, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			y, id := e.row(n.Out, r), int(e.ids[r])
+			if packed == nil {
+				dequantize(y, w.Row(id))
+			} else {
+				row := e.desks[worker].embedding[:packed.blocks*packed.format.bytes]
+				packed.row(row, id)
+				dequantize(y, row)
+			}
+			e.wrote(n.Out, r, 0, len(y))
+		}
+	}}}, nil
 }
 
 func add(e *executable, n *plan.Node) ([]kernel, error) {

@@ -145,6 +145,12 @@ func TestInterleave(t *testing.T) {
 			const rows, blocks = 37, 3
 			src, lanes := filled(t, rng, "wild", d, rows, blocks*f.values), way.lanes
 			w := interleave(t, way, d, src, rows, blocks*f.values)
+			whole := make([]byte, len(src)/rows)
+			for row := range rows {
+				if w.row(whole, row); !slices.Equal(whole, src[row*len(whole):][:len(whole)]) {
+					t.Fatalf("%v, %d lanes: row %d has other bits", d, lanes, row)
+				}
+			}
 			s := w.section(0, w.groups())
 			got, zero := make([]byte, f.bytes), make([]byte, f.bytes)
 			for row := range w.groups() * lanes {
