@@ -177,6 +177,13 @@ func embed(t *testing.T, b plan.Backend) {
 		tokens := ids(rng, 9, 37)
 		p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
 		near(t, d.String(), outputs(t, b, p, tokens, tensor.F32, 16, 0), rowsOf(matrix(table), tokens), 0, 0)
+		if !d.Quantized() {
+			continue
+		}
+		// A table that is the head as well may be kept in another form.
+		tied := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, table, nil) })
+		got := outputsWith(t, b, tied, tokens, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}, 16, 0)
+		near(t, d.String()+", tied", got, product(rounded8(rowsOf(matrix(table), tokens)), matrix(table), nil), 1e-5, 16)
 	}
 }
 

@@ -53,6 +53,9 @@ func rounded8(x [][]float64) [][]float64 {
 				top = max(top, math.Abs(v))
 			}
 			d, inverse := float64(float32(top)/127), float64(127/float32(top))
+			if top == 0 {
+				inverse = 0
+			}
 			for _, v := range x[r][i : i+32] {
 				y[r] = append(y[r], d*math.RoundToEven(float64(float32(v*inverse))))
 			}
