@@ -5,14 +5,14 @@
 #include "textflag.h"
 
 // func scoresF32AVX2(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
-// Requires: AVX, AVX2, FMA3, MMX+
+// Requires: AVX, FMA3, MMX+
 TEXT ·scoresF32AVX2(SB), NOSPLIT, $0-80
-	MOVQ         score+0(FP), AX
-	MOVQ         q+8(FP), CX
-	MOVQ         rows+64(FP), DX
-	MOVQ         next+32(FP), BX
-	VPBROADCASTD pattern0<>+0(SB), Y0
-	MOVQ         $0x00000001, SI
+	MOVQ   score+0(FP), AX
+	MOVQ   q+8(FP), CX
+	MOVQ   rows+64(FP), DX
+	MOVQ   next+32(FP), BX
+	VXORPS Y0, Y0, Y0
+	MOVQ   $0x00000001, SI
 
 rows4:
 	CMPQ DX, $0x04
@@ -261,16 +261,6 @@ done1:
 fewer1:
 	VZEROUPPER
 	RET
-
-DATA pattern0<>+0(SB)/8, $0x0000000000000000
-DATA pattern0<>+8(SB)/8, $0x0000000000000000
-DATA pattern0<>+16(SB)/8, $0x0000000000000000
-DATA pattern0<>+24(SB)/8, $0x0000000000000000
-DATA pattern0<>+32(SB)/8, $0x0000000000000000
-DATA pattern0<>+40(SB)/8, $0x0000000000000000
-DATA pattern0<>+48(SB)/8, $0x0000000000000000
-DATA pattern0<>+56(SB)/8, $0x0000000000000000
-GLOBL pattern0<>(SB), RODATA|NOPTR, $64
 
 // func weightedF32AVX2(sum *float32, weight *float32, v *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, sumStride int)
 // Requires: AVX, FMA3, MMX+
@@ -573,14 +563,14 @@ fewer1:
 	RET
 
 // func scoresF16AVX2(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
+// Requires: AVX, F16C, FMA3, MMX+
 TEXT ·scoresF16AVX2(SB), NOSPLIT, $0-80
-	MOVQ         score+0(FP), AX
-	MOVQ         q+8(FP), CX
-	MOVQ         rows+64(FP), DX
-	MOVQ         next+32(FP), BX
-	VPBROADCASTD pattern0<>+0(SB), Y0
-	MOVQ         $0x00000001, SI
+	MOVQ   score+0(FP), AX
+	MOVQ   q+8(FP), CX
+	MOVQ   rows+64(FP), DX
+	MOVQ   next+32(FP), BX
+	VXORPS Y0, Y0, Y0
+	MOVQ   $0x00000001, SI
 
 rows4:
 	CMPQ DX, $0x04
@@ -1133,12 +1123,12 @@ fewer1:
 // func scoresQ8AVX2(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·scoresQ8AVX2(SB), NOSPLIT, $0-80
-	MOVQ         score+0(FP), AX
-	MOVQ         q+8(FP), CX
-	MOVQ         rows+64(FP), DX
-	MOVQ         next+32(FP), BX
-	VPBROADCASTD pattern0<>+0(SB), Y0
-	MOVQ         $0x00000001, SI
+	MOVQ   score+0(FP), AX
+	MOVQ   q+8(FP), CX
+	MOVQ   rows+64(FP), DX
+	MOVQ   next+32(FP), BX
+	VXORPS Y0, Y0, Y0
+	MOVQ   $0x00000001, SI
 
 rows4:
 	CMPQ DX, $0x04
@@ -1855,7 +1845,7 @@ TEXT ·softWeightsAVX2(SB), NOSPLIT, $0-40
 rows:
 	MOVQ         AX, SI
 	MOVQ         n+8(FP), DI
-	VBROADCASTSS pattern13<>+0(SB), Y0
+	VBROADCASTSS pattern12<>+0(SB), Y0
 
 largest:
 	VMAXPS       (SI), Y0, Y0
@@ -1877,29 +1867,29 @@ largest:
 weights:
 	VMOVUPS      (SI), Y2
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      pattern2<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
 	VMOVUPS      pattern1<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern0<>+0(SB), Y2, Y5
+	VMOVUPS      pattern0<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern3<>+0(SB), Y2, Y3
+	VMULPS       pattern2<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
+	VFNMADD231PS pattern4<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
-	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VMOVAPS      pattern11<>+0(SB), Y4
-	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
+	VMOVAPS      pattern10<>+0(SB), Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern6<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern3<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern3<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern12<>+0(SB), Y4, Y4
+	VPADDD       pattern11<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern12<>+0(SB), Y3, Y3
+	VPADDD       pattern11<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -1923,135 +1913,135 @@ weights:
 	VZEROUPPER
 	RET
 
-DATA pattern1<>+0(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+8(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+16(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+24(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+32(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+40(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+48(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern1<>+56(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+0(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+8(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+16(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+24(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+32(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+40(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+48(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern0<>+56(SB)/8, $0xc2aeac4fc2aeac4f
+GLOBL pattern0<>(SB), RODATA|NOPTR, $64
+
+DATA pattern1<>+0(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+8(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+16(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+24(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+32(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+40(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+48(SB)/8, $0x42b2000042b20000
+DATA pattern1<>+56(SB)/8, $0x42b2000042b20000
 GLOBL pattern1<>(SB), RODATA|NOPTR, $64
 
-DATA pattern2<>+0(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+8(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+16(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+24(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+32(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+40(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+48(SB)/8, $0x42b2000042b20000
-DATA pattern2<>+56(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern2<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 GLOBL pattern2<>(SB), RODATA|NOPTR, $64
 
-DATA pattern3<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern3<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+0(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+8(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+16(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+24(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+32(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+40(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+48(SB)/8, $0x3f8000003f800000
+DATA pattern3<>+56(SB)/8, $0x3f8000003f800000
 GLOBL pattern3<>(SB), RODATA|NOPTR, $64
 
-DATA pattern4<>+0(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+8(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+16(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+24(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+32(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+40(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+48(SB)/8, $0x3f8000003f800000
-DATA pattern4<>+56(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+0(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+8(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+16(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+24(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+32(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+40(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+48(SB)/8, $0x3f3180003f318000
+DATA pattern4<>+56(SB)/8, $0x3f3180003f318000
 GLOBL pattern4<>(SB), RODATA|NOPTR, $64
 
-DATA pattern5<>+0(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+8(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+16(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+24(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+32(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+40(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+48(SB)/8, $0x3f3180003f318000
-DATA pattern5<>+56(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+0(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+8(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+16(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+24(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+32(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+40(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+48(SB)/8, $0xb95e8083b95e8083
+DATA pattern5<>+56(SB)/8, $0xb95e8083b95e8083
 GLOBL pattern5<>(SB), RODATA|NOPTR, $64
 
-DATA pattern6<>+0(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+8(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+16(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+24(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+32(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+40(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+48(SB)/8, $0xb95e8083b95e8083
-DATA pattern6<>+56(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+0(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+8(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+16(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+24(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+32(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+40(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+48(SB)/8, $0x3efffffe3efffffe
+DATA pattern6<>+56(SB)/8, $0x3efffffe3efffffe
 GLOBL pattern6<>(SB), RODATA|NOPTR, $64
 
-DATA pattern7<>+0(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+8(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+16(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+24(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+32(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+40(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+48(SB)/8, $0x3efffffe3efffffe
-DATA pattern7<>+56(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+0(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+8(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+16(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+24(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+32(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+40(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+48(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern7<>+56(SB)/8, $0x3e2aaa483e2aaa48
 GLOBL pattern7<>(SB), RODATA|NOPTR, $64
 
-DATA pattern8<>+0(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+8(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+16(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+24(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+32(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+40(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+48(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern8<>+56(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+0(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+8(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+16(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+24(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+32(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+40(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+48(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern8<>+56(SB)/8, $0x3d2aac7b3d2aac7b
 GLOBL pattern8<>(SB), RODATA|NOPTR, $64
 
-DATA pattern9<>+0(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+8(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+16(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+24(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+32(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+40(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+48(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern9<>+56(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+0(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+8(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+16(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+24(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+32(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+40(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+48(SB)/8, $0x3c091d473c091d47
+DATA pattern9<>+56(SB)/8, $0x3c091d473c091d47
 GLOBL pattern9<>(SB), RODATA|NOPTR, $64
 
-DATA pattern10<>+0(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+8(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+16(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+24(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+32(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+40(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+48(SB)/8, $0x3c091d473c091d47
-DATA pattern10<>+56(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+0(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+8(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+16(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+24(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+32(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+40(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+48(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern10<>+56(SB)/8, $0x3ab5118c3ab5118c
 GLOBL pattern10<>(SB), RODATA|NOPTR, $64
 
-DATA pattern11<>+0(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+8(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+16(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+24(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+32(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+40(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+48(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern11<>+56(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+0(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+8(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+16(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+24(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+32(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+40(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+48(SB)/8, $0x0000007f0000007f
+DATA pattern11<>+56(SB)/8, $0x0000007f0000007f
 GLOBL pattern11<>(SB), RODATA|NOPTR, $64
 
-DATA pattern12<>+0(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+8(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+16(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+24(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+32(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+40(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+48(SB)/8, $0x0000007f0000007f
-DATA pattern12<>+56(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+0(SB)/8, $0xff800000ff800000
+DATA pattern12<>+8(SB)/8, $0xff800000ff800000
+DATA pattern12<>+16(SB)/8, $0xff800000ff800000
+DATA pattern12<>+24(SB)/8, $0xff800000ff800000
+DATA pattern12<>+32(SB)/8, $0xff800000ff800000
+DATA pattern12<>+40(SB)/8, $0xff800000ff800000
+DATA pattern12<>+48(SB)/8, $0xff800000ff800000
+DATA pattern12<>+56(SB)/8, $0xff800000ff800000
 GLOBL pattern12<>(SB), RODATA|NOPTR, $64
-
-DATA pattern13<>+0(SB)/8, $0xff800000ff800000
-DATA pattern13<>+8(SB)/8, $0xff800000ff800000
-DATA pattern13<>+16(SB)/8, $0xff800000ff800000
-DATA pattern13<>+24(SB)/8, $0xff800000ff800000
-DATA pattern13<>+32(SB)/8, $0xff800000ff800000
-DATA pattern13<>+40(SB)/8, $0xff800000ff800000
-DATA pattern13<>+48(SB)/8, $0xff800000ff800000
-DATA pattern13<>+56(SB)/8, $0xff800000ff800000
-GLOBL pattern13<>(SB), RODATA|NOPTR, $64
 
 // func blendAVX2(y *float32, x *float32, n int, a float32, b float32)
 // Requires: AVX, FMA3
@@ -2107,14 +2097,14 @@ done:
 	RET
 
 // func scoresF32AVX512(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·scoresF32AVX512(SB), NOSPLIT, $0-80
-	MOVQ         score+0(FP), AX
-	MOVQ         q+8(FP), CX
-	MOVQ         rows+64(FP), DX
-	MOVQ         next+32(FP), BX
-	VPBROADCASTD pattern0<>+0(SB), Z0
-	MOVQ         $0x00000001, SI
+	MOVQ   score+0(FP), AX
+	MOVQ   q+8(FP), CX
+	MOVQ   rows+64(FP), DX
+	MOVQ   next+32(FP), BX
+	VXORPS Z0, Z0, Z0
+	MOVQ   $0x00000001, SI
 
 rows8:
 	CMPQ DX, $0x08
@@ -3008,14 +2998,14 @@ fewer1:
 	RET
 
 // func scoresF16AVX512(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·scoresF16AVX512(SB), NOSPLIT, $0-80
-	MOVQ         score+0(FP), AX
-	MOVQ         q+8(FP), CX
-	MOVQ         rows+64(FP), DX
-	MOVQ         next+32(FP), BX
-	VPBROADCASTD pattern0<>+0(SB), Z0
-	MOVQ         $0x00000001, SI
+	MOVQ   score+0(FP), AX
+	MOVQ   q+8(FP), CX
+	MOVQ   rows+64(FP), DX
+	MOVQ   next+32(FP), BX
+	VXORPS Z0, Z0, Z0
+	MOVQ   $0x00000001, SI
 
 rows8:
 	CMPQ DX, $0x08
@@ -3896,14 +3886,14 @@ fewer1:
 	RET
 
 // func scoresQ8AVX512(score *float32, q *float32, k *byte, scales *byte, next *byte, dim int, stride int, n int, rows int, qStride int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·scoresQ8AVX512(SB), NOSPLIT, $0-80
-	MOVQ         score+0(FP), AX
-	MOVQ         q+8(FP), CX
-	MOVQ         rows+64(FP), DX
-	MOVQ         next+32(FP), BX
-	VPBROADCASTD pattern0<>+0(SB), Z0
-	MOVQ         $0x00000001, SI
+	MOVQ   score+0(FP), AX
+	MOVQ   q+8(FP), CX
+	MOVQ   rows+64(FP), DX
+	MOVQ   next+32(FP), BX
+	VXORPS Z0, Z0, Z0
+	MOVQ   $0x00000001, SI
 
 rows8:
 	CMPQ DX, $0x08
@@ -5028,22 +5018,22 @@ TEXT ·softWeightsAVX512(SB), NOSPLIT, $0-40
 	MOVQ            rows+16(FP), CX
 	MOVQ            top+24(FP), DX
 	MOVQ            total+32(FP), BX
-	VBROADCASTI32X4 pattern1<>+0(SB), Z0
-	VBROADCASTI32X4 pattern2<>+0(SB), Z1
-	VBROADCASTI32X4 pattern3<>+0(SB), Z2
-	VBROADCASTI32X4 pattern4<>+0(SB), Z3
-	VBROADCASTI32X4 pattern5<>+0(SB), Z4
-	VBROADCASTI32X4 pattern6<>+0(SB), Z5
-	VBROADCASTI32X4 pattern7<>+0(SB), Z6
-	VBROADCASTI32X4 pattern8<>+0(SB), Z7
-	VBROADCASTI32X4 pattern9<>+0(SB), Z8
-	VBROADCASTI32X4 pattern10<>+0(SB), Z9
-	VBROADCASTI32X4 pattern11<>+0(SB), Z10
+	VBROADCASTI32X4 pattern0<>+0(SB), Z0
+	VBROADCASTI32X4 pattern1<>+0(SB), Z1
+	VBROADCASTI32X4 pattern2<>+0(SB), Z2
+	VBROADCASTI32X4 pattern3<>+0(SB), Z3
+	VBROADCASTI32X4 pattern4<>+0(SB), Z4
+	VBROADCASTI32X4 pattern5<>+0(SB), Z5
+	VBROADCASTI32X4 pattern6<>+0(SB), Z6
+	VBROADCASTI32X4 pattern7<>+0(SB), Z7
+	VBROADCASTI32X4 pattern8<>+0(SB), Z8
+	VBROADCASTI32X4 pattern9<>+0(SB), Z9
+	VBROADCASTI32X4 pattern10<>+0(SB), Z10
 
 rows:
 	MOVQ         AX, SI
 	MOVQ         n+8(FP), DI
-	VBROADCASTSS pattern13<>+0(SB), Z11
+	VBROADCASTSS pattern12<>+0(SB), Z11
 
 largest:
 	VMAXPS        (SI), Z11, Z11

@@ -25,16 +25,16 @@ TEXT ·pause(SB), NOSPLIT, $0
 // func sumWordsAVX2(b *byte, n int) uint64
 // Requires: AVX, AVX2
 TEXT ·sumWordsAVX2(SB), NOSPLIT, $0-24
-	MOVQ         b+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VPBROADCASTD pattern0<>+0(SB), Y0
-	VPBROADCASTD pattern0<>+0(SB), Y1
-	VPBROADCASTD pattern0<>+0(SB), Y2
-	VPBROADCASTD pattern0<>+0(SB), Y3
-	VPBROADCASTD pattern0<>+0(SB), Y4
-	VPBROADCASTD pattern0<>+0(SB), Y5
-	VPBROADCASTD pattern0<>+0(SB), Y6
-	VPBROADCASTD pattern0<>+0(SB), Y7
+	MOVQ   b+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 
 loop:
 	VPADDQ       (AX), Y0, Y0
@@ -72,30 +72,20 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA pattern0<>+0(SB)/8, $0x0000000000000000
-DATA pattern0<>+8(SB)/8, $0x0000000000000000
-DATA pattern0<>+16(SB)/8, $0x0000000000000000
-DATA pattern0<>+24(SB)/8, $0x0000000000000000
-DATA pattern0<>+32(SB)/8, $0x0000000000000000
-DATA pattern0<>+40(SB)/8, $0x0000000000000000
-DATA pattern0<>+48(SB)/8, $0x0000000000000000
-DATA pattern0<>+56(SB)/8, $0x0000000000000000
-GLOBL pattern0<>(SB), RODATA|NOPTR, $64
-
 // func sumWordsAheadAVX2(b *byte, n int, ahead int) uint64
 // Requires: AVX, AVX2, MMX+
 TEXT ·sumWordsAheadAVX2(SB), NOSPLIT, $0-32
-	MOVQ         b+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVQ         ahead+16(FP), DX
-	VPBROADCASTD pattern0<>+0(SB), Y0
-	VPBROADCASTD pattern0<>+0(SB), Y1
-	VPBROADCASTD pattern0<>+0(SB), Y2
-	VPBROADCASTD pattern0<>+0(SB), Y3
-	VPBROADCASTD pattern0<>+0(SB), Y4
-	VPBROADCASTD pattern0<>+0(SB), Y5
-	VPBROADCASTD pattern0<>+0(SB), Y6
-	VPBROADCASTD pattern0<>+0(SB), Y7
+	MOVQ   b+0(FP), AX
+	MOVQ   n+8(FP), CX
+	MOVQ   ahead+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 
 loop:
 	PREFETCHT0   (AX)(DX*1)
@@ -142,18 +132,18 @@ loop:
 	RET
 
 // func sumWordsAVX512(b *byte, n int) uint64
-// Requires: AVX, AVX2, AVX512F
+// Requires: AVX, AVX2, AVX512DQ, AVX512F
 TEXT ·sumWordsAVX512(SB), NOSPLIT, $0-24
-	MOVQ         b+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VPBROADCASTD pattern0<>+0(SB), Z0
-	VPBROADCASTD pattern0<>+0(SB), Z1
-	VPBROADCASTD pattern0<>+0(SB), Z2
-	VPBROADCASTD pattern0<>+0(SB), Z3
-	VPBROADCASTD pattern0<>+0(SB), Z4
-	VPBROADCASTD pattern0<>+0(SB), Z5
-	VPBROADCASTD pattern0<>+0(SB), Z6
-	VPBROADCASTD pattern0<>+0(SB), Z7
+	MOVQ   b+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
 
 loop:
 	VPADDQ        (AX), Z0, Z0
@@ -186,19 +176,19 @@ loop:
 	RET
 
 // func sumWordsAheadAVX512(b *byte, n int, ahead int) uint64
-// Requires: AVX, AVX2, AVX512F, MMX+
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, MMX+
 TEXT ·sumWordsAheadAVX512(SB), NOSPLIT, $0-32
-	MOVQ         b+0(FP), AX
-	MOVQ         n+8(FP), CX
-	MOVQ         ahead+16(FP), DX
-	VPBROADCASTD pattern0<>+0(SB), Z0
-	VPBROADCASTD pattern0<>+0(SB), Z1
-	VPBROADCASTD pattern0<>+0(SB), Z2
-	VPBROADCASTD pattern0<>+0(SB), Z3
-	VPBROADCASTD pattern0<>+0(SB), Z4
-	VPBROADCASTD pattern0<>+0(SB), Z5
-	VPBROADCASTD pattern0<>+0(SB), Z6
-	VPBROADCASTD pattern0<>+0(SB), Z7
+	MOVQ   b+0(FP), AX
+	MOVQ   n+8(FP), CX
+	MOVQ   ahead+16(FP), DX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
 
 loop:
 	PREFETCHT0    (AX)(DX*1)

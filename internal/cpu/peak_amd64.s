@@ -11,18 +11,18 @@ TEXT ·peakProductsAVX2(SB), NOSPLIT, $0-16
 	MOVQ           rounds+8(FP), CX
 	VBROADCASTI128 pattern0<>+0(SB), Y0
 	VBROADCASTI128 pattern1<>+0(SB), Y1
-	VPBROADCASTD   pattern2<>+0(SB), Y2
-	VPBROADCASTD   pattern2<>+0(SB), Y3
-	VPBROADCASTD   pattern2<>+0(SB), Y4
-	VPBROADCASTD   pattern2<>+0(SB), Y5
-	VPBROADCASTD   pattern2<>+0(SB), Y6
-	VPBROADCASTD   pattern2<>+0(SB), Y7
-	VPBROADCASTD   pattern2<>+0(SB), Y8
-	VPBROADCASTD   pattern2<>+0(SB), Y9
-	VPBROADCASTD   pattern2<>+0(SB), Y10
-	VPBROADCASTD   pattern2<>+0(SB), Y11
-	VPBROADCASTD   pattern2<>+0(SB), Y12
-	VPBROADCASTD   pattern2<>+0(SB), Y13
+	VXORPS         Y2, Y2, Y2
+	VXORPS         Y3, Y3, Y3
+	VXORPS         Y4, Y4, Y4
+	VXORPS         Y5, Y5, Y5
+	VXORPS         Y6, Y6, Y6
+	VXORPS         Y7, Y7, Y7
+	VXORPS         Y8, Y8, Y8
+	VXORPS         Y9, Y9, Y9
+	VXORPS         Y10, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VXORPS         Y12, Y12, Y12
+	VXORPS         Y13, Y13, Y13
 
 loop:
 	VPMADDUBSW Y0, Y0, Y14
@@ -99,34 +99,24 @@ DATA pattern1<>+48(SB)/8, $0x0001000100010001
 DATA pattern1<>+56(SB)/8, $0x0001000100010001
 GLOBL pattern1<>(SB), RODATA|NOPTR, $64
 
-DATA pattern2<>+0(SB)/8, $0x0000000000000000
-DATA pattern2<>+8(SB)/8, $0x0000000000000000
-DATA pattern2<>+16(SB)/8, $0x0000000000000000
-DATA pattern2<>+24(SB)/8, $0x0000000000000000
-DATA pattern2<>+32(SB)/8, $0x0000000000000000
-DATA pattern2<>+40(SB)/8, $0x0000000000000000
-DATA pattern2<>+48(SB)/8, $0x0000000000000000
-DATA pattern2<>+56(SB)/8, $0x0000000000000000
-GLOBL pattern2<>(SB), RODATA|NOPTR, $64
-
 // func peakFloatsAVX2(sums *int32, rounds int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·peakFloatsAVX2(SB), NOSPLIT, $0-16
 	MOVQ           sums+0(FP), AX
 	MOVQ           rounds+8(FP), CX
-	VBROADCASTI128 pattern3<>+0(SB), Y0
-	VPBROADCASTD   pattern2<>+0(SB), Y1
-	VPBROADCASTD   pattern2<>+0(SB), Y2
-	VPBROADCASTD   pattern2<>+0(SB), Y3
-	VPBROADCASTD   pattern2<>+0(SB), Y4
-	VPBROADCASTD   pattern2<>+0(SB), Y5
-	VPBROADCASTD   pattern2<>+0(SB), Y6
-	VPBROADCASTD   pattern2<>+0(SB), Y7
-	VPBROADCASTD   pattern2<>+0(SB), Y8
-	VPBROADCASTD   pattern2<>+0(SB), Y9
-	VPBROADCASTD   pattern2<>+0(SB), Y10
-	VPBROADCASTD   pattern2<>+0(SB), Y11
-	VPBROADCASTD   pattern2<>+0(SB), Y12
+	VBROADCASTI128 pattern2<>+0(SB), Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VXORPS         Y3, Y3, Y3
+	VXORPS         Y4, Y4, Y4
+	VXORPS         Y5, Y5, Y5
+	VXORPS         Y6, Y6, Y6
+	VXORPS         Y7, Y7, Y7
+	VXORPS         Y8, Y8, Y8
+	VXORPS         Y9, Y9, Y9
+	VXORPS         Y10, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VXORPS         Y12, Y12, Y12
 
 loop:
 	VFMADD231PS Y0, Y0, Y1
@@ -171,38 +161,38 @@ loop:
 	VZEROUPPER
 	RET
 
-DATA pattern3<>+0(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+8(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+16(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+24(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+32(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+40(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+48(SB)/8, $0x3f8000003f800000
-DATA pattern3<>+56(SB)/8, $0x3f8000003f800000
-GLOBL pattern3<>(SB), RODATA|NOPTR, $64
+DATA pattern2<>+0(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+8(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+16(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+24(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+32(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+40(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+48(SB)/8, $0x3f8000003f800000
+DATA pattern2<>+56(SB)/8, $0x3f8000003f800000
+GLOBL pattern2<>(SB), RODATA|NOPTR, $64
 
 // func peakProductsAVX512(sums *int32, rounds int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
 TEXT ·peakProductsAVX512(SB), NOSPLIT, $0-16
 	MOVQ            sums+0(FP), AX
 	MOVQ            rounds+8(FP), CX
 	VBROADCASTI32X4 pattern0<>+0(SB), Z0
-	VPBROADCASTD    pattern2<>+0(SB), Z1
-	VPBROADCASTD    pattern2<>+0(SB), Z2
-	VPBROADCASTD    pattern2<>+0(SB), Z3
-	VPBROADCASTD    pattern2<>+0(SB), Z4
-	VPBROADCASTD    pattern2<>+0(SB), Z5
-	VPBROADCASTD    pattern2<>+0(SB), Z6
-	VPBROADCASTD    pattern2<>+0(SB), Z7
-	VPBROADCASTD    pattern2<>+0(SB), Z8
-	VPBROADCASTD    pattern2<>+0(SB), Z9
-	VPBROADCASTD    pattern2<>+0(SB), Z10
-	VPBROADCASTD    pattern2<>+0(SB), Z11
-	VPBROADCASTD    pattern2<>+0(SB), Z12
-	VPBROADCASTD    pattern2<>+0(SB), Z13
-	VPBROADCASTD    pattern2<>+0(SB), Z14
-	VPBROADCASTD    pattern2<>+0(SB), Z15
-	VPBROADCASTD    pattern2<>+0(SB), Z16
+	VXORPS          Z1, Z1, Z1
+	VXORPS          Z2, Z2, Z2
+	VXORPS          Z3, Z3, Z3
+	VXORPS          Z4, Z4, Z4
+	VXORPS          Z5, Z5, Z5
+	VXORPS          Z6, Z6, Z6
+	VXORPS          Z7, Z7, Z7
+	VXORPS          Z8, Z8, Z8
+	VXORPS          Z9, Z9, Z9
+	VXORPS          Z10, Z10, Z10
+	VXORPS          Z11, Z11, Z11
+	VXORPS          Z12, Z12, Z12
+	VXORPS          Z13, Z13, Z13
+	VXORPS          Z14, Z14, Z14
+	VXORPS          Z15, Z15, Z15
+	VXORPS          Z16, Z16, Z16
 
 loop:
 	VPDPBUSD  Z0, Z0, Z1
@@ -244,27 +234,27 @@ loop:
 	RET
 
 // func peakFloatsAVX512(sums *int32, rounds int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·peakFloatsAVX512(SB), NOSPLIT, $0-16
 	MOVQ            sums+0(FP), AX
 	MOVQ            rounds+8(FP), CX
-	VBROADCASTI32X4 pattern3<>+0(SB), Z0
-	VPBROADCASTD    pattern2<>+0(SB), Z1
-	VPBROADCASTD    pattern2<>+0(SB), Z2
-	VPBROADCASTD    pattern2<>+0(SB), Z3
-	VPBROADCASTD    pattern2<>+0(SB), Z4
-	VPBROADCASTD    pattern2<>+0(SB), Z5
-	VPBROADCASTD    pattern2<>+0(SB), Z6
-	VPBROADCASTD    pattern2<>+0(SB), Z7
-	VPBROADCASTD    pattern2<>+0(SB), Z8
-	VPBROADCASTD    pattern2<>+0(SB), Z9
-	VPBROADCASTD    pattern2<>+0(SB), Z10
-	VPBROADCASTD    pattern2<>+0(SB), Z11
-	VPBROADCASTD    pattern2<>+0(SB), Z12
-	VPBROADCASTD    pattern2<>+0(SB), Z13
-	VPBROADCASTD    pattern2<>+0(SB), Z14
-	VPBROADCASTD    pattern2<>+0(SB), Z15
-	VPBROADCASTD    pattern2<>+0(SB), Z16
+	VBROADCASTI32X4 pattern2<>+0(SB), Z0
+	VXORPS          Z1, Z1, Z1
+	VXORPS          Z2, Z2, Z2
+	VXORPS          Z3, Z3, Z3
+	VXORPS          Z4, Z4, Z4
+	VXORPS          Z5, Z5, Z5
+	VXORPS          Z6, Z6, Z6
+	VXORPS          Z7, Z7, Z7
+	VXORPS          Z8, Z8, Z8
+	VXORPS          Z9, Z9, Z9
+	VXORPS          Z10, Z10, Z10
+	VXORPS          Z11, Z11, Z11
+	VXORPS          Z12, Z12, Z12
+	VXORPS          Z13, Z13, Z13
+	VXORPS          Z14, Z14, Z14
+	VXORPS          Z15, Z15, Z15
+	VXORPS          Z16, Z16, Z16
 
 loop:
 	VFMADD231PS Z0, Z0, Z1

@@ -145,17 +145,17 @@ DATA table7<>+28(SB)/4, $0x00000800
 GLOBL table7<>(SB), RODATA|NOPTR, $32
 
 // func sumAVX2(x *float32, n int) float64
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, SSE2
 TEXT ·sumAVX2(SB), NOSPLIT, $0-24
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VPBROADCASTD pattern1<>+0(SB), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VPBROADCASTD pattern1<>+0(SB), Y2
-	VPBROADCASTD pattern1<>+0(SB), Y3
-	XORQ         DX, DX
-	CMPQ         CX, $0x10
-	JL           singles
+	MOVQ   x+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   DX, DX
+	CMPQ   CX, $0x10
+	JL     singles
 
 several:
 	VMOVUPS      (AX)(DX*1), Y4
@@ -217,16 +217,6 @@ end:
 	VZEROUPPER
 	RET
 
-DATA pattern1<>+0(SB)/8, $0x0000000000000000
-DATA pattern1<>+8(SB)/8, $0x0000000000000000
-DATA pattern1<>+16(SB)/8, $0x0000000000000000
-DATA pattern1<>+24(SB)/8, $0x0000000000000000
-DATA pattern1<>+32(SB)/8, $0x0000000000000000
-DATA pattern1<>+40(SB)/8, $0x0000000000000000
-DATA pattern1<>+48(SB)/8, $0x0000000000000000
-DATA pattern1<>+56(SB)/8, $0x0000000000000000
-GLOBL pattern1<>(SB), RODATA|NOPTR, $64
-
 DATA table8<>+0(SB)/4, $0xffffffff
 DATA table8<>+4(SB)/4, $0xffffffff
 DATA table8<>+8(SB)/4, $0xffffffff
@@ -268,10 +258,10 @@ TEXT ·squaresAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+8(FP), CX
 	MOVSD        center+16(FP), X0
 	VBROADCASTSD X0, Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VPBROADCASTD pattern1<>+0(SB), Y2
-	VPBROADCASTD pattern1<>+0(SB), Y3
-	VPBROADCASTD pattern1<>+0(SB), Y4
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
 	XORQ         DX, DX
 	CMPQ         CX, $0x10
 	JL           singles
@@ -601,29 +591,29 @@ TEXT ·gluSiLUAVX2(SB), NOSPLIT, $0-32
 several:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern3<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern1<>+0(SB), Y1, Y4
+	VMOVUPS      pattern1<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern4<>+0(SB), Y1, Y2
+	VMULPS       pattern3<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
+	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
-	VMOVAPS      pattern12<>+0(SB), Y3
-	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
+	VMOVAPS      pattern11<>+0(SB), Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern13<>+0(SB), Y2, Y2
+	VPADDD       pattern12<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VANDPS       Y4, Y1, Y1
@@ -637,29 +627,29 @@ several:
 	VMOVUPS      Y0, (AX)(SI*1)
 	VMOVUPS      32(CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern3<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern1<>+0(SB), Y1, Y4
+	VMOVUPS      pattern1<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern4<>+0(SB), Y1, Y2
+	VMULPS       pattern3<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
+	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
-	VMOVAPS      pattern12<>+0(SB), Y3
-	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
+	VMOVAPS      pattern11<>+0(SB), Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern13<>+0(SB), Y2, Y2
+	VPADDD       pattern12<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VANDPS       Y4, Y1, Y1
@@ -683,29 +673,29 @@ singles:
 single:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern3<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern1<>+0(SB), Y1, Y4
+	VMOVUPS      pattern1<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern4<>+0(SB), Y1, Y2
+	VMULPS       pattern3<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
+	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
-	VMOVAPS      pattern12<>+0(SB), Y3
-	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
+	VMOVAPS      pattern11<>+0(SB), Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern13<>+0(SB), Y2, Y2
+	VPADDD       pattern12<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VANDPS       Y4, Y1, Y1
@@ -730,29 +720,29 @@ rest:
 	VMOVUPS      64(DI)(BX*4), Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern3<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
+	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern4<>+0(SB), Y2, Y3
+	VMULPS       pattern3<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
+	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
-	VMOVAPS      pattern12<>+0(SB), Y4
-	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
+	VMOVAPS      pattern11<>+0(SB), Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -769,125 +759,125 @@ end:
 	VZEROUPPER
 	RET
 
-DATA pattern2<>+0(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+8(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+16(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+24(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+32(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+40(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+48(SB)/8, $0xc2aeac4fc2aeac4f
-DATA pattern2<>+56(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+0(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+8(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+16(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+24(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+32(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+40(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+48(SB)/8, $0xc2aeac4fc2aeac4f
+DATA pattern1<>+56(SB)/8, $0xc2aeac4fc2aeac4f
+GLOBL pattern1<>(SB), RODATA|NOPTR, $64
+
+DATA pattern2<>+0(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+8(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+16(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+24(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+32(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+40(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+48(SB)/8, $0x42b2000042b20000
+DATA pattern2<>+56(SB)/8, $0x42b2000042b20000
 GLOBL pattern2<>(SB), RODATA|NOPTR, $64
 
-DATA pattern3<>+0(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+8(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+16(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+24(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+32(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+40(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+48(SB)/8, $0x42b2000042b20000
-DATA pattern3<>+56(SB)/8, $0x42b2000042b20000
+DATA pattern3<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern3<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 GLOBL pattern3<>(SB), RODATA|NOPTR, $64
 
-DATA pattern4<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA pattern4<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA pattern4<>+0(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+8(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+16(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+24(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+32(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+40(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+48(SB)/8, $0x3f8000003f800000
+DATA pattern4<>+56(SB)/8, $0x3f8000003f800000
 GLOBL pattern4<>(SB), RODATA|NOPTR, $64
 
-DATA pattern5<>+0(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+8(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+16(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+24(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+32(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+40(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+48(SB)/8, $0x3f8000003f800000
-DATA pattern5<>+56(SB)/8, $0x3f8000003f800000
+DATA pattern5<>+0(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+8(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+16(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+24(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+32(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+40(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+48(SB)/8, $0x3f3180003f318000
+DATA pattern5<>+56(SB)/8, $0x3f3180003f318000
 GLOBL pattern5<>(SB), RODATA|NOPTR, $64
 
-DATA pattern6<>+0(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+8(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+16(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+24(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+32(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+40(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+48(SB)/8, $0x3f3180003f318000
-DATA pattern6<>+56(SB)/8, $0x3f3180003f318000
+DATA pattern6<>+0(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+8(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+16(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+24(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+32(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+40(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+48(SB)/8, $0xb95e8083b95e8083
+DATA pattern6<>+56(SB)/8, $0xb95e8083b95e8083
 GLOBL pattern6<>(SB), RODATA|NOPTR, $64
 
-DATA pattern7<>+0(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+8(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+16(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+24(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+32(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+40(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+48(SB)/8, $0xb95e8083b95e8083
-DATA pattern7<>+56(SB)/8, $0xb95e8083b95e8083
+DATA pattern7<>+0(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+8(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+16(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+24(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+32(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+40(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+48(SB)/8, $0x3efffffe3efffffe
+DATA pattern7<>+56(SB)/8, $0x3efffffe3efffffe
 GLOBL pattern7<>(SB), RODATA|NOPTR, $64
 
-DATA pattern8<>+0(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+8(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+16(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+24(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+32(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+40(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+48(SB)/8, $0x3efffffe3efffffe
-DATA pattern8<>+56(SB)/8, $0x3efffffe3efffffe
+DATA pattern8<>+0(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+8(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+16(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+24(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+32(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+40(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+48(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern8<>+56(SB)/8, $0x3e2aaa483e2aaa48
 GLOBL pattern8<>(SB), RODATA|NOPTR, $64
 
-DATA pattern9<>+0(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+8(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+16(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+24(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+32(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+40(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+48(SB)/8, $0x3e2aaa483e2aaa48
-DATA pattern9<>+56(SB)/8, $0x3e2aaa483e2aaa48
+DATA pattern9<>+0(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+8(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+16(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+24(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+32(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+40(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+48(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern9<>+56(SB)/8, $0x3d2aac7b3d2aac7b
 GLOBL pattern9<>(SB), RODATA|NOPTR, $64
 
-DATA pattern10<>+0(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+8(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+16(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+24(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+32(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+40(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+48(SB)/8, $0x3d2aac7b3d2aac7b
-DATA pattern10<>+56(SB)/8, $0x3d2aac7b3d2aac7b
+DATA pattern10<>+0(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+8(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+16(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+24(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+32(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+40(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+48(SB)/8, $0x3c091d473c091d47
+DATA pattern10<>+56(SB)/8, $0x3c091d473c091d47
 GLOBL pattern10<>(SB), RODATA|NOPTR, $64
 
-DATA pattern11<>+0(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+8(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+16(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+24(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+32(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+40(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+48(SB)/8, $0x3c091d473c091d47
-DATA pattern11<>+56(SB)/8, $0x3c091d473c091d47
+DATA pattern11<>+0(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+8(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+16(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+24(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+32(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+40(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+48(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern11<>+56(SB)/8, $0x3ab5118c3ab5118c
 GLOBL pattern11<>(SB), RODATA|NOPTR, $64
 
-DATA pattern12<>+0(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+8(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+16(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+24(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+32(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+40(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+48(SB)/8, $0x3ab5118c3ab5118c
-DATA pattern12<>+56(SB)/8, $0x3ab5118c3ab5118c
+DATA pattern12<>+0(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+8(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+16(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+24(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+32(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+40(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+48(SB)/8, $0x0000007f0000007f
+DATA pattern12<>+56(SB)/8, $0x0000007f0000007f
 GLOBL pattern12<>(SB), RODATA|NOPTR, $64
-
-DATA pattern13<>+0(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+8(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+16(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+24(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+32(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+40(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+48(SB)/8, $0x0000007f0000007f
-DATA pattern13<>+56(SB)/8, $0x0000007f0000007f
-GLOBL pattern13<>(SB), RODATA|NOPTR, $64
 
 DATA table9<>+0(SB)/4, $0x80000000
 DATA table9<>+4(SB)/4, $0x80000000
@@ -939,29 +929,29 @@ several:
 	VFMADD213PS  table22<>+0(SB), Y1, Y3
 	VMULPS       table23<>+0(SB), Y0, Y4
 	VFNMADD231PS Y0, Y4, Y3
-	VMOVUPS      pattern3<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern1<>+0(SB), Y3, Y6
+	VMOVUPS      pattern1<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern4<>+0(SB), Y3, Y4
+	VMULPS       pattern3<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
+	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
-	VMOVAPS      pattern12<>+0(SB), Y5
-	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
+	VMOVAPS      pattern11<>+0(SB), Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern13<>+0(SB), Y5, Y5
+	VPADDD       pattern12<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VANDPS       Y6, Y3, Y3
@@ -991,29 +981,29 @@ several:
 	VFMADD213PS  table22<>+0(SB), Y1, Y3
 	VMULPS       table23<>+0(SB), Y0, Y4
 	VFNMADD231PS Y0, Y4, Y3
-	VMOVUPS      pattern3<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern1<>+0(SB), Y3, Y6
+	VMOVUPS      pattern1<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern4<>+0(SB), Y3, Y4
+	VMULPS       pattern3<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
+	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
-	VMOVAPS      pattern12<>+0(SB), Y5
-	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
+	VMOVAPS      pattern11<>+0(SB), Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern13<>+0(SB), Y5, Y5
+	VPADDD       pattern12<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VANDPS       Y6, Y3, Y3
@@ -1053,29 +1043,29 @@ single:
 	VFMADD213PS  table22<>+0(SB), Y1, Y3
 	VMULPS       table23<>+0(SB), Y0, Y4
 	VFNMADD231PS Y0, Y4, Y3
-	VMOVUPS      pattern3<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern1<>+0(SB), Y3, Y6
+	VMOVUPS      pattern1<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern4<>+0(SB), Y3, Y4
+	VMULPS       pattern3<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
+	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
-	VMOVAPS      pattern12<>+0(SB), Y5
-	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
+	VMOVAPS      pattern11<>+0(SB), Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern13<>+0(SB), Y5, Y5
+	VPADDD       pattern12<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VANDPS       Y6, Y3, Y3
@@ -1116,29 +1106,29 @@ rest:
 	VFMADD213PS  table22<>+0(SB), Y2, Y4
 	VMULPS       table23<>+0(SB), Y1, Y5
 	VFNMADD231PS Y1, Y5, Y4
-	VMOVUPS      pattern3<>+0(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VCMPPS       $0x05, pattern2<>+0(SB), Y4, Y7
 	VMOVUPS      pattern2<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VCMPPS       $0x05, pattern1<>+0(SB), Y4, Y7
+	VMOVUPS      pattern1<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
-	VMULPS       pattern4<>+0(SB), Y4, Y5
+	VMULPS       pattern3<>+0(SB), Y4, Y5
 	VROUNDPS     $0x00, Y5, Y5
+	VFNMADD231PS pattern5<>+0(SB), Y5, Y4
 	VFNMADD231PS pattern6<>+0(SB), Y5, Y4
-	VFNMADD231PS pattern7<>+0(SB), Y5, Y4
-	VMOVAPS      pattern12<>+0(SB), Y6
-	VFMADD213PS  pattern11<>+0(SB), Y4, Y6
+	VMOVAPS      pattern11<>+0(SB), Y6
 	VFMADD213PS  pattern10<>+0(SB), Y4, Y6
 	VFMADD213PS  pattern9<>+0(SB), Y4, Y6
 	VFMADD213PS  pattern8<>+0(SB), Y4, Y6
-	VFMADD213PS  pattern5<>+0(SB), Y4, Y6
-	VFMADD213PS  pattern5<>+0(SB), Y6, Y4
+	VFMADD213PS  pattern7<>+0(SB), Y4, Y6
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y6
+	VFMADD213PS  pattern4<>+0(SB), Y6, Y4
 	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y5, Y6
 	VPSUBD       Y6, Y5, Y5
-	VPADDD       pattern13<>+0(SB), Y6, Y6
+	VPADDD       pattern12<>+0(SB), Y6, Y6
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y6, Y4, Y4
-	VPADDD       pattern13<>+0(SB), Y5, Y5
+	VPADDD       pattern12<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y4, Y4
 	VANDPS       Y7, Y4, Y4
@@ -1303,29 +1293,29 @@ several:
 	VFMADD132PS  table25<>+0(SB), Y2, Y1
 	VMULPS       Y0, Y1, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern3<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
+	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern4<>+0(SB), Y2, Y3
+	VMULPS       pattern3<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
+	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
-	VMOVAPS      pattern12<>+0(SB), Y4
-	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
+	VMOVAPS      pattern11<>+0(SB), Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -1343,29 +1333,29 @@ several:
 	VFMADD132PS  table25<>+0(SB), Y2, Y1
 	VMULPS       Y0, Y1, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern3<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
+	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern4<>+0(SB), Y2, Y3
+	VMULPS       pattern3<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
+	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
-	VMOVAPS      pattern12<>+0(SB), Y4
-	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
+	VMOVAPS      pattern11<>+0(SB), Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -1393,29 +1383,29 @@ single:
 	VFMADD132PS  table25<>+0(SB), Y2, Y1
 	VMULPS       Y0, Y1, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern3<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
+	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern4<>+0(SB), Y2, Y3
+	VMULPS       pattern3<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
+	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
-	VMOVAPS      pattern12<>+0(SB), Y4
-	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
+	VMOVAPS      pattern11<>+0(SB), Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -1444,29 +1434,29 @@ rest:
 	VFMADD132PS  table25<>+0(SB), Y3, Y2
 	VMULPS       Y1, Y2, Y2
 	VPOR         table9<>+0(SB), Y2, Y3
-	VMOVUPS      pattern3<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VCMPPS       $0x05, pattern2<>+0(SB), Y3, Y6
 	VMOVUPS      pattern2<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VCMPPS       $0x05, pattern1<>+0(SB), Y3, Y6
+	VMOVUPS      pattern1<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMULPS       pattern4<>+0(SB), Y3, Y4
+	VMULPS       pattern3<>+0(SB), Y3, Y4
 	VROUNDPS     $0x00, Y4, Y4
+	VFNMADD231PS pattern5<>+0(SB), Y4, Y3
 	VFNMADD231PS pattern6<>+0(SB), Y4, Y3
-	VFNMADD231PS pattern7<>+0(SB), Y4, Y3
-	VMOVAPS      pattern12<>+0(SB), Y5
-	VFMADD213PS  pattern11<>+0(SB), Y3, Y5
+	VMOVAPS      pattern11<>+0(SB), Y5
 	VFMADD213PS  pattern10<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern9<>+0(SB), Y3, Y5
 	VFMADD213PS  pattern8<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y5
-	VFMADD213PS  pattern5<>+0(SB), Y5, Y3
+	VFMADD213PS  pattern7<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y5
+	VFMADD213PS  pattern4<>+0(SB), Y5, Y3
 	VCVTPS2DQ    Y4, Y4
 	VPSRAD       $0x01, Y4, Y5
 	VPSUBD       Y5, Y4, Y4
-	VPADDD       pattern13<>+0(SB), Y5, Y5
+	VPADDD       pattern12<>+0(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y3, Y3
 	VANDPS       Y6, Y3, Y3
@@ -1504,7 +1494,7 @@ DATA table25<>+28(SB)/4, $0x3d922279
 GLOBL table25<>(SB), RODATA|NOPTR, $32
 
 // func gluReLUAVX2(y *float32, gate *float32, up *float32, n int)
-// Requires: AVX, AVX2
+// Requires: AVX
 TEXT ·gluReLUAVX2(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), AX
 	MOVQ gate+8(FP), CX
@@ -1515,58 +1505,58 @@ TEXT ·gluReLUAVX2(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS      (CX)(SI*1), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      (DX)(SI*1), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, (AX)(SI*1)
-	VMOVUPS      32(CX)(SI*1), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      32(DX)(SI*1), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	CMPQ         BX, $0x10
-	JGE          several
+	VMOVUPS (CX)(SI*1), Y0
+	VXORPS  Y1, Y1, Y1
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	VMOVUPS 32(CX)(SI*1), Y0
+	VXORPS  Y1, Y1, Y1
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS 32(DX)(SI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(AX)(SI*1)
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     several
 
 singles:
 	CMPQ BX, $0x08
 	JL   rest
 
 single:
-	VMOVUPS      (CX)(SI*1), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      (DX)(SI*1), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x08, BX
-	CMPQ         BX, $0x08
-	JGE          single
+	VMOVUPS (CX)(SI*1), Y0
+	VXORPS  Y1, Y1, Y1
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x08, BX
+	CMPQ    BX, $0x08
+	JGE     single
 
 rest:
-	TESTQ        BX, BX
-	JZ           end
-	LEAQ         table8<>+0(SB), DI
-	NEGQ         BX
-	VMOVUPS      64(DI)(BX*4), Y0
-	VMASKMOVPS   (CX)(SI*1), Y0, Y1
-	VPBROADCASTD pattern1<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMULPS       Y2, Y1, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       table8<>+0(SB), DI
+	NEGQ       BX
+	VMOVUPS    64(DI)(BX*4), Y0
+	VMASKMOVPS (CX)(SI*1), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMASKMOVPS (DX)(SI*1), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(SI*1)
 
 end:
 	VZEROUPPER
 	RET
 
 // func gluReLUSquaredAVX2(y *float32, gate *float32, up *float32, n int)
-// Requires: AVX, AVX2
+// Requires: AVX
 TEXT ·gluReLUSquaredAVX2(SB), NOSPLIT, $0-32
 	MOVQ y+0(FP), AX
 	MOVQ gate+8(FP), CX
@@ -1577,55 +1567,55 @@ TEXT ·gluReLUSquaredAVX2(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS      (CX)(SI*1), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y0
-	VMOVUPS      (DX)(SI*1), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, (AX)(SI*1)
-	VMOVUPS      32(CX)(SI*1), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y0
-	VMOVUPS      32(DX)(SI*1), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	CMPQ         BX, $0x10
-	JGE          several
+	VMOVUPS (CX)(SI*1), Y0
+	VXORPS  Y1, Y1, Y1
+	VMAXPS  Y0, Y1, Y0
+	VMULPS  Y0, Y0, Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	VMOVUPS 32(CX)(SI*1), Y0
+	VXORPS  Y1, Y1, Y1
+	VMAXPS  Y0, Y1, Y0
+	VMULPS  Y0, Y0, Y0
+	VMOVUPS 32(DX)(SI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(AX)(SI*1)
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     several
 
 singles:
 	CMPQ BX, $0x08
 	JL   rest
 
 single:
-	VMOVUPS      (CX)(SI*1), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       Y0, Y0, Y0
-	VMOVUPS      (DX)(SI*1), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x08, BX
-	CMPQ         BX, $0x08
-	JGE          single
+	VMOVUPS (CX)(SI*1), Y0
+	VXORPS  Y1, Y1, Y1
+	VMAXPS  Y0, Y1, Y0
+	VMULPS  Y0, Y0, Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x08, BX
+	CMPQ    BX, $0x08
+	JGE     single
 
 rest:
-	TESTQ        BX, BX
-	JZ           end
-	LEAQ         table8<>+0(SB), DI
-	NEGQ         BX
-	VMOVUPS      64(DI)(BX*4), Y0
-	VMASKMOVPS   (CX)(SI*1), Y0, Y1
-	VPBROADCASTD pattern1<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       Y1, Y1, Y1
-	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMULPS       Y2, Y1, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       table8<>+0(SB), DI
+	NEGQ       BX
+	VMOVUPS    64(DI)(BX*4), Y0
+	VMASKMOVPS (CX)(SI*1), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMULPS     Y1, Y1, Y1
+	VMASKMOVPS (DX)(SI*1), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -1645,29 +1635,29 @@ TEXT ·gluSigmoidAVX2(SB), NOSPLIT, $0-32
 several:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern3<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern1<>+0(SB), Y1, Y4
+	VMOVUPS      pattern1<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern4<>+0(SB), Y1, Y2
+	VMULPS       pattern3<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
+	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
-	VMOVAPS      pattern12<>+0(SB), Y3
-	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
+	VMOVAPS      pattern11<>+0(SB), Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern13<>+0(SB), Y2, Y2
+	VPADDD       pattern12<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VANDPS       Y4, Y1, Y1
@@ -1680,29 +1670,29 @@ several:
 	VMOVUPS      Y0, (AX)(SI*1)
 	VMOVUPS      32(CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern3<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern1<>+0(SB), Y1, Y4
+	VMOVUPS      pattern1<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern4<>+0(SB), Y1, Y2
+	VMULPS       pattern3<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
+	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
-	VMOVAPS      pattern12<>+0(SB), Y3
-	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
+	VMOVAPS      pattern11<>+0(SB), Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern13<>+0(SB), Y2, Y2
+	VPADDD       pattern12<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VANDPS       Y4, Y1, Y1
@@ -1725,29 +1715,29 @@ singles:
 single:
 	VMOVUPS      (CX)(SI*1), Y0
 	VPOR         table9<>+0(SB), Y0, Y1
-	VMOVUPS      pattern3<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VCMPPS       $0x05, pattern2<>+0(SB), Y1, Y4
 	VMOVUPS      pattern2<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VCMPPS       $0x05, pattern1<>+0(SB), Y1, Y4
+	VMOVUPS      pattern1<>+0(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMULPS       pattern4<>+0(SB), Y1, Y2
+	VMULPS       pattern3<>+0(SB), Y1, Y2
 	VROUNDPS     $0x00, Y2, Y2
+	VFNMADD231PS pattern5<>+0(SB), Y2, Y1
 	VFNMADD231PS pattern6<>+0(SB), Y2, Y1
-	VFNMADD231PS pattern7<>+0(SB), Y2, Y1
-	VMOVAPS      pattern12<>+0(SB), Y3
-	VFMADD213PS  pattern11<>+0(SB), Y1, Y3
+	VMOVAPS      pattern11<>+0(SB), Y3
 	VFMADD213PS  pattern10<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern9<>+0(SB), Y1, Y3
 	VFMADD213PS  pattern8<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y1, Y3
-	VFMADD213PS  pattern5<>+0(SB), Y3, Y1
+	VFMADD213PS  pattern7<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y1, Y3
+	VFMADD213PS  pattern4<>+0(SB), Y3, Y1
 	VCVTPS2DQ    Y2, Y2
 	VPSRAD       $0x01, Y2, Y3
 	VPSUBD       Y3, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VPADDD       pattern13<>+0(SB), Y2, Y2
+	VPADDD       pattern12<>+0(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y1, Y1
 	VANDPS       Y4, Y1, Y1
@@ -1771,29 +1761,29 @@ rest:
 	VMOVUPS      64(DI)(BX*4), Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VPOR         table9<>+0(SB), Y1, Y2
-	VMOVUPS      pattern3<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VCMPPS       $0x05, pattern2<>+0(SB), Y2, Y5
 	VMOVUPS      pattern2<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VCMPPS       $0x05, pattern1<>+0(SB), Y2, Y5
+	VMOVUPS      pattern1<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMULPS       pattern4<>+0(SB), Y2, Y3
+	VMULPS       pattern3<>+0(SB), Y2, Y3
 	VROUNDPS     $0x00, Y3, Y3
+	VFNMADD231PS pattern5<>+0(SB), Y3, Y2
 	VFNMADD231PS pattern6<>+0(SB), Y3, Y2
-	VFNMADD231PS pattern7<>+0(SB), Y3, Y2
-	VMOVAPS      pattern12<>+0(SB), Y4
-	VFMADD213PS  pattern11<>+0(SB), Y2, Y4
+	VMOVAPS      pattern11<>+0(SB), Y4
 	VFMADD213PS  pattern10<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern9<>+0(SB), Y2, Y4
 	VFMADD213PS  pattern8<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y2, Y4
-	VFMADD213PS  pattern5<>+0(SB), Y4, Y2
+	VFMADD213PS  pattern7<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y2, Y4
+	VFMADD213PS  pattern4<>+0(SB), Y4, Y2
 	VCVTPS2DQ    Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       pattern13<>+0(SB), Y4, Y4
+	VPADDD       pattern12<>+0(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VPADDD       pattern13<>+0(SB), Y3, Y3
+	VPADDD       pattern12<>+0(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y2, Y2
 	VANDPS       Y5, Y2, Y2
@@ -1864,18 +1854,18 @@ end:
 	RET
 
 // func poisonAVX2(x *float32, n int) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3, SSE
 TEXT ·poisonAVX2(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VPBROADCASTD pattern1<>+0(SB), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VPBROADCASTD pattern1<>+0(SB), Y2
-	VPBROADCASTD pattern1<>+0(SB), Y3
-	VPBROADCASTD pattern1<>+0(SB), Y4
-	XORQ         DX, DX
-	CMPQ         CX, $0x20
-	JL           singles
+	MOVQ   x+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	XORQ   DX, DX
+	CMPQ   CX, $0x20
+	JL     singles
 
 several:
 	VMOVUPS     (AX)(DX*1), Y5
@@ -1927,14 +1917,14 @@ end:
 	RET
 
 // func maximaAVX2(dst *float32, x *float32, blocks int) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3, SSE
 TEXT ·maximaAVX2(SB), NOSPLIT, $0-28
-	MOVQ         dst+0(FP), AX
-	MOVQ         x+8(FP), CX
-	MOVQ         blocks+16(FP), DX
-	VPBROADCASTD pattern1<>+0(SB), Y0
-	VPBROADCASTD pattern1<>+0(SB), Y1
-	VPBROADCASTD pattern1<>+0(SB), Y2
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   blocks+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 
 loop:
 	VMOVUPS      (CX), Y3
@@ -2415,15 +2405,15 @@ GLOBL table31<>(SB), RODATA|NOPTR, $64
 // func sumAVX512(x *float32, n int) float64
 // Requires: AVX, AVX512DQ, AVX512F, SSE2
 TEXT ·sumAVX512(SB), NOSPLIT, $0-24
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VPBROADCASTD pattern1<>+0(SB), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VPBROADCASTD pattern1<>+0(SB), Z2
-	VPBROADCASTD pattern1<>+0(SB), Z3
-	XORQ         DX, DX
-	CMPQ         CX, $0x20
-	JL           singles
+	MOVQ   x+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	XORQ   DX, DX
+	CMPQ   CX, $0x20
+	JL     singles
 
 several:
 	VMOVUPS       (AX)(DX*1), Z4
@@ -2494,10 +2484,10 @@ TEXT ·squaresAVX512(SB), NOSPLIT, $0-32
 	MOVQ         n+8(FP), CX
 	MOVSD        center+16(FP), X0
 	VBROADCASTSD X0, Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VPBROADCASTD pattern1<>+0(SB), Z2
-	VPBROADCASTD pattern1<>+0(SB), Z3
-	VPBROADCASTD pattern1<>+0(SB), Z4
+	VXORPS       Z1, Z1, Z1
+	VXORPS       Z2, Z2, Z2
+	VXORPS       Z3, Z3, Z3
+	VXORPS       Z4, Z4, Z4
 	XORQ         DX, DX
 	CMPQ         CX, $0x20
 	JL           singles
@@ -2824,17 +2814,17 @@ TEXT ·gluSiLUAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern2<>+0(SB), Z0
-	VBROADCASTI32X4 pattern3<>+0(SB), Z1
-	VBROADCASTI32X4 pattern4<>+0(SB), Z2
-	VBROADCASTI32X4 pattern5<>+0(SB), Z3
-	VBROADCASTI32X4 pattern6<>+0(SB), Z4
-	VBROADCASTI32X4 pattern7<>+0(SB), Z5
-	VBROADCASTI32X4 pattern8<>+0(SB), Z6
-	VBROADCASTI32X4 pattern9<>+0(SB), Z7
-	VBROADCASTI32X4 pattern10<>+0(SB), Z8
-	VBROADCASTI32X4 pattern11<>+0(SB), Z9
-	VBROADCASTI32X4 pattern12<>+0(SB), Z10
+	VBROADCASTI32X4 pattern1<>+0(SB), Z0
+	VBROADCASTI32X4 pattern2<>+0(SB), Z1
+	VBROADCASTI32X4 pattern3<>+0(SB), Z2
+	VBROADCASTI32X4 pattern4<>+0(SB), Z3
+	VBROADCASTI32X4 pattern5<>+0(SB), Z4
+	VBROADCASTI32X4 pattern6<>+0(SB), Z5
+	VBROADCASTI32X4 pattern7<>+0(SB), Z6
+	VBROADCASTI32X4 pattern8<>+0(SB), Z7
+	VBROADCASTI32X4 pattern9<>+0(SB), Z8
+	VBROADCASTI32X4 pattern10<>+0(SB), Z9
+	VBROADCASTI32X4 pattern11<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -3014,17 +3004,17 @@ TEXT ·gluGELUAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern2<>+0(SB), Z0
-	VBROADCASTI32X4 pattern3<>+0(SB), Z1
-	VBROADCASTI32X4 pattern4<>+0(SB), Z2
-	VBROADCASTI32X4 pattern5<>+0(SB), Z3
-	VBROADCASTI32X4 pattern6<>+0(SB), Z4
-	VBROADCASTI32X4 pattern7<>+0(SB), Z5
-	VBROADCASTI32X4 pattern8<>+0(SB), Z6
-	VBROADCASTI32X4 pattern9<>+0(SB), Z7
-	VBROADCASTI32X4 pattern10<>+0(SB), Z8
-	VBROADCASTI32X4 pattern11<>+0(SB), Z9
-	VBROADCASTI32X4 pattern12<>+0(SB), Z10
+	VBROADCASTI32X4 pattern1<>+0(SB), Z0
+	VBROADCASTI32X4 pattern2<>+0(SB), Z1
+	VBROADCASTI32X4 pattern3<>+0(SB), Z2
+	VBROADCASTI32X4 pattern4<>+0(SB), Z3
+	VBROADCASTI32X4 pattern5<>+0(SB), Z4
+	VBROADCASTI32X4 pattern6<>+0(SB), Z5
+	VBROADCASTI32X4 pattern7<>+0(SB), Z6
+	VBROADCASTI32X4 pattern8<>+0(SB), Z7
+	VBROADCASTI32X4 pattern9<>+0(SB), Z8
+	VBROADCASTI32X4 pattern10<>+0(SB), Z9
+	VBROADCASTI32X4 pattern11<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -3466,17 +3456,17 @@ TEXT ·gluGELUTanhAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern2<>+0(SB), Z0
-	VBROADCASTI32X4 pattern3<>+0(SB), Z1
-	VBROADCASTI32X4 pattern4<>+0(SB), Z2
-	VBROADCASTI32X4 pattern5<>+0(SB), Z3
-	VBROADCASTI32X4 pattern6<>+0(SB), Z4
-	VBROADCASTI32X4 pattern7<>+0(SB), Z5
-	VBROADCASTI32X4 pattern8<>+0(SB), Z6
-	VBROADCASTI32X4 pattern9<>+0(SB), Z7
-	VBROADCASTI32X4 pattern10<>+0(SB), Z8
-	VBROADCASTI32X4 pattern11<>+0(SB), Z9
-	VBROADCASTI32X4 pattern12<>+0(SB), Z10
+	VBROADCASTI32X4 pattern1<>+0(SB), Z0
+	VBROADCASTI32X4 pattern2<>+0(SB), Z1
+	VBROADCASTI32X4 pattern3<>+0(SB), Z2
+	VBROADCASTI32X4 pattern4<>+0(SB), Z3
+	VBROADCASTI32X4 pattern5<>+0(SB), Z4
+	VBROADCASTI32X4 pattern6<>+0(SB), Z5
+	VBROADCASTI32X4 pattern7<>+0(SB), Z6
+	VBROADCASTI32X4 pattern8<>+0(SB), Z7
+	VBROADCASTI32X4 pattern9<>+0(SB), Z8
+	VBROADCASTI32X4 pattern10<>+0(SB), Z9
+	VBROADCASTI32X4 pattern11<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -3677,52 +3667,52 @@ TEXT ·gluReLUAVX512(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS      (CX)(SI*1), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      (DX)(SI*1), Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)(SI*1)
-	VMOVUPS      64(CX)(SI*1), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      64(DX)(SI*1), Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(AX)(SI*1)
-	ADDQ         $0x00000080, SI
-	SUBQ         $0x20, BX
-	CMPQ         BX, $0x20
-	JGE          several
+	VMOVUPS (CX)(SI*1), Z0
+	VXORPS  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMOVUPS (DX)(SI*1), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*1)
+	VMOVUPS 64(CX)(SI*1), Z0
+	VXORPS  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMOVUPS 64(DX)(SI*1), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*1)
+	ADDQ    $0x00000080, SI
+	SUBQ    $0x20, BX
+	CMPQ    BX, $0x20
+	JGE     several
 
 singles:
 	CMPQ BX, $0x10
 	JL   rest
 
 single:
-	VMOVUPS      (CX)(SI*1), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      (DX)(SI*1), Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	CMPQ         BX, $0x10
-	JGE          single
+	VMOVUPS (CX)(SI*1), Z0
+	VXORPS  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMOVUPS (DX)(SI*1), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*1)
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     single
 
 rest:
-	TESTQ        BX, BX
-	JZ           end
-	LEAQ         table8<>+0(SB), DI
-	NEGQ         BX
-	VMOVUPS      64(DI)(BX*4), Z0
-	VPMOVD2M     Z0, K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)(SI*1)
+	TESTQ     BX, BX
+	JZ        end
+	LEAQ      table8<>+0(SB), DI
+	NEGQ      BX
+	VMOVUPS   64(DI)(BX*4), Z0
+	VPMOVD2M  Z0, K1
+	VMOVUPS.Z (CX)(SI*1), K1, Z0
+	VXORPS    Z1, Z1, Z1
+	VMAXPS    Z0, Z1, Z0
+	VMOVUPS.Z (DX)(SI*1), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -3740,56 +3730,56 @@ TEXT ·gluReLUSquaredAVX512(SB), NOSPLIT, $0-32
 	JL   singles
 
 several:
-	VMOVUPS      (CX)(SI*1), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMULPS       Z0, Z0, Z0
-	VMOVUPS      (DX)(SI*1), Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)(SI*1)
-	VMOVUPS      64(CX)(SI*1), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMULPS       Z0, Z0, Z0
-	VMOVUPS      64(DX)(SI*1), Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(AX)(SI*1)
-	ADDQ         $0x00000080, SI
-	SUBQ         $0x20, BX
-	CMPQ         BX, $0x20
-	JGE          several
+	VMOVUPS (CX)(SI*1), Z0
+	VXORPS  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS (DX)(SI*1), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*1)
+	VMOVUPS 64(CX)(SI*1), Z0
+	VXORPS  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS 64(DX)(SI*1), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*1)
+	ADDQ    $0x00000080, SI
+	SUBQ    $0x20, BX
+	CMPQ    BX, $0x20
+	JGE     several
 
 singles:
 	CMPQ BX, $0x10
 	JL   rest
 
 single:
-	VMOVUPS      (CX)(SI*1), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMULPS       Z0, Z0, Z0
-	VMOVUPS      (DX)(SI*1), Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	CMPQ         BX, $0x10
-	JGE          single
+	VMOVUPS (CX)(SI*1), Z0
+	VXORPS  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS (DX)(SI*1), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*1)
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     single
 
 rest:
-	TESTQ        BX, BX
-	JZ           end
-	LEAQ         table8<>+0(SB), DI
-	NEGQ         BX
-	VMOVUPS      64(DI)(BX*4), Z0
-	VPMOVD2M     Z0, K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMULPS       Z0, Z0, Z0
-	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)(SI*1)
+	TESTQ     BX, BX
+	JZ        end
+	LEAQ      table8<>+0(SB), DI
+	NEGQ      BX
+	VMOVUPS   64(DI)(BX*4), Z0
+	VPMOVD2M  Z0, K1
+	VMOVUPS.Z (CX)(SI*1), K1, Z0
+	VXORPS    Z1, Z1, Z1
+	VMAXPS    Z0, Z1, Z0
+	VMULPS    Z0, Z0, Z0
+	VMOVUPS.Z (DX)(SI*1), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*1)
 
 end:
 	VZEROUPPER
@@ -3802,17 +3792,17 @@ TEXT ·gluSigmoidAVX512(SB), NOSPLIT, $0-32
 	MOVQ            gate+8(FP), CX
 	MOVQ            up+16(FP), DX
 	MOVQ            n+24(FP), BX
-	VBROADCASTI32X4 pattern2<>+0(SB), Z0
-	VBROADCASTI32X4 pattern3<>+0(SB), Z1
-	VBROADCASTI32X4 pattern4<>+0(SB), Z2
-	VBROADCASTI32X4 pattern5<>+0(SB), Z3
-	VBROADCASTI32X4 pattern6<>+0(SB), Z4
-	VBROADCASTI32X4 pattern7<>+0(SB), Z5
-	VBROADCASTI32X4 pattern8<>+0(SB), Z6
-	VBROADCASTI32X4 pattern9<>+0(SB), Z7
-	VBROADCASTI32X4 pattern10<>+0(SB), Z8
-	VBROADCASTI32X4 pattern11<>+0(SB), Z9
-	VBROADCASTI32X4 pattern12<>+0(SB), Z10
+	VBROADCASTI32X4 pattern1<>+0(SB), Z0
+	VBROADCASTI32X4 pattern2<>+0(SB), Z1
+	VBROADCASTI32X4 pattern3<>+0(SB), Z2
+	VBROADCASTI32X4 pattern4<>+0(SB), Z3
+	VBROADCASTI32X4 pattern5<>+0(SB), Z4
+	VBROADCASTI32X4 pattern6<>+0(SB), Z5
+	VBROADCASTI32X4 pattern7<>+0(SB), Z6
+	VBROADCASTI32X4 pattern8<>+0(SB), Z7
+	VBROADCASTI32X4 pattern9<>+0(SB), Z8
+	VBROADCASTI32X4 pattern10<>+0(SB), Z9
+	VBROADCASTI32X4 pattern11<>+0(SB), Z10
 	XORQ            SI, SI
 	CMPQ            BX, $0x20
 	JL              singles
@@ -4003,16 +3993,16 @@ end:
 // func poisonAVX512(x *float32, n int) float32
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, SSE
 TEXT ·poisonAVX512(SB), NOSPLIT, $0-20
-	MOVQ         x+0(FP), AX
-	MOVQ         n+8(FP), CX
-	VPBROADCASTD pattern1<>+0(SB), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VPBROADCASTD pattern1<>+0(SB), Z2
-	VPBROADCASTD pattern1<>+0(SB), Z3
-	VPBROADCASTD pattern1<>+0(SB), Z4
-	XORQ         DX, DX
-	CMPQ         CX, $0x40
-	JL           singles
+	MOVQ   x+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	XORQ   DX, DX
+	CMPQ   CX, $0x40
+	JL     singles
 
 several:
 	VMOVUPS     (AX)(DX*1), Z5
@@ -4067,14 +4057,14 @@ end:
 	RET
 
 // func maximaAVX512(dst *float32, x *float32, blocks int) float32
-// Requires: AVX, AVX512F, AVX512VL, SSE
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, SSE
 TEXT ·maximaAVX512(SB), NOSPLIT, $0-28
-	MOVQ         dst+0(FP), AX
-	MOVQ         x+8(FP), CX
-	MOVQ         blocks+16(FP), DX
-	VPBROADCASTD pattern1<>+0(SB), Z0
-	VPBROADCASTD pattern1<>+0(SB), Z1
-	VPBROADCASTD pattern1<>+0(SB), Z2
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   blocks+16(FP), DX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
 
 loop:
 	VMOVUPS       (CX), Z3
