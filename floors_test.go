@@ -13,8 +13,8 @@ const module = "github.com/realizar/realizar"
 // The floors of the house: a package imports only from floors below its own, and
 // the packages of one floor do not import each other. Lowest first; "." is the root.
 var floors = []string{
-	"internal/jinja tensor tokenizer internal/sample",
-	"chat modelfile internal/plan internal/random",
+	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver",
+	"chat modelfile internal/plan internal/random internal/cuda/driver/drivertest",
 	"internal/arch internal/cpu internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	".",
 	"cmd/realizar",

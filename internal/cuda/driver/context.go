@@ -1,0 +1,204 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+)
+
+// A Context is a device's primary context, owned by one goroutine that is locked
+// to its thread: CUDA binds contexts to threads. Everything of the context, its
+// memory, streams, modules and graphs included, is used only by functions that Do
+// runs, with the exception of Do and Close themselves.
+//
+// What was made is not freed by Close; whoever makes something destroys it first.
+type Context struct {
+	device Device
+
+	mu     sync.RWMutex // held for reading while a task is handed over
+	closed bool
+	tasks  chan task
+	ended  chan error // the owner's last word
+	close  func() error
+
+	// What follows belongs to the owner.
+	caller
+	handle uintptr
+	doing  string
+	lost   *Error   // the fault that ended the context
+	pinned []pinned // by address
+	launch launchSpace
+}
+
+type task struct {
+	run  func() error
+	done chan error
+}
+
+// replies are channels of one place each.
+var replies = sync.Pool{New: func() any { return make(chan error, 1) }}
+
+// NewContext opens the primary context of a device. Several contexts of one
+// device share it, each with a thread of its own.
+func (d *Driver) NewContext(device Device) (*Context, error) {
+	c := &Context{device: device, tasks: make(chan task), ended: make(chan error, 1)}
+	c.address = &d.address
+	c.close = sync.OnceValue(c.end)
+	opened := make(chan error)
+	go c.own(opened)
+	if err := <-opened; err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Device is the one that the context is of.
+func (c *Context) Device() Device { return c.device }
+
+// Do runs f on the context's thread, after all that was handed over before, and
+// returns its error. A panic in f becomes an error. f must not call Do or Close of
+// the same context, and must not hand what it uses to other goroutines.
+func (c *Context) Do(f func() error) error {
+	done := replies.Get().(chan error)
+	if err := c.send(task{f, done}); err != nil {
+		return err
+	}
+	err := <-done
+	replies.Put(done)
+	return err
+}
+
+func (c *Context) send(t task) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.tasks <- t
+	return nil
+}
+
+// Close waits for what Do is running, and lets go of the context. A second call
+// returns what the first one did.
+func (c *Context) Close() error { return c.close() }
+
+func (c *Context) end() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	close(c.tasks)
+	return <-c.ended
+}
+
+func (c *Context) own(opened chan<- error) {
+	runtime.LockOSThread()
+	err := c.enter()
+	opened <- err
+	if err == nil {
+		c.serve()
+	}
+	// Not deferred: a goroutine that is ended within Do takes its thread with it,
+	// on which the context is still current.
+	runtime.UnlockOSThread()
+}
+
+func (c *Context) enter() error {
+	c.doing = fmt.Sprintf("opening device %d, %s", c.device.Index, c.device.Name)
+	defer func() { c.doing = "" }()
+	if err := c.do(fnDevicePrimaryCtxRetain, at(&c.out.handle), c.device.handle); err != nil {
+		return err
+	}
+	c.handle = c.out.handle
+	if err := c.do(fnCtxSetCurrent, c.handle); err != nil {
+		c.call(fnDevicePrimaryCtxRelease, c.device.handle)
+		return err
+	}
+	return nil
+}
+
+func (c *Context) serve() {
+	for t := range c.tasks {
+		c.run(t)
+	}
+	c.call(fnCtxSetCurrent, 0)
+	var err error
+	if code := c.call(fnDevicePrimaryCtxRelease, c.device.handle); code != Success && c.lost == nil {
+		err = c.fault(fnDevicePrimaryCtxRelease, code)
+	}
+	c.ended <- err
+}
+
+func (c *Context) run(t task) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		c.doing = ""
+		if p := recover(); p != nil {
+			t.done <- fmt.Errorf("cuda: a panic within Do: %v\n%s", p, debug.Stack())
+			return
+		}
+		// runtime.Goexit ends this goroutine and its thread with it: another one
+		// takes over.
+		go c.takeOver()
+		t.done <- errors.New("cuda: a function within Do ended its goroutine")
+	}()
+	err := t.run()
+	returned = true
+	t.done <- err
+}
+
+func (c *Context) takeOver() {
+	runtime.LockOSThread()
+	c.call(fnCtxSetCurrent, c.handle) // where it fails, every call that follows says so
+	c.serve()
+	runtime.UnlockOSThread()
+}
+
+// Doing sets what the context's errors say was being done, and returns what they
+// said before:
+//
+//	defer c.Doing(c.Doing("loading layer 3"))
+func (c *Context) Doing(what string) (before string) {
+	before, c.doing = c.doing, what
+	return before
+}
+
+// Synchronize waits for all that the device was given.
+func (c *Context) Synchronize() error { return c.do(fnCtxSynchronize) }
+
+// do makes a call, unless the device was lost before.
+func (c *Context) do(f function, args ...uintptr) error {
+	if c.lost != nil {
+		return c.lost
+	}
+	if code := c.call(f, args...); code != Success {
+		return c.failed(f, code, "")
+	}
+	return nil
+}
+
+// failed makes an error of a code, with what the caller knows about it.
+func (c *Context) failed(f function, code Code, detail string) error {
+	e := c.fault(f, code)
+	e.Doing, e.Detail = c.doing, detail
+	if code == OutOfMemory && c.call(fnMemGetInfo, at(&c.out.size[0]), at(&c.out.size[1])) == Success {
+		if e.Detail != "" {
+			e.Detail += ", "
+		}
+		e.Detail += fmt.Sprintf("%d of %d bytes free", c.out.size[0], c.out.size[1])
+	}
+	if code.Lost() {
+		c.lost = e
+	}
+	return e
+}
+
+// invalid is a call that was not made, because the driver would refuse it or do
+// worse.
+func (c *Context) invalid(f function, format string, args ...any) error {
+	return &Error{Call: f.String(), Code: InvalidValue, Name: "CUDA_ERROR_INVALID_VALUE", Text: "invalid argument", Doing: c.doing, Detail: fmt.Sprintf(format, args...)}
+}

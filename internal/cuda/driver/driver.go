@@ -1,0 +1,93 @@
+package driver
+
+import (
+	"fmt"
+	"sync"
+)
+
+// oldest is the first version that has all functions, as cuDriverGetVersion gives it.
+const oldest = Version(12000)
+
+// A Version is a version of CUDA: 1000 times the major one and 10 times the minor one.
+type Version int
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
+
+// A Driver is the driver's library, ready to be called.
+type Driver struct {
+	version Version
+	address [functions]uintptr
+
+	mu sync.Mutex // held while the caller is used
+	caller
+}
+
+// A Lookup finds the address of a C function by its symbol.
+type Lookup func(symbol string) (uintptr, error)
+
+var open = sync.OnceValues(func() (*Driver, error) {
+	lookup, err := findLibrary()
+	if err != nil {
+		return nil, err
+	}
+	return OpenLibrary(lookup)
+})
+
+// Open finds the driver and starts it, once for the process. The error is
+// [ErrNoDriver], [ErrNoDevice] or [ErrTooOld] with what is missing.
+func Open() (*Driver, error) { return open() }
+
+// OpenLibrary is [Open] for functions that come from elsewhere, as a test's do.
+func OpenLibrary(lookup Lookup) (*Driver, error) {
+	d := &Driver{}
+	d.caller.address = &d.address
+	// An old driver lacks functions, so what it has to say of itself comes first.
+	for _, f := range []function{fnGetErrorName, fnGetErrorString, fnDriverGetVersion} {
+		if err := d.resolve(lookup, f); err != nil {
+			return nil, err
+		}
+	}
+	if code := d.call(fnDriverGetVersion, at(&d.out.i)); code != Success {
+		return nil, fmt.Errorf("%w: %w", ErrNoDriver, d.fault(fnDriverGetVersion, code))
+	}
+	d.version = Version(d.out.i)
+	if d.version < oldest {
+		return nil, fmt.Errorf("%w: it is for CUDA %v, and %v is needed; install a driver of version 525 or later", ErrTooOld, d.version, oldest)
+	}
+	for f := range functions {
+		if err := d.resolve(lookup, f); err != nil {
+			return nil, err
+		}
+	}
+	switch code := d.call(fnInit, 0); code {
+	case Success:
+		return d, nil
+	case NoDevice:
+		return nil, noDevice(d.fault(fnInit, code))
+	default:
+		return nil, fmt.Errorf("%w: %w; does nvidia-smi work?", ErrNoDriver, d.fault(fnInit, code))
+	}
+}
+
+func (d *Driver) resolve(lookup Lookup, f function) error {
+	address, err := lookup(symbols[f])
+	if err != nil {
+		return fmt.Errorf("%w: its library lacks %s: %w; install a driver of version 525 or later", ErrNoDriver, symbols[f], err)
+	}
+	if address == 0 {
+		return fmt.Errorf("%w: its library lacks %s; install a driver of version 525 or later", ErrNoDriver, symbols[f])
+	}
+	d.address[f] = address
+	return nil
+}
+
+func noDevice(cause error) error {
+	const way = "see what nvidia-smi lists, and what CUDA_VISIBLE_DEVICES allows"
+	if cause == nil {
+		return fmt.Errorf("%w; %s", ErrNoDevice, way)
+	}
+	return fmt.Errorf("%w: %w; %s", ErrNoDevice, cause, way)
+}
+
+// Version is the newest CUDA that the driver is made for.
+func (d *Driver) Version() Version { return d.version }

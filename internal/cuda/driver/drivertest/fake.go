@@ -1,0 +1,252 @@
+package drivertest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+)
+
+// Options are what a fake driver has. The zero value is that of CUDA 12.8 and one
+// device.
+type Options struct {
+	Version driver.Version
+	Init    driver.Code // what cuInit returns
+	Devices []Device
+	Missing []string // symbols that the library lacks
+	// Hollow are symbols whose functions do nothing, not even count, and allocate
+	// nothing.
+	Hollow []string
+}
+
+// A Device is a GPU of the fake driver.
+type Device struct {
+	Name   string
+	Memory int // bytes
+}
+
+// A Launch is one of a kernel, in the order in which the device would begin them.
+type Launch struct {
+	Kernel       string
+	Grid, Block  driver.Dim3
+	Shared       int
+	Cluster      driver.Dim3
+	Programmatic bool
+	Params       []byte // nil without parameters
+	Graph        bool   // as part of a graph
+}
+
+// A Fake is a driver.
+type Fake struct {
+	t       testing.TB
+	options Options
+	slot    *slot
+	opened  func() (*driver.Driver, error)
+
+	mu       sync.Mutex
+	calls    map[string]int
+	faults   []fault
+	lost     driver.Code // of the context, which returns it ever after
+	retained map[int]int // by device
+	current  map[int]int // device + 1 by thread
+	next     uintptr     // handle
+	objects  map[uintptr]any
+	memory   deviceMemory
+	host     map[uintptr][]byte
+	ticks    int // of the clock that events read
+	launches []Launch
+}
+
+// fault is a call that shall fail.
+type fault struct {
+	call string
+	left int // calls until then
+	code driver.Code
+}
+
+// New makes a driver for a test. In a build without CUDA the test is skipped.
+func New(t testing.TB, options Options) *Fake {
+	t.Helper()
+	if !native {
+		t.Skip("this build has no CUDA")
+	}
+	if options.Version == 0 {
+		options.Version = 12080
+	}
+	if options.Devices == nil {
+		options.Devices = []Device{{Name: "Fake GPU", Memory: 1 << 30}}
+	}
+	f := &Fake{
+		t: t, options: options,
+		calls:    map[string]int{},
+		retained: map[int]int{},
+		current:  map[int]int{},
+		next:     0x1000,
+		objects:  map[uintptr]any{},
+		memory:   deviceMemory{next: 0x7000_0000_0000, used: make([]int, len(options.Devices))},
+		host:     map[uintptr][]byte{},
+	}
+	f.opened = sync.OnceValues(func() (*driver.Driver, error) { return driver.OpenLibrary(f.Lookup) })
+	f.slot = takeSlot(f)
+	t.Cleanup(func() {
+		f.slot.give()
+		if left := f.Live(); left != "" {
+			t.Errorf("the test left in the driver: %s", left)
+		}
+	})
+	return f
+}
+
+// Lookup finds the driver's functions.
+func (f *Fake) Lookup(symbol string) (uintptr, error) {
+	address, ok := f.slot.symbols[symbol]
+	switch {
+	case !ok || slices.Contains(f.options.Missing, symbol):
+		return 0, fmt.Errorf("undefined symbol: %s", symbol)
+	case slices.Contains(f.options.Hollow, symbol):
+		return hollow, nil
+	}
+	return address, nil
+}
+
+// Driver opens the driver; a failure ends the test.
+func (f *Fake) Driver() *driver.Driver {
+	f.t.Helper()
+	d, err := f.opened()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d
+}
+
+// Context opens the first device; the test closes it at its end.
+func (f *Fake) Context() *driver.Context {
+	f.t.Helper()
+	devices, err := f.Driver().Devices()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := f.Driver().NewContext(devices[0])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			f.t.Error(err)
+		}
+	})
+	return c
+}
+
+// Fail lets the n-th call from now on, counted from 1, return a code and do
+// nothing else. A code that means a lost device is then returned by all calls that
+// belong to a context. The name is the documentation's: cuMemAlloc.
+func (f *Fake) Fail(call string, n int, code driver.Code) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = append(f.faults, fault{call, n, code})
+}
+
+// Calls is how often a function was called, by its name in the documentation.
+func (f *Fake) Calls(call string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[call]
+}
+
+// Launches are the kernels launched so far.
+func (f *Fake) Launches() []Launch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.launches)
+}
+
+// Live names what was made and not destroyed: "1 stream, 2 memory". It is empty
+// when nothing is left, or when the device was lost and all with it.
+func (f *Fake) Live() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	counts := map[string]int{}
+	for _, n := range f.retained {
+		counts["context"] += n
+	}
+	if f.lost == driver.Success {
+		counts["memory"] = len(f.memory.blocks)
+		counts["host memory"] = len(f.host)
+		for _, o := range f.objects {
+			if o, ok := o.(interface{ kind() string }); ok {
+				counts[o.kind()]++
+			}
+		}
+	}
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		if counts[kind] != 0 {
+			words = append(words, fmt.Sprintf("%d %s", counts[kind], kind))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// call is what every function does first: it counts, and fails where it was told
+// to. body runs with f.mu held.
+func (f *Fake) call(name string, body func() driver.Code) driver.Code {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[name]++
+	code := driver.Success
+	for i := range f.faults {
+		if x := &f.faults[i]; x.call == name {
+			if x.left--; x.left == 0 {
+				code = x.code
+			}
+		}
+	}
+	if code != driver.Success {
+		if code.Lost() {
+			f.lost = code
+		}
+		return code
+	}
+	return body()
+}
+
+// callInContext is call for what belongs to a context.
+func (f *Fake) callInContext(name string, body func(device int) driver.Code) driver.Code {
+	return f.call(name, func() driver.Code {
+		device := f.current[thread()] - 1
+		switch {
+		case device < 0:
+			return driver.InvalidContext
+		case f.lost != driver.Success:
+			return f.lost
+		}
+		return body(device)
+	})
+}
+
+// add keeps an object under a new handle.
+func (f *Fake) add(o any) uintptr {
+	f.next += 16
+	f.objects[f.next] = o
+	return f.next
+}
+
+// object finds what a handle stands for.
+func object[T any](f *Fake, handle uintptr) (T, bool) {
+	o, ok := f.objects[handle].(T)
+	return o, ok
+}
+
+// remove destroys an object of type T.
+func remove[T any](f *Fake, handle uintptr) driver.Code {
+	if _, ok := object[T](f, handle); !ok {
+		return driver.InvalidHandle
+	}
+	delete(f.objects, handle)
+	return driver.Success
+}

@@ -1,0 +1,185 @@
+package drivertest
+
+import (
+	"encoding/binary"
+	"slices"
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+)
+
+// deviceMemory is that of all devices. Its addresses are nobody else's, so that a
+// host that follows one faults.
+type deviceMemory struct {
+	blocks []block // by address
+	next   uint64
+	used   []int // bytes, by device
+}
+
+type block struct {
+	start  uint64
+	data   []byte
+	device int
+}
+
+func (m *deviceMemory) take(device, n int) uint64 {
+	start := m.next
+	m.blocks = append(m.blocks, block{start, make([]byte, n), device})
+	// Every block ends before memory that is nobody's.
+	m.next += uint64(n+255)&^255 + 256
+	m.used[device] += n
+	return start
+}
+
+func (m *deviceMemory) free(start uint64) bool {
+	i := slices.IndexFunc(m.blocks, func(b block) bool { return b.start == start })
+	if i < 0 {
+		return false
+	}
+	m.used[m.blocks[i].device] -= len(m.blocks[i].data)
+	m.blocks = slices.Delete(m.blocks, i, i+1)
+	return true
+}
+
+// at is n bytes of a block, or nil where not all of them are in one.
+func (m *deviceMemory) at(p uint64, n int) []byte {
+	for _, b := range m.blocks {
+		if p >= b.start && p-b.start+uint64(n) <= uint64(len(b.data)) {
+			return b.data[p-b.start:][:n]
+		}
+	}
+	return nil
+}
+
+func (f *Fake) copyBytes(to, from func() []byte) func() driver.Code {
+	return func() driver.Code {
+		a, b := to(), from()
+		if a == nil || b == nil {
+			return driver.InvalidValue
+		}
+		copy(a, b)
+		return driver.Success
+	}
+}
+
+func (f *Fake) onDevice(p uint64, n int) func() []byte {
+	return func() []byte { return f.memory.at(p, n) }
+}
+
+func onHost(p *byte, n int) func() []byte {
+	return func() []byte { return unsafe.Slice(p, n) }
+}
+
+func (f *Fake) fill(p uint64, n int, word []byte) func() driver.Code {
+	return func() driver.Code {
+		to := f.memory.at(p, n*len(word))
+		if to == nil {
+			return driver.InvalidValue
+		}
+		for len(to) > 0 {
+			to = to[copy(to, word):]
+		}
+		return driver.Success
+	}
+}
+
+func bytes32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
+
+func (s *slot) addMemory() {
+	s.add("cuMemAlloc_v2", func(out *uint64, n int) uintptr {
+		return s.callInContext("cuMemAlloc", func(f *Fake, device int) driver.Code {
+			if code := f.notCapturing(); code != driver.Success {
+				return code
+			}
+			if n > f.options.Devices[device].Memory-f.memory.used[device] {
+				return driver.OutOfMemory
+			}
+			*out = f.memory.take(device, n)
+			return driver.Success
+		})
+	})
+	s.add("cuMemFree_v2", func(p uint64) uintptr {
+		return s.callInContext("cuMemFree", func(f *Fake, _ int) driver.Code {
+			if code := f.notCapturing(); code != driver.Success {
+				return code
+			}
+			if !f.memory.free(p) {
+				return driver.InvalidValue
+			}
+			return driver.Success
+		})
+	})
+	s.add("cuMemGetInfo_v2", func(free, total *uint64) uintptr {
+		return s.callInContext("cuMemGetInfo", func(f *Fake, device int) driver.Code {
+			*total = uint64(f.options.Devices[device].Memory)
+			*free = *total - uint64(f.memory.used[device])
+			return driver.Success
+		})
+	})
+	s.add("cuMemHostAlloc", func(out *unsafe.Pointer, n int, _ uint32) uintptr {
+		return s.callInContext("cuMemHostAlloc", func(f *Fake, _ int) driver.Code {
+			if code := f.notCapturing(); code != driver.Success {
+				return code
+			}
+			b := make([]byte, n)
+			*out = unsafe.Pointer(&b[0])
+			f.host[uintptr(*out)] = b
+			return driver.Success
+		})
+	})
+	s.add("cuMemFreeHost", func(p uintptr) uintptr {
+		return s.callInContext("cuMemFreeHost", func(f *Fake, _ int) driver.Code {
+			if f.host[p] == nil {
+				return driver.InvalidValue
+			}
+			delete(f.host, p)
+			return driver.Success
+		})
+	})
+
+	// now does what cannot be captured, later what a stream is given.
+	now := func(name string, work func(f *Fake) func() driver.Code) uintptr {
+		return s.callInContext(name, func(f *Fake, _ int) driver.Code {
+			if code := f.notCapturing(); code != driver.Success {
+				return code
+			}
+			return work(f)()
+		})
+	}
+	later := func(name string, stream uintptr, work func(f *Fake) func() driver.Code) uintptr {
+		return s.callInContext(name, func(f *Fake, _ int) driver.Code {
+			run := work(f)
+			return f.enqueue(stream, func(bool) driver.Code { return run() })
+		})
+	}
+	s.add("cuMemcpyHtoD_v2", func(dst uint64, src *byte, n int) uintptr {
+		return now("cuMemcpyHtoD", func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), onHost(src, n)) })
+	})
+	s.add("cuMemcpyDtoH_v2", func(dst *byte, src uint64, n int) uintptr {
+		return now("cuMemcpyDtoH", func(f *Fake) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })
+	})
+	s.add("cuMemcpyDtoD_v2", func(dst, src uint64, n int) uintptr {
+		return now("cuMemcpyDtoD", func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), f.onDevice(src, n)) })
+	})
+	s.add("cuMemsetD8_v2", func(dst uint64, v uint8, n int) uintptr {
+		return now("cuMemsetD8", func(f *Fake) func() driver.Code { return f.fill(dst, n, []byte{v}) })
+	})
+	s.add("cuMemsetD32_v2", func(dst uint64, v uint32, n int) uintptr {
+		return now("cuMemsetD32", func(f *Fake) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
+	})
+	s.add("cuMemcpyHtoDAsync_v2", func(dst uint64, src *byte, n int, stream uintptr) uintptr {
+		return later("cuMemcpyHtoDAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), onHost(src, n)) })
+	})
+	s.add("cuMemcpyDtoHAsync_v2", func(dst *byte, src uint64, n int, stream uintptr) uintptr {
+		return later("cuMemcpyDtoHAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })
+	})
+	s.add("cuMemcpyDtoDAsync_v2", func(dst, src uint64, n int, stream uintptr) uintptr {
+		return later("cuMemcpyDtoDAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), f.onDevice(src, n)) })
+	})
+	s.add("cuMemsetD8Async", func(dst uint64, v uint8, n int, stream uintptr) uintptr {
+		return later("cuMemsetD8Async", stream, func(f *Fake) func() driver.Code { return f.fill(dst, n, []byte{v}) })
+	})
+	s.add("cuMemsetD32Async", func(dst uint64, v uint32, n int, stream uintptr) uintptr {
+		return later("cuMemsetD32Async", stream, func(f *Fake) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
+	})
+}

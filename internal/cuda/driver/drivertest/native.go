@@ -1,0 +1,12 @@
+//go:build !nocuda && ((linux && (amd64 || arm64)) || (windows && amd64))
+
+package drivertest
+
+import "github.com/ebitengine/purego"
+
+const native = true
+
+func newCallback(f any) uintptr { return purego.NewCallback(f) }
+
+// hollow is the address of a C function that returns 0 and does nothing.
+var hollow uintptr

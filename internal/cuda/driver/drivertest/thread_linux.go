@@ -1,0 +1,5 @@
+package drivertest
+
+import "syscall"
+
+func thread() int { return syscall.Gettid() }

@@ -1,0 +1,5 @@
+//go:build !linux && !windows
+
+package drivertest
+
+func thread() int { return 0 }

@@ -1,0 +1,5 @@
+package drivertest
+
+import "golang.org/x/sys/windows"
+
+func thread() int { return int(windows.GetCurrentThreadId()) }

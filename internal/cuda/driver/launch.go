@@ -1,0 +1,105 @@
+package driver
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A Dim3 is a count in three dimensions. A Y or Z of 0 is taken for 1.
+type Dim3 struct{ X, Y, Z int }
+
+func (d Dim3) words() (x, y, z uint32) {
+	return uint32(d.X), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))
+}
+
+func (d Dim3) String() string {
+	x, y, z := d.words()
+	return fmt.Sprintf("%dx%dx%d", int32(x), y, z)
+}
+
+// A LaunchConfig is the shape of a launch.
+type LaunchConfig struct {
+	Grid   Dim3 // blocks
+	Block  Dim3 // threads of a block
+	Shared int  // bytes of shared memory beside those that the kernel declares
+
+	// Cluster is how many blocks make a cluster, on capability 9.0 and later; an X
+	// of 0 means none.
+	Cluster Dim3
+	// Programmatic lets the kernel begin before the stream's previous one has
+	// ended, on capability 9.0 and later: until its griddepcontrol.wait it must read
+	// nothing that that one writes, nor write what it reads.
+	Programmatic bool
+}
+
+// launchSpace is what cuLaunchKernelEx reads: a CUlaunchConfig and its attributes.
+type launchSpace struct {
+	config struct {
+		grid, block [3]uint32
+		shared      uint32
+		stream      uintptr
+		attributes  uintptr
+		count       uint32
+	}
+	attributes [2]launchAttribute
+}
+
+// launchAttribute is a CUlaunchAttribute.
+type launchAttribute struct {
+	id    uint64 // 32 bits and padding
+	value [8]uint64
+}
+
+const (
+	launchClusterDimension          = 4
+	launchProgrammaticSerialization = 6
+)
+
+// Launch gives the stream a run of the kernel. a is read before Launch returns, and
+// nil where the kernel has no parameters; they must be those that the kernel
+// declares, which nothing checks. A fault of the kernel is an error of a later call.
+func (f *Function) Launch(s *Stream, config LaunchConfig, a *Args) error {
+	c := f.c
+	if s.handle == 0 || s.c != c {
+		return c.invalid(fnLaunchKernel, "kernel %s: the stream is destroyed or another context's", f.name)
+	}
+	if c.lost != nil {
+		return c.lost
+	}
+	gx, gy, gz := config.Grid.words()
+	bx, by, bz := config.Block.words()
+	var extra uintptr
+	if a != nil && len(a.buf) > 0 {
+		base := c.hold(unsafe.Pointer(a))
+		a.size = uintptr(len(a.buf))
+		a.extra = [5]uintptr{paramBufferPointer, uintptr(unsafe.Pointer(&a.buf[0])), paramBufferSize, base + unsafe.Offsetof(a.size), paramEnd}
+		extra = base + unsafe.Offsetof(a.extra)
+	}
+
+	fn := fnLaunchKernel
+	var code Code
+	if config.Cluster.X == 0 && !config.Programmatic {
+		code = c.call(fn, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(bx), uintptr(by), uintptr(bz), uintptr(config.Shared), s.handle, 0, extra)
+	} else {
+		fn = fnLaunchKernelEx
+		l := &c.launch
+		n := 0
+		if config.Cluster.X != 0 {
+			x, y, z := config.Cluster.words()
+			l.attributes[n] = launchAttribute{id: launchClusterDimension, value: [8]uint64{uint64(x) | uint64(y)<<32, uint64(z)}}
+			n++
+		}
+		if config.Programmatic {
+			l.attributes[n] = launchAttribute{id: launchProgrammaticSerialization, value: [8]uint64{1}}
+			n++
+		}
+		l.config.grid, l.config.block = [3]uint32{gx, gy, gz}, [3]uint32{bx, by, bz}
+		l.config.shared, l.config.stream = uint32(config.Shared), s.handle
+		l.config.attributes, l.config.count = at(&l.attributes), uint32(n)
+		code = c.call(fn, at(&l.config), f.handle, 0, extra)
+	}
+	if code != Success {
+		return c.failed(fn, code, fmt.Sprintf("kernel %s, grid %v, block %v, %d bytes of shared memory", f.name, config.Grid, config.Block, config.Shared))
+	}
+	return nil
+}

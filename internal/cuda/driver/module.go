@@ -1,0 +1,145 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+)
+
+// A Module is code on the device.
+type Module struct {
+	// Log is what the driver's compiler said, mostly nothing.
+	Log string
+
+	c      *Context
+	handle uintptr
+}
+
+// Options of the driver's compiler, a CUjit_option.
+const (
+	jitInfoLog      = 3
+	jitInfoLogSize  = 4
+	jitErrorLog     = 5
+	jitErrorLogSize = 6
+)
+
+// jit is what a call to the driver's compiler reads and writes.
+type jit struct {
+	image   []byte
+	options [4]uint32
+	values  [4]uintptr
+	info    [4 << 10]byte
+	errors  [16 << 10]byte
+}
+
+// LoadModule loads PTX text, which the driver compiles for the device at hand, or
+// a cubin. Where the code is wrong the error has the compiler's log.
+func (c *Context) LoadModule(image []byte) (*Module, error) {
+	if len(image) == 0 {
+		return nil, c.invalid(fnModuleLoadDataEx, "the image is empty")
+	}
+	if c.lost != nil {
+		return nil, c.lost
+	}
+	j := &jit{options: [4]uint32{jitInfoLog, jitInfoLogSize, jitErrorLog, jitErrorLogSize}}
+	// Text ends with a NUL.
+	j.image = make([]byte, len(image)+1)
+	copy(j.image, image)
+	base := c.hold(unsafe.Pointer(j))
+	info, errors := base+unsafe.Offsetof(j.info), base+unsafe.Offsetof(j.errors)
+	j.values = [4]uintptr{info, uintptr(len(j.info)), errors, uintptr(len(j.errors))}
+	code := c.call(fnModuleLoadDataEx, at(&c.out.handle), uintptr(unsafe.Pointer(&j.image[0])), uintptr(len(j.options)), base+unsafe.Offsetof(j.options), base+unsafe.Offsetof(j.values))
+	log := strings.TrimSpace(cString(j.info[:]))
+	if code != Success {
+		return nil, c.failed(fnModuleLoadDataEx, code, strings.TrimSpace(cString(j.errors[:])+"\n"+log))
+	}
+	return &Module{Log: log, c: c, handle: c.out.handle}, nil
+}
+
+// Unload takes the code off the device. A second call does nothing.
+func (m *Module) Unload() error { return destroy(m.c, fnModuleUnload, &m.handle) }
+
+// A Function is a kernel of a module, and lives as long as that is loaded.
+type Function struct {
+	c      *Context
+	name   string
+	handle uintptr
+}
+
+// Function finds a kernel by its name in the PTX, which is C++'s mangled one unless
+// the kernel is extern "C".
+func (m *Module) Function(name string) (*Function, error) {
+	c := m.c
+	if m.handle == 0 {
+		return nil, c.invalid(fnModuleGetFunction, "the module is unloaded")
+	}
+	if c.lost != nil {
+		return nil, c.lost
+	}
+	text := append([]byte(name), 0)
+	if code := c.call(fnModuleGetFunction, at(&c.out.handle), m.handle, c.hold(unsafe.Pointer(&text[0]))); code != Success {
+		return nil, c.failed(fnModuleGetFunction, code, fmt.Sprintf("kernel %q", name))
+	}
+	return &Function{c, name, c.out.handle}, nil
+}
+
+// Name is the kernel's name.
+func (f *Function) Name() string { return f.name }
+
+// FunctionAttributes are what a kernel takes.
+type FunctionAttributes struct {
+	MaxThreadsPerBlock int
+	SharedBytes        int // declared by the kernel, beside what a launch adds
+	LocalBytes         int // per thread, where registers spill
+	Registers          int // per thread
+}
+
+// Attributes of a function, a CUfunction_attribute.
+const (
+	functionMaxThreadsPerBlock = 0
+	functionSharedBytes        = 1
+	functionLocalBytes         = 3
+	functionRegisters          = 4
+	functionMaxDynamicShared   = 8
+)
+
+// Attributes asks what the kernel takes.
+func (f *Function) Attributes() (FunctionAttributes, error) {
+	var a FunctionAttributes
+	for _, want := range []struct {
+		attribute uintptr
+		value     *int
+	}{
+		{functionMaxThreadsPerBlock, &a.MaxThreadsPerBlock},
+		{functionSharedBytes, &a.SharedBytes},
+		{functionLocalBytes, &a.LocalBytes},
+		{functionRegisters, &a.Registers},
+	} {
+		if err := f.c.do(fnFuncGetAttribute, at(&f.c.out.i), want.attribute, f.handle); err != nil {
+			return FunctionAttributes{}, err
+		}
+		*want.value = int(f.c.out.i)
+	}
+	return a, nil
+}
+
+// SetMaxDynamicShared allows launches of the kernel up to so many bytes of shared
+// memory. Without it the limit is 48 KiB, together with what the kernel declares.
+func (f *Function) SetMaxDynamicShared(bytes int) error {
+	if f.c.lost != nil {
+		return f.c.lost
+	}
+	if code := f.c.call(fnFuncSetAttribute, f.handle, functionMaxDynamicShared, uintptr(bytes)); code != Success {
+		return f.c.failed(fnFuncSetAttribute, code, fmt.Sprintf("kernel %s, %d bytes of shared memory", f.name, bytes))
+	}
+	return nil
+}
+
+// Occupancy is how many blocks of so many threads, and bytes of shared memory
+// beside the declared ones, a multiprocessor holds at a time.
+func (f *Function) Occupancy(threads, shared int) (int, error) {
+	if err := f.c.do(fnOccupancy, at(&f.c.out.i), f.handle, uintptr(threads), uintptr(shared)); err != nil {
+		return 0, err
+	}
+	return int(f.c.out.i), nil
+}
