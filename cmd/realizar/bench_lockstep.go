@@ -117,10 +117,11 @@ func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, err
 	var spare []*tensor.Tensor
 	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, isSpare bool) {
 		if isSpare {
+			m.file.Release(w.Data)
 			spare = append(spare, w)
 		}
 	})
-	for _, w := range spare {
+	for _, w := range spare { // what was read later may have brought some back
 		m.file.Release(w.Data)
 	}
 	return l, err
