@@ -286,7 +286,7 @@ type Memory struct {
 	Resident int64         `json:"resident"` // of Weights, what the device lays out for itself: the rest is mapped from the file, and the system can let go of it
 	States   []StateMemory `json:"states"`
 	Scratch  int64         `json:"scratch"`         // of one step
-	Total    int64         `json:"total"`           // of all these
+	Total    int64         `json:"total"`           // of weights, states and scratch
 	Free     int64         `json:"free,omitempty"`  // what the machine has left; 0 where it does not say
 	Device   string        `json:"device"`          // that Free is of
 	Cache    string        `json:"cache,omitempty"` // number format of keys and values

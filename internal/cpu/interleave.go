@@ -23,8 +23,11 @@ type interleaved struct {
 }
 
 // A wordsFunc writes a number of 32-bit words of rows stride bytes apart, less than
-// 2^27, a word of each of the lanes' rows after the other.
+// maxWordsStride, a word of each of the lanes' rows after the other.
 type wordsFunc func(to, from []byte, stride, words int)
+
+// maxWordsStride keeps the distance to the last of 16 rows within 31 bits.
+const maxWordsStride = 1 << 27
 
 // maxBlockBytes is the size of the largest block.
 const maxBlockBytes = 210
@@ -48,7 +51,7 @@ func (w *interleaved) fill(src []byte, lo, hi int) {
 		rows := src[g*w.lanes*size:]
 		s := w.section(g, 1)
 		for i := range w.blocks {
-			if w.words != nil && len(rows) >= w.lanes*size {
+			if w.words != nil && size < maxWordsStride && len(rows) >= w.lanes*size {
 				s.setBlocks(rows[i*w.format.bytes:], w, size, i)
 				continue
 			}

@@ -185,7 +185,7 @@ func TestQuantizedProducts(t *testing.T) {
 }
 
 func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedKernels, d tensor.DType, k int, filling string) {
-	const groups = 3
+	const groups = 4
 	lanes := kernels.lanes
 	rows, tokens := groups*lanes-1, 17
 	src := filled(t, rng, filling, d, rows, k)
@@ -219,6 +219,12 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 	for i, got := range multiply(begun, 0, groups, 0, tokens) {
 		if want := float64(all[i]) + begun; !(math.Abs(float64(got)-want) <= 1e-4*(math.Abs(want)+begun)) {
 			t.Fatalf("%s: product %d added to %d is %v, want %v", what, i, begun, got, want)
+		}
+	}
+	for n := 2; n < groups; n++ {
+		got := multiply(0, groups-n, n, 0, tokens)
+		if want := all[(groups-n)*tokens*lanes:]; !slices.Equal(got, want) {
+			t.Fatalf("%s: the last %d groups have other bits than among all:\n%v\n%v", what, n, got, want)
 		}
 	}
 	for n := 1; n < tokens; n++ {

@@ -17,7 +17,7 @@ func products(t *testing.T, b plan.Backend) {
 		if !d.Quantized() {
 			continue
 		}
-		// 4,608 values are more than a tile of weights is unpacked from at a time.
+		// 4,608 values are blocks of every length, and many of them.
 		for _, k := range []int{d.BlockLen(), 3 * d.BlockLen(), 1024, 4608} {
 			for _, rows := range []int{1, 15, 16, 33, 70} {
 				if k == 4608 && rows != 33 {
