@@ -206,19 +206,18 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 		}
 		return totals[:groups*tokens*lanes]
 	}
-	all := multiply(0, 0, groups, 0, tokens)
+	const begun = 3
+	all, added := multiply(0, 0, groups, 0, tokens), multiply(begun, 0, groups, 0, tokens)
 	for row := range rows {
 		for token := range tokens {
 			want, size := product8(d, src[row*size:][:size], x[token*recordBytes(k):][:recordBytes(k)])
-			if got := float64(all[(row/lanes*tokens+token)*lanes+row%lanes]); !(math.Abs(got-want) <= 2e-6*size+1e-40) {
+			at := (row/lanes*tokens+token)*lanes + row%lanes
+			if got := float64(all[at]); !(math.Abs(got-want) <= 2e-6*size+1e-40) {
 				t.Fatalf("%s: product of row %d and token %d is %v, want %v (of %v)", what, row, token, got, want, size)
 			}
-		}
-	}
-	const begun = 3
-	for i, got := range multiply(begun, 0, groups, 0, tokens) {
-		if want := float64(all[i]) + begun; !(math.Abs(float64(got)-want) <= 1e-4*(math.Abs(want)+begun)) {
-			t.Fatalf("%s: product %d added to %d is %v, want %v", what, i, begun, got, want)
+			if got := float64(added[at]); !(math.Abs(got-want-begun) <= 2e-6*(size+begun)) {
+				t.Fatalf("%s: product of row %d and token %d added to %d is %v, want %v (of %v)", what, row, token, begun, got, want+begun, size)
+			}
 		}
 	}
 	for n := 2; n < groups; n++ {
