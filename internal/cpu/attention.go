@@ -25,8 +25,9 @@ type attending struct {
 	cacheKernels
 	space *attentionSpace
 
-	group int // query heads per key/value head
-	width int // of a row of sums, HeadDim rounded up
+	group int       // query heads per key/value head
+	width int       // of a row of sums, HeadDim rounded up
+	sinks []float32 // [Heads], or nil
 
 	lost    []bool // by key/value head and token: the cache cannot hold it
 	anyLost atomic.Bool
@@ -52,12 +53,16 @@ type tile struct {
 // heads among the workers, or their segments where these are too few.
 func attention(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
+	sinks, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
 	if e.attention == nil {
 		e.attention = newAttentionSpace(attentionRoom(e.p, &e.lim, len(e.desks)), len(e.desks))
 	}
 	j := &attending{
 		e: e, n: n, a: a, pool: e.pools[n.State], kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[e.lim.Cache],
-		space: e.attention, group: a.Heads / a.KVHeads, width: headWidth(&a),
+		space: e.attention, group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
 	}
 	heads := func() int { return len(j.tiles) * a.KVHeads }
@@ -145,8 +150,7 @@ func (j *attending) attend(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
 		j.queries(d, tl, g)
-		rows := tl.tokens * j.group
-		d.sums.reset(rows, j.width)
+		j.reset(&d.sums, tl, g)
 		for s := range tl.segments {
 			from, to := j.segment(d, tl, g, tl.first+s, d.part)
 			j.add(&d.sums, d.part, 0, from*j.group, to*j.group)
@@ -182,12 +186,25 @@ func (j *attending) join(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	for i := lo; i < hi; i++ {
 		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
-		d.sums.reset(tl.tokens*j.group, j.width)
+		j.reset(&d.sums, tl, g)
 		for s := range tl.segments {
 			from, to := j.seen(tl, tl.first+s)
 			j.add(&d.sums, j.space.slots, j.slot(tl, g, s), from*j.group, to*j.group)
 		}
 		j.finish(&d.sums, tl, g)
+	}
+}
+
+// reset makes the tile's rows those that have seen nothing but their heads' sinks. A
+// sink's own weight is exp(0), and it adds no value.
+func (j *attending) reset(sums *softSums, tl *tile, g int) {
+	rows := tl.tokens * j.group
+	sums.reset(rows, j.width)
+	if j.sinks == nil {
+		return
+	}
+	for r := range rows {
+		sums.top[r], sums.total[r] = j.sinks[g*j.group+r%j.group], 1
 	}
 }
 

@@ -10,11 +10,18 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-var shapes = []plan.AttentionAttr{
-	{Heads: 8, KVHeads: 2, HeadDim: 32, Scale: 0.2},
-	{Heads: 3, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 300},
-	{Heads: 5, KVHeads: 5, HeadDim: 96, Scale: 0.1, Window: 40},
-	{Heads: 33, KVHeads: 1, HeadDim: 32, Scale: 0.2},
+// An attentionShape is an attention, with sinks or without.
+type attentionShape struct {
+	plan.AttentionAttr
+	sinks bool
+}
+
+var shapes = []attentionShape{
+	{plan.AttentionAttr{Heads: 8, KVHeads: 2, HeadDim: 32, Scale: 0.2}, false},
+	{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 64, Scale: 0.125, Softcap: 1.5, Window: 270}, true},
+	{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 300}, false},
+	{plan.AttentionAttr{Heads: 5, KVHeads: 5, HeadDim: 96, Scale: 0.1, Window: 40}, false},
+	{plan.AttentionAttr{Heads: 33, KVHeads: 1, HeadDim: 32, Scale: 0.2}, true},
 }
 
 // attendAll attends in steps of so many tokens and returns every token's output.
@@ -203,9 +210,9 @@ func TestCacheMustFit(t *testing.T) {
 
 // A step allocates nothing once its pages are there.
 func TestAttentionAllocates(t *testing.T) {
-	for _, threads := range []int{1, 3} {
+	for i, threads := range []int{1, 3, 3} {
 		for _, tokens := range []int{1, 20} {
-			r := newAttentionRig(t, tiers()[0], threads, 1, shapes[0], plan.Limits{Tokens: tokens, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{20}, Cache: tensor.F16})
+			r := newAttentionRig(t, tiers()[0], threads, 1, shapes[i%2], plan.Limits{Tokens: tokens, Seqs: 1, Rows: 1, PageTokens: 32, Pages: []int{20}, Cache: tensor.F16})
 			r.set(tokens, 600)
 			if n := testing.AllocsPerRun(50, func() { r.do(r.kernels[0]) }); n != 0 {
 				t.Errorf("%d threads, %d tokens: %v allocations", threads, tokens, n)

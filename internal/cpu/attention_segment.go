@@ -88,13 +88,16 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 	return from, to
 }
 
-// weigh makes weights of the scores at lo to hi of tokens from to to. Those beside
-// them in a register become 0.
+// weigh makes weights of the scores at lo to hi of tokens from to to, capped where
+// the model caps them. Those beside them in a register become 0.
 func (j *attending) weigh(d *attentionDesk, part softSums, from, to, lo, hi int) {
 	a, b := lo/headUnit*headUnit, (hi+headUnit-1)/headUnit*headUnit
 	none := float32(math.Inf(-1))
 	for r := from * j.group; r < to*j.group; r++ {
 		row := d.score[r*scoreStride:]
+		if j.a.Softcap > 0 {
+			capScores(row[lo:hi], j.a.Softcap)
+		}
 		for i := a; i < lo; i++ {
 			row[i] = none
 		}
@@ -104,6 +107,17 @@ func (j *attending) weigh(d *attentionDesk, part softSums, from, to, lo, hi int)
 	}
 	r := from * j.group
 	j.kernels.softWeights(d.score[r*scoreStride+a:], b-a, (to-from)*j.group, part.top[r:], part.total[r:])
+}
+
+// capScores sets each score s to limit*tanh(s/limit). tanh(u) is
+// 1 - 2/(exp(2u)+1), whose cancellation float64 can afford unless u is tiny, and then
+// it is u to more than float32 holds.
+func capScores(score []float32, limit float64) {
+	for i, s := range score {
+		if u := float64(s) / limit; !(math.Abs(u) < 1e-4) {
+			score[i] = float32(limit * (1 - 2/(math.Exp(2*u)+1)))
+		}
+	}
 }
 
 // addValues adds the values at lo to hi by the weights of tokens from to to.

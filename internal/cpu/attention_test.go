@@ -246,6 +246,25 @@ func TestSoftWeights(t *testing.T) {
 	})
 }
 
+func TestCapScores(t *testing.T) {
+	inf := math.Inf(1)
+	for _, limit := range []float64{1e-3, 0.7, 2, 50, 1e6, 1e30} {
+		for _, u := range []float64{0, 1e-30, 1e-11, 1e-6, 9.9e-5, 1.1e-4, 1e-3, 0.02, 0.3, 1, 3, 9, 20, 1000, inf} {
+			for _, sign := range []float64{1, -1} {
+				score := []float32{float32(sign * u * limit)}
+				want := limit * math.Tanh(float64(score[0])/limit)
+				if capScores(score, limit); ulps(score[0], want) > 1 {
+					t.Errorf("%g times %g capped to it: %v, want %v", limit, sign*u, score[0], want)
+				}
+			}
+		}
+	}
+	score := []float32{float32(math.NaN())}
+	if capScores(score, 2); score[0] == score[0] {
+		t.Errorf("NaN is capped to %v", score[0])
+	}
+}
+
 func TestBlendAndScale(t *testing.T) {
 	eachTier(t, func(t *testing.T, tr tier) {
 		rng := rand.New(rand.NewPCG(5, 6))
@@ -302,7 +321,7 @@ type attentionRig struct {
 	kernels [][]kernel
 }
 
-func newAttentionRig(t testing.TB, tr tier, threads, layers int, a plan.AttentionAttr, lim plan.Limits) *attentionRig {
+func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShape, lim plan.Limits) *attentionRig {
 	t.Helper()
 	d := &tensor.Tensor{Name: "w", DType: tensor.Q8_0, Shape: []int{a.KVHeads * a.HeadDim, a.Heads * a.HeadDim}}
 	size := func(w *tensor.Tensor) *tensor.Tensor {
@@ -314,13 +333,20 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a plan.Attentio
 		return w
 	}
 	size(d)
+	var sinks *tensor.Tensor
+	if a.sinks {
+		sinks = &tensor.Tensor{Name: "sinks", DType: tensor.F32, Shape: []int{a.Heads}, Data: make([]byte, 4*a.Heads)}
+		for i, logits := 0, words[float32](sinks.Data); i < a.Heads; i++ {
+			logits[i] = float32(i%5) - 2
+		}
+	}
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(size(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{2, a.Heads * a.HeadDim}}))
 		for i := range layers {
 			b.Layer(i)
 			k, v := b.Linear(x, d, nil), b.Linear(x, d, nil)
 			st := b.State(plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
-			x = b.Attention(x, k, v, st, a)
+			x = b.AttentionSinks(x, k, v, sinks, st, a.AttentionAttr)
 		}
 		y := b.Pick(x)
 		b.Output(y, y)
@@ -385,7 +411,7 @@ func (r *attentionRig) set(tokens, end int) {
 }
 
 func benchmarkAttention(b *testing.B, tokens, end, layers int) {
-	a := plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: 64, Scale: 0.125}
+	a := attentionShape{AttentionAttr: plan.AttentionAttr{Heads: 32, KVHeads: 8, HeadDim: 64, Scale: 0.125}}
 	for _, d := range cacheTypes {
 		for _, tr := range tiers() {
 			for _, threads := range []int{1, 2} {

@@ -141,7 +141,7 @@ func (e *executable) step(s *step) {
 	e.check(&e.failed)
 	s.begin()
 	for i := range b.Rows {
-		s.result.Tokens[i] = s.output(i)
+		s.output(i)
 	}
 	if e.failed.any {
 		e.diagnose(&e.failed)
@@ -225,13 +225,14 @@ func (s *step) begin() {
 	p := s.e.p
 	s.result = plan.Result{
 		Tokens: fill(s.result.Tokens, rows, -1), Logits: fill(s.result.Logits, rows, nil), Hidden: fill(s.result.Hidden, rows, nil),
+		LogProbabilities: fill(s.result.LogProbabilities, rows, 0),
 	}
 	s.logits = slices.Grow(s.logits[:0], wantLogits*int(p.Shapes[p.Logits][1]))
 	s.hidden = slices.Grow(s.hidden[:0], wantHidden*int(p.Shapes[p.Hidden][1]))
 }
 
-// output fills in what row i is wanted for and returns its token or -1.
-func (s *step) output(i int) int32 {
+// output fills in what row i is wanted for.
+func (s *step) output(i int) {
 	e, f := s.e, &s.e.failed
 	row := &s.batch.Rows[i]
 	logits := e.row(e.p.Logits, i)
@@ -245,14 +246,17 @@ func (s *step) output(i int) int32 {
 		f.set(e.seq[row.Token], plan.ErrNotFinite)
 	}
 	if row.Want&plan.WantToken == 0 || f.err[e.seq[row.Token]] != nil {
-		return -1
+		return
 	}
 	id, err := e.sampler.Token(logits, &row.Sampling, row.Mask, int(s.batch.Positions[row.Token])+1)
 	if err != nil {
 		f.set(e.seq[row.Token], err)
-		return -1
+		return
 	}
-	return id
+	s.result.Tokens[i] = id
+	if row.Want&plan.WantLogProbability != 0 {
+		s.result.LogProbabilities[i] = float32(sample.LogProbability(logits, id))
+	}
 }
 
 // keep copies x to the end of all, where there is room for it, and returns the copy.

@@ -140,6 +140,10 @@ func referenceRope(e *executable, n *plan.Node) ([]kernel, error) {
 
 func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
 	a, pool := n.Attr.(plan.AttentionAttr), e.pools[n.State]
+	sinks, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
 	return []kernel{one(func() {
 		e.reach(pool)
 		row, half := make([]float32, a.HeadDim), make([]uint16, a.HeadDim)
@@ -165,10 +169,17 @@ func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
 					for i, k := range past.slot(p, g).floatKey(row) {
 						score += float64(q[i]) * float64(k)
 					}
-					scores = append(scores, score*a.Scale)
-					top = max(top, score*a.Scale)
+					if score *= a.Scale; a.Softcap > 0 {
+						score = a.Softcap * math.Tanh(score/a.Softcap)
+					}
+					scores = append(scores, score)
+					top = max(top, score)
 				}
 				sum, weighted := 0.0, make([]float64, a.HeadDim)
+				if sinks != nil {
+					top = max(top, float64(sinks[h]))
+					sum = math.Exp(float64(sinks[h]) - top)
+				}
 				for i, score := range scores {
 					weight := math.Exp(score - top)
 					sum += weight

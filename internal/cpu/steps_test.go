@@ -64,7 +64,7 @@ func lockstep(p *plan.Program, seqs int) *plan.Batch {
 		b.Positions = append(b.Positions, 0)
 		b.Start = append(b.Start, i+1)
 		b.Lengths = append(b.Lengths, 1)
-		b.Rows = append(b.Rows, plan.Row{Token: i, Want: plan.WantToken})
+		b.Rows = append(b.Rows, plan.Row{Token: i, Want: plan.WantToken | plan.WantLogProbability})
 	}
 	for range p.Groups {
 		table := plan.PageTable{Start: []int32{0}}

@@ -55,14 +55,21 @@ func (a GLUAttr) String() string { return fmt.Sprintf("{%v}", a.Act) }
 // AttentionAttr are the parameters of [Attention]. q is [T, Heads*HeadDim], k
 // and v are [T, KVHeads*HeadDim]; query head h reads key/value head
 // h / (Heads/KVHeads) (Ainslie et al., "GQA", 2023).
+//
+// A score is q·k * Scale. With a Softcap c it becomes c * tanh(score/c), which
+// stays between -c and c (Gemma team, "Gemma 2", 2024).
 type AttentionAttr struct {
 	Heads, KVHeads, HeadDim int
 	Scale                   float64 // of q·k before the softmax
+	Softcap                 float64 // of the scaled scores; 0: none
 	Window                  int     // a token sees itself and the Window-1 before it; 0: all of the past
 }
 
 func (a AttentionAttr) String() string {
 	s := fmt.Sprintf("{heads %d/%d, dim %d, scale %.8g", a.Heads, a.KVHeads, a.HeadDim, a.Scale)
+	if a.Softcap > 0 {
+		s += fmt.Sprintf(", softcap %.6g", a.Softcap)
+	}
 	if a.Window > 0 {
 		s += fmt.Sprintf(", window %d", a.Window)
 	}

@@ -61,6 +61,10 @@ type Result struct {
 	Tokens []int32     // [R] the sampled tokens, -1 where none was wanted
 	Logits [][]float32 // [R] of [vocab], nil where none were wanted
 	Hidden [][]float32 // [R] of [d], nil where none were wanted
+	// LogProbabilities [R] are those of the sampled tokens under the plain softmax
+	// of the row's logits, before masks, temperature and filters. They are 0 where
+	// none was wanted or there is no token.
+	LogProbabilities []float32
 	// Err is nil or holds, for each sequence, nil or what went wrong with it
 	// alone. A failed sequence's rows and state mean nothing.
 	Err []error

@@ -50,6 +50,10 @@ const (
 	WantToken  Want = 1 << iota // a sampled token
 	WantLogits                  // the logits, before masks and sampling
 	WantHidden                  // the hidden state that the head reads
+
+	// WantLogProbability wants the log-probability of the sampled token; without
+	// [WantToken] there is none. See [sample.LogProbability].
+	WantLogProbability
 )
 
 // A Row is a token of the step whose output is wanted.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/realizar/realizar/tensor"
@@ -165,6 +166,15 @@ func (b *Builder) Rope(x Value, a RopeAttr) Value {
 
 // Attention stores k and v in state and attends to what it holds.
 func (b *Builder) Attention(q, k, v Value, state int, a AttentionAttr) Value {
+	return b.AttentionSinks(q, k, v, nil, state, a)
+}
+
+// AttentionSinks is Attention with sinks [Heads], or nil: a logit for each query
+// head that takes part in every softmax of the head and has no value, so that a
+// token may attend to nothing. It is not scaled or capped. (Xiao et al., "Efficient
+// Streaming Language Models with Attention Sinks", 2023; learned for each head in
+// OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025.)
+func (b *Builder) AttentionSinks(q, k, v Value, sinks *tensor.Tensor, state int, a AttentionAttr) Value {
 	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 {
 		b.Failf("attention: %d query heads cannot share %d key/value heads", a.Heads, a.KVHeads)
 	}
@@ -174,7 +184,13 @@ func (b *Builder) Attention(q, k, v Value, state int, a AttentionAttr) Value {
 	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.Window != a.Window {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
-	return b.add(Node{Op: Attention, In: []Value{q, k, v}, State: state, Attr: a}, Tokens, Dim(b.Cols(q)))
+	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // NaN fails this too
+		b.Failf("attention: a softcap of %v bounds nothing: want a positive number, or 0 for none", a.Softcap)
+	}
+	if sinks != nil {
+		b.vector(sinks, a.Heads)
+	}
+	return b.add(Node{Op: Attention, In: []Value{q, k, v}, Weight: sinks, State: state, Attr: a}, Tokens, Dim(b.Cols(q)))
 }
 
 // GLU is act(gate) * up.

@@ -64,7 +64,8 @@ const (
 	// Rope: rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
 	Rope
 	// Attention: stores the step's k and v in a state, then lets every token
-	// attend to its own sequence's past and itself, see [AttentionAttr].
+	// attend to its own sequence's past and itself, see [AttentionAttr]. An
+	// optional weight holds sinks, see [Builder.AttentionSinks].
 	Attention
 	// GLU: act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020).
 	GLU

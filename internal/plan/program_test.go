@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -85,6 +86,15 @@ func TestScratchReuses(t *testing.T) {
 func TestBuilderRefuses(t *testing.T) {
 	state := plan.State{Name: "kv", KVHeads: 1, HeadDim: 4}
 	attr := plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 1}
+	sunk := func(b *plan.Builder, x plan.Value, sinks *tensor.Tensor) {
+		k := b.Linear(x, matrix(4, 8), nil)
+		b.AttentionSinks(x, k, k, sinks, b.State(state), attr)
+	}
+	capped := func(b *plan.Builder, x plan.Value, limit float64) {
+		a, k := attr, b.Linear(x, matrix(4, 8), nil)
+		a.Softcap = limit
+		b.Attention(x, k, k, b.State(state), a)
+	}
 	ropeOf := func(change func(*plan.RopeAttr)) func(b *plan.Builder, x plan.Value) {
 		return func(b *plan.Builder, x plan.Value) {
 			a := plan.RopeAttr{HeadDim: 4, Dims: 4, Freqs: []float64{1, 0.1}, Scale: 1}
@@ -120,6 +130,12 @@ func TestBuilderRefuses(t *testing.T) {
 			s.Window = 5
 			b.Attention(x, k, k, b.State(s), attr)
 		},
+		"a cap below nothing":    func(b *plan.Builder, x plan.Value) { capped(b, x, -1) },
+		"a cap of no number":     func(b *plan.Builder, x plan.Value) { capped(b, x, math.NaN()) },
+		"a cap of no end":        func(b *plan.Builder, x plan.Value) { capped(b, x, math.Inf(1)) },
+		"sinks of other length":  func(b *plan.Builder, x plan.Value) { sunk(b, x, row(3)) },
+		"sinks in a matrix":      func(b *plan.Builder, x plan.Value) { sunk(b, x, matrix(1, 2)) },
+		"sinks of integers":      func(b *plan.Builder, x plan.Value) { w := row(2); w.DType = tensor.I32; sunk(b, x, w) },
 		"odd rotation":           ropeOf(func(a *plan.RopeAttr) { a.Dims = 3 }),
 		"rotation past the head": ropeOf(func(a *plan.RopeAttr) { a.Dims = 6 }),
 		"missing frequencies":    ropeOf(func(a *plan.RopeAttr) { a.Freqs = a.Freqs[:1] }),
@@ -131,6 +147,33 @@ func TestBuilderRefuses(t *testing.T) {
 		if _, err := plan.Build(func(b *plan.Builder) { f(b, b.Embed(matrix(3, 8))) }); err == nil {
 			t.Errorf("%s: built", name)
 		}
+	}
+}
+
+func TestAttentionPrints(t *testing.T) {
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Embed(matrix(3, 8))
+		k := b.Linear(x, matrix(4, 8), nil)
+		st := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 4, Window: 9})
+		a := plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 9}
+		x = b.Attention(x, k, k, st, a)
+		a.Softcap = 50
+		x = b.Pick(b.AttentionSinks(x, k, k, row(2), st, a))
+		b.Output(x, x)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `@0 kv kv heads 1 dim 4 window 9 group 0
+%0 [T 8] = embed w:F32
+%1 [T 4] = linear %0 w:F32
+%2 [T 8] = attention %0 %1 %1 {heads 2/1, dim 4, scale 0.5, window 9} @0
+%3 [T 8] = attention %2 %1 %1 w:F32 {heads 2/1, dim 4, scale 0.5, softcap 50, window 9} @0
+%4 [R 8] = pick %3
+hidden %4, logits %4
+`
+	if got := p.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

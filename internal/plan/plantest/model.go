@@ -19,8 +19,8 @@ const (
 	modelHidden = 256
 )
 
-// Model is a small decoder of 97 tokens with every operation, a windowed layer
-// and weights of several dtypes. change, where not nil, may alter a weight.
+// Model is a small decoder of 97 tokens with every operation, a windowed layer, one
+// with a softcap and sinks, and weights of several dtypes. change, where not nil, may alter a weight.
 func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(11)
 	weight := func(name string, d tensor.DType, rows, cols int) *tensor.Tensor {
@@ -38,8 +38,12 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			b.Layer(i)
 			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
 			a := plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 0.17}
-			if i == 1 {
+			var sinks *tensor.Tensor
+			switch i {
+			case 1:
 				a.Window = 50
+			case 2:
+				a.Softcap, sinks = 2, vector(rng, name("sinks"), 0, 2, heads)
 			}
 			h := b.RMSNorm(x, norm(name("norm"), modelHidden), 1e-5)
 			r := plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: powers(1e4, headDim), Scale: 1}
@@ -47,7 +51,7 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			k := b.RMSNorm(b.Linear(h, weight(name("k"), d, kvHeads*headDim, modelHidden), nil), norm(name("kn"), headDim), 1e-5)
 			v := b.Linear(h, weight(name("v"), tensor.Q6_K, kvHeads*headDim, modelHidden), nil)
 			st := b.State(plan.State{Name: name("kv"), Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim, Window: a.Window})
-			y := b.Attention(b.Rope(q, r), b.Rope(k, r), v, st, a)
+			y := b.AttentionSinks(b.Rope(q, r), b.Rope(k, r), v, sinks, st, a)
 			x = b.Add(x, b.Linear(y, weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil))
 			h = b.RMSNorm(x, norm(name("norm2"), modelHidden), 1e-5)
 			g := b.GLU(b.Linear(h, weight(name("gate"), d, ffn, modelHidden), nil), b.Linear(h, weight(name("up"), d, ffn, modelHidden), nil), plan.SiLU)
@@ -184,9 +188,9 @@ func sampling(t *testing.T, b plan.Backend) {
 	first := &plan.Batch{
 		Tokens: []int32{5, 6, 7, 8, 9}, Positions: []int32{0, 1, 2, 0, 1}, Start: []int32{0, 3, 5}, Lengths: []int32{3, 2}, Tables: tables,
 		Rows: []plan.Row{
-			{Token: 1, Want: plan.WantToken | plan.WantLogits},
-			{Token: 2, Want: plan.WantToken | plan.WantLogits, Sampling: sample.Params{Temperature: 3, TopK: 50, Seed: 7}},
-			{Token: 3, Want: plan.WantToken, Mask: mask},
+			{Token: 1, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability},
+			{Token: 2, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability, Sampling: sample.Params{Temperature: 3, TopK: 50, Seed: 7}},
+			{Token: 3, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability, Mask: mask},
 			{Token: 4, Want: plan.WantToken | plan.WantLogits, Sampling: sample.Params{Temperature: 5, Seed: 8}},
 		},
 	}
@@ -194,7 +198,7 @@ func sampling(t *testing.T, b plan.Backend) {
 	// with tokens that nobody has read yet.
 	second := &plan.Batch{
 		Tokens: []int32{0, 0}, From: []int32{1, 3}, Positions: []int32{3, 2}, Start: []int32{0, 1, 2}, Lengths: []int32{3, 2}, Tables: tables,
-		Rows: []plan.Row{{Token: 0, Want: plan.WantLogits}, {Token: 1, Want: plan.WantLogits}},
+		Rows: []plan.Row{{Token: 0, Want: plan.WantLogits}, {Token: 1, Want: plan.WantLogits | plan.WantLogProbability}},
 	}
 	steps := make([]plan.Step, 2)
 	for i, batch := range []*plan.Batch{first, second} {
@@ -210,6 +214,8 @@ func sampling(t *testing.T, b plan.Backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	logProbabilities(t, first.Rows, res)
+	logProbabilities(t, second.Rows, later)
 	var s sample.Sampler
 	for i, row := range first.Rows {
 		if row.Want&plan.WantLogits == 0 {
@@ -238,6 +244,27 @@ func sampling(t *testing.T, b plan.Backend) {
 		t.Fatal(err)
 	}
 	same(t, "tokens by reference", later.Logits, again.Logits)
+}
+
+// logProbabilities checks those of a step whose rows want their logits too.
+func logProbabilities(t *testing.T, rows []plan.Row, res *plan.Result) {
+	t.Helper()
+	if len(res.LogProbabilities) != len(rows) {
+		t.Fatalf("%d log-probabilities of %d rows", len(res.LogProbabilities), len(rows))
+	}
+	for i, row := range rows {
+		want := 0.0
+		if row.Want&plan.WantLogProbability != 0 && res.Tokens[i] >= 0 {
+			sum := 0.0
+			for _, v := range res.Logits[i] {
+				sum += math.Exp(float64(v))
+			}
+			want = float64(res.Logits[i][res.Tokens[i]]) - math.Log(sum)
+		}
+		if got := float64(res.LogProbabilities[i]); !(math.Abs(got-want) <= 1e-5) {
+			t.Errorf("row %d: token %d has the log-probability %v, want %v", i, res.Tokens[i], got, want)
+		}
+	}
 }
 
 // A value that is not finite is an error of its sequence alone, and names the

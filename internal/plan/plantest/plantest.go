@@ -369,8 +369,9 @@ func rope(t *testing.T, b plan.Backend) {
 	}
 }
 
-// attended is plain softmax attention in float64 over a sequence.
-func attended(q, k, v [][]float64, a *plan.AttentionAttr) [][]float64 {
+// attended is plain softmax attention in float64 over a sequence, sinks [Heads] or
+// nil.
+func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]float64 {
 	out := make([][]float64, len(q))
 	for t := range q {
 		out[t] = make([]float64, a.Heads*a.HeadDim)
@@ -382,12 +383,18 @@ func attended(q, k, v [][]float64, a *plan.AttentionAttr) [][]float64 {
 			g := h * a.KVHeads / a.Heads * a.HeadDim
 			var weights []float64
 			sum := 0.0
+			if sinks != nil {
+				sum = math.Exp(sinks[h])
+			}
 			for p := first; p <= t; p++ {
 				s := 0.0
 				for i := range a.HeadDim {
 					s += q[t][h*a.HeadDim+i] * k[p][g+i]
 				}
-				weights = append(weights, math.Exp(s*a.Scale))
+				if s *= a.Scale; a.Softcap > 0 {
+					s = a.Softcap * math.Tanh(s/a.Softcap)
+				}
+				weights = append(weights, math.Exp(s))
 				sum += weights[len(weights)-1]
 			}
 			for p := first; p <= t; p++ {
@@ -401,32 +408,42 @@ func attended(q, k, v [][]float64, a *plan.AttentionAttr) [][]float64 {
 }
 
 func attention(t *testing.T, b plan.Backend) {
+	// Sinks are a vector of any format.
+	formats := map[tensor.DType]tensor.DType{tensor.F32: tensor.F32, tensor.F16: tensor.F16, tensor.Q8_0: tensor.BF16}
 	// What a value may be off, times its row's size: scores and values of that
 	// precision, and their sums.
 	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
 	for _, c := range []struct {
 		attr       plan.AttentionAttr
+		sinks      bool
 		tokens     int
 		pageTokens int
 	}{
-		{plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 0.35}, 5, 16},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 4, HeadDim: 8, Scale: 0.35}, 33, 1},
-		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, 40, 4},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 8, Scale: 0.35, Window: 1}, 20, 16},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Window: 7}, 40, 4},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5}, 700, 16},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 300}, 700, 24},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 1, Scale: 1}, 19, 3},
-		{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 17, Scale: 0.25}, 37, 32},
-		{plan.AttentionAttr{Heads: 5, KVHeads: 1, HeadDim: 33, Scale: 0.2, Window: 30}, 70, 5},
-		{plan.AttentionAttr{Heads: 8, KVHeads: 2, HeadDim: 64, Scale: 0.125}, 70, 32},
-		{plan.AttentionAttr{Heads: 7, KVHeads: 1, HeadDim: 64, Scale: 0.125}, 20, 1},
-		{plan.AttentionAttr{Heads: 6, KVHeads: 1, HeadDim: 80, Scale: 0.11}, 35, 16},
-		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 96, Scale: 0.1, Window: 20}, 50, 32},
-		{plan.AttentionAttr{Heads: 8, KVHeads: 1, HeadDim: 128, Scale: 0.09}, 40, 16},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 256, Scale: 0.06}, 17, 4},
-		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2}, 530, 32},
-		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, Scale: 0.2}, 6, 32},
+		{plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 8, Scale: 0.35}, false, 5, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 4, HeadDim: 8, Scale: 0.35}, false, 33, 1},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, false, 40, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 8, Scale: 0.35, Window: 1}, false, 20, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Window: 7}, false, 40, 4},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5}, false, 700, 16},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 300}, false, 700, 24},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 1, Scale: 1}, false, 19, 3},
+		{plan.AttentionAttr{Heads: 3, KVHeads: 1, HeadDim: 17, Scale: 0.25}, false, 37, 32},
+		{plan.AttentionAttr{Heads: 5, KVHeads: 1, HeadDim: 33, Scale: 0.2, Window: 30}, false, 70, 5},
+		{plan.AttentionAttr{Heads: 8, KVHeads: 2, HeadDim: 64, Scale: 0.125}, false, 70, 32},
+		{plan.AttentionAttr{Heads: 7, KVHeads: 1, HeadDim: 64, Scale: 0.125}, false, 20, 1},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 1, HeadDim: 80, Scale: 0.11}, false, 35, 16},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 96, Scale: 0.1, Window: 20}, false, 50, 32},
+		{plan.AttentionAttr{Heads: 8, KVHeads: 1, HeadDim: 128, Scale: 0.09}, false, 40, 16},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 256, Scale: 0.06}, false, 17, 4},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2}, false, 530, 32},
+		{plan.AttentionAttr{Heads: 40, KVHeads: 1, HeadDim: 32, Scale: 0.2}, false, 6, 32},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Softcap: 0.7}, false, 40, 4},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.5, Softcap: 50}, false, 530, 32},
+		{plan.AttentionAttr{Heads: 6, KVHeads: 2, HeadDim: 12, Scale: 0.3}, true, 40, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 32, Scale: 0.2}, true, 530, 32},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Softcap: 0.7, Window: 7}, true, 40, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Softcap: 1.5, Window: 300}, true, 600, 24},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 1}, true, 20, 16},
 	} {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 			if cache == tensor.Q8_0 && c.attr.HeadDim%tensor.Q8_0.BlockLen() != 0 {
@@ -441,13 +458,19 @@ func attention(t *testing.T, b plan.Backend) {
 			wk := Weight(rng, "k", tensor.F32, size, a.KVHeads*a.HeadDim, in)
 			wv := Weight(rng, "v", tensor.F32, size, a.KVHeads*a.HeadDim, in)
 			list := ids(rng, c.tokens, 101)
+			var sinks *tensor.Tensor
+			var logits []float64
+			if c.sinks {
+				sinks = Weight(rng, "sinks", formats[cache], 2, a.Heads)
+				logits = matrix(sinks)[0]
+			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 				st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
-				return b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), st, a)
+				return b.AttentionSinks(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), sinks, st, a)
 			})
 			x := rowsOf(matrix(table), list)
-			want := attended(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(wv), nil), &a)
-			near(t, fmt.Sprintf("%v, %d tokens, %v cache in pages of %d", a, c.tokens, cache, c.pageTokens),
+			want := attended(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(wv), nil), logits, &a)
+			near(t, fmt.Sprintf("%v, sinks %.3g, %d tokens, %v cache in pages of %d", a, logits, c.tokens, cache, c.pageTokens),
 				outputs(t, b, p, list, cache, c.pageTokens, 0), want, tolerance[cache], 0)
 		}
 	}
