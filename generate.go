@@ -115,22 +115,17 @@ func (a *answer) generate(ctx context.Context, ids []int32, limit int) error {
 	defer seq.Close()
 	a.begun = time.Now()
 	a.finish.Timings.Queue = a.begun.Sub(asked)
-	output := []engine.Output{{Token: int32(len(ids) - 1), Want: plan.WantToken, Sampling: a.settings.params()}}
-	for {
-		var next int32
-		if err := seq.Append(ctx, ids, output, func(r engine.Result) error { next = r.Token; return nil }); err != nil {
-			return wrap(err)
-		}
+	var left error // the loop
+	err = seq.Decode(ctx, ids, limit, engine.Output{Want: plan.WantToken, Sampling: a.settings.params()}, func(r engine.Result) (bool, error) {
 		a.count()
-		stopped, err := a.take(next)
-		if err != nil || stopped {
-			return err
-		}
-		if a.finish.Usage.CompletionTokens == limit {
-			return nil
-		}
-		ids, output[0].Token = []int32{next}, 0
+		var stopped bool
+		stopped, left = a.take(r.Token)
+		return !stopped, left
+	})
+	if err != nil && left == nil {
+		return wrap(err)
 	}
+	return err
 }
 
 // wrap names the package.

@@ -21,7 +21,7 @@ const (
 	pageTokens  = 32
 	chunkTokens = 256 // of a prompt, at most, in one step
 	chunkRows   = 16  // outputs, at most, of one step
-	stepsAhead  = 2   // steps submitted and not waited for: while one runs, the next is ready
+	stepsAhead  = 2   // steps under way at one time: while one runs, the next is ready
 )
 
 // Config is what an engine is sized by.
@@ -75,15 +75,16 @@ type Engine struct {
 	config  Config
 	limits  plan.Limits
 	slots   *semaphore.Weighted // Parallel
-	turns   *semaphore.Weighted // stepsAhead; first come, first served, so that nobody starves
+	turn    *semaphore.Weighted // 1, to submit a step; first come, first served, so that nobody starves
 	open    context.Context     // ends, with ErrClosed, when the engine is closed
 	end     context.CancelCauseFunc
 
-	abandoned sync.WaitGroup // steps that nobody waits for any longer
-
-	mu   sync.Mutex
-	exe  plan.Executable
-	free [][]int32 // by group
+	mu      sync.Mutex
+	exe     plan.Executable
+	free    [][]int32 // by group
+	flights []*flight // under way, or not yet known to be done; the oldest first
+	last    *flight   // submitted
+	spare   []*flight // for others to use
 }
 
 // ErrClosed says that the engine was closed.
@@ -94,7 +95,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	if c.Context < 1 || c.Parallel < 1 {
 		return nil, fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
 	}
-	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel)), turns: semaphore.NewWeighted(stepsAhead)}
+	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel)), turn: semaphore.NewWeighted(1)}
 	e.open, e.end = context.WithCancelCause(context.Background())
 	exe, err := b.Compile(ctx, p, e.limits, loaded)
 	if err != nil {
@@ -114,25 +115,13 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 // Context is the number of positions of one sequence.
 func (e *Engine) Context() int { return e.config.Context }
 
-// Close ends what waits or runs with [ErrClosed], waits for the step under way
+// Close ends what waits or runs with [ErrClosed], waits for the steps under way
 // and frees everything. Sequences may be closed before or after it.
 func (e *Engine) Close() error {
 	e.end(ErrClosed)
 	e.mu.Lock()
-	err := e.exe.Close()
-	e.mu.Unlock()
-	e.abandoned.Wait()
-	return err
-}
-
-// abandon gives a step's turn back when the step is done, which nobody waits for
-// any longer. Until then it counts: what is submitted must stay little.
-func (e *Engine) abandon(step plan.Step) {
-	e.abandoned.Go(func() {
-		_, _ = step.Wait(context.Background())
-		step.Release()
-		e.turns.Release(1)
-	})
+	defer e.mu.Unlock()
+	return e.exe.Close()
 }
 
 // NewSequence waits for room for a sequence whose prompt has that many tokens.

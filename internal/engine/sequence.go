@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -14,7 +13,7 @@ import (
 type Sequence struct {
 	engine *Engine
 	prompt int
-	length int // positions held
+	length int // positions held, by steps that were waited for
 	tables []table
 	closed bool
 }
@@ -33,15 +32,12 @@ type Output = plan.Row
 // ascending order; each calls yield with its row's results as soon as these are
 // there.
 func (s *Sequence) Append(ctx context.Context, ids []int32, outputs []Output, yield func(Result) error) error {
-	if total := s.length + len(ids); total > s.engine.config.Context {
-		return fmt.Errorf("engine: %d tokens exceed the context of %d", total, s.engine.config.Context)
+	if err := s.fits(len(ids)); err != nil {
+		return err
 	}
 	ctx, stop := s.engine.during(ctx)
 	defer stop()
 	for done := 0; done < len(ids); {
-		if err := ctx.Err(); err != nil {
-			return ended(ctx, err)
-		}
 		n := min(len(ids)-done, s.engine.limits.Tokens-s.length%s.engine.limits.Tokens)
 		rows := 0
 		for rows < len(outputs) && int(outputs[rows].Token) < done+n {
@@ -51,10 +47,22 @@ func (s *Sequence) Append(ctx context.Context, ids []int32, outputs []Output, yi
 			}
 			rows++
 		}
-		if err := s.step(ctx, ids[done:done+n], outputs[:rows], done, yield); err != nil {
+		f, err := s.next(ctx, ids[done:done+n], outputs[:rows], done)
+		if err != nil {
+			return err
+		}
+		if err := s.finish(ctx, f, done, yield); err != nil {
 			return err
 		}
 		done, outputs = done+n, outputs[rows:]
+	}
+	return nil
+}
+
+// fits says whether the context holds n more tokens.
+func (s *Sequence) fits(n int) error {
+	if total := s.length + n; total > s.engine.config.Context {
+		return fmt.Errorf("engine: %d tokens exceed the context of %d", total, s.engine.config.Context)
 	}
 	return nil
 }
@@ -65,77 +73,108 @@ type Result struct {
 	Token  int32
 	Logits []float32 // [vocab], where wanted
 	Hidden []float32 // [d], where wanted
+
+	LogProbability float32 // of Token, where wanted
 }
 
-// step runs ids, of which the first is number offset of what is appended.
-func (s *Sequence) step(ctx context.Context, ids []int32, outputs []Output, offset int, yield func(Result) error) error {
-	b := &plan.Batch{
-		Tokens:  slices.Clone(ids), // a step that nobody waits for any longer still reads them
-		Start:   []int32{0, int32(len(ids))},
-		Lengths: []int32{int32(s.prompt)},
+// next submits a step of ids after what the sequence holds, when it is its turn.
+// outputs count tokens from offset on.
+func (s *Sequence) next(ctx context.Context, ids []int32, outputs []Output, offset int) (*flight, error) {
+	if err := s.engine.enter(ctx); err != nil {
+		return nil, ended(ctx, err)
 	}
-	for i := range ids {
-		b.Positions = append(b.Positions, int32(s.length+i))
+	defer s.engine.turn.Release(1)
+	return s.submit(ids, outputs, offset, nil)
+}
+
+// finish waits for f, the sequence's oldest step, and yields its rows.
+func (s *Sequence) finish(ctx context.Context, f *flight, offset int, yield func(Result) error) error {
+	defer s.engine.leave(f)
+	if s.engine.open.Err() != nil {
+		return ErrClosed // also where the news has not reached ctx yet
 	}
-	for _, o := range outputs {
-		o.Token -= int32(offset)
-		o.Mask = slices.Clone(o.Mask)
-		b.Rows = append(b.Rows, o)
-	}
-	// Goroutines that are ready take their place in the queue first: Go would let
-	// this one and the worker that it waits for wake each other for milliseconds.
-	runtime.Gosched()
-	if err := s.engine.turns.Acquire(ctx, 1); err != nil {
+	if err := ctx.Err(); err != nil {
 		return ended(ctx, err)
 	}
-	step, err := s.submit(b)
+	res, err := s.engine.await(ctx, f)
 	if err != nil {
-		s.engine.turns.Release(1)
-		return err
-	}
-	res, err := step.Wait(ctx)
-	if err != nil {
-		s.engine.abandon(step)
 		return ended(ctx, err)
 	}
-	s.engine.turns.Release(1)
-	defer step.Release()
+	s.length += len(f.batch.Tokens)
 	if res.Err != nil && res.Err[0] != nil {
 		return res.Err[0]
 	}
-	for i, o := range outputs {
-		if err := yield(Result{Index: int(o.Token), Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i]}); err != nil {
+	for i := range f.batch.Rows {
+		r := Result{
+			Index: int(f.batch.Rows[i].Token) + offset, Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i],
+			LogProbability: res.LogProbabilities[i],
+		}
+		if err := yield(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// submit takes the pages that the step needs and starts it.
-func (s *Sequence) submit(b *plan.Batch) (plan.Step, error) {
+// submit takes the pages that a step needs and starts it, when it is the
+// sequence's turn. Where before is not nil, it is the step submitted last, which
+// is this sequence's: the only token is the one that its only row chooses.
+func (s *Sequence) submit(ids []int32, outputs []Output, offset int, before *flight) (*flight, error) {
 	e := s.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.open.Err() != nil {
 		return nil, ErrClosed
 	}
-	end := s.length + len(b.Tokens)
-	for g := range s.tables {
-		t := &s.tables[g]
-		t.drop(e, g, e.program.Groups[g].FirstVisible(s.length)/pageTokens)
-		t.grow(e, g, (end+pageTokens-1)/pageTokens)
-		b.Tables = append(b.Tables, plan.PageTable{
-			Pages: append([]int32(nil), t.pages...),
-			Start: []int32{0, int32(len(t.pages))},
-			First: []int32{int32(t.first)},
-		})
+	f := e.newFlight()
+	b := &f.batch
+	start := s.length
+	b.Tokens, b.From = append(b.Tokens[:0], ids...), nil
+	if before != nil {
+		start += len(before.batch.Tokens)
+		b.From = firstRow
 	}
-	step, err := e.exe.Submit(b)
-	if err != nil {
+	b.Positions = b.Positions[:0]
+	for i := range ids {
+		b.Positions = append(b.Positions, int32(start+i))
+	}
+	b.Start = append(b.Start[:0], 0, int32(len(ids)))
+	b.Lengths = append(b.Lengths[:0], int32(s.prompt))
+	b.Rows = b.Rows[:0]
+	for _, o := range outputs {
+		o.Token -= int32(offset)
+		o.Mask = slices.Clone(o.Mask) // a step that nobody waits for any longer still reads it
+		b.Rows = append(b.Rows, o)
+	}
+	for g := range s.tables {
+		s.tables[g].cover(e, g, s.length, start+len(ids))
+		s.tables[g].write(&b.Tables[g])
+	}
+	var err error
+	if f.step, err = e.exe.Submit(b); err != nil {
+		e.spare = append(e.spare, f)
 		return nil, err
 	}
-	s.length = end
-	return step, nil
+	f.users = 2
+	e.flights, e.last = append(e.flights, f), f
+	return f, nil
+}
+
+// firstRow says that a step's only token comes from the only row of the one before.
+var firstRow = []int32{0}
+
+// cover gives back pages that no token from position held on sees, and takes those
+// up to position end.
+func (t *table) cover(e *Engine, g, held, end int) {
+	t.drop(e, g, e.program.Groups[g].FirstVisible(held)/pageTokens)
+	t.grow(e, g, (end+pageTokens-1)/pageTokens)
+}
+
+// write makes to the table of a step.
+func (t *table) write(to *plan.PageTable) {
+	to.Pages = append(to.Pages[:0], t.pages...)
+	to.Start = append(to.Start[:0], 0, int32(len(t.pages)))
+	to.First = append(to.First[:0], int32(t.first))
 }
 
 // drop gives back the pages before logical page first.
@@ -155,8 +194,8 @@ func (t *table) grow(e *Engine, g, end int) {
 	}
 }
 
-// Close gives the sequence's pages back. Steps under way finish first: later
-// ones run after them.
+// Close gives the sequence's pages back. A step under way may still use them: those
+// of later owners run after it.
 func (s *Sequence) Close() {
 	if s.closed {
 		return
