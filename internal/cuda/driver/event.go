@@ -56,3 +56,7 @@ func (e *Event) do(f function, args ...uintptr) error {
 	}
 	return e.c.do(f, args...)
 }
+
+// In is the event for the use of another context of the same device, so that one
+// thread can wait while another one works. It is destroyed by its own.
+func (e *Event) In(c *Context) *Event { return &Event{c, e.handle} }

@@ -44,9 +44,9 @@ func word(code driver.Code, i int, out *unsafe.Pointer) uintptr {
 	return uintptr(driver.Success)
 }
 
-// attributes are a device's, by their number.
+// attributes are those that all devices have, by their number.
 var attributes = map[uint32]int32{
-	13: 1_980_000, 16: 132, 36: 3_201_000, 37: 6144, 38: 50 << 20, 75: 9, 76: 0, 97: sharedLimit,
+	13: 1_980_000, 16: 132, 36: 3_201_000, 37: 6144, 38: 50 << 20, 97: sharedLimit,
 }
 
 const sharedLimit = 227 << 10
@@ -100,7 +100,17 @@ func (s *slot) addDevices() {
 		return ofDevice("cuDeviceTotalMem", index, func(d Device) { *out = uint64(d.Memory) })
 	})
 	s.add("cuDeviceGetAttribute", func(out *int32, attribute uint32, index int32) uintptr {
-		return ofDevice("cuDeviceGetAttribute", index, func(Device) { *out = attributes[attribute] })
+		return ofDevice("cuDeviceGetAttribute", index, func(d Device) {
+			const major, minor = 75, 76
+			switch attribute {
+			case major:
+				*out = int32(d.Capability.Major)
+			case minor:
+				*out = int32(d.Capability.Minor)
+			default:
+				*out = attributes[attribute]
+			}
+		})
 	})
 
 	s.add("cuDevicePrimaryCtxRetain", func(out *uintptr, index int32) uintptr {

@@ -18,6 +18,9 @@ type Options struct {
 	Init    driver.Code // what cuInit returns
 	Devices []Device
 	Missing []string // symbols that the library lacks
+	// Refused is the name of a kernel that the driver's compiler does not take, which it
+	// says in its log.
+	Refused string
 	// Hollow are symbols whose functions do nothing, not even count, and allocate
 	// nothing.
 	Hollow []string
@@ -25,8 +28,9 @@ type Options struct {
 
 // A Device is a GPU of the fake driver.
 type Device struct {
-	Name   string
-	Memory int // bytes
+	Name       string
+	Memory     int               // bytes
+	Capability driver.Capability // zero: 9.0
 }
 
 // A Launch is one of a kernel, in the order in which the device would begin them.
@@ -49,6 +53,7 @@ type Fake struct {
 
 	mu       sync.Mutex
 	calls    map[string]int
+	held     map[string]chan struct{} // closed when the calls may go on
 	faults   []fault
 	lost     driver.Code // of the context, which returns it ever after
 	retained map[int]int // by device
@@ -59,6 +64,7 @@ type Fake struct {
 	host     map[uintptr][]byte
 	ticks    int // of the clock that events read
 	launches []Launch
+	misfits  []string
 }
 
 // fault is a call that shall fail.
@@ -80,9 +86,16 @@ func New(t testing.TB, options Options) *Fake {
 	if options.Devices == nil {
 		options.Devices = []Device{{Name: "Fake GPU", Memory: 1 << 30}}
 	}
+	options.Devices = slices.Clone(options.Devices)
+	for i := range options.Devices {
+		if d := &options.Devices[i]; d.Capability == (driver.Capability{}) {
+			d.Capability = driver.Capability{Major: 9}
+		}
+	}
 	f := &Fake{
 		t: t, options: options,
 		calls:    map[string]int{},
+		held:     map[string]chan struct{}{},
 		retained: map[int]int{},
 		current:  map[int]int{},
 		next:     0x1000,
@@ -151,6 +164,28 @@ func (f *Fake) Fail(call string, n int, code driver.Code) {
 	f.faults = append(f.faults, fault{call, n, code})
 }
 
+// Mend takes back all failures that are still to come.
+func (f *Fake) Mend() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = nil
+}
+
+// Hold lets calls of a function wait, those from now on, until release is called: so
+// the device seems to be at work. Other calls go on meanwhile.
+func (f *Fake) Hold(call string) (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := make(chan struct{})
+	f.held[call] = c
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.held, call)
+		close(c)
+	})
+}
+
 // Calls is how often a function was called, by its name in the documentation.
 func (f *Fake) Calls(call string) int {
 	f.mu.Lock()
@@ -163,6 +198,14 @@ func (f *Fake) Launches() []Launch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.launches)
+}
+
+// Misfits are the launches whose parameters are not as many bytes as the kernel's text
+// declares, each with both numbers. The real driver takes them.
+func (f *Fake) Misfits() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.misfits)
 }
 
 // Live names what was made and not destroyed: "1 stream, 2 memory". It is empty
@@ -198,6 +241,11 @@ func (f *Fake) call(name string, body func() driver.Code) driver.Code {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[name]++
+	if c := f.held[name]; c != nil {
+		f.mu.Unlock()
+		<-c
+		f.mu.Lock()
+	}
 	code := driver.Success
 	for i := range f.faults {
 		if x := &f.faults[i]; x.call == name {

@@ -3,6 +3,9 @@ package drivertest_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
@@ -98,6 +101,130 @@ func TestFail(t *testing.T) {
 	}
 	if n := f.Calls("cuCtxSynchronize"); n != 4 {
 		t.Errorf("%d calls, want 4", n)
+	}
+}
+
+func TestMend(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{})
+	c := f.Context()
+	f.Fail("cuCtxSynchronize", 1, driver.LaunchFailed)
+	f.Mend()
+	if err := c.Do(c.Synchronize); err != nil {
+		t.Error(err)
+	}
+}
+
+// A call that is held waits, and calls on other threads go on.
+func TestHold(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{})
+	held, other := f.Context(), f.Context()
+	release := f.Hold("cuCtxSynchronize")
+	done := make(chan error)
+	go func() { done <- held.Do(held.Synchronize) }()
+	for f.Calls("cuCtxSynchronize") == 0 {
+		runtime.Gosched()
+	}
+	if err := other.Do(func() error {
+		_, _, err := other.MemInfo()
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("the call did not wait: %v", err)
+	default:
+	}
+	release()
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := other.Do(other.Synchronize); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{Refused: "bad"})
+	c := f.Context()
+	err := c.Do(func() error {
+		for name, refused := range map[string]bool{"good": false, "bad": true} {
+			m, err := c.LoadModule([]byte(".version .entry " + name + "()"))
+			if (err != nil) != refused || refused && !strings.Contains(err.Error(), "ptxas error   : the kernel bad is refused") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err == nil {
+				if err := m.Unload(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCapability(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{Devices: []drivertest.Device{{Name: "A"}, {Name: "B", Capability: driver.Capability{Major: 8, Minor: 6}}}})
+	devices, err := f.Driver().Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := devices[0].Capability, devices[1].Capability; a != (driver.Capability{Major: 9}) || b != (driver.Capability{Major: 8, Minor: 6}) {
+		t.Errorf("capabilities %v and %v", a, b)
+	}
+}
+
+// Parameters of other sizes than the kernel declares are noticed.
+func TestMisfits(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{})
+	c := f.Context()
+	err := c.Do(func() error {
+		m, err := c.LoadModule([]byte(`.version 8.0
+.visible .entry none()
+.visible .entry scalars(
+	.param .f32 scalars_param_0,
+	.param .u64 scalars_param_1,
+	.param .u8 scalars_param_2
+)
+.visible .entry structure(
+	.param .align 8 .b8 structure_param_0[20],
+	.param .align 16 .b8 structure_param_1[16]
+)
+`))
+		if err != nil {
+			return err
+		}
+		s, err := c.NewStream()
+		if err != nil {
+			return err
+		}
+		for name, size := range map[string]int{"none": 0, "scalars": 17, "structure": 48} {
+			k, err := m.Function(name)
+			if err != nil {
+				return err
+			}
+			for _, n := range []int{size, size + 1} {
+				var a driver.Args
+				a.Struct(make([]byte, n), 1)
+				if err := k.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 1}}, &a); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(s.Destroy(), m.Unload())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := f.Misfits()
+	slices.Sort(got)
+	want := []string{"none: 1 bytes, declared are 0", "scalars: 18 bytes, declared are 17", "structure: 49 bytes, declared are 48"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

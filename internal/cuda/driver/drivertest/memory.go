@@ -76,8 +76,8 @@ func (f *Fake) fill(p uint64, n int, word []byte) func() driver.Code {
 		if to == nil {
 			return driver.InvalidValue
 		}
-		for len(to) > 0 {
-			to = to[copy(to, word):]
+		for n := copy(to, word); n < len(to); n *= 2 {
+			copy(to[n:], to[:n])
 		}
 		return driver.Success
 	}

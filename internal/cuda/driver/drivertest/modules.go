@@ -1,26 +1,48 @@
 package drivertest
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// module knows its kernels by name: what follows .entry in its text.
+// module knows its kernels by name: what follows .entry in its text, and their
+// parameters.
 type module struct{ kernels map[string]uintptr }
 
 func (*module) kind() string { return "module" }
 
 // function is a kernel, which is gone with its module.
 type function struct {
-	name   string
-	shared int // bytes that a launch may ask for
+	name     string
+	declared int // bytes of parameters
+	shared   int // bytes that a launch may ask for
 }
 
-var entries = regexp.MustCompile(`\.entry\s+([\w$]+)`)
+var (
+	entries    = regexp.MustCompile(`\.entry\s+([\w$]+)(?:\s*\(([^)]*)\))?`)
+	parameters = regexp.MustCompile(`\.param\s+(?:\.align\s+(\d+)\s+)?\.[a-z]+(\d+)\s+[\w$]+(?:\[(\d+)\])?`)
+)
+
+// declared is how many bytes of parameters a kernel's text asks for.
+func declared(text string) int {
+	end := 0
+	for _, m := range parameters.FindAllStringSubmatch(text, -1) {
+		var number [4]int // 0 where there is none
+		for i, digits := range m {
+			number[i], _ = strconv.Atoi(digits)
+		}
+		align, size, elems := number[1], number[2]/8, max(number[3], 1)
+		align = max(align, size)
+		end = (end+align-1)/align*align + size*elems
+	}
+	return end
+}
 
 // compilerLog is where the options of cuModuleLoadDataEx point, in the one order
 // that package driver uses.
@@ -46,9 +68,16 @@ func (f *Fake) load(out *uintptr, image *byte, options []uint32, log *compilerLo
 	if strings.Contains(text, ".maxnreg") {
 		putText(log.info, int(log.infoSize), "ptxas info    : register limit given\n")
 	}
+	all := entries.FindAllStringSubmatch(text, -1)
+	for _, match := range all {
+		if match[1] == f.options.Refused {
+			putText(log.errors, int(log.errorsSize), "ptxas error   : the kernel "+match[1]+" is refused\n")
+			return driver.InvalidPTX
+		}
+	}
 	m := &module{map[string]uintptr{}}
-	for _, match := range entries.FindAllStringSubmatch(text, -1) {
-		m.kernels[match[1]] = f.add(&function{name: match[1], shared: 48 << 10})
+	for _, match := range all {
+		m.kernels[match[1]] = f.add(&function{name: match[1], declared: declared(match[2]), shared: 48 << 10})
 	}
 	*out = f.add(m)
 	return driver.Success
@@ -116,6 +145,9 @@ func (f *Fake) launch(kernel uintptr, config launchConfig, extra *launchExtra) d
 			return driver.InvalidValue
 		}
 		l.Params = slices.Clone(unsafe.Slice(extra.buffer, *extra.bytes))
+	}
+	if len(l.Params) != k.declared {
+		f.misfits = append(f.misfits, fmt.Sprintf("%s: %d bytes, declared are %d", k.name, len(l.Params), k.declared))
 	}
 	return f.enqueue(config.stream, func(graph bool) driver.Code {
 		l := l
