@@ -69,7 +69,15 @@ func expected(t *testing.T, path string) expectation {
 
 // models are the conformance cases of the architectures registered.
 func models(t *testing.T) map[string]string {
-	dir := conformance(t)
+	cases := casesIn(conformance(t))
+	if len(cases) < 20 {
+		t.Fatalf("only %d cases under %s", len(cases), conformance(t))
+	}
+	return cases
+}
+
+// casesIn are those that a folder has: by model, what is expected of it.
+func casesIn(dir string) map[string]string {
 	cases := map[string]string{}
 	for _, name := range []string{"llama*", "mistral*", "qwen2", "qwen3"} {
 		hub, _ := filepath.Glob(filepath.Join(dir, "hf", name))
@@ -84,9 +92,6 @@ func models(t *testing.T) map[string]string {
 	quants, _ := filepath.Glob(filepath.Join(dir, "gguf-quants", "*.gguf"))
 	for _, path := range quants {
 		cases[path] = strings.TrimSuffix(path, ".gguf") + ".expected.safetensors"
-	}
-	if len(cases) < 20 {
-		t.Fatalf("only %d cases under %s", len(cases), dir)
 	}
 	return cases
 }

@@ -1,0 +1,218 @@
+// Package cuda runs programs on an NVIDIA GPU, through the driver alone. It
+// compiles a program into launches of kernels, keeps weights and states in the
+// device's memory, captures a step as a graph and feeds the tokens that it samples
+// to the next step without the host in between. It knows no architecture and no
+// file format.
+//
+// A [Backend] owns one device. What happens there happens on one thread of the
+// operating system; another one waits for what is done.
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/kernels"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// ErrCapability says that a GPU is older than the kernels.
+var ErrCapability = errors.New("the GPU's compute capability is below 8.0")
+
+// Options choose a device.
+type Options struct {
+	Device int // as the driver counts, which obeys CUDA_VISIBLE_DEVICES
+
+	// Eager launches every kernel by itself in place of graphs.
+	Eager bool
+	// Driver is what to call in place of the system's driver; for tests.
+	Driver *driver.Driver
+}
+
+// A Backend is one device. Its methods may be called by any goroutine.
+type Backend struct {
+	driver *driver.Driver
+	device driver.Device
+	eager  bool
+	main   *driver.Context // launches
+	waiter *driver.Context // waits
+
+	close func() error
+
+	// Used on the main thread alone.
+	modules map[string]*module
+	shared  map[*driver.Function]int // dynamic shared memory that functions may have
+}
+
+// A module is a family of kernels on the device.
+type module struct {
+	code      *driver.Module
+	functions map[string]*driver.Function
+}
+
+// Open finds the driver and a device. The errors wrap [driver.ErrNoDriver],
+// [driver.ErrNoDevice], [driver.ErrTooOld] or [ErrCapability] with what is missing.
+func Open(o Options) (*Backend, error) {
+	d := o.Driver
+	if d == nil {
+		var err error
+		if d, err = driver.Open(); err != nil {
+			return nil, fmt.Errorf("cuda: %w", err)
+		}
+	}
+	devices, err := d.Devices()
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	if o.Device < 0 || o.Device >= len(devices) {
+		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
+	}
+	b := &Backend{driver: d, device: devices[o.Device], eager: o.Eager, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
+	if !b.device.Capability.AtLeast(8, 0) {
+		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)
+	}
+	if b.main, err = d.NewContext(b.device); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	if b.waiter, err = d.NewContext(b.device); err != nil {
+		return nil, errors.Join(fmt.Errorf("cuda: %w", err), b.main.Close())
+	}
+	b.close = sync.OnceValue(b.end)
+	return b, nil
+}
+
+// Close lets go of the device. Executables are closed before.
+func (b *Backend) Close() error { return b.close() }
+
+func (b *Backend) end() error {
+	var all error
+	keep := func(err error) {
+		// What a lost device held is gone.
+		if !errors.Is(err, driver.ErrDeviceLost) {
+			all = errors.Join(all, err)
+		}
+	}
+	keep(b.main.Do(func() error {
+		for _, m := range b.modules {
+			keep(m.code.Unload())
+		}
+		b.modules = map[string]*module{}
+		return nil
+	}))
+	keep(b.waiter.Close())
+	keep(b.main.Close())
+	return all
+}
+
+// Name is "cuda".
+func (b *Backend) Name() string { return "cuda" }
+
+// Description is the device's name.
+func (b *Backend) Description() string { return b.device.Name }
+
+// Device is the one that the backend runs on.
+func (b *Backend) Device() driver.Device { return b.device }
+
+// Memory implements [plan.Backend].
+func (b *Backend) Memory() plan.MemoryInfo {
+	var m plan.MemoryInfo
+	_ = b.main.Do(func() error {
+		free, total, err := b.main.MemInfo()
+		if err == nil {
+			m = plan.MemoryInfo{Free: int64(free), Total: int64(total)}
+		}
+		return err
+	})
+	return m
+}
+
+// function finds a kernel, loading its family where that is not there yet. It is
+// called on the main thread.
+func (b *Backend) function(family, name string) (*driver.Function, error) {
+	m := b.modules[family]
+	if m == nil {
+		code, err := b.loadModule(b.main, family)
+		if err != nil {
+			return nil, err
+		}
+		m = &module{code, map[string]*driver.Function{}}
+		b.modules[family] = m
+	}
+	f := m.functions[name]
+	if f == nil {
+		var err error
+		if f, err = m.code.Function(name); err != nil {
+			return nil, err
+		}
+		m.functions[name] = f
+	}
+	return f, nil
+}
+
+// loadModule has the driver compile a family, on the thread of a context.
+func (b *Backend) loadModule(c *driver.Context, family string) (*driver.Module, error) {
+	text, err := kernels.PTX(family, b.device.Capability.Major, b.device.Capability.Minor)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Doing(c.Doing("loading the kernels " + family))
+	return c.LoadModule(text)
+}
+
+// compilers is how many families the driver compiles at a time.
+const compilers = 8
+
+// preload has the driver compile the families that are not there yet, several at a time:
+// without its cache that takes seconds for each.
+func (b *Backend) preload(families []string) error {
+	var missing []string
+	err := b.main.Do(func() error {
+		for _, f := range families {
+			if b.modules[f] == nil {
+				missing = append(missing, f)
+			}
+		}
+		return nil
+	})
+	if err != nil || len(missing) < 2 {
+		return err
+	}
+	loaded := make([]*driver.Module, len(missing))
+	errs := make([]error, len(missing))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(compilers, len(missing)) {
+		all.Go(func() {
+			c, err := b.driver.NewContext(b.device)
+			if err != nil {
+				return // another one compiles it
+			}
+			defer func() { _ = c.Close() }()
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(missing) {
+					return
+				}
+				errs[i] = c.Do(func() (err error) {
+					loaded[i], err = b.loadModule(c, missing[i])
+					return err
+				})
+			}
+		})
+	}
+	all.Wait()
+	return b.main.Do(func() error {
+		for i, m := range loaded {
+			if m != nil {
+				b.modules[missing[i]] = &module{m.In(b.main), map[string]*driver.Function{}}
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// hopper reports whether the device runs the kernels made for capability 9.0.
+func (b *Backend) hopper() bool { return b.device.Capability == driver.Capability{Major: 9, Minor: 0} }

@@ -1,0 +1,129 @@
+package cuda
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// diagnose runs the step again, every node a stage of its own, and replaces each
+// ErrNotFinite by where it began. Running it again changes nothing: the same keys and
+// values are stored in the same places.
+func (s *step) diagnose() {
+	open := 0
+	for _, err := range s.failed {
+		if errors.Is(err, plan.ErrNotFinite) {
+			open++
+		}
+	}
+	if open == 0 {
+		return
+	}
+	_ = s.e.b.main.Do(func() error { return s.look(open) }) // without it, failures stay without a place
+}
+
+// look finds the first value that is not finite of each of open sequences.
+func (s *step) look(open int) error {
+	e, b := s.e, s.batch
+	c := e.b.main
+	defer c.Doing(c.Doing("looking for a value that is not finite"))
+	apart := newLayout(e.p, &e.lim, true)
+	r := newRoom(e.p, &e.lim, apart.bytes)
+	at, err := e.alloc(r.bytes, "a diagnosis")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Free(at) }()
+	if err := c.Memset8(at, 0, r.bytes); err != nil {
+		return err
+	}
+	// What the step was told, its tokens those that it took.
+	tokens := words[int32](s.in[e.room.tokens-e.room.counts:])[:len(b.Tokens)]
+	copy(tokens, words[int32](s.out[e.room.ids-e.room.failed:]))
+	from := words[int32](s.in[e.room.from-e.room.counts:])
+	for t := range tokens {
+		from[t] = -1
+	}
+	if err := c.CopyToDevice(at+driver.DevicePtr(r.counts), s.in[:e.room.flagsEnd-e.room.counts]); err != nil {
+		return err
+	}
+	for i := range r.freqs {
+		n := len(r.ropes[i].Freqs)
+		if r.ropes[i].Dynamic != nil {
+			n *= 2 + e.lim.Tokens
+		} else {
+			n *= 2
+		}
+		if err := c.CopyOnDevice(at+driver.DevicePtr(r.freqs[i]), e.scratchAt+driver.DevicePtr(e.room.freqs[i]), 8*n); err != nil {
+			return err
+		}
+	}
+	var pages []driver.DevicePtr
+	defer func() {
+		for _, p := range pages {
+			_ = c.Free(p)
+		}
+	}()
+	for g := range b.Tables {
+		p, err := e.alloc(max(4, 4*len(b.Tables[g].Pages)), "a diagnosis")
+		if err != nil {
+			return err
+		}
+		pages = append(pages, p)
+		if err := c.CopyToDevice(p, s.pages[g][:4*len(b.Tables[g].Pages)]); err != nil {
+			return err
+		}
+	}
+	comp := e.compiler()
+	comp.l, comp.room, comp.scratchAt, comp.step = apart, r, at, r.addresses(at, pages)
+	before, stages, err := comp.compile()
+	if err != nil {
+		return err
+	}
+	sh := e.shapeOf(b)
+	if err := give(e.stream, &sh, before); err != nil {
+		return err
+	}
+	var row []byte
+	for i := range stages {
+		if open == 0 {
+			break
+		}
+		if err := give(e.stream, &sh, stages[i]); err != nil {
+			return err
+		}
+		if err := e.stream.Synchronize(); err != nil {
+			return err
+		}
+		n := apart.stages[i].nodes[0]
+		count := len(b.Tokens)
+		if e.p.Shapes[n.Out][0] == plan.Rows {
+			count = len(b.Rows)
+		}
+		f := apart.forms(at, n.Out)
+		for t := range count {
+			token := t
+			if e.p.Shapes[n.Out][0] == plan.Rows {
+				token = int(b.Rows[t].Token)
+			}
+			q := slices.IndexFunc(b.Start[1:], func(end int32) bool { return token < int(end) })
+			if s.failed[q] != plan.ErrNotFinite { //nolint:errorlint // the bare sentinel marks a sequence still to be explained
+				continue
+			}
+			row = fill(row, 4*int(f.cols), 0)
+			if err := c.CopyToHost(row, f.f32+driver.DevicePtr(4*t*int(f.stride))); err != nil {
+				return err
+			}
+			for _, v := range words[float32](row) {
+				if v-v != 0 {
+					s.failed[q] = &plan.NotFiniteError{Where: n.Where(), Layer: n.Layer, Position: int(b.Positions[token]), Value: v}
+					open--
+					break
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// Weights implements [plan.Backend]: all weights are copied to the device.
+func (b *Backend) Weights(p *plan.Program, _ plan.Limits) int { return planWeights(p).bytes }
+
+// Scratch implements [plan.Backend].
+func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
+	l := newLayout(p, &lim, false)
+	n := newRoom(p, &lim, l.bytes).bytes
+	for _, pages := range lim.Pages {
+		n += 4 * pageRoom(pages)
+	}
+	// Pages begin at multiples of 256 bytes.
+	if _, pools, err := planPools(p, &lim); err == nil {
+		if states, err := lim.StateBytes(p); err == nil {
+			n += pools - states
+		}
+	}
+	return n
+}
+
+// An executable is a compiled program with its memory. Everything of the device is
+// used on the backend's main thread.
+type executable struct {
+	b       *Backend
+	p       *plan.Program
+	lim     plan.Limits
+	weights *weightPlan
+	layout  *layout
+	room    *room
+	pools   []pool
+
+	weightsAt, statesAt, scratchAt driver.DevicePtr
+	pages                          []driver.DevicePtr // by group: where a step's tables are
+	pageRoom                       []int              // how many of them there is room for
+	stale                          bool               // launches and graphs name other tables
+
+	stream  *driver.Stream
+	forward []launch
+	sample  []launch
+	graphs  map[shape]*driver.GraphExec
+	samples map[int]*driver.GraphExec // by rows
+
+	wanted int // rows of the step submitted last
+	closed bool
+	made   []*step // all steps
+
+	mu      sync.Mutex
+	free    []*step
+	pending []*step    // given to the stream, in order
+	work    *sync.Cond // there is something pending, or the end
+	ended   chan struct{}
+}
+
+// Compile implements [plan.Backend].
+func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p), graphs: map[shape]*driver.GraphExec{}, samples: map[int]*driver.GraphExec{}, ended: make(chan struct{})}
+	e.lim.Pages = slices.Clone(lim.Pages)
+	e.work = sync.NewCond(&e.mu)
+	if err := checkWeights(p); err != nil {
+		return nil, err
+	}
+	if _, err := lim.StateBytes(p); err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	pools, states, err := planPools(p, &e.lim)
+	if err != nil {
+		return nil, err
+	}
+	e.pools, e.layout = pools, newLayout(p, &e.lim, false)
+	e.room = newRoom(p, &e.lim, e.layout.bytes)
+	if err := e.prepare(ctx, states, loaded); err != nil {
+		_ = b.main.Do(e.release)
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	go e.finish()
+	return e, nil
+}
+
+func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded) error {
+	c := e.b.main
+	families, err := e.b.families(e.p, e.lim)
+	if err != nil {
+		return err
+	}
+	if err := e.b.preload(families); err != nil {
+		return err
+	}
+	err = c.Do(func() (err error) {
+		if e.stream, err = c.NewStream(); err != nil {
+			return err
+		}
+		e.weightsAt, err = e.alloc(e.weights.bytes, "weights")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.b.load(ctx, e.weights, e.weightsAt, e.stream, loaded); err != nil {
+		return err
+	}
+	return c.Do(func() (err error) {
+		if e.statesAt, err = e.alloc(states, "states"); err != nil {
+			return err
+		}
+		for i := range e.pools {
+			e.pools[i].base += e.statesAt
+		}
+		if e.scratchAt, err = e.alloc(e.room.bytes, "scratch"); err != nil {
+			return err
+		}
+		if err := c.Memset8(e.scratchAt, 0, e.room.bytes); err != nil {
+			return err
+		}
+		for _, n := range e.lim.Pages {
+			at, err := e.alloc(4*pageRoom(n), "page tables")
+			if err != nil {
+				return err
+			}
+			e.pages, e.pageRoom = append(e.pages, at), append(e.pageRoom, pageRoom(n))
+		}
+		if err := e.setFrequencies(); err != nil {
+			return err
+		}
+		return e.compile()
+	})
+}
+
+// alloc is memory of the device; nothing where nothing is needed.
+func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
+	if bytes == 0 {
+		return 0, nil
+	}
+	defer e.b.main.Doing(e.b.main.Doing("making room for " + what))
+	return e.b.main.Alloc(bytes)
+}
+
+func (e *executable) compiler() *compiler {
+	return &compiler{
+		l: e.layout, weights: e.weights, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(),
+		weightsAt: e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: e.room.addresses(e.scratchAt, e.pages),
+	}
+}
+
+// compile makes the launches of a step.
+func (e *executable) compile() error {
+	c := e.compiler()
+	before, stages, err := c.compile()
+	if err != nil {
+		return err
+	}
+	e.forward = append(before, slices.Concat(stages...)...)
+	finite, err := c.finite()
+	if err != nil {
+		return err
+	}
+	e.forward = append(e.forward, finite...)
+	e.sample, err = c.sampling()
+	return err
+}
+
+// Close implements [plan.Executable].
+func (e *executable) Close() error {
+	if e.closed {
+		return nil
+	}
+	e.mu.Lock()
+	e.closed = true
+	e.work.Signal()
+	e.mu.Unlock()
+	<-e.ended // all steps are done
+	return e.b.main.Do(e.release)
+}
+
+// release gives back all that the executable has.
+func (e *executable) release() error {
+	var all []error
+	keep := func(err error) { all = append(all, err) }
+	if e.stream != nil {
+		keep(e.stream.Synchronize())
+	}
+	keep(e.dropGraphs())
+	for _, s := range e.made {
+		keep(s.release())
+	}
+	for _, at := range append(e.pages, e.scratchAt, e.statesAt, e.weightsAt) {
+		keep(e.b.main.Free(at))
+	}
+	if e.stream != nil {
+		keep(e.stream.Destroy())
+	}
+	for _, err := range all {
+		// What a lost device held is gone.
+		if err != nil && !errors.Is(err, driver.ErrDeviceLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *executable) dropGraphs() error {
+	var all error
+	for _, g := range e.graphs {
+		all = errors.Join(all, g.Destroy())
+	}
+	for _, g := range e.samples {
+		all = errors.Join(all, g.Destroy())
+	}
+	clear(e.graphs)
+	clear(e.samples)
+	return all
+}
+
+// run gives the stream a step of that shape.
+func (e *executable) run(sh *shape) error {
+	if e.b.eager {
+		if err := give(e.stream, sh, e.forward); err != nil {
+			return err
+		}
+		return give(e.stream, sh, e.sample)
+	}
+	g := e.graphs[*sh]
+	if g == nil {
+		var err error
+		if g, err = e.capture(sh, e.forward); err != nil {
+			return err
+		}
+		e.graphs[*sh] = g
+	}
+	if err := g.Launch(e.stream); err != nil || sh.rows == 0 {
+		return err
+	}
+	// Sampling is a graph of its own, so that masks may arrive in between.
+	if g = e.samples[sh.rows]; g == nil {
+		var err error
+		if g, err = e.capture(sh, e.sample); err != nil {
+			return err
+		}
+		e.samples[sh.rows] = g
+	}
+	return g.Launch(e.stream)
+}
+
+func (e *executable) capture(sh *shape, all []launch) (*driver.GraphExec, error) {
+	defer e.b.main.Doing(e.b.main.Doing(fmt.Sprintf("capturing a step of %d tokens", sh.tokens)))
+	g, err := e.stream.Capture(func() error { return give(e.stream, sh, all) })
+	if err != nil {
+		return nil, err
+	}
+	x, err := g.Instantiate()
+	return x, errors.Join(err, g.Destroy())
+}
+
+// finish completes the steps in their order.
+func (e *executable) finish() {
+	defer close(e.ended)
+	for {
+		e.mu.Lock()
+		for len(e.pending) == 0 && !e.closed {
+			e.work.Wait()
+		}
+		if len(e.pending) == 0 {
+			e.mu.Unlock()
+			return
+		}
+		s := e.pending[0]
+		e.pending = append(e.pending[:0], e.pending[1:]...)
+		e.mu.Unlock()
+		if err := e.b.waiter.Do(s.await); err != nil {
+			s.err = fmt.Errorf("cuda: %w", err)
+		} else {
+			s.saved()
+			s.collect()
+		}
+		s.done <- struct{}{}
+	}
+}

@@ -1,0 +1,314 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// What the planner is told that a program takes is what it takes.
+func TestMemoryIsAsPlanned(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, false)
+	for _, p := range []*plan.Program{decoder(t, tensor.Q4_K), plantest.Model(t, nil)} {
+		for _, lim := range []plan.Limits{
+			limitsFor(p, 8, 2),
+			plantest.LimitsFor(p, 300, 7, 100, 5, plan.Limits{Cache: tensor.Q8_0}),
+			plantest.LimitsFor(p, 1, 1, 64_000, 4, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}),
+		} {
+			states, err := lim.StateBytes(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := b.Memory()
+			x, err := b.Compile(context.Background(), p, lim, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights, scratch := b.Weights(p, lim), b.Scratch(p, lim)
+			if got := before.Free - b.Memory().Free; got != int64(weights+states+scratch) {
+				t.Errorf("%+v: %d bytes were taken, planned are %d for weights, %d for states and %d beside them", lim, got, weights, states, scratch)
+			}
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+			if now := b.Memory(); now != before {
+				t.Errorf("%+v: %d bytes free after Close, %d before", lim, now.Free, before.Free)
+			}
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, false)
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	release := f.Hold("cuEventSynchronize")
+	var steps []plan.Step
+	for i := range 3 {
+		s, err := e.Submit(batchOf(p, 2, i, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, s)
+	}
+	closed := make(chan error)
+	go func() { closed <- e.Close() }()
+	for begun := false; !begun; runtime.Gosched() {
+		e.mu.Lock()
+		begun = e.closed
+		e.mu.Unlock()
+	}
+	select {
+	case err := <-closed:
+		t.Errorf("Close did not wait for the steps: %v", err)
+	default:
+	}
+	release()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for i, s := range steps {
+		if r, err := s.Wait(context.Background()); err != nil || !slices.Equal(r.Tokens, []int32{0, 0}) {
+			t.Errorf("step %d, submitted before Close: %v, %v", i, r, err)
+		}
+		s.Release()
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	if _, err := e.Submit(batchOf(p, 1, 0, 1)); err == nil {
+		t.Error("a step began after Close")
+	}
+	if left := kept(f); left != "" {
+		t.Errorf("left are %s", left)
+	}
+}
+
+// Whoever waits may leave and come back; the step goes on.
+func TestWaitEndsWithItsContext(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, false)
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	release := f.Hold("cuEventSynchronize")
+	defer release()
+	s, err := e.Submit(batchOf(p, 1, 0, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	release()
+	for range 2 {
+		if _, err := s.Wait(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Steps that are given back serve later ones: neither pinned memory nor anything else
+// grows with their number, whether they were waited for, left or refused.
+func TestStepsAreReused(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, false)
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	made := func() (n int) {
+		for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamBeginCapture"} {
+			n += f.Calls(call)
+		}
+		return n
+	}
+	// Two at a time, as the engine has them.
+	pairs := func(n int) {
+		t.Helper()
+		for i := range n {
+			var steps [2]plan.Step
+			for j := range steps {
+				var err error
+				if steps[j], err = e.Submit(batchOf(p, 2, i%60+j, 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range steps {
+				if _, err := s.Wait(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				s.Release()
+				s.Release() // once is enough, and twice does no harm
+			}
+		}
+	}
+	pairs(1)
+	before := made()
+	pairs(100)
+	if n := made() - before; n != 0 {
+		t.Errorf("200 steps made %d things", n)
+	}
+	if _, err := e.Submit(&plan.Batch{}); !errors.Is(err, plan.ErrBatch) {
+		t.Errorf("a malformed batch: %v", err)
+	}
+	for range 50 {
+		f.Fail("cuGraphLaunch", 1, driver.LaunchOutOfResources)
+		if _, err := e.Submit(batchOf(p, 2, 0, 1)); err == nil {
+			t.Fatal("the launch did not fail")
+		}
+	}
+	if n := made() - before; n != 0 {
+		t.Errorf("50 steps that failed to begin made %d things", n)
+	}
+	pairs(1)
+}
+
+// A size of step is captured once, and sampling once for a number of rows.
+func TestCaptures(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, false)
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 16, 4))
+	for _, test := range []struct {
+		name                 string
+		seqs, position, n, k int // k steps
+		captures             int
+	}{
+		{"one token", 1, 0, 1, 20, 2},
+		{"the next positions", 1, 20, 1, 20, 0},
+		{"two sequences", 2, 0, 1, 20, 2},
+		{"three", 3, 0, 1, 20, 2},
+		{"four", 4, 0, 1, 20, 0},
+		{"a prompt of five", 1, 0, 5, 2, 1},
+		{"of eight", 1, 5, 8, 2, 0},
+		{"of nine", 1, 5, 9, 2, 1},
+		{"again", 1, 30, 1, 20, 0},
+	} {
+		before := f.Calls("cuStreamBeginCapture")
+		for i := range test.k {
+			if err := run(e, batchOf(p, test.seqs, test.position+i%8, test.n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := f.Calls("cuStreamBeginCapture") - before; n != test.captures {
+			t.Errorf("%s: %d captures, want %d", test.name, n, test.captures)
+		}
+	}
+	// Without a row there is nothing to sample.
+	rowless := batchOf(p, 2, 0, 7)
+	rowless.Rows = nil
+	before := f.Calls("cuGraphLaunch")
+	if err := run(e, rowless); err != nil {
+		t.Error(err)
+	}
+	if n := f.Calls("cuGraphLaunch") - before; n != 1 {
+		t.Errorf("a step without rows launches %d graphs", n)
+	}
+}
+
+// Graphs name the page tables: where these must grow, they are captured anew, once.
+func TestPageTablesGrow(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, false)
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	long := func(pages int) *plan.Batch {
+		x := batchOf(p, 2, 0, 1)
+		for g := range x.Tables {
+			x.Tables[g].Pages = append(x.Tables[g].Pages[:4], make([]int32, pages-4)...)
+			x.Tables[g].Start[2] = int32(pages)
+		}
+		return x
+	}
+	room := e.pageRoom[0]
+	for _, test := range []struct {
+		name     string
+		pages    int
+		captures int
+	}{
+		{"few", 8, 2},
+		{"as many as there is room for", room, 0},
+		{"one more", room + 1, 2},
+		{"few again", 8, 0},
+		{"twice as many", 2 * room, 0},
+		{"more still", 2*room + 1, 2},
+	} {
+		before := f.Calls("cuStreamBeginCapture")
+		for range 3 {
+			if err := run(e, long(test.pages)); err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+		}
+		if n := f.Calls("cuStreamBeginCapture") - before; n != test.captures {
+			t.Errorf("%s: %d captures, want %d", test.name, n, test.captures)
+		}
+	}
+	// What cannot grow leaves an executable that can try again, with graphs of the
+	// tables that it then has.
+	pages := 4 * room
+	for _, call := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuStreamBeginCapture"} {
+		pages *= 2
+		f.Fail(call, 1, driver.OutOfMemory)
+		if err := run(e, long(pages)); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("%s fails: %v", call, err)
+		}
+		before := f.Calls("cuStreamBeginCapture")
+		for range 2 {
+			if err := run(e, long(8)); err != nil {
+				t.Errorf("a step after %s failed: %v", call, err)
+			}
+		}
+		if n := f.Calls("cuStreamBeginCapture") - before; n != 2 {
+			t.Errorf("after %s failed there are %d captures, want 2", call, n)
+		}
+		if err := run(e, long(pages)); err != nil {
+			t.Errorf("%d pages after %s failed: %v", pages, call, err)
+		}
+	}
+}
+
+// A step of decoding allocates nothing. The fake's own functions do, so here they are
+// hollow.
+func TestAllocations(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	b, _ := openFake(t, drivertest.Options{Hollow: []string{
+		"cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize",
+	}}, false)
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	x := batchOf(p, 2, 3, 1)
+	do := func() (plan.Step, error) {
+		s, err := e.Submit(x)
+		if err == nil {
+			_, err = s.Wait(context.Background())
+		}
+		return s, err
+	}
+	s, err := do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// No copy brings what a good step brings.
+	flags := words[int32](s.(*step).out)
+	for i := range (e.room.flagsEnd - e.room.failed) / 4 {
+		flags[i] = none
+	}
+	s.Release()
+	var failed error
+	n := testing.AllocsPerRun(300, func() {
+		s, err := do()
+		if err != nil {
+			failed = err
+		}
+		s.Release()
+	})
+	if n != 0 || failed != nil {
+		t.Errorf("%v allocations, %v", n, failed)
+	}
+}

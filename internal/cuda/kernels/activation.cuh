@@ -1,0 +1,59 @@
+// The functions of a gated unit.
+#pragma once
+#include "device.cuh"
+
+// As plan.Activation counts them.
+enum { actSiLU, actGELU, actGELUTanh, actReLU, actReLUSquared, actSigmoid };
+
+INLINE float tanhOf(float x) {
+  const float a = absOf(x);
+  if (a < 0.25f) { // its odd series: the quotient below would lose digits
+    const float q = x * x;
+    return x * fma(q, fma(q, fma(q, fma(q, 62.0f / 2835, -17.0f / 315), 2.0f / 15), -1.0f / 3), 1.0f);
+  }
+  const float e = expOf(-2 * a);
+  const float t = divide(1 - e, 1 + e);
+  return x < 0 ? -t : t;
+}
+
+// The error function, with an error of at most 2.1e-7: its power series where |x| is
+// below 1, of which ten terms leave 1.4e-8, and beyond that formula 7.1.26 of Abramowitz
+// and Stegun, Handbook of Mathematical Functions (1964), which is exact to 1.5e-7.
+INLINE float erfOf(float x) {
+  const float a = absOf(x);
+  if (a < 1.0f) {
+    // 2/sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1))
+    const float q = x * x;
+    float s = 1.0f / 6894720;
+    s = fma(-q, s, 1.0f / 685440);
+    s = fma(-q, s, 1.0f / 75600);
+    s = fma(-q, s, 1.0f / 9360);
+    s = fma(-q, s, 1.0f / 1320);
+    s = fma(-q, s, 1.0f / 216);
+    s = fma(-q, s, 1.0f / 42);
+    s = fma(-q, s, 1.0f / 10);
+    s = fma(-q, s, 1.0f / 3);
+    s = fma(-q, s, 1.0f);
+    return x * s * 1.12837917f;
+  }
+  // 1 - (a1 t + ... + a5 t^5) exp(-x^2), t = 1/(1 + p x)
+  const float t = divide(1.0f, fma(0.3275911f, a, 1.0f));
+  float s = 1.061405429f;
+  s = fma(s, t, -1.453152027f);
+  s = fma(s, t, 1.421413741f);
+  s = fma(s, t, -0.284496736f);
+  s = fma(s, t, 0.254829592f);
+  const float r = 1 - s * t * expOf(-a * a);
+  return x < 0 ? -r : r;
+}
+
+INLINE float activate(int act, float x) {
+  switch (act) {
+  case actSiLU: return divide(x, 1 + expOf(-x));
+  case actGELU: return 0.5f * x * (1 + erfOf(x * 0.707106781f));
+  case actGELUTanh: return 0.5f * x * (1 + tanhOf(0.797884561f * fma(0.044715f * x * x, x, x)));
+  case actReLU: return x > 0 || x != x ? x : 0;
+  case actReLUSquared: return x > 0 || x != x ? x * x : 0;
+  default: return divide(1.0f, 1 + expOf(-x));
+  }
+}

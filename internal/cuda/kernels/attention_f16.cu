@@ -1,0 +1,3 @@
+#include "attention.cuh"
+
+ATTENTION(attention_f16, CacheF16)

@@ -1,0 +1,3 @@
+#include "attention.cuh"
+
+ATTENTION(attention_q8, CacheQ8)

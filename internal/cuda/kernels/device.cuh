@@ -1,0 +1,182 @@
+// What clang needs to compile a kernel without CUDA's own headers, and the
+// instructions that kernels use by name. Nothing here knows a model.
+#pragma once
+
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define INLINE static __device__ inline __attribute__((always_inline))
+#define ALWAYS __attribute__((always_inline))
+#define UNROLL _Pragma("unroll")
+#define METHOD __device__ inline __attribute__((always_inline))
+
+using u8 = unsigned char;
+using s8 = signed char;
+using u16 = unsigned short;
+using s16 = short;
+using u32 = unsigned int;
+using s32 = int;
+using u64 = unsigned long long;
+using s64 = long long;
+
+struct alignas(8) uint2 { u32 x, y; };
+struct alignas(16) uint4 { u32 x, y, z, w; };
+struct alignas(8) float2 { float x, y; };
+typedef float float4 __attribute__((ext_vector_type(4)));
+
+// Where a thread is.
+INLINE int tidX() { return __nvvm_read_ptx_sreg_tid_x(); }
+INLINE int blockX() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+INLINE int blockY() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+INLINE int blockZ() { return __nvvm_read_ptx_sreg_ctaid_z(); }
+INLINE int gridX() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+INLINE int gridY() { return __nvvm_read_ptx_sreg_nctaid_y(); }
+INLINE int threadsX() { return __nvvm_read_ptx_sreg_ntid_x(); }
+
+INLINE void syncBlock() { __syncthreads(); }
+INLINE void syncWarp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+INLINE void fenceDevice() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// A kernel may begin before the one before it in the stream has ended. What that
+// one writes may be read, and what it reads be written, only after waitForPrevious;
+// allowNext lets the kernel that comes after this one begin.
+INLINE void waitForPrevious() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+INLINE void allowNext() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Shuffles over a whole warp.
+INLINE u32 shuffleXor(u32 v, int mask) {
+  u32 r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(r) : "r"(v), "r"(mask));
+  return r;
+}
+INLINE u32 shuffleFrom(u32 v, int lane) {
+  u32 r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(r) : "r"(v), "r"(lane));
+  return r;
+}
+INLINE float asFloat(u32 v) { return __builtin_bit_cast(float, v); }
+INLINE u32 asBits(float v) { return __builtin_bit_cast(u32, v); }
+INLINE float shuffleXor(float v, int mask) { return asFloat(shuffleXor(asBits(v), mask)); }
+INLINE float shuffleFrom(float v, int lane) { return asFloat(shuffleFrom(asBits(v), lane)); }
+INLINE int shuffleXor(int v, int mask) { return int(shuffleXor(u32(v), mask)); }
+INLINE int shuffleFrom(int v, int lane) { return int(shuffleFrom(u32(v), lane)); }
+INLINE u64 shuffleXor(u64 v, int mask) {
+  return u64(shuffleXor(u32(v >> 32), mask)) << 32 | shuffleXor(u32(v), mask);
+}
+INLINE u32 ballot(bool p) {
+  u32 r;
+  asm volatile("{ .reg .pred q; setp.ne.u32 q, %1, 0; vote.sync.ballot.b32 %0, q, 0xffffffff; }" : "=r"(r) : "r"(u32(p)));
+  return r;
+}
+
+// Sums and maxima over a warp, the same in all its lanes; sums by halves, in an
+// order that is always the same.
+INLINE float warpSum(float v) {
+  UNROLL
+  for (int m = 16; m; m >>= 1) v = v + shuffleXor(v, m);
+  return v;
+}
+INLINE int warpSum(int v) {
+  UNROLL
+  for (int m = 16; m; m >>= 1) v += shuffleXor(v, m);
+  return v;
+}
+INLINE float maxOf(float a, float b) { return __builtin_fmaxf(a, b); }
+INLINE float minOf(float a, float b) { return __builtin_fminf(a, b); }
+INLINE int maxOf(int a, int b) { return a > b ? a : b; }
+INLINE int minOf(int a, int b) { return a < b ? a : b; }
+INLINE float warpMax(float v) {
+  UNROLL
+  for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
+  return v;
+}
+
+// Arithmetic. The compiler joins no product and sum by itself
+// (-ffp-contract=off): where one rounding is meant, it says fma.
+INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+INLINE float absOf(float v) { return __builtin_fabsf(v); }
+INLINE float divide(float a, float b) {
+  float r;
+  asm("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+INLINE float squareRoot(float v) {
+  float r;
+  asm("sqrt.rn.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+// 2^v to 2 units in the last place; results below the normal numbers are 0.
+INLINE float exp2Of(float v) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+INLINE float expOf(float v) {
+  // v*log2(e) in two parts, so that a large v keeps its precision.
+  const float high = v * 1.44269502f;
+  const float low = fma(v, 1.44269502f, -high) + v * 1.925963033e-8f;
+  return exp2Of(high) * fma(low, 0.693147182f, 1.0f);
+}
+INLINE int roundToInt(float v) { // to the nearest, halves to even
+  int r;
+  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(r) : "f"(v));
+  return r;
+}
+INLINE bool isFinite(float v) { return (asBits(v) & 0x7f800000u) != 0x7f800000u; }
+
+// 16-bit numbers.
+INLINE float halfToFloat(u16 h) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
+  return r;
+}
+INLINE u16 floatToHalf(float v) {
+  u16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return r;
+}
+INLINE float bfloatToFloat(u16 h) { return asFloat(u32(h) << 16); }
+INLINE u16 floatToBfloat(float v) {
+  u16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v));
+  return r;
+}
+
+// Memory. load reads what nobody writes while the kernel runs (weights): it does
+// not stay in the first-level cache. Everything else is read by plain accesses.
+INLINE uint4 loadOnce(const uint4 *p) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+INLINE uint2 loadOnce(const uint2 *p) {
+  uint2 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  return v;
+}
+INLINE u32 loadOnce(const u32 *p) {
+  u32 v;
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+INLINE u16 loadOnce(const u16 *p) {
+  u16 v;
+  asm volatile("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(v) : "l"(p));
+  return v;
+}
+
+INLINE int atomicAddDevice(int *p, int v) {
+  int r;
+  asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(v) : "memory");
+  return r;
+}

@@ -1,0 +1,137 @@
+// What is done to a head of a token before attention: queries and keys are normalised
+// and turned, keys and values rounded to what their cache keeps. A warp does a head, of
+// which value j of lane i is number 32j+i.
+#pragma once
+#include "kv.cuh"
+
+struct TurnArgs {
+  const float *q, *k, *v;          // [T][heads*headDim], [T][kvHeads*headDim] twice; k and v may be 0, kvHeads is 0 then
+  s32 qStride, kStride, vStride;   // from a row to the next, in values
+  s32 heads, kvHeads, headDim;
+  const float *qNorm, *kNorm;      // [headDim] weights of an RMS norm of each head before it is turned, or 0
+  float qEps, kEps;                // of the norms
+  const float2 *qAngles, *kAngles; // [T][dims/2] of angles; 0: not turned
+  s32 qDims, kDims;                // the values of a head, from the first, that are turned; even
+  s32 qInterleaved, kInterleaved;  // pairs are 0: (i, i+dims/2), 1: (2i, 2i+1)
+  float *qOut;                     // [T][heads*headDim], may be q
+  s32 qOutStride;
+  Pool pool;                       // with kvHeads and headDim as above
+  Table table;
+  const s32 *sequence;             // [T] of a token
+  s32 *overflow;                   // [S] becomes at most layer where the cache cannot hold a finite key or value
+  s32 layer;
+  const s32 *count;                // tokens of the step
+};
+static_assert(sizeof(TurnArgs) == 200);
+
+// A Step is what is done to a head of queries or of keys; each may be 0.
+struct Step {
+  const float *norm;
+  float eps;
+  const float2 *angles; // of the token
+  s32 dims;
+  bool interleaved;
+};
+INLINE Step queryStep(const TurnArgs &a, int token) {
+  return Step{a.qNorm, a.qEps, a.qAngles ? a.qAngles + s64(token) * (a.qDims / 2) : nullptr, a.qDims, a.qInterleaved != 0};
+}
+INLINE Step keyStep(const TurnArgs &a, int token) {
+  return Step{a.kNorm, a.kEps, a.kAngles ? a.kAngles + s64(token) * (a.kDims / 2) : nullptr, a.kDims, a.kInterleaved != 0};
+}
+
+template <int N> INLINE void loadHead(float (&v)[N], const float *x, int dim, int lane) {
+  UNROLL for (int j = 0; j < N; j++) v[j] = 32 * j + lane < dim ? x[32 * j + lane] : 0.0f;
+}
+
+// normalize makes v x/sqrt(mean(x^2)+eps) * w. A head whose squares float32 cannot
+// hold becomes NaN, rather than 0.
+template <int N> INLINE void normalize(float (&v)[N], const float (&w)[N], float eps, int dim) {
+  float sum = 0;
+  UNROLL for (int j = 0; j < N; j++) sum = fma(v[j], v[j], sum);
+  sum = warpSum(sum);
+  float by = divide(1.0f, squareRoot(divide(sum, float(dim)) + eps));
+  if (!isFinite(sum)) by = asFloat(0x7fc00000);
+  UNROLL for (int j = 0; j < N; j++) v[j] = v[j] * by * w[j];
+}
+
+// partnerOf is the other number of the pair of number i, below dims.
+INLINE int partnerOf(const Step &s, int i) {
+  if (s.interleaved) return i ^ 1;
+  return i >= s.dims / 2 ? i - s.dims / 2 : i + s.dims / 2;
+}
+INLINE bool isSecond(const Step &s, int i) { return s.interleaved ? i & 1 : i >= s.dims / 2; }
+
+template <int N> INLINE void loadAngles(float2 (&by)[N], const Step &s, int lane) {
+  UNROLL for (int j = 0; j < N; j++) {
+    const int i = 32 * j + lane;
+    by[j] = float2{1, 0};
+    if (i < s.dims) by[j] = s.angles[s.interleaved ? i / 2 : minOf(i, partnerOf(s, i))];
+  }
+}
+
+// turn turns the pairs among the first dims values. A value's partner is anywhere:
+// the head goes through row, shared memory of this warp.
+template <int N> INLINE void turn(float (&v)[N], float *row, const float2 (&by)[N], const Step &s, int lane) {
+  UNROLL for (int j = 0; j < N; j++) {
+    if (32 * j + lane < s.dims) row[32 * j + lane] = v[j];
+  }
+  syncWarp();
+  UNROLL for (int j = 0; j < N; j++) {
+    const int i = 32 * j + lane;
+    if (i >= s.dims) continue;
+    v[j] = fma(row[partnerOf(s, i)], isSecond(s, i) ? by[j].y : -by[j].y, v[j] * by[j].x);
+  }
+}
+
+// keep is what the cache keeps of 32 values of a head, one of each lane, and of a Q8_0
+// cache their scale. lost becomes true where it cannot hold a finite one. What is not
+// finite stays so. Lanes beyond the head have 0.
+INLINE float keep(CacheF32, float v, u16 &, bool &) { return v; }
+INLINE u16 keep(CacheF16, float v, u16 &, bool &lost) {
+  const u16 h = floatToHalf(v);
+  lost |= ballot(isFinite(v) && !isFinite(halfToFloat(h))) != 0;
+  return h;
+}
+INLINE s8 keep(CacheQ8, float v, u16 &scale, bool &lost) {
+  const float top = warpMax(absOf(v));
+  const bool finite = ballot(isFinite(v)) == 0xffffffffu;
+  u16 h = floatToHalf(divide(top, 127.0f));
+  if (halfToFloat(h) * 127.5f < top) h++; // float16 is coarse near 0: rather fewer steps than a value cut off
+  const bool large = finite && !isFinite(halfToFloat(h));
+  if (!finite || large) h = 0x7fff; // the scale alone says so
+  lost |= large;
+  scale = h;
+  const float by = halfToFloat(h);
+  return by > 0 ? s8(minOf(127, maxOf(-127, roundToInt(v * divide(1.0f, by))))) : s8(0);
+}
+
+// A Copy is what the cache keeps of a head, side by side.
+template <class C> struct Copy {
+  alignas(16) u8 numbers[maxHeadDim * C::bytes];
+  u16 scales[maxHeadDim / scaleBlock];
+};
+
+// storeHead writes a key, or a value, into its slot where asked to, and into copy if
+// there is one. It says whether the cache cannot hold the head.
+template <class C, int N>
+INLINE bool storeHead(const Pool &p, const Slot &slot, bool key, int head, int dim, const float (&v)[N], int lane, bool store, Copy<C> *copy) {
+  using Number = typename C::Number;
+  u8 *numbers = p.base + (key ? keyAt<C>(p, slot, head) : valueAt<C>(p, slot, head));
+  u8 *scales = p.base + (key ? keyScaleAt(p, slot, head) : valueScaleAt(p, slot, head));
+  const int e = chunkLength<C>(dim), apart = chunkApart<C>(p), scaleApart = key ? scalesApart(p) : 2;
+  bool lost = false;
+  UNROLL for (int j = 0; j < N; j++) {
+    if (32 * j >= dim) break;
+    const int i = 32 * j + lane;
+    u16 scale = 0;
+    const Number x = keep(C{}, v[j], scale, lost);
+    const s64 at = key ? s64(i / e) * apart + i % e * C::bytes : s64(i) * C::bytes;
+    if (store && i < dim) *reinterpret_cast<Number *>(numbers + at) = x;
+    if (copy && i < dim) *reinterpret_cast<Number *>(copy->numbers + i * C::bytes) = x;
+    if (C::bytes == 1 && lane == 0) {
+      if (store) *reinterpret_cast<u16 *>(scales + s64(j) * scaleApart) = scale;
+      if (copy) copy->scales[j] = scale;
+    }
+  }
+  return lost;
+}

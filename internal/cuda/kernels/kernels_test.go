@@ -1,0 +1,96 @@
+package kernels_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/kernels"
+)
+
+// families are the names of the files in CUDA C++.
+func families(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.cu")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file in CUDA C++: %v", err)
+	}
+	var all []string
+	for _, f := range files {
+		all = append(all, strings.TrimSuffix(f, ".cu"))
+	}
+	return all
+}
+
+// entries are the kernels of a text with what they take.
+func entries(text string) map[string]string {
+	all := map[string]string{}
+	for _, after := range strings.Split(text, "\n.visible .entry ")[1:] {
+		head, _, _ := strings.Cut(after, ")")
+		name, parameters, _ := strings.Cut(head, "(")
+		all[name] = strings.TrimSpace(parameters)
+	}
+	return all
+}
+
+// Every family is there for every device, for which it is made, and has the same kernels
+// in both of its forms.
+func TestFamilies(t *testing.T) {
+	for _, family := range families(t) {
+		var first map[string]string
+		for _, c := range []struct {
+			major, minor int
+			target       string
+		}{{8, 0, "sm_80"}, {8, 9, "sm_80"}, {9, 0, "sm_90a"}, {10, 0, "sm_80"}} {
+			text, err := kernels.PTX(family, c.major, c.minor)
+			if err != nil {
+				t.Errorf("%s for %d.%d: %v", family, c.major, c.minor, err)
+				continue
+			}
+			if !strings.Contains(string(text), "\n.target "+c.target+"\n") {
+				t.Errorf("%s for %d.%d is not made for %s", family, c.major, c.minor, c.target)
+			}
+			all := entries(string(text))
+			if n := strings.Count(string(text), ".entry"); len(all) == 0 || len(all) != n {
+				t.Errorf("%s for %d.%d: %d kernels are read of %d", family, c.major, c.minor, len(all), n)
+			}
+			if first == nil {
+				first = all
+			}
+			if !maps.Equal(all, first) {
+				t.Errorf("%s has kernels %v for %d.%d and %v for 8.0", family, all, c.major, c.minor, first)
+			}
+		}
+		for name, parameters := range first {
+			if !strings.HasPrefix(parameters, ".param .align 8 .b8 ") || strings.Contains(parameters, "\n") {
+				t.Errorf("%s of %s takes %q; kernels take one structure, aligned to 8 bytes", name, family, parameters)
+			}
+		}
+	}
+}
+
+// What is compiled is of files that are there.
+func TestNothingIsLeftOver(t *testing.T) {
+	all := families(t)
+	files, err := os.ReadDir("ptx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 2*len(all) {
+		t.Errorf("%d compiled files of %d families", len(files), len(all))
+	}
+	for _, f := range files {
+		if family, _, _ := strings.Cut(f.Name(), "."); !slices.Contains(all, family) {
+			t.Errorf("%s is of no file here", f.Name())
+		}
+	}
+}
+
+func TestNoFamily(t *testing.T) {
+	if _, err := kernels.PTX("weights_q9", 9, 0); err == nil || err.Error() != `kernels: there is no family "weights_q9"` {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,234 @@
+// Normalisation of rows: RMSNorm (Zhang and Sennrich, 2019) and LayerNorm (Ba,
+// Kiros and Hinton, 2016), whole or in groups of columns.
+#include "norm.cuh"
+
+struct NormArgs {
+  const float *x;      // [rows of x, xStride]
+  s32 xStride;         // elements
+  s32 cols;            // of x and of out
+  s32 group;           // columns normalised together; divides cols
+  s32 centered;        // 0: x/sqrt(mean(x^2)+eps)*weight; 1: (x-mean)/sqrt(variance+eps)*weight+bias
+  float eps;
+  const float *weight; // [group]
+  const float *bias;   // [group], or 0: none
+  const s32 *rows;     // [count] row of x that each row of out is made of, or 0: the same
+  const s32 *count;    // rows of this step
+  Forms out;           // cols columns
+};
+
+constexpr int threads = 512;
+constexpr int warps = threads / 32;
+static_assert(warps == normParts);
+
+// How many times four columns a thread keeps between its passes; what a group has
+// beyond that it reads again. Enough for 4096 columns.
+constexpr int kept = 2;
+
+// Beyond this many columns, a group is worth all warps of the block.
+constexpr int warpColumns = 1024;
+
+INLINE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+INLINE bool aligned(const void *p) { return (u64(p) & 15) == 0; }
+
+// loadFour reads numbers i to i+3 of n; what lies beyond n is 0.
+INLINE float4 loadFour(const float *p, int i, int n, bool whole) {
+  if (whole && i <= n - 4) return *reinterpret_cast<const float4 *>(p + i);
+  return float4{i < n ? p[i] : 0.0f, i < n - 1 ? p[i + 1] : 0.0f, i < n - 2 ? p[i + 2] : 0.0f, i < n - 3 ? p[i + 3] : 0.0f};
+}
+
+// What the columns of a group have in common: a column becomes
+// ((x - mean) - rest) * scale. The mean is one rounded to float32, rest what it lacks.
+struct Spread {
+  float mean, rest, scale;
+};
+
+// spreadOf makes it of the sum of the squares of n columns, and of centered ones, which
+// are differences from the rounded mean, also of their own sum. The product taken off
+// the squares is small beside them, since the mean is nearly right.
+INLINE Spread spreadOf(float mean, float sum, float squares, float share, float eps) {
+  const float rest = sum * share;
+  const float left = fma(-sum, rest, squares);
+  return Spread{mean, rest, scaleOf(left < 0 ? 0.0f : left, share, eps)};
+}
+
+template <typename T> INLINE T normalized(const Spread &s, T x, T weight) { return ((x - s.mean) - s.rest) * s.scale * weight; }
+
+// Sums wait here for the other warps of the block: two places, used in turn, so that
+// one barrier is enough for each.
+struct Meeting {
+  alignas(16) float sums[2][2][warps];
+};
+
+// total makes of every s its sum over a team: all threads of the block, or the lanes
+// of a warp whose numbers agree above the lowest log2(lanes) bits.
+template <bool block, int n> INLINE void total(float (&s)[n], int lanes, Meeting &meet, int &turn) {
+  for (int m = lanes / 2; m; m >>= 1) {
+    UNROLL for (int i = 0; i < n; i++) s[i] = s[i] + shuffleXor(s[i], m);
+  }
+  if constexpr (block) {
+    auto &sums = meet.sums[turn];
+    turn ^= 1;
+    if ((tidX() & 31) == 0) {
+      UNROLL for (int i = 0; i < n; i++) sums[i][tidX() / 32] = s[i];
+    }
+    syncBlock();
+    UNROLL for (int i = 0; i < n; i++) s[i] = sumOfParts(sums[i]);
+  }
+}
+
+// away is v less the mean in the columns below n, and 0 beyond.
+INLINE float4 away(float4 v, float mean, int i, int n) {
+  return float4{i < n ? v.x - mean : 0.0f, i < n - 1 ? v.y - mean : 0.0f, i < n - 2 ? v.z - mean : 0.0f,
+                i < n - 3 ? v.w - mean : 0.0f};
+}
+
+// normalize does the columns of a row from first on that belong to the calling warp
+// or block: one group, or with a warp also several of up to 64 columns, 128 in all.
+// Its first loads do not wait for count.
+template <bool block>
+INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int first, int span, Meeting &meet, int &turn) {
+  constexpr int step = 4 * (block ? threads : 32);
+  const int lane = tidX() & 31;
+  const int start = 4 * (block ? tidX() : lane);
+  const int lanes = a.group < 128 && !block ? a.group / 4 : 32;
+  const int wrap = a.group < 128 && !block ? a.group - 1 : -1;
+  const int n = minOf(span, a.cols - first);
+  const float share = divide(1.0f, float(a.group));
+  x += first;
+  const bool wholeX = aligned(x), wholeWeight = aligned(a.weight), wholeBias = aligned(a.bias);
+
+  float4 v[kept], w[kept];
+  UNROLL for (int k = 0; k < kept; k++) {
+    v[k] = loadFour(x, start + k * step, n, wholeX);
+    w[k] = loadFour(a.weight, (start + k * step) & wrap, a.group, wholeWeight);
+  }
+  if (row >= count) return;
+
+  float mean = 0;
+  if (a.centered) {
+    float4 s = v[0];
+    UNROLL for (int k = 1; k < kept; k++) s += v[k];
+#pragma unroll 2
+    for (int i = start + kept * step; i < n; i += step) s += loadFour(x, i, n, wholeX);
+    float sum[1] = {sumOf(s)};
+    total<block>(sum, lanes, meet, turn);
+    mean = sum[0] * share;
+  }
+  float4 s = {}, squares = {};
+  UNROLL for (int k = 0; k < kept; k++) {
+    const float4 d = away(v[k], mean, start + k * step, n);
+    s += d;
+    squares = squaresAdded(squares, d);
+  }
+#pragma unroll 2
+  for (int i = start + kept * step; i < n; i += step) {
+    const float4 d = away(loadFour(x, i, n, wholeX), mean, i, n);
+    s += d;
+    squares = squaresAdded(squares, d);
+  }
+  float sums[2] = {sumOf(squares), sumOf(s)};
+  if (a.centered) {
+    total<block>(sums, lanes, meet, turn);
+  } else {
+    float one[1] = {sums[0]};
+    total<block>(one, lanes, meet, turn);
+    sums[0] = one[0];
+    sums[1] = 0;
+  }
+  const Spread spread = spreadOf(mean, sums[1], sums[0], share, a.eps);
+
+  const auto store = [&](int i, float4 v, float4 w) {
+    float4 y = normalized(spread, v, w);
+    if (a.bias) y += loadFour(a.bias, i & wrap, a.group, wholeBias);
+    storeFour(a.out, row, first + i, lane, away(y, 0.0f, i, n));
+  };
+  // A warp stores together, also where only some of its lanes have columns.
+  UNROLL for (int k = 0; k < kept; k++) {
+    if (start - 4 * lane + k * step < n) store(start + k * step, v[k], w[k]);
+  }
+  for (int i = start + kept * step; i - 4 * lane < n; i += step) {
+    store(i, loadFour(x, i, n, wholeX), loadFour(a.weight, i & wrap, a.group, wholeWeight));
+  }
+}
+
+// spreadOfColumns is a group's, read column by column by one warp.
+INLINE Spread spreadOfColumns(const NormArgs &a, const float *x, int lane) {
+  const float share = divide(1.0f, float(a.group));
+  float mean = 0;
+  if (a.centered) {
+    for (int i = lane; i < a.group; i += 32) mean = mean + x[i];
+    mean = warpSum(mean) * share;
+  }
+  float sum = 0, squares = 0;
+  for (int i = lane; i < a.group; i += 32) {
+    const float d = x[i] - mean;
+    sum = sum + d;
+    squares = fma(d, d, squares);
+  }
+  return spreadOf(mean, a.centered ? warpSum(sum) : 0.0f, warpSum(squares), share, a.eps);
+}
+
+// normalizeUneven does a row whose groups do not end where blocks of columns do,
+// some columns at a time: first what their groups have in common, then the blocks.
+INLINE void normalizeUneven(const NormArgs &a, const float *x, int row) {
+  constexpr int window = 512;
+  __shared__ Spread spreads[window];
+  const int lane = tidX() & 31, warp = tidX() / 32;
+  for (int from = 0; from < a.cols; from += window) {
+    const int to = minOf(a.cols, from + window), group = from / a.group;
+    for (int g = group + warp; s64(g) * a.group < to; g += warps) {
+      const Spread s = spreadOfColumns(a, x + g * a.group, lane);
+      if (lane == 0) spreads[g - group] = s;
+    }
+    syncBlock();
+    for (int block = from / 32 + warp; 32 * block < to; block += warps) {
+      const int col = 32 * block + lane, g = col / a.group, i = col - g * a.group;
+      float y = 0;
+      if (col < a.cols) {
+        y = normalized(spreads[g - group], x[col], a.weight[i]);
+        if (a.bias) y = y + a.bias[i];
+      }
+      storeBlock(a.out, row, block, lane, y);
+    }
+    syncBlock();
+  }
+}
+
+// norm writes a row for each block of threads. Which threads make a sum, and in
+// which order, is a matter of cols and group alone.
+extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) {
+  __shared__ Meeting meet;
+  const int row = blockX(), warp = tidX() / 32, lane = tidX() & 31;
+  // One row waits for little else than memory; the weights need not wait for the
+  // kernel before.
+  if (row == 0) {
+    for (int i = 32 * tidX(); i < a.group; i += 32 * threads) {
+      prefetch(a.weight + i);
+      if (a.bias) prefetch(a.bias + i);
+    }
+  }
+  waitForPrevious();
+  allowNext();
+  // Row 0 of x always exists: normalize asks for its values before it waits for count.
+  const int count = *a.count;
+  const bool early = row == 0 && !a.rows;
+  if (!early && row >= count) return;
+  const float *x = a.x + s64(a.rows ? a.rows[row] : row) * a.xStride;
+
+  const bool few = a.group >= 4 && a.group <= 64 && (a.group & (a.group - 1)) == 0;
+  int turn = 0;
+  if ((a.group == a.cols && a.group > 128) || (a.group % 128 == 0 && a.group > warpColumns)) {
+    for (int first = 0; first < a.cols; first += a.group) normalize<true>(a, x, row, count, first, a.group, meet, turn);
+  } else if (few || a.group % 128 == 0) {
+    const int span = maxOf(a.group, 128);
+    for (int first = warp * span; first < a.cols; first += warps * span) normalize<false>(a, x, row, count, first, span, meet, turn);
+  } else {
+    if (row < count) normalizeUneven(a, x, row);
+    return;
+  }
+  if (row >= count) return;
+  for (int col = ((a.cols + 127) & -128) + 128 * warp; col < a.out.stride; col += 128 * warps) {
+    storeFour(a.out, row, col + 4 * lane, lane, float4{});
+  }
+}

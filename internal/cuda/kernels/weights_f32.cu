@@ -1,0 +1,4 @@
+// Weights in F32.
+#include "weights.cuh"
+
+WEIGHTS(F32)

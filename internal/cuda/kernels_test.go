@@ -1,0 +1,183 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/kernels"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// apart is a program of what is joined with nothing.
+func apart(t *testing.T) *plan.Program {
+	rng := newRand()
+	w := func(d tensor.DType, shape ...int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, shape...) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(tensor.F32, decoderVocab, 64))
+		x = b.Add(b.GLU(b.Rope(x, plan.RopeAttr{HeadDim: 32, Dims: 32, Freqs: make([]float64, 16), Scale: 1}), x, plan.GELU), x)
+		h := b.Pick(b.LayerNorm(x, w(tensor.F32, 64), nil, 1e-5))
+		b.Output(h, b.Linear(h, w(tensor.Q8_0, decoderVocab, 64), nil))
+	})
+}
+
+// gated is a program whose gated unit reads what no norm has written.
+func gated(t *testing.T, d tensor.DType) *plan.Program {
+	rng := newRand()
+	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, 256) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab))
+		h := b.Pick(b.GLU(b.Linear(x, w(256), nil), b.Linear(x, w(256), nil), plan.SiLU))
+		b.Output(h, b.Linear(h, w(decoderVocab), nil))
+	})
+}
+
+// attending is a program of attention with many query heads of that length to a key.
+func attending(t *testing.T, headDim int) *plan.Program {
+	const heads, kvHeads = 16, 2
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, heads*headDim))
+		k, v := b.Linear(x, w(kvHeads*headDim, heads*headDim), nil), b.Linear(x, w(kvHeads*headDim, heads*headDim), nil)
+		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim})
+		h := b.Pick(b.Attention(x, k, v, s, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 1}))
+		b.Output(h, b.Linear(h, w(decoderVocab, heads*headDim), nil))
+	})
+}
+
+var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
+
+// Every kernel that is asked for is there, for every format, cache and size of step, and
+// is given as many bytes of arguments as it declares. There is no kernel that nobody
+// asks for.
+func TestKernels(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine does it all, and the race detector makes it slow")
+	}
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t)}
+	var heads []*plan.Program
+	for _, headDim := range []int{32, 64, 128} {
+		heads = append(heads, attending(t, headDim))
+	}
+	for _, d := range plantest.Dtypes {
+		programs = append(programs, decoder(t, d), gated(t, d))
+	}
+	for _, capability := range []driver.Capability{{Major: 8}, {Major: 9}, {Major: 12}} {
+		t.Run(capability.String(), func(t *testing.T) {
+			b, f := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 256 << 20, Capability: capability}}}, true)
+			use := func(p *plan.Program, base plan.Limits) {
+				t.Helper()
+				x, err := b.Compile(context.Background(), p, plantest.LimitsFor(p, 300, 64, testContext, testPageTokens, base), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					if err := x.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				// Sequences of a token and of many, rows few and many.
+				for _, size := range [][2]int{{1, 1}, {1, 5}, {1, 60}, {4, 60}, {2, 1}, {7, 1}, {16, 1}, {17, 1}, {33, 1}, {64, 1}} {
+					if err := run(x, batchOf(p, size[0], 0, size[1])); err != nil {
+						t.Fatalf("%d sequences of %d tokens: %v", size[0], size[1], err)
+					}
+				}
+			}
+			for _, p := range heads {
+				for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+					use(p, plan.Limits{Cache: cache})
+				}
+			}
+			for _, p := range programs {
+				for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+					use(p, plan.Limits{Cache: tensor.F32, Activations: activations})
+				}
+			}
+			if _, err := b.Bandwidth(context.Background()); err != nil {
+				t.Error(err)
+			}
+
+			misfits := f.Misfits()
+			slices.Sort(misfits)
+			for _, m := range slices.Compact(misfits) {
+				t.Errorf("arguments of the kernel %s", m)
+			}
+			launched := map[string]bool{}
+			for _, l := range f.Launches() {
+				launched[l.Kernel] = true
+			}
+			files, err := os.ReadDir("kernels/ptx")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				family, base := strings.CutSuffix(file.Name(), ".sm_80.ptx.gz")
+				if !base {
+					continue
+				}
+				text, err := kernels.PTX(family, capability.Major, capability.Minor)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range entry.FindAllSubmatch(text, -1) {
+					name := string(m[1])
+					if b.modules[family] == nil || b.modules[family].functions[name] == nil {
+						t.Errorf("nobody asks for the kernel %s of %s", name, family)
+					} else if !launched[name] {
+						t.Errorf("the kernel %s was not launched", name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Only Hopper gets what is made for it, and clusters and early launches with it.
+func TestHopper(t *testing.T) {
+	for capability, hopper := range map[driver.Capability]bool{{Major: 8}: false, {Major: 8, Minor: 9}: false, {Major: 9}: true, {Major: 10}: false} {
+		b, f := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1 << 30, Capability: capability}}}, true)
+		p := decoder(t, tensor.F16)
+		e := compiled(t, b, p, limitsFor(p, 8, 2))
+		loaded := len(f.Launches())
+		if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range f.Launches()[loaded:] {
+			if !hopper && (l.Programmatic || l.Cluster != driver.Dim3{}) {
+				t.Errorf("capability %v: %+v", capability, l)
+			}
+			if hopper && !l.Programmatic {
+				t.Errorf("capability %v: %s waits for the kernel before it", capability, l.Kernel)
+			}
+		}
+	}
+}
+
+// Where there is no device memory at all, Kernels still says what would run.
+func TestKernelsAreTold(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, false)
+	p := decoder(t, tensor.Q8_0)
+	lines := b.Kernels(p, limitsFor(p, 8, 2))
+	if want := len(join(p, &plan.Limits{Activations: tensor.Q8_0})) + 3; len(lines) != want {
+		t.Errorf("%d lines, want %d: %s", len(lines), want, strings.Join(lines, "\n"))
+	}
+	for _, l := range lines {
+		if what, names, ok := strings.Cut(l, ": "); !ok || what == "" || names == "" {
+			t.Errorf("a line that names no kernel: %q", l)
+		}
+	}
+	lim := limitsFor(p, 8, 2)
+	lim.Cache = tensor.Q4_K
+	if lines := b.Kernels(p, lim); len(lines) != 1 || !strings.Contains(fmt.Sprint(lines), "no Q4_K cache") {
+		t.Errorf("a cache that does not exist: %q", lines)
+	}
+}

@@ -1,0 +1,166 @@
+package cuda
+
+import (
+	"slices"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A layout is a program cut into stages, with the places of its values.
+type layout struct {
+	p       *plan.Program
+	lim     *plan.Limits
+	stages  []stage
+	normed  map[plan.Value]*stage // norms that products of a single row do themselves, by what they write
+	scratch *plan.Scratch
+	wanted  [][kinds]bool // by value: the forms that somebody reads
+	offsets []formOffsets // by buffer
+	bytes   int           // of all buffers
+}
+
+// formOffsets is where the forms of a buffer begin, -1 for those that it lacks.
+type formOffsets struct{ f32, q8, meta, bf16, f16 int }
+
+// rowStride is how many elements lie from a row to the next.
+func rowStride(cols int) int { return align(cols) }
+
+// newLayout cuts p into stages. Apart, every node is a stage of its own, and every
+// value is written as float32.
+func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
+	l := &layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes))}
+	if apart {
+		l.stages = single(p)
+	} else {
+		l.stages = join(p, lim)
+	}
+	l.findNormed(apart)
+	io := make([]plan.Stage, len(l.stages))
+	for i := range l.stages {
+		s := &l.stages[i]
+		io[i] = s.io()
+		if s.nodes[0].Op != plan.Linear {
+			continue
+		}
+		if norm := l.normed[s.nodes[0].In[0]]; norm != nil {
+			io[i].In = append(slices.Clone(io[i].In), norm.inputs()...)
+		}
+	}
+	l.scratch = plan.PlanScratch(p, io)
+	for i := range l.stages {
+		s := &l.stages[i]
+		for j, v := range s.inputs() {
+			k := inFloats
+			if n := s.nodes[0]; n.Op == plan.Linear && j == 0 {
+				k = arithmetic(n, lim)
+			}
+			l.wanted[v][k] = true
+		}
+		for _, v := range io[i].Out {
+			if apart || !l.writesForms(s) {
+				l.wanted[v][inFloats] = true
+			}
+		}
+	}
+	for _, v := range []plan.Value{p.Residual, p.Hidden, p.Logits} {
+		if v >= 0 {
+			l.wanted[v][inFloats] = true
+		}
+	}
+	l.place()
+	return l
+}
+
+// maxNormed is the longest row that products normalise.
+const maxNormed = 8192
+
+// findNormed finds the norms that nothing but products reads. Of a single row they do
+// the norm themselves: that costs little beside the launch that it saves.
+func (l *layout) findNormed(apart bool) {
+	l.normed = map[plan.Value]*stage{}
+	if apart {
+		return
+	}
+	others := map[plan.Value]bool{l.p.Residual: true, l.p.Hidden: true, l.p.Logits: true}
+	for i := range l.stages {
+		for j, v := range l.stages[i].inputs() {
+			if n := l.stages[i].nodes[0]; n.Op != plan.Linear || j > 0 || arithmetic(n, l.lim) == inFloats {
+				others[v] = true
+			}
+		}
+	}
+	for i := range l.stages {
+		n := l.stages[i].nodes[0]
+		if n.Op != plan.RMSNorm || others[n.Out] {
+			continue
+		}
+		cols := int(l.p.Shapes[n.Out][1])
+		if n.Attr.(plan.NormAttr).Group == cols && cols%4 == 0 && cols > 128 && cols <= maxNormed {
+			l.normed[n.Out] = &l.stages[i]
+		}
+	}
+}
+
+// writesForms reports whether the stage's own kernel writes every form; others write
+// float32, which is converted after them.
+func (l *layout) writesForms(s *stage) bool {
+	switch n := s.nodes[0]; n.Op {
+	case plan.Linear:
+		return s.glu != nil
+	case plan.Embed, plan.Rope:
+		return false
+	case plan.Attention:
+		return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0
+	}
+	return true
+}
+
+// place finds room for the forms of every buffer.
+func (l *layout) place() {
+	type need struct {
+		stride int
+		forms  [kinds]bool
+	}
+	needs := make([]need, len(l.scratch.Widths))
+	for v, b := range l.scratch.Buffer {
+		if b < 0 {
+			continue
+		}
+		needs[b].stride = max(needs[b].stride, rowStride(int(l.p.Shapes[v][1])))
+		for k, w := range l.wanted[v] {
+			needs[b].forms[k] = needs[b].forms[k] || w
+		}
+	}
+	take := func(wanted bool, bytes int) int {
+		if !wanted {
+			return -1
+		}
+		at := l.bytes
+		l.bytes += align(bytes)
+		return at
+	}
+	for b, n := range needs {
+		elems := n.stride * l.lim.Size(l.scratch.Dims[b])
+		l.offsets = append(l.offsets, formOffsets{
+			f32: take(n.forms[inFloats], 4*elems),
+			q8:  take(n.forms[inBytes], elems), meta: take(n.forms[inBytes], elems/4),
+			bf16: take(n.forms[inBF16], 2*elems), f16: take(n.forms[inF16], 2*elems),
+		})
+	}
+}
+
+// forms is where value v lies, with the forms that somebody reads.
+func (l *layout) forms(base driver.DevicePtr, v plan.Value) forms {
+	cols := int(l.p.Shapes[v][1])
+	f := forms{stride: int32(rowStride(cols)), cols: int32(cols)}
+	o, w := l.offsets[l.scratch.Buffer[v]], l.wanted[v]
+	at := func(k kind, offset int) driver.DevicePtr {
+		if !w[k] {
+			return 0
+		}
+		return base + driver.DevicePtr(offset)
+	}
+	f.f32, f.q8, f.meta = at(inFloats, o.f32), at(inBytes, o.q8), at(inBytes, o.meta)
+	f.bf16, f.f16 = at(inBF16, o.bf16), at(inF16, o.f16)
+	return f
+}

@@ -1,0 +1,123 @@
+package cuda
+
+import (
+	"math/bits"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// Where counts has a step's sizes.
+const (
+	countTokens = 0
+	countRows   = 4
+)
+
+const (
+	paramsBytes = 64 // of a row, see kernels/sample.cu
+	resultBytes = 16
+	placeBytes  = 8 // of a token
+)
+
+// A room is the scratch memory of an executable beside the values: offsets into one
+// piece that begins with them.
+//
+// From counts to flagsEnd it holds what a step is told, as the host's memory for it
+// does; from failed to resultsEnd, what comes back.
+type room struct {
+	ropes  []plan.RopeAttr
+	groups int
+
+	counts, tokens, from, positions, sequence, rows, params int
+	sets                                                    []int // by rope: which frequencies a token goes by
+	places                                                  []int // by group: of tokens, up to the shape's
+	failed, bad, overflow, flagsEnd                         int   // [S] each
+	ids, results, resultsEnd                                int
+
+	masks, maskWords int
+	freqs            []int // by rope: [2, or 2 and T][pairs] float64
+	angles           []int // by rope: [T][pairs] of 8 bytes
+	partials         int
+	tickets          int
+	sampled          int
+	sampling         int
+	samplingRow      int // bytes
+	bytes            int
+}
+
+// newRoom plans the room, which begins with that many bytes of values.
+func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
+	r := &room{ropes: ropes(p), groups: len(p.Groups), bytes: align(values)}
+	take := func(bytes int) int {
+		at := r.bytes
+		r.bytes += (bytes + 15) &^ 15
+		return at
+	}
+	r.counts = take(16)
+	r.tokens, r.from, r.positions, r.sequence = take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens)
+	r.rows = take(4 * l.Rows)
+	for range r.ropes {
+		r.sets = append(r.sets, take(4*l.Tokens))
+	}
+	for range p.Groups {
+		r.places = append(r.places, take(placeBytes*power(l.Tokens)))
+	}
+	r.params = take(paramsBytes * l.Rows)
+	r.failed, r.bad, r.overflow = take(4*l.Seqs), take(4*l.Seqs), take(4*l.Seqs)
+	r.flagsEnd = r.bytes
+	r.ids, r.results = take(4*l.Tokens), take(resultBytes*l.Rows)
+	r.resultsEnd = r.bytes
+
+	vocab := int(p.Shapes[p.Logits][1])
+	r.maskWords = (vocab + 31) / 32
+	r.masks = take(4 * r.maskWords * l.Rows)
+	for _, a := range r.ropes {
+		sets := 2
+		if a.Dynamic != nil {
+			sets += l.Tokens
+		}
+		r.freqs = append(r.freqs, take(8*sets*a.Dims/2))
+		r.angles = append(r.angles, take(8*l.Tokens*a.Dims/2))
+	}
+	partial, heads := 0, 0
+	for i := range p.Nodes {
+		if a, ok := p.Nodes[i].Attr.(plan.AttentionAttr); ok {
+			partial = max(partial, 4*headGroups(a)*blockHeads*(a.HeadDim+2))
+			heads = max(heads, a.Heads)
+		}
+	}
+	r.bytes = align(r.bytes)
+	r.partials, r.tickets = take(partial*splitPartials), take(4*heads*power(l.Tokens))
+	r.sampled = take(4 * l.Rows)
+	r.samplingRow = samplingBytes(vocab)
+	r.bytes = align(r.bytes)
+	r.sampling = take(r.samplingRow * l.Rows)
+	r.bytes = align(r.bytes)
+	return r
+}
+
+// stepAddresses is where the kernels find what a step is told.
+type stepAddresses struct {
+	counts, tokens, from, positions, sequence, rows, params driver.DevicePtr
+	sets, places, pages                                     []driver.DevicePtr
+	failed, bad, overflow, ids, results, sampled            driver.DevicePtr
+}
+
+func (r *room) addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAddresses {
+	at := func(offset int) driver.DevicePtr { return base + driver.DevicePtr(offset) }
+	all := func(offsets []int) (a []driver.DevicePtr) {
+		for _, o := range offsets {
+			a = append(a, at(o))
+		}
+		return a
+	}
+	return stepAddresses{
+		counts: at(r.counts), tokens: at(r.tokens), from: at(r.from), positions: at(r.positions), sequence: at(r.sequence), rows: at(r.rows), params: at(r.params),
+		sets: all(r.sets), places: all(r.places), pages: pages,
+		failed: at(r.failed), bad: at(r.bad), overflow: at(r.overflow), ids: at(r.ids), results: at(r.results), sampled: at(r.sampled),
+	}
+}
+
+// pageRoom is for how many pages of a group the tables of a step have room at first:
+// all there are, and some of them twice.
+func pageRoom(pages int) int { return max(1024, 1<<bits.Len(uint(pages))) }

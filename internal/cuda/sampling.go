@@ -1,0 +1,135 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+)
+
+// rowParams is what a row's sampling is told, see kernels/sample.cu.
+type rowParams struct {
+	temperature, topP, minP float32
+	topK                    int32
+	seed, position          uint64
+	choice, want            uint32
+	mask, token             int32
+	_                       [2]uint64
+}
+
+// rowResult is what comes back of a row.
+type rowResult struct {
+	token, status  int32
+	logProbability float32
+	_              uint32
+}
+
+// What became of a row.
+const (
+	rowNotFinite = 1 + iota
+	rowEmptyMask
+	rowNoLogit
+)
+
+// Sizes of what the sampling kernels keep, see Scratch in kernels/sample.cu.
+const (
+	samplingFixed       = 2*2048*8 + 1024*8 + 32*4
+	samplingPerBlock    = 32
+	samplingPerSegment  = 16
+	samplingSegment     = 128
+	samplingBlockTokens = 1024
+	samplingMaxBlocks   = 128
+	samplingCluster     = 8
+)
+
+// samplingBlocks is how many blocks look at a row's logits.
+func samplingBlocks(vocab int) int {
+	return min(samplingMaxBlocks, (vocab+samplingBlockTokens-1)/samplingBlockTokens)
+}
+
+// samplingBytes is what the kernels keep for a row.
+func samplingBytes(vocab int) int {
+	return align(samplingFixed + samplingPerBlock*samplingBlocks(vocab) + samplingPerSegment*((vocab+samplingSegment-1)/samplingSegment))
+}
+
+type sampleArgs struct {
+	logits           driver.DevicePtr
+	stride, vocab    int32
+	params, masks    driver.DevicePtr
+	maskWords, _     int32
+	count, scratch   driver.DevicePtr
+	scratchStride    int64
+	results, sampled driver.DevicePtr
+	blocks, _        int32
+}
+
+// sampling chooses tokens from the logits.
+func (c *compiler) sampling() ([]launch, error) {
+	logits := c.forms(c.l.p.Logits)
+	vocab := int(logits.cols)
+	a := sampleArgs{
+		logits: logits.f32, stride: logits.stride, vocab: logits.cols, params: c.step.params, masks: c.scratchAt + driver.DevicePtr(c.room.masks),
+		maskWords: int32(c.room.maskWords), count: c.step.counts + countRows, scratch: c.scratchAt + driver.DevicePtr(c.room.sampling),
+		scratchStride: int64(c.room.samplingRow), results: c.step.results, sampled: c.step.sampled, blocks: int32(samplingBlocks(vocab)),
+	}
+	args := arguments(&a)
+	survey, err := c.launch("sample", "survey", plan.Rows, args, 256, func(sh *shape) driver.Dim3 {
+		return driver.Dim3{X: samplingBlocks(vocab), Y: sh.rows}
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.kernel("sample", "choose")
+	if err != nil {
+		return nil, err
+	}
+	choose := launch{name: "sample choose", rows: plan.Rows, begin: func(s *driver.Stream, sh *shape) error {
+		config := driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: sh.rows}, Block: driver.Dim3{X: 1024}}
+		if c.hopper {
+			config.Grid.X, config.Cluster, config.Programmatic = samplingCluster, driver.Dim3{X: samplingCluster}, true
+		}
+		return f.Launch(s, config, args)
+	}}
+	return []launch{survey, choose}, nil
+}
+
+// fillRow writes what the sampling of row i of a batch is told, and its mask.
+func (e *executable) fillRow(s *step, b *plan.Batch, i int) {
+	row := &b.Rows[i]
+	p := &row.Sampling
+	r := rowParams{
+		temperature: p.Temperature, topP: p.TopP, minP: p.MinP, topK: int32(min(p.TopK, math.MaxInt32)), seed: p.Seed, choice: p.Choice,
+		position: uint64(b.Positions[row.Token]) + 1, want: uint32(row.Want), mask: -1, token: row.Token,
+	}
+	if row.Mask != nil {
+		r.mask = int32(s.masks)
+		copy(words[uint32](s.in[e.room.masks-e.room.counts:])[s.masks*e.room.maskWords:][:e.room.maskWords], row.Mask)
+		s.masks++
+	}
+	words[rowParams](s.in[e.room.params-e.room.counts:])[i] = r
+}
+
+// rowError is what a row's status means.
+func rowError(status int32) error {
+	switch status {
+	case 0:
+		return nil
+	case rowNotFinite:
+		return plan.ErrNotFinite
+	case rowEmptyMask:
+		return fmt.Errorf("cuda: no token is allowed: %w: a mask needs at least one bit set", sample.ErrEmptyMask)
+	case rowNoLogit:
+		return fmt.Errorf("cuda: the logits of all allowed tokens are -Inf: %w: at least one must be larger", sample.ErrNotFinite)
+	}
+	return errors.New("cuda: internal error: a row has no status")
+}
+
+// words are the bytes b as values of another type, as many as fit.
+func words[T any](b []byte) []T {
+	var v T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
+}

@@ -1,0 +1,70 @@
+package cuda
+
+import (
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// contextSegment is how many positions attention takes together: contexts are cut
+// at absolute multiples of it.
+const contextSegment = 256
+
+// A shape is the size that a graph is made for: no step that it serves is larger. The
+// sizes of the step itself are read from the device's memory.
+type shape struct {
+	tokens   int // a power of two
+	rows     int // a power of two, or 0
+	segments int // of the longest context, a power of two
+
+	single bool // every sequence has one token, as in decoding
+}
+
+func (e *executable) shapeOf(b *plan.Batch) shape {
+	s := shape{tokens: power(len(b.Tokens)), rows: power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs()}
+	for q := range b.Seqs() {
+		last := int(b.Positions[b.Start[q+1]-1])
+		s.segments = max(s.segments, last/contextSegment+1)
+	}
+	s.segments = power(s.segments)
+	return s
+}
+
+// power is the least power of two that is not below n; 0 for 0.
+func power(n int) int {
+	if n == 0 {
+		return 0
+	}
+	p := 1
+	for p < n {
+		p *= 2
+	}
+	return p
+}
+
+// size is how many rows a value has.
+func (s *shape) size(d plan.Dim) int {
+	if d == plan.Rows {
+		return s.rows
+	}
+	return s.tokens
+}
+
+// A launch is a kernel with what it is given.
+type launch struct {
+	name  string // for people
+	rows  plan.Dim
+	begin func(s *driver.Stream, sh *shape) error
+}
+
+// give gives the stream all launches of a step, but those of rows where none is wanted.
+func give(s *driver.Stream, sh *shape, all []launch) error {
+	for i := range all {
+		if sh.size(all[i].rows) == 0 {
+			continue
+		}
+		if err := all[i].begin(s, sh); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+package cuda
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden stages")
+
+// synthetic is a small model of random weights, as its file is.
+func synthetic(t *testing.T, s synth.Shape, mix string) *plan.Program {
+	t.Helper()
+	m, ok := synth.FindMix(mix)
+	if !ok {
+		t.Fatalf("there is no mix %s", mix)
+	}
+	f, err := synth.New(&s, m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(context.Background(), out, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	model, err := arch.Build(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model.Program
+}
+
+// list is the stages of a program, one a line: what each does, reads and writes.
+func list(p *plan.Program, lim *plan.Limits) string {
+	var b strings.Builder
+	values := func(all []plan.Value) {
+		for _, v := range all {
+			fmt.Fprintf(&b, " %%%d", v)
+		}
+	}
+	stages := join(p, lim)
+	for i := range stages {
+		s := &stages[i]
+		io := s.io()
+		fmt.Fprintf(&b, "%s\n\tof", describe(s))
+		values(io.In)
+		b.WriteString(" makes")
+		values(io.Out)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// What is joined in whole models is reviewed as a text.
+func TestStages(t *testing.T) {
+	small := synth.Shape{
+		Name: "small", Architecture: "llama", Layers: 2, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 512, Context: 128,
+		RopeBase: 1e4, Eps: 1e-5, Tied: true,
+	}
+	qwen := small
+	qwen.Architecture, qwen.QKNorm, qwen.Tied = "qwen3", true, false
+	programs := map[string]*plan.Program{"model": plantest.Model(t, nil), "llama": synthetic(t, small, "Q4_K_M"), "qwen3": synthetic(t, qwen, "Q8_0")}
+	for name, p := range programs {
+		golden := filepath.Join("testdata", name+".stages")
+		got := p.String() + "\n" + list(p, &plan.Limits{Activations: tensor.Q8_0})
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("the stages differ from %s; if they should, run the test with -update\n%s", golden, d)
+		}
+	}
+}
+
+// What is joined, and what must not be because somebody else reads it or it is not there
+// yet.
+func TestJoin(t *testing.T) {
+	const width = 64
+	rng := newRand()
+	matrix := func(d tensor.DType, rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, width) }
+	w := func() *tensor.Tensor { return matrix(tensor.Q8_0, width) }
+	vector := func(n int) *tensor.Tensor { return plantest.Weight(rng, "v", tensor.F32, 1, n) }
+	// end finishes a program whose residual stream ends with x.
+	end := func(b *plan.Builder, x plan.Value) {
+		h := b.RMSNorm(b.Pick(x), vector(width), 1e-5)
+		b.Output(h, b.Linear(h, matrix(tensor.F16, 40), nil))
+	}
+	turn := func(b *plan.Builder, x plan.Value, headDim int) plan.Value {
+		return b.Rope(x, plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: make([]float64, headDim/2), Scale: 1})
+	}
+	attend := func(b *plan.Builder, q, k, v plan.Value) plan.Value {
+		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 2, HeadDim: 32})
+		return b.Attention(q, k, v, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
+	}
+	for _, test := range []struct {
+		name        string
+		activations tensor.DType
+		body        func(b *plan.Builder, x plan.Value) plan.Value // of value 0, the embedding
+		want        []string                                       // stages, but the first and the last two
+	}{
+		{
+			name: "products of one input",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y, z := b.Linear(x, w(), nil), b.Linear(x, w(), vector(width))
+				return b.GLU(b.Add(y, z), b.Linear(x, w(), nil), plan.SiLU)
+			},
+			want: []string{"%1 linear, %2 linear, %4 linear", "%3 add", "%5 glu"},
+		},
+		{
+			name: "products of several formats",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y, z := b.Linear(x, w(), nil), b.Linear(x, matrix(tensor.F16, width), nil)
+				u, v := b.Linear(x, w(), nil), b.Linear(x, matrix(tensor.F16, width), nil)
+				return b.Add(b.Add(y, z), b.Add(u, v))
+			},
+			want: []string{"%1 linear, %3 linear", "%2 linear, %4 linear", "%5 add", "%6 add", "%7 add"},
+		},
+		{
+			name: "products of several inputs",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.RMSNorm(x, vector(width), 1e-5)
+				return b.GLU(b.Linear(x, w(), nil), b.Linear(y, w(), nil), plan.SiLU)
+			},
+			want: []string{"%1 rmsnorm", "%2 linear", "%3 linear", "%4 glu"},
+		},
+		{
+			name: "more products than a launch takes",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Linear(x, w(), nil)
+				for range maxProducts {
+					y = b.Add(b.Linear(x, w(), nil), y)
+				}
+				return y
+			},
+			want: []string{"%1 linear, %2 linear, %4 linear, %6 linear", "%3 add", "%5 add", "%7 add", "%8 linear, %9 add"},
+		},
+		{
+			name: "a gated unit", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.SiLU)
+			},
+			want: []string{"%1 linear, %2 linear, %3 glu"},
+		},
+		{
+			name: "a gated unit of float32 activations",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.SiLU)
+			},
+			want: []string{"%1 linear, %2 linear", "%3 glu"},
+		},
+		{
+			name: "a gated unit whose gate comes last", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				up := b.Linear(x, w(), nil)
+				return b.GLU(b.Linear(x, w(), nil), up, plan.SiLU)
+			},
+			want: []string{"%1 linear, %2 linear", "%3 glu"},
+		},
+		{
+			name: "a gate that is read twice", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				g := b.Linear(x, w(), nil)
+				return b.Add(b.GLU(g, b.Linear(x, w(), nil), plan.SiLU), g)
+			},
+			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
+		},
+		{
+			name: "a gated value that is read twice", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				g, u := b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				return b.Add(u, b.GLU(g, u, plan.SiLU))
+			},
+			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
+		},
+		{
+			name: "a third product beside a gated unit", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.SiLU)
+				return b.Add(y, b.Linear(x, w(), nil))
+			},
+			want: []string{"%1 linear, %2 linear, %4 linear", "%3 glu", "%5 add"},
+		},
+		{
+			name: "an addition",
+			body: func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Linear(x, w(), nil)) },
+			want: []string{"%1 linear, %2 add"},
+		},
+		{
+			name: "an addition the other way around",
+			body: func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(b.Linear(x, w(), nil), x) },
+			want: []string{"%1 linear, %2 add"},
+		},
+		{
+			name: "an addition to itself",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Linear(x, w(), nil)
+				return b.Add(y, y)
+			},
+			want: []string{"%1 linear", "%2 add"},
+		},
+		{
+			name: "an addition of what comes later",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Linear(x, w(), nil)
+				return b.Add(y, b.RMSNorm(x, vector(width), 1e-5))
+			},
+			want: []string{"%1 linear", "%2 rmsnorm", "%3 add"},
+		},
+		{
+			name: "an addition of two products",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.RMSNorm(x, vector(width), 1e-5)
+				return b.Add(b.Linear(x, w(), nil), b.Linear(y, w(), nil))
+			},
+			want: []string{"%1 rmsnorm", "%2 linear", "%3 linear, %4 add"},
+		},
+		{
+			name: "a product that is added and read",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Linear(x, w(), nil)
+				return b.GLU(b.Add(x, y), y, plan.SiLU)
+			},
+			want: []string{"%1 linear", "%2 add", "%3 glu"},
+		},
+		{
+			name: "heads",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				k = b.RMSNorm(k, vector(32), 1e-5)
+				return attend(b, turn(b, q, 32), turn(b, k, 32), v)
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%5 rope, %4 rmsnorm, %6 rope, %7 attention"},
+		},
+		{
+			name: "heads that are not turned",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				return attend(b, b.RMSNorm(q, vector(32), 1e-5), k, v)
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rmsnorm", "%5 attention"},
+		},
+		{
+			name: "norms and ropes of other lengths than heads",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				return attend(b, turn(b, b.RMSNorm(q, vector(width), 1e-5), 32), turn(b, k, 16), v)
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rmsnorm", "%6 rope", "%5 rope, %7 attention"},
+		},
+		{
+			name: "heads that are read twice",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				turned := turn(b, q, 32)
+				y := attend(b, turned, turn(b, k, 32), v)
+				return b.Add(b.Add(y, turned), k)
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rope", "%5 rope", "%6 attention", "%7 add", "%8 add"},
+		},
+		{
+			name: "one value for queries, keys and values",
+			body: func(b *plan.Builder, x plan.Value) plan.Value { return attend(b, x, x, x) },
+			want: []string{"%1 attention"},
+		},
+	} {
+		p := program(t, func(b *plan.Builder) { end(b, test.body(b, b.Embed(matrix(tensor.F16, 40)))) })
+		stages := join(p, &plan.Limits{Activations: test.activations})
+		var got []string
+		done := map[*plan.Node]int{}
+		for i := range stages {
+			s := &stages[i]
+			got = append(got, describe(s))
+			for _, n := range append([]*plan.Node{s.glu, s.add, s.pick, s.q.norm, s.q.rope, s.k.norm, s.k.rope}, s.nodes...) {
+				if n != nil {
+					done[n]++
+				}
+			}
+		}
+		if d := cmp.Diff(test.want, got[1:len(got)-2]); d != "" {
+			t.Errorf("%s: want -, got +\n%s", test.name, d)
+		}
+		for i := range p.Nodes {
+			if n := done[&p.Nodes[i]]; n != 1 {
+				t.Errorf("%s: %s is done %d times", test.name, p.Nodes[i].Where(), n)
+			}
+		}
+		written := map[plan.Value]bool{}
+		for i := range stages {
+			io := stages[i].io()
+			for _, v := range io.In {
+				if !written[v] {
+					t.Errorf("%s: %s reads %%%d before it is written", test.name, got[i], v)
+				}
+			}
+			for _, v := range io.Out {
+				written[v] = true
+			}
+		}
+	}
+}
+
+// Rows are picked where they are normalised, unless somebody else reads them.
+func TestJoinPick(t *testing.T) {
+	rng := newRand()
+	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, 32) }
+	norm := plantest.Weight(rng, "v", tensor.F32, 1, 32)
+	for _, test := range []struct {
+		twice bool
+		want  []string
+	}{
+		{false, []string{"%0 embed", "%1 pick, %2 rmsnorm", "%3 linear"}},
+		{true, []string{"%0 embed", "%1 pick", "%2 rmsnorm", "%3 add", "%4 linear"}},
+	} {
+		p := program(t, func(b *plan.Builder) {
+			x := b.Pick(b.Embed(w(40)))
+			h := b.RMSNorm(x, norm, 1e-5)
+			if test.twice {
+				h = b.Add(h, x)
+			}
+			b.Output(h, b.Linear(h, w(40), nil))
+		})
+		var got []string
+		stages := join(p, &plan.Limits{})
+		for i := range stages {
+			got = append(got, describe(&stages[i]))
+		}
+		if d := cmp.Diff(test.want, got); d != "" {
+			t.Errorf("read twice %v: want -, got +\n%s", test.twice, d)
+		}
+	}
+}

@@ -1,0 +1,496 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// none is what the flags of sequences are when nothing went wrong.
+const none = math.MaxInt32
+
+// A step is under way, or done and not yet released.
+type step struct {
+	e      *executable
+	batch  *plan.Batch
+	done   chan struct{} // holds one when the step is done
+	over   *driver.Event
+	sh     shape // of the graphs that run it
+	result plan.Result
+	err    error
+
+	start, await func() error // begin and wait, which would be allocated for each use
+
+	// Memory that the device copies from and to.
+	in    []byte   // room.counts to room.masks, and the masks
+	pages [][]byte // by group
+	out   []byte   // room.failed to room.resultsEnd
+	wide  []byte   // logits and hidden states
+	state []byte   // pages saved and restored
+	freqs [][]byte // by rope: of sequences whose length matters
+	masks int
+
+	logits, hidden []float32 // what the result's rows lie in
+	failed         []error   // [S]
+}
+
+// Wait implements [plan.Step].
+func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
+	select {
+	case <-s.done:
+		s.done <- struct{}{} // for the next one who waits
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	return &s.result, nil
+}
+
+// Release implements [plan.Step].
+func (s *step) Release() {
+	select {
+	case <-s.done:
+	default:
+		return // it still runs; nobody will use it again
+	}
+	s.batch, s.err = nil, nil
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.free = append(s.e.free, s)
+}
+
+// release gives back the step's memory.
+func (s *step) release() error {
+	c := s.e.b.main
+	errs := []error{destroyEvent(s.over), freeHost(c, s.in), freeHost(c, s.out), freeHost(c, s.wide), freeHost(c, s.state)}
+	for _, p := range slices.Concat(s.pages, s.freqs) {
+		errs = append(errs, freeHost(c, p))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *executable) takeStep() *step {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if last := len(e.free) - 1; last >= 0 {
+		s := e.free[last]
+		e.free = e.free[:last]
+		return s
+	}
+	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.ropes))}
+	s.start, s.await = s.begin, s.wait
+	e.made = append(e.made, s)
+	return s
+}
+
+// Submit implements [plan.Executable].
+func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
+	if e.closed {
+		return nil, errors.New("cuda: the executable is closed")
+	}
+	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
+		return nil, err
+	}
+	s := e.takeStep()
+	s.batch = b
+	if err := e.b.main.Do(s.start); err != nil {
+		e.abandon(s)
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	e.wanted = len(b.Rows)
+	e.mu.Lock()
+	e.pending = append(e.pending, s)
+	e.work.Signal()
+	e.mu.Unlock()
+	return s, nil
+}
+
+// abandon makes a step that did not begin ready for another use: what the stream was
+// given of it runs to its end before.
+func (e *executable) abandon(s *step) {
+	s.batch = nil
+	if e.b.main.Do(e.stream.Synchronize) != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.free = append(e.free, s)
+}
+
+// wait waits for the step's end, on the backend's second thread.
+func (s *step) wait() error { return s.over.In(s.e.b.waiter).Synchronize() }
+
+// grow makes *b at least n bytes of pinned memory.
+func (s *step) grow(b *[]byte, n int) error {
+	if len(*b) >= n {
+		return nil
+	}
+	c := s.e.b.main
+	if err := freeHost(c, *b); err != nil {
+		return err
+	}
+	*b = nil
+	var err error
+	*b, err = c.AllocHost(n)
+	return err
+}
+
+// begin gives the stream the step.
+func (s *step) begin() error {
+	e, b, r := s.e, s.batch, s.e.room
+	defer e.b.main.Doing(e.b.main.Doing("beginning a step"))
+	if s.over == nil {
+		var err error
+		if s.over, err = e.b.main.NewEvent(); err != nil {
+			return err
+		}
+	}
+	if err := s.grow(&s.in, r.masks+4*r.maskWords*e.lim.Rows-r.counts); err != nil {
+		return err
+	}
+	if err := s.grow(&s.out, r.resultsEnd-r.failed); err != nil {
+		return err
+	}
+	if err := s.growPages(); err != nil {
+		return err
+	}
+	if err := s.applyStates(); err != nil {
+		return err
+	}
+	s.fill()
+	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.counts), s.in[:r.flagsEnd-r.counts]); err != nil {
+		return err
+	}
+	if s.masks > 0 {
+		at := r.masks - r.counts
+		if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.masks), s.in[at:at+4*r.maskWords*s.masks]); err != nil {
+			return err
+		}
+	}
+	for g := range b.Tables {
+		if err := e.stream.CopyToDevice(e.pages[g], s.pages[g][:4*len(b.Tables[g].Pages)]); err != nil {
+			return err
+		}
+	}
+	if err := s.dynamicFrequencies(); err != nil {
+		return err
+	}
+	s.sh = e.shapeOf(b)
+	if err := e.run(&s.sh); err != nil {
+		return err
+	}
+	if err := s.copyBack(); err != nil {
+		return err
+	}
+	return s.over.Record(e.stream)
+}
+
+// growPages makes room for the step's page tables. Where the device's must grow, the
+// graphs that name them are captured again.
+func (s *step) growPages() error {
+	e := s.e
+	for g := range s.batch.Tables {
+		n := len(s.batch.Tables[g].Pages)
+		if n > e.pageRoom[g] {
+			if err := e.stream.Synchronize(); err != nil {
+				return err
+			}
+			if err := e.b.main.Free(e.pages[g]); err != nil {
+				return err
+			}
+			e.pages[g], e.pageRoom[g], e.stale = 0, 0, true
+			var err error
+			if e.pages[g], err = e.alloc(4*power(n), "page tables"); err != nil {
+				return err
+			}
+			e.pageRoom[g] = power(n)
+		}
+		if err := s.grow(&s.pages[g], 4*e.pageRoom[g]); err != nil {
+			return err
+		}
+	}
+	if !e.stale {
+		return nil
+	}
+	if err := e.dropGraphs(); err != nil {
+		return err
+	}
+	if err := e.compile(); err != nil {
+		return err
+	}
+	e.stale = false
+	return nil
+}
+
+// fill writes what the step is told.
+func (s *step) fill() {
+	e, b, r := s.e, s.batch, s.e.room
+	at := func(offset int) []int32 { return words[int32](s.in[offset-r.counts:]) }
+	counts := at(r.counts)
+	counts[0], counts[1] = int32(len(b.Tokens)), int32(len(b.Rows))
+	copy(at(r.tokens), b.Tokens)
+	from := at(r.from)[:len(b.Tokens)]
+	for t := range from {
+		if from[t] = -1; b.From != nil {
+			from[t] = b.From[t]
+		}
+	}
+	copy(at(r.positions), b.Positions)
+	sequence := at(r.sequence)
+	for q := range b.Seqs() {
+		for t := b.Start[q]; t < b.Start[q+1]; t++ {
+			sequence[t] = int32(q)
+		}
+	}
+	for i := range r.ropes {
+		s.chooseFrequencies(i, at(r.sets[i]))
+	}
+	for g := range b.Tables {
+		fillPlaces(words[place](s.in[r.places[g]-r.counts:]), b, &b.Tables[g])
+		copy(words[int32](s.pages[g]), b.Tables[g].Pages)
+	}
+	s.masks = 0
+	rows := at(r.rows)
+	for i := range b.Rows {
+		rows[i] = b.Rows[i].Token
+		e.fillRow(s, b, i)
+	}
+	for _, flags := range [][]int32{at(r.failed), at(r.bad), at(r.overflow)} {
+		for q := range b.Seqs() {
+			flags[q] = none
+		}
+	}
+}
+
+// copyBack asks for what the step gives back.
+func (s *step) copyBack() error {
+	e, b, r := s.e, s.batch, s.e.room
+	if err := e.stream.CopyToHost(s.out, e.scratchAt+driver.DevicePtr(r.failed)); err != nil {
+		return err
+	}
+	logits, hidden := s.wideSizes()
+	if err := s.grow(&s.wide, 4*(logits+hidden)); err != nil {
+		return err
+	}
+	to := s.wide
+	for i := range b.Rows {
+		for _, w := range []struct {
+			want plan.Want
+			v    plan.Value
+		}{{plan.WantLogits, e.p.Logits}, {plan.WantHidden, e.p.Hidden}} {
+			if b.Rows[i].Want&w.want == 0 {
+				continue
+			}
+			f := e.layout.forms(e.scratchAt, w.v)
+			n := 4 * int(f.cols)
+			if err := e.stream.CopyToHost(to[:n], f.f32+driver.DevicePtr(4*i*int(f.stride))); err != nil {
+				return err
+			}
+			to = to[n:]
+		}
+	}
+	return nil
+}
+
+// wideSizes are the numbers of logits and of hidden states that are wanted.
+func (s *step) wideSizes() (logits, hidden int) {
+	p := s.e.p
+	for i := range s.batch.Rows {
+		if w := s.batch.Rows[i].Want; w&plan.WantLogits != 0 {
+			logits += int(p.Shapes[p.Logits][1])
+		}
+		if w := s.batch.Rows[i].Want; w&plan.WantHidden != 0 {
+			hidden += int(p.Shapes[p.Hidden][1])
+		}
+	}
+	return logits, hidden
+}
+
+func fill[T any](s []T, n int, v T) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	for i := range s {
+		s[i] = v
+	}
+	return s
+}
+
+// collect makes the step's result of what came back.
+func (s *step) collect() {
+	e, b, r := s.e, s.batch, s.e.room
+	rows := len(b.Rows)
+	s.result = plan.Result{
+		Tokens: fill(s.result.Tokens, rows, -1), Logits: fill(s.result.Logits, rows, nil), Hidden: fill(s.result.Hidden, rows, nil),
+		LogProbabilities: fill(s.result.LogProbabilities, rows, 0),
+	}
+	s.failed = fill(s.failed, b.Seqs(), nil)
+	fails := false
+	fail := func(q int32, err error) {
+		if s.failed[q] == nil && err != nil {
+			s.failed[q], fails = err, true
+		}
+	}
+	at := func(offset int) []int32 { return words[int32](s.out[offset-r.failed:]) }
+	failed, bad, overflow := at(r.failed), at(r.bad), at(r.overflow)
+	for q := range int32(b.Seqs()) {
+		if failed[q] != none {
+			fail(q, errors.New("cuda: a row of the step before gave no token"))
+		}
+		if overflow[q] != none {
+			fail(q, fmt.Errorf("cuda: layer %d: keys or values exceed the range of an %v cache; use an F32 cache (activations f32)", overflow[q], e.lim.Cache))
+		}
+		if bad[q] != none {
+			fail(q, plan.ErrNotFinite)
+		}
+	}
+	logits, hidden := s.wideSizes()
+	s.logits, s.hidden = slices.Grow(s.logits[:0], logits), slices.Grow(s.hidden[:0], hidden)
+	results, wide := words[rowResult](s.out[r.results-r.failed:]), words[float32](s.wide)
+	sequence := words[int32](s.in[r.sequence-r.counts:])
+	keep := func(all *[]float32, v plan.Value) []float32 {
+		n, cols := len(*all), int(e.p.Shapes[v][1])
+		*all = append(*all, wide[:cols]...)
+		wide = wide[cols:]
+		return (*all)[n:len(*all):len(*all)]
+	}
+	for i := range b.Rows {
+		row := &b.Rows[i]
+		if row.Want&plan.WantLogits != 0 {
+			s.result.Logits[i] = keep(&s.logits, e.p.Logits)
+		}
+		if row.Want&plan.WantHidden != 0 {
+			s.result.Hidden[i] = keep(&s.hidden, e.p.Hidden)
+		}
+		fail(sequence[row.Token], rowError(results[i].status))
+		if s.failed[sequence[row.Token]] == nil {
+			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].token, results[i].logProbability
+		}
+	}
+	if fails {
+		s.diagnose()
+		s.result.Err = slices.Clone(s.failed)
+	}
+}
+
+// applyStates does the step's operations on pages.
+func (s *step) applyStates() error {
+	e := s.e
+	need := 0
+	for i := range s.batch.States {
+		need += len(s.batch.States[i].Host)
+	}
+	if need == 0 && len(s.batch.States) == 0 {
+		return nil
+	}
+	if err := s.grow(&s.state, need); err != nil {
+		return err
+	}
+	host := s.state
+	for i := range s.batch.States {
+		op := &s.batch.States[i]
+		if op.Kind == plan.RestorePage {
+			copy(host, op.Host)
+		}
+		for _, k := range e.pools {
+			if k.state.Group != op.Group {
+				continue
+			}
+			page := k.base + driver.DevicePtr(int(op.Page)*k.apart)
+			var err error
+			switch op.Kind {
+			case plan.CopyPage:
+				if op.From != op.Page {
+					err = e.stream.CopyOnDevice(page, k.base+driver.DevicePtr(int(op.From)*k.apart), k.bytes)
+				}
+			case plan.ZeroPage:
+				err = e.stream.Memset8(page, 0, k.bytes)
+			case plan.SavePage:
+				err = e.stream.CopyToHost(host[:k.bytes], page)
+			case plan.RestorePage:
+				err = e.stream.CopyToDevice(page, host[:k.bytes])
+			}
+			if err != nil {
+				return err
+			}
+			if op.Host != nil {
+				host = host[k.bytes:]
+			}
+		}
+	}
+	return nil
+}
+
+// saved hands over the pages that the step saved.
+func (s *step) saved() {
+	host := s.state
+	for i := range s.batch.States {
+		op := &s.batch.States[i]
+		if op.Kind == plan.SavePage {
+			copy(op.Host, host)
+		}
+		host = host[len(op.Host):]
+	}
+}
+
+// chooseFrequencies writes which of a rope's frequencies each token goes by.
+func (s *step) chooseFrequencies(rope int, sets []int32) {
+	b, a := s.batch, &s.e.room.ropes[rope]
+	for q := range b.Seqs() {
+		for t := int(b.Start[q]); t < int(b.Start[q+1]); t++ {
+			switch {
+			case !a.ByLength() || b.Length(q, t) <= a.LongFrom:
+				sets[t] = 0
+			case a.Dynamic != nil:
+				sets[t] = int32(2 + t)
+			default:
+				sets[t] = 1
+			}
+		}
+	}
+}
+
+// dynamicFrequencies brings those of tokens whose sequence's length decides.
+func (s *step) dynamicFrequencies() error {
+	e, b := s.e, s.batch
+	for i := range e.room.ropes {
+		a := &e.room.ropes[i]
+		if a.Dynamic == nil {
+			continue
+		}
+		pairs := a.Dims / 2
+		if err := s.grow(&s.freqs[i], 8*pairs*e.lim.Tokens); err != nil {
+			return err
+		}
+		values, space := words[float64](s.freqs[i]), make([]float64, 0, pairs)
+		for q := range b.Seqs() {
+			for t := int(b.Start[q]); t < int(b.Start[q+1]); t++ {
+				copy(values[t*pairs:], a.Frequencies(space, b.Length(q, t)))
+			}
+		}
+		to := e.scratchAt + driver.DevicePtr(e.room.freqs[i]+8*2*pairs)
+		if err := e.stream.CopyToDevice(to, s.freqs[i][:8*pairs*len(b.Tokens)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setFrequencies writes the frequencies that do not change.
+func (e *executable) setFrequencies() error {
+	for i := range e.room.ropes {
+		a := &e.room.ropes[i]
+		all := make([]byte, 8*2*len(a.Freqs))
+		copy(words[float64](all), a.Freqs)
+		copy(words[float64](all)[len(a.Freqs):], a.LongFreqs)
+		if err := e.b.main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.freqs[i]), all); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package cuda
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
+)
+
+// What the kernels say of a sequence or a row becomes an error of that sequence alone,
+// also where there is no memory to look for its cause.
+func TestResultsBecomeErrors(t *testing.T) {
+	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+	says := func(text string) func(error) bool {
+		return func(err error) bool { return err != nil && strings.Contains(err.Error(), text) }
+	}
+	for _, memory := range []bool{true, false} {
+		b, f := openFake(t, drivertest.Options{}, false)
+		p := decoder(t, tensor.F16)
+		e := compiled(t, b, p, limitsFor(p, 8, 8))
+		free := b.Memory().Free
+		for _, test := range []struct {
+			name string
+			set  func(out func(offset int) []int32, results []rowResult)
+			want func(error) bool
+		}{
+			{"no token before", func(out func(int) []int32, _ []rowResult) { out(e.room.failed)[2] = 0 }, says("a row of the step before gave no token")},
+			{"overflow", func(out func(int) []int32, _ []rowResult) { out(e.room.overflow)[2] = 7 }, says("layer 7: keys or values exceed the range of an F16 cache")},
+			{"not finite", func(out func(int) []int32, _ []rowResult) { out(e.room.bad)[2] = 0 }, is(plan.ErrNotFinite)},
+			{"logits not finite", func(_ func(int) []int32, rows []rowResult) { rows[2].status = rowNotFinite }, is(plan.ErrNotFinite)},
+			{"empty mask", func(_ func(int) []int32, rows []rowResult) { rows[2].status = rowEmptyMask }, is(sample.ErrEmptyMask)},
+			{"no logit", func(_ func(int) []int32, rows []rowResult) { rows[2].status = rowNoLogit }, is(sample.ErrNotFinite)},
+			{"nonsense", func(_ func(int) []int32, rows []rowResult) { rows[2].status = 99 }, says("a row has no status")},
+		} {
+			// The copy back is done when the step is submitted, and read when it is over.
+			release := f.Hold("cuEventSynchronize")
+			s, err := e.Submit(batchOf(p, 5, 0, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := s.(*step).out
+			rows := words[rowResult](out[e.room.results-e.room.failed:])
+			for i := range 5 {
+				rows[i].token = int32(10 + i)
+			}
+			test.set(func(offset int) []int32 { return words[int32](out[offset-e.room.failed:]) }, rows)
+			if !memory {
+				f.Fail("cuMemAlloc", 1, driver.OutOfMemory)
+			}
+			release()
+			r, err := s.Wait(context.Background())
+			f.Mend()
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			if !slices.Equal(r.Tokens, []int32{10, 11, -1, 13, 14}) || len(r.Err) != 5 {
+				t.Errorf("%s: tokens %v, errors %v", test.name, r.Tokens, r.Err)
+			}
+			for q, err := range r.Err {
+				if q == 2 && !test.want(err) || q != 2 && err != nil {
+					t.Errorf("%s: sequence %d: %v", test.name, q, err)
+				}
+			}
+			s.Release()
+			if now := b.Memory().Free; now != free {
+				t.Errorf("%s: %d bytes were kept", test.name, free-now)
+			}
+		}
+		if err := run(e, batchOf(p, 5, 0, 1)); err != nil {
+			t.Errorf("the step after them: %v", err)
+		}
+	}
+}
+
+// Pages come to other steps as they were saved, through every state of a group.
+func TestStatePages(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, false)
+	p := plantest.Model(t, nil)
+	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+		lim := plantest.LimitsFor(p, 8, 2, testContext, testPageTokens, plan.Limits{Cache: cache})
+		e := compiled(t, b, p, lim)
+		for g := range p.Groups {
+			size, err := lim.PageBytes(p, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rng := rand.New(rand.NewPCG(uint64(g), 3))
+			page := make([]byte, size)
+			for i := range page {
+				page[i] = byte(rng.Uint32())
+			}
+			do := func(ops ...plan.StateOp) {
+				t.Helper()
+				x := batchOf(p, 1, 0, 1)
+				x.States = ops
+				if err := run(e, x); err != nil {
+					t.Fatal(err)
+				}
+			}
+			op := func(kind plan.StateOpKind, page, from int, host []byte) plan.StateOp {
+				return plan.StateOp{Kind: kind, Group: g, Page: int32(page), From: int32(from), Host: host}
+			}
+			do(op(plan.RestorePage, 3, 0, page), op(plan.CopyPage, 1, 3, nil), op(plan.CopyPage, 1, 1, nil), op(plan.RestorePage, 5, 0, page), op(plan.ZeroPage, 5, 0, nil))
+			for at, want := range map[int][]byte{1: page, 3: page, 5: make([]byte, size)} {
+				saved := bytes.Repeat([]byte{0xee}, size)
+				do(op(plan.SavePage, at, 0, saved))
+				if !bytes.Equal(saved, want) {
+					t.Errorf("%v cache, group %d: page %d came back otherwise", cache, g, at)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// Matrices lie in the device's memory as tiles of 16 rows, see kernels/tile.cuh.
+const tileRows = 16
+
+// A tiling is how a matrix is cut.
+type tiling struct {
+	rows, cols int
+	rowTiles   int
+	colTiles   int
+	bytes      int // of a tile
+}
+
+// tileOf is the shape of a format's tile: its columns, and its bytes.
+func tileOf(d tensor.DType) (cols, bytes int) {
+	switch d {
+	case tensor.F32:
+		return 32, tileRows * 32 * 4
+	case tensor.F16, tensor.BF16:
+		return 128, tileRows * 128 * 2
+	}
+	return 256, tileRows * 256 / d.BlockLen() * d.BlockBytes()
+}
+
+func tilingOf(w *tensor.Tensor) tiling {
+	cols, bytes := tileOf(w.DType)
+	return tiling{
+		rows: w.Rows(), cols: w.Cols(), bytes: bytes,
+		rowTiles: (w.Rows() + tileRows - 1) / tileRows,
+		colTiles: (w.Cols() + cols - 1) / cols,
+	}
+}
+
+func (t *tiling) size() int { return t.rowTiles * t.colTiles * t.bytes }
+
+// family is the kernels for weights of a format.
+func family(d tensor.DType) string { return "weights_" + strings.ToLower(d.String()) }
+
+// floatFamily is the kernel for products of a format with float32.
+func floatFamily(d tensor.DType) string { return "floats_" + strings.ToLower(d.String()) }
+
+// A weightPlan says where the weights of a program lie in one piece of memory:
+// matrices as tiles, vectors as float32.
+type weightPlan struct {
+	order    []*tensor.Tensor
+	matrices map[*tensor.Tensor]tiling
+	at       map[*tensor.Tensor]int // offset
+	bytes    int
+}
+
+func align(n int) int { return (n + 255) &^ 255 }
+
+func planWeights(p *plan.Program) *weightPlan {
+	w := &weightPlan{order: p.Weights(), matrices: map[*tensor.Tensor]tiling{}, at: map[*tensor.Tensor]int{}}
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == plan.Linear || n.Op == plan.Embed {
+			w.matrices[n.Weight] = tilingOf(n.Weight)
+		}
+	}
+	for _, t := range w.order {
+		w.at[t] = w.bytes
+		if m, ok := w.matrices[t]; ok {
+			w.bytes += align(m.size())
+		} else {
+			w.bytes += align(4 * t.Elems())
+		}
+	}
+	return w
+}
+
+// stageBytes is about how much of a weight is on its way at a time, for each of
+// the goroutines that load.
+const stageBytes = 16 << 20
+
+// A chunk is rows of a weight that travel together.
+type chunk struct {
+	weight int // index into order
+	row    int
+	rows   int
+}
+
+// chunks cuts the matrices into pieces of whole tiles of rows.
+func (w *weightPlan) chunks() (all []chunk, largest int) {
+	for i, t := range w.order {
+		m, ok := w.matrices[t]
+		if !ok {
+			all = append(all, chunk{weight: i})
+			largest = max(largest, 4*t.Elems())
+			continue
+		}
+		rowBytes := len(t.Data) / max(1, m.rows)
+		rows := max(tileRows, stageBytes/max(1, rowBytes)/tileRows*tileRows)
+		for r := 0; r < m.rows; r += rows {
+			all = append(all, chunk{i, r, min(rows, m.rows-r)})
+		}
+		largest = max(largest, min(rows, m.rows)*rowBytes)
+	}
+	return all, largest
+}
+
+// A loader brings weights to the device.
+type loader struct {
+	b      *Backend
+	plan   *weightPlan
+	base   driver.DevicePtr
+	loaded plan.Loaded
+	stream *driver.Stream
+	chunks []chunk
+	next   atomic.Int64
+
+	mu        sync.Mutex
+	left      []int // chunks of each weight that are not there yet
+	announced int
+}
+
+// A berth is where one goroutine's chunks are on their way.
+type berth struct {
+	host   []byte
+	device driver.DevicePtr
+	done   *driver.Event
+}
+
+// load fills the memory at base, which has w.bytes, and tells loaded of each weight.
+func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr, stream *driver.Stream, loaded plan.Loaded) (err error) {
+	l := &loader{b: b, plan: w, base: base, loaded: loaded, stream: stream, left: make([]int, len(w.order))}
+	var largest int
+	l.chunks, largest = w.chunks()
+	if len(l.chunks) == 0 {
+		return nil
+	}
+	for _, c := range l.chunks {
+		l.left[c.weight]++
+	}
+	berths := make([]berth, min(len(l.chunks), max(2, min(8, runtime.GOMAXPROCS(0)))))
+	defer func() {
+		if e := b.main.Do(func() error { return b.leave(berths) }); err == nil {
+			err = e
+		}
+	}()
+	err = b.main.Do(func() error {
+		defer b.main.Doing(b.main.Doing("loading weights"))
+		for t := range w.matrices {
+			if _, err := b.function(family(t.DType), "pack"); err != nil {
+				return err
+			}
+		}
+		for i := range berths {
+			var err error
+			if berths[i].host, err = b.main.AllocHost(align(largest)); err != nil {
+				return err
+			}
+			if berths[i].device, err = b.main.Alloc(align(largest)); err != nil {
+				return err
+			}
+			if berths[i].done, err = b.main.NewEvent(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(berths))
+	var all sync.WaitGroup
+	for i := range berths {
+		all.Go(func() { errs[i] = l.work(ctx, &berths[i]) })
+	}
+	all.Wait()
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func (b *Backend) leave(berths []berth) error {
+	var all error
+	for _, x := range berths {
+		for _, err := range []error{freeHost(b.main, x.host), b.main.Free(x.device), destroyEvent(x.done)} {
+			if all == nil {
+				all = err
+			}
+		}
+	}
+	return all
+}
+
+func freeHost(c *driver.Context, b []byte) error {
+	if b == nil {
+		return nil
+	}
+	return c.FreeHost(b)
+}
+
+func destroyEvent(e *driver.Event) error {
+	if e == nil {
+		return nil
+	}
+	return e.Destroy()
+}
+
+// work brings one chunk after another.
+func (l *loader) work(ctx context.Context, x *berth) error {
+	for {
+		i := int(l.next.Add(1)) - 1
+		if i >= len(l.chunks) {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			l.next.Store(int64(len(l.chunks)))
+			return err
+		}
+		if err := l.bring(&l.chunks[i], x); err != nil {
+			l.next.Store(int64(len(l.chunks)))
+			return err
+		}
+		l.arrived(l.chunks[i].weight)
+	}
+}
+
+// packArgs are the parameters of the kernels pack.
+type packArgs struct {
+	src, dst   driver.DevicePtr
+	rowBytes   int64
+	rows, cols int32
+	colTiles   int32
+	_          int32
+}
+
+func (l *loader) bring(c *chunk, x *berth) error {
+	t := l.plan.order[c.weight]
+	m, matrix := l.plan.matrices[t]
+	to := l.base + driver.DevicePtr(l.plan.at[t])
+	var n int
+	if matrix {
+		rowBytes := len(t.Data) / m.rows
+		n = copy(x.host, t.Data[c.row*rowBytes:(c.row+c.rows)*rowBytes])
+	} else {
+		values, err := t.Float32s()
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			binary.LittleEndian.PutUint32(x.host[4*i:], math.Float32bits(v))
+		}
+		n = 4 * len(values)
+	}
+	if n == 0 {
+		return nil
+	}
+	err := l.b.main.Do(func() error {
+		defer l.b.main.Doing(l.b.main.Doing("loading " + t.Name))
+		if !matrix {
+			if err := l.stream.CopyToDevice(to, x.host[:n]); err != nil {
+				return err
+			}
+			return x.done.Record(l.stream)
+		}
+		if err := l.stream.CopyToDevice(x.device, x.host[:n]); err != nil {
+			return err
+		}
+		f, err := l.b.function(family(t.DType), "pack")
+		if err != nil {
+			return err
+		}
+		a := packArgs{
+			src: x.device, dst: to + driver.DevicePtr(c.row/tileRows*m.colTiles*m.bytes), rowBytes: int64(n / c.rows),
+			rows: int32(c.rows), cols: int32(m.cols), colTiles: int32(m.colTiles),
+		}
+		grid := driver.Dim3{X: (c.rows + tileRows - 1) / tileRows, Y: (m.colTiles + 3) / 4}
+		if err := f.Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, arguments(&a)); err != nil {
+			return err
+		}
+		return x.done.Record(l.stream)
+	})
+	if err != nil {
+		return err
+	}
+	return l.b.wait(x.done)
+}
+
+// wait waits for an event while the main thread goes on.
+func (b *Backend) wait(e *driver.Event) error {
+	return b.waiter.Do(func() error { return e.In(b.waiter).Synchronize() })
+}
+
+// arrived announces the weights that are complete, in order. None of them is read
+// from the file again.
+func (l *loader) arrived(weight int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.left[weight]--; l.announced < len(l.left) && l.left[l.announced] == 0; l.announced++ {
+		if l.loaded != nil {
+			l.loaded(l.plan.order[l.announced], true)
+		}
+	}
+}
+
+// checkWeights says which weight of p the kernels cannot take.
+func checkWeights(p *plan.Program) error {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Op != plan.Linear && n.Op != plan.Embed {
+			continue
+		}
+		if t := tilingOf(n.Weight); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
+			return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), n.Weight.Shape)
+		}
+	}
+	return nil
+}
