@@ -10,6 +10,7 @@ import (
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
@@ -287,10 +288,16 @@ type Memory struct {
 	States   []StateMemory `json:"states"`
 	Scratch  int64         `json:"scratch"`         // of one step
 	Total    int64         `json:"total"`           // of weights, states and scratch
-	Free     int64         `json:"free,omitempty"`  // what the machine has left; 0 where it does not say
+	Free     int64         `json:"free,omitempty"`  // what the device has left; 0 where it does not say
 	Device   string        `json:"device"`          // that Free is of
 	Cache    string        `json:"cache,omitempty"` // number format of keys and values
+
+	DeviceName    string `json:"device_name,omitempty"`    // what the device is called; empty for the processor
+	DeviceProblem string `json:"device_problem,omitempty"` // as [Model.DeviceProblem] has it
 }
+
+// fits reports whether the device has what must lie in its memory.
+func (m *Memory) fits() bool { return m.Free == 0 || m.Total-m.Weights+m.Resident <= m.Free }
 
 // StateMemory is what one kind of state takes for all sequences.
 type StateMemory struct {
@@ -300,24 +307,78 @@ type StateMemory struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Memory plans what the model takes with o's Context, Parallel and Activations:
-// a Context of 0 is the one that the model was made for, and a Parallel of 0 is
-// 1. It is an error when the model cannot be run, or not so.
+// Memory plans what the model takes with o's Device, Context, Parallel and
+// Activations: a Context of 0 is the one that the model was made for, and a Parallel
+// of 0 is 1. Where the device is open, it is one that has the memory, as far as that
+// goes without a smaller context. It is an error when the model cannot be run, or
+// not so.
 func (d *Description) Memory(o Options) (*Memory, error) {
-	if err := o.validate(); err != nil {
+	c, err := d.config(&o)
+	if err != nil {
 		return nil, err
 	}
+	device, problem, err := o.device()
+	if err != nil {
+		return nil, wrap(err)
+	}
+	if device != nil {
+		m, err := d.memory(c, device)
+		if err = errors.Join(err, device.Close()); !o.automatic() || err == nil && (m.fits() || o.Context == 0 && m.Resident < m.Free) {
+			return m, err
+		}
+		if problem = err; err == nil {
+			problem = fmt.Errorf("%s: %w: %s are wanted, %s are free", device.Description(), ErrMemory, bytesText(m.Total), bytesText(m.Free))
+		}
+	}
+	processor, err := o.processor()
+	if err != nil {
+		return nil, wrap(err)
+	}
+	m, err := d.memory(c, processor)
+	if err == nil && problem != nil {
+		m.DeviceProblem = problem.Error()
+	}
+	return m, err
+}
+
+// Kernels says what runs the model on the device that o chooses, a line for each
+// part of the plan that is done as one. It is empty for the processor.
+func (d *Description) Kernels(o Options) ([]string, error) {
+	c, err := d.config(&o)
+	if err != nil {
+		return nil, err
+	}
+	device, _, err := o.device()
+	if err != nil {
+		return nil, wrap(err)
+	}
+	if device == nil {
+		return nil, nil
+	}
+	kernels := device.Kernels(d.program, c.Limits(d.program))
+	if err := device.Close(); err != nil {
+		return nil, wrap(err)
+	}
+	return kernels, nil
+}
+
+// config is what an engine for the model is sized by.
+func (d *Description) config(o *Options) (engine.Config, error) {
+	if err := o.validate(); err != nil {
+		return engine.Config{}, err
+	}
 	if d.program == nil {
-		return nil, fmt.Errorf("realizar: %w", errors.New(d.Problem))
+		return engine.Config{}, fmt.Errorf("realizar: %w", errors.New(d.Problem))
 	}
 	c := engine.Config{Context: cmp.Or(o.Context, d.Dimensions.Context), Parallel: max(1, o.Parallel), Cache: o.Activations.cache(), Activations: o.Activations.products()}
 	if c.Context > d.Dimensions.Context {
-		return nil, fmt.Errorf("realizar: %w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, d.Dimensions.Context)
+		return c, fmt.Errorf("realizar: %w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, d.Dimensions.Context)
 	}
-	backend, err := o.backend()
-	if err != nil {
-		return nil, fmt.Errorf("realizar: %w", err)
-	}
+	return c, nil
+}
+
+// memory is what an engine takes on a backend.
+func (d *Description) memory(c engine.Config, backend plan.Backend) (*Memory, error) {
 	need, err := c.Memory(d.program, backend)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
@@ -325,6 +386,9 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 	m := &Memory{
 		Context: c.Context, Parallel: c.Parallel, Resident: int64(need.Weights), Scratch: int64(need.Scratch), Cache: c.Cache.String(),
 		Free: backend.Memory().Free, Device: backend.Name(),
+	}
+	if device, ok := backend.(backends.Device); ok {
+		m.DeviceName = device.Description()
 	}
 	for _, t := range d.Tensors {
 		m.Weights += t.Bytes

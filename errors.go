@@ -34,6 +34,8 @@ var (
 	ErrContext = errors.New("the prompt exceeds the context")
 	// ErrMemory says that the memory at hand is too small for what was asked.
 	ErrMemory = errors.New("not enough memory")
+	// ErrDevice says that a device cannot be used, or is not there.
+	ErrDevice = errors.New("the device cannot be used")
 	// ErrNoTokenizer says that the model has no tokenizer that can be used: it
 	// takes token ids only.
 	ErrNoTokenizer = errors.New("no usable tokenizer")

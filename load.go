@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -52,13 +53,27 @@ func sizes(m *arch.Model, b plan.Backend, o Options) (engine.Config, error) {
 		if err == nil && !automatic && (free == 0 || need <= left) {
 			return c, nil
 		}
+		where, way := place(b, &o)
 		if err == nil && free > 0 && left <= 0 {
-			return c, fmt.Errorf("%w: the weights take %s, %s are free; take a smaller quantisation of the model",
-				ErrMemory, bytesText(weights), bytesText(free))
+			return c, fmt.Errorf("%w: the weights take %s, %s are free%s; take a smaller quantisation of the model%s",
+				ErrMemory, bytesText(weights), bytesText(free), where, way)
 		}
-		return c, fmt.Errorf("%w: %d answers of %d tokens take %s of cache and %s of scratch beside %s of weights, %s are free; lower the context or the number of answers",
-			ErrMemory, c.Parallel, c.Context, bytesText(states), bytesText(scratch), bytesText(weights), bytesText(free))
+		return c, fmt.Errorf("%w: %d answers of %d tokens take %s of cache and %s of scratch beside %s of weights, %s are free%s; lower the context or the number of answers%s",
+			ErrMemory, c.Parallel, c.Context, bytesText(states), bytesText(scratch), bytesText(weights), bytesText(free), where, way)
 	}
+}
+
+// place is where memory is free, and the way out that a device has and the
+// processor has not, unless it is taken anyway.
+func place(b plan.Backend, o *Options) (where, way string) {
+	d, ok := b.(backends.Device)
+	if !ok {
+		return "", ""
+	}
+	if where = " on " + d.Description(); o.automatic() {
+		return where, ""
+	}
+	return where, ", or run it on the CPU"
 }
 
 // powerBelow is the largest power of two below n.

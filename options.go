@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/tensor"
 )
 
 // Options say how a model is opened. The zero Options are good for most.
 type Options struct {
-	// Device is where the model runs: "cpu", or "auto" (the same as "") for the
-	// best there is.
+	// Device is where the model runs: "cpu"; "cuda" for an NVIDIA GPU, or "cuda:1"
+	// for the one with the number 1, in a program that imports package
+	// github.com/realizar/realizar/cuda; or "auto" (the same as "") for the best
+	// there is: a GPU that works and that the model fits on, or else the processor
+	// ([Model.DeviceProblem] says why where there is a GPU).
 	Device string
 	// Threads share the work on the CPU. 0: one for each processor core that the
 	// process may use, within the processor time that the system gives it. They
@@ -21,7 +25,8 @@ type Options struct {
 	// the process does not wait for them.
 	Threads int
 	// Kernels are the CPU instructions to compute with, such as "generic", which
-	// every processor has, or "avx2". Empty: the best that the processor has.
+	// every processor has, or "avx2". Empty: the best that the processor has. Who
+	// names some gets the CPU where Device leaves that open.
 	Kernels string
 	// Context is the number of tokens that a prompt and its answer may have
 	// together. 0: what the model was made for, or the largest power of two
@@ -41,7 +46,7 @@ type Options struct {
 type Activations uint8
 
 const (
-	// ActivationsAuto is the fastest that keeps the model's quality: on the CPU,
+	// ActivationsAuto is the fastest that keeps the model's quality: on every device
 	// 8 bits with a scale for every 32 values where weights are quantised, float32
 	// elsewhere, and keys and values cached in float16.
 	ActivationsAuto Activations = iota
@@ -93,8 +98,6 @@ const defaultParallel = 4
 
 func (o *Options) validate() error {
 	switch {
-	case o.Device != "" && o.Device != "auto" && o.Device != "cpu":
-		return fmt.Errorf("realizar: %w: device %q is not in this build; use auto or cpu", ErrOptions, o.Device)
 	case o.Threads < 0:
 		return fmt.Errorf("realizar: %w: %d threads", ErrOptions, o.Threads)
 	case o.Kernels != "" && !slices.Contains(cpu.Tiers(), o.Kernels):
@@ -106,10 +109,28 @@ func (o *Options) validate() error {
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
 	}
+	if err := backends.All.Check(o.Device); err != nil {
+		return fmt.Errorf("realizar: %w: %w", ErrOptions, err)
+	}
 	return nil
 }
 
-// backend is what valid options choose.
-func (o *Options) backend() (*cpu.Backend, error) {
+// automatic reports whether the device is still open.
+func (o *Options) automatic() bool { return backends.Automatic(o.Device) && o.Kernels == "" }
+
+// device opens the device that valid options choose, or none for the processor;
+// passed is what is wrong with one that would have been the choice.
+func (o *Options) device() (d backends.Device, passed, err error) {
+	if backends.Automatic(o.Device) && !o.automatic() {
+		return nil, nil, nil
+	}
+	if d, passed, err = backends.All.Open(o.Device); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrDevice, err)
+	}
+	return d, passed, nil
+}
+
+// processor is the backend for the processor.
+func (o *Options) processor() (*cpu.Backend, error) {
 	return cpu.New(o.Threads).WithTier(cmp.Or(o.Kernels, cpu.Tiers()[0]))
 }

@@ -26,9 +26,7 @@ package realizar
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
@@ -42,7 +40,7 @@ type Model struct {
 	file   *modelfile.File
 	arch   *arch.Model
 	engine *engine.Engine
-	device string
+	device deviceInfo
 
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil
@@ -77,27 +75,17 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 }
 
 func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
-	backend, err := o.backend()
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{file: f, device: backend.Name()}
+	m := &Model{file: f}
+	var err error
 	if m.arch, err = arch.Build(f); err != nil {
-		return nil, err
-	}
-	size, err := sizes(m.arch, backend, o)
-	if err != nil {
 		return nil, err
 	}
 	if err := m.readText(); err != nil {
 		return nil, err
 	}
-	loaded, finish := m.loader(o.Progress)
-	if m.engine, err = engine.New(ctx, m.arch.Program, backend, size, loaded); err != nil {
+	if err := m.start(ctx, &o); err != nil {
 		return nil, err
 	}
-	finish()
-	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), m.file.Close()) })
 	return m, nil
 }
 
@@ -128,8 +116,16 @@ func (m *Model) Context() int { return m.engine.Context() }
 // Vocab is the number of token ids; ids are below it.
 func (m *Model) Vocab() int { return m.arch.Spec.Vocab }
 
-// Device is where the model runs, "cpu" for example.
-func (m *Model) Device() string { return m.device }
+// Device is where the model runs: "cpu" or "cuda".
+func (m *Model) Device() string { return m.device.name }
+
+// DeviceName is what the device is called: "NVIDIA H200". It is empty for the
+// processor.
+func (m *Model) DeviceName() string { return m.device.description }
+
+// DeviceProblem is why the model runs on the processor although the choice was
+// open and the system has a driver for GPUs; nil where there is nothing to say.
+func (m *Model) DeviceProblem() error { return m.device.problem }
 
 // DefaultSampling is what the model's makers recommend, and false where the
 // files do not say.

@@ -36,20 +36,22 @@ share of limit is the part of what the machine can do, measured in the same run 
 Choosing a token reads all weights once, for one sequence as for many, and each sequence's keys and values: of
 the read bandwidth it is what these bytes amount to. Reading a prompt multiplies: of the time taken it is what the
 products with weights would take in registers, in 8 bits or float32 as they are computed. Attention does not count
-as work. Where there is no such loop for the processor, it is -.
+as work. Where there is no such loop for the processor, and for prompts on a GPU, it is -.
 
-With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, batch
-(sequences at one time), depth, model, threads, ttft_ms (to the first token), rss_bytes and peak_rss_bytes (null
-where the system does not say), and what share_of_limit comes from, null where it does not: for choosing
-bandwidth_bytes_s and step_bytes (read by a step), for prompts peak_products_s and peak_floats_s (multiply-adds a
-second in 8 bits and in float32), token_products and token_floats (those of a token).
+With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, device_name
+(what a GPU is called, or null), batch (sequences at one time), depth, model, threads (0 on a GPU), ttft_ms (to the
+first token), rss_bytes and peak_rss_bytes (null where the system does not say), and what share_of_limit comes from,
+null where it does not: for choosing bandwidth_bytes_s and step_bytes (read by a step), for prompts peak_products_s
+and peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a
+token).
 
 Examples:
 
     realizar bench model.gguf
     realizar bench model.gguf -p 0 -n 256 -r 5 --threads 8 --json
     realizar bench model.gguf -p 0 -n 32 -d 8192
-    realizar bench model.gguf -p 0 --batch 1,4,16`
+    realizar bench model.gguf -p 0 --batch 1,4,16
+    realizar bench model.gguf --device cuda`
 }
 
 // maxBatch is more sequences than a step gains from.
@@ -109,7 +111,9 @@ func (c *benchCommand) Run(a *app) error {
 		return err
 	}
 	for _, share := range b.shares {
-		share()
+		if err := share(); err != nil {
+			return err
+		}
 	}
 	return b.write(a.out)
 }
@@ -121,6 +125,9 @@ func (b *benchmark) lockstep(n testLengths) error {
 		return err
 	}
 	defer func() { _ = m.close() }()
+	if n.prompt == 0 { // the model that reads it says so too
+		b.app.noteDevice(m.problem)
+	}
 	if context := m.model.Spec.Context; b.Context > context {
 		return usagef("--context %d: the model was made for %d tokens", b.Context, context)
 	}
@@ -197,7 +204,7 @@ func (b *benchmark) prefill(m *realizar.Model, n int) error {
 	if err != nil {
 		return err
 	}
-	t := b.measurement(fmt.Sprintf("pp%d", n), m.Device(), rates, first)
+	t := b.measurement(fmt.Sprintf("pp%d", n), m.Device(), m.DeviceName(), rates, first)
 	b.productShare(t)
 	b.results = append(b.results, t)
 	return nil
@@ -210,8 +217,8 @@ func (b *benchmark) decode(m *realizar.Model, n testLengths) error {
 	if err != nil {
 		return err
 	}
-	t := b.measurement(fmt.Sprintf("tg%d", n.answer), m.Device(), rates, first)
-	b.shares = append(b.shares, func() { b.readShare(t, batchShape{seqs: 1, depth: n.depth, answer: n.answer}) })
+	t := b.measurement(fmt.Sprintf("tg%d", n.answer), m.Device(), m.DeviceName(), rates, first)
+	b.shares = append(b.shares, func() error { return b.readShare(t, batchShape{seqs: 1, depth: n.depth, answer: n.answer}) })
 	b.results = append(b.results, t)
 	return nil
 }

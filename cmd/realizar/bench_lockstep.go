@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
@@ -23,26 +25,56 @@ type lockstepModel struct {
 	model   *arch.Model
 	backend plan.Backend
 	options realizar.Options
+	device  backends.Device // nil on the processor
+	problem error           // with the device that would have been the choice
 }
 
 func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, error) {
-	backend, err := cpu.New(o.Threads).WithTier(cmp.Or(kernels, cpu.Tiers()[0]))
-	if err != nil {
-		return nil, err
-	}
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := arch.Build(f)
+	m := &lockstepModel{file: f, options: o}
+	if m.model, err = arch.Build(f); err == nil {
+		err = m.open(kernels)
+	}
 	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
-	return &lockstepModel{file: f, model: m, backend: backend, options: o}, nil
+	return m, nil
 }
 
-func (m *lockstepModel) close() error { return m.file.Close() }
+// open chooses the backend as a model does, whether all batches fit there or not.
+func (m *lockstepModel) open(kernels string) (err error) {
+	if kernels == "" || !backends.Automatic(m.options.Device) {
+		if m.device, m.problem, err = backends.All.Open(m.options.Device); err != nil {
+			return fmt.Errorf("%w: %w", realizar.ErrDevice, err)
+		}
+	}
+	if m.device != nil {
+		m.backend = m.device
+		return nil
+	}
+	m.backend, err = cpu.New(m.options.Threads).WithTier(cmp.Or(kernels, cpu.Tiers()[0]))
+	return err
+}
+
+// deviceName is what the device is called, or empty on the processor.
+func (m *lockstepModel) deviceName() string {
+	if m.device == nil {
+		return ""
+	}
+	return m.device.Description()
+}
+
+func (m *lockstepModel) close() error {
+	var err error
+	if m.device != nil {
+		err = m.device.Close()
+	}
+	return errors.Join(err, m.file.Close())
+}
 
 // A batchShape is a number of sequences that hold depth tokens each and choose
 // as many as answer.
@@ -275,7 +307,7 @@ func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err e
 			rates = append(rates, float64(s.seqs*s.answer)/took.Seconds())
 		}
 	}
-	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.backend.Name(), rates, []float64{first})
-	b.shares = append(b.shares, func() { b.readShare(t, s) })
+	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.backend.Name(), m.deviceName(), rates, []float64{first})
+	b.shares = append(b.shares, func() error { return b.readShare(t, s) })
 	return t, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 )
 
@@ -19,7 +21,7 @@ type benchmark struct {
 	app         *app
 	description *realizar.Description
 	results     []*measurement
-	shares      []func() // that measure what results are shares of, once no model holds memory
+	shares      []func() error // that measure what results are shares of, once no model holds memory
 
 	// What the machine can do at most, 0 where it is not measured or not known.
 	reads            float64 // bytes a second
@@ -34,6 +36,7 @@ type measurement struct {
 	Max           float64  `json:"max"`
 	ShareOfLimit  *float64 `json:"share_of_limit"`
 	Device        string   `json:"device"`
+	DeviceName    *string  `json:"device_name"`
 	Batch         int      `json:"batch"`
 	Depth         int      `json:"depth"`
 	Model         string   `json:"model"`
@@ -49,13 +52,19 @@ type measurement struct {
 	TokenFloats   *int64   `json:"token_floats"`
 }
 
-func (b *benchmark) measurement(test, device string, rates, first []float64) *measurement {
+// measurement is that of a test on a device, which has a name unless it is the
+// processor.
+func (b *benchmark) measurement(test, device, name string, rates, first []float64) *measurement {
 	slices.Sort(rates)
 	slices.Sort(first)
 	t := &measurement{
 		Test: test, Rate: median(rates), Min: rates[0], Max: rates[len(rates)-1],
 		Device: device, Batch: 1, Model: b.Model, FirstToken: median(first),
-		Threads: cpu.Threads(b.Threads),
+	}
+	if name == "" {
+		t.Threads = cpu.Threads(b.Threads)
+	} else {
+		t.DeviceName = &name
 	}
 	t.RSS, t.PeakRSS = residentMemory()
 	return t
@@ -72,14 +81,11 @@ const bandwidthBuffer = 512 << 20
 
 // readShare sets what t's answers are of the memory's limit: a step reads the
 // weights once, and each sequence's own keys and values.
-func (b *benchmark) readShare(t *measurement, s batchShape) {
+func (b *benchmark) readShare(t *measurement, s batchShape) error {
 	if b.reads == 0 {
-		size := int64(bandwidthBuffer)
-		if free := cpu.New(b.Threads).Memory().Free; free > 0 {
-			size = min(size, free/4)
+		if err := b.measureReads(t); err != nil {
+			return err
 		}
-		b.reads = cpu.ReadBandwidth(b.Threads, size)
-		debug.FreeOSMemory()
 	}
 	activations := b.options().Activations
 	weights := b.description.TokenBytes(0, activations)
@@ -89,6 +95,30 @@ func (b *benchmark) readShare(t *measurement, s batchShape) {
 	share := t.Rate / float64(s.seqs) * float64(bytes) / b.reads
 	t.Batch, t.Depth = s.seqs, s.depth
 	t.ShareOfLimit, t.Bandwidth, t.StepBytes = &share, &b.reads, &bytes
+	return nil
+}
+
+// measureReads measures the memory of the device that t is of.
+func (b *benchmark) measureReads(t *measurement) (err error) {
+	if t.DeviceName == nil {
+		size := int64(bandwidthBuffer)
+		if free := cpu.New(b.Threads).Memory().Free; free > 0 {
+			size = min(size, free/4)
+		}
+		b.reads = cpu.ReadBandwidth(b.Threads, size)
+		debug.FreeOSMemory()
+		return nil
+	}
+	device, _, err := backends.All.Open(b.Device)
+	if err != nil {
+		return err
+	}
+	if device == nil {
+		return fmt.Errorf("%s is there no longer", *t.DeviceName)
+	}
+	defer func() { err = errors.Join(err, device.Close()) }()
+	b.reads, err = device.Bandwidth(b.app.ctx)
+	return err
 }
 
 // productShare sets what t's prompt is of the processor's limit, where that is
@@ -96,6 +126,9 @@ func (b *benchmark) readShare(t *measurement, s batchShape) {
 func (b *benchmark) productShare(t *measurement) {
 	quantized, floats := b.description.TokenProducts(b.options().Activations)
 	t.TokenProducts, t.TokenFloats = &quantized, &floats
+	if t.DeviceName != nil {
+		return
+	}
 	b.products, b.floats = cpu.PeakProducts(b.Threads), cpu.PeakFloats(b.Threads)
 	if b.products == 0 || b.floats == 0 {
 		return
@@ -134,6 +167,9 @@ func (b *benchmark) write(w io.Writer) error {
 func (b *benchmark) machine() string {
 	last := b.results[len(b.results)-1]
 	text := fmt.Sprintf("device: %s, threads: %d, runs: %d", last.Device, last.Threads, b.Runs)
+	if last.DeviceName != nil {
+		text = fmt.Sprintf("device: %s (%s), runs: %d", last.Device, *last.DeviceName, b.Runs)
+	}
 	if b.products > 0 && b.floats > 0 {
 		text += fmt.Sprintf(", multiplies and adds %.1f G 8-bit or %.1f G float32 values a second", b.products/1e9, b.floats/1e9)
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,22 +22,25 @@ type inspectCommand struct {
 	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for."`
 	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers; f32 has a larger cache."`
+	Device      string `default:"auto" placeholder:"auto|cpu|cuda" help:"Plan it for this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is what run takes."`
 	Tensors     bool   `help:"List the tensors."`
 	Metadata    bool   `help:"List the metadata: that of GGUF, or config.json."`
-	Plan        bool   `help:"Show the program that runs the model."`
+	Plan        bool   `help:"Show the program that runs the model, and on a GPU the kernels that it is made of."`
 	JSON        bool   `name:"json" help:"Write all of it as one JSON object."`
 }
 
 // Help is shown below the command's line.
 func (*inspectCommand) Help() string {
 	return `Reads the file's description of the model and none of its weights. A model that cannot be run is described as far
-as it goes, with the reason; so is a GGUF file that holds only a vocabulary.
+as it goes, with the reason; so is a GGUF file that holds only a vocabulary. With --json and --plan on a GPU, kernels
+is a list of texts, one for each part of the plan that is done as one.
 
 Examples:
 
     realizar inspect model.gguf
     realizar inspect model.gguf --context 32768 --parallel 8
     realizar inspect ./Qwen3-0.6B --tensors --metadata
+    realizar inspect model.gguf --plan --device cuda
     realizar inspect model.gguf --json | jq .dtypes`
 }
 
@@ -47,7 +52,7 @@ func (c *inspectCommand) Validate() error {
 	if c.Parallel < 1 {
 		return fmt.Errorf("--parallel=%d: want 1 or more", c.Parallel)
 	}
-	return nil
+	return checkDevice(c.Device)
 }
 
 // Run describes the model.
@@ -57,18 +62,14 @@ func (c *inspectCommand) Run(a *app) error {
 		return err
 	}
 	var memory *realizar.Memory
+	var kernels []string
 	if d.Problem == "" {
-		activations, err := realizar.ParseActivations(c.Activations)
-		if err != nil {
-			return err
-		}
-		memory, err = d.Memory(realizar.Options{Context: c.Context, Parallel: c.Parallel, Activations: activations})
-		if err != nil {
+		if memory, kernels, err = c.plan(a, d); err != nil {
 			return err
 		}
 	}
 	if c.JSON {
-		return c.writeJSON(a.out, d, memory)
+		return c.writeJSON(a.out, d, memory, kernels)
 	}
 	var b strings.Builder
 	b.WriteString(summary(d, memory))
@@ -85,20 +86,46 @@ func (c *inspectCommand) Run(a *app) error {
 		}
 		b.WriteString(printable(d.Plan))
 	}
+	if len(kernels) > 0 {
+		b.WriteString("\nKernels\n\n" + printable(strings.Join(kernels, "\n")) + "\n")
+	}
 	_, err = io.WriteString(a.out, b.String())
 	return err
 }
 
+// plan is the memory that the model takes, and where the plan is wanted the kernels
+// that a GPU runs it with.
+func (c *inspectCommand) plan(a *app, d *realizar.Description) (*realizar.Memory, []string, error) {
+	activations, err := realizar.ParseActivations(c.Activations)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels}
+	memory, err := d.Memory(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if memory.DeviceProblem != "" {
+		a.noteDevice(errors.New(memory.DeviceProblem))
+	}
+	if !c.Plan || memory.Device == "cpu" {
+		return memory, nil, nil
+	}
+	kernels, err := d.Kernels(o)
+	return memory, kernels, err
+}
+
 // writeJSON writes what was asked for as one object.
-func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, memory *realizar.Memory) error {
+func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, memory *realizar.Memory, kernels []string) error {
 	all := struct {
 		*realizar.Description
 		Memory   *realizar.Memory             `json:"memory,omitempty"`
 		Tensors  []realizar.TensorDescription `json:"tensors,omitempty"`
 		Metadata []jsonEntry                  `json:"metadata,omitempty"`
 		Plan     string                       `json:"plan,omitempty"`
+		Kernels  []string                     `json:"kernels,omitempty"`
 		Sampling *jsonSampling                `json:"sampling,omitempty"`
-	}{Description: d, Memory: memory}
+	}{Description: d, Memory: memory, Kernels: kernels}
 	if s := d.Sampling; s != nil {
 		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.TopP, s.MinP}
 	}
@@ -204,7 +231,7 @@ func summary(d *realizar.Description, memory *realizar.Memory) string {
 	m.row("scratch", byteText(memory.Scratch), "for one step")
 	free := ""
 	if memory.Free > 0 {
-		free = fmt.Sprintf("%s are free on this machine (%s)", byteText(memory.Free), memory.Device)
+		free = fmt.Sprintf("%s are free on %s (%s)", byteText(memory.Free), cmp.Or(memory.DeviceName, "this machine"), memory.Device)
 	}
 	m.row("total", byteText(memory.Total), free)
 	streams := "one answer"
@@ -373,6 +400,9 @@ func short(v any) string {
 
 // weightsText says where the weights are while the model runs.
 func weightsText(m *realizar.Memory) string {
+	if m.DeviceName != "" {
+		return "in the device's memory"
+	}
 	if m.Resident == 0 {
 		return "mapped from the file"
 	}

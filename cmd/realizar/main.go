@@ -2,8 +2,8 @@
 //
 // It reads a prompt or opens a chat (run), says what a model file holds
 // (inspect), turns text into token ids and back (tokenize), renders chat
-// templates (template), computes logits (logits), measures speed (bench) and makes
-// files to measure it with (synth).
+// templates (template), computes logits (logits), measures speed (bench), makes
+// files to measure it with (synth) and checks what computes (doctor).
 // Each command is a file of its own here. What a model is and how it runs is the
 // business of package realizar.
 //
@@ -27,6 +27,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/realizar/realizar"
+	_ "github.com/realizar/realizar/cuda" // for NVIDIA GPUs; nothing with the tag nocuda
 	"github.com/realizar/realizar/internal/cpu"
 )
 
@@ -46,6 +47,7 @@ type grammar struct {
 	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
 	Bench    benchCommand    `cmd:"" help:"Measure the speed of a model on this machine."`
 	Synth    synthCommand    `cmd:"" help:"Make a model file of random weights to measure with."`
+	Doctor   doctorCommand   `cmd:"" help:"Check the GPUs and the processor of this machine."`
 	Version  versionCommand  `cmd:"" help:"Say which version this is."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/modeltest"
 )
 
 // binary is the command as its users have it.
@@ -36,7 +38,11 @@ func buildAndRun(m *testing.M) (int, error) {
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
-	build := exec.Command("go", "build", "-o", binary, ".")
+	args := []string{"build", "-o", binary}
+	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
+		args = append(args, "-tags", "nocuda") // so that the tests say the same on every machine
+	}
+	build := exec.Command("go", append(args, ".")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
@@ -131,6 +137,10 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "m", "p", "--max-tokens=-1"}, "--max-tokens=-1"},
 		{[]string{"run", "m", "p", "--stop="}, "--stop"},
 		{[]string{"run", "m", "p", "--raw", "--system", "s"}, "--system"},
+		{[]string{"run", "m", "p", "--device", "cuda:x"}, "cuda"},
+		{[]string{"inspect", "m", "--device", "tpu"}, `"tpu" is not in this build; use auto, cpu`},
+		{[]string{"bench", "m", "--device", "tpu"}, `"tpu"`},
+		{[]string{"doctor", "--device", "tpu"}, `"tpu"`},
 		{[]string{"inspect", "m", "--parallel", "0"}, "--parallel=0"},
 		{[]string{"inspect", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"tokenize"}, "<model>"},
@@ -157,6 +167,39 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// A device that is not there is a failure, and no wrong usage.
+func TestNoDevice(t *testing.T) {
+	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
+		t.Skip("there is a driver")
+	}
+	model := modeltest.Llama(t)
+	for _, args := range [][]string{
+		{"run", model, "hi"}, {"inspect", model, "--plan"}, {"bench", model}, {"bench", model, "-p", "0", "--batch", "2"},
+	} {
+		fails(t, realizarRun(t, append(args, "--device", "cuda")...), 1, "the device cannot be used: cuda: no usable NVIDIA driver")
+	}
+	r := realizarRun(t, "doctor", "--device", "cuda")
+	if r.code != 1 || !strings.HasPrefix(r.stdout, "cuda          driver     failed  no usable NVIDIA driver") || r.stderr != "realizar: a check failed\n" {
+		t.Errorf("doctor: %+v", r)
+	}
+}
+
+// A build without CUDA has nothing of it but the words, and needs no libraries of the
+// system.
+func TestWithoutCUDA(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-tags", "nocuda", ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if p := strings.TrimSpace(line); strings.Contains(p, "purego") || strings.HasSuffix(p, "internal/cuda") || strings.HasSuffix(p, "internal/cuda/kernels") {
+			t.Errorf("the command depends on %s", p)
+		}
+	}
+}
+
 func TestNoArguments(t *testing.T) {
 	r := realizarRun(t)
 	if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, "Usage: realizar <command>") {
@@ -169,7 +212,7 @@ func TestHelp(t *testing.T) {
 	if output(t, "", "help") != all {
 		t.Error("help and --help differ")
 	}
-	for _, command := range []string{"run", "inspect", "tokenize", "template", "logits", "bench", "synth", "version"} {
+	for _, command := range []string{"run", "inspect", "tokenize", "template", "logits", "bench", "synth", "doctor", "version"} {
 		if !strings.Contains(all, "\n  "+command+" ") {
 			t.Errorf("--help does not name %s", command)
 		}

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/backends"
 )
 
 // modelFlags are the flags of every command that runs a model.
 type modelFlags struct {
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout, the cache included."`
 	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
-	Device      string `default:"auto" enum:"auto,cpu" placeholder:"auto|cpu" group:"model" help:"Where the model runs. auto is the best there is."`
+	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is a GPU that works and that the model fits on, or else the processor."`
 	Context     int    `default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
 }
 
@@ -29,7 +30,22 @@ func (f *modelFlags) Validate() error {
 	if f.Context < 0 {
 		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", f.Context)
 	}
+	return checkDevice(f.Device)
+}
+
+// checkDevice says what is wrong with a device's name.
+func checkDevice(name string) error {
+	if err := backends.All.Check(name); err != nil {
+		return fmt.Errorf("--device: %w", err)
+	}
 	return nil
+}
+
+// noteDevice says why a GPU was passed over, if one was.
+func (a *app) noteDevice(problem error) {
+	if problem != nil {
+		a.notef("on the CPU: %s", oneLine(problem.Error()))
+	}
 }
 
 // options are the flags for one answer at a time.
@@ -52,6 +68,9 @@ func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
 	}
 	m, err := realizar.Open(a.ctx, path, o)
 	bar.end()
+	if err == nil {
+		a.noteDevice(m.DeviceProblem())
+	}
 	return m, err
 }
 

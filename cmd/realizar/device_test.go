@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// An abacus is a device that computes as the processor does, or adds off to every
+// logit but the first.
+type abacus struct {
+	*cpu.Backend
+	off    float32
+	closed int
+}
+
+func (a *abacus) Name() string                               { return "abacus" }
+func (a *abacus) Description() string                        { return "Large Abacus" }
+func (a *abacus) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: 1 << 40, Total: 2 << 40} }
+func (a *abacus) Bandwidth(context.Context) (float64, error) { return 2e9, nil }
+func (a *abacus) Close() error                               { a.closed++; return nil }
+
+func (a *abacus) Kernels(p *plan.Program, _ plan.Limits) []string {
+	return slices.Repeat([]string{"a row of beads"}, len(p.Nodes))
+}
+
+func (a *abacus) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	exe, err := a.Backend.Compile(ctx, p, l, loaded)
+	return &beads{exe, a.off}, err
+}
+
+type beads struct {
+	plan.Executable
+	off float32
+}
+
+func (e *beads) Submit(b *plan.Batch) (plan.Step, error) {
+	s, err := e.Executable.Submit(b)
+	return &bead{s, e.off}, err
+}
+
+type bead struct {
+	plan.Step
+	off float32
+}
+
+func (s *bead) Wait(ctx context.Context) (*plan.Result, error) {
+	r, err := s.Step.Wait(ctx)
+	if err == nil && s.off != 0 {
+		for _, row := range r.Logits {
+			for i := 1; i < len(row); i++ {
+				row[i] += s.off
+			}
+		}
+	}
+	return r, err
+}
+
+// testApp is what a command is run with in the test's own process.
+func testApp(t *testing.T) (a *app, out, err *bytes.Buffer) {
+	out, err = &bytes.Buffer{}, &bytes.Buffer{}
+	return &app{ctx: t.Context(), stdin: &bytes.Buffer{}, stdout: os.Stdout, stderr: os.Stderr, out: out, err: err}, out, err
+}
+
+// withAbacus lets the process have a device.
+func withAbacus(t *testing.T) *abacus {
+	a, all := &abacus{Backend: cpu.New(1)}, backends.All
+	t.Cleanup(func() { backends.All = all })
+	backends.All = backends.List{{Name: "abacus", Open: func(int) (backends.Device, error) { return a, nil }}}
+	return a
+}
+
+// What is measured on a device is a share of what the device can do, and no other's.
+func TestBenchOnDevice(t *testing.T) {
+	withAbacus(t)
+	model := modeltest.Llama(t)
+	for _, batch := range [][]int{nil, {1, 3}} {
+		a, out, notes := testApp(t)
+		eight := 8
+		c := &benchCommand{Model: model, Prompt: &eight, Tokens: &eight, Batch: batch, Runs: 1, JSON: true, modelFlags: modelFlags{Activations: "auto", Device: "abacus"}}
+		if err := c.Run(a); err != nil {
+			t.Fatal(err)
+		}
+		if notes.Len() > 0 {
+			t.Errorf("notes %q", notes)
+		}
+		results := 0
+		for line := range bytes.Lines(out.Bytes()) {
+			var r measurement
+			if err := json.Unmarshal(line, &r); err != nil {
+				t.Fatal(err)
+			}
+			results++
+			if r.Device != "abacus" || r.DeviceName == nil || *r.DeviceName != "Large Abacus" || r.Threads != 0 {
+				t.Errorf("%s", line)
+			}
+			if r.Test == "pp8" {
+				if r.ShareOfLimit != nil || r.PeakFloats != nil {
+					t.Errorf("the prompt's share of the processor's limit: %s", line)
+				}
+			} else if r.Bandwidth == nil || *r.Bandwidth != 2e9 || !nearly(*r.ShareOfLimit, r.Rate/float64(r.Batch)*float64(*r.StepBytes)/2e9) {
+				t.Errorf("%s", line)
+			}
+		}
+		if want := 1 + max(1, len(batch)); results != want {
+			t.Errorf("%d results, want %d: %s", results, want, out)
+		}
+	}
+	a, out, _ := testApp(t)
+	none, four := 0, 4
+	c := &benchCommand{Model: model, Prompt: &none, Tokens: &four, Runs: 1, modelFlags: modelFlags{Activations: "auto", Device: "auto"}}
+	if err := c.Run(a); err != nil {
+		t.Fatal(err)
+	}
+	mentions(t, out.String(), "device: abacus (Large Abacus), runs: 1, reads 2.0 GB/s")
+}
+
+// mentions checks that a text has each of parts.
+func mentions(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%s\ndoes not say %q", text, p)
+		}
+	}
+}
+
+func nearly(a, b float64) bool { return a > 0.999*b && a < 1.001*b }
+
+// The plan shows what runs it on a device, and the memory is the device's.
+func TestInspectOnDevice(t *testing.T) {
+	a := withAbacus(t)
+	model := modeltest.Llama(t)
+	run := func(c inspectCommand) string {
+		t.Helper()
+		app, out, notes := testApp(t)
+		c.Model, c.Parallel, c.Activations, c.Plan = model, 1, "auto", true
+		if err := c.Run(app); err != nil || notes.Len() > 0 {
+			t.Fatal(err, notes)
+		}
+		return out.String()
+	}
+	mentions(t, run(inspectCommand{Device: "auto"}), "1.0 TiB are free on Large Abacus (abacus)\n", "in the device's memory\n", "\nKernels\n\na row of beads\na row of beads\n")
+	var d struct {
+		Kernels []string
+		Memory  struct {
+			Device string
+			Name   string `json:"device_name"`
+		}
+	}
+	if err := json.Unmarshal([]byte(run(inspectCommand{Device: "abacus", JSON: true})), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Kernels) < 10 || d.Memory.Device != "abacus" || d.Memory.Name != "Large Abacus" {
+		t.Errorf("%+v", d)
+	}
+	if text := run(inspectCommand{Device: "cpu"}); strings.Contains(text, "beads") {
+		t.Errorf("the processor has beads: %s", text)
+	}
+	if a.closed != 4 {
+		t.Errorf("%d devices were closed, want 4", a.closed)
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// doctorCommand is `realizar doctor`.
+type doctorCommand struct {
+	Device string `default:"auto" placeholder:"auto|cpu|cuda" help:"Check this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is all GPUs and the processor."`
+	JSON   bool   `name:"json" help:"Write one JSON object per line and check."`
+}
+
+// Help is shown below the command's line.
+func (*doctorCommand) Help() string {
+	return `Looks for the driver of NVIDIA's GPUs and for the GPUs that it shows, measures how fast memory is read, and compares
+what every GPU and every set of instructions of the processor computes with a slow and plain program: products with
+weights of several formats, and the answer of a small model of random weights.
+
+Each line is a check and ok, failed with the reason and a way out, or none for what this machine does not have. The
+exit code is 1 when one failed; that there is no GPU is no failure unless --device wants one.
+
+With --json the members are device ("cuda:0", "cpu avx2"), check, state (ok, failed or none) and text.
+
+Examples:
+
+    realizar doctor
+    realizar doctor --device cuda:1
+    realizar doctor --json | jq 'select(.state != "ok")'`
+}
+
+// Validate is called by the parser.
+func (c *doctorCommand) Validate() error { return checkDevice(c.Device) }
+
+// Run checks the devices that were asked for.
+func (c *doctorCommand) Run(a *app) error {
+	makeRoom(0)
+	d := &doctor{app: a, json: c.JSON, driver: driver.Open, open: func(name string) (backends.Device, error) {
+		device, _, err := backends.All.Open(name)
+		return device, err
+	}}
+	if c.Device != "cpu" {
+		d.gpus(c.Device)
+	}
+	if c.Device == "cpu" || backends.Automatic(c.Device) {
+		d.processor()
+	}
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case d.err != nil:
+		return d.err
+	case d.failed == 1:
+		return errors.New("a check failed")
+	case d.failed > 1:
+		return fmt.Errorf("%d checks failed", d.failed)
+	}
+	return nil
+}
+
+// A finding is one check's result, as --json writes it.
+type finding struct {
+	Device string `json:"device"`
+	Check  string `json:"check"`
+	State  string `json:"state"`
+	Text   string `json:"text"`
+}
+
+// The states of findings.
+const (
+	stateOK     = "ok"
+	stateFailed = "failed"
+	stateNone   = "none" // there is nothing to check
+)
+
+// A doctor is one run of the command.
+type doctor struct {
+	app    *app
+	json   bool
+	driver func() (*driver.Driver, error)
+	open   func(name string) (backends.Device, error)
+
+	failed int
+	err    error // that a finding could not be written with
+}
+
+// report writes a finding.
+func (d *doctor) report(device, check, state, text string) {
+	if d.app.ctx.Err() != nil {
+		return // what the user ended has not failed
+	}
+	if state == stateFailed {
+		d.failed++
+	}
+	var err error
+	if d.json {
+		out := json.NewEncoder(d.app.out)
+		out.SetEscapeHTML(false)
+		err = out.Encode(finding{device, check, state, text})
+	} else {
+		_, err = fmt.Fprintf(d.app.out, "%-12s  %-9s  %-6s  %s\n", device, check, state, oneLine(text))
+	}
+	d.err = errors.Join(d.err, err)
+}
+
+// check does one and reports what it says, or how it failed.
+func (d *doctor) check(device, check string, do func() (string, error)) {
+	text, err := do()
+	if err != nil {
+		d.report(device, check, stateFailed, err.Error())
+		return
+	}
+	d.report(device, check, stateOK, text)
+}
+
+// gpus checks the GPU of that name, or all of them.
+func (d *doctor) gpus(name string) {
+	found, err := d.driver()
+	if err == nil {
+		d.report("cuda", "driver", stateOK, fmt.Sprintf("made for CUDA %v", found.Version()))
+	} else {
+		state := stateFailed
+		if backends.Automatic(name) && (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)) {
+			state = stateNone
+		}
+		d.report("cuda", "driver", state, err.Error())
+		return
+	}
+	devices, err := found.Devices()
+	if err != nil {
+		d.report("cuda", "devices", stateFailed, err.Error())
+		return
+	}
+	if !backends.Automatic(name) {
+		d.gpu(name)
+		return
+	}
+	for i := range devices {
+		d.gpu(fmt.Sprintf("cuda:%d", i))
+	}
+}
+
+// gpu checks one of them.
+func (d *doctor) gpu(name string) {
+	device, err := d.open(name)
+	if err != nil {
+		d.report(name, "device", stateFailed, err.Error())
+		return
+	}
+	text := fmt.Sprintf("%s, %s of memory", device.Description(), byteText(device.Memory().Total))
+	if described, ok := device.(interface{ Device() driver.Device }); ok {
+		g := described.Device()
+		text += fmt.Sprintf(", capability %v, %s", g.Capability, g.UUID)
+	}
+	d.report(name, "device", stateOK, text)
+	d.check(name, "bandwidth", func() (string, error) {
+		reads, err := device.Bandwidth(d.app.ctx)
+		return bandwidthText(reads), err
+	})
+	d.arithmetic(name, device)
+	if err := device.Close(); err != nil {
+		d.report(name, "closing", stateFailed, err.Error())
+	}
+}
+
+// processor checks every set of instructions that it has, or the one that the
+// environment asks for.
+func (d *doctor) processor() {
+	d.check("cpu", "bandwidth", func() (string, error) {
+		size := int64(bandwidthBuffer)
+		if free := cpu.New(0).Memory().Free; free > 0 {
+			size = min(size, free/4)
+		}
+		reads := cpu.ReadBandwidth(0, size)
+		debug.FreeOSMemory()
+		return fmt.Sprintf("%s by %d threads", bandwidthText(reads), cpu.Threads(0)), nil
+	})
+	for _, tier := range cpu.Tiers() {
+		if d.app.kernels != "" && d.app.kernels != tier {
+			continue
+		}
+		b, err := cpu.New(0).WithTier(tier)
+		if err != nil {
+			d.report("cpu "+tier, "kernels", stateFailed, err.Error())
+			continue
+		}
+		d.arithmetic("cpu "+tier, b)
+	}
+}
+
+func bandwidthText(bytes float64) string { return fmt.Sprintf("reads %.1f GB/s", bytes/1e9) }
+
+// arithmetic compares what a backend computes with what the reference does.
+func (d *doctor) arithmetic(device string, b plan.Backend) {
+	d.check(device, "products", func() (string, error) { return compareProducts(d.app.ctx, b) })
+	d.check(device, "tokens", func() (string, error) { return compareTokens(d.app.ctx, b) })
+}

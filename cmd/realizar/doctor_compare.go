@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/random"
+	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// How far from the reference's numbers others may be, as a part of the length of
+// the vector that they belong to. Rounding activations to 8 bits or to half floats
+// makes a difference of about a hundredth; what is computed wrongly makes one of the
+// order of 1.
+const (
+	roundedBound = 0.05
+	floatBound   = 1e-3
+)
+
+// compared is how numbers are computed where a check compares them.
+type compared struct {
+	config engine.Config
+	bound  float64
+	name   string
+}
+
+// comparisons are the two ways in which models are run.
+func comparisons() []compared {
+	const context = 256
+	return []compared{
+		{engine.Config{Context: context, Parallel: 1, Cache: tensor.F16, Activations: tensor.Q8_0}, roundedBound, "8-bit activations"},
+		{engine.Config{Context: context, Parallel: 1, Cache: tensor.F32, Activations: tensor.F32}, floatBound, "float32"},
+	}
+}
+
+// withSequence lets do use a new sequence of p on b.
+func withSequence(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config, do func(*engine.Sequence) error) error {
+	e, err := engine.New(ctx, p, b, c, nil)
+	if err != nil {
+		return err
+	}
+	s, err := e.NewSequence(ctx, 1)
+	if err == nil {
+		err = do(s)
+		s.Close()
+	}
+	return errors.Join(err, e.Close())
+}
+
+// The sizes of products that are compared, and the tokens of the steps in which they
+// are computed: kernels for a few tokens and for many differ.
+const (
+	productRows  = 160
+	productWidth = 1024
+)
+
+var productSteps = []int{1, 5, 130}
+
+// compareProducts compares products with weights of several formats.
+func compareProducts(ctx context.Context, b plan.Backend) (string, error) {
+	var names []string
+	for _, d := range []tensor.DType{tensor.Q4_0, tensor.Q4_K, tensor.Q6_K, tensor.Q8_0, tensor.F16, tensor.BF16} {
+		p, err := productProgram(d)
+		if err != nil {
+			return "", err
+		}
+		for _, c := range comparisons() {
+			want, err := productLogits(ctx, p, cpu.Reference(), c.config)
+			if err != nil {
+				return "", err
+			}
+			got, err := productLogits(ctx, p, b, c.config)
+			if err != nil {
+				return "", fmt.Errorf("weights of %v, %s: %w", d, c.name, err)
+			}
+			for i := range want {
+				if off := distance(got[i], want[i]); !(off <= c.bound) {
+					return "", fmt.Errorf("weights of %v, %s: the result is off by %.2g of its length, %.2g is the most; %s", d, c.name, off, c.bound, mistrust)
+				}
+			}
+		}
+		names = append(names, d.String())
+	}
+	return strings.Join(names, ", ") + " as " + cpu.Reference().Name(), nil
+}
+
+// mistrust is the way out where something computes wrongly.
+const mistrust = "do not trust what it computes: use another device, and report this with what realizar version --verbose says"
+
+// productProgram multiplies normalised rows of a table, which is what activations in
+// 8 bits are made of, with a weight of a format, and the result with a head, so that
+// there are logits.
+func productProgram(d tensor.DType) (*plan.Program, error) {
+	table, err := randomWeight("table", tensor.F32, 1, 97, productWidth)
+	if err != nil {
+		return nil, err
+	}
+	w, err := randomWeight("w", d, 0.03, productRows, productWidth)
+	if err != nil {
+		return nil, err
+	}
+	head, err := randomWeight("head", tensor.F32, 0.05, 97, productRows)
+	if err != nil {
+		return nil, err
+	}
+	norm, err := randomWeight("norm", tensor.F32, 1, productWidth)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Build(func(b *plan.Builder) {
+		h := b.Pick(b.Linear(b.RMSNorm(b.Embed(table), norm, 1e-5), w, nil))
+		b.Output(h, b.Linear(h, head, nil))
+	})
+}
+
+func randomWeight(name string, d tensor.DType, std float64, shape ...int) (*tensor.Tensor, error) {
+	f, err := random.NewFiller(random.Seed(1, name), d, 0, std)
+	if err != nil {
+		return nil, err
+	}
+	w := &tensor.Tensor{Name: name, DType: d, Shape: shape}
+	size, err := d.Size(w.Elems())
+	if err != nil {
+		return nil, err
+	}
+	w.Data = make([]byte, size)
+	f.Fill(w.Data, 0)
+	return w, nil
+}
+
+// productLogits are those of the last tokens of every step.
+func productLogits(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config) (all [][]float32, err error) {
+	err = withSequence(ctx, p, b, c, func(s *engine.Sequence) error {
+		for _, n := range productSteps {
+			outputs := []engine.Output{{Token: int32(n - 1), Want: plan.WantLogits}}
+			if n > 1 {
+				outputs = slices.Insert(outputs, 0, engine.Output{Want: plan.WantLogits})
+			}
+			err := s.Append(ctx, randomTokens(n, n, p.Vocab), outputs, func(r engine.Result) error {
+				all = append(all, slices.Clone(r.Logits))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// distance is |got-want| / |want|; NaN where one of them is not finite.
+func distance(got, want []float32) float64 {
+	var off, length float64
+	for i := range want {
+		d := float64(got[i]) - float64(want[i])
+		off += d * d
+		length += float64(want[i]) * float64(want[i])
+	}
+	return math.Sqrt(off / length)
+}
+
+// smallShape is a model that the reference runs in no time.
+var smallShape = synth.Shape{
+	Name: "small", Architecture: "llama",
+	Layers: 2, Hidden: 256, FFN: 512, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 1024, Context: 256,
+	RopeBase: 1e4, Eps: 1e-5,
+}
+
+// What the small model answers, and with how much.
+const (
+	smallPrompt = 40
+	smallAnswer = 24
+)
+
+// compareTokens compares the answer of a small model, the likeliest token each time.
+func compareTokens(ctx context.Context, b plan.Backend) (text string, err error) {
+	err = withSmallModel(ctx, func(p *plan.Program) error {
+		for _, c := range comparisons() {
+			want, err := decodeGreedily(ctx, p, cpu.Reference(), c.config)
+			if err != nil {
+				return err
+			}
+			got, err := decodeGreedily(ctx, p, b, c.config)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			same, err := want.compare(got, c.bound)
+			if err != nil {
+				return fmt.Errorf("%s: %w; %s", c.name, err, mistrust)
+			}
+			if text != "" {
+				text += ", "
+			}
+			text += fmt.Sprintf("%s: %s", c.name, same)
+		}
+		return nil
+	})
+	return text + ", as " + cpu.Reference().Name(), err
+}
+
+// withSmallModel makes the model for use.
+func withSmallModel(ctx context.Context, use func(*plan.Program) error) (err error) {
+	mix, ok := synth.FindMix("Q4_K_M")
+	if !ok {
+		return errors.New("the mix Q4_K_M is missing")
+	}
+	planned, err := synth.New(&smallShape, mix, 1)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "realizar-doctor")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "small.gguf")
+	if err := replaceFile(path, func(w io.Writer) error { return planned.Write(ctx, w, 1) }); err != nil {
+		return err
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	m, err := arch.Build(f)
+	if err != nil {
+		return err
+	}
+	return use(m.Program)
+}
+
+// A greedyAnswer is tokens, each the likeliest, and the logits that they were
+// chosen by.
+type greedyAnswer struct {
+	tokens []int32
+	logits [][]float32
+}
+
+func decodeGreedily(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config) (a greedyAnswer, err error) {
+	err = withSequence(ctx, p, b, c, func(s *engine.Sequence) error {
+		return s.Decode(ctx, randomTokens(1, smallPrompt, p.Vocab), smallAnswer, engine.Output{Want: plan.WantLogits}, func(r engine.Result) (bool, error) {
+			a.tokens, a.logits = append(a.tokens, r.Token), append(a.logits, slices.Clone(r.Logits))
+			return true, nil
+		})
+	})
+	return a, err
+}
+
+// compare says how many of b's tokens are those of a, the reference's. Once b has
+// chosen another one that is likely enough for a bound, the two go apart.
+func (a *greedyAnswer) compare(b greedyAnswer, bound float64) (string, error) {
+	for i, want := range a.tokens {
+		if off := distance(b.logits[i], a.logits[i]); !(off <= bound) {
+			return "", fmt.Errorf("the logits of token %d are off by %.2g of their length, %.2g is the most", i, off, bound)
+		}
+		got := b.tokens[i]
+		if got == want {
+			continue
+		}
+		if got < 0 || int(got) >= len(a.logits[i]) {
+			return "", fmt.Errorf("token %d is %d, which does not exist", i, got)
+		}
+		// Two logits that are each off by as much as the bound allows.
+		if gap := float64(a.logits[i][want] - a.logits[i][got]); gap > 2*bound*rms(a.logits[i]) {
+			return "", fmt.Errorf("token %d is %d in place of %d, whose logit is larger by %.2g", i, got, want, gap)
+		}
+		return fmt.Sprintf("%d tokens of %d and then one as likely", i, len(a.tokens)), nil
+	}
+	return fmt.Sprintf("%d tokens of %d", len(a.tokens), len(a.tokens)), nil
+}
+
+func rms(x []float32) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum / float64(len(x)))
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+)
+
+// The findings about GPUs, whatever this machine has.
+func TestDoctorGPUs(t *testing.T) {
+	good, wrong := &abacus{Backend: cpu.New(1)}, &abacus{Backend: cpu.New(1), off: 1}
+	two := drivertest.Options{Devices: []drivertest.Device{{Name: "Good", Memory: 1 << 30}, {Name: "Wrong", Memory: 1 << 30}}}
+	open := func(name string) (backends.Device, error) {
+		switch name {
+		case "cuda:0", "cuda":
+			return good, nil
+		case "cuda:1":
+			return wrong, nil
+		}
+		return nil, fmt.Errorf("there is no %s", name)
+	}
+	const sound = "cuda:0        device     ok      Large Abacus, 2.0 TiB of memory\n" +
+		"cuda:0        bandwidth  ok      reads 2.0 GB/s\n" +
+		"cuda:0        products   ok      Q4_0, Q4_K, Q6_K, Q8_0, F16, BF16 as cpu-reference\n" +
+		"cuda:0        tokens     ok      8-bit activations: 24 tokens of 24, float32: 24 tokens of 24, as cpu-reference\n"
+	const madeFor = "cuda          driver     ok      made for CUDA 12.8\n"
+	for _, test := range []struct {
+		what   string
+		device string
+		driver func() (*driver.Driver, error)
+		failed int
+		want   string   // all of it, or
+		says   []string // parts
+	}{
+		{what: "no driver", device: "auto", driver: missing, says: []string{"cuda          driver     none    no usable NVIDIA driver: "}},
+		{what: "no driver, wanted", device: "cuda", driver: missing, failed: 1, says: []string{"driver     failed  no usable NVIDIA driver: "}},
+		{what: "no device", device: "auto", driver: faked(t, drivertest.Options{Init: driver.NoDevice}), says: []string{"driver     none    no NVIDIA GPU is visible", "CUDA_VISIBLE_DEVICES"}},
+		{what: "too old", device: "auto", driver: faked(t, drivertest.Options{Version: 11080}), failed: 1, says: []string{"driver     failed  the NVIDIA driver is too old", "11.8", "525"}},
+		{what: "one of two", device: "cuda:0", driver: faked(t, two), want: madeFor + sound},
+		{what: "no such one", device: "cuda:7", driver: faked(t, two), failed: 1, want: madeFor + "cuda:7        device     failed  there is no cuda:7\n"},
+		{what: "all", device: "auto", driver: faked(t, two), failed: 2, says: []string{
+			madeFor + sound + "cuda:1        device     ok ", "cuda:1        products   failed  weights of Q4_0, 8-bit activations: the result is off by ",
+			"cuda:1        tokens     failed  8-bit activations: the logits of token 0 are off by ", "use another device",
+		}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			app, out, _ := testApp(t)
+			d := &doctor{app: app, driver: test.driver, open: open}
+			d.gpus(test.device)
+			if d.failed != test.failed || d.err != nil || test.want != "" && out.String() != test.want {
+				t.Errorf("%d failures (%v):\n%swant %d:\n%s", d.failed, d.err, out, test.failed, test.want)
+			}
+			mentions(t, out.String(), test.says...)
+		})
+	}
+	if good.closed != 2 || wrong.closed != 1 {
+		t.Errorf("%d and %d devices were closed, want 2 and 1", good.closed, wrong.closed)
+	}
+}
+
+func missing() (*driver.Driver, error) {
+	return driver.OpenLibrary(func(string) (uintptr, error) { return 0, errors.New("no such library") })
+}
+
+// faked is a driver that is there while t runs.
+func faked(t *testing.T, o drivertest.Options) func() (*driver.Driver, error) {
+	fake := drivertest.New(t, o)
+	return func() (*driver.Driver, error) { return driver.OpenLibrary(fake.Lookup) }
+}
+
+// Every set of instructions that the processor has computes what the reference does.
+func TestDoctorProcessor(t *testing.T) {
+	app, out, notes := testApp(t)
+	if err := (&doctorCommand{Device: "cpu", JSON: true}).Run(app); err != nil || notes.Len() > 0 {
+		t.Fatal(err, notes)
+	}
+	var devices []string
+	for line := range strings.Lines(out.String()) {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.State != "ok" || f.Text == "" {
+			t.Errorf("%s", line)
+		}
+		devices = append(devices, f.Device+" "+f.Check)
+	}
+	want := []string{"cpu bandwidth"}
+	for _, tier := range cpu.Tiers() {
+		want = append(want, "cpu "+tier+" products", "cpu "+tier+" tokens")
+	}
+	if got := strings.Join(devices, ", "); got != strings.Join(want, ", ") {
+		t.Errorf("checks %s, want %s", got, strings.Join(want, ", "))
+	}
+}
+
+// Answers may go apart where two tokens are as likely, and nowhere else.
+func TestCompareGreedyAnswers(t *testing.T) {
+	reference := greedyAnswer{tokens: []int32{1, 0}, logits: [][]float32{{0, 4, 3.99, 1}, {5, 0, 1, 2}}}
+	answer := func(token int32, logits ...float32) greedyAnswer {
+		return greedyAnswer{tokens: []int32{token, 0}, logits: [][]float32{logits, {5, 0, 1, 2}}}
+	}
+	for _, test := range []struct {
+		what   string
+		answer greedyAnswer
+		want   string // empty: an error
+	}{
+		{"the same", reference, "2 tokens of 2"},
+		{"rounded", answer(1, 0, 4.01, 4, 1), "2 tokens of 2"},
+		{"as likely", answer(2, 0, 3.99, 4, 1), "0 tokens of 2 and then one as likely"},
+		{"less likely", answer(3, 0, 4, 3.99, 1), ""},
+		{"none", answer(-1, 0, 4, 3.99, 1), ""},
+		{"off", answer(1, 1, 4, 3.99, 1), ""},
+	} {
+		got, err := reference.compare(test.answer, 0.01)
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: %q, %v", test.what, got, err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+//go:build !nocuda
+
+package cuda
+
+import (
+	"errors"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cuda"
+	"github.com/realizar/realizar/internal/cuda/driver"
+)
+
+func init() { backends.Register(backends.Kind{Name: "cuda", Open: open}) }
+
+func open(index int) (backends.Device, error) {
+	b, err := cuda.Open(cuda.Options{Device: index})
+	if err != nil {
+		return nil, present(err)
+	}
+	return b, nil
+}
+
+// present tells a system without NVIDIA's driver, where nobody expects a GPU, from
+// one whose driver was called and failed.
+func present(err error) error {
+	var call *driver.Error
+	if errors.Is(err, driver.ErrNoDriver) && !errors.As(err, &call) {
+		return backends.Absent(err)
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+//go:build !nocuda
+
+package cuda
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cuda"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+)
+
+// What keeps a driver that is there from being used is not the absence of one.
+func TestPresent(t *testing.T) {
+	missing := func(string) (uintptr, error) { return 0, errors.New("no such library") }
+	if _, err := driver.OpenLibrary(missing); !errors.Is(present(err), backends.ErrAbsent) || !errors.Is(present(err), driver.ErrNoDriver) {
+		t.Errorf("no driver: %v", err)
+	}
+	for what, options := range map[string]drivertest.Options{
+		"old":        {Version: 11080},
+		"not at all": {Init: driver.SystemDriverMismatch},
+		"no device":  {Init: driver.NoDevice},
+	} {
+		fake := drivertest.New(t, options)
+		if _, err := driver.OpenLibrary(fake.Lookup); err == nil || errors.Is(present(err), backends.ErrAbsent) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := present(cuda.ErrCapability); errors.Is(err, backends.ErrAbsent) {
+		t.Errorf("an old device: %v", err)
+	}
+}
+
+func TestRegistered(t *testing.T) {
+	if err := backends.All.Check("cuda:1"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,163 @@
+package realizar
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// An abacus is a device that computes as the processor does, in memory of its own.
+type abacus struct {
+	*cpu.Backend
+	free    int64
+	compile error
+	opened  int
+	closed  int
+}
+
+func (a *abacus) Name() string                               { return "abacus" }
+func (a *abacus) Description() string                        { return "Large Abacus" }
+func (a *abacus) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: a.free, Total: a.free} }
+func (a *abacus) Weights(*plan.Program, plan.Limits) int     { return 1 << 20 }
+func (a *abacus) Bandwidth(context.Context) (float64, error) { return 1, nil }
+func (a *abacus) Close() error                               { a.closed++; return nil }
+
+func (a *abacus) Kernels(p *plan.Program, _ plan.Limits) []string {
+	return slices.Repeat([]string{"beads"}, len(p.Nodes))
+}
+
+func (a *abacus) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	if a.compile != nil {
+		return nil, a.compile
+	}
+	return a.Backend.Compile(ctx, p, l, loaded)
+}
+
+// present lets the process have a, or where that is nil, what opening fails with.
+func present(t *testing.T, a *abacus, fails error) {
+	all := backends.All
+	t.Cleanup(func() { backends.All = all })
+	backends.All = backends.List{{Name: "abacus", Open: func(int) (backends.Device, error) {
+		if fails != nil {
+			return nil, fails
+		}
+		a.opened++
+		return a, nil
+	}}}
+}
+
+const roomy8G = 8 << 30
+
+func TestDevice(t *testing.T) {
+	path := modeltest.Llama(t)
+	loose, missing := errors.New("a bead is loose"), errors.New("no beads")
+	for _, test := range []struct {
+		what    string
+		abacus  abacus
+		fails   error
+		options Options
+		device  string // "": an error
+		problem error  // or what the error is
+		says    []string
+	}{
+		{what: "automatic", abacus: abacus{free: roomy8G}, device: "abacus"},
+		{what: "by name", abacus: abacus{free: roomy8G}, options: Options{Device: "abacus:0"}, device: "abacus"},
+		{what: "the processor", abacus: abacus{free: roomy8G}, options: Options{Device: "cpu"}, device: "cpu"},
+		{what: "its kernels", abacus: abacus{free: roomy8G}, options: Options{Kernels: "generic"}, device: "cpu"},
+		{what: "none", fails: backends.Absent(missing), device: "cpu"},
+		{what: "broken", fails: loose, device: "cpu", problem: loose},
+		{what: "too small", abacus: abacus{free: 1}, device: "cpu", problem: ErrMemory, says: []string{"Large Abacus", "1.0 MiB", "on Large Abacus"}},
+		{what: "lacks a kernel", abacus: abacus{free: roomy8G, compile: loose}, device: "cpu", problem: loose, says: []string{"Large Abacus: "}},
+		{what: "none, by name", fails: backends.Absent(missing), options: Options{Device: "abacus"}, problem: ErrDevice, says: []string{"no beads"}},
+		{what: "too small, by name", abacus: abacus{free: 1}, options: Options{Device: "abacus"}, problem: ErrMemory, says: []string{"1.0 MiB", "on Large Abacus", "on the CPU"}},
+		{what: "lacks a kernel, by name", abacus: abacus{free: roomy8G, compile: loose}, options: Options{Device: "abacus"}, problem: loose},
+		{what: "another one", options: Options{Device: "slide rule"}, problem: ErrOptions, says: []string{`"slide rule"`, "auto, cpu or abacus"}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			a := test.abacus
+			a.Backend = cpu.New(1)
+			present(t, &a, test.fails)
+			m, err := Open(t.Context(), path, test.options)
+			problem := err
+			if err == nil {
+				problem = m.DeviceProblem()
+				if m.Device() != test.device || (m.DeviceName() == "Large Abacus") != (test.device == "abacus") {
+					t.Errorf("on %s (%q), want %s", m.Device(), m.DeviceName(), test.device)
+				}
+				if got := m.Device() == "abacus"; got == (a.closed == a.opened) {
+					t.Errorf("of %d devices %d are closed", a.opened, a.closed)
+				}
+				for e, err := range m.Generate(t.Context(), &Request{Prompt: "hello", Generation: Generation{MaxTokens: new(3), IgnoreEnd: true}}) {
+					if err != nil || e.Finish != nil && e.Finish.Usage.CompletionTokens != 3 {
+						t.Errorf("%+v, %v", e, err)
+					}
+				}
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if (err == nil) != (test.device != "") || !errors.Is(problem, test.problem) || (problem == nil) != (test.problem == nil) {
+				t.Errorf("error %v, problem %v", err, problem)
+			}
+			for _, part := range test.says {
+				if !strings.Contains(problem.Error(), part) {
+					t.Errorf("%q does not say %q", problem, part)
+				}
+			}
+			if a.opened != a.closed || a.opened > 1 {
+				t.Errorf("%d devices were opened, %d closed", a.opened, a.closed)
+			}
+
+			d, err := Describe(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.opened, a.closed = 0, 0
+			memory, err := d.Memory(test.options)
+			kernels, kernelsErr := d.Kernels(test.options)
+			switch {
+			case a.compile != nil: // nothing is compiled
+			case errors.Is(test.problem, ErrMemory) && test.device == "": // it is what the numbers say
+				if err != nil || memory.Free != a.free {
+					t.Errorf("%+v, %v", memory, err)
+				}
+			case test.device == "":
+				if !errors.Is(err, test.problem) || !errors.Is(kernelsErr, test.problem) {
+					t.Errorf("error %v of the memory, %v of the kernels", err, kernelsErr)
+				}
+			case err != nil || kernelsErr != nil:
+				t.Error(err, kernelsErr)
+			case memory.Device != test.device || (memory.DeviceProblem == "") != (test.problem == nil) || (memory.DeviceName != "") != (test.device == "abacus"):
+				t.Errorf("%+v", memory)
+			case test.device == "abacus" && (memory.Resident != 1<<20 || memory.Free != roomy8G || len(kernels) != len(d.program.Nodes)):
+				t.Errorf("%+v, %d kernels", memory, len(kernels))
+			}
+			if a.opened != a.closed {
+				t.Errorf("%d devices were opened for a description, %d closed", a.opened, a.closed)
+			}
+		})
+	}
+}
+
+// Who thinks better of it while a device is loaded does not wait for the processor.
+func TestDeviceLoadEnds(t *testing.T) {
+	a := &abacus{Backend: cpu.New(1), free: roomy8G}
+	present(t, a, nil)
+	why := errors.New("the user thinks better of it")
+	ctx, end := context.WithCancelCause(t.Context())
+	calls := 0
+	_, err := Open(ctx, modeltest.Llama(t), Options{Progress: func(Progress) {
+		calls++
+		end(why)
+	}})
+	if !errors.Is(err, why) || calls != 1 || a.closed != 1 {
+		t.Errorf("error %v after %d weights, %d devices closed", err, calls, a.closed)
+	}
+}
