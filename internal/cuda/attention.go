@@ -251,7 +251,7 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 		if sh.tokens*sh.segments <= splitPartials {
 			a.split, a.maxSegments, grid.X = 1, int32(sh.segments), sh.segments
 		}
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.hopper}, arguments(&a))
+		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.early}, arguments(&a))
 	}}
 	return []launch{store, attend, decode}, nil
 }
@@ -307,7 +307,7 @@ func (c *compiler) decode(a *decodeArgs) (launch, error) {
 		for i, f := range by {
 			grid.Y = kvHeads * ((share + variants[i] - 1) / variants[i])
 			if i == len(by)-1 || grid.X*grid.Y*grid.Z <= decodeBlocks {
-				return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.hopper}, arguments(a))
+				return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.early}, arguments(a))
 			}
 		}
 		return nil

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/kernels"
@@ -34,11 +33,11 @@ type Options struct {
 
 // A Backend is one device. Its methods may be called by any goroutine.
 type Backend struct {
-	driver *driver.Driver
-	device driver.Device
-	eager  bool
-	main   *driver.Context // launches
-	waiter *driver.Context // waits
+	device  driver.Device
+	version driver.Version
+	eager   bool
+	main    *driver.Context // launches
+	waiter  *driver.Context // waits
 
 	close func() error
 
@@ -70,7 +69,7 @@ func Open(o Options) (*Backend, error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
 	}
-	b := &Backend{driver: d, device: devices[o.Device], eager: o.Eager, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
+	b := &Backend{device: devices[o.Device], version: d.Version(), eager: o.Eager, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
 	if !b.device.Capability.AtLeast(8, 0) {
 		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)
 	}
@@ -134,7 +133,12 @@ func (b *Backend) Memory() plan.MemoryInfo {
 func (b *Backend) function(family, name string) (*driver.Function, error) {
 	m := b.modules[family]
 	if m == nil {
-		code, err := b.loadModule(b.main, family)
+		text, err := kernels.PTX(family, b.device.Capability.Major, b.device.Capability.Minor)
+		if err != nil {
+			return nil, err
+		}
+		defer b.main.Doing(b.main.Doing("loading the kernels " + family))
+		code, err := b.main.LoadModule(text)
 		if err != nil {
 			return nil, err
 		}
@@ -152,67 +156,12 @@ func (b *Backend) function(family, name string) (*driver.Function, error) {
 	return f, nil
 }
 
-// loadModule has the driver compile a family, on the thread of a context.
-func (b *Backend) loadModule(c *driver.Context, family string) (*driver.Module, error) {
-	text, err := kernels.PTX(family, b.device.Capability.Major, b.device.Capability.Minor)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Doing(c.Doing("loading the kernels " + family))
-	return c.LoadModule(text)
-}
+// programmatic is the first version whose graphs keep launches that may begin before
+// the one before them has ended.
+const programmatic = driver.Version(12030)
 
-// compilers is how many families the driver compiles at a time.
-const compilers = 8
-
-// preload has the driver compile the families that are not there yet, several at a time:
-// without its cache that takes seconds for each.
-func (b *Backend) preload(families []string) error {
-	var missing []string
-	err := b.main.Do(func() error {
-		for _, f := range families {
-			if b.modules[f] == nil {
-				missing = append(missing, f)
-			}
-		}
-		return nil
-	})
-	if err != nil || len(missing) < 2 {
-		return err
-	}
-	loaded := make([]*driver.Module, len(missing))
-	errs := make([]error, len(missing))
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(compilers, len(missing)) {
-		all.Go(func() {
-			c, err := b.driver.NewContext(b.device)
-			if err != nil {
-				return // another one compiles it
-			}
-			defer func() { _ = c.Close() }()
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(missing) {
-					return
-				}
-				errs[i] = c.Do(func() (err error) {
-					loaded[i], err = b.loadModule(c, missing[i])
-					return err
-				})
-			}
-		})
-	}
-	all.Wait()
-	return b.main.Do(func() error {
-		for i, m := range loaded {
-			if m != nil {
-				b.modules[missing[i]] = &module{m.In(b.main), map[string]*driver.Function{}}
-			}
-		}
-		return errors.Join(errs...)
-	})
-}
+// early reports whether kernels may begin before those before them have ended.
+func (b *Backend) early() bool { return b.hopper() && b.version >= programmatic }
 
 // hopper reports whether the device runs the kernels made for capability 9.0.
 func (b *Backend) hopper() bool { return b.device.Capability == driver.Capability{Major: 9, Minor: 0} }

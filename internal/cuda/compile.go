@@ -17,7 +17,8 @@ type compiler struct {
 	pools   []pool
 	room    *room
 	kernel  func(family, name string) (*driver.Function, error)
-	hopper  bool
+	hopper  bool // the kernels are those for capability 9.0
+	early   bool // they may begin before those before them have ended
 
 	weightsAt, scratchAt driver.DevicePtr
 	step                 stepAddresses
@@ -88,7 +89,7 @@ func (c *compiler) launchShared(family, name string, rows plan.Dim, a *driver.Ar
 		c.shared[f] = max(shared, c.shared[f])
 	}
 	return launch{name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *shape) error {
-		return f.Launch(s, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.hopper}, a)
+		return f.Launch(s, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.early}, a)
 	}}, nil
 }
 

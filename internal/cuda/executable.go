@@ -90,14 +90,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 
 func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded) error {
 	c := e.b.main
-	families, err := e.b.families(e.p, e.lim)
-	if err != nil {
-		return err
-	}
-	if err := e.b.preload(families); err != nil {
-		return err
-	}
-	err = c.Do(func() (err error) {
+	err := c.Do(func() (err error) {
 		if e.stream, err = c.NewStream(); err != nil {
 			return err
 		}
@@ -148,7 +141,7 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 
 func (e *executable) compiler() *compiler {
 	return &compiler{
-		l: e.layout, weights: e.weights, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(),
+		l: e.layout, weights: e.weights, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
 		weightsAt: e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: e.room.addresses(e.scratchAt, e.pages),
 	}
 }

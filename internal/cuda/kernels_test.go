@@ -141,23 +141,37 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// Only Hopper gets what is made for it, and clusters and early launches with it.
+// Only Hopper gets what is made for it: clusters, and early launches where the driver's
+// graphs keep them.
 func TestHopper(t *testing.T) {
-	for capability, hopper := range map[driver.Capability]bool{{Major: 8}: false, {Major: 8, Minor: 9}: false, {Major: 9}: true, {Major: 10}: false} {
-		b, f := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1 << 30, Capability: capability}}}, true)
+	for _, c := range []struct {
+		capability      driver.Capability
+		version         driver.Version
+		clusters, early bool
+	}{
+		{driver.Capability{Major: 8}, 13000, false, false},
+		{driver.Capability{Major: 8, Minor: 9}, 13000, false, false},
+		{driver.Capability{Major: 9}, 13000, true, true},
+		{driver.Capability{Major: 9}, 12030, true, true},
+		{driver.Capability{Major: 9}, 12020, true, false},
+		{driver.Capability{Major: 10}, 13000, false, false},
+	} {
+		b, f := openFake(t, drivertest.Options{Version: c.version, Devices: []drivertest.Device{{Name: "GPU", Memory: 1 << 30, Capability: c.capability}}}, true)
 		p := decoder(t, tensor.F16)
 		e := compiled(t, b, p, limitsFor(p, 8, 2))
 		loaded := len(f.Launches())
 		if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
 			t.Fatal(err)
 		}
+		clusters := false
 		for _, l := range f.Launches()[loaded:] {
-			if !hopper && (l.Programmatic || l.Cluster != driver.Dim3{}) {
-				t.Errorf("capability %v: %+v", capability, l)
+			clusters = clusters || l.Cluster != driver.Dim3{}
+			if l.Programmatic != c.early {
+				t.Errorf("capability %v, CUDA %v: %s begins before the kernel before it ends: %v", c.capability, c.version, l.Kernel, l.Programmatic)
 			}
-			if hopper && !l.Programmatic {
-				t.Errorf("capability %v: %s waits for the kernel before it", capability, l.Kernel)
-			}
+		}
+		if clusters != c.clusters {
+			t.Errorf("capability %v: clusters: %v", c.capability, clusters)
 		}
 	}
 }

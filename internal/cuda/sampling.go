@@ -88,9 +88,9 @@ func (c *compiler) sampling() ([]launch, error) {
 		return nil, err
 	}
 	choose := launch{name: "sample choose", rows: plan.Rows, begin: func(s *driver.Stream, sh *shape) error {
-		config := driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: sh.rows}, Block: driver.Dim3{X: 1024}}
+		config := driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: sh.rows}, Block: driver.Dim3{X: 1024}, Programmatic: c.early}
 		if c.hopper {
-			config.Grid.X, config.Cluster, config.Programmatic = samplingCluster, driver.Dim3{X: samplingCluster}, true
+			config.Grid.X, config.Cluster = samplingCluster, driver.Dim3{X: samplingCluster}
 		}
 		return f.Launch(s, config, args)
 	}}

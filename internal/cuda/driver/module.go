@@ -143,7 +143,3 @@ func (f *Function) Occupancy(threads, shared int) (int, error) {
 	}
 	return int(f.c.out.i), nil
 }
-
-// In is the module for the use of another context of the same device. It is unloaded
-// once.
-func (m *Module) In(c *Context) *Module { return &Module{Log: m.Log, c: c, handle: m.handle} }
