@@ -152,7 +152,7 @@ INLINE u16 floatToBfloat(float v) {
   return r;
 }
 
-// Memory. load reads what nobody writes while the kernel runs (weights): it does
+// Memory. loadOnce reads what nobody writes while the kernel runs (weights): it does
 // not stay in the first-level cache. Everything else is read by plain accesses.
 INLINE uint4 loadOnce(const uint4 *p) {
   uint4 v;
