@@ -27,6 +27,8 @@ type Options struct {
 
 	// Eager launches every kernel by itself in place of graphs.
 	Eager bool
+	// Base takes the kernels for every device, also where there are some for this one.
+	Base bool
 	// Driver is what to call in place of the system's driver; for tests.
 	Driver *driver.Driver
 }
@@ -35,6 +37,7 @@ type Options struct {
 type Backend struct {
 	device  driver.Device
 	version driver.Version
+	target  driver.Capability // that the kernels are made for
 	eager   bool
 	main    *driver.Context // launches
 	waiter  *driver.Context // waits
@@ -70,8 +73,12 @@ func Open(o Options) (*Backend, error) {
 		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
 	}
 	b := &Backend{device: devices[o.Device], version: d.Version(), eager: o.Eager, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
-	if !b.device.Capability.AtLeast(8, 0) {
+	base := driver.Capability{Major: 8}
+	if !b.device.Capability.AtLeast(base.Major, base.Minor) {
 		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)
+	}
+	if b.target = b.device.Capability; o.Base {
+		b.target = base
 	}
 	if b.main, err = d.NewContext(b.device); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
@@ -133,7 +140,7 @@ func (b *Backend) Memory() plan.MemoryInfo {
 func (b *Backend) function(family, name string) (*driver.Function, error) {
 	m := b.modules[family]
 	if m == nil {
-		text, err := kernels.PTX(family, b.device.Capability.Major, b.device.Capability.Minor)
+		text, err := kernels.PTX(family, b.target.Major, b.target.Minor)
 		if err != nil {
 			return nil, err
 		}
@@ -163,5 +170,5 @@ const programmatic = driver.Version(12030)
 // early reports whether kernels may begin before those before them have ended.
 func (b *Backend) early() bool { return b.hopper() && b.version >= programmatic }
 
-// hopper reports whether the device runs the kernels made for capability 9.0.
-func (b *Backend) hopper() bool { return b.device.Capability == driver.Capability{Major: 9, Minor: 0} }
+// hopper reports whether the kernels are those made for capability 9.0.
+func (b *Backend) hopper() bool { return b.target == driver.Capability{Major: 9} }

@@ -28,7 +28,7 @@ func open(t *testing.T, o cuda.Options) *cuda.Backend {
 }
 
 func TestPlan(t *testing.T) {
-	for name, eager := range map[string]bool{"graphs": false, "eager": true} {
-		t.Run(name, func(t *testing.T) { plantest.All(t, open(t, cuda.Options{Eager: eager})) })
+	for name, o := range map[string]cuda.Options{"graphs": {}, "eager": {Eager: true}, "base": {Base: true}} {
+		t.Run(name, func(t *testing.T) { plantest.All(t, open(t, o)) })
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // What the planner is told that a program takes is what it takes.
 func TestMemoryIsAsPlanned(t *testing.T) {
-	b, _ := openFake(t, drivertest.Options{}, false)
+	b, _ := openFake(t, drivertest.Options{}, Options{})
 	for _, p := range []*plan.Program{decoder(t, tensor.Q4_K), plantest.Model(t, nil)} {
 		for _, lim := range []plan.Limits{
 			limitsFor(p, 8, 2),
@@ -47,7 +47,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{}, false)
+	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
 	release := f.Hold("cuEventSynchronize")
@@ -94,7 +94,7 @@ func TestClose(t *testing.T) {
 
 // Whoever waits may leave and come back; the step goes on.
 func TestWaitEndsWithItsContext(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{}, false)
+	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
 	release := f.Hold("cuEventSynchronize")
@@ -119,7 +119,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 // Steps that are given back serve later ones: neither pinned memory nor anything else
 // grows with their number, whether they were waited for, left or refused.
 func TestStepsAreReused(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{}, false)
+	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
 	made := func() (n int) {
@@ -171,7 +171,7 @@ func TestStepsAreReused(t *testing.T) {
 
 // A size of step is captured once, and sampling once for a number of rows.
 func TestCaptures(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{}, false)
+	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 16, 4))
 	for _, test := range []struct {
@@ -213,7 +213,7 @@ func TestCaptures(t *testing.T) {
 
 // Graphs name the page tables: where these must grow, they are captured anew, once.
 func TestPageTablesGrow(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{}, false)
+	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
 	long := func(pages int) *plan.Batch {
@@ -279,7 +279,7 @@ func TestAllocations(t *testing.T) {
 	}
 	b, _ := openFake(t, drivertest.Options{Hollow: []string{
 		"cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize",
-	}}, false)
+	}}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
 	x := batchOf(p, 2, 3, 1)

@@ -55,7 +55,7 @@ func kept(f *drivertest.Fake) string {
 // Whichever piece of memory is not to be had, the error says for what it was and how
 // much there is, what was taken is given back, and the backend is as good as before.
 func TestOutOfMemory(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{}, false)
+	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	lim := limitsFor(p, 8, 2)
 	numbers := regexp.MustCompile(`\d+ bytes wanted, \d+ of \d+ bytes free$`)
@@ -90,7 +90,7 @@ func TestOutOfMemory(t *testing.T) {
 // asked for it: an error names the call, nothing is left, and what comes after works.
 func TestFailures(t *testing.T) {
 	for _, eager := range []bool{false, true} {
-		b, f := openFake(t, drivertest.Options{}, eager)
+		b, f := openFake(t, drivertest.Options{}, Options{Eager: eager})
 		p := decoder(t, tensor.F16)
 		lim := limitsFor(p, 8, 2)
 		use := func() (err error) {
@@ -143,7 +143,7 @@ func TestFailures(t *testing.T) {
 
 // Code that the driver does not take is an error with what its compiler says.
 func TestModuleRefused(t *testing.T) {
-	b, f := openFake(t, drivertest.Options{Refused: "norm"}, false)
+	b, f := openFake(t, drivertest.Options{Refused: "norm"}, Options{})
 	p := decoder(t, tensor.F16)
 	_, err := b.Compile(context.Background(), p, limitsFor(p, 8, 2), nil)
 	for _, part := range []string{"loading the kernels norm: cuModuleLoadDataEx: ", "ptxas error   : the kernel norm is refused"} {

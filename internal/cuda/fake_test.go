@@ -14,10 +14,11 @@ import (
 
 // openFake opens a driver without a GPU, which runs no kernel: the tokens that steps
 // give are 0. At the test's end the backend is closed, and nothing may be left.
-func openFake(t *testing.T, options drivertest.Options, eager bool) (*Backend, *drivertest.Fake) {
+func openFake(t *testing.T, options drivertest.Options, o Options) (*Backend, *drivertest.Fake) {
 	t.Helper()
 	f := drivertest.New(t, options)
-	b, err := Open(Options{Driver: f.Driver(), Eager: eager})
+	o.Driver = f.Driver()
+	b, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestKernels(t *testing.T) {
 	}
 	for _, capability := range []driver.Capability{{Major: 8}, {Major: 9}, {Major: 12}} {
 		t.Run(capability.String(), func(t *testing.T) {
-			b, f := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 256 << 20, Capability: capability}}}, true)
+			b, f := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 256 << 20, Capability: capability}}}, Options{Eager: true})
 			use := func(p *plan.Program, base plan.Limits) {
 				t.Helper()
 				x, err := b.Compile(context.Background(), p, plantest.LimitsFor(p, 300, 64, testContext, testPageTokens, base), nil)
@@ -147,16 +147,18 @@ func TestHopper(t *testing.T) {
 	for _, c := range []struct {
 		capability      driver.Capability
 		version         driver.Version
+		base            bool
 		clusters, early bool
 	}{
-		{driver.Capability{Major: 8}, 13000, false, false},
-		{driver.Capability{Major: 8, Minor: 9}, 13000, false, false},
-		{driver.Capability{Major: 9}, 13000, true, true},
-		{driver.Capability{Major: 9}, 12030, true, true},
-		{driver.Capability{Major: 9}, 12020, true, false},
-		{driver.Capability{Major: 10}, 13000, false, false},
+		{driver.Capability{Major: 8}, 13000, false, false, false},
+		{driver.Capability{Major: 8, Minor: 9}, 13000, false, false, false},
+		{driver.Capability{Major: 9}, 13000, false, true, true},
+		{driver.Capability{Major: 9}, 13000, true, false, false},
+		{driver.Capability{Major: 9}, 12030, false, true, true},
+		{driver.Capability{Major: 9}, 12020, false, true, false},
+		{driver.Capability{Major: 10}, 13000, false, false, false},
 	} {
-		b, f := openFake(t, drivertest.Options{Version: c.version, Devices: []drivertest.Device{{Name: "GPU", Memory: 1 << 30, Capability: c.capability}}}, true)
+		b, f := openFake(t, drivertest.Options{Version: c.version, Devices: []drivertest.Device{{Name: "GPU", Memory: 1 << 30, Capability: c.capability}}}, Options{Eager: true, Base: c.base})
 		p := decoder(t, tensor.F16)
 		e := compiled(t, b, p, limitsFor(p, 8, 2))
 		loaded := len(f.Launches())
@@ -178,7 +180,7 @@ func TestHopper(t *testing.T) {
 
 // Where there is no device memory at all, Kernels still says what would run.
 func TestKernelsAreTold(t *testing.T) {
-	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, false)
+	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, Options{})
 	p := decoder(t, tensor.Q8_0)
 	lines := b.Kernels(p, limitsFor(p, 8, 2))
 	if want := len(join(p, &plan.Limits{Activations: tensor.Q8_0})) + 3; len(lines) != want {

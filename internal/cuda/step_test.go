@@ -25,7 +25,7 @@ func TestResultsBecomeErrors(t *testing.T) {
 		return func(err error) bool { return err != nil && strings.Contains(err.Error(), text) }
 	}
 	for _, memory := range []bool{true, false} {
-		b, f := openFake(t, drivertest.Options{}, false)
+		b, f := openFake(t, drivertest.Options{}, Options{})
 		p := decoder(t, tensor.F16)
 		e := compiled(t, b, p, limitsFor(p, 8, 8))
 		free := b.Memory().Free
@@ -84,7 +84,7 @@ func TestResultsBecomeErrors(t *testing.T) {
 
 // Pages come to other steps as they were saved, through every state of a group.
 func TestStatePages(t *testing.T) {
-	b, _ := openFake(t, drivertest.Options{}, false)
+	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)
 	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 		lim := plantest.LimitsFor(p, 8, 2, testContext, testPageTokens, plan.Limits{Cache: cache})

@@ -187,7 +187,7 @@ func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr
 			return e
 		}
 	}
-	return nil
+	return ctx.Err() // also where it ended too late to end anything
 }
 
 func (b *Backend) leave(berths []berth) error {
