@@ -152,10 +152,11 @@ func (e *Engine) during(ctx context.Context) (context.Context, func()) {
 
 // ended is err, or where ctx has ended both its error and the cause of that.
 func ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
 	cause := context.Cause(ctx)
 	switch {
-	case ctx.Err() == nil:
-		return err
 	case errors.Is(cause, ErrClosed) || errors.Is(cause, ctx.Err()):
 		return cause
 	}
