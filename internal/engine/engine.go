@@ -1,13 +1,15 @@
 // Package engine runs sequences of tokens on one executable. It gives out the
-// pages of their states, cuts prompts into chunks and takes steps in the order
-// in which they are asked for. It knows token ids only: no text, no
-// architecture, no hardware.
+// pages of their states, cuts prompts into chunks and makes every step of what all
+// sequences want: a token of each that decodes, and chunks of prompts. It knows
+// token ids only: no text, no architecture, no hardware.
 package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -19,9 +21,12 @@ import (
 // The shape of steps and pages.
 const (
 	pageTokens  = 32
-	chunkTokens = 256 // of a prompt, at most, in one step
-	chunkRows   = 16  // outputs, at most, of one step
+	chunkTokens = 256 // of prompts, at most, in one step
+	chunkRows   = 16  // outputs of a prompt that have room in every step
 	stepsAhead  = 2   // steps under way at one time: while one runs, the next is ready
+	tokensAhead = 3   // chosen for a sequence, or being chosen, before its caller has taken in the first
+
+	windowAhead = chunkTokens + tokensAhead // positions for which a window has pages, before it moves on
 )
 
 // Config is what an engine is sized by.
@@ -33,9 +38,14 @@ type Config struct {
 	Activations tensor.DType
 }
 
-// Limits are the sizes that c takes of p.
+// Limits are the sizes that c takes of p. Beside a chunk of prompts there is room
+// for a token of every other sequence, so that neither waits for the other.
 func (c Config) Limits(p *plan.Program) plan.Limits {
-	l := plan.Limits{Tokens: min(chunkTokens, c.Context), Seqs: 1, Rows: min(chunkRows, c.Context), PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations}
+	others := c.Parallel - 1
+	l := plan.Limits{
+		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + others,
+		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations,
+	}
 	for _, g := range p.Groups {
 		l.Pages = append(l.Pages, c.Parallel*c.pages(g))
 	}
@@ -49,7 +59,16 @@ func (c Config) pages(g plan.Group) int {
 	if g.Window == 0 {
 		return all
 	}
-	return min(all, (g.Window+chunkTokens+pageTokens-2)/pageTokens+1)
+	return min(all, (g.Window+windowAhead+pageTokens-2)/pageTokens+1)
+}
+
+// ahead is how many positions of a sequence may be submitted beyond those that it
+// holds for certain. Where it has the pages, two chunks.
+func ahead(p *plan.Program) int {
+	if slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Window > 0 }) {
+		return windowAhead
+	}
+	return stepsAhead * chunkTokens
 }
 
 // Memory is what an engine takes on a backend, in bytes.
@@ -59,8 +78,19 @@ type Memory struct {
 	Scratch int // of a step
 }
 
+// check says whether c can be counted with.
+func (c Config) check() error {
+	if c.Context < 1 || c.Parallel < 1 || c.Parallel > math.MaxInt32-chunkTokens {
+		return fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
+	}
+	return nil
+}
+
 // Memory is what p takes on b.
 func (c Config) Memory(p *plan.Program, b plan.Backend) (m Memory, err error) {
+	if err := c.check(); err != nil {
+		return Memory{}, err
+	}
 	l := c.Limits(p)
 	if m.States, err = l.StateBytes(p); err != nil {
 		return Memory{}, err
@@ -69,22 +99,27 @@ func (c Config) Memory(p *plan.Program, b plan.Backend) (m Memory, err error) {
 	return m, nil
 }
 
-// An Engine serves many goroutines.
+// An Engine serves many goroutines. One goroutine of its own makes all steps.
 type Engine struct {
 	program *plan.Program
 	config  Config
 	limits  plan.Limits
+	ahead   int                 // see [ahead]
 	slots   *semaphore.Weighted // Parallel
-	turn    *semaphore.Weighted // 1, to submit a step; first come, first served, so that nobody starves
 	open    context.Context     // ends, with ErrClosed, when the engine is closed
 	end     context.CancelCauseFunc
+	exe     plan.Executable // used by the scheduler alone
+	done    chan struct{}   // closed when the scheduler has ended
+	failure error           // of closing the executable
 
-	mu      sync.Mutex
-	exe     plan.Executable
-	free    [][]int32 // by group
-	flights []*flight // under way, or not yet known to be done; the oldest first
-	last    *flight   // submitted
-	spare   []*flight // for others to use
+	mu       sync.Mutex
+	work     *sync.Cond // there may be something to submit, or the end
+	closed   bool
+	free     [][]int32  // pages by group
+	requests []*request // that are not submitted to their end, in the order in which they came
+	flights  []*flight  // under way; the oldest first
+	steps    uint64     // submitted
+	spare    []*flight  // for others to use
 }
 
 // ErrClosed says that the engine was closed.
@@ -92,10 +127,11 @@ var ErrClosed = errors.New("the model is closed")
 
 // New compiles p on b, which loads its weights.
 func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded plan.Loaded) (*Engine, error) {
-	if c.Context < 1 || c.Parallel < 1 {
-		return nil, fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
+	if err := c.check(); err != nil {
+		return nil, err
 	}
-	e := &Engine{program: p, config: c, limits: c.Limits(p), slots: semaphore.NewWeighted(int64(c.Parallel)), turn: semaphore.NewWeighted(1)}
+	e := &Engine{program: p, config: c, limits: c.Limits(p), ahead: ahead(p), slots: semaphore.NewWeighted(int64(c.Parallel)), done: make(chan struct{})}
+	e.work = sync.NewCond(&e.mu)
 	e.open, e.end = context.WithCancelCause(context.Background())
 	exe, err := b.Compile(ctx, p, e.limits, loaded)
 	if err != nil {
@@ -109,6 +145,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		}
 		e.free = append(e.free, free)
 	}
+	go e.schedule()
 	return e, nil
 }
 
@@ -120,8 +157,11 @@ func (e *Engine) Context() int { return e.config.Context }
 func (e *Engine) Close() error {
 	e.end(ErrClosed)
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.exe.Close()
+	e.closed = true
+	e.work.Signal()
+	e.mu.Unlock()
+	<-e.done
+	return e.failure
 }
 
 // NewSequence waits for room for a sequence whose prompt has that many tokens.

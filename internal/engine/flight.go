@@ -1,113 +1,115 @@
 package engine
 
 import (
-	"context"
-	"runtime"
 	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A flight is a step that was submitted, with what it reads. Engine.flights has it
-// until somebody has seen that it is done, its sequence until it needs the result
-// no longer; then its memory serves another one.
+// A flight is a step with what it reads. The scheduler has it until it is done,
+// callers as long as they look at what lies in it; then its memory serves another
+// one. The engine's mutex guards it.
 type flight struct {
 	batch plan.Batch
+	from  []int32 // batch.From, where that is not nil
+	parts []part  // by sequence of the batch
 	step  plan.Step
-	users int // who may still wait for the step or read its result
+	users int
 }
 
-// enter waits until it is the caller's turn to submit a step and there is room for
-// one; the turn must be given back. Whoever is first waits for the oldest step
-// itself: a sequence whose caller takes its time over a token holds nobody up.
-func (e *Engine) enter(ctx context.Context) error {
-	// Goroutines that are ready take their place in the queue first: Go would let
-	// this one and the worker that it waits for wake each other for milliseconds.
-	runtime.Gosched()
-	if err := e.turn.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	for f := e.obstacle(); f != nil; f = e.obstacle() {
-		_, _ = e.await(ctx, f)
-		e.leave(f)
-		if err := ctx.Err(); err != nil {
-			e.turn.Release(1)
-			return err
-		}
-	}
-	return nil
+// A part is what a step does for one request.
+type part struct {
+	request *request
+	row     int // the first of its rows
+	rows    int
+	index   int // of a result, less its row's token in the batch
+	end     int // position after its last token
 }
 
-// obstacle is the step that must be done before another one is submitted, or nil.
-// The caller must leave it.
-func (e *Engine) obstacle() *flight {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.flights) < stepsAhead {
-		return nil
+// newFlight is an empty one. The caller holds e.mu.
+func (e *Engine) newFlight() *flight {
+	last := len(e.spare) - 1
+	if last < 0 {
+		f := &flight{batch: plan.Batch{Tables: make([]plan.PageTable, len(e.program.Groups))}}
+		f.clear()
+		return f
 	}
-	e.flights[0].users++
-	return e.flights[0]
+	f := e.spare[last]
+	e.spare = e.spare[:last]
+	return f
 }
 
-// tryEnter reports whether it is the caller's turn at once: nobody else waits for
-// one, there is room, and before is the last step that was submitted.
-func (e *Engine) tryEnter(before *flight) bool {
-	runtime.Gosched()
-	if !e.turn.TryAcquire(1) {
-		return false
+// clear empties f and keeps its room.
+func (f *flight) clear() {
+	b := &f.batch
+	clear(f.parts)
+	clear(b.Rows)
+	f.from, f.parts = f.from[:0], f.parts[:0]
+	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0]
+	b.Start = append(b.Start[:0], 0)
+	for g := range b.Tables {
+		t := &b.Tables[g]
+		t.Pages, t.Start, t.First = t.Pages[:0], append(t.Start[:0], 0), t.First[:0]
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.flights) == stepsAhead || e.last != before {
-		e.turn.Release(1)
-		return false
-	}
-	return true
 }
 
-// await waits for f, which stays under way where ctx ends first. With f the steps
-// submitted before it are done, those too that nobody waits for any longer.
-func (e *Engine) await(ctx context.Context, f *flight) (*plan.Result, error) {
-	res, err := f.step.Wait(ctx)
-	if err != nil && ctx.Err() != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := slices.Index(e.flights, f) + 1
-	for _, done := range e.flights[:n] {
-		if done != f {
-			_, _ = done.step.Wait(context.Background()) // at once; what is wrong with it its own sequence says
-		}
-		e.drop(done)
-	}
-	e.flights = slices.Delete(e.flights, 0, n)
-	return res, err
-}
-
-// leave says that the caller needs f no longer.
-func (e *Engine) leave(f *flight) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.drop(f)
-}
-
-// drop is leave for who holds e.mu.
+// drop says that one of its users needs f no longer. The caller holds e.mu.
 func (e *Engine) drop(f *flight) {
 	if f.users--; f.users == 0 {
 		f.step.Release()
-		f.step = nil
-		e.spare = append(e.spare, f)
+		e.keep(f)
 	}
 }
 
-// newFlight is one whose batch has room. The caller holds e.mu.
-func (e *Engine) newFlight() *flight {
-	if last := len(e.spare) - 1; last >= 0 {
-		f := e.spare[last]
-		e.spare = e.spare[:last]
-		return f
+// keep has f for another step.
+func (e *Engine) keep(f *flight) {
+	f.step = nil
+	f.clear()
+	e.spare = append(e.spare, f)
+}
+
+// add puts r's next n tokens, of which so many are outputs, into the step that
+// follows those submitted, and takes the pages that they need.
+func (e *Engine) add(f *flight, r *request, n, rows int) {
+	s, b := r.sequence, &f.batch
+	first, start := int32(len(b.Tokens)), r.start+r.sent
+	f.parts = append(f.parts, part{request: r, row: len(b.Rows), rows: rows, index: r.sent - r.first - int(first), end: start + n})
+	from := int32(-1)
+	if r.decoding() {
+		if r.step == e.steps { // the step before this one
+			from = r.row
+		}
+		b.Tokens = append(b.Tokens, r.token) // not read where there is a row
+		f.addRow(r.next, first)
+	} else {
+		b.Tokens = append(b.Tokens, r.ids[r.sent:r.sent+n]...)
+		for _, o := range r.outputs[r.given : r.given+rows] {
+			f.addRow(o, first-int32(r.sent))
+		}
+		r.given += rows
 	}
-	return &flight{batch: plan.Batch{Tables: make([]plan.PageTable, len(e.program.Groups))}}
+	for i := range n {
+		f.from = append(f.from, from)
+		b.Positions = append(b.Positions, int32(start+i))
+	}
+	if b.From != nil || from >= 0 {
+		b.From = f.from
+	}
+	b.Start = append(b.Start, int32(len(b.Tokens)))
+	b.Lengths = append(b.Lengths, int32(s.prompt))
+	for g := range s.tables {
+		s.tables[g].cover(e, g, s.length, start+n)
+		s.tables[g].add(&b.Tables[g])
+	}
+	r.sent += n
+	r.ahead++
+	r.step, r.row = e.steps+1, int32(len(b.Rows)-1)
+}
+
+// addRow wants an output of the token that is so far behind its place in the
+// request. Steps that nobody waits for any longer still read its mask.
+func (f *flight) addRow(o Output, behind int32) {
+	o.Token += behind
+	o.Mask = slices.Clone(o.Mask)
+	f.batch.Rows = append(f.batch.Rows, o)
 }
