@@ -130,7 +130,8 @@ func (e *Engine) enter(r *request) error {
 func (e *Engine) taken(r *request, got *result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.sequence.length = got.end
+	// A step after it, with nothing to take in, may have been counted already.
+	r.sequence.length = max(r.sequence.length, got.end)
 	if got.last {
 		r.ahead--
 		e.work.Signal()
