@@ -101,8 +101,12 @@ func (e *Engine) await() {
 	e.mu.Unlock()
 	res, err := f.step.Wait(context.Background())
 	// Callers that are ready go first: Go would let this goroutine and the worker
-	// that it waits for wake each other for milliseconds.
+	// that it waits for wake each other for milliseconds. Those that have been left
+	// out get more than one opportunity, as others may be ready before them.
 	runtime.Gosched()
+	for i := 0; i < maxYields && e.someoneIsBehind(); i++ {
+		runtime.Gosched()
+	}
 	e.mu.Lock()
 	e.flights = slices.Delete(e.flights, 0, 1)
 	for i := range f.parts {
@@ -118,6 +122,18 @@ func (e *Engine) await() {
 		}
 	}
 	e.drop(f)
+}
+
+// maxYields is how often a step gives way to callers who are behind. One who does not
+// come in that time is slow, and delays nobody.
+const maxYields = 8
+
+// someoneIsBehind reports whether a sequence is left out of steps until its caller has
+// taken in what it has.
+func (e *Engine) someoneIsBehind() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.requests, func(r *request) bool { return r.decoding() && r.ahead >= tokensAhead })
 }
 
 // fail ends a request.
