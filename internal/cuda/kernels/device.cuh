@@ -37,7 +37,6 @@ INLINE int threadsX() { return __nvvm_read_ptx_sreg_ntid_x(); }
 
 INLINE void syncBlock() { __syncthreads(); }
 INLINE void syncWarp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-INLINE void fenceDevice() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 // A kernel may begin before the one before it in the stream has ended. What that
 // one writes may be read, and what it reads be written, only after waitForPrevious;
