@@ -28,6 +28,7 @@ type executable struct {
 	desks     []desk          // by worker
 	attention *attentionSpace // nil before the first attention node
 	sampler   sample.Sampler
+	host      map[*byte][]byte // of AllocHost, by where it begins
 
 	wanted int // rows of the step submitted last
 	closed bool
@@ -114,6 +115,10 @@ func (e *executable) Close() error {
 		e.workers.close()
 		release(e.memory)
 		e.pages.release()
+		for _, b := range e.host {
+			release(b)
+		}
+		e.host = nil
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func reserve(n int) ([]byte, error) {
 	}
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, fmt.Errorf("cpu: no %d bytes of memory for the weights: %w", n, err)
+		return nil, fmt.Errorf("cpu: no %d bytes of memory: %w", n, err)
 	}
 	preferLargePages(b)
 	return b, nil

@@ -54,7 +54,8 @@ type executable struct {
 
 	wanted int // rows of the step submitted last
 	closed bool
-	made   []*step // all steps
+	host   map[*byte][]byte // of AllocHost, by where it begins
+	made   []*step          // all steps
 
 	mu      sync.Mutex
 	free    []*step
@@ -65,7 +66,7 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p), graphs: map[shape]*driver.GraphExec{}, samples: map[int]*driver.GraphExec{}, ended: make(chan struct{})}
+	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p), graphs: map[shape]*driver.GraphExec{}, samples: map[int]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
 	if err := checkWeights(p); err != nil {
@@ -187,6 +188,10 @@ func (e *executable) release() error {
 	for _, s := range e.made {
 		keep(s.release())
 	}
+	for _, b := range e.host {
+		keep(e.b.main.FreeHost(b))
+	}
+	e.host = nil
 	for _, at := range append(e.pages, e.scratchAt, e.statesAt, e.weightsAt) {
 		keep(e.b.main.Free(at))
 	}
@@ -273,7 +278,6 @@ func (e *executable) finish() {
 		if err := e.b.waiter.Do(s.await); err != nil {
 			s.err = fmt.Errorf("cuda: %w", err)
 		} else {
-			s.saved()
 			s.collect()
 		}
 		s.done <- struct{}{}

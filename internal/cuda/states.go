@@ -5,25 +5,13 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// applyStates does the step's operations on pages.
+// applyStates does the step's operations on pages. The stream copies from and to the
+// host's memory in its own time: what is saved is there when the step is done.
 func (s *step) applyStates() error {
 	e := s.e
-	need := 0
-	for i := range s.batch.States {
-		need += len(s.batch.States[i].Host)
-	}
-	if need == 0 && len(s.batch.States) == 0 {
-		return nil
-	}
-	if err := s.grow(&s.state, need); err != nil {
-		return err
-	}
-	host := s.state
 	for i := range s.batch.States {
 		op := &s.batch.States[i]
-		if op.Kind == plan.RestorePage {
-			copy(host, op.Host)
-		}
+		host := op.Host // what is left of it: the states of a group follow each other
 		for _, k := range e.pools {
 			if k.state.Group != op.Group {
 				continue
@@ -39,28 +27,15 @@ func (s *step) applyStates() error {
 				err = e.stream.Memset8(page, 0, k.bytes)
 			case plan.SavePage:
 				err = e.stream.CopyToHost(host[:k.bytes], page)
+				host = host[k.bytes:]
 			case plan.RestorePage:
 				err = e.stream.CopyToDevice(page, host[:k.bytes])
+				host = host[k.bytes:]
 			}
 			if err != nil {
 				return err
 			}
-			if op.Host != nil {
-				host = host[k.bytes:]
-			}
 		}
 	}
 	return nil
-}
-
-// saved hands over the pages that the step saved.
-func (s *step) saved() {
-	host := s.state
-	for i := range s.batch.States {
-		op := &s.batch.States[i]
-		if op.Kind == plan.SavePage {
-			copy(op.Host, host)
-		}
-		host = host[len(op.Host):]
-	}
 }

@@ -31,7 +31,6 @@ type step struct {
 	pages [][]byte // by group
 	out   []byte   // room.failed to room.resultsEnd
 	wide  []byte   // logits and hidden states
-	state []byte   // pages saved and restored
 	freqs [][]byte // by rope: of sequences whose length matters
 	masks int
 
@@ -69,7 +68,7 @@ func (s *step) Release() {
 // release gives back the step's memory.
 func (s *step) release() error {
 	c := s.e.b.main
-	errs := []error{destroyEvent(s.over), freeHost(c, s.in), freeHost(c, s.out), freeHost(c, s.wide), freeHost(c, s.state)}
+	errs := []error{destroyEvent(s.over), freeHost(c, s.in), freeHost(c, s.out), freeHost(c, s.wide)}
 	for _, p := range slices.Concat(s.pages, s.freqs) {
 		errs = append(errs, freeHost(c, p))
 	}

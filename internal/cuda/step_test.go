@@ -95,7 +95,14 @@ func TestStatePages(t *testing.T) {
 				t.Fatal(err)
 			}
 			rng := rand.New(rand.NewPCG(uint64(g), 3))
-			page := make([]byte, size)
+			host := func() []byte {
+				b, err := e.AllocHost(size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
+			}
+			page, saved := host(), host()
 			for i := range page {
 				page[i] = byte(rng.Uint32())
 			}
@@ -112,11 +119,17 @@ func TestStatePages(t *testing.T) {
 			}
 			do(op(plan.RestorePage, 3, 0, page), op(plan.CopyPage, 1, 3, nil), op(plan.CopyPage, 1, 1, nil), op(plan.RestorePage, 5, 0, page), op(plan.ZeroPage, 5, 0, nil))
 			for at, want := range map[int][]byte{1: page, 3: page, 5: make([]byte, size)} {
-				saved := bytes.Repeat([]byte{0xee}, size)
+				copy(saved, bytes.Repeat([]byte{0xee}, size))
 				do(op(plan.SavePage, at, 0, saved))
 				if !bytes.Equal(saved, want) {
 					t.Errorf("%v cache, group %d: page %d came back otherwise", cache, g, at)
 				}
+			}
+			if err := e.FreeHost(saved); err != nil {
+				t.Fatal(err)
+			}
+			if e.FreeHost(saved) == nil || e.FreeHost(page[1:]) == nil {
+				t.Error("memory that AllocHost did not return was given back")
 			}
 		}
 	}

@@ -201,6 +201,9 @@ func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan
 	return f, nil
 }
 
+func (f *fake) AllocHost(n int) ([]byte, error) { return make([]byte, n), nil }
+func (f *fake) FreeHost([]byte) error           { return nil }
+
 // Close implements [plan.Executable].
 func (f *fake) Close() error {
 	defer f.alone()()

@@ -41,6 +41,14 @@ type Executable interface {
 	// Submit starts a step after those submitted before it and never waits for
 	// the device. The batch must not be changed until the step is waited for.
 	Submit(*Batch) (Step, error)
+	// AllocHost takes n bytes of the host's memory for pages: [SavePage] fills it and
+	// [RestorePage] reads it while the host goes on. It is zero or what was there
+	// before, and not Go's: nothing may touch it after FreeHost or Close, which
+	// gives back what is left.
+	AllocHost(n int) ([]byte, error)
+	// FreeHost gives back what AllocHost returned, once the steps submitted are done;
+	// it may wait for them. b begins where that did.
+	FreeHost(b []byte) error
 	// Close ends the executable after the steps submitted.
 	Close() error
 }

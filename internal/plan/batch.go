@@ -62,6 +62,12 @@ type Row struct {
 	Want     Want
 	Sampling sample.Params
 	Mask     []uint32 // bit i%32 of word i/32 allows token i; nil allows all
+
+	// Adjustments are what biases and penalties go by, in ascending order of Token,
+	// none twice. They say all that is known, but for one thing: where From names a
+	// row of the step before for the row's own token, that token was chosen once more
+	// than they say.
+	Adjustments []sample.Adjustment
 }
 
 // A StateOp changes pages before a step.
@@ -70,7 +76,7 @@ type StateOp struct {
 	Group int
 	Page  int32  // the page changed, or saved
 	From  int32  // the page copied
-	Host  []byte // [Limits.PageBytes] that Save fills and Restore reads
+	Host  []byte // [Limits.PageBytes] that Save fills and Restore reads, of [Executable.AllocHost]
 }
 
 // StateOpKind is what a [StateOp] does.
@@ -156,6 +162,9 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 			return bad("row %d has a mask of %d words for a vocabulary of %d", i, len(r.Mask), vocab)
 		}
 		if err := r.Sampling.Validate(); err != nil {
+			return bad("row %d: %w", i, err)
+		}
+		if err := sample.ValidateAdjustments(r.Adjustments, int(p.Shapes[p.Logits][1])); err != nil {
 			return bad("row %d: %w", i, err)
 		}
 	}

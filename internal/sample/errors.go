@@ -6,6 +6,9 @@ import "errors"
 var (
 	// ErrParams is returned for sampling parameters outside their range.
 	ErrParams = errors.New("sampling parameter out of range")
+	// ErrAdjustment is returned for a list of adjustments that is out of order, or
+	// has one outside the vocabulary or its range.
+	ErrAdjustment = errors.New("malformed adjustment")
 	// ErrNotFinite is returned for a logit that is NaN or +Inf, and when no
 	// allowed token has a logit above -Inf. The model's output is broken then
 	// and no choice made from it means anything.

@@ -5,17 +5,29 @@ import (
 	"math"
 )
 
-// Params are one request's wishes. The zero Params is greedy. The filters are
-// applied in the order of the fields, each to what the one before it left, and
-// every filter leaves at least one token; package sample's comment defines
-// them exactly.
+// Params are one request's wishes. The zero Params is greedy. The penalties and
+// then the filters are applied in the order of the fields, each to what the one
+// before it left, and every filter leaves at least one token; package sample's
+// comment defines them exactly.
 type Params struct {
+	// Repetition divides the positive logits of tokens that are in the prompt or
+	// were chosen, and multiplies their negative ones (Keskar et al., "CTRL", 2019).
+	// 0 and 1 change nothing.
+	Repetition float32
+	// Frequency is subtracted from a token's logit as often as the token was
+	// chosen, and Presence once where it was chosen at all, as in OpenAI's
+	// interface. 0 changes nothing.
+	Frequency, Presence float32
 	// Temperature divides the logits: below 1 the likely tokens become likelier,
 	// above 1 less so. 0 is greedy: the largest logit, and the lowest id among
-	// equals; nothing else in Params matters then.
+	// equals; nothing below matters then.
 	Temperature float32
 	// TopK keeps the k likeliest tokens. 0 keeps all.
 	TopK int
+	// Typical keeps the fewest tokens whose probabilities add up to at least this,
+	// of those first whose information is nearest to what a choice is expected to
+	// carry (Meister et al., "Locally Typical Sampling", 2023). 0 and 1 keep all.
+	Typical float32
 	// TopP keeps the fewest likeliest tokens whose probabilities add up to at
 	// least this (nucleus sampling; Holtzman et al., "The Curious Case of Neural
 	// Text Degeneration", 2020). 0 and 1 keep all.
@@ -29,6 +41,15 @@ type Params struct {
 	Choice uint32
 }
 
+// The ranges of penalties are far wider than what is of use: OpenAI's penalties end
+// at 2 and logits rarely reach 100, so that the largest ones forbid a token or force
+// it. Whoever needs more has a unit or a sign wrong, and is told.
+const (
+	leastRepetition = 0.01
+	mostRepetition  = 100
+	mostPenalty     = 100
+)
+
 // Validate reports the first field that is outside its range, as an error that
 // wraps [ErrParams] and names the field, its value and the range. A nil p is
 // valid and means the zero Params.
@@ -37,11 +58,23 @@ func (p *Params) Validate() error {
 		return nil
 	}
 	// The comparisons are written so that NaN fails them.
+	if !(p.Repetition == 0 || p.Repetition >= leastRepetition && p.Repetition <= mostRepetition) {
+		return fmt.Errorf("sample: Repetition is %v: %w: want %v to %v, or 0 (0 and 1 change nothing)", p.Repetition, ErrParams, leastRepetition, mostRepetition)
+	}
+	if !(p.Frequency >= -mostPenalty && p.Frequency <= mostPenalty) {
+		return fmt.Errorf("sample: Frequency is %v: %w: want %v to %v (0 changes nothing)", p.Frequency, ErrParams, -mostPenalty, mostPenalty)
+	}
+	if !(p.Presence >= -mostPenalty && p.Presence <= mostPenalty) {
+		return fmt.Errorf("sample: Presence is %v: %w: want %v to %v (0 changes nothing)", p.Presence, ErrParams, -mostPenalty, mostPenalty)
+	}
 	if !(p.Temperature >= 0 && p.Temperature <= math.MaxFloat32) {
 		return fmt.Errorf("sample: Temperature is %v: %w: want a finite number that is at least 0 (0 is greedy)", p.Temperature, ErrParams)
 	}
 	if p.TopK < 0 {
 		return fmt.Errorf("sample: TopK is %d: %w: want at least 0 (0 keeps all tokens)", p.TopK, ErrParams)
+	}
+	if !(p.Typical >= 0 && p.Typical <= 1) {
+		return fmt.Errorf("sample: Typical is %v: %w: want 0 to 1 (0 and 1 keep all tokens)", p.Typical, ErrParams)
 	}
 	if !(p.TopP >= 0 && p.TopP <= 1) {
 		return fmt.Errorf("sample: TopP is %v: %w: want 0 to 1 (0 and 1 keep all tokens)", p.TopP, ErrParams)

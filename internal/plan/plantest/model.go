@@ -148,7 +148,10 @@ func movedStates(t *testing.T, b plan.Backend, cache tensor.DType) {
 			to := r.free[g][0]
 			r.free[g] = r.free[g][1:]
 			moved[g] = append(moved[g], to)
-			host := make([]byte, size)
+			host, err := r.Exe.AllocHost(size)
+			if err != nil {
+				t.Fatal(err)
+			}
 			save = append(save, plan.StateOp{Kind: plan.SavePage, Group: g, Page: page, Host: host}, plan.StateOp{Kind: plan.ZeroPage, Group: g, Page: page})
 			if len(restore)%2 == 0 {
 				restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: to, Host: host})
