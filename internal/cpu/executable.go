@@ -253,7 +253,11 @@ func (s *step) output(i int) {
 	if row.Want&plan.WantToken == 0 || f.err[e.seq[row.Token]] != nil {
 		return
 	}
-	id, err := e.sampler.Token(logits, &row.Sampling, row.Mask, int(s.batch.Positions[row.Token])+1)
+	last := int32(-1) // the token that the row's adjustments cannot know yet
+	if s.batch.From != nil && s.batch.From[row.Token] >= 0 {
+		last = e.ids[row.Token]
+	}
+	id, err := e.sampler.Token(logits, &row.Sampling, row.Mask, row.Adjustments, last, int(s.batch.Positions[row.Token])+1)
 	if err != nil {
 		f.set(e.seq[row.Token], err)
 		return

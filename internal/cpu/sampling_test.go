@@ -46,8 +46,8 @@ func TestTokensAreTheSame(t *testing.T) {
 				for i := range params {
 					params[i].Seed = rng.Uint64()
 					for m, mask := range [][]uint32{nil, sparse, none} {
-						got, err := fast.Token(logits, &params[i], mask, 3)
-						want, wantErr := plain.Token(logits, &params[i], mask, 3)
+						got, err := fast.Token(logits, &params[i], mask, nil, -1, 3)
+						want, wantErr := plain.Token(logits, &params[i], mask, nil, -1, 3)
 						if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 							t.Fatalf("%s: %s, %d tokens, mask %d, %+v: %d and %v, want %d and %v", tier.name, what, vocab, m, params[i], got, err, want, wantErr)
 						}
@@ -66,7 +66,7 @@ func BenchmarkToken(b *testing.B) {
 				b.SetBytes(4 * int64(len(logits)))
 				s := sample.Sampler{Maxima: tier.vector.maxima}
 				for pos := 0; b.Loop(); pos++ {
-					if _, err := s.Token(logits, &p, nil, pos); err != nil {
+					if _, err := s.Token(logits, &p, nil, nil, -1, pos); err != nil {
 						b.Fatal(err)
 					}
 				}

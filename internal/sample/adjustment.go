@@ -35,3 +35,67 @@ func ValidateAdjustments(list []Adjustment, vocab int) error {
 	}
 	return nil
 }
+
+// adjust returns logits as list and the penalties of p make them, in memory of the
+// sampler where that changes any. What is not finite stays as it is, to be found.
+func (s *Sampler) adjust(logits []float32, p *Params, list []Adjustment, last int32) []float32 {
+	penalties := p.Repetition != 0 && p.Repetition != 1 || p.Frequency != 0 || p.Presence != 0
+	if last >= 0 && !penalties {
+		last = -1 // that it was chosen does not matter
+	}
+	if len(list) == 0 && last < 0 {
+		return logits
+	}
+	s.adjusted = append(s.adjusted[:0], logits...)
+	for i := range list {
+		a := list[i]
+		if a.Token == last {
+			a.Count++
+			last = -1
+		}
+		s.adjusted[a.Token] = a.of(s.adjusted[a.Token], p)
+	}
+	if last >= 0 {
+		a := Adjustment{Count: 1}
+		s.adjusted[last] = a.of(s.adjusted[last], p)
+	}
+	return s.adjusted
+}
+
+// of is what becomes of a logit of the model. Conversions around a product keep the
+// compiler from fusing it.
+func (a *Adjustment) of(logit float32, p *Params) float32 {
+	if !(logit >= -math.MaxFloat32 && logit <= math.MaxFloat32) {
+		return logit
+	}
+	if a.Bias < -math.MaxFloat32 {
+		return float32(math.Inf(-1))
+	}
+	logit = finite(logit + a.Bias)
+	if p.Repetition != 0 && p.Repetition != 1 && (a.Prompt || a.Count > 0) {
+		if logit > 0 {
+			logit = finite(logit / p.Repetition)
+		} else {
+			logit = finite(float32(logit * p.Repetition))
+		}
+	}
+	if a.Count > 0 {
+		logit = finite(logit - float32(p.Frequency*float32(a.Count)))
+		logit = finite(logit - p.Presence)
+	}
+	return logit
+}
+
+// finite is the finite number next to v, which is not NaN.
+func finite(v float32) float32 { return max(-math.MaxFloat32, min(v, math.MaxFloat32)) }
+
+// countForbidden returns how many of the tokens that mask allows a bias forbids.
+func countForbidden(mask []uint32, list []Adjustment) int {
+	n := 0
+	for i := range list {
+		if list[i].Bias < -math.MaxFloat32 && allowed(mask, int(list[i].Token)) {
+			n++
+		}
+	}
+	return n
+}

@@ -13,8 +13,8 @@ var (
 	// allowed token has a logit above -Inf. The model's output is broken then
 	// and no choice made from it means anything.
 	ErrNotFinite = errors.New("logits are not finite")
-	// ErrEmptyMask is returned for a mask that allows no token of the
-	// vocabulary.
+	// ErrEmptyMask is returned for a mask, or a mask and biases, that allow no token
+	// of the vocabulary.
 	ErrEmptyMask = errors.New("mask allows no token")
 	// ErrShape is returned for logits of no or of too many tokens, and for a
 	// mask shorter than the vocabulary.

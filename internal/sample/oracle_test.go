@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"slices"
@@ -29,6 +30,89 @@ func ranked(logits []float32, mask []uint32) []int {
 	return ids
 }
 
+// adjustedByDefinition are the logits that a choice is made from. An operation in
+// float64 and one rounding to float32 are the operation in float32, whose operands have
+// less than half of the digits.
+func adjustedByDefinition(logits []float32, p *Params, list []Adjustment, last int32) []float32 {
+	round := func(v float64) float64 {
+		if r := float32(v); !math.IsInf(float64(r), 0) {
+			return float64(r)
+		}
+		return math.Copysign(math.MaxFloat32, v)
+	}
+	known := map[int32]Adjustment{}
+	for _, a := range list {
+		known[a.Token] = a
+	}
+	if last >= 0 {
+		a := known[last]
+		a.Count++
+		known[last] = a
+	}
+	adjusted := slices.Clone(logits)
+	for id, a := range known {
+		l := float64(logits[id])
+		if math.IsInf(l, -1) {
+			continue
+		}
+		if math.IsInf(float64(a.Bias), -1) {
+			adjusted[id] = a.Bias
+			continue
+		}
+		l = round(l + float64(a.Bias))
+		if r := float64(p.Repetition); r != 0 && (a.Prompt || a.Count > 0) {
+			if l > 0 {
+				l = round(l / r)
+			} else {
+				l = round(l * r)
+			}
+		}
+		if a.Count > 0 {
+			l = round(l - round(float64(p.Frequency)*float64(float32(a.Count))))
+			l = round(l - float64(p.Presence))
+		}
+		adjusted[id] = float32(l)
+	}
+	return adjusted
+}
+
+// typicalByDefinition are those of ids that typical keeps, in their order.
+func typicalByDefinition(logits []float32, ids []int, p *Params, s scale) []int {
+	information := map[int]*big.Int{}
+	a, w := new(big.Int), new(big.Int)
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return s.weight(logits[id]) == 0 })
+	for _, id := range ids {
+		x := new(big.Float).SetFloat64((s.best - float64(logits[id])) / s.temperature)
+		information[id], _ = x.SetMantExp(x, 20).Int(nil)
+		weight := new(big.Int).SetUint64(s.weight(logits[id]))
+		w.Add(w, weight)
+		a.Add(a, weight.Rsh(weight.Mul(weight, information[id]), 20))
+	}
+	if a.BitLen() > 63 || w.BitLen() > 63 {
+		panic("a sum exceeds 63 bits")
+	}
+	mean := new(big.Int).Lsh(a, 20)
+	mean.Quo(mean, w)
+	byDistance := slices.Clone(ids)
+	slices.SortFunc(byDistance, func(i, j int) int {
+		di, dj := new(big.Int).Sub(information[i], mean), new(big.Int).Sub(information[j], mean)
+		if c := di.CmpAbs(dj); c != 0 {
+			return c
+		}
+		return i - j
+	})
+	want := new(big.Rat).Mul(new(big.Rat).SetFloat64(float64(p.Typical)), new(big.Rat).SetInt(w))
+	sum, kept := new(big.Rat), map[int]bool{}
+	for _, id := range byDistance {
+		if len(kept) > 0 && sum.Cmp(want) >= 0 {
+			break
+		}
+		kept[id] = true
+		sum.Add(sum, new(big.Rat).SetUint64(s.weight(logits[id])))
+	}
+	return slices.DeleteFunc(ids, func(id int) bool { return !kept[id] })
+}
+
 // byDefinition chooses by the package comment's definition, word for word: it
 // sorts everything and multiplies in exact rationals.
 func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
@@ -51,6 +135,9 @@ func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
 	share := func(f float32, of *big.Rat) *big.Rat {
 		return new(big.Rat).Mul(new(big.Rat).SetFloat64(float64(f)), of)
 	}
+	if p.Typical > 0 && p.Typical < 1 {
+		ids = typicalByDefinition(logits, ids, p, s)
+	}
 	if p.TopP > 0 && p.TopP < 1 {
 		sum, want, n := new(big.Rat), share(p.TopP, total()), 0
 		for n == 0 || sum.Cmp(want) < 0 {
@@ -60,7 +147,7 @@ func byDefinition(logits []float32, p *Params, mask []uint32, pos int) int {
 		ids = ids[:n]
 	}
 	if p.MinP > 0 {
-		want := share(p.MinP, weight(ids[0]))
+		want := share(p.MinP, weight(ids[0])) // the largest that was kept
 		ids = slices.DeleteFunc(ids, func(id int) bool { return weight(id).Cmp(want) < 0 })
 	}
 	u := new(big.Rat).SetUint64(uniform(p.Seed, p.Choice, uint64(pos)))
@@ -143,6 +230,33 @@ func drawLength(t *rapid.T, longest int) int {
 	return rapid.SampledFrom(lengths).Draw(t, "length")
 }
 
+// drawAdjustments draws a list for a vocabulary and the token that was chosen last. The
+// token keep is not forbidden.
+func drawAdjustments(t *rapid.T, vocab, keep int) (list []Adjustment, last int32) {
+	bias := rapid.OneOf(
+		rapid.Float32Range(-10, 10), rapid.Just(float32(0)),
+		rapid.SampledFrom([]float32{-math.MaxFloat32, math.MaxFloat32, 100, -100, 1e-40, float32(math.Inf(-1))}),
+	)
+	for id := range vocab {
+		if rapid.IntRange(0, 2).Draw(t, "adjusted") > 0 {
+			continue
+		}
+		a := Adjustment{Token: int32(id), Bias: bias.Draw(t, "bias"), Prompt: rapid.Bool().Draw(t, "prompt")}
+		a.Count = rapid.SampledFrom([]int32{0, 0, 1, 2, 7, 1<<24 + 1, math.MaxInt32 - 1}).Draw(t, "count")
+		if id == keep && a.Bias < -math.MaxFloat32 {
+			a.Bias = -1
+		}
+		list = append(list, a)
+	}
+	return list, int32(rapid.IntRange(-1, vocab-1).Draw(t, "last"))
+}
+
+func drawPenalties(t *rapid.T, p *Params) {
+	penalty := rapid.OneOf(rapid.Just(float32(0)), rapid.Float32Range(-2, 2), rapid.SampledFrom([]float32{-100, 100, 1e-40}))
+	p.Repetition = rapid.OneOf(rapid.SampledFrom([]float32{0, 1, leastRepetition, mostRepetition}), rapid.Float32Range(0.5, 2)).Draw(t, "repetition")
+	p.Frequency, p.Presence = penalty.Draw(t, "frequency"), penalty.Draw(t, "presence")
+}
+
 func drawCase(t *rapid.T) (logits []float32, p *Params, mask []uint32, pos int) {
 	logit := rapid.SampledFrom([]*rapid.Generator[float32]{
 		rapid.Float32Range(-8, 8),
@@ -180,12 +294,95 @@ func drawCase(t *rapid.T) (logits []float32, p *Params, mask []uint32, pos int) 
 	return logits, p, mask, rapid.Int().Draw(t, "pos")
 }
 
+// Adjustments of every kind, typical and everything beside them.
+func TestAdjustedTokenFollowsTheDefinition(t *testing.T) {
+	var s Sampler
+	rapid.Check(t, func(t *rapid.T) {
+		logits, p, mask, pos := drawCase(t)
+		p.Typical = rapid.OneOf(rapid.SampledFrom([]float32{0, 0, 1, 0.5, 0.2, 0.9, math.SmallestNonzeroFloat32}), rapid.Float32Range(0, 1)).Draw(t, "typical")
+		drawPenalties(t, p)
+		keep := slices.IndexFunc(logits, func(v float32) bool { return v >= -math.MaxFloat32 })
+		if mask != nil {
+			mask[keep/32] |= 1 << (keep % 32)
+		}
+		list, last := drawAdjustments(t, len(logits), keep)
+		before, listBefore := slices.Clone(logits), slices.Clone(list)
+		got, err := s.Token(logits, p, mask, list, last, pos)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := byDefinition(adjustedByDefinition(logits, p, list, last), p, mask, pos); int(got) != want {
+			t.Errorf("Token = %d, want %d", got, want)
+		}
+		if !slices.EqualFunc(logits, before, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) || !slices.Equal(list, listBefore) {
+			t.Error("Token changed its arguments")
+		}
+	})
+}
+
+// Locally typical sampling as its authors have it, in float64: where neither two
+// distances nor a sum and its bound are too close to tell, the same tokens are kept.
+func TestTypicalIsLocallyTypical(t *testing.T) {
+	var s Sampler
+	told := 0
+	rapid.Check(t, func(t *rapid.T) {
+		vocab := drawLength(t, 200)
+		logits := rapid.SliceOfN(rapid.Float32Range(-8, 8), vocab, vocab).Draw(t, "logits")
+		share := rapid.Float32Range(0.01, 0.99).Draw(t, "share")
+		temperature := rapid.Float32Range(0.3, 3).Draw(t, "temperature")
+		best := slices.Max(logits)
+		var z, entropy, distances = 0.0, 0.0, make([]float64, vocab)
+		probabilities := make([]float64, vocab)
+		for i, l := range logits {
+			probabilities[i] = math.Exp(float64(l-best) / float64(temperature))
+			z += probabilities[i]
+		}
+		for i := range probabilities {
+			probabilities[i] /= z
+			entropy -= probabilities[i] * math.Log(probabilities[i])
+		}
+		order := make([]int, vocab)
+		for i := range order {
+			order[i] = i
+			distances[i] = math.Abs(-math.Log(probabilities[i]) - entropy)
+		}
+		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(distances[i], distances[j]) })
+		var want []int32
+		sum := 0.0
+		for n, i := range order {
+			if n > 0 && distances[i]-distances[order[n-1]] < 1e-5 || math.Abs(sum-float64(share)) < 1e-5 {
+				return
+			}
+			if sum < float64(share) {
+				want = append(want, int32(i))
+			}
+			sum += probabilities[i]
+		}
+		told++
+		sc := newScale(best, temperature, vocab)
+		var got []int32
+		for _, c := range s.typical(s.weighted(logits, nil, sc), logits, sc, share) {
+			got = append(got, c.id())
+			if c.rank != rank(logits[c.id()], c.id()) || c.weight != sc.weight(logits[c.id()]) {
+				t.Errorf("token %d came back as %+v", c.id(), c)
+			}
+		}
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("kept are %v, want %v", got, want)
+		}
+	})
+	if told == 0 {
+		t.Error("there was nothing to tell")
+	}
+}
+
 func TestTokenFollowsTheDefinition(t *testing.T) {
 	var s Sampler
 	rapid.Check(t, func(t *rapid.T) {
 		logits, p, mask, pos := drawCase(t)
 		before := slices.Clone(logits)
-		got, err := s.Token(logits, p, mask, pos)
+		got, err := s.Token(logits, p, mask, nil, -1, pos)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,8 +437,8 @@ func TestTokenOfALargeVocabulary(t *testing.T) {
 					mask[3210/32] |= 1 << (3210 % 32)
 				}
 				for pos := range 3 {
-					p := &Params{Temperature: 2, TopK: k, TopP: []float32{0, 0.9, 0.5}[pos], Seed: uint64(k)}
-					got, err := s.Token(logits, p, mask, pos)
+					p := &Params{Temperature: 2, TopK: k, Typical: []float32{0, 0.6, 0.2}[(pos+k)%3], TopP: []float32{0, 0.9, 0.5}[pos], Seed: uint64(k)}
+					got, err := s.Token(logits, p, mask, nil, -1, pos)
 					if err != nil {
 						t.Fatal(err)
 					}

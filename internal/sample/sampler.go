@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// A Sampler chooses tokens. It holds nothing but scratch memory, some 32 bytes
+// A Sampler chooses tokens. It holds nothing but scratch memory, some 36 bytes
 // per token of the largest vocabulary seen: what it returns depends on the
 // arguments alone. The zero Sampler is ready. It must not be used by two
 // goroutines at once, and allocates only when a vocabulary is larger than those
@@ -14,6 +14,7 @@ import (
 type Sampler struct {
 	Maxima Maxima // nil means [MaximaOf]
 
+	adjusted   []float32 // logits, where some are adjusted
 	maxima     []float32 // of the allowed logits, by block
 	candidates []candidate
 	selector   selector
@@ -22,19 +23,30 @@ type Sampler struct {
 // Token chooses the token at absolute position pos of a sequence. logits [vocab]
 // are the model's output for it and are not changed. mask, when not nil, has bit
 // i%32 of word i/32 set for each allowed token i; bits past the vocabulary do not
-// matter. A nil p is greedy.
+// matter. adjustments are those of [ValidateAdjustments]; last, when not negative, is a
+// token that was chosen once more than they say. A nil p is greedy.
 //
 // A logit of -Inf is a token that is never chosen. The errors wrap [ErrParams],
-// [ErrShape], [ErrNotFinite] and [ErrEmptyMask]; a NaN or +Inf counts also where
-// the mask forbids the token, since the whole output is suspect then.
-func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, pos int) (int32, error) {
+// [ErrAdjustment], [ErrShape], [ErrNotFinite] and [ErrEmptyMask]; a NaN or +Inf counts
+// also where the token is forbidden, since the whole output is suspect then.
+func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, adjustments []Adjustment, last int32, pos int) (int32, error) {
 	if p == nil {
 		p = &Params{}
 	}
 	if err := p.Validate(); err != nil {
 		return 0, err
 	}
-	best, err := s.largest(logits, mask)
+	if err := checkShape(logits, mask); err != nil {
+		return 0, err
+	}
+	if err := ValidateAdjustments(adjustments, len(logits)); err != nil {
+		return 0, err
+	}
+	if int(last) >= len(logits) {
+		return 0, fmt.Errorf("sample: the last token is %d: %w: the vocabulary has %d", last, ErrAdjustment, len(logits))
+	}
+	logits = s.adjust(logits, p, adjustments, last)
+	best, err := s.largest(logits, mask, adjustments)
 	if err != nil {
 		return 0, err
 	}
@@ -51,29 +63,39 @@ func (s *Sampler) Token(logits []float32, p *Params, mask []uint32, pos int) (in
 	} else {
 		c = s.weighted(logits, mask, sc)
 	}
+	heaviest := uint64(1) << sc.shift
+	if p.Typical > 0 && p.Typical < 1 {
+		c = s.typical(c, logits, sc, p.Typical)
+		heaviest = largestWeight(c)
+	}
 	if p.TopP > 0 && p.TopP < 1 {
 		c = keepThrough(c, s.selector.crossing(c, ceilProduct(p.TopP, totalWeight(c))))
 	}
 	if p.MinP > 0 {
-		c = keepWeight(c, ceilProduct(p.MinP, 1<<sc.shift))
+		c = keepWeight(c, ceilProduct(p.MinP, heaviest))
 	}
 	u := uniform(p.Seed, p.Choice, uint64(pos))
 	t, _ := bits.Mul64(u, totalWeight(c))
 	return s.selector.crossing(c, t+1).id(), nil
 }
 
-// largest returns the allowed token with the largest logit, the lowest id among
-// equals, and checks logits and mask on the way. It leaves s.maxima for likeliest.
-func (s *Sampler) largest(logits []float32, mask []uint32) (int32, error) {
+// checkShape checks the lengths of logits and mask.
+func checkShape(logits []float32, mask []uint32) error {
 	if len(logits) == 0 {
-		return 0, fmt.Errorf("sample: there are no logits: %w: want one for each token of the vocabulary", ErrShape)
+		return fmt.Errorf("sample: there are no logits: %w: want one for each token of the vocabulary", ErrShape)
 	}
 	if uint64(len(logits)) > math.MaxInt32 {
-		return 0, fmt.Errorf("sample: %d logits: %w: want at most %d, the range of token ids", len(logits), ErrShape, math.MaxInt32)
+		return fmt.Errorf("sample: %d logits: %w: want at most %d, the range of token ids", len(logits), ErrShape, math.MaxInt32)
 	}
 	if words := (len(logits) + 31) / 32; mask != nil && len(mask) < words {
-		return 0, fmt.Errorf("sample: the mask has %d words: %w: want %d for %d tokens", len(mask), ErrShape, words, len(logits))
+		return fmt.Errorf("sample: the mask has %d words: %w: want %d for %d tokens", len(mask), ErrShape, words, len(logits))
 	}
+	return nil
+}
+
+// largest returns the allowed token with the largest logit, the lowest id among
+// equals, and checks all logits on the way. It leaves s.maxima for likeliest.
+func (s *Sampler) largest(logits []float32, mask []uint32, adjustments []Adjustment) (int32, error) {
 	if err := s.findMaxima(logits, mask); err != nil {
 		return 0, err
 	}
@@ -87,9 +109,9 @@ func (s *Sampler) largest(logits []float32, mask []uint32) (int32, error) {
 		}
 	}
 	if found < 0 {
-		n := countAllowed(mask, len(logits))
+		n := countAllowed(mask, len(logits)) - countForbidden(mask, adjustments)
 		if n == 0 {
-			return 0, fmt.Errorf("sample: none of the %d tokens is allowed: %w: a mask needs at least one bit set", len(logits), ErrEmptyMask)
+			return 0, fmt.Errorf("sample: none of the %d tokens is allowed: %w: a mask needs at least one bit set, of a token that no bias of -Inf forbids", len(logits), ErrEmptyMask)
 		}
 		return 0, fmt.Errorf("sample: the logits of all %d allowed tokens, of %d, are -Inf: %w: at least one must be larger", n, len(logits), ErrNotFinite)
 	}

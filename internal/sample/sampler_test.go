@@ -34,6 +34,19 @@ func TestValidate(t *testing.T) {
 		{"temperature NaN", &sample.Params{Temperature: nan}, []string{"Temperature", "NaN"}},
 		{"temperature Inf", &sample.Params{Temperature: inf}, []string{"Temperature", "+Inf"}},
 		{"temperature negative", &sample.Params{Temperature: -0.5}, []string{"Temperature", "-0.5"}},
+		{"penalties", &sample.Params{Repetition: 1.1, Frequency: 0.5, Presence: -0.5, Typical: 0.9}, nil},
+		{"penalties at their ends", &sample.Params{Repetition: 100, Frequency: -100, Presence: 100, Typical: 1}, nil},
+		{"least repetition", &sample.Params{Repetition: 0.01}, nil},
+		{"repetition NaN", &sample.Params{Repetition: nan}, []string{"Repetition", "NaN", "0.01 to 100"}},
+		{"repetition negative", &sample.Params{Repetition: -1}, []string{"Repetition", "-1", "0.01 to 100"}},
+		{"repetition below", &sample.Params{Repetition: 0.009}, []string{"Repetition", "0.009", "0.01 to 100"}},
+		{"repetition above", &sample.Params{Repetition: inf}, []string{"Repetition", "+Inf", "0.01 to 100"}},
+		{"frequency NaN", &sample.Params{Frequency: nan}, []string{"Frequency", "NaN", "-100 to 100"}},
+		{"frequency above", &sample.Params{Frequency: 100.5}, []string{"Frequency", "100.5", "-100 to 100"}},
+		{"presence below", &sample.Params{Presence: negInf}, []string{"Presence", "-Inf", "-100 to 100"}},
+		{"typical NaN", &sample.Params{Typical: nan}, []string{"Typical", "NaN", "0 to 1"}},
+		{"typical negative", &sample.Params{Typical: -0.5}, []string{"Typical", "-0.5", "0 to 1"}},
+		{"typical above", &sample.Params{Typical: 2}, []string{"Typical", "2", "0 to 1"}},
 		{"top-k negative", &sample.Params{TopK: -3}, []string{"TopK", "-3"}},
 		{"top-p NaN", &sample.Params{TopP: nan}, []string{"TopP", "NaN", "0 to 1"}},
 		{"top-p negative", &sample.Params{TopP: -0.25}, []string{"TopP", "-0.25", "0 to 1"}},
@@ -52,7 +65,7 @@ func TestValidate(t *testing.T) {
 					t.Errorf("%q does not name %q", err, name)
 				}
 			}
-			if _, tokenErr := new(sample.Sampler).Token([]float32{1, 2}, test.p, nil, 0); fmt.Sprint(tokenErr) != fmt.Sprint(err) {
+			if _, tokenErr := new(sample.Sampler).Token([]float32{1, 2}, test.p, nil, nil, -1, 0); fmt.Sprint(tokenErr) != fmt.Sprint(err) {
 				t.Errorf("Token says %v, Validate %v", tokenErr, err)
 			}
 		})
@@ -84,7 +97,7 @@ func TestTokenRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, p := range []*sample.Params{{}, {Temperature: 1}, {Temperature: 1, TopK: 1}, {Temperature: 1, TopP: 0.5, MinP: 0.5}} {
-				_, err := new(sample.Sampler).Token(test.logits, p, test.mask, 0)
+				_, err := new(sample.Sampler).Token(test.logits, p, test.mask, nil, -1, 0)
 				if !errors.Is(err, test.want) {
 					t.Fatalf("Token = %v, want %v", err, test.want)
 				}
@@ -98,13 +111,99 @@ func TestTokenRefuses(t *testing.T) {
 	}
 }
 
+func TestTokenRefusesAdjustments(t *testing.T) {
+	logits := []float32{1, 2, 3}
+	for _, test := range []struct {
+		name   string
+		logits []float32
+		mask   []uint32
+		list   []sample.Adjustment
+		last   int32
+		want   error
+		names  []string
+	}{
+		{"out of order", logits, nil, []sample.Adjustment{{Token: 2}, {Token: 1}}, -1, sample.ErrAdjustment, []string{"adjustment 1", "token 1", "after token 2"}},
+		{"twice", logits, nil, []sample.Adjustment{{Token: 1}, {Token: 1}}, -1, sample.ErrAdjustment, []string{"adjustment 1", "token 1"}},
+		{"negative", logits, nil, []sample.Adjustment{{Token: -1}}, -1, sample.ErrAdjustment, []string{"token -1"}},
+		{"outside", logits, nil, []sample.Adjustment{{Token: 3}}, -1, sample.ErrAdjustment, []string{"token 3", "has 3"}},
+		{"bias NaN", logits, nil, []sample.Adjustment{{Token: 1, Bias: nan}}, -1, sample.ErrAdjustment, []string{"token 1", "NaN"}},
+		{"bias +Inf", logits, nil, []sample.Adjustment{{Token: 1, Bias: inf}}, -1, sample.ErrAdjustment, []string{"token 1", "+Inf"}},
+		{"count", logits, nil, []sample.Adjustment{{Token: 1, Count: -2}}, -1, sample.ErrAdjustment, []string{"token 1", "-2 times"}},
+		{"last outside", logits, nil, nil, 3, sample.ErrAdjustment, []string{"last token is 3", "has 3"}},
+		{"all forbidden", logits, nil, []sample.Adjustment{{Token: 0, Bias: negInf}, {Token: 1, Bias: negInf}, {Token: 2, Bias: negInf}}, -1, sample.ErrEmptyMask, []string{"3 tokens", "bias"}},
+		{"all but the masked forbidden", logits, []uint32{3}, []sample.Adjustment{{Token: 0, Bias: negInf}, {Token: 1, Bias: negInf}}, -1, sample.ErrEmptyMask, []string{"3 tokens"}},
+		{"all forbidden but -Inf", []float32{1, negInf, 3}, nil, []sample.Adjustment{{Token: 0, Bias: negInf}, {Token: 2, Bias: negInf}}, -1, sample.ErrNotFinite, []string{"all 1 ", "of 3"}},
+		{"-Inf and a bias", []float32{negInf}, nil, []sample.Adjustment{{Token: 0, Bias: 5}}, -1, sample.ErrNotFinite, []string{"all 1 "}},
+		{"NaN forbidden", []float32{1, nan}, nil, []sample.Adjustment{{Token: 1, Bias: negInf}}, -1, sample.ErrNotFinite, []string{"token 1", "NaN"}},
+		{"NaN adjusted", []float32{1, nan}, nil, []sample.Adjustment{{Token: 1, Bias: 1}}, 1, sample.ErrNotFinite, []string{"token 1", "NaN"}},
+		{"+Inf adjusted", []float32{1, inf}, nil, []sample.Adjustment{{Token: 1, Bias: -5}}, -1, sample.ErrNotFinite, []string{"token 1", "+Inf"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, p := range []*sample.Params{{}, {Temperature: 1, Repetition: 2, Frequency: 1}, {Temperature: 1, TopK: 1, Typical: 0.5}} {
+				_, err := new(sample.Sampler).Token(test.logits, p, test.mask, test.list, test.last, 0)
+				if !errors.Is(err, test.want) {
+					t.Fatalf("Token = %v, want %v", err, test.want)
+				}
+				for _, name := range test.names {
+					if !strings.Contains(err.Error(), name) {
+						t.Errorf("%q does not name %q", err, name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Greedy choices between two tokens show what becomes of the first one's logit.
+func TestTokenAdjusts(t *testing.T) {
+	const most = math.MaxFloat32
+	for _, test := range []struct {
+		name         string
+		logit, other float32 // of tokens 0 and 1
+		p            sample.Params
+		a            sample.Adjustment // of token 0
+		last         int32
+		want         float32 // what the logit becomes
+	}{
+		{"bias", 1, 0, sample.Params{}, sample.Adjustment{Bias: 2.5}, -1, 3.5},
+		{"counts alone", 1, 0, sample.Params{Repetition: 1}, sample.Adjustment{Count: 7, Prompt: true}, 0, 1},
+		{"repetition divides", 3, 0, sample.Params{Repetition: 2}, sample.Adjustment{Count: 1}, -1, 1.5},
+		{"repetition multiplies", -3, 0, sample.Params{Repetition: 2}, sample.Adjustment{Count: 1}, -1, -6},
+		{"repetition of the prompt", 3, 0, sample.Params{Repetition: 2}, sample.Adjustment{Prompt: true}, -1, 1.5},
+		{"repetition of what is new", 3, 0, sample.Params{Repetition: 2}, sample.Adjustment{}, -1, 3},
+		{"repetition of the last", 3, 0, sample.Params{Repetition: 2}, sample.Adjustment{}, 0, 1.5},
+		{"presence", 3, 0, sample.Params{Presence: 0.5}, sample.Adjustment{Count: 9}, -1, 2.5},
+		{"presence of the prompt", 3, 0, sample.Params{Presence: 0.5}, sample.Adjustment{Prompt: true}, -1, 3},
+		{"frequency", 3, 0, sample.Params{Frequency: 0.5}, sample.Adjustment{Count: 3}, -1, 1.5},
+		{"frequency and the last", 3, 0, sample.Params{Frequency: 0.5}, sample.Adjustment{Count: 3}, 0, 1},
+		{"frequency and another last", 3, 0, sample.Params{Frequency: 0.5}, sample.Adjustment{Count: 3}, 2, 1.5},
+		{"all, in their order", 3, 0, sample.Params{Repetition: 2, Frequency: 0.25, Presence: 0.125}, sample.Adjustment{Bias: 1, Count: 2}, -1, 1.375},
+		{"bias beyond the range", most, 0, sample.Params{Frequency: 1}, sample.Adjustment{Bias: most, Count: 1}, -1, most},
+		{"repetition beyond the range", most, 0, sample.Params{Repetition: 0.01}, sample.Adjustment{Count: 1}, -1, most},
+		{"repetition beyond the range, below", -most, 0, sample.Params{Repetition: 100}, sample.Adjustment{Count: 1}, -1, -most},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for other, want := range map[float32]int32{test.want: 0, math.Nextafter32(test.want, inf): 1} {
+				if want == 1 && other == inf {
+					continue
+				}
+				var s sample.Sampler
+				got, err := s.Token([]float32{test.logit, other, negInf}, &test.p, nil, []sample.Adjustment{test.a}, test.last, 0)
+				if err != nil || got != want {
+					t.Errorf("beside a logit of %v: token %d, %v, want %d", other, got, err, want)
+				}
+			}
+		})
+	}
+}
+
 // choosable returns the tokens that come up in many draws.
 func choosable(t *testing.T, logits []float32, p sample.Params, mask []uint32) []int32 {
 	t.Helper()
 	var s sample.Sampler
 	seen := map[int32]bool{}
 	for pos := range 2000 {
-		id, err := s.Token(logits, &p, mask, pos)
+		id, err := s.Token(logits, &p, mask, nil, -1, pos)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,6 +269,18 @@ func TestTokenKeeps(t *testing.T) {
 		{"top-p of what top-k left", tenths, sample.Params{Temperature: 1, TopK: 3, TopP: 0.45}, nil, []int32{1}},
 		// At temperature 1/2 the probabilities are as 16, 4, 4, 1, 1.
 		{"top-p after temperature", tenths, sample.Params{Temperature: 0.5, TopP: 0.6}, nil, []int32{1}},
+		// The information of probabilities 0.1, 0.2 and 0.4 is 2.30, 1.61 and 0.92 nats,
+		// 1.47 on average.
+		{"typical", tenths, sample.Params{Temperature: 1, Typical: 0.39}, nil, []int32{2, 3}},
+		{"typical, equals by id", tenths, sample.Params{Temperature: 1, Typical: 0.19}, nil, []int32{2}},
+		{"typical, the likeliest comes second", tenths, sample.Params{Temperature: 1, Typical: 0.5}, nil, []int32{1, 2, 3}},
+		{"typical smallest", tenths, sample.Params{Temperature: 1, Typical: math.SmallestNonzeroFloat32}, nil, []int32{2}},
+		{"typical 1 is off", tenths, sample.Params{Temperature: 1, Typical: 1}, nil, []int32{0, 1, 2, 3, 4}},
+		{"typical of equals", equal, sample.Params{Temperature: 1, Typical: 0.5}, nil, []int32{0, 1, 2, 3, 4}},
+		{"typical of what a mask left", tenths, sample.Params{Temperature: 1, Typical: 0.5}, []uint32{0b10001}, []int32{0}},
+		{"typical of what top-k left", tenths, sample.Params{Temperature: 1, TopK: 2, Typical: 0.4}, nil, []int32{1}},
+		{"top-p of what typical left", tenths, sample.Params{Temperature: 1, Typical: 0.39, TopP: 0.49}, nil, []int32{2}},
+		{"min-p of what typical left", tenths, sample.Params{Temperature: 1, Typical: 0.39, MinP: 1}, nil, []int32{2, 3}},
 		{"min-p", tenths, sample.Params{Temperature: 1, MinP: 0.4}, nil, []int32{1, 2, 3}},
 		{"min-p 1", tenths, sample.Params{Temperature: 1, MinP: 1}, nil, []int32{1}},
 		{"min-p 1 among equals", equal[:3], sample.Params{Temperature: 1, MinP: 1}, nil, []int32{0, 1, 2}},
@@ -218,7 +329,7 @@ func TestTokenFrequencies(t *testing.T) {
 					case "seed":
 						p.Seed = uint64(i)
 					}
-					id, err := s.Token(test.logits, &p, nil, pos)
+					id, err := s.Token(test.logits, &p, nil, nil, -1, pos)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -252,7 +363,7 @@ func TestTokenPairsAreIndependent(t *testing.T) {
 	for i := range pairs {
 		pair := 0
 		for j := range 2 {
-			id, err := s.Token(make([]float32, 4), &sample.Params{Temperature: 1, Seed: 99}, nil, 2*i+j)
+			id, err := s.Token(make([]float32, 4), &sample.Params{Temperature: 1, Seed: 99}, nil, nil, -1, 2*i+j)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,12 +405,13 @@ func TestTokenGolden(t *testing.T) {
 		{sample.Params{}, []int32{321, 321, 321, 321, 321, 321, 321, 321}},
 		{sample.Params{Temperature: 1, Seed: 42}, []int32{544, 840, 668, 952, 743, 235, 656, 13}},
 		{sample.Params{Temperature: 1, Seed: 42, Choice: 1}, []int32{494, 117, 494, 915, 927, 819, 902, 519}},
+		{sample.Params{Temperature: 1, Typical: 0.5, Seed: 42}, []int32{38, 223, 421, 742, 409, 260, 273, 791}},
 		{sample.Params{Temperature: 0.7, TopK: 40, TopP: 0.95, MinP: 0.05, Seed: 42}, []int32{136, 531, 383, 704, 951, 210, 667, 494}},
 	} {
 		var got []int32
 		var s sample.Sampler
 		for pos := range 8 {
-			id, err := s.Token(logits, &test.p, nil, pos)
+			id, err := s.Token(logits, &test.p, nil, nil, -1, pos)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -323,7 +435,7 @@ func TestTokenIgnoresNeighbours(t *testing.T) {
 	for i, p := range params {
 		for pos := range 40 {
 			var err error
-			if alone[[2]int{i, pos}], err = new(sample.Sampler).Token(logits[pos:], &p, nil, pos); err != nil {
+			if alone[[2]int{i, pos}], err = new(sample.Sampler).Token(logits[pos:], &p, nil, nil, -1, pos); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -331,7 +443,7 @@ func TestTokenIgnoresNeighbours(t *testing.T) {
 	var shared sample.Sampler
 	for pos := 39; pos >= 0; pos-- {
 		for i, p := range params {
-			got, err := shared.Token(logits[pos:], &p, nil, pos)
+			got, err := shared.Token(logits[pos:], &p, nil, nil, -1, pos)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -345,11 +457,15 @@ func TestTokenIgnoresNeighbours(t *testing.T) {
 func TestTokenDoesNotAllocate(t *testing.T) {
 	logits := vocabulary(10_000)
 	var s sample.Sampler
-	for _, p := range []sample.Params{{}, {Temperature: 1}, {Temperature: 1, TopK: 40}, {Temperature: 1, TopP: 0.95, MinP: 0.05}} {
+	list := []sample.Adjustment{{Token: 5, Bias: 1}, {Token: 70, Count: 2}, {Token: 9999, Prompt: true}}
+	for _, p := range []sample.Params{
+		{}, {Temperature: 1}, {Temperature: 1, TopK: 40}, {Temperature: 1, TopP: 0.95, MinP: 0.05},
+		{Temperature: 1, Typical: 0.9}, {Repetition: 1.2, Frequency: 1, Presence: 1},
+	} {
 		pos := 0
 		token := func() {
 			pos++
-			if _, err := s.Token(logits, &p, nil, pos); err != nil {
+			if _, err := s.Token(logits, &p, nil, list, 70, pos); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -367,10 +483,14 @@ func FuzzToken(f *testing.F) {
 		}
 		return b
 	}
-	f.Add(bytesOf(1, 2, 3), []byte{}, float32(1), 0, float32(0), float32(0), uint64(0), uint32(0), 0)
-	f.Add(bytesOf(1, negInf, 3, -0.5), bytesOf(1e-40), float32(0.7), 2, float32(0.9), float32(0.1), uint64(3), uint32(1), -1)
-	f.Add(bytesOf(nan, inf), []byte{0, 0, 0, 0}, inf, -1, nan, float32(2), uint64(3), uint32(1), math.MaxInt)
-	f.Fuzz(func(t *testing.T, logitBytes, maskBytes []byte, temperature float32, topK int, topP, minP float32, seed uint64, choice uint32, pos int) {
+	type terms struct{ temperature, typical, topP, minP, repetition, frequency, presence float32 }
+	add := func(logits, mask, adjustments []byte, last int32, p terms, topK int, seed uint64, choice uint32, pos int) {
+		f.Add(logits, mask, adjustments, last, p.temperature, topK, p.typical, p.topP, p.minP, p.repetition, p.frequency, p.presence, seed, choice, pos)
+	}
+	add(bytesOf(1, 2, 3), []byte{}, []byte{}, -1, terms{temperature: 1}, 0, 0, 0, 0)
+	add(bytesOf(1, negInf, 3, -0.5), bytesOf(1e-40), bytesOf(1, 2, 1e-45), 2, terms{0.7, 0.8, 0.9, 0.1, 1.5, 0.5, -0.5}, 2, 3, 1, -1)
+	add(bytesOf(nan, inf), []byte{0, 0, 0, 0}, bytesOf(0, nan, 0), 9, terms{inf, nan, nan, 2, nan, nan, inf}, -1, 3, 1, math.MaxInt)
+	f.Fuzz(func(t *testing.T, logitBytes, maskBytes, adjustmentBytes []byte, last int32, temperature float32, topK int, typical, topP, minP, repetition, frequency, presence float32, seed uint64, choice uint32, pos int) {
 		var logits []float32
 		for b := range slices.Chunk(logitBytes[:len(logitBytes)/4*4], 4) {
 			logits = append(logits, math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -379,21 +499,37 @@ func FuzzToken(f *testing.F) {
 		for b := range slices.Chunk(maskBytes[:len(maskBytes)/4*4], 4) {
 			mask = append(mask, binary.LittleEndian.Uint32(b))
 		}
-		p := sample.Params{Temperature: temperature, TopK: topK, TopP: topP, MinP: minP, Seed: seed, Choice: choice}
-		id, err := new(sample.Sampler).Token(logits, &p, mask, pos)
+		var list []sample.Adjustment
+		forbidden := map[int32]bool{}
+		next := int32(0)
+		for b := range slices.Chunk(adjustmentBytes[:len(adjustmentBytes)/12*12], 12) {
+			a := sample.Adjustment{
+				Token: next + int32(b[0]&3), Prompt: b[1]&1 != 0,
+				Bias: math.Float32frombits(binary.LittleEndian.Uint32(b[4:])), Count: int32(binary.LittleEndian.Uint32(b[8:])),
+			}
+			next = a.Token + 1
+			list = append(list, a)
+			forbidden[a.Token] = a.Bias == negInf
+		}
+		p := sample.Params{
+			Repetition: repetition, Frequency: frequency, Presence: presence,
+			Temperature: temperature, TopK: topK, Typical: typical, TopP: topP, MinP: minP, Seed: seed, Choice: choice,
+		}
+		id, err := new(sample.Sampler).Token(logits, &p, mask, list, last, pos)
 		if err != nil {
-			for _, kind := range []error{sample.ErrParams, sample.ErrShape, sample.ErrNotFinite, sample.ErrEmptyMask} {
+			for _, kind := range []error{sample.ErrParams, sample.ErrAdjustment, sample.ErrShape, sample.ErrNotFinite, sample.ErrEmptyMask} {
 				if errors.Is(err, kind) {
 					return
 				}
 			}
 			t.Fatalf("an error of no kind: %v", err)
 		}
-		if id < 0 || int(id) >= len(logits) || logits[id] == negInf || mask != nil && mask[id/32]>>(id%32)&1 == 0 {
+		if id < 0 || int(id) >= len(logits) || logits[id] == negInf || forbidden[id] || mask != nil && mask[id/32]>>(id%32)&1 == 0 {
 			t.Fatalf("token %d of %d is not allowed", id, len(logits))
 		}
+		plain := len(list) == 0 && last < 0 && (topK == 1 || temperature == 0)
 		for i, v := range logits {
-			if v != v || v == inf || v > logits[id] && (topK == 1 || temperature == 0) && (mask == nil || mask[i/32]>>(i%32)&1 != 0) {
+			if v != v || v == inf || v > logits[id] && plain && (mask == nil || mask[i/32]>>(i%32)&1 != 0) {
 				t.Fatalf("token %d was chosen beside the logit %v of token %d", id, v, i)
 			}
 		}
@@ -411,13 +547,14 @@ func BenchmarkToken(b *testing.B) {
 		{"top-k 40", sample.Params{Temperature: 0.8, TopK: 40}},
 		{"top-p 0.95", sample.Params{Temperature: 0.8, TopP: 0.95}},
 		{"min-p 0.05", sample.Params{Temperature: 0.8, MinP: 0.05}},
+		{"typical 0.9", sample.Params{Temperature: 0.8, Typical: 0.9}},
 		{"top-k 40 top-p 0.95", sample.Params{Temperature: 0.8, TopK: 40, TopP: 0.95}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			var s sample.Sampler
 			for pos := 0; b.Loop(); pos++ {
-				if _, err := s.Token(logits, &bench.p, nil, pos); err != nil {
+				if _, err := s.Token(logits, &bench.p, nil, nil, -1, pos); err != nil {
 					b.Fatal(err)
 				}
 			}

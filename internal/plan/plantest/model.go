@@ -224,7 +224,7 @@ func sampling(t *testing.T, b plan.Backend) {
 		if row.Want&plan.WantLogits == 0 {
 			continue
 		}
-		want, err := s.Token(res.Logits[i], &row.Sampling, row.Mask, int(first.Positions[row.Token])+1)
+		want, err := s.Token(res.Logits[i], &row.Sampling, row.Mask, nil, -1, int(first.Positions[row.Token])+1)
 		if err != nil {
 			t.Fatal(err)
 		}
