@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Kernels says, a line for each stage of p and one each for what comes before and after
+// Kernels says, a line for each stage of p and more for what comes before and after
 // all of them, which kernels do it, in the order in which they are launched. Of
 // several, those for more rows come later.
 func (b *Backend) Kernels(p *plan.Program, lim plan.Limits) []string {
@@ -42,11 +42,19 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	sampling, err := c.sampling()
-	if err != nil {
-		return nil, err
+	lines = append(lines, "residual: "+names(after))
+	for _, adjusted := range []bool{false, true} {
+		sampling, err := c.sampling(adjusted)
+		if err != nil {
+			return nil, err
+		}
+		what := "sampling: "
+		if adjusted {
+			what = "adjusted sampling: "
+		}
+		lines = append(lines, what+names(sampling))
 	}
-	return append(lines, "residual: "+names(after), "sampling: "+names(sampling)), nil
+	return lines, nil
 }
 
 func names(all []launch) string {

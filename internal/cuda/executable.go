@@ -44,13 +44,16 @@ type executable struct {
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: where a step's tables are
 	pageRoom                       []int              // how many of them there is room for
+	adjustments                    driver.DevicePtr   // of a step; 0 before there was one with any
+	adjustmentRoom                 int                // how many of them there is room for
 	stale                          bool               // launches and graphs name other tables
 
 	stream  *driver.Stream
 	forward []launch
-	sample  []launch
+	sample  []launch // of ordinary rows
+	adjust  []launch // of a step with others among them
 	graphs  map[shape]*driver.GraphExec
-	samples map[int]*driver.GraphExec // by rows
+	samples map[samplingShape]*driver.GraphExec
 
 	wanted int // rows of the step submitted last
 	closed bool
@@ -66,7 +69,7 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p), graphs: map[shape]*driver.GraphExec{}, samples: map[int]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
+	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p), graphs: map[shape]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
 	if err := checkWeights(p); err != nil {
@@ -141,9 +144,11 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 }
 
 func (e *executable) compiler() *compiler {
+	to := e.room.addresses(e.scratchAt, e.pages)
+	to.adjustments = e.adjustments
 	return &compiler{
 		l: e.layout, weights: e.weights, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
-		weightsAt: e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: e.room.addresses(e.scratchAt, e.pages),
+		weightsAt: e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: to,
 	}
 }
 
@@ -160,8 +165,26 @@ func (e *executable) compile() error {
 		return err
 	}
 	e.forward = append(e.forward, finite...)
-	e.sample, err = c.sampling()
+	if e.sample, err = c.sampling(false); err != nil {
+		return err
+	}
+	e.adjust, err = c.sampling(true)
 	return err
+}
+
+// renew makes launches and graphs anew where they name memory that is gone.
+func (e *executable) renew() error {
+	if !e.stale {
+		return nil
+	}
+	if err := e.dropGraphs(); err != nil {
+		return err
+	}
+	if err := e.compile(); err != nil {
+		return err
+	}
+	e.stale = false
+	return nil
 }
 
 // Close implements [plan.Executable].
@@ -192,7 +215,7 @@ func (e *executable) release() error {
 		keep(e.b.main.FreeHost(b))
 	}
 	e.host = nil
-	for _, at := range append(e.pages, e.scratchAt, e.statesAt, e.weightsAt) {
+	for _, at := range append(e.pages, e.adjustments, e.scratchAt, e.statesAt, e.weightsAt) {
 		keep(e.b.main.Free(at))
 	}
 	if e.stream != nil {
@@ -220,13 +243,17 @@ func (e *executable) dropGraphs() error {
 	return all
 }
 
-// run gives the stream a step of that shape.
-func (e *executable) run(sh *shape) error {
+// run gives the stream a step of that shape, and its sampling.
+func (e *executable) run(sh *shape, sampling samplingShape) error {
+	launches := e.sample
+	if sampling.adjusted {
+		launches = e.adjust
+	}
 	if e.b.eager {
 		if err := give(e.stream, sh, e.forward); err != nil {
 			return err
 		}
-		return give(e.stream, sh, e.sample)
+		return give(e.stream, sh, launches)
 	}
 	g := e.graphs[*sh]
 	if g == nil {
@@ -240,12 +267,12 @@ func (e *executable) run(sh *shape) error {
 		return err
 	}
 	// Sampling is a graph of its own, so that masks may arrive in between.
-	if g = e.samples[sh.rows]; g == nil {
+	if g = e.samples[sampling]; g == nil {
 		var err error
-		if g, err = e.capture(sh, e.sample); err != nil {
+		if g, err = e.capture(sh, launches); err != nil {
 			return err
 		}
-		e.samples[sh.rows] = g
+		e.samples[sampling] = g
 	}
 	return g.Launch(e.stream)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/kernels"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -90,6 +91,11 @@ func TestKernels(t *testing.T) {
 					if err := run(x, batchOf(p, size[0], 0, size[1])); err != nil {
 						t.Fatalf("%d sequences of %d tokens: %v", size[0], size[1], err)
 					}
+				}
+				adjusted := batchOf(p, 1, 0, 1)
+				adjusted.Rows[0].Adjustments = []sample.Adjustment{{Token: 1, Bias: 1}}
+				if err := run(x, adjusted); err != nil {
+					t.Fatalf("an adjusted row: %v", err)
 				}
 			}
 			for _, p := range heads {
@@ -183,7 +189,7 @@ func TestKernelsAreTold(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, Options{})
 	p := decoder(t, tensor.Q8_0)
 	lines := b.Kernels(p, limitsFor(p, 8, 2))
-	if want := len(join(p, &plan.Limits{Activations: tensor.Q8_0})) + 3; len(lines) != want {
+	if want := len(join(p, &plan.Limits{Activations: tensor.Q8_0})) + 4; len(lines) != want {
 		t.Errorf("%d lines, want %d: %s", len(lines), want, strings.Join(lines, "\n"))
 	}
 	for _, l := range lines {

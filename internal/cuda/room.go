@@ -14,7 +14,7 @@ const (
 )
 
 const (
-	paramsBytes = 64 // of a row, see kernels/sample.cu
+	paramsBytes = 80 // of a row, see kernels/sample.cu
 	resultBytes = 16
 	placeBytes  = 8 // of a token
 )
@@ -100,6 +100,7 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 type stepAddresses struct {
 	counts, tokens, from, positions, sequence, rows, params driver.DevicePtr
 	sets, places, pages                                     []driver.DevicePtr
+	adjustments                                             driver.DevicePtr
 	failed, bad, overflow, ids, results, sampled            driver.DevicePtr
 }
 

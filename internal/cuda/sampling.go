@@ -17,8 +17,11 @@ type rowParams struct {
 	topK                    int32
 	seed, position          uint64
 	choice, want            uint32
-	mask, token             int32
-	_                       [2]uint64
+	mask, last              int32
+	typical, repetition     float32
+	frequency, presence     float32
+	adjustments, adjusted   int32
+	_                       uint64
 }
 
 // rowResult is what comes back of a row.
@@ -65,29 +68,36 @@ type sampleArgs struct {
 	scratchStride    int64
 	results, sampled driver.DevicePtr
 	blocks, _        int32
+	ids, adjustments driver.DevicePtr
 }
 
-// sampling chooses tokens from the logits.
-func (c *compiler) sampling() ([]launch, error) {
+// sampling chooses tokens from the logits; where adjusted, by the kernels for steps of
+// which some row needs them.
+func (c *compiler) sampling(adjusted bool) ([]launch, error) {
 	logits := c.forms(c.l.p.Logits)
 	vocab := int(logits.cols)
 	a := sampleArgs{
 		logits: logits.f32, stride: logits.stride, vocab: logits.cols, params: c.step.params, masks: c.scratchAt + driver.DevicePtr(c.room.masks),
 		maskWords: int32(c.room.maskWords), count: c.step.counts + countRows, scratch: c.scratchAt + driver.DevicePtr(c.room.sampling),
 		scratchStride: int64(c.room.samplingRow), results: c.step.results, sampled: c.step.sampled, blocks: int32(samplingBlocks(vocab)),
+		ids: c.step.ids, adjustments: c.step.adjustments,
+	}
+	surveys, chooses := "survey", "choose"
+	if adjusted {
+		surveys, chooses = "surveyAdjusted", "chooseAdjusted"
 	}
 	args := arguments(&a)
-	survey, err := c.launch("sample", "survey", plan.Rows, args, 256, func(sh *shape) driver.Dim3 {
+	survey, err := c.launch("sample", surveys, plan.Rows, args, 256, func(sh *shape) driver.Dim3 {
 		return driver.Dim3{X: samplingBlocks(vocab), Y: sh.rows}
 	})
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.kernel("sample", "choose")
+	f, err := c.kernel("sample", chooses)
 	if err != nil {
 		return nil, err
 	}
-	choose := launch{name: "sample choose", rows: plan.Rows, begin: func(s *driver.Stream, sh *shape) error {
+	choose := launch{name: "sample " + chooses, rows: plan.Rows, begin: func(s *driver.Stream, sh *shape) error {
 		config := driver.LaunchConfig{Grid: driver.Dim3{X: 1, Y: sh.rows}, Block: driver.Dim3{X: 1024}, Programmatic: c.early}
 		if c.hopper {
 			config.Grid.X, config.Cluster = samplingCluster, driver.Dim3{X: samplingCluster}
@@ -103,8 +113,10 @@ func (e *executable) fillRow(s *step, b *plan.Batch, i int) {
 	p := &row.Sampling
 	r := rowParams{
 		temperature: p.Temperature, topP: p.TopP, minP: p.MinP, topK: int32(min(p.TopK, math.MaxInt32)), seed: p.Seed, choice: p.Choice,
-		position: uint64(b.Positions[row.Token]) + 1, want: uint32(row.Want), mask: -1, token: row.Token,
+		position: uint64(b.Positions[row.Token]) + 1, want: uint32(row.Want), mask: -1,
+		typical: p.Typical, repetition: p.Repetition, frequency: p.Frequency, presence: p.Presence,
 	}
+	e.fillAdjustments(s, b, i, &r)
 	if row.Mask != nil {
 		r.mask = int32(s.masks)
 		copy(words[uint32](s.in[e.room.masks-e.room.counts:])[s.masks*e.room.maskWords:][:e.room.maskWords], row.Mask)

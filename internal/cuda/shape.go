@@ -19,6 +19,12 @@ type shape struct {
 	single bool // every sequence has one token, as in decoding
 }
 
+// A samplingShape is the size of a graph that samples, and what it can do.
+type samplingShape struct {
+	rows     int  // a power of two
+	adjusted bool // rows may have adjustments and be sampled typically
+}
+
 func (e *executable) shapeOf(b *plan.Batch) shape {
 	s := shape{tokens: power(len(b.Tokens)), rows: power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs()}
 	for q := range b.Seqs() {

@@ -32,7 +32,10 @@ type step struct {
 	out   []byte   // room.failed to room.resultsEnd
 	wide  []byte   // logits and hidden states
 	freqs [][]byte // by rope: of sequences whose length matters
+	lists []byte   // adjustments
 	masks int
+
+	adjusted int // adjustments that lists holds
 
 	logits, hidden []float32 // what the result's rows lie in
 	failed         []error   // [S]
@@ -68,7 +71,7 @@ func (s *step) Release() {
 // release gives back the step's memory.
 func (s *step) release() error {
 	c := s.e.b.main
-	errs := []error{destroyEvent(s.over), freeHost(c, s.in), freeHost(c, s.out), freeHost(c, s.wide)}
+	errs := []error{destroyEvent(s.over), freeHost(c, s.in), freeHost(c, s.out), freeHost(c, s.wide), freeHost(c, s.lists)}
 	for _, p := range slices.Concat(s.pages, s.freqs) {
 		errs = append(errs, freeHost(c, p))
 	}
@@ -160,6 +163,12 @@ func (s *step) begin() error {
 	if err := s.growPages(); err != nil {
 		return err
 	}
+	if err := s.growAdjustments(); err != nil {
+		return err
+	}
+	if err := e.renew(); err != nil {
+		return err
+	}
 	if err := s.applyStates(); err != nil {
 		return err
 	}
@@ -173,6 +182,9 @@ func (s *step) begin() error {
 			return err
 		}
 	}
+	if err := s.copyAdjustments(); err != nil {
+		return err
+	}
 	for g := range b.Tables {
 		if err := e.stream.CopyToDevice(e.pages[g], s.pages[g][:4*len(b.Tables[g].Pages)]); err != nil {
 			return err
@@ -182,7 +194,7 @@ func (s *step) begin() error {
 		return err
 	}
 	s.sh = e.shapeOf(b)
-	if err := e.run(&s.sh); err != nil {
+	if err := e.run(&s.sh, samplingOf(b)); err != nil {
 		return err
 	}
 	if err := s.copyBack(); err != nil {
@@ -215,16 +227,6 @@ func (s *step) growPages() error {
 			return err
 		}
 	}
-	if !e.stale {
-		return nil
-	}
-	if err := e.dropGraphs(); err != nil {
-		return err
-	}
-	if err := e.compile(); err != nil {
-		return err
-	}
-	e.stale = false
 	return nil
 }
 
@@ -255,7 +257,7 @@ func (s *step) fill() {
 		fillPlaces(words[place](s.in[r.places[g]-r.counts:]), b, &b.Tables[g])
 		copy(words[int32](s.pages[g]), b.Tables[g].Pages)
 	}
-	s.masks = 0
+	s.masks, s.adjusted = 0, 0
 	rows := at(r.rows)
 	for i := range b.Rows {
 		rows[i] = b.Rows[i].Token

@@ -28,8 +28,8 @@ func ValidateAdjustments(list []Adjustment, vocab int) error {
 			return fmt.Errorf("sample: adjustment %d is of token %d: %w: the vocabulary has %d", i, a.Token, ErrAdjustment, vocab)
 		case !(a.Bias <= math.MaxFloat32):
 			return fmt.Errorf("sample: the bias of token %d is %v: %w: want a finite number, or -Inf to forbid the token", a.Token, a.Bias, ErrAdjustment)
-		case a.Count < 0:
-			return fmt.Errorf("sample: token %d was chosen %d times: %w: want at least 0", a.Token, a.Count, ErrAdjustment)
+		case a.Count < 0 || a.Count == math.MaxInt32:
+			return fmt.Errorf("sample: token %d was chosen %d times: %w: want 0 to %d", a.Token, a.Count, ErrAdjustment, math.MaxInt32-1)
 		}
 		last = a.Token
 	}

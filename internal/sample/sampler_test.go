@@ -129,6 +129,7 @@ func TestTokenRefusesAdjustments(t *testing.T) {
 		{"bias NaN", logits, nil, []sample.Adjustment{{Token: 1, Bias: nan}}, -1, sample.ErrAdjustment, []string{"token 1", "NaN"}},
 		{"bias +Inf", logits, nil, []sample.Adjustment{{Token: 1, Bias: inf}}, -1, sample.ErrAdjustment, []string{"token 1", "+Inf"}},
 		{"count", logits, nil, []sample.Adjustment{{Token: 1, Count: -2}}, -1, sample.ErrAdjustment, []string{"token 1", "-2 times"}},
+		{"count beyond", logits, nil, []sample.Adjustment{{Token: 1, Count: math.MaxInt32}}, -1, sample.ErrAdjustment, []string{"token 1", "2147483646"}},
 		{"last outside", logits, nil, nil, 3, sample.ErrAdjustment, []string{"last token is 3", "has 3"}},
 		{"all forbidden", logits, nil, []sample.Adjustment{{Token: 0, Bias: negInf}, {Token: 1, Bias: negInf}, {Token: 2, Bias: negInf}}, -1, sample.ErrEmptyMask, []string{"3 tokens", "bias"}},
 		{"all but the masked forbidden", logits, []uint32{3}, []sample.Adjustment{{Token: 0, Bias: negInf}, {Token: 1, Bias: negInf}}, -1, sample.ErrEmptyMask, []string{"3 tokens"}},

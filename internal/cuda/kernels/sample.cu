@@ -2,6 +2,11 @@
 // defines it: to the bit. survey looks at every logit once; choose takes the best one
 // or, where a temperature is given, selects.
 //
+// Steps in which a row has adjustments, or is sampled typically, have kernels of their
+// own, so that others pay nothing for them. surveyAdjusted puts adjusted logits in the
+// place of the model's, once it has read from these what is said of them alone, and
+// chooseAdjusted puts them back.
+//
 // Nothing is sorted but the last few candidates. A selection adds up weights, which
 // are integers, in buckets by rank, finds the bucket in which the running sum reaches
 // its target, and lists the tokens of that bucket alone. Buckets only narrow the
@@ -22,7 +27,8 @@ constexpr int segment = 128;        // tokens of which a warp adds up exponentia
 constexpr int digitBits = 11;       // a round of a selection narrows by so many
 constexpr int buckets = 1 << digitBits;
 constexpr int listed = chooseThreads; // candidates that are sorted at once
-constexpr int maxRounds = 32;       // 3 selections of at most 7 rounds each
+constexpr int maxRounds = 32;       // 4 selections of at most 7 rounds each, and 2 sums
+constexpr int informationBits = 20; // binary places of a token's information
 constexpr float largest = 3.402823466e+38f;
 
 struct alignas(16) RowParams { // [rows]
@@ -35,10 +41,26 @@ struct alignas(16) RowParams { // [rows]
   u32 choice;
   u32 want;          // bits as above; without wantToken nothing is chosen
   s32 mask;          // index into masks, -1 allows all
-  s32 token;         // row of the step; not read here
-  u64 reserved[2];
+  // What only the kernels for adjusted rows read.
+  s32 last;          // index into ids of a token that was chosen once more than its adjustment says, or -1
+  float typical;     // 0 and 1 keep all
+  float repetition;  // 1 changes nothing
+  float frequency;
+  float presence;
+  s32 adjustments;   // index of the row's first one; -1: there are none, nor a last token
+  s32 adjusted;      // how many there are; where last is not -1, another one follows
+  u64 reserved;
 };
-static_assert(sizeof(RowParams) == 64);
+static_assert(sizeof(RowParams) == 80);
+
+struct alignas(16) Adjustment { // ascending by token
+  s32 token;  // of the one that follows: -1, or the last token where no other one has it
+  float bias; // -Inf forbids the token; then the model's logit, while an adjusted one is in its place
+  s32 count;  // how often the token was chosen
+  u8 prompt;  // whether it is in the prompt
+  u8 pad[3];
+};
+static_assert(sizeof(Adjustment) == 16);
 
 struct RowResult { // [rows]
   s32 token;            // -1 where none is wanted or the row failed
@@ -49,7 +71,7 @@ struct RowResult { // [rows]
 static_assert(sizeof(RowResult) == 16);
 
 struct SampleArgs {
-  const float *logits; // [rows, stride], of which vocab are used
+  float *logits;       // [rows, stride], of which vocab are used
   s32 stride;          // elements from row to row
   s32 vocab;           // at least 1
   const RowParams *params; // [rows launched], 16-byte aligned; beyond count they are read but mean nothing
@@ -62,8 +84,10 @@ struct SampleArgs {
   s32 *sampled;        // [rows], the tokens again, for the next step
   s32 blocks;          // gridX of survey; changes no result
   s32 pad;
+  const s32 *ids;      // [T] of the step's tokens
+  Adjustment *adjustments; // of all rows
 };
-static_assert(sizeof(SampleArgs) == 88);
+static_assert(sizeof(SampleArgs) == 104);
 
 // What a block of survey saw.
 struct Survey {
@@ -103,6 +127,7 @@ INLINE Exponentials *exponentialsOf(Scratch *s, int blocks) { return (Exponentia
 // Instructions. Blocks of a row share global memory alone: sums are added and read
 // where all of them see them, past the first-level cache.
 INLINE void addGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+INLINE void raiseGlobal(u64 *p, u64 v) { asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
 INLINE int takeGlobal(s32 *p, int n) {
   int r;
   asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(n) : "memory");
@@ -148,6 +173,11 @@ INLINE u64 warpSum(u64 v) {
   for (int m = 16; m; m >>= 1) v += shuffleXor(v, m);
   return v;
 }
+INLINE u64 warpMax(u64 v) {
+#pragma unroll
+  for (int m = 16; m; m >>= 1) v = maxOf(v, shuffleXor(v, m));
+  return v;
+}
 
 // rankOf makes one integer of a logit and its token: ascending rank is descending
 // logit, then ascending id. Neither NaN nor, as -0 equals 0, the sign of 0 has a place
@@ -161,10 +191,14 @@ INLINE u64 rankOf(float logit, u32 id) {
 INLINE float logitOf(u64 rank) { return asFloat(turned(u32(rank >> 32))); }
 
 // readParams reads what a kernel needs of a row's parameters.
-INLINE RowParams readParams(const RowParams *p) {
+template <bool adjusting> INLINE RowParams readParams(const RowParams *p) {
   struct alignas(16) {
-    uint4 v[4];
-  } w = {{read16(p), read16((const u8 *)p + 16), read16((const u8 *)p + 32), {0, 0, 0, 0}}};
+    uint4 v[5];
+  } w = {{read16(p), read16((const u8 *)p + 16), read16((const u8 *)p + 32), {0, 0, 0, 0}, {0, 0, 0, 0}}};
+  if constexpr (adjusting) {
+    w.v[3] = read16((const u8 *)p + 48);
+    w.v[4] = read16((const u8 *)p + 64);
+  }
   return __builtin_bit_cast(RowParams, w);
 }
 
@@ -251,6 +285,33 @@ INLINE u64 weightOf(const Scale &s, float logit) {
   return u64(s64(e * doubleOf(u64(1023 + k + s.shift) << 52)));
 }
 
+// informationOf returns floor(2^20 * (best - logit)/temperature) of a logit whose weight
+// may be above 0.
+INLINE u64 informationOf(const Scale &s, float logit) {
+  const double x = (double(logit) - s.best) / s.temperature;
+  return u64(-x * double(1 << informationBits));
+}
+// distanceOf makes one integer of how far a token's information is from the mean, and
+// of the token: it ascends in the order in which typical sampling keeps them.
+constexpr u64 largestDistance = (1ull << 58) - 1; // informations are below 2^26
+INLINE u64 distanceOf(const Scale &s, float logit, u32 id, u64 mean) {
+  const u64 v = informationOf(s, logit);
+  return (v > mean ? v - mean : mean - v) << 32 | id;
+}
+// meanOf returns floor(2^20 * sum/total), which is below 2^26.
+INLINE u64 meanOf(u64 sum, u64 total) {
+  u64 mean = sum / total, rest = sum % total;
+  for (int i = 0; i < informationBits; i++) {
+    mean <<= 1;
+    rest <<= 1; // both are below 2^63
+    if (rest >= total) {
+      rest -= total;
+      mean++;
+    }
+  }
+  return mean;
+}
+
 INLINE u64 upperProduct(u64 a, u64 b) { return u64((unsigned __int128)a * b >> 64); }
 
 // ceilProduct returns the least integer that is not below f*n, for f in (0, 1] and n
@@ -312,17 +373,95 @@ INLINE double logarithm(double v) {
   return 2 * z * s + double(k) * 0.69314718055994531;
 }
 
-// survey looks at all logits of a row. Grid (blocks, rows), 256 threads. Block b takes
-// tokens b*span to (b+1)*span-1, span being vocab/blocks, rounded up to 1,024.
-extern "C" __global__ void __launch_bounds__(surveyThreads) survey(const SampleArgs a) {
+// adjustedLogit is what becomes of a logit of the model. Its operations and their order
+// are part of the choice's definition; none may be fused.
+INLINE float finite(float v) { return minOf(maxOf(v, -largest), largest); }
+INLINE float adjustedLogit(float logit, const Adjustment &x, const RowParams &p) {
+  if (!isFinite(logit)) return logit;
+  if (x.bias < -largest) return asFloat(0xff800000u);
+  logit = finite(logit + x.bias);
+  if (p.repetition != 1 && (x.prompt || x.count > 0)) logit = finite(logit > 0 ? divide(logit, p.repetition) : logit * p.repetition);
+  if (x.count > 0) {
+    logit = finite(logit - p.frequency * float(x.count));
+    logit = finite(logit - p.presence);
+  }
+  return logit;
+}
+
+// firstFrom returns the index of the first of n adjustments that is of token or a later
+// one.
+INLINE int firstFrom(const Adjustment *of, int n, u32 token) {
+  int from = 0;
+  while (n > 0) {
+    const int half = n / 2;
+    if (u32(of[from + half].token) < token) {
+      from += half + 1;
+      n -= half + 1;
+    } else {
+      n = half;
+    }
+  }
+  return from;
+}
+
+// adjust adjusts the logits of tokens first to end-1, the block's own, and returns how
+// many of a thread's it forbids that the mask allows.
+INLINE int adjust(const SampleArgs &a, const Row &r, const RowParams &p, int row, u32 first, u32 end) {
+  Adjustment *of = a.adjustments + p.adjustments;
+  float *logits = a.logits + s64(row) * a.stride;
+  const int last = p.last < 0 ? -1 : a.ids[p.last];
+  int forbidden = 0;
+  const int upTo = firstFrom(of, p.adjusted, end);
+  for (int i = firstFrom(of, p.adjusted, first) + tidX(); i < upTo; i += surveyThreads) {
+    Adjustment x = of[i];
+    if (x.token == last) x.count++;
+    const float logit = logits[x.token];
+    of[i].bias = logit;
+    logits[x.token] = adjustedLogit(logit, x, p);
+    if (x.bias < -largest) forbidden += r.mask ? r.mask[x.token >> 5] >> (x.token & 31) & 1 : 1;
+  }
+  if (tidX() == 0 && last >= 0 && u32(last) >= first && u32(last) < end) {
+    const int i = firstFrom(of, p.adjusted, last);
+    if (i == p.adjusted || of[i].token != last) {
+      const float logit = logits[last];
+      of[p.adjusted] = {last, logit, 1, 0, {}};
+      logits[last] = adjustedLogit(logit, {last, 0, 1, 0, {}}, p);
+    }
+  }
+  return forbidden;
+}
+
+// restore puts the model's logits back. One block does it for a row, when no other one
+// reads them.
+INLINE void restore(const SampleArgs &a, const RowParams &p, int row) {
+  const Adjustment *of = a.adjustments + p.adjustments;
+  float *logits = a.logits + s64(row) * a.stride;
+  const int n = p.adjusted + (p.last >= 0);
+  for (int i = tidX(); i < n; i += chooseThreads)
+    if (of[i].token >= 0) logits[of[i].token] = of[i].bias;
+}
+
+// exponentiate writes what a warp's four logits a thread add to the softmax.
+INLINE void exponentiate(const float (&v)[4], Exponentials *to) {
+  const float top = warpMax(maxOf(maxOf(v[0], v[1]), maxOf(v[2], v[3])));
+  double sum = 0;
+#pragma unroll
+  for (int k = 0; k < 4; k++) sum = sum + double(expBelow(v[k] - top));
+  sum = warpSum(sum);
+  if ((tidX() & 31) == 0) *to = {sum, top, 0};
+}
+
+// surveyRow looks at all logits of a row.
+template <bool adjusting> INLINE void surveyRow(const SampleArgs &a) {
   waitForPrevious();
   allowNext();
   const int row = blockY();
-  const RowParams p = readParams(a.params + row); // beyond count too: the two loads are under way together
+  const RowParams p = readParams<adjusting>(a.params + row); // beyond count too: the two loads are under way together
   if (row >= *a.count) return;
   const Row r = rowOf(a, p, row);
   Scratch *scratch = scratchOf(a, row);
-  const bool choosing = p.want & wantToken, adding = choosing && (p.want & wantLogProbability);
+  const bool choosing = p.want & wantToken;
+  bool adding = choosing && (p.want & wantLogProbability);
   const int lane = tidX() & 31, warp = tidX() >> 5;
 
   if (choosing && p.temperature > 0) {
@@ -338,6 +477,20 @@ extern "C" __global__ void __launch_bounds__(surveyThreads) survey(const SampleA
   u64 best = ~0ull, worst = 0;
   int allowed = 0, alive = 0;
   bool broken = false;
+  if constexpr (adjusting) {
+    if (choosing && p.adjustments >= 0) {
+      if (adding)
+        for (u32 base = first; base < end; base += surveyTokens) {
+          const float4 four = fourLogits(r, base + 4 * tidX());
+          const float v[4] = {four.x, four.y, four.z, four.w};
+          if (base + segment * warp < r.vocab) exponentiate(v, exponentials + (base + segment * warp) / segment);
+        }
+      adding = false;
+      syncBlock();
+      allowed = -adjust(a, r, p, row, first, end);
+      syncBlock();
+    }
+  }
   float4 next = fourLogits(r, first + 4 * tidX());
   u32 nextAllowed = fourAllowed(r, first + 4 * tidX());
   for (u32 base = first; base < end; base += surveyTokens) {
@@ -360,14 +513,7 @@ extern "C" __global__ void __launch_bounds__(surveyThreads) survey(const SampleA
       }
     }
     // Segments do not depend on spans, nor does what is made of them.
-    if (adding && base + segment * warp < r.vocab) {
-      const float top = warpMax(maxOf(maxOf(v[0], v[1]), maxOf(v[2], v[3])));
-      double sum = 0;
-#pragma unroll
-      for (int k = 0; k < 4; k++) sum = sum + double(expBelow(v[k] - top));
-      sum = warpSum(sum);
-      if (lane == 0) exponentials[(base + segment * warp) / segment] = {sum, top, 0};
-    }
+    if (adding && base + segment * warp < r.vocab) exponentiate(v, exponentials + (base + segment * warp) / segment);
   }
 
 #pragma unroll
@@ -394,6 +540,11 @@ extern "C" __global__ void __launch_bounds__(surveyThreads) survey(const SampleA
     surveysOf(scratch)[blockX()] = s;
   }
 }
+
+// The surveys. Grid (blocks, rows), 256 threads. Block b takes tokens b*span to
+// (b+1)*span-1, span being vocab/blocks, rounded up to 1,024.
+extern "C" __global__ void __launch_bounds__(surveyThreads) survey(const SampleArgs a) { surveyRow<false>(a); }
+extern "C" __global__ void __launch_bounds__(surveyThreads) surveyAdjusted(const SampleArgs a) { surveyRow<true>(a); }
 
 // foldSurveys returns what all blocks of survey saw, to every lane of a warp.
 INLINE Survey foldSurveys(const Survey *of, int blocks) {
@@ -487,16 +638,16 @@ INLINE u64 sortBlock(u64 key, int n, Shared &s) {
   return key;
 }
 
-// The three selections, in their order: each keeps the tokens up to where it ends.
-enum Stage { stageTopK, stageTopP, stageDraw, stages };
+// The four selections, in their order: each keeps the tokens up to where it ends, that
+// of typical sampling in an order of its own.
+enum Stage { stageTopK, stageTypical, stageTopP, stageDraw, stages };
 
-// choose makes the choice of a row. Grid (C, rows) in clusters of (C, 1), 1,024
-// threads.
-extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const SampleArgs a) {
+// chooseRow makes the choice of a row.
+template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
   waitForPrevious();
   allowNext();
   const int row = blockY();
-  const RowParams p = readParams(a.params + row); // beyond count too: the two loads are under way together
+  const RowParams p = readParams<adjusting>(a.params + row); // beyond count too: the two loads are under way together
   if (row >= *a.count) return;
   Scratch *scratch = scratchOf(a, row);
   const Survey all = foldSurveys(surveysOf(scratch), a.blocks);
@@ -510,6 +661,8 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
       a.results[row] = {-1, status, 0, 0};
       a.sampled[row] = -1;
     }
+    if constexpr (adjusting)
+      if (choosing && p.adjustments >= 0 && blockX() == 0) restore(a, p, row);
     return;
   }
 
@@ -520,15 +673,49 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
     const Scale scale = scaleOf(logitOf(all.best), p.temperature, r.vocab);
     u64 last = all.worst; // the kept tokens rank up to here
     int round = 0;
+    // After typical sampling they are also as near to the mean as this.
+    [[maybe_unused]] u64 mean = 0, reach = ~0ull;
+    u64 heaviest = 1ull << scale.shift;
     for (int stage = 0; stage < stages; stage++) {
       if (stage == stageTopK && (p.topK <= 0 || p.topK >= all.alive)) continue;
+      if (stage == stageTypical && !(adjusting && p.typical > 0 && p.typical < 1)) continue;
       if (stage == stageTopP && !(p.topP > 0 && p.topP < 1)) continue;
-      const u64 least = stage == stageDraw && p.minP > 0 ? ceilProduct(p.minP, 1ull << scale.shift) : 1;
-      const auto valueOf = [&](float logit) -> u64 {
+      const bool typical = adjusting && stage == stageTypical;
+      const u64 least = stage == stageDraw && p.minP > 0 ? ceilProduct(p.minP, heaviest) : 1;
+      const auto valueOf = [&](float logit, [[maybe_unused]] u32 id) -> u64 {
         if (stage == stageTopK) return 1;
         const u64 w = weightOf(scale, logit);
+        if constexpr (adjusting)
+          if (w && reach != ~0ull && distanceOf(scale, logit, id, mean) > reach) return 0;
         return w >= least ? w : 0;
       };
+      // keptWeight is the weight of a token that the selections before this one kept.
+      [[maybe_unused]] const auto keptWeight = [&](float logit, u32 id) -> u64 {
+        return rankOf(logit, id) <= last ? valueOf(logit, id) : 0;
+      };
+      if constexpr (adjusting)
+        if (typical) {
+          u64 sum = 0, total = 0;
+          eachToken(r, [&](float logit, u32 id) {
+            const u64 w = keptWeight(logit, id);
+            if (w == 0) return;
+            const u64 v = informationOf(scale, logit);
+            sum += upperProduct(w, v) << (64 - informationBits) | w * v >> informationBits;
+            total += w;
+          });
+          sum = warpSum(sum);
+          total = warpSum(total);
+          u64 *sums = scratch->sums[round & 1];
+          if ((tidX() & 31) == 0 && total) {
+            addGlobal(sums, sum);
+            addGlobal(sums + 1, total);
+          }
+          syncCluster();
+          mean = meanOf(readGlobal(sums), readGlobal(sums + 1));
+          syncCluster();
+          if (blockX() == 0 && tidX() < 2) sums[tidX()] = 0;
+          round++;
+        }
 
       // The first round's buckets are equal steps of the logit down from the best, fine
       // ones where the end is likely to be; the last bucket takes all the rest. Should
@@ -541,6 +728,12 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
       bool even = true;
       u64 lo = all.best, hi = last, before = 0, target = 0;
       int width = 0;
+      if (typical) {
+        even = false;
+        lo = 0;
+        hi = largestDistance;
+        width = 58 - digitBits;
+      }
       const auto bucketOf = [&](float logit, u64 rank) -> u32 {
         if (!even) return u32((rank - lo) >> width);
         const float at = (scale.bestLogit - logit) * steps;
@@ -559,13 +752,20 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
         syncBlock();
 
         // Of this block's share, then of all.
-        const float floor = logitOf(hi);
+        const float floor = logitOf(typical ? last : hi);
+        // placeOf returns where the selection has a token, and more than hi where it has
+        // none.
+        const auto placeOf = [&](float logit, u32 id) -> u64 {
+          const u64 rank = rankOf(logit, id);
+          if (!typical) return rank;
+          return rank <= last && weightOf(scale, logit) ? distanceOf(scale, logit, id, mean) : ~0ull;
+        };
         u64 rest = 0; // of the last bucket, in which there may be very many
         eachToken(r, [&](float logit, u32 id) {
           if (logit < floor) return;
-          const u64 rank = rankOf(logit, id);
+          const u64 rank = placeOf(logit, id);
           if (rank < lo || rank > hi) return;
-          const u64 v = valueOf(logit);
+          const u64 v = valueOf(logit, id);
           if (v == 0) return;
           const u32 b = bucketOf(logit, rank);
           if (b == buckets - 1) {
@@ -590,6 +790,7 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
         const u64 end1 = before + scanBlock(sum0 + sum1, s, total), end0 = end1 - sum1, end = end0 - sum0;
         if (first) {
           if (stage == stageTopK) target = u64(p.topK);
+          else if (typical) target = ceilProduct(p.typical, total);
           else if (stage == stageTopP) target = ceilProduct(p.topP, total);
           else target = upperProduct(uniform(p), total) + 1;
         }
@@ -604,8 +805,8 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
         // The candidates of that bucket.
         eachToken(r, [&](float logit, u32 id) {
           if (logit < floor) return;
-          const u64 rank = rankOf(logit, id);
-          if (rank < lo || rank > hi || bucketOf(logit, rank) != bucket || valueOf(logit) == 0) return;
+          const u64 rank = placeOf(logit, id);
+          if (rank < lo || rank > hi || bucketOf(logit, rank) != bucket || valueOf(logit, id) == 0) return;
           const u32 at = addShared(&s.here, 1);
           if (at < listed) s.keys[0][at] = rank;
         });
@@ -620,11 +821,13 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
         const int n = readGlobal(&scratch->counts[round]);
         if (n <= listed) {
           const u64 key = sortBlock(tidX() < n ? readGlobal(&scratch->list[tidX()]) : ~0ull, n, s);
-          const u64 v = tidX() < n ? valueOf(logitOf(key)) : 0;
+          const u32 id = u32(key);
+          const u64 v = tidX() < n ? valueOf(typical ? r.logits[id] : logitOf(key), id) : 0;
           const u64 upTo = before + scanBlock(v, s, total);
           if (upTo - v < target && target <= upTo) s.found = key;
           syncBlock();
-          last = s.found;
+          if (typical) reach = s.found;
+          else last = s.found;
           round++;
           syncBlock();
           break;
@@ -638,10 +841,31 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
         }
         width = maxOf(0, 64 - __builtin_clzll((hi - lo) | 1) - digitBits);
       }
+
+      if constexpr (adjusting)
+        if (typical && p.minP > 0) {
+          heaviest = 0;
+          eachToken(r, [&](float logit, u32 id) { heaviest = maxOf(heaviest, keptWeight(logit, id)); });
+          heaviest = warpMax(heaviest);
+          u64 *sums = scratch->sums[round & 1];
+          if ((tidX() & 31) == 0 && heaviest) raiseGlobal(sums, heaviest);
+          syncCluster();
+          heaviest = readGlobal(sums);
+          syncCluster();
+          if (blockX() == 0 && tidX() == 0) sums[0] = 0;
+          round++;
+        }
     }
     chosen = last;
   }
   if (blockX() != 0) return;
+  float logit = logitOf(chosen);
+  if constexpr (adjusting)
+    if (p.adjustments >= 0) {
+      restore(a, p, row);
+      syncBlock();
+      logit = a.logits[s64(row) * a.stride + u32(chosen)];
+    }
 
   // The order of the additions is the vocabulary's alone.
   float logProbability = 0;
@@ -662,10 +886,14 @@ extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const Samp
     if (lane == 0) s.warps[tidX() >> 5] = bitsOf(sum);
     syncBlock();
     sum = warpSum(doubleOf(s.warps[lane]));
-    logProbability = float(double(logitOf(chosen)) - double(top) - logarithm(sum));
+    logProbability = float(double(logit) - double(top) - logarithm(sum));
   }
   if (tidX() == 0) {
     a.results[row] = {s32(u32(chosen)), statusGood, logProbability, 0};
     a.sampled[row] = s32(u32(chosen));
   }
 }
+
+// The choices. Grid (C, rows) in clusters of (C, 1), 1,024 threads.
+extern "C" __global__ void __launch_bounds__(chooseThreads, 1) choose(const SampleArgs a) { chooseRow<false>(a); }
+extern "C" __global__ void __launch_bounds__(chooseThreads, 1) chooseAdjusted(const SampleArgs a) { chooseRow<true>(a); }
