@@ -11,6 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -283,6 +284,7 @@ func TestAllocations(t *testing.T) {
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
 	x := batchOf(p, 2, 3, 1)
+	x.Rows[1].Adjustments = []sample.Adjustment{{Token: 3, Bias: 1}, {Token: 4, Count: 2}}
 	do := func() (plan.Step, error) {
 		s, err := e.Submit(x)
 		if err == nil {

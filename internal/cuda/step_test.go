@@ -134,3 +134,55 @@ func TestStatePages(t *testing.T) {
 		}
 	}
 }
+
+// Memory for pages is not given back while the device may copy from or to it, and what
+// is left goes with the executable.
+func TestHostMemoryIsFreed(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	size, err := e.lim.PageBytes(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := e.AllocHost(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AllocHost(size); err != nil {
+		t.Fatal(err)
+	}
+	x := batchOf(p, 1, 0, 1)
+	if err := run(e, x); err != nil {
+		t.Fatal(err)
+	}
+	made := f.Calls("cuMemHostAlloc")
+	x.States = []plan.StateOp{{Kind: plan.SavePage, Host: page}, {Kind: plan.RestorePage, Page: 1, Host: page}}
+	if err := run(e, x); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Calls("cuMemHostAlloc") - made; n != 0 {
+		t.Errorf("a step that saves a page takes %d pieces of memory beside it", n)
+	}
+	waits := f.Calls("cuStreamSynchronize")
+	if err := e.FreeHost(page); err != nil {
+		t.Fatal(err)
+	}
+	if f.Calls("cuStreamSynchronize") == waits {
+		t.Error("memory was given back without waiting for the steps")
+	}
+	f.Fail("cuMemHostAlloc", 1, driver.OutOfMemory)
+	if _, err := e.AllocHost(size); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("no memory: %v", err)
+	}
+	f.Mend()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := kept(f); left != "" {
+		t.Errorf("left are %s", left)
+	}
+	if _, err := e.AllocHost(size); err == nil {
+		t.Error("there is memory after Close")
+	}
+}

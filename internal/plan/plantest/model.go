@@ -175,6 +175,72 @@ func movedStates(t *testing.T, b plan.Backend, cache tensor.DType) {
 	same(t, "restored", first.Logits, whole.Logits)
 }
 
+// Memory for pages is given back when the steps that use it are done, and only what was
+// taken; what is left goes with the executable.
+func hostMemory(t *testing.T, b plan.Backend) {
+	p := Model(t, nil)
+	r := runner(t, b, p, 64, 2, 64, plan.Limits{Cache: tensor.F16})
+	if _, err := r.Exe.AllocHost(0); err == nil {
+		t.Error("there is memory of no bytes")
+	}
+	size, err := r.Limits.PageBytes(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := r.Exe.AllocHost(3 * size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Exe.AllocHost(size); err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) != 3*size {
+		t.Fatalf("%d bytes, want %d", len(pages), 3*size)
+	}
+	rng := newRand(25)
+	for i := range pages {
+		pages[i] = byte(rng.Uint32())
+	}
+	step := func(ops ...plan.StateOp) plan.Step {
+		t.Helper()
+		tables := make([]plan.PageTable, len(p.Groups))
+		for g := range tables {
+			tables[g] = plan.PageTable{Pages: []int32{0}, Start: []int32{0, 1}, First: []int32{0}}
+		}
+		s, err := r.Exe.Submit(&plan.Batch{
+			Tokens: []int32{1}, Positions: []int32{0}, Start: []int32{0, 1}, Lengths: []int32{1}, Tables: tables, States: ops,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	// Two steps under way: the second reads and writes what the first one did.
+	a, c := pages[:size], pages[2*size:]
+	steps := []plan.Step{
+		step(plan.StateOp{Kind: plan.RestorePage, Page: 2, Host: a}, plan.StateOp{Kind: plan.CopyPage, Page: 3, From: 2}),
+		step(plan.StateOp{Kind: plan.SavePage, Page: 3, Host: c}, plan.StateOp{Kind: plan.ZeroPage, Page: 3}),
+	}
+	for _, s := range steps {
+		wait(t, s)
+		s.Release()
+	}
+	if !slices.Equal(a, c) {
+		t.Error("a page came back otherwise")
+	}
+	if r.Exe.FreeHost(a[1:]) == nil {
+		t.Error("memory that AllocHost did not return was given back")
+	}
+	last := step(plan.StateOp{Kind: plan.SavePage, Page: 2, Host: c}, plan.StateOp{Kind: plan.RestorePage, Page: 3, Host: a})
+	if err := r.Exe.FreeHost(a); err != nil { // it begins where the memory did
+		t.Error(err)
+	}
+	wait(t, last)
+	if r.Exe.FreeHost(a) == nil {
+		t.Error("memory was given back twice")
+	}
+}
+
 func sampling(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
 	exe, err := b.Compile(context.Background(), p, LimitsFor(p, 8, 2, 32, 16, plan.Limits{Cache: tensor.F32}), nil)
@@ -383,11 +449,18 @@ func malformed(t *testing.T, b plan.Backend) {
 		"row outside":            func(b *plan.Batch) { b.Rows[1].Token = 3 },
 		"mask too short":         func(b *plan.Batch) { b.Rows[0].Mask = []uint32{1} },
 		"sampling":               func(b *plan.Batch) { b.Rows[0].Sampling.Temperature = float32(math.NaN()) },
-		"state page":             func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Page: 4}} },
-		"state group":            func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Group: 2}} },
-		"state bytes":            func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.SavePage, Host: make([]byte, 1)}} },
-		"lengths":                func(b *plan.Batch) { b.Lengths = b.Lengths[:1] },
-		"adapters":               func(b *plan.Batch) { b.Adapters = []int32{0, -1} },
+		"adjustments": func(b *plan.Batch) {
+			b.Rows[0].Adjustments = []sample.Adjustment{{Token: 4}, {Token: 4}}
+		},
+		"adjustment outside": func(b *plan.Batch) { b.Rows[0].Adjustments = []sample.Adjustment{{Token: modelVocab}} },
+		"adjustment NaN": func(b *plan.Batch) {
+			b.Rows[0].Adjustments = []sample.Adjustment{{Token: 4, Bias: float32(math.NaN())}}
+		},
+		"state page":  func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Page: 4}} },
+		"state group": func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Group: 2}} },
+		"state bytes": func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.SavePage, Host: make([]byte, 1)}} },
+		"lengths":     func(b *plan.Batch) { b.Lengths = b.Lengths[:1] },
+		"adapters":    func(b *plan.Batch) { b.Adapters = []int32{0, -1} },
 	} {
 		batch := good()
 		spoil(batch)

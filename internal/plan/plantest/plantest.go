@@ -30,7 +30,10 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Pick", func(t *testing.T) { pick(t, b) })
 	t.Run("SameBits", func(t *testing.T) { sameBits(t, b) })
 	t.Run("States", func(t *testing.T) { states(t, b) })
+	t.Run("HostMemory", func(t *testing.T) { hostMemory(t, b) })
 	t.Run("Sampling", func(t *testing.T) { sampling(t, b) })
+	t.Run("Choices", func(t *testing.T) { choices(t, b) })
+	t.Run("NoChoice", func(t *testing.T) { noChoice(t, b) })
 	t.Run("NotFinite", func(t *testing.T) { notFinite(t, b) })
 	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
 }

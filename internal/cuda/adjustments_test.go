@@ -1,0 +1,185 @@
+package cuda
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
+)
+
+// What the kernels read of a step's adjustments is what the batch says.
+func TestAdjustmentsArrive(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, Options{})
+	p := decoder(t, tensor.F16)
+	e := compiled(t, b, p, limitsFor(p, 8, 8))
+	x := batchOf(p, 6, 0, 1)
+	list := []sample.Adjustment{{Token: 3, Bias: 1.5, Count: 2}, {Token: 7, Bias: float32(math.Inf(-1)), Prompt: true}}
+	penalties := sample.Params{Repetition: 1.25, Frequency: 0.5, Presence: -0.5}
+	x.From = []int32{-1, -1, 2, 0, 1, 0}
+	x.Rows[0].Sampling = sample.Params{Temperature: 1, Typical: 0.75}
+	x.Rows[1].Adjustments = list
+	x.Rows[2].Adjustments, x.Rows[2].Sampling = list, penalties // and the last token
+	x.Rows[3].Sampling = penalties                              // the last token alone
+	x.Rows[4].Adjustments = list[1:]                            // no penalty: the last token does not matter
+	x.Rows[5].Adjustments, x.Rows[5].Sampling, x.Rows[5].Want = list, penalties, plan.WantLogits
+	if err := run(e, batchOf(p, 6, 0, 1)); err != nil { // rows that From names
+		t.Fatal(err)
+	}
+	if err := run(e, x); err != nil {
+		t.Fatal(err)
+	}
+	params, adjustments := make([]byte, paramsBytes*6), make([]byte, 7*adjustmentBytes)
+	err := b.main.Do(func() error {
+		return errors.Join(b.main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.params)), b.main.CopyToHost(adjustments, e.adjustments))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := sample.Adjustment{Token: -1}
+	if got, want := words[sample.Adjustment](adjustments), slices.Concat(list, list, []sample.Adjustment{none}, []sample.Adjustment{none}, list[1:]); !slices.Equal(got, want) {
+		t.Errorf("adjustments %v, want %v", got, want)
+	}
+	type told struct {
+		typical, repetition, frequency, presence float32
+		first, n, last                           int32
+	}
+	for i, want := range []told{
+		{typical: 0.75, repetition: 1, first: -1, last: -1},
+		{repetition: 1, first: 0, n: 2, last: -1},
+		{repetition: 1.25, frequency: 0.5, presence: -0.5, first: 2, n: 2, last: 2},
+		{repetition: 1.25, frequency: 0.5, presence: -0.5, first: 5, n: 0, last: 3},
+		{repetition: 1, first: 6, n: 1, last: -1},
+		{repetition: 1.25, frequency: 0.5, presence: -0.5, first: -1, last: -1},
+	} {
+		r := words[rowParams](params)[i]
+		if got := (told{r.typical, r.repetition, r.frequency, r.presence, r.adjustments, r.adjusted, r.last}); got != want {
+			t.Errorf("row %d is told %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// Rows that need more than ordinary ones have kernels of their own, a graph for each
+// number of rows; a step without such rows stays with the ordinary ones.
+func TestAdjustedSteps(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		change   func(*plan.Batch)
+		adjusted bool
+	}{
+		{"nothing", func(*plan.Batch) {}, false},
+		{"adjustments", func(b *plan.Batch) { b.Rows[1].Adjustments = []sample.Adjustment{{Token: 3}} }, true},
+		{"adjustments where no token is wanted", func(b *plan.Batch) {
+			b.Rows[1].Adjustments, b.Rows[1].Want = []sample.Adjustment{{Token: 3}}, plan.WantLogits
+		}, false},
+		{"a penalty of nothing", func(b *plan.Batch) { b.Rows[0].Sampling.Repetition = 2 }, false},
+		{"a penalty of a token to come", func(b *plan.Batch) { b.Rows[0].Sampling.Presence, b.From = 2, []int32{1, -1} }, true},
+		{"a penalty of another one", func(b *plan.Batch) { b.Rows[0].Sampling.Presence, b.From = 2, []int32{-1, 1} }, false},
+		{"typical", func(b *plan.Batch) { b.Rows[1].Sampling = sample.Params{Temperature: 1, Typical: 0.5} }, true},
+		{"typical of all", func(b *plan.Batch) { b.Rows[1].Sampling = sample.Params{Temperature: 1, Typical: 1} }, false},
+		{"typical and greedy", func(b *plan.Batch) { b.Rows[1].Sampling = sample.Params{Typical: 0.5} }, false},
+	} {
+		b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
+		p := decoder(t, tensor.F16)
+		e := compiled(t, b, p, limitsFor(p, 8, 4))
+		loaded := len(f.Launches())
+		if err := run(e, batchOf(p, 2, 0, 1)); err != nil {
+			t.Fatal(err)
+		}
+		x := batchOf(p, 2, 1, 1)
+		test.change(x)
+		before := len(f.Launches())
+		if err := run(e, x); err != nil {
+			t.Fatal(err)
+		}
+		launches := f.Launches()[before:]
+		want := []string{"survey", "choose"}
+		if test.adjusted {
+			want = []string{"surveyAdjusted", "chooseAdjusted"}
+		}
+		var got []string
+		for _, l := range launches[len(launches)-2:] {
+			got = append(got, l.Kernel)
+		}
+		if ordinary := before - loaded; !slices.Equal(got, want) || len(launches) != ordinary {
+			t.Errorf("%s: %d launches, %d without it, that end with %v, want %v", test.name, len(launches), ordinary, got, want)
+		}
+	}
+}
+
+func adjustedBatch(p *plan.Program, rows, each int) *plan.Batch {
+	x := batchOf(p, rows, 0, 1)
+	for i := range x.Rows {
+		for id := range each {
+			x.Rows[i].Adjustments = append(x.Rows[i].Adjustments, sample.Adjustment{Token: int32(id), Bias: 1})
+		}
+	}
+	return x
+}
+
+// Graphs name the adjustments: where these must grow, they are captured anew, once.
+func TestAdjustmentsGrow(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	p := wide(t)
+	const most = 4
+	e := compiled(t, b, p, limitsFor(p, 8, most))
+	if e.adjustmentRoom != 0 {
+		t.Error("there is room for adjustments before there are any")
+	}
+	for _, test := range []struct {
+		name       string
+		rows, each int
+		captures   int
+	}{
+		{"none", 2, 0, 2},
+		{"few", 2, 8, 2}, // there is memory of them now: all anew
+		{"none again", 2, 0, 1},
+		{"few again", 2, 8, 0},
+		{"of four rows", 4, 8, 2},
+		{"as many as there is room for", 4, leastAdjustments / 4, 0},
+		{"more", 4, leastAdjustments/4 + 1, 2},
+		{"twice as many", 4, leastAdjustments / 2, 0},
+	} {
+		before := f.Calls("cuStreamBeginCapture")
+		for range 3 {
+			if err := run(e, adjustedBatch(p, test.rows, test.each)); err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+		}
+		if n := f.Calls("cuStreamBeginCapture") - before; n != test.captures {
+			t.Errorf("%s: %d captures, want %d", test.name, n, test.captures)
+		}
+	}
+	// What cannot grow leaves an executable that can try again.
+	each := leastAdjustments / 2
+	for _, call := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuStreamBeginCapture"} {
+		each *= 2
+		f.Fail(call, 1, driver.OutOfMemory)
+		if err := run(e, adjustedBatch(p, most, each)); !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("%s fails: %v", call, err)
+		}
+		f.Mend()
+		for _, n := range []int{0, 8, each} {
+			if err := run(e, adjustedBatch(p, most, n)); err != nil {
+				t.Errorf("%d adjustments after %s failed: %v", n, call, err)
+			}
+		}
+	}
+}
+
+// wide is a program of a large vocabulary.
+func wide(t *testing.T) *plan.Program {
+	rng := newRand()
+	weight := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(weight(decoderVocab, 32))
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, weight(8*leastAdjustments, 32), nil))
+	})
+}
