@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
@@ -13,6 +14,19 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
+
+// What the kernels read lies as in kernels/sample.cu.
+func TestRowLayouts(t *testing.T) {
+	var r rowParams
+	var a sample.Adjustment
+	got := []uintptr{
+		unsafe.Sizeof(r), unsafe.Offsetof(r.mask), unsafe.Offsetof(r.last), unsafe.Offsetof(r.typical), unsafe.Offsetof(r.adjustments), unsafe.Offsetof(r.adjusted),
+		unsafe.Sizeof(a), unsafe.Offsetof(a.Token), unsafe.Offsetof(a.Bias), unsafe.Offsetof(a.Count), unsafe.Offsetof(a.Prompt), unsafe.Sizeof(a.Prompt),
+	}
+	if want := []uintptr{paramsBytes, 40, 44, 48, 64, 68, 16, 0, 4, 8, 12, 1}; !slices.Equal(got, want) {
+		t.Errorf("sizes and offsets %v, want %v", got, want)
+	}
+}
 
 // What the kernels read of a step's adjustments is what the batch says.
 func TestAdjustmentsArrive(t *testing.T) {

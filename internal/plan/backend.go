@@ -42,9 +42,9 @@ type Executable interface {
 	// the device. The batch must not be changed until the step is waited for.
 	Submit(*Batch) (Step, error)
 	// AllocHost takes n bytes of the host's memory for pages: [SavePage] fills it and
-	// [RestorePage] reads it while the host goes on. It is zero or what was there
-	// before, and not Go's: nothing may touch it after FreeHost or Close, which
-	// gives back what is left.
+	// [RestorePage] reads it while the host goes on. What it holds is whatever was
+	// there before. The garbage collector need not know it: nothing may touch it after
+	// FreeHost, or after Close, which gives back what is left.
 	AllocHost(n int) ([]byte, error)
 	// FreeHost gives back what AllocHost returned, once the steps submitted are done;
 	// it may wait for them. b begins where that did.
@@ -70,8 +70,8 @@ type Result struct {
 	Logits [][]float32 // [R] of [vocab], nil where none were wanted
 	Hidden [][]float32 // [R] of [d], nil where none were wanted
 	// LogProbabilities [R] are those of the sampled tokens under the plain softmax
-	// of the row's logits, before masks, temperature and filters. They are 0 where
-	// none was wanted or there is no token.
+	// of the row's logits, before adjustments, masks, temperature and filters. They
+	// are 0 where none was wanted or there is no token.
 	LogProbabilities []float32
 	// Err is nil or holds, for each sequence, nil or what went wrong with it
 	// alone. A failed sequence's rows and state mean nothing.

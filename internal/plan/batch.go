@@ -48,7 +48,7 @@ type Want uint8
 // What can be wanted of a row; they add up.
 const (
 	WantToken  Want = 1 << iota // a sampled token
-	WantLogits                  // the logits, before masks and sampling
+	WantLogits                  // the logits, before adjustments, masks and sampling
 	WantHidden                  // the hidden state that the head reads
 
 	// WantLogProbability wants the log-probability of the sampled token; without
