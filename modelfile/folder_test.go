@@ -71,6 +71,7 @@ func TestFolder(t *testing.T) {
 		"tokenizer_config.json":                 `{"chat_template": "x"}`,
 		"special_tokens_map.json":               `{}`,
 		"chat_template.jinja":                   `{{ messages }}`,
+		"1_Pooling/config.json":                 `{"pooling_mode_mean_tokens": true}`,
 		"additional_chat_templates/rag.jinja":   `rag`,
 		"additional_chat_templates/readme.md":   `no template`,
 		"additional_chat_templates/sub/x.jinja": `not looked at`,
@@ -83,6 +84,7 @@ func TestFolder(t *testing.T) {
 		"tokenizer_config.json":               `{"chat_template": "x"}`,
 		"special_tokens_map.json":             `{}`,
 		"chat_template.jinja":                 `{{ messages }}`,
+		"1_Pooling/config.json":               `{"pooling_mode_mean_tokens": true}`,
 		"additional_chat_templates/rag.jinja": `rag`,
 	}
 	// The folder and the file within it are the same model.
