@@ -286,20 +286,23 @@ type Memory struct {
 	Weights  int64         `json:"weights"`  // each counts once, wherever it is read from
 	Resident int64         `json:"resident"` // of Weights, what the device lays out for itself: the rest is mapped from the file, and the system can let go of it
 	States   []StateMemory `json:"states"`
-	Scratch  int64         `json:"scratch"`         // of one step
-	Total    int64         `json:"total"`           // of weights, states and scratch
-	Free     int64         `json:"free,omitempty"`  // what the device has left; 0 where it does not say
-	Device   string        `json:"device"`          // that Free is of
-	Cache    string        `json:"cache,omitempty"` // number format of keys and values
+	Scratch  int64         `json:"scratch"`              // of one step
+	Total    int64         `json:"total"`                // of weights, states and scratch
+	Free     int64         `json:"free,omitempty"`       // what the device has left; 0 where it does not say
+	Device   string        `json:"device"`               // that Free is of
+	Cache    string        `json:"cache,omitempty"`      // number format of keys and values
+	Host     int64         `json:"host_cache,omitempty"` // of the host, beside Total
+
+	// Sequences of Context tokens each is what the states have room for at one time,
+	// or this many Tokens of however many sequences.
+	Sequences int `json:"sequences"`
+	Tokens    int `json:"tokens"`
 
 	DeviceName    string `json:"device_name,omitempty"`    // what the device is called; empty for the processor
 	DeviceProblem string `json:"device_problem,omitempty"` // as [Model.DeviceProblem] has it
 }
 
-// fits reports whether the device has what must lie in its memory.
-func (m *Memory) fits() bool { return m.Free == 0 || m.Total-m.Weights+m.Resident <= m.Free }
-
-// StateMemory is what one kind of state takes for all sequences.
+// StateMemory is what one kind of state takes for all sequences together.
 type StateMemory struct {
 	Kind   string `json:"kind"`             // "kv": keys and values
 	Window int    `json:"window,omitempty"` // tokens kept of a sequence, 0: its context
@@ -307,13 +310,14 @@ type StateMemory struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Memory plans what the model takes with o's Device, Context, Parallel and
-// Activations: a Context of 0 is the one that the model was made for, and a Parallel
-// of 0 is 1. Where the device is open, it is one that has the memory, as far as that
+// Memory plans what the model takes with o's Device, Context, Parallel, Memory,
+// Activations, Cache and HostCache: a Context of 0 is the one that the model was made
+// for, and a Parallel of 0 is 1. Where one answer does not fit, it is what that would
+// take. Where the device is open, it is one that has the memory, as far as that
 // goes without a smaller context. It is an error when the model cannot be run, or
 // not so.
 func (d *Description) Memory(o Options) (*Memory, error) {
-	c, err := d.config(&o)
+	p, err := d.planner(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -322,19 +326,18 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 		return nil, wrap(err)
 	}
 	if device != nil {
-		m, err := d.memory(c, device)
-		if err = errors.Join(err, device.Close()); !o.automatic() || err == nil && (m.fits() || o.Context == 0 && m.Resident < m.Free) {
+		p.backend = device
+		m, err := d.memory(p)
+		_, small := p.sizes()
+		if err = errors.Join(err, device.Close()); !o.automatic() || err == nil && small == nil {
 			return m, err
 		}
-		if problem = err; err == nil {
-			problem = fmt.Errorf("%s: %w: %s are wanted, %s are free", device.Description(), ErrMemory, bytesText(m.Total), bytesText(m.Free))
-		}
+		problem = fmt.Errorf("%s: %w", device.Description(), cmp.Or(err, small))
 	}
-	processor, err := o.processor()
-	if err != nil {
+	if p.backend, err = o.processor(); err != nil {
 		return nil, wrap(err)
 	}
-	m, err := d.memory(c, processor)
+	m, err := d.memory(p)
 	if err == nil && problem != nil {
 		m.DeviceProblem = problem.Error()
 	}
@@ -344,7 +347,7 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 // Kernels says what runs the model on the device that o chooses, a line for each
 // part of the plan that is done as one. It is empty for the processor.
 func (d *Description) Kernels(o Options) ([]string, error) {
-	c, err := d.config(&o)
+	p, err := d.planner(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -355,6 +358,11 @@ func (d *Description) Kernels(o Options) ([]string, error) {
 	if device == nil {
 		return nil, nil
 	}
+	p.backend = device
+	c, err := p.shown()
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
 	kernels := device.Kernels(d.program, c.Limits(d.program))
 	if err := device.Close(); err != nil {
 		return nil, wrap(err)
@@ -362,32 +370,53 @@ func (d *Description) Kernels(o Options) ([]string, error) {
 	return kernels, nil
 }
 
-// config is what an engine for the model is sized by.
-func (d *Description) config(o *Options) (engine.Config, error) {
+// planner plans the memory of the model on a backend that is still to be chosen.
+func (d *Description) planner(o *Options) (*planner, error) {
 	if err := o.validate(); err != nil {
-		return engine.Config{}, err
+		return nil, err
 	}
 	if d.program == nil {
-		return engine.Config{}, fmt.Errorf("realizar: %w", errors.New(d.Problem))
+		return nil, fmt.Errorf("realizar: %w", errors.New(d.Problem))
 	}
-	c := engine.Config{Context: cmp.Or(o.Context, d.Dimensions.Context), Parallel: max(1, o.Parallel), Cache: o.Activations.cache(), Activations: o.Activations.products()}
-	if c.Context > d.Dimensions.Context {
-		return c, fmt.Errorf("realizar: %w: a context of %d tokens, but the model was made for %d", ErrOptions, c.Context, d.Dimensions.Context)
+	p := &planner{program: d.program, made: d.Dimensions.Context, options: *o}
+	p.options.Parallel = max(1, o.Parallel)
+	if _, err := p.config(); err != nil {
+		return nil, wrap(err)
+	}
+	return p, nil
+}
+
+// shown is what an engine is sized by with the context that was asked for, or the
+// one that the model was made for, whether it fits or not.
+func (p *planner) shown() (engine.Config, error) {
+	asked := *p
+	asked.options.Context = cmp.Or(p.options.Context, p.made)
+	c, err := asked.config()
+	if err != nil {
+		return c, wrap(err)
+	}
+	c, _, _, err = asked.fit(c)
+	if err != nil {
+		return c, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
 	}
 	return c, nil
 }
 
-// memory is what an engine takes on a backend.
-func (d *Description) memory(c engine.Config, backend plan.Backend) (*Memory, error) {
-	need, err := c.Memory(d.program, backend)
+// memory is what an engine takes on p's backend.
+func (d *Description) memory(p *planner) (*Memory, error) {
+	c, err := p.shown()
+	if err != nil {
+		return nil, err
+	}
+	need, err := c.Memory(d.program, p.backend)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
 	}
 	m := &Memory{
-		Context: c.Context, Parallel: c.Parallel, Resident: int64(need.Weights), Scratch: int64(need.Scratch), Cache: c.Cache.String(),
-		Free: backend.Memory().Free, Device: backend.Name(),
+		Context: c.Context, Parallel: c.Parallel, Resident: int64(need.Weights), Scratch: int64(need.Scratch), Cache: c.Cache.String(), Host: p.options.HostCache,
+		Free: p.backend.Memory().Free, Device: p.backend.Name(),
 	}
-	if device, ok := backend.(backends.Device); ok {
+	if device, ok := p.backend.(backends.Device); ok {
 		m.DeviceName = device.Description()
 	}
 	for _, t := range d.Tensors {
@@ -408,25 +437,46 @@ func (d *Description) memory(c engine.Config, backend plan.Backend) (*Memory, er
 		}
 		m.States = append(m.States, s)
 	}
+	m.Sequences, m.Tokens = holds(d.program, c)
 	m.Total = m.Weights + int64(need.States) + m.Scratch
 	return m, nil
+}
+
+// holds is how many sequences of c's context its pools have room for, and how many
+// tokens of sequences of any length. Windows keep a part of each sequence alone, so
+// they do not bound the tokens where something else does.
+func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
+	limits := c.Limits(p)
+	c.States, c.Parallel = 1, 1
+	one := c.Limits(p)
+	sequences, tokens = math.MaxInt, math.MaxInt
+	for g, group := range p.Groups {
+		sequences = min(sequences, limits.Pages[g]/one.Pages[g])
+		if group.Window == 0 {
+			tokens = min(tokens, limits.Pages[g]*limits.PageTokens)
+		}
+	}
+	if len(p.Groups) == 0 {
+		return 0, 0
+	}
+	return sequences, max(sequences*c.Context, min(tokens, limits.Seqs*c.Context))
 }
 
 // TokenBytes is what choosing one token reads, in bytes, when its sequence holds
 // past tokens before it: all weights but the table of embeddings (its head is
 // read, whether tied to it or not), and the keys and values that it attends to.
 // It is 0 when the model cannot be run.
-func (d *Description) TokenBytes(past int, a Activations) int64 {
+func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 	if d.program == nil {
 		return 0
 	}
-	total := d.fixed
+	total, dtype := d.fixed, c.dtype(a)
 	for _, s := range d.program.States {
 		seen := past
 		if s.Window > 0 {
 			seen = min(seen, s.Window)
 		}
-		total += int64(seen) * int64(s.Width()) * int64(a.cache().BlockBytes())
+		total += int64(seen) * int64(s.Width()/dtype.BlockLen()) * int64(dtype.BlockBytes())
 	}
 	return total
 }

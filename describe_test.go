@@ -69,7 +69,7 @@ func TestDescribeWhatCannotRun(t *testing.T) {
 	if _, err := unknown.Memory(realizar.Options{}); err == nil || !strings.Contains(err.Error(), "abacus") {
 		t.Errorf("its memory is planned: %v", err)
 	}
-	if n := unknown.TokenBytes(10, realizar.ActivationsAuto); n != 0 {
+	if n := unknown.TokenBytes(10, realizar.ActivationsAuto, realizar.CacheAuto); n != 0 {
 		t.Errorf("a token of it reads %d bytes", n)
 	}
 	vocabulary := describe(t, modeltest.Llama(t, modeltest.VocabularyOnly()))
@@ -106,16 +106,16 @@ func TestDescriptionMemory(t *testing.T) {
 			t.Errorf("%+v takes %+v, want %d bytes of cache", test.o, m, test.cache)
 		}
 	}
-	small, err := describe(t, modeltest.Llama(t, modeltest.Context(4096), modeltest.Window(32))).Memory(realizar.Options{})
+	small, err := describe(t, modeltest.Llama(t, modeltest.Context(8192), modeltest.Window(32))).Memory(realizar.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := describe(t, modeltest.Llama(t, modeltest.Context(4096))).Memory(realizar.Options{})
+	whole, err := describe(t, modeltest.Llama(t, modeltest.Context(8192))).Memory(realizar.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, b := small.States[0].Bytes, whole.States[0].Bytes; a*8 > b || small.States[0].Window != 32 {
-		t.Errorf("a window of 32 keeps %d bytes, a context of 4096 %d", a, b)
+		t.Errorf("a window of 32 keeps %d bytes, a context of 8192 %d", a, b)
 	}
 	for _, o := range []realizar.Options{{Context: 257}, {Context: -1}, {Parallel: -1}, {Device: "abacus"}} {
 		if _, err := d.Memory(o); !errors.Is(err, realizar.ErrOptions) {
@@ -124,6 +124,57 @@ func TestDescriptionMemory(t *testing.T) {
 	}
 	if _, err := d.Memory(realizar.Options{Parallel: 1 << 60}); !errors.Is(err, realizar.ErrMemory) {
 		t.Errorf("2^60 answers: %v, want an error of the memory", err)
+	}
+}
+
+// All answers share one cache, which is as large as it may be.
+func TestDescriptionCache(t *testing.T) {
+	d := describe(t, modeltest.Llama(t, modeltest.HeadDim(32)))
+	memory := func(o realizar.Options) *realizar.Memory {
+		t.Helper()
+		o.Parallel = 8
+		m, err := d.Memory(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Total != m.Weights+m.Scratch+m.States[0].Bytes || m.Tokens < m.Sequences*m.Context || m.Tokens > 8*m.Context {
+			t.Errorf("%+v takes %+v", o, m)
+		}
+		return m
+	}
+	whole := memory(realizar.Options{})
+	if whole.Sequences != 8 || whole.Tokens != 8*256 || whole.Cache != "F16" || whole.Host != 0 {
+		t.Errorf("all that is wanted is %+v", whole)
+	}
+	one := whole.States[0].Bytes / 8
+	for _, cache := range []struct {
+		cache realizar.Cache
+		bytes int64
+	}{{realizar.CacheF32, 2 * one}, {realizar.CacheF16, one}, {realizar.CacheQ8, one * 17 / 32}} {
+		if m := memory(realizar.Options{Cache: cache.cache, HostCache: 1 << 20}); m.States[0].Bytes != 8*cache.bytes || m.Host != 1<<20 {
+			t.Errorf("a cache of %v is %+v, want %d bytes", cache.cache, m, 8*cache.bytes)
+		}
+	}
+	last := whole.Sequences
+	for sequences := range int64(8) {
+		limit := whole.Resident + whole.Scratch + (7-sequences)*one
+		m := memory(realizar.Options{Memory: limit})
+		taken := m.Resident + m.Scratch + m.States[0].Bytes
+		if m.Sequences > last || m.Sequences < max(1, 6-int(sequences)) || taken > limit && m.Sequences > 1 {
+			t.Errorf("of %d bytes it takes %d for %d sequences, after %d", limit, taken, m.Sequences, last)
+		}
+		last = m.Sequences
+	}
+	if last != 1 {
+		t.Errorf("where there is room for none, %d sequences are planned for, want what one takes", last)
+	}
+	for _, o := range []realizar.Options{{Memory: -1}, {HostCache: -1}, {Cache: 4}} {
+		if _, err := d.Memory(o); !errors.Is(err, realizar.ErrOptions) {
+			t.Errorf("%+v: %v, want an error of the options", o, err)
+		}
+	}
+	if _, err := describe(t, modeltest.Llama(t)).Memory(realizar.Options{Cache: realizar.CacheQ8}); !errors.Is(err, realizar.ErrOptions) {
+		t.Errorf("a q8 cache of heads of 16: %v", err)
 	}
 }
 
@@ -172,16 +223,28 @@ func TestDescriptionTokenBytes(t *testing.T) {
 	for _, x := range d.Tensors {
 		weights += x.Bytes
 	}
-	if got, want := d.TokenBytes(0, realizar.ActivationsAuto), weights-table; got != want {
+	if got, want := d.TokenBytes(0, realizar.ActivationsAuto, realizar.CacheAuto), weights-table; got != want {
 		t.Errorf("a first token reads %d bytes, want all weights but the table, %d", got, want)
 	}
-	for activations, size := range map[realizar.Activations]int64{realizar.ActivationsAuto: 2, realizar.ActivationsF32: 4} {
-		if got, want := d.TokenBytes(100, activations), weights-table+100*width*size; got != want {
-			t.Errorf("%v: after 100 tokens %d bytes, want %d", activations, got, want)
+	for _, test := range []struct {
+		activations realizar.Activations
+		cache       realizar.Cache
+		halves      int64 // of a byte, of each value
+	}{
+		{realizar.ActivationsAuto, realizar.CacheAuto, 4}, {realizar.ActivationsF32, realizar.CacheAuto, 8},
+		{realizar.ActivationsF32, realizar.CacheF16, 4}, {realizar.ActivationsAuto, realizar.CacheF32, 8},
+	} {
+		if got, want := d.TokenBytes(100, test.activations, test.cache), weights-table+100*width*test.halves/2; got != want {
+			t.Errorf("%v, %v: after 100 tokens %d bytes, want %d", test.activations, test.cache, got, want)
 		}
 	}
+	wide := describe(t, modeltest.Llama(t, modeltest.HeadDim(32)))
+	first := wide.TokenBytes(0, realizar.ActivationsAuto, realizar.CacheQ8)
+	if got, want := wide.TokenBytes(100, realizar.ActivationsAuto, realizar.CacheQ8)-first, int64(100*2*width*34/32); got != want {
+		t.Errorf("a q8 cache: 100 tokens add %d bytes, want %d", got, want)
+	}
 	tied := describe(t, modeltest.Llama(t, modeltest.Tied(), modeltest.Window(32)))
-	if got, want := tied.TokenBytes(100, realizar.ActivationsAuto), weights-table+32*width*2; got != want {
+	if got, want := tied.TokenBytes(100, realizar.ActivationsAuto, realizar.CacheAuto), weights-table+32*width*2; got != want {
 		t.Errorf("with a tied head and a window: %d bytes, want %d", got, want)
 	}
 }

@@ -45,7 +45,8 @@ func (m *Model) start(ctx context.Context, o *Options) error {
 
 // startOn makes the model ready to run on b, which closing the model lets go.
 func (m *Model) startOn(ctx context.Context, b plan.Backend, letGo func() error, o *Options) error {
-	size, err := sizes(m.arch, b, *o)
+	memory := planner{program: m.arch.Program, made: m.arch.Spec.Context, backend: b, options: *o}
+	size, err := memory.sizes()
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,7 @@ func (m *Model) startOn(ctx context.Context, b plan.Backend, letGo func() error,
 		return err
 	}
 	finish()
+	m.parallel = size.Parallel
 	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), letGo(), m.file.Close()) })
 	return nil
 }

@@ -2,16 +2,25 @@ package realizar
 
 import "time"
 
-// An Event is a piece of an answer. The last one has Finish; there is none after
-// it, and none with it after an error.
+// An Event is a piece of an answer. The last one of each answer has Finish; nothing
+// of that answer comes after it, and nothing at all after an error.
 type Event struct {
+	// Choice is the number of the answer, from 0: see [Generation.Choices].
+	Choice int
 	// Text is what the answer goes on with: whole characters, special tokens
 	// left out. It may be empty, and it may lag behind Tokens while it could be
 	// the beginning of a stop string.
 	Text string
-	// Tokens are the ids chosen since the event before, an end token included.
+	// Tokens are the ids chosen since the answer's event before, an end token
+	// included.
 	Tokens []int32
-	// Finish is nil but in the last event.
+	// LogProbs are those of Tokens, where the request wants them.
+	LogProbs []TokenLogProb
+	// PromptLogProbs are those of the prompt's tokens but the first, before which
+	// there is nothing, where the request wants them. They come before the answers, in
+	// an event of their own.
+	PromptLogProbs []TokenLogProb
+	// Finish is nil but in an answer's last event.
 	Finish *Finish
 }
 
@@ -35,18 +44,22 @@ const (
 // Usage counts tokens.
 type Usage struct {
 	PromptTokens     int
+	CachedTokens     int // of the prompt, whose states the cache still held: they were not computed again
 	CompletionTokens int // chosen ones, an end token included
 }
 
 // Timings are measured on the caller's side of the engine.
 type Timings struct {
-	Queue   time.Duration // until there was room for the request
+	Queue   time.Duration // until the request's first step
 	Prefill time.Duration // from there to the first token
 	Decode  time.Duration // from there to the last token
 }
 
-// PrefillRate is tokens of the prompt a second; 0 where there was none.
-func (f *Finish) PrefillRate() float64 { return rate(f.Usage.PromptTokens, f.Timings.Prefill) }
+// PrefillRate is tokens of the prompt a second, without cached ones; 0 where there
+// was none.
+func (f *Finish) PrefillRate() float64 {
+	return rate(f.Usage.PromptTokens-f.Usage.CachedTokens, f.Timings.Prefill)
+}
 
 // DecodeRate is tokens a second after the first; 0 where there was none.
 func (f *Finish) DecodeRate() float64 { return rate(f.Usage.CompletionTokens-1, f.Timings.Decode) }

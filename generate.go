@@ -13,22 +13,22 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// Generate continues a text. The events end with one that has Finish, or with
-// an error. Leaving the loop stops the work.
+// Generate continues a text. The events of each answer end with one that has
+// Finish, or those of all with an error. Leaving the loop stops the work.
 func (m *Model) Generate(ctx context.Context, r *Request) iter.Seq2[Event, error] {
-	return m.answer(ctx, &r.Generation, func(context.Context) ([]int32, error) { return m.promptTokens(r) })
+	return m.events(ctx, &r.Generation, func(context.Context) ([]int32, error) { return m.promptTokens(r) })
 }
 
 // Chat answers a conversation. The events are those of [Model.Generate].
 func (m *Model) Chat(ctx context.Context, r *ChatRequest) iter.Seq2[Event, error] {
-	return m.answer(ctx, &r.Generation, func(ctx context.Context) ([]int32, error) { return m.chatTokens(ctx, r) })
+	return m.events(ctx, &r.Generation, func(ctx context.Context) ([]int32, error) { return m.chatTokens(ctx, r) })
 }
 
-// answer yields the events of one request.
-func (m *Model) answer(ctx context.Context, g *Generation, prompt func(context.Context) ([]int32, error)) iter.Seq2[Event, error] {
+// events yields those of one request.
+func (m *Model) events(ctx context.Context, g *Generation, prompt func(context.Context) ([]int32, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		a := &answer{model: m, settings: g, yield: yield}
-		if err := a.run(ctx, prompt); err != nil && !errors.Is(err, errLeft) {
+		t := &task{model: m, settings: g, yield: yield}
+		if err := t.run(ctx, prompt); err != nil && !errors.Is(err, errLeft) {
 			yield(Event{}, err)
 		}
 	}
@@ -45,84 +45,138 @@ func (m *Model) promptTokens(r *Request) ([]int32, error) {
 		}
 		return r.PromptTokens, checkTokens("prompt token", r.PromptTokens, m.Vocab())
 	}
+	return m.encode(r.Prompt, r.Special)
+}
+
+// encode is a text as a prompt, with what the tokenizer adds to every text.
+func (m *Model) encode(text string, special bool) ([]int32, error) {
 	tok, err := m.Tokenizer()
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
 	}
-	ids := tok.EncodeSpans([]tokenizer.Span{{Text: r.Prompt, Special: r.Special}}, true)
+	ids := tok.EncodeSpans([]tokenizer.Span{{Text: text, Special: special}}, true)
 	if bos, ok := tok.BOS(); ok && tok.AddsBOS() && len(ids) > 1 && ids[0] == bos && ids[1] == bos {
 		ids = ids[1:] // the prompt has one already
 	}
 	return ids, checkTokens("prompt token", ids, m.Vocab())
 }
 
-// An answer is one request at work.
-type answer struct {
+// A task is one request at work.
+type task struct {
 	model    *Model
 	settings *Generation
 	yield    func(Event, error) bool
 
-	text   *tokenizer.Stream // nil without a tokenizer
-	stops  stopMatcher
-	begun  time.Time
-	first  time.Time // when the first token was there
-	finish Finish
-	unsent []int32
+	prompt  []int32
+	answers []answer
+	asked   time.Time // the engine
+	prober  prober
+	left    error // the loop, or what else the engine was told to end with
+
+	scores   []TokenLogProb // of the prompt
+	unscored int            // tokens of it that have none yet
+	held     []Event        // that come after the scores
 }
 
-func (a *answer) run(ctx context.Context, prompt func(context.Context) ([]int32, error)) error {
-	m, g := a.model, a.settings
+func (t *task) run(ctx context.Context, prompt func(context.Context) ([]int32, error)) (err error) {
+	m, g := t.model, t.settings
 	if err := g.validate(m.Vocab()); err != nil {
 		return err
 	}
-	ids, err := prompt(ctx)
-	if err != nil {
+	if t.prompt, err = prompt(ctx); err != nil {
 		return err
 	}
+	if err := m.checkPrompt(t.prompt); err != nil {
+		return err
+	}
+	if m.tok == nil && len(g.Stop) > 0 {
+		return fmt.Errorf("realizar: stop strings: %w", m.tokErr)
+	}
+	t.answers = make([]answer, max(1, g.Choices))
+	for i := range t.answers {
+		t.answers[i].begin(t, i)
+	}
+	limit := m.Context() - len(t.prompt) + 1 // the last token takes no place
+	if g.MaxTokens != nil {
+		limit = min(limit, *g.MaxTokens)
+	}
+	if r := t.request(limit); r.Tokens > 0 || len(r.Outputs) > 0 {
+		if err := t.work(ctx, r); err != nil {
+			return err
+		}
+	}
+	for i := range t.answers {
+		if a := &t.answers[i]; !a.ended { // as nothing was to be chosen
+			if err := a.end(""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkPrompt refuses a prompt that cannot be run.
+func (m *Model) checkPrompt(ids []int32) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("realizar: %w: the prompt is empty and the tokenizer adds nothing to it", ErrRequest)
 	}
 	if len(ids) > m.Context() {
 		return fmt.Errorf("realizar: %w", &ContextError{Prompt: len(ids), Context: m.Context()})
 	}
-	a.stops.stops = slices.Clone(g.Stop)
-	if m.tok != nil {
-		a.text = m.tok.NewStream(true)
-	} else if len(g.Stop) > 0 {
-		return fmt.Errorf("realizar: stop strings: %w", m.tokErr)
-	}
-	a.finish = Finish{Reason: FinishLength, Usage: Usage{PromptTokens: len(ids)}}
-
-	limit := m.Context() - len(ids) + 1 // the last token takes no place
-	if g.MaxTokens != nil {
-		limit = min(limit, *g.MaxTokens)
-	}
-	if limit > 0 {
-		if err := a.generate(ctx, ids, limit); err != nil {
-			return err
-		}
-	}
-	return a.end()
+	return nil
 }
 
-// generate runs the prompt and chooses up to limit tokens.
-func (a *answer) generate(ctx context.Context, ids []int32, limit int) error {
-	asked := time.Now()
-	seq, err := a.model.engine.NewSequence(ctx, len(ids))
-	if err != nil {
-		return wrap(err)
+// request is what the engine is asked for: answers of up to limit tokens.
+func (t *task) request(limit int) *engine.Request {
+	g := t.settings
+	r := &engine.Request{
+		Prompt: t.prompt, Tokens: limit, MinTokens: g.MinTokens, Stop: t.model.stopTokens(g),
+		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.CacheSalt, Mask: g.Mask,
 	}
-	defer seq.Close()
-	a.begun = time.Now()
-	a.finish.Timings.Queue = a.begun.Sub(asked)
-	var left error // the loop
-	err = seq.Decode(ctx, ids, limit, engine.Output{Want: plan.WantToken, Sampling: a.settings.params()}, func(r engine.Result) (bool, error) {
-		a.count()
-		var stopped bool
-		stopped, left = a.take(r.Token)
-		return !stopped, left
+	if limit == 0 {
+		r.Choices = 1 // to score the prompt
+	}
+	if g.LogProbs != nil {
+		r.Want = plan.WantLogProbability
+		if *g.LogProbs > 0 {
+			r.Want = plan.WantLogits
+		}
+	}
+	if g.PromptLogProbs != nil {
+		t.unscored = len(t.prompt) - 1
+		for i := range t.prompt[1:] {
+			r.Outputs = append(r.Outputs, engine.Output{Token: int32(i), Want: plan.WantLogits})
+		}
+	}
+	return r
+}
+
+// stopTokens are the ids that end an answer.
+func (m *Model) stopTokens(g *Generation) []int32 {
+	ids := slices.Clone(g.StopTokens)
+	if !g.IgnoreEnd {
+		for id := range m.ends {
+			if int(id) < m.Vocab() { // files name some that the model does not have
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// work runs the prompt and chooses the answers' tokens.
+func (t *task) work(ctx context.Context, r *engine.Request) error {
+	t.asked = time.Now()
+	_, err := t.model.engine.Run(ctx, r, func(r *engine.Result) (more bool, err error) {
+		if r.Chosen {
+			more, t.left = t.answers[r.Choice].take(r)
+		} else {
+			more, t.left = true, t.score(r)
+		}
+		return more, t.left
 	})
-	if err != nil && left == nil {
+	if err != nil && t.left == nil {
 		return wrap(err)
 	}
 	return err
@@ -131,58 +185,30 @@ func (a *answer) generate(ctx context.Context, ids []int32, limit int) error {
 // wrap names the package.
 func wrap(err error) error { return fmt.Errorf("realizar: %w", err) }
 
-// count notes that a token is there.
-func (a *answer) count() {
-	now := time.Now()
-	a.finish.Usage.CompletionTokens++
-	if a.first.IsZero() {
-		a.first = now
-		a.finish.Timings.Prefill = now.Sub(a.begun)
+// score notes how likely the token of the prompt is that follows r's. When all are
+// there it sends them, and what has been held back for them.
+func (t *task) score(r *engine.Result) error {
+	t.scores = append(t.scores, t.prober.of(r.Logits, t.prompt[r.Index+1], *t.settings.PromptLogProbs))
+	if t.unscored--; t.unscored > 0 {
+		return nil
 	}
-	a.finish.Timings.Decode = now.Sub(a.first)
-}
-
-// take passes a token on and reports whether it ends the answer.
-func (a *answer) take(id int32) (stopped bool, err error) {
-	a.unsent = append(a.unsent, id)
-	if a.model.ends[id] && !a.settings.IgnoreEnd || slices.Contains(a.settings.StopTokens, id) {
-		a.finish.Reason = FinishStop
-		return true, nil
-	}
-	var text string
-	if a.text != nil {
-		text, stopped = a.pass(a.text.Push(id))
-	}
-	if stopped && text == "" {
-		return true, nil // end sends what is left
-	}
-	return stopped, a.send(Event{Text: text})
-}
-
-// pass is the part of text before a stop string and not held back for one.
-func (a *answer) pass(text string) (out string, stopped bool) {
-	out, stop := a.stops.push(text)
-	if stop != "" {
-		a.finish.Reason, a.finish.StopString = FinishStop, stop
-	}
-	return out, stop != ""
-}
-
-// end sends the last event, with the text that was held back.
-func (a *answer) end() error {
-	var text string
-	if a.text != nil && a.finish.StopString == "" {
-		var stopped bool
-		if text, stopped = a.pass(a.text.Flush()); !stopped {
-			text += a.stops.flush()
+	for _, e := range append([]Event{{PromptLogProbs: t.scores}}, t.held...) {
+		if err := t.send(e); err != nil {
+			return err
 		}
 	}
-	return a.send(Event{Text: text, Finish: &a.finish})
+	t.held = nil
+	return nil
 }
 
-func (a *answer) send(e Event) error {
-	e.Tokens, a.unsent = a.unsent, nil
-	if !a.yield(e, nil) {
+// send yields e, once the prompt's scores are sent: the other answers may have
+// begun before the first one, of which these are.
+func (t *task) send(e Event) error {
+	if t.unscored > 0 {
+		t.held = append(t.held, e)
+		return nil
+	}
+	if !t.yield(e, nil) {
 		return errLeft
 	}
 	return nil

@@ -19,19 +19,17 @@ func (m *Model) Logits(ctx context.Context, ids []int32, yield func(i int, logit
 	if len(ids) > m.Context() {
 		return fmt.Errorf("realizar: %w", &ContextError{Prompt: len(ids), Context: m.Context()})
 	}
-	seq, err := m.engine.NewSequence(ctx, len(ids))
-	if err != nil {
-		return wrap(err)
+	if len(ids) == 0 {
+		return nil
 	}
-	defer seq.Close()
-	outputs := make([]engine.Output, len(ids))
-	for i := range outputs {
-		outputs[i] = engine.Output{Token: int32(i), Want: plan.WantLogits}
+	r := &engine.Request{Prompt: ids, Outputs: make([]engine.Output, len(ids))}
+	for i := range r.Outputs {
+		r.Outputs[i] = engine.Output{Token: int32(i), Want: plan.WantLogits}
 	}
 	var stopped error
-	err = seq.Append(ctx, ids, outputs, func(r engine.Result) error {
+	_, err := m.engine.Run(ctx, r, func(r *engine.Result) (bool, error) {
 		stopped = yield(r.Index, slices.Clone(r.Logits))
-		return stopped
+		return true, stopped
 	})
 	if err != nil && stopped == nil {
 		return wrap(err)

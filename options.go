@@ -3,6 +3,7 @@ package realizar
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,15 +30,26 @@ type Options struct {
 	// names some gets the CPU where Device leaves that open.
 	Kernels string
 	// Context is the number of tokens that a prompt and its answer may have
-	// together. 0: what the model was made for, or the largest power of two
-	// that memory allows.
+	// together. 0: what the model was made for, or the largest power of two below
+	// it of which memory has room for one.
 	Context int
 	// Parallel is the number of answers that may be under way at one time; more
-	// wait for their turn, so that one asked for within the loop over another
-	// needs a place of its own. 0: 4.
+	// wait for their turn. They share the cache: fewer are under way while it has no
+	// room for all. 0: 16.
 	Parallel int
+	// Memory is how many bytes weights that are laid out anew, the cache and what a
+	// step computes with may take together, of what is free. 0: the cache takes half
+	// of what is free beside the weights at most, or what one answer needs of the
+	// Context asked for.
+	Memory int64
 	// Activations are the numbers computed with.
 	Activations Activations
+	// Cache are the numbers that keys and values are kept in.
+	Cache Cache
+	// HostCache is how many bytes of the host's memory may keep parts of the cache
+	// that the device has no room for, so that they need not be computed again. 0:
+	// none.
+	HostCache int64
 	// Progress, where not nil, is called while the model loads.
 	Progress func(Progress)
 }
@@ -48,9 +60,9 @@ type Activations uint8
 const (
 	// ActivationsAuto is the fastest that keeps the model's quality: on every device
 	// 8 bits with a scale for every 32 values where weights are quantised, float32
-	// elsewhere, and keys and values cached in float16.
+	// elsewhere.
 	ActivationsAuto Activations = iota
-	// ActivationsF32 is float32 throughout, the cache included.
+	// ActivationsF32 is float32 throughout.
 	ActivationsF32
 )
 
@@ -73,14 +85,6 @@ func ParseActivations(s string) (Activations, error) {
 	return 0, fmt.Errorf("realizar: %w: activations %q, want auto or f32", ErrOptions, s)
 }
 
-// cache is the dtype of cached keys and values.
-func (a Activations) cache() tensor.DType {
-	if a == ActivationsF32 {
-		return tensor.F32
-	}
-	return tensor.F16
-}
-
 // products is the dtype of what quantised weights are multiplied with.
 func (a Activations) products() tensor.DType {
 	if a == ActivationsF32 {
@@ -94,7 +98,7 @@ type Progress struct {
 	Done, Total int64 // bytes of weights
 }
 
-const defaultParallel = 4
+const defaultParallel = 16
 
 func (o *Options) validate() error {
 	switch {
@@ -106,8 +110,14 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: a context of %d tokens", ErrOptions, o.Context)
 	case o.Parallel < 0:
 		return fmt.Errorf("realizar: %w: %d answers at one time", ErrOptions, o.Parallel)
+	case o.Memory < 0:
+		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
+	case o.Cache > CacheQ8:
+		return fmt.Errorf("realizar: %w: cache %d", ErrOptions, o.Cache)
+	case o.HostCache < 0 || o.HostCache > math.MaxInt:
+		return fmt.Errorf("realizar: %w: %d bytes of the host's memory for the cache; want 0 to %d", ErrOptions, o.HostCache, math.MaxInt)
 	}
 	if err := backends.All.Check(o.Device); err != nil {
 		return fmt.Errorf("realizar: %w: %w", ErrOptions, err)

@@ -42,12 +42,16 @@ type Model struct {
 	engine *engine.Engine
 	device deviceInfo
 
+	parallel int // answers under way at one time
+
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil
 	ends   map[int32]bool
 
 	templates    templates
 	templateErr  error
+	pooling      Pooling
+	poolingErr   error
 	defaults     Sampling
 	hasDefaults  bool
 	specialNames map[string]string // bos_token and so on, for templates
@@ -101,6 +105,7 @@ func (m *Model) readText() error {
 	m.ends = endTokens(m.file, m.tok, generation)
 	m.templates, m.templateErr = readTemplates(m.file)
 	m.defaults, m.hasDefaults = readSampling(m.file, generation)
+	m.pooling, m.poolingErr = readPooling(m.file)
 	m.specialNames = specialTexts(m.tok)
 	return nil
 }

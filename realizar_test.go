@@ -43,6 +43,17 @@ type answer struct {
 	pieces []string
 	tokens []int32
 	finish *realizar.Finish
+
+	logProbs []realizar.TokenLogProb
+}
+
+// add adds an event.
+func (a *answer) add(e realizar.Event) {
+	a.text += e.Text
+	a.pieces = append(a.pieces, e.Text)
+	a.tokens = append(a.tokens, e.Tokens...)
+	a.logProbs = append(a.logProbs, e.LogProbs...)
+	a.finish = e.Finish
 }
 
 func collect(events func(func(realizar.Event, error) bool)) (a answer, err error) {
@@ -53,10 +64,7 @@ func collect(events func(func(realizar.Event, error) bool)) (a answer, err error
 		if a.finish != nil {
 			return a, errors.New("an event after the last")
 		}
-		a.text += e.Text
-		a.pieces = append(a.pieces, e.Text)
-		a.tokens = append(a.tokens, e.Tokens...)
-		a.finish = e.Finish
+		a.add(e)
 	}
 	if a.finish == nil {
 		return a, errors.New("the events ended without a last one")
@@ -143,6 +151,32 @@ func TestSeveralEndTokensOfAFolder(t *testing.T) {
 			if a := answerOf(false); !slices.Equal(a.tokens, free[:first+1]) || a.finish.Reason != realizar.FinishStop {
 				t.Errorf("%s: %v of %v, %q", config, a.tokens, free, a.finish.Reason)
 			}
+		}
+	}
+}
+
+// What the makers of a model recommend is read from where they say it.
+func TestDefaultSampling(t *testing.T) {
+	dir := modeltest.Hub(t)
+	for config, want := range map[string]*realizar.Sampling{
+		`{"temperature": 0.7, "top_k": 20}`:                                            nil, // greedy, without do_sample
+		`{"do_sample": false, "temperature": 0.7}`:                                     {},
+		`{"do_sample": false, "repetition_penalty": 1.05}`:                             {RepetitionPenalty: 1.05},
+		`{"do_sample": true, "top_p": 0.8, "typical_p": 0.5, "repetition_penalty": 1}`: {Temperature: 1, TopP: 0.8, Typical: 0.5, RepetitionPenalty: 1},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		m, err := realizar.Open(t.Context(), dir, realizar.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, said := m.DefaultSampling()
+		if said != (want != nil) || said && got != *want {
+			t.Errorf("%s: %+v, %v, want %+v", config, got, said, want)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -506,6 +540,7 @@ func TestOptions(t *testing.T) {
 	path := modeltest.Llama(t, modeltest.Context(64))
 	for _, o := range []realizar.Options{
 		{Device: "tpu"}, {Threads: -1}, {Context: -1}, {Context: 65}, {Parallel: -1}, {Activations: 9},
+		{Memory: -1}, {HostCache: -1}, {Cache: 9}, {Cache: realizar.CacheQ8}, // of heads of 16
 	} {
 		if m, err := realizar.Open(t.Context(), path, o); !errors.Is(err, realizar.ErrOptions) {
 			t.Errorf("%+v: %v", o, err)

@@ -109,13 +109,17 @@ func readSampling(f textSource, generation *modelfile.Meta) (Sampling, bool) {
 	number(temperature, &s.Temperature)
 	number("top_p", &s.TopP)
 	number("min_p", &s.MinP)
+	if f.Format() != modelfile.GGUF { // which knows a penalty for the last few tokens alone
+		number("typical_p", &s.Typical)
+		number("repetition_penalty", &s.RepetitionPenalty)
+	}
 	if k, ok := m.Int(prefix + "top_k"); ok && k >= 0 && k < 1<<31 {
 		s.TopK, said = int(k), true
 	}
 	sample, ok := m.Bool("do_sample")
 	switch {
 	case ok && !sample:
-		return Sampling{}, true
+		return Sampling{RepetitionPenalty: s.RepetitionPenalty}, true
 	case ok && sample, said && f.Format() == modelfile.GGUF:
 		return s, true
 	}

@@ -86,9 +86,9 @@ const chunkTokens = 256
 // limits are those of an engine for one sequence of this length, with room for
 // more of them.
 func (m *lockstepModel) limits(s batchShape) plan.Limits {
-	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: tensor.F16, Activations: tensor.Q8_0}
+	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: tensor.Q8_0}
 	if m.options.Activations == realizar.ActivationsF32 {
-		c.Cache, c.Activations = tensor.F32, tensor.F32
+		c.Activations = tensor.F32
 	}
 	l := c.Limits(m.model.Program)
 	l.Tokens, l.Seqs, l.Rows = max(s.seqs, chunkTokens), s.seqs, s.seqs
@@ -96,6 +96,17 @@ func (m *lockstepModel) limits(s batchShape) plan.Limits {
 		l.Pages[g] = s.seqs * s.pages(m.model.Program.Groups[g], l.PageTokens)
 	}
 	return l
+}
+
+// cache is what keys and values are kept in.
+func (m *lockstepModel) cache() tensor.DType {
+	switch o := &m.options; {
+	case o.Cache == realizar.CacheQ8:
+		return tensor.Q8_0
+	case o.Cache == realizar.CacheF32, o.Cache == realizar.CacheAuto && o.Activations == realizar.ActivationsF32:
+		return tensor.F32
+	}
+	return tensor.F16
 }
 
 // pages are what a sequence keeps of a group. The answer is chosen again and
@@ -119,10 +130,13 @@ func (m *lockstepModel) check(s batchShape) error {
 	}
 	scratch, weights := m.backend.Scratch(m.model.Program, l), m.backend.Weights(m.model.Program, l)
 	memory := m.backend.Memory()
-	free := cmp.Or(memory.Free, memory.Total/2)
+	free, have := cmp.Or(memory.Free, memory.Total/2), "are free"
+	if most := m.options.Memory; most > 0 && (free == 0 || most < free) {
+		free, have = most, "may be taken"
+	}
 	if free > 0 && int64(states) > free-int64(scratch)-int64(weights) {
-		return usagef("--batch %d: %d sequences of %d tokens take %s of cache and %s of scratch beside %s of weights, but %s are free; lower --batch, --depth or -n",
-			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(states)), byteText(int64(scratch)), byteText(int64(weights)), byteText(free))
+		return usagef("--batch %d: %d sequences of %d tokens take %s of cache and %s of scratch beside %s of weights, but %s %s; lower --batch, --depth or -n",
+			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(states)), byteText(int64(scratch)), byteText(int64(weights)), byteText(free), have)
 	}
 	return nil
 }

@@ -15,21 +15,25 @@ import (
 func TestLockstepTokens(t *testing.T) {
 	plain := modeltest.Llama(t, modeltest.DType(tensor.Q8_0), modeltest.Context(1024))
 	window := modeltest.Llama(t, modeltest.Context(1024), modeltest.Window(40))
+	wide := modeltest.Llama(t, modeltest.Context(1024), modeltest.HeadDim(32))
 	for _, test := range []struct {
 		name, model string
 		activations realizar.Activations
+		cache       realizar.Cache
 		shape       batchShape
 	}{
-		{"one", plain, realizar.ActivationsAuto, batchShape{1, 5, 9}},
-		{"one token", plain, realizar.ActivationsAuto, batchShape{3, 1, 1}},
-		{"many", plain, realizar.ActivationsAuto, batchShape{9, 70, 20}},
-		{"float32", plain, realizar.ActivationsF32, batchShape{4, 33, 31}},
-		{"long prompt", plain, realizar.ActivationsAuto, batchShape{2, 600, 40}},
-		{"more than a chunk", plain, realizar.ActivationsAuto, batchShape{300, 2, 2}},
-		{"window", window, realizar.ActivationsAuto, batchShape{3, 500, 400}},
+		{"one", plain, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{1, 5, 9}},
+		{"one token", plain, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{3, 1, 1}},
+		{"many", plain, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{9, 70, 20}},
+		{"float32", plain, realizar.ActivationsF32, realizar.CacheAuto, batchShape{4, 33, 31}},
+		{"long prompt", plain, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{2, 600, 40}},
+		{"more than a chunk", plain, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{300, 2, 2}},
+		{"float32 in a float16 cache", plain, realizar.ActivationsF32, realizar.CacheF16, batchShape{2, 33, 31}},
+		{"q8 cache", wide, realizar.ActivationsAuto, realizar.CacheQ8, batchShape{3, 70, 20}},
+		{"window", window, realizar.ActivationsAuto, realizar.CacheAuto, batchShape{3, 500, 400}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := realizar.Options{Threads: 2, Activations: test.activations}
+			o := realizar.Options{Threads: 2, Activations: test.activations, Cache: test.cache}
 			m, err := realizar.Open(t.Context(), test.model, o)
 			if err != nil {
 				t.Fatal(err)

@@ -21,6 +21,7 @@ type benchmark struct {
 	app         *app
 	description *realizar.Description
 	results     []*measurement
+	asked       int            // answers
 	shares      []func() error // that measure what results are shares of, once no model holds memory
 
 	// What the machine can do at most, 0 where it is not measured or not known.
@@ -87,10 +88,10 @@ func (b *benchmark) readShare(t *measurement, s batchShape) error {
 			return err
 		}
 	}
-	activations := b.options().Activations
-	weights := b.description.TokenBytes(0, activations)
+	o := b.options()
+	weights := b.description.TokenBytes(0, o.Activations, o.Cache)
 	// The tokens that are fed have depth, depth+1, ... tokens before them.
-	cache := b.description.TokenBytes(s.depth+(s.answer-1)/2, activations) - weights
+	cache := b.description.TokenBytes(s.depth+(s.answer-1)/2, o.Activations, o.Cache) - weights
 	bytes := weights + int64(s.seqs)*cache
 	share := t.Rate / float64(s.seqs) * float64(bytes) / b.reads
 	t.Batch, t.Depth = s.seqs, s.depth

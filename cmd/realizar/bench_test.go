@@ -242,6 +242,12 @@ func TestBenchWrongUsage(t *testing.T) {
 	}
 }
 
+// A limit counts for batches too.
+func TestBenchBatchLimit(t *testing.T) {
+	fails(t, realizarRun(t, "bench", modeltest.Llama(t), "-d", "64", "--batch", "1,64", "--memory", "8KiB"), 2,
+		"--batch 1: 1 sequences of 192 tokens take", "but 8.0 KiB may be taken; lower --batch, --depth or -n")
+}
+
 // A batch that memory has no room for is wrong usage, found before anything is
 // measured.
 func TestBenchBatchMemory(t *testing.T) {

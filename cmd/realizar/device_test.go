@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/modeltest"
@@ -122,6 +123,25 @@ func TestBenchOnDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	mentions(t, out.String(), "device: abacus (Large Abacus), runs: 1, reads 2.0 GB/s")
+}
+
+// What is measured is computed: no run finds what another one left in the cache.
+func TestBenchFindsNothing(t *testing.T) {
+	a, _, _ := testApp(t)
+	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := &benchmark{benchCommand: &benchCommand{Runs: 3}, app: a}
+	for _, n := range []int{1, 1, 9} {
+		if _, _, err := b.repeat(m, randomTokens(0, 100, m.Vocab()), n, (*realizar.Finish).PrefillRate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := m.Metrics(); s.CacheHits > 0 || s.CacheQueries == 0 {
+		t.Errorf("of %d tokens %d were found in the cache", s.CacheQueries, s.CacheHits)
+	}
 }
 
 // mentions checks that a text has each of parts.

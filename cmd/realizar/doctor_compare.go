@@ -46,18 +46,13 @@ func comparisons() []compared {
 	}
 }
 
-// withSequence lets do use a new sequence of p on b.
-func withSequence(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config, do func(*engine.Sequence) error) error {
+// withEngine lets do use an engine of p on b.
+func withEngine(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config, do func(*engine.Engine) error) error {
 	e, err := engine.New(ctx, p, b, c, nil)
 	if err != nil {
 		return err
 	}
-	s, err := e.NewSequence(ctx, 1)
-	if err == nil {
-		err = do(s)
-		s.Close()
-	}
-	return errors.Join(err, e.Close())
+	return errors.Join(do(e), e.Close())
 }
 
 // The sizes of products that are compared, and the tokens of the steps in which they
@@ -141,17 +136,17 @@ func randomWeight(name string, d tensor.DType, std float64, shape ...int) (*tens
 	return w, nil
 }
 
-// productLogits are those of the last tokens of every step.
+// productLogits are those of the first and the last tokens of every step.
 func productLogits(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config) (all [][]float32, err error) {
-	err = withSequence(ctx, p, b, c, func(s *engine.Sequence) error {
+	err = withEngine(ctx, p, b, c, func(e *engine.Engine) error {
 		for _, n := range productSteps {
-			outputs := []engine.Output{{Token: int32(n - 1), Want: plan.WantLogits}}
+			r := &engine.Request{Prompt: randomTokens(n, n, p.Vocab), Outputs: []engine.Output{{Token: int32(n - 1), Want: plan.WantLogits}}}
 			if n > 1 {
-				outputs = slices.Insert(outputs, 0, engine.Output{Want: plan.WantLogits})
+				r.Outputs = slices.Insert(r.Outputs, 0, engine.Output{Want: plan.WantLogits})
 			}
-			err := s.Append(ctx, randomTokens(n, n, p.Vocab), outputs, func(r engine.Result) error {
+			_, err := e.Run(ctx, r, func(r *engine.Result) (bool, error) {
 				all = append(all, slices.Clone(r.Logits))
-				return nil
+				return true, nil
 			})
 			if err != nil {
 				return err
@@ -251,11 +246,13 @@ type greedyAnswer struct {
 }
 
 func decodeGreedily(ctx context.Context, p *plan.Program, b plan.Backend, c engine.Config) (a greedyAnswer, err error) {
-	err = withSequence(ctx, p, b, c, func(s *engine.Sequence) error {
-		return s.Decode(ctx, randomTokens(1, smallPrompt, p.Vocab), smallAnswer, engine.Output{Want: plan.WantLogits}, func(r engine.Result) (bool, error) {
+	err = withEngine(ctx, p, b, c, func(e *engine.Engine) error {
+		r := &engine.Request{Prompt: randomTokens(1, smallPrompt, p.Vocab), Tokens: smallAnswer, Want: plan.WantLogits}
+		_, err := e.Run(ctx, r, func(r *engine.Result) (bool, error) {
 			a.tokens, a.logits = append(a.tokens, r.Token), append(a.logits, slices.Clone(r.Logits))
 			return true, nil
 		})
+		return err
 	})
 	return a, err
 }

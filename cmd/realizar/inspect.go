@@ -21,12 +21,14 @@ type inspectCommand struct {
 	Model       string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
 	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for."`
 	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
-	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers; f32 has a larger cache."`
+	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers to compute with."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" help:"Plan it for this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is what run takes."`
 	Tensors     bool   `help:"List the tensors."`
 	Metadata    bool   `help:"List the metadata: that of GGUF, or config.json."`
 	Plan        bool   `help:"Show the program that runs the model, and on a GPU the kernels that it is made of."`
 	JSON        bool   `name:"json" help:"Write all of it as one JSON object."`
+
+	memoryFlags
 }
 
 // Help is shown below the command's line.
@@ -101,6 +103,7 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (*realizar.Memory
 		return nil, nil, err
 	}
 	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels}
+	c.apply(&o)
 	memory, err := d.Memory(o)
 	if err != nil {
 		return nil, nil, err
@@ -127,7 +130,7 @@ func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, memory 
 		Sampling *jsonSampling                `json:"sampling,omitempty"`
 	}{Description: d, Memory: memory, Kernels: kernels}
 	if s := d.Sampling; s != nil {
-		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.TopP, s.MinP}
+		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.Typical, s.TopP, s.MinP, s.RepetitionPenalty}
 	}
 	if c.Tensors {
 		all.Tensors = d.Tensors
@@ -149,8 +152,10 @@ func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, memory 
 type jsonSampling struct {
 	Temperature float32 `json:"temperature"`
 	TopK        int     `json:"top_k"`
+	Typical     float32 `json:"typical_p,omitempty"`
 	TopP        float32 `json:"top_p"`
 	MinP        float32 `json:"min_p"`
+	Repetition  float32 `json:"repetition_penalty,omitempty"`
 }
 
 type jsonEntry struct {
@@ -222,7 +227,7 @@ func summary(d *realizar.Description, memory *realizar.Memory) string {
 	m := newTable()
 	m.row("weights", byteText(memory.Weights), weightsText(memory))
 	for _, s := range memory.States {
-		kept := fmt.Sprintf("%d tokens", memory.Context)
+		kept := fmt.Sprintf("%d tokens", memory.Tokens)
 		if s.Window > 0 {
 			kept = fmt.Sprintf("a window of %d tokens", s.Window)
 		}
@@ -234,11 +239,26 @@ func summary(d *realizar.Description, memory *realizar.Memory) string {
 		free = fmt.Sprintf("%s are free on %s (%s)", byteText(memory.Free), cmp.Or(memory.DeviceName, "this machine"), memory.Device)
 	}
 	m.row("total", byteText(memory.Total), free)
+	if memory.Host > 0 {
+		m.row("host", byteText(memory.Host), "for what the cache has no room for")
+	}
 	streams := "one answer"
 	if memory.Parallel > 1 {
 		streams = fmt.Sprintf("%d answers", memory.Parallel)
 	}
-	return text + fmt.Sprintf("\nMemory for %s of %d tokens\n\n", streams, memory.Context) + m.text(1)
+	return text + fmt.Sprintf("\nMemory for %s of %d tokens\n\n", streams, memory.Context) + m.text(1) + poolText(memory)
+}
+
+// poolText says what the cache holds at one time.
+func poolText(m *realizar.Memory) string {
+	if m.Sequences == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\nThe cache holds %d sequences of %d tokens", m.Sequences, m.Context)
+	if m.Sequences == 1 {
+		text = fmt.Sprintf("\nThe cache holds one sequence of %d tokens", m.Context)
+	}
+	return text + fmt.Sprintf(", or %d tokens in all\n", m.Tokens)
 }
 
 // oneLine is text that cannot break a line.
@@ -336,9 +356,10 @@ func samplingText(s *realizar.Sampling) string {
 	case s == nil:
 		return ""
 	case s.Temperature == 0:
-		return "greedy"
+		return "greedy" + fraction(s.RepetitionPenalty, ", repetition penalty %g")
 	}
-	return fmt.Sprintf("temperature %g", s.Temperature) + aside(s.TopK, ", top-k %d") + fraction(s.TopP, ", top-p %g") + fraction(s.MinP, ", min-p %g")
+	return fmt.Sprintf("temperature %g", s.Temperature) + aside(s.TopK, ", top-k %d") + fraction(s.Typical, ", typical-p %g") +
+		fraction(s.TopP, ", top-p %g") + fraction(s.MinP, ", min-p %g") + fraction(s.RepetitionPenalty, ", repetition penalty %g")
 }
 
 func fraction(f float32, format string) string {

@@ -25,9 +25,13 @@ func TestInspect(t *testing.T) {
 	says(t, out, "architecture   llama\n", "format         GGUF, ", "dtypes         Q8_0 9", ", F32 ", "context        256 tokens\n",
 		"layers         2, 2 with a window of 32 tokens\n", "width          64, feed-forward 96\n", "heads          4, key/value heads 2, head width 16\n",
 		"byte-level BPE", "272 tokens", "begins with <|endoftext|>", "chat template  yes\n",
-		"Memory for 3 answers of 128 tokens\n", " laid out for the kernels, the rest mapped from the file\n", "keys and values", "a window of 32 tokens, F16", "scratch", "total")
+		"Memory for 3 answers of 128 tokens\n", " laid out for the kernels, the rest mapped from the file\n", "keys and values", "a window of 32 tokens, F16", "scratch", "total",
+		"\nThe cache holds 3 sequences of 128 tokens, or 384 tokens in all\n")
 	out = output(t, "", "inspect", modeltest.Hub(t, modeltest.Template("")), "--activations", "f32")
-	says(t, out, "LlamaForCausalLM", "safetensors", "chat template  none\n", "Memory for one answer of 256 tokens", "KiB  mapped from the file\n", "256 tokens, F32")
+	says(t, out, "LlamaForCausalLM", "safetensors", "chat template  none\n", "Memory for one answer of 256 tokens", "KiB  mapped from the file\n", "256 tokens, F32",
+		"\nThe cache holds one sequence of 256 tokens, or 256 tokens in all\n")
+	out = output(t, "", "inspect", modeltest.Llama(t, modeltest.HeadDim(32)), "--kv-cache", "q8", "--kv-host", "1.5GiB", "--parallel", "8", "--context", "128", "--memory", "1GiB")
+	says(t, out, ", Q8_0\n", "host               1.5 GiB  for what the cache has no room for\n", "Memory for 8 answers of 128 tokens\n", "The cache holds 8 sequences of 128 tokens, or 1024 tokens in all\n")
 }
 
 func TestInspectLists(t *testing.T) {

@@ -133,6 +133,23 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "m", "p", "--top-k=-1"}, "--top-k=-1"},
 		{[]string{"run", "m", "p", "--top-p=1.5"}, "--top-p=1.5"},
 		{[]string{"run", "m", "p", "--min-p=1.5"}, "--min-p=1.5"},
+		{[]string{"run", "m", "p", "--typical-p=-0.1"}, "--typical-p=-0.1"},
+		{[]string{"run", "m", "p", "--repetition-penalty=-1"}, "--repetition-penalty=-1: want 0.01 to 100"},
+		{[]string{"run", "m", "p", "--presence-penalty=101"}, "--presence-penalty=101: want -100 to 100"},
+		{[]string{"run", "m", "p", "--frequency-penalty=nan"}, "--frequency-penalty=NaN"},
+		{[]string{"run", "m", "p", "--logit-bias", "5"}, "--logit-bias"},
+		{[]string{"run", "m", "p", "--logit-bias=-5=1"}, "--logit-bias -5=1: want the id of a token"},
+		{[]string{"run", "m", "p", "--logit-bias", "5=nan"}, "--logit-bias 5=NaN"},
+		{[]string{"run", "m", "p", "--logit-bias", "5=inf"}, "--logit-bias 5=+Inf"},
+		{[]string{"run", "m", "p", "--min-tokens=-1"}, "--min-tokens=-1"},
+		{[]string{"run", "m", "p", "--min-tokens=3", "--max-tokens=2"}, "--min-tokens=3"},
+		{[]string{"run", "m", "p", "--n=0"}, "--n=0: want 1 to 1024"},
+		{[]string{"run", "m", "p", "--parallel=-1"}, "--parallel=-1"},
+		{[]string{"run", "m", "p", "--memory=8X"}, `"8X" is no size`},
+		{[]string{"run", "m", "p", "--kv-host=-1"}, `"-1" is no size`},
+		{[]string{"run", "m", "p", "--kv-cache=f8"}, `"f8"`},
+		{[]string{"bench", "m", "--kv-cache=f8"}, `"f8"`},
+		{[]string{"inspect", "m", "--memory=lots"}, `"lots" is no size`},
 		{[]string{"run", "m", "p", "--seed=-1"}, "--seed"},
 		{[]string{"run", "m", "p", "--max-tokens=-1"}, "--max-tokens=-1"},
 		{[]string{"run", "m", "p", "--stop="}, "--stop"},
@@ -226,7 +243,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, command := range []string{"run", "logits", "bench"} {
 		help := output(t, "", command, "--help")
-		for _, flag := range []string{"--activations", "--threads", "--device", "--context"} {
+		for _, flag := range []string{"--activations", "--threads", "--device", "--context", "--parallel", "--kv-cache", "--memory", "--kv-host"} {
 			if !strings.Contains(help, flag) {
 				t.Errorf("%s --help does not name %s", command, flag)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -15,10 +16,13 @@ import (
 
 // modelFlags are the flags of every command that runs a model.
 type modelFlags struct {
-	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout, the cache included."`
+	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" group:"model" help:"Numbers to compute with. auto is the fastest that keeps the model's quality, f32 is float32 throughout."`
 	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is a GPU that works and that the model fits on, or else the processor."`
 	Context     int    `default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
+	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for."`
+
+	memoryFlags
 }
 
 // Validate says which value makes no sense. A command with a Validate of its own
@@ -29,6 +33,9 @@ func (f *modelFlags) Validate() error {
 	}
 	if f.Context < 0 {
 		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", f.Context)
+	}
+	if f.Parallel < 0 {
+		return fmt.Errorf("--parallel=%d: want 1 or more, or 0 for as many as are asked for", f.Parallel)
 	}
 	return checkDevice(f.Device)
 }
@@ -48,15 +55,17 @@ func (a *app) noteDevice(problem error) {
 	}
 }
 
-// options are the flags for one answer at a time.
+// options are the flags, for one answer at a time where they do not say.
 func (f *modelFlags) options() realizar.Options {
 	activations, _ := realizar.ParseActivations(f.Activations) // the parser knows the values
-	return realizar.Options{
-		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: 1,
+	o := realizar.Options{
+		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: cmp.Or(f.Parallel, 1),
 	}
+	f.apply(&o)
+	return o
 }
 
-// open opens the model for one answer at a time, with progress on a terminal.
+// open opens the model as the flags say, with progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
 	makeRoom(f.Threads)
 	o := f.options()

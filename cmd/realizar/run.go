@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +22,9 @@ type runCommand struct {
 	Prompt *string `arg:"" optional:"" help:"What to answer. Without it: standard input, or a chat on a terminal."`
 
 	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
+	N       int     `name:"n" default:"1" placeholder:"N" group:"answer" help:"Choose so many answers, and write them one after the other, each below its number."`
 	Raw     bool    `help:"Continue the prompt as it is, without the model's chat template; special tokens in it count."`
-	JSON    bool    `name:"json" help:"Write one JSON object when the answer is complete."`
+	JSON    bool    `name:"json" help:"Write one JSON object per answer and line when all are complete."`
 	Verbose bool    `short:"v" help:"Say on standard error how long it took."`
 
 	generationFlags
@@ -40,6 +41,7 @@ Examples:
     realizar run model.gguf "Why is the sky blue?"
     git diff | realizar run model.gguf --system "Explain this change."
     realizar run model.gguf --raw "Once upon a time" --max-tokens 64 --temperature 0.8
+    realizar run model.gguf "Name a colour." --n 3 --temperature 1 --presence-penalty 0.5
     realizar run ./Qwen3-0.6B
 
 The prompt is one message in the form of the model's own chat template. A model without a template continues
@@ -47,17 +49,26 @@ the prompt, as with --raw. From standard input, a last line feed is not part of 
 byte counts. What is not chosen with a flag is what the model's makers recommend; where they say nothing, the
 likeliest token is taken.
 
-The answer ends with a line feed even where the model writes none. --json writes text, tokens, finish_reason
-("stop" or "length"), stop_string, usage, timings and seed.
+The answer ends with a line feed even where the model writes none. --json writes choice (the answer's number from
+0), text, tokens, finish_reason ("stop" or "length"), stop_string, usage, timings and seed.
+
+Penalties and --logit-bias act at temperature 0 too. Several answers share the prompt; they differ where they are
+chosen at random, so --n takes a --temperature.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
 back. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets the conversation.`
 }
 
+// maxAnswers are the most that one request may ask for.
+const maxAnswers = 1024
+
 // Validate is called by the parser.
 func (c *runCommand) Validate() error {
 	if c.Raw && c.System != nil {
 		return errors.New("--system has no place in a prompt that is taken as it is; leave out --raw or write it into the prompt")
+	}
+	if c.N < 1 || c.N > maxAnswers {
+		return fmt.Errorf("--n=%d: want 1 to %d", c.N, maxAnswers)
 	}
 	if err := c.generationFlags.Validate(); err != nil {
 		return err
@@ -71,6 +82,10 @@ func (c *runCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if interactive && c.N > 1 {
+		return usagef("--n %d has no place in a chat, which goes on from one answer", c.N)
+	}
+	c.Parallel = cmp.Or(c.Parallel, min(c.N, defaultTogether))
 	begun := time.Now()
 	m, err := a.open(c.Model, &c.modelFlags)
 	if err != nil {
@@ -79,6 +94,7 @@ func (c *runCommand) Run(a *app) error {
 	loaded := time.Since(begun)
 	defer func() { _ = m.Close() }()
 	g := c.generation(m)
+	g.Choices = c.N
 	if idle := c.idle(&g); len(idle) > 0 {
 		a.notef("%s changes nothing at temperature 0, which takes the likeliest token; add --temperature", strings.Join(idle, ", "))
 	}
@@ -89,12 +105,19 @@ func (c *runCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	finish, err := c.write(a, events, g.Seed)
-	if err == nil && c.Verbose {
-		writeTimings(a.err, loaded, finish, &g)
+	w := &answerWriter{out: a.out, json: c.JSON, answers: make([]writtenAnswer, c.N)}
+	if err := w.write(events, g.Seed); err != nil {
+		return err
 	}
-	return err
+	if c.Verbose {
+		writeTimings(a.err, loaded, w.answers, &g)
+	}
+	return nil
 }
+
+// defaultTogether are the most answers that are under way at one time where no flag
+// says.
+const defaultTogether = 16
 
 // prompt is the argument, or standard input where that is no terminal.
 func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
@@ -148,90 +171,4 @@ func (c *runCommand) opening() []chat.Message {
 		return nil
 	}
 	return []chat.Message{{Role: "system", Content: *c.System}}
-}
-
-// write writes the answer as it comes, or as an object when it is there.
-func (c *runCommand) write(a *app, events iter.Seq2[realizar.Event, error], seed uint64) (*realizar.Finish, error) {
-	var text strings.Builder
-	tokens := []int32{}
-	var finish *realizar.Finish
-	written := byte('\n') // the last byte on standard output
-	put := func(s string) error {
-		if c.JSON || s == "" {
-			return nil
-		}
-		written = s[len(s)-1]
-		_, err := io.WriteString(a.out, s)
-		return err
-	}
-	for e, err := range events {
-		if err != nil {
-			if written != '\n' {
-				_ = put("\n") // the error matters more
-			}
-			return nil, err
-		}
-		if c.JSON {
-			text.WriteString(e.Text)
-			tokens = append(tokens, e.Tokens...)
-		}
-		if err := put(e.Text); err != nil {
-			return nil, err
-		}
-		finish = e.Finish
-	}
-	if !c.JSON {
-		if written != '\n' {
-			return finish, put("\n")
-		}
-		return finish, nil
-	}
-	out := json.NewEncoder(a.out)
-	out.SetEscapeHTML(false)
-	return finish, out.Encode(newAnswer(text.String(), tokens, finish, seed))
-}
-
-// An answer is what --json writes.
-type answer struct {
-	Text         string  `json:"text"`
-	Tokens       []int32 `json:"tokens"`
-	FinishReason string  `json:"finish_reason"`
-	StopString   string  `json:"stop_string,omitempty"`
-	Usage        struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-	} `json:"usage"`
-	Timings struct {
-		Queue       float64 `json:"queue_ms"`
-		Prefill     float64 `json:"prefill_ms"`
-		Decode      float64 `json:"decode_ms"`
-		PrefillRate float64 `json:"prefill_tok_s"`
-		DecodeRate  float64 `json:"decode_tok_s"`
-	} `json:"timings"`
-	Seed uint64 `json:"seed"`
-}
-
-func newAnswer(text string, tokens []int32, f *realizar.Finish, seed uint64) *answer {
-	a := &answer{Text: text, Tokens: tokens, FinishReason: string(f.Reason), StopString: f.StopString, Seed: seed}
-	a.Usage.Prompt, a.Usage.Completion = f.Usage.PromptTokens, f.Usage.CompletionTokens
-	a.Timings.Queue, a.Timings.Prefill, a.Timings.Decode = milliseconds(f.Timings.Queue), milliseconds(f.Timings.Prefill), milliseconds(f.Timings.Decode)
-	a.Timings.PrefillRate, a.Timings.DecodeRate = f.PrefillRate(), f.DecodeRate()
-	return a
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// writeTimings says how long an answer took.
-func writeTimings(w io.Writer, loaded time.Duration, f *realizar.Finish, g *realizar.Generation) {
-	reason := string(f.Reason)
-	if f.StopString != "" {
-		reason += fmt.Sprintf(" at %q", f.StopString)
-	}
-	sampling := "greedy"
-	if g.Temperature > 0 {
-		sampling = fmt.Sprintf("temperature %g, top-k %d, top-p %g, min-p %g, seed %d", g.Temperature, g.TopK, g.TopP, g.MinP, g.Seed)
-	}
-	_, _ = fmt.Fprintf(w, "\nload      %36.3f s\nprompt    %7d tokens %9.1f tok/s %9.3f s\nanswer    %7d tokens %9.1f tok/s %9.3f s\nended     %s\nsampling  %s\n",
-		loaded.Seconds(), f.Usage.PromptTokens, f.PrefillRate(), f.Timings.Prefill.Seconds(),
-		f.Usage.CompletionTokens, f.DecodeRate(), f.Timings.Decode.Seconds(), reason, sampling)
 }

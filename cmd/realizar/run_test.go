@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -103,13 +104,15 @@ func TestRunMaxTokens(t *testing.T) {
 
 // jsonAnswer is what --json writes.
 type jsonAnswer struct {
+	Choice       *int    `json:"choice"`
 	Text         string  `json:"text"`
 	Tokens       []int32 `json:"tokens"`
 	FinishReason string  `json:"finish_reason"`
 	StopString   string  `json:"stop_string"`
 	Usage        struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
+		Prompt     int  `json:"prompt_tokens"`
+		Cached     *int `json:"cached_tokens"`
+		Completion int  `json:"completion_tokens"`
 	} `json:"usage"`
 	Timings map[string]float64 `json:"timings"`
 	Seed    uint64             `json:"seed"`
@@ -136,6 +139,9 @@ func TestRunJSON(t *testing.T) {
 	if got.Text != text || !slices.Equal(got.Tokens, tokens) || got.FinishReason != string(finish.Reason) || got.StopString != "" {
 		t.Errorf("got %+v, want %q, %v, %s", got, text, tokens, finish.Reason)
 	}
+	if got.Choice == nil || *got.Choice != 0 || got.Usage.Cached == nil || *got.Usage.Cached != 0 {
+		t.Errorf("got %+v, want the choice 0 and no cached tokens", got)
+	}
 	if got.Usage.Prompt != finish.Usage.PromptTokens || got.Usage.Completion != finish.Usage.CompletionTokens {
 		t.Errorf("usage is %+v, want %+v", got.Usage, finish.Usage)
 	}
@@ -146,6 +152,86 @@ func TestRunJSON(t *testing.T) {
 	}
 	if none := runJSON(t, model, "hi", "--max-tokens", "0"); none.Tokens == nil || none.FinishReason != "length" {
 		t.Errorf("no tokens are %+v, want an empty list and length", none)
+	}
+}
+
+// Several answers are written one after the other, each as it is among any number.
+func TestRunSeveral(t *testing.T) {
+	model := modeltest.Llama(t)
+	args := []string{"run", model, "hi", "--max-tokens", "16", "--temperature", "1", "--seed", "3"}
+	var answers []jsonAnswer
+	for line := range strings.Lines(output(t, "", append(args, "--n", "3", "--json")...)) {
+		var a jsonAnswer
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatal(err)
+		}
+		if a.Choice == nil || *a.Choice != len(answers) {
+			t.Errorf("answer %d is %s", len(answers), line)
+		}
+		answers = append(answers, a)
+	}
+	if len(answers) != 3 || answers[0].Text == answers[1].Text || answers[1].Text == answers[2].Text {
+		t.Fatalf("answers are %+v, want three different ones", answers)
+	}
+	if got := output(t, "", args...); got != line(answers[0].Text) {
+		t.Errorf("one answer is %q, the first of three %q", got, answers[0].Text)
+	}
+	for _, parallel := range []string{"1", "2"} {
+		want := "[1]\n" + line(answers[0].Text) + "\n[2]\n" + line(answers[1].Text)
+		if got := output(t, "", append(args, "--n", "2", "--parallel", parallel)...); got != want {
+			t.Errorf("two answers, %s at one time: %q, want %q", parallel, got, want)
+		}
+	}
+	if got, want := output(t, "", "run", model, "hi", "--max-tokens", "0", "--n", "2"), "[1]\n\n[2]\n"; got != want {
+		t.Errorf("two answers of no tokens are %q, want %q", got, want)
+	}
+	r := realizarRun(t, append(args, "--n", "3", "-v")...)
+	if r.code != 0 || strings.Count(r.stderr, "\nanswer ") != 3 || strings.Count(r.stderr, "\nprompt ") != 1 {
+		t.Errorf("--verbose said %q", r.stderr)
+	}
+}
+
+// What the flags say of how tokens are chosen is what the library does with it.
+func TestRunPenalties(t *testing.T) {
+	model := modeltest.Llama(t)
+	n := 30
+	_, plain, _ := answer(t, model, true, "hi", realizar.Generation{MaxTokens: &n})
+	for _, test := range []struct {
+		args []string
+		g    realizar.Generation
+	}{
+		{[]string{"--repetition-penalty", "1.5"}, realizar.Generation{Sampling: realizar.Sampling{RepetitionPenalty: 1.5}}},
+		{[]string{"--presence-penalty", "0.25"}, realizar.Generation{Sampling: realizar.Sampling{PresencePenalty: 0.25}}},
+		{[]string{"--frequency-penalty", "0.25"}, realizar.Generation{Sampling: realizar.Sampling{FrequencyPenalty: 0.25}}},
+		{[]string{"--logit-bias", "7=50", "--logit-bias", "9=-inf"}, realizar.Generation{LogitBias: map[int32]float32{7: 50, 9: float32(math.Inf(-1))}}},
+		{[]string{"--typical-p", "0.3", "--temperature", "2", "--seed", "1"}, realizar.Generation{Sampling: realizar.Sampling{Typical: 0.3, Temperature: 2, Seed: 1}}},
+	} {
+		test.g.MaxTokens = &n
+		_, want, _ := answer(t, model, true, "hi", test.g)
+		if slices.Equal(want, plain) {
+			t.Errorf("%v changes nothing", test.args)
+		}
+		if got := runJSON(t, append([]string{model, "hi", "--max-tokens", "30"}, test.args...)...); !slices.Equal(got.Tokens, want) {
+			t.Errorf("%v: %v, want %v", test.args, got.Tokens, want)
+		}
+	}
+	end := modeltest.Llama(t, modeltest.Metadata("tokenizer.ggml.eos_token_id", uint32(plain[2])))
+	if got := runJSON(t, end, "hi", "--max-tokens", "30", "--min-tokens", "8"); len(got.Tokens) < 8 {
+		t.Errorf("at least 8 tokens are %v", got.Tokens)
+	}
+}
+
+// A cache that is too small is told of with what would fit.
+func TestRunMemory(t *testing.T) {
+	model := modeltest.Llama(t, modeltest.Context(4096))
+	fails(t, realizarRun(t, "run", model, "hi", "--memory", "10K"), 1, "one answer of 512 tokens takes", "10.0 KiB may be taken", "a memory of ")
+	fails(t, realizarRun(t, "run", model, "hi", "--context", "4096", "--memory", "2M"), 1, "one answer of 4096 tokens", "2.0 MiB may be taken", "with a context of 2048", "a memory of ")
+	fails(t, realizarRun(t, "run", model, "hi", "--kv-cache", "q8"), 2, "a q8 cache for heads of 16 values")
+	want := output(t, "", "run", model, "hi", "--max-tokens", "8")
+	for _, args := range [][]string{{"--memory", "64MiB"}, {"--kv-cache", "f16"}, {"--kv-host", "1MiB"}, {"--parallel", "5"}} {
+		if got := output(t, "", append([]string{"run", model, "hi", "--max-tokens", "8"}, args...)...); got != want {
+			t.Errorf("%v answers %q, want %q", args, got, want)
+		}
 	}
 }
 

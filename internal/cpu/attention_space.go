@@ -91,7 +91,8 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 		if workers == 1 {
 			continue
 		}
-		// Tiles that are few have few rows, and no more positions than fit the pool.
+		// Tiles that are few have few rows, and about as many positions as fit the pool at
+		// most: there can be more where sequences share pages, which go without.
 		rows := min(lim.Tokens, (fewItems*workers/a.KVHeads+1)*tokens) * a.Heads
 		segments := lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens/contextSegment + 2
 		slots := min(rows*segments, max(maxKept/width, a.Heads*segments))

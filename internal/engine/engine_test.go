@@ -3,228 +3,416 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"go.uber.org/goleak"
 
-	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, p *plan.Program, c engine.Config) *engine.Engine {
-	t.Helper()
-	e, err := engine.New(context.Background(), p, cpu.New(2), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
+// modelVocab is the vocabulary of [plantest.Model].
+const modelVocab = 97
 
+// tokens are a prompt of that model.
 func tokens(n, step int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {
-		ids[i] = int32((i*step + step) % 97)
+		ids[i] = int32((i*step + step) % modelVocab)
 	}
 	return ids
 }
 
-// logits runs ids in appends of the sizes given, the last repeated, and returns
-// every token's logits.
-func logits(ctx context.Context, e *engine.Engine, ids []int32, sizes ...int) ([][]float32, error) {
-	s, err := e.NewSequence(ctx, len(ids))
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	var all [][]float32
-	for len(ids) > 0 {
-		n := min(sizes[0], len(ids))
-		if len(sizes) > 1 {
-			sizes = sizes[1:]
-		}
-		outputs := make([]engine.Output, n)
-		for i := range outputs {
-			outputs[i] = engine.Output{Token: int32(i), Want: plan.WantLogits}
-		}
-		next := 0
-		err := s.Append(ctx, ids[:n], outputs, func(r engine.Result) error {
-			if r.Index != next {
-				return errors.New("results out of order")
-			}
-			next++
-			all = append(all, slices.Clone(r.Logits))
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		if next != n {
-			return nil, errors.New("results are missing")
-		}
-		ids = ids[n:]
-	}
-	return all, nil
+// An answered request is what its caller was given.
+type answered struct {
+	outputs [][]float32 // logits, in order
+	tokens  [][]int32   // by answer
+	logits  [][][]float32
+	logs    [][]float32
+	stopped []bool
+	stats   engine.Stats
 }
 
-func equal(a, b [][]float32) bool { return slices.EqualFunc(a, b, slices.Equal[[]float32]) }
-
-// Sequences that take turns, each appended to in its own way, over pages that
-// others used before, compute what one alone does.
-func TestManySequences(t *testing.T) {
-	p := plantest.Model(t, nil)
-	e := open(t, p, engine.Config{Context: 400, Parallel: 3, Cache: tensor.F16})
-	want := map[int][][]float32{}
-	lengths := []int{1, 31, 32, 33, 257, 400}
-	for _, n := range lengths {
-		var err error
-		if want[n], err = logits(t.Context(), e, tokens(n, n), n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var wg sync.WaitGroup
-	for i := range 12 {
-		wg.Go(func() {
-			n := lengths[i%len(lengths)]
-			got, err := logits(t.Context(), e, tokens(n, n), 1+i, 40+i*3)
-			if err != nil {
-				t.Error(err)
-			} else if !equal(got, want[n]) {
-				t.Errorf("%d tokens differ beside others", n)
+// ask runs r. Where more is not nil it says whether the answer goes on.
+func ask(ctx context.Context, e *engine.Engine, r *engine.Request, more func(*engine.Result) bool) (*answered, error) {
+	n := max(1, r.Choices)
+	a := &answered{tokens: make([][]int32, n), logits: make([][][]float32, n), logs: make([][]float32, n), stopped: make([]bool, n)}
+	var err error
+	a.stats, err = e.Run(ctx, r, func(got *engine.Result) (bool, error) {
+		c := got.Choice
+		switch {
+		case !got.Chosen:
+			if len(a.outputs) == len(r.Outputs) || got.Index != int(r.Outputs[len(a.outputs)].Token) {
+				return false, fmt.Errorf("output %d is of token %d", len(a.outputs), got.Index)
 			}
-		})
-	}
-	wg.Wait()
+			a.outputs = append(a.outputs, slices.Clone(got.Logits))
+		case got.Index != len(a.tokens[c]):
+			return false, fmt.Errorf("token %d of answer %d comes after %d", got.Index, c, len(a.tokens[c]))
+		default:
+			a.tokens[c] = append(a.tokens[c], got.Token)
+			a.logits[c] = append(a.logits[c], slices.Clone(got.Logits))
+			a.logs[c] = append(a.logs[c], got.LogProbability)
+			a.stopped[c] = got.Stopped
+		}
+		return more == nil || more(got), nil
+	})
+	return a, err
 }
 
-func TestContextIsExact(t *testing.T) {
-	e := open(t, plantest.Model(t, nil), engine.Config{Context: 40, Parallel: 1, Cache: tensor.F32})
-	if _, err := logits(t.Context(), e, tokens(40, 1), 40); err != nil {
-		t.Errorf("a sequence of exactly the context: %v", err)
-	}
-	s, err := e.NewSequence(t.Context(), 41)
+// An oracle says what a program computes of one sequence, in steps of its own.
+type oracle struct {
+	runner *plantest.Runner
+	mu     sync.Mutex
+}
+
+func newOracle(t *testing.T, b plan.Backend, p *plan.Program, context int, c engine.Config) *oracle {
+	t.Helper()
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 256, 1, context, 32, plan.Limits{Cache: c.Cache, Activations: c.Activations}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	if err := s.Append(t.Context(), tokens(41, 1), nil, nil); err == nil {
-		t.Error("one token more than the context was taken")
+	t.Cleanup(func() {
+		if err := r.Exe.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &oracle{runner: r}
+}
+
+// logits are those of every token, of a prompt and what follows it.
+func (o *oracle) logits(ids []int32, prompt int) ([][]float32, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.runner.Add(ids, 256)
+	defer o.runner.Drop(s)
+	s.Prompt = prompt
+	err := o.runner.Run()
+	return s.Logits, err
+}
+
+// differs says how a is not what r is answered with, however it was cut, shared,
+// moved and put off.
+func (o *oracle) differs(r *engine.Request, a *answered) error {
+	for c, chosen := range a.tokens {
+		if r.Tokens == 0 {
+			chosen = nil
+		} else if len(chosen) < r.Tokens && !a.stopped[c] {
+			return fmt.Errorf("answer %d has %d tokens of %d", c, len(chosen), r.Tokens)
+		}
+		all := slices.Concat(r.Prompt, chosen)
+		logits, err := o.logits(all[:len(r.Prompt)+max(0, len(chosen)-1)], len(r.Prompt))
+		if err != nil {
+			return err
+		}
+		for i, out := range r.Outputs {
+			if len(a.outputs) <= i || !slices.Equal(a.outputs[i], logits[out.Token]) {
+				return fmt.Errorf("the logits of token %d of the prompt differ", out.Token)
+			}
+		}
+		for i, id := range chosen {
+			at := len(r.Prompt) + i - 1
+			want, err := choice(r, c, all[:at+1], logits[at])
+			if err != nil {
+				return err
+			}
+			if id != want {
+				return fmt.Errorf("answer %d: token %d is %d, want %d", c, i, id, want)
+			}
+			if r.Want&plan.WantLogits != 0 && !slices.Equal(a.logits[c][i], logits[at]) {
+				return fmt.Errorf("answer %d: the logits of token %d differ", c, i)
+			}
+			if log := sample.LogProbability(logits[at], id); r.Want&plan.WantLogProbability != 0 && math.Abs(float64(a.logs[c][i])-log) > 1e-5 {
+				return fmt.Errorf("answer %d: the log-probability of token %d is %v, want %v", c, i, a.logs[c][i], log)
+			}
+			if stop := i >= r.MinTokens && slices.Contains(r.Stop, id); stop != (i+1 == len(chosen) && a.stopped[c]) {
+				return fmt.Errorf("answer %d: token %d stops it: %v", c, i, !stop)
+			}
+		}
 	}
-	if err := s.Append(t.Context(), tokens(40, 1), nil, nil); err != nil {
-		t.Errorf("after a refusal nothing is held, and the context fits: %v", err)
+	return nil
+}
+
+// choice is the token that answer c to r has after all, of these logits.
+func choice(r *engine.Request, c int, all []int32, logits []float32) (int32, error) {
+	var adjust []sample.Adjustment
+	chosen := all[len(r.Prompt):]
+	for id := range int32(len(logits)) {
+		a := sample.Adjustment{Token: id, Prompt: slices.Contains(r.Prompt, id)}
+		for _, b := range r.Bias {
+			if b.Token == id {
+				a.Bias = b.Bias
+			}
+		}
+		if len(chosen) < r.MinTokens && slices.Contains(r.Stop, id) {
+			a.Bias = float32(math.Inf(-1))
+		}
+		for _, was := range chosen {
+			if was == id {
+				a.Count++
+			}
+		}
+		adjust = append(adjust, a)
+	}
+	var mask []uint32
+	if r.Mask != nil {
+		mask = make([]uint32, (len(logits)+31)/32)
+		if err := r.Mask(c, chosen, mask); err != nil {
+			return 0, err
+		}
+	}
+	p := r.Sampling
+	p.Choice += uint32(c)
+	var s sample.Sampler
+	return s.Token(logits, &p, mask, adjust, -1, len(all))
+}
+
+// requests are of all kinds, many of which begin as others do.
+func requests(rng *rand.Rand, n, context int) []*engine.Request {
+	system := tokens(150, 5)
+	var all []*engine.Request
+	for i := range n {
+		r := &engine.Request{Tokens: 1 + rng.IntN(60), Sampling: sample.Params{Temperature: 2, Seed: uint64(i)}, Priority: rng.IntN(2)}
+		switch i % 4 {
+		case 0:
+			r.Prompt = tokens(1+rng.IntN(400), 1+i)
+		case 1:
+			r.Prompt = slices.Concat(system, tokens(1+rng.IntN(40), 1+i))
+			r.Choices = 1 + rng.IntN(3)
+		case 2:
+			r.Prompt = slices.Concat(system[:64+rng.IntN(80)], tokens(260, 11))
+			r.Sampling.Repetition, r.Sampling.Frequency, r.Sampling.Presence = 1.3, 0.5, 0.25
+		case 3:
+			r.Prompt = slices.Concat(all[i-2].Prompt, tokens(7, i))
+			r.Stop, r.MinTokens = []int32{3, 50, 51, 52, 53, 54}, rng.IntN(30)
+			r.Bias = []sample.Adjustment{{Token: 2, Bias: 4}, {Token: 3, Bias: 1}, {Token: 7, Bias: float32(math.Inf(-1))}}
+		}
+		r.Tokens = min(r.Tokens, context-len(r.Prompt)+1)
+		if rng.IntN(3) == 0 {
+			r.Want = plan.WantLogits | plan.WantLogProbability
+		}
+		if rng.IntN(3) == 0 {
+			for t := rng.IntN(len(r.Prompt)); t+1 < len(r.Prompt); t += 1 + rng.IntN(60) {
+				r.Outputs = append(r.Outputs, engine.Output{Token: int32(t), Want: plan.WantLogits})
+			}
+		}
+		if rng.IntN(4) == 0 {
+			r.Mask = func(choice int, chosen []int32, mask []uint32) error {
+				mask[0], mask[1], mask[2] = 0xffff0f0f<<(len(chosen)%3), uint32(choice)|0xf0f0, 1
+				return nil
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Requests beside others, whose beginnings are shared, whose pages are taken away,
+// go to the host's memory and come back, are answered bit for bit as the model
+// answers each alone.
+func TestAnswersAreTheModels(t *testing.T) {
+	for _, c := range []engine.Config{
+		{Cache: tensor.F32},
+		{Cache: tensor.F16, Activations: tensor.Q8_0, Host: 64 << 20},
+		{Cache: tensor.Q8_0, Host: 1 << 20},
+	} {
+		c.Context, c.Parallel, c.States = 500, 6, 1
+		t.Run(c.Cache.String(), func(t *testing.T) {
+			onBackends(t, func(t *testing.T, b plan.Backend) {
+				p := plantest.Model(t, nil)
+				o := newOracle(t, b, p, c.Context+60, c)
+				e := open(t, b, p, c)
+				all := requests(rand.New(rand.NewPCG(5, 5)), 24, c.Context)
+				var working sync.WaitGroup
+				for i, r := range all {
+					working.Go(func() {
+						a, err := ask(t.Context(), e, r, nil)
+						if err == nil {
+							err = o.differs(r, a)
+						}
+						if err != nil {
+							t.Errorf("request %d, of %d tokens after %d: %v", i, r.Tokens, len(r.Prompt), err)
+						}
+						if err := e.Check(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				working.Wait()
+				m := e.Metrics()
+				if m.CacheHits == 0 || m.Preemptions == 0 || m.Evictions == 0 || c.Host > 0 && (m.Saves == 0 || m.Restores == 0) {
+					t.Errorf("nothing was shared, taken away or brought back: %+v", m)
+				}
+			})
+		})
 	}
 }
 
-// A sequence waits for its turn, and stops waiting when its context ends.
-func TestWaiting(t *testing.T) {
-	p := plantest.Model(t, nil)
-	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(context.Background(), p, cpu.New(1), engine.Config{Context: 8, Parallel: 1, Cache: tensor.F32}, nil)
-		if err != nil {
-			t.Fatal(err)
+// What was computed before is found again, as far as it is the same, and changes
+// nothing.
+func TestPrefixIsFound(t *testing.T) {
+	onBackends(t, func(t *testing.T, b plan.Backend) {
+		p := plantest.Model(t, nil)
+		c := engine.Config{Context: 400, Parallel: 2, Cache: tensor.F16}
+		o, e := newOracle(t, b, p, c.Context, c), open(t, b, p, c)
+		prompt := tokens(200, 7)
+		first := &engine.Request{Prompt: prompt, Tokens: 60, Sampling: sample.Params{Temperature: 2, Seed: 5}}
+		a, err := ask(t.Context(), e, first, nil)
+		if err != nil || a.stats.Cached != 0 {
+			t.Fatalf("%v: %+v", err, a.stats)
 		}
-		first, err := e.NewSequence(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		gone := errors.New("the client left")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		var left error
-		go func() { _, left = e.NewSequence(ctx, 1) }()
-		synctest.Wait()
-		cancel(gone)
-		synctest.Wait()
-		if !errors.Is(left, gone) || !errors.Is(left, context.Canceled) {
-			t.Errorf("the wait ended with %v", left)
-		}
-		done := false
-		go func() {
-			s, err := e.NewSequence(t.Context(), 1)
-			if err != nil {
-				t.Error(err)
-				return
+		whole := slices.Concat(prompt, a.tokens[0])
+		other := slices.Clone(prompt)
+		other[100] = (other[100] + 1) % modelVocab
+		for what, test := range map[string]struct {
+			r      engine.Request
+			cached int
+		}{
+			"the same":               {engine.Request{Prompt: prompt}, 192},
+			"of whole pages":         {engine.Request{Prompt: prompt[:128]}, 96},
+			"and a token":            {engine.Request{Prompt: prompt[:129]}, 128},
+			"with the answer":        {engine.Request{Prompt: slices.Concat(whole, tokens(3, 3))}, 256},
+			"with another token":     {engine.Request{Prompt: other}, 96},
+			"with an output":         {engine.Request{Prompt: prompt, Outputs: []engine.Output{{Token: 70, Want: plan.WantLogits}}}, 64},
+			"with an early output":   {engine.Request{Prompt: prompt, Outputs: []engine.Output{{Token: 31, Want: plan.WantLogits}}}, 0},
+			"of somebody else":       {engine.Request{Prompt: prompt, Salt: "another"}, 0},
+			"for nothing but itself": {engine.Request{Prompt: prompt[:65]}, 64},
+		} {
+			r := test.r
+			r.Tokens, r.Want, r.Sampling = 5, plan.WantLogits, first.Sampling
+			if what == "for nothing but itself" {
+				r.Tokens = 0
 			}
-			done = true
-			s.Close()
-			s.Close() // a second time does nothing
-		}()
-		synctest.Wait()
-		if done {
-			t.Error("two sequences hold state at one time")
-		}
-		first.Close()
-		synctest.Wait()
-		if !done {
-			t.Error("the second sequence never had its turn")
-		}
-		holder, err := e.NewSequence(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var waiting error
-		go func() { _, waiting = e.NewSequence(t.Context(), 1) }()
-		synctest.Wait()
-		for range 2 {
-			if err := e.Close(); err != nil {
-				t.Error(err)
+			a, err := ask(t.Context(), e, &r, nil)
+			if err == nil {
+				err = o.differs(&r, a)
 			}
-		}
-		synctest.Wait()
-		if !errors.Is(waiting, engine.ErrClosed) {
-			t.Errorf("Close left one waiting: %v", waiting)
-		}
-		if err := holder.Append(t.Context(), tokens(1, 1), nil, nil); !errors.Is(err, engine.ErrClosed) {
-			t.Errorf("appending after Close: %v", err)
-		}
-		holder.Close()
-		if _, err := e.NewSequence(t.Context(), 1); !errors.Is(err, engine.ErrClosed) {
-			t.Errorf("after Close: %v", err)
+			if err != nil || a.stats.Cached != test.cached {
+				t.Errorf("a prompt %s: %d tokens are found, want %d; %v", what, a.stats.Cached, test.cached, err)
+			}
 		}
 	})
 }
 
-func TestCancelledAppend(t *testing.T) {
-	e := open(t, plantest.Model(t, nil), engine.Config{Context: 64, Parallel: 1, Cache: tensor.F32})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	s, err := e.NewSequence(t.Context(), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Append(ctx, tokens(4, 1), nil, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	s.Close()
-	if _, err := logits(t.Context(), e, tokens(64, 1), 64); err != nil {
-		t.Errorf("after a cancelled sequence: %v", err)
-	}
+// Several answers to one request are those to several requests, and the prompt is
+// run once.
+func TestChoices(t *testing.T) {
+	onBackends(t, func(t *testing.T, b plan.Backend) {
+		e := open(t, b, plantest.Model(t, nil), engine.Config{Context: 400, Parallel: 3, Cache: tensor.F16})
+		r := &engine.Request{Prompt: tokens(260, 7), Tokens: 30, Sampling: sample.Params{Temperature: 2, Seed: 5, Choice: 7}, Choices: 5}
+		together, err := ask(t.Context(), e, r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := e.Metrics(); m.PromptTokens != 260+4*4 {
+			t.Errorf("%d tokens of prompts were run, want 260 and, for each answer more, those after the last whole page", m.PromptTokens)
+		}
+		for i := range 5 {
+			single := *r
+			single.Choices, single.Sampling.Choice, single.Salt = 0, 7+uint32(i), fmt.Sprint(i)
+			alone, err := ask(t.Context(), e, &single, nil)
+			if err != nil || !slices.Equal(alone.tokens[0], together.tokens[i]) {
+				t.Errorf("answer %d: %v, alone %v (%v)", i, together.tokens[i], alone.tokens[0], err)
+			}
+			if i > 0 && slices.Equal(together.tokens[i], together.tokens[0]) {
+				t.Errorf("answer %d is the first once more", i)
+			}
+		}
+		// One is enough of the third, and it alone ends.
+		some, err := ask(t.Context(), e, r, func(got *engine.Result) bool { return got.Choice != 2 || got.Index < 4 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			want := together.tokens[i]
+			if i == 2 {
+				want = want[:5]
+			}
+			if !slices.Equal(some.tokens[i], want) {
+				t.Errorf("answer %d, where the third was ended: %v, want %v", i, some.tokens[i], want)
+			}
+		}
+	})
 }
 
-// A window keeps its own pages only, however long the sequence is.
-func TestWindowPages(t *testing.T) {
-	p := plantest.Model(t, nil)
-	c := engine.Config{Context: 4096, Parallel: 2, Cache: tensor.F16}
-	l := c.Limits(p)
-	for g, group := range p.Groups {
-		all := 2 * 4096 / l.PageTokens
-		if group.Window == 0 && l.Pages[g] != all || group.Window > 0 && l.Pages[g] >= all/5 {
-			t.Errorf("group %+v has %d pages of %d tokens", group, l.Pages[g], l.PageTokens)
+// What cannot be computed ends the request that it is of, and no other.
+func TestNotFinite(t *testing.T) {
+	const bad = 13
+	onBackends(t, func(t *testing.T, b plan.Backend) {
+		p := plantest.Model(t, nil)
+		poison(t, p, bad)
+		c := engine.Config{Context: 400, Parallel: 4, Cache: tensor.F16}
+		o, e := newOracle(t, b, p, c.Context, c), open(t, b, p, c)
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				prompt := tokens(40+i, 2)
+				for k := range prompt {
+					if prompt[k] == bad {
+						prompt[k]++
+					}
+				}
+				r := &engine.Request{Prompt: prompt, Tokens: 40, Sampling: sample.Params{Temperature: 2, Seed: uint64(i)}, Choices: 2}
+				r.Bias = []sample.Adjustment{{Token: bad, Bias: float32(math.Inf(-1))}}
+				a, err := ask(t.Context(), e, r, nil)
+				if err == nil {
+					err = o.differs(r, a)
+				}
+				if err != nil {
+					t.Errorf("beside what cannot be computed: %v", err)
+				}
+			})
+			all.Go(func() {
+				prompt := append(tokens(40+i, 2), bad)
+				_, err := ask(t.Context(), e, &engine.Request{Prompt: prompt, Tokens: 5}, nil)
+				if !errors.Is(err, plan.ErrNotFinite) {
+					t.Errorf("error %v, want that of a value that is not finite", err)
+				}
+			})
+			all.Go(func() {
+				// It is the first token that is chosen.
+				r := &engine.Request{Prompt: tokens(3, 3), Tokens: 5, Bias: []sample.Adjustment{{Token: bad, Bias: 1e30}}}
+				if a, err := ask(t.Context(), e, r, nil); !errors.Is(err, plan.ErrNotFinite) || len(a.tokens[0]) > 1 {
+					t.Errorf("error %v after %v, want that of a value that is not finite", err, a.tokens[0])
+				}
+			})
+			all.Go(func() {
+				r := &engine.Request{Prompt: tokens(3, 3), Tokens: 5, Mask: func(_ int, chosen []int32, mask []uint32) error {
+					if len(chosen) < 2 {
+						mask[0] = 4
+					}
+					return nil
+				}}
+				if a, err := ask(t.Context(), e, r, nil); !errors.Is(err, sample.ErrEmptyMask) || !slices.Equal(a.tokens[0], []int32{2, 2}) {
+					t.Errorf("error %v after %v, want that of a mask that allows nothing", err, a.tokens[0])
+				}
+			})
+		}
+		all.Wait()
+		if m := e.Metrics(); m.Ended[engine.EndedByError] == 0 || m.Running+m.Waiting > 0 {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// poison makes a token's row of the embedding something that is not a number.
+func poison(t *testing.T, p *plan.Program, id int) {
+	t.Helper()
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == plan.Embed {
+			row := len(n.Weight.Data) / n.Weight.Shape[0]
+			copy(n.Weight.Data[id*row:], []byte{0x00, 0x7e}) // NaN in float16
+			return
 		}
 	}
-	e := open(t, p, c)
-	if _, err := logits(t.Context(), e, tokens(1500, 3), 700, 1, 300); err != nil {
-		t.Error(err)
-	}
+	t.Fatal("the program has no embedding")
 }

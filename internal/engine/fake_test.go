@@ -2,75 +2,17 @@ package engine_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"testing"
+	"unsafe"
 
-	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
 )
-
-// The model that the fake device runs has one layer that sees all of the past and
-// one that sees a window of it. Both keep a number for each position:
-//
-//	all[p]  = hash(id, p, length)
-//	near[p] = hash(all[p], sum of hash(all[q], q) over all q up to p)
-//	out[p]  = hash(near[p], sum of hash(near[q], q) over the window's q up to p)
-//
-// so that every position that is missing, foreign, old or in the wrong place
-// changes all that comes after it. An id is the number of the sequence that it is
-// of and, below it, ownBits of its own: no two sequences have a common history,
-// and no page may ever be in the tables of two.
-const (
-	ownBits = 16
-	vocab   = 1 << 28 // 4096 sequences
-	columns = 4       // of logits
-	deep    = 2       // columns of a hidden state
-)
-
-// hash mixes xs, in order.
-func hash(xs ...uint64) uint64 {
-	h := uint64(0x9e3779b97f4a7c15)
-	for _, x := range xs {
-		h = (h ^ x) * 0xd6e8feb86659fd93
-		h ^= h >> 32
-	}
-	return h
-}
-
-// fails says whether the model cannot compute the position that gave out.
-func fails(out uint64) bool { return out>>40%8192 == 0 }
-
-// choose is the token after id, which gave out, and its log-probability.
-func choose(out uint64, id int32, o *plan.Row) (int32, float32) {
-	h := hash(out, o.Sampling.Seed, uint64(o.Sampling.Choice))
-	for _, word := range o.Mask {
-		h = hash(h, uint64(word))
-	}
-	return id>>ownBits<<ownBits | int32(h>>20&(1<<ownBits-1)), -float32(h >> 44)
-}
-
-// numbers are n that stand for out.
-func numbers(out uint64, n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(hash(out, uint64(n), uint64(i)) >> 40)
-	}
-	return x
-}
-
-func program(window int) *plan.Program {
-	return &plan.Program{
-		Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, columns}},
-		States: []plan.State{{Name: "all", KVHeads: 1, HeadDim: 1}, {Name: "near", KVHeads: 1, HeadDim: 1, Window: window, Group: 1}},
-		Groups: []plan.Group{{}, {Window: window}},
-		Hidden: 0, Logits: 1, Vocab: vocab,
-	}
-}
 
 var (
 	errDamaged = errors.New("the sequence is damaged")
@@ -78,65 +20,66 @@ var (
 	errRefused = errors.New("the device took no step")
 )
 
-// A fake is a backend, its only executable and its device, which runs steps on a
-// goroutine of its own in the order of Submit. It checks that whoever drives it
-// keeps to what [plan.Executable] and [plan.Step] ask for.
+// A fake is a backend, its only executable and its device, which runs steps of a
+// [hashModel] on a goroutine of its own in the order of Submit. It checks that
+// whoever drives it keeps to what [plan.Executable] and [plan.Step] ask for. Whose a
+// page is it does not know: one that is not a sequence's own changes its tokens.
 type fake struct {
-	p      *plan.Program
-	lim    plan.Limits
+	model  *hashModel
 	broken func(format string, a ...any)      // tells of a rule that was broken
 	pause  func(n int, hurry <-chan struct{}) // n nanoseconds, or until hurry
+	verify func() error                       // called at every Submit; nil: nothing to call
+	lose   func(*plan.Batch) bool             // whether a step is lost; nil: as trouble says
+	room   int                                // bytes of the host's memory at most
+
+	p   *plan.Program
+	lim plan.Limits
 
 	// The device's own.
 	pools   [][]uint64 // by group
 	sampled []int32    // by the step before
-	sums    []uint64
 	outs    []uint64
+	sums    []uint64
 	delay   *rand.Rand // how long steps take
 
-	busy sync.Mutex // held by who submits or closes
+	busy    sync.Mutex // held by who uses the executable
+	writes  [][]writer // by group and page
+	checked int
 
-	mu      sync.Mutex
-	rng     *rand.Rand
-	trouble int // of so many steps one is lost and one refused; 0: none
-	queue   chan *fakeStep
-	hurry   chan struct{} // closed when somebody waits for the end: they may hold locks, which stop a test's time
-	ended   chan struct{}
-	closed  bool
-	steps   int
-	tokens  int
-	under   int       // steps not done
-	rows    []int32   // owners of the rows of the step submitted last
-	holder  [][]int32 // owner by group and page
-	pages   []int32   // of a step
-	owners  map[int32]*owner
+	mu              sync.Mutex
+	rng             *rand.Rand
+	trouble         int // of so many steps one is lost and one refused; 0: none
+	queue           chan *fakeStep
+	hurry           chan struct{} // closed when somebody waits for the end: they may hold locks, which stop a test's time
+	ended           chan struct{}
+	closed          bool
+	steps           int
+	tokens          int
+	under           int     // steps not done
+	troubled        int     // sequences of steps that were lost or refused
+	rows            []int32 // of the step submitted last, the position of each row that chooses a token; -1 for others
+	hosts           []*hostBlock
+	bytes           int // of them
+	left            int // bytes that nobody had given back at Close
+	saves, restores int
 }
 
-// An owner is a sequence as the device knows it.
-type owner struct {
-	stage  stage
-	end    int // position after the last one submitted
-	first  []int
-	pages  [][]int32 // by group
-	missed bool      // a step of its was lost or refused
-	late   int       // steps after it was closed: one may have been ready
+// A writer is the sequence that writes a page, which was the check of that number.
+type writer struct{ check, sequence int }
+
+// A hostBlock is memory of AllocHost.
+type hostBlock struct {
+	memory []byte
+	saved  map[int]uint64 // by where a saved page begins, its checksum; 0: not known yet
+	uses   int            // of steps that are not done
+	freed  bool
 }
-
-// A stage is how far a sequence is. While it leaves, its pages may be its own or
-// another's.
-type stage uint8
-
-const (
-	living stage = iota
-	leaving
-	gone
-)
 
 type fakeStep struct {
 	f        *fake
 	batch    *plan.Batch
 	sum      uint64 // of the batch when it was submitted
-	owners   []int32
+	hosts    []*hostBlock
 	lost     bool
 	done     chan struct{}
 	result   plan.Result
@@ -155,54 +98,22 @@ func (f *fake) locked(change func()) {
 	change()
 }
 
-// enter says that who was let in, where at most parallel may be.
-func (f *fake) enter(who int32, parallel int) {
-	f.locked(func() {
-		f.owners[who] = &owner{first: make([]int, len(f.p.Groups)), pages: make([][]int32, len(f.p.Groups))}
-		n := 0
-		for _, o := range f.owners {
-			if o.stage == living {
-				n++
-			}
-		}
-		if n > parallel {
-			f.broken("%d sequences hold state at one time, want %d at most", n, parallel)
-		}
-	})
-}
-
-// leave calls end, which closes who.
-func (f *fake) leave(who int32, end func()) {
-	f.locked(func() { f.owners[who].stage = leaving })
-	end()
-	f.locked(func() { f.owners[who].stage = gone })
-}
-
-// missed says whether a step of who was lost or refused.
-func (f *fake) missed(who int32) (yes bool) {
-	f.locked(func() { yes = f.owners[who].missed })
-	return yes
-}
-
 // Compile implements [plan.Backend].
 func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan.Loaded) (plan.Executable, error) {
-	f.p, f.lim, f.owners = p, l, map[int32]*owner{}
+	f.p, f.lim = p, l
 	for g := range p.Groups {
 		pool := make([]uint64, l.Pages[g]*l.PageTokens)
 		for i := range pool {
 			pool[i] = f.rng.Uint64()
 		}
 		f.pools = append(f.pools, pool)
-		f.holder = append(f.holder, make([]int32, l.Pages[g]))
+		f.writes = append(f.writes, make([]writer, l.Pages[g]))
 	}
 	f.delay = rand.New(rand.NewPCG(f.rng.Uint64(), 0))
 	f.queue, f.hurry, f.ended = make(chan *fakeStep, 64), make(chan struct{}), make(chan struct{})
 	go f.run()
 	return f, nil
 }
-
-func (f *fake) AllocHost(n int) ([]byte, error) { return make([]byte, n), nil }
-func (f *fake) FreeHost([]byte) error           { return nil }
 
 // Close implements [plan.Executable].
 func (f *fake) Close() error {
@@ -216,6 +127,7 @@ func (f *fake) Close() error {
 		}
 	})
 	<-f.ended
+	f.locked(func() { f.left, f.bytes, f.hosts = f.bytes, 0, nil })
 	return nil
 }
 
@@ -228,9 +140,71 @@ func (f *fake) alone() func() {
 	return f.busy.Unlock
 }
 
+// AllocHost implements [plan.Executable].
+func (f *fake) AllocHost(n int) ([]byte, error) {
+	defer f.alone()()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bytes += n; f.closed || n < 1 || f.bytes > f.room {
+		f.broken("%d bytes of the host's memory, %d in all, of %d; closed: %v", n, f.bytes, f.room, f.closed)
+	}
+	h := &hostBlock{memory: make([]byte, n), saved: map[int]uint64{}}
+	f.scribble(h.memory)
+	f.hosts = append(f.hosts, h)
+	return h.memory, nil
+}
+
+// FreeHost implements [plan.Executable].
+func (f *fake) FreeHost(b []byte) error {
+	defer f.alone()()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h, at := f.block(b)
+	if h == nil || at != 0 || f.closed {
+		f.broken("memory is given back that AllocHost did not return; closed: %v", f.closed)
+		return errors.New("no such memory")
+	}
+	h.freed = true
+	f.bytes -= len(h.memory)
+	f.forget(h)
+	return nil
+}
+
+// forget drops what was given back and no step uses. The caller holds f.mu.
+func (f *fake) forget(h *hostBlock) {
+	if h.freed && h.uses == 0 {
+		f.scribble(h.memory)
+		f.hosts = slices.DeleteFunc(f.hosts, func(x *hostBlock) bool { return x == h })
+	}
+}
+
+// scribble makes b garbage.
+func (f *fake) scribble(b []byte) {
+	for i := range b {
+		b[i] ^= 0xa5
+	}
+}
+
+// block is the memory that b lies in, and where. The caller holds f.mu.
+func (f *fake) block(b []byte) (*hostBlock, int) {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	for _, h := range f.hosts {
+		first := uintptr(unsafe.Pointer(unsafe.SliceData(h.memory)))
+		if !h.freed && first <= at && at+uintptr(len(b)) <= first+uintptr(len(h.memory)) {
+			return h, int(at - first)
+		}
+	}
+	return nil, 0
+}
+
 // Submit implements [plan.Executable].
 func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 	defer f.alone()()
+	if f.verify != nil {
+		if err := f.verify(); err != nil {
+			f.broken("Check: %v", err)
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -244,31 +218,27 @@ func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 	if f.under++; f.under > 2 {
 		f.broken("%d steps under way", f.under)
 	}
-	owners := f.check(b)
+	f.check(b)
 	if f.trouble > 0 && f.rng.IntN(f.trouble) == 0 {
 		f.under--
-		f.miss(owners)
+		f.troubled += b.Seqs()
 		return nil, errRefused
 	}
-	s := &fakeStep{f: f, batch: b, sum: checksum(b), owners: owners, done: make(chan struct{})}
-	s.lost = f.trouble > 0 && f.rng.IntN(f.trouble) == 0
+	s := &fakeStep{f: f, batch: b, sum: checksum(b), done: make(chan struct{})}
+	s.lost = f.trouble > 0 && f.rng.IntN(f.trouble) == 0 || f.lose != nil && f.lose(b)
+	s.hold()
 	f.rows = f.rows[:0]
 	for _, r := range b.Rows {
-		f.rows = append(f.rows, owners[of(b, int(r.Token))])
+		pos := int32(-1)
+		if r.Want&plan.WantToken != 0 {
+			pos = b.Positions[r.Token]
+		}
+		f.rows = append(f.rows, pos)
 	}
 	f.steps++
 	f.tokens += len(b.Tokens)
 	f.queue <- s
 	return s, nil
-}
-
-// miss says that a step of owners came to nothing.
-func (f *fake) miss(owners []int32) {
-	for _, who := range owners {
-		if o := f.owners[who]; o != nil {
-			o.missed = true
-		}
-	}
 }
 
 // of is the sequence of token t.
@@ -280,71 +250,72 @@ func of(b *plan.Batch, t int) int {
 	return s
 }
 
-// check says whose the sequences of b are, and whether their pages and positions
-// can be theirs.
-func (f *fake) check(b *plan.Batch) []int32 {
-	owners := make([]int32, b.Seqs())
-	for s := range owners {
-		for t := b.Start[s]; t < b.Start[s+1]; t++ {
-			who := b.Tokens[t] >> ownBits
-			if b.From != nil && b.From[t] >= 0 {
-				who = f.rows[b.From[t]]
-			}
-			if t > b.Start[s] && who != owners[s] {
-				f.broken("tokens of %d and %d in one sequence", owners[s], who)
-			}
-			owners[s] = who
-		}
-		if slices.Contains(owners[:s], owners[s]) {
-			f.broken("sequence %d is in one step twice", owners[s])
+// check says whether tokens that nobody has read yet are where they belong, and
+// whether one sequence writes what another one reads or writes.
+func (f *fake) check(b *plan.Batch) {
+	for t, r := range b.From {
+		if r >= 0 && f.rows[r]+1 != b.Positions[t] {
+			f.broken("the token at position %d is chosen by a row of position %d", b.Positions[t], f.rows[r])
 		}
 	}
+	f.checked++
+	now, size := f.checked, f.lim.PageTokens
 	for g := range b.Tables {
-		f.pages = append(f.pages[:0], b.Tables[g].Pages...)
-		slices.Sort(f.pages)
-		if len(slices.Compact(f.pages)) < len(f.pages) {
-			f.broken("group %d: a page is in one step twice", g)
+		table, writes := &b.Tables[g], f.writes[g]
+		page := func(s, logical int) int32 {
+			return table.Pages[int(table.Start[s])+logical-int(table.First[s])]
 		}
-	}
-	for s, who := range owners {
-		o := f.owners[who]
-		if o == nil {
-			f.broken("a step of sequence %d, which was never opened", who)
-			continue
-		}
-		if o.stage == gone {
-			if o.late++; o.late > 1 {
-				f.broken("sequence %d is given steps after it was closed", who)
+		for s := range b.Seqs() {
+			first, last := int(b.Positions[b.Start[s]]), int(b.Positions[b.Start[s+1]-1])
+			for p := first / size; p <= last/size; p++ {
+				if w := &writes[page(s, p)]; w.check == now {
+					f.broken("group %d: sequences %d and %d write page %d", g, w.sequence, s, page(s, p))
+				} else {
+					*w = writer{now, s}
+				}
 			}
 		}
-		start, end := int(b.Positions[b.Start[s]]), int(b.Positions[b.Start[s+1]-1])+1
-		if chained := b.From != nil && b.From[b.Start[s]] >= 0; start > o.end || chained && start != o.end {
-			f.broken("sequence %d goes on at position %d after %d", who, start, o.end)
-		}
-		o.end = end
-		for g := range b.Tables {
-			table := &b.Tables[g]
-			o.first[g] = int(table.First[s])
-			o.pages[g] = append(o.pages[g][:0], table.Pages[table.Start[s]:table.Start[s+1]]...)
-			f.hold(who, g)
+		for s := range b.Seqs() {
+			first := int(b.Positions[b.Start[s]])
+			for p := f.p.Groups[g].FirstVisible(first) / size; p*size < first; p++ {
+				if w := writes[page(s, p)]; w.check == now && w.sequence != s {
+					f.broken("group %d: sequence %d reads page %d, which sequence %d writes", g, s, page(s, p), w.sequence)
+				}
+			}
 		}
 	}
-	return owners
 }
 
-// hold takes note of the pages of group g that who has now.
-func (f *fake) hold(who int32, g int) {
-	for _, page := range f.owners[who].pages[g] {
-		before := f.holder[g][page]
-		f.holder[g][page] = who
-		o := f.owners[before]
-		if before == who || o == nil || o.stage != living {
+// hold takes note of the host's memory that a step reads and fills. The caller
+// holds f.mu.
+func (s *fakeStep) hold() {
+	f := s.f
+	for i := range s.batch.States {
+		op := &s.batch.States[i]
+		if op.Kind != plan.SavePage && op.Kind != plan.RestorePage {
 			continue
 		}
-		at := slices.Index(o.pages[g], page)
-		if at >= 0 && o.first[g]+at >= f.p.Groups[g].FirstVisible(o.end)/f.lim.PageTokens {
-			f.broken("group %d: sequence %d has page %d, which sequence %d still sees", g, who, page, before)
+		h, at := f.block(op.Host)
+		if h == nil {
+			f.broken("a page is saved to or restored from memory that is not of AllocHost")
+			continue
 		}
+		if op.Kind == plan.SavePage {
+			h.saved[at] = 0
+			f.saves++
+		} else {
+			f.restores++
+			if _, ok := h.saved[at]; !ok {
+				f.broken("a page is restored that was never saved")
+			}
+			for _, before := range s.batch.States[:i] {
+				if before.Kind == plan.SavePage && unsafe.SliceData(before.Host) == unsafe.SliceData(op.Host) {
+					f.broken("a page is restored in the step that saves it")
+				}
+			}
+		}
+		h.uses++
+		s.hosts = append(s.hosts, h)
 	}
 }
 
@@ -371,6 +342,14 @@ func checksum(b *plan.Batch) uint64 {
 		for _, word := range r.Mask {
 			maphash.WriteComparable(&h, word)
 		}
+		for _, a := range r.Adjustments {
+			maphash.WriteComparable(&h, a)
+		}
+	}
+	for _, op := range b.States {
+		maphash.WriteComparable(&h, op.Kind)
+		maphash.WriteComparable(&h, [3]int{op.Group, int(op.Page), int(op.From)})
+		maphash.WriteComparable(&h, unsafe.SliceData(op.Host))
 	}
 	return h.Sum64()
 }
@@ -380,23 +359,27 @@ func (f *fake) run() {
 	defer close(f.ended)
 	for s := range f.queue {
 		f.pause(1+f.delay.IntN(40_000), f.hurry)
-		f.step(s)
+		s.run()
 		if checksum(s.batch) != s.sum {
 			f.broken("a batch was changed while its step was under way")
 		}
 		f.locked(func() {
 			if f.under--; s.lost {
-				f.miss(s.owners)
+				f.troubled += s.batch.Seqs()
+			}
+			for _, h := range s.hosts {
+				h.uses--
+				f.forget(h)
 			}
 		})
 		close(s.done)
 	}
 }
 
-// step does what a step is for, all of its sequences at once, as devices do: a
+// run does what a step is for, all of its sequences at once, as devices do: a
 // layer's positions are stored before any is read.
-func (f *fake) step(s *fakeStep) {
-	b := s.batch
+func (s *fakeStep) run() {
+	f, b := s.f, s.batch
 	n := len(b.Rows)
 	s.result = plan.Result{Tokens: slices.Repeat([]int32{-1}, n), Logits: make([][]float32, n), Hidden: make([][]float32, n), LogProbabilities: make([]float32, n)}
 	if s.lost {
@@ -404,6 +387,7 @@ func (f *fake) step(s *fakeStep) {
 		f.sampled = append(f.sampled[:0], s.result.Tokens...)
 		return
 	}
+	fill := s.move()
 	ids := slices.Clone(b.Tokens)
 	for t, r := range b.From {
 		if r >= 0 {
@@ -411,9 +395,10 @@ func (f *fake) step(s *fakeStep) {
 		}
 	}
 	f.outs = slices.Grow(f.outs[:0], len(ids))[:len(ids)]
-	for t, id := range ids {
-		q := of(b, t)
-		f.outs[t] = hash(uint64(id), uint64(b.Positions[t]), uint64(b.Length(q, t)))
+	for q := range b.Seqs() {
+		for t := b.Start[q]; t < b.Start[q+1]; t++ {
+			f.outs[t] = hash(uint64(ids[t]), uint64(b.Positions[t]), uint64(f.model.class(b.Length(q, int(t)))))
+		}
 	}
 	for g := range f.p.Groups {
 		f.layer(b, g)
@@ -421,47 +406,86 @@ func (f *fake) step(s *fakeStep) {
 	for q := range b.Seqs() {
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
 			if ids[t] < 0 || fails(f.outs[t]) {
-				if s.result.Err == nil {
-					s.result.Err = make([]error, b.Seqs())
-				}
-				s.result.Err[q] = errDamaged
+				s.fail(q, errDamaged)
 			}
 		}
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		out, q := f.outs[r.Token], of(b, int(r.Token))
+		q := of(b, int(r.Token))
 		if s.result.Err != nil && s.result.Err[q] != nil {
 			continue
 		}
-		if r.Want&plan.WantToken != 0 {
-			token, p := choose(out, ids[r.Token], r)
-			if s.result.Tokens[i] = token; r.Want&plan.WantLogProbability != 0 {
-				s.result.LogProbabilities[i] = p
-			}
+		own := int32(-1)
+		if b.From != nil && b.From[r.Token] >= 0 {
+			own = ids[r.Token]
 		}
-		if r.Want&plan.WantLogits != 0 {
-			s.result.Logits[i] = numbers(out, columns)
-		}
-		if r.Want&plan.WantHidden != 0 {
-			s.result.Hidden[i] = numbers(out, deep)
-		}
+		s.give(i, q, f.outs[r.Token], own)
 	}
 	f.sampled = append(f.sampled[:0], s.result.Tokens...)
+	fill()
+}
+
+// fail ends sequence q. What it has stored means nothing.
+func (s *fakeStep) fail(q int, err error) {
+	f, b := s.f, s.batch
+	if s.result.Err == nil {
+		s.result.Err = make([]error, b.Seqs())
+	}
+	if s.result.Err[q] != nil {
+		return
+	}
+	s.result.Err[q] = err
+	for g := range b.Tables {
+		for t := b.Start[q]; t < b.Start[q+1]; t++ {
+			*f.at(b, g, q, int(b.Positions[t])) ^= 0xdead
+		}
+	}
+}
+
+// give computes row i, which is of sequence q, from what its position gave out. own
+// is the row's token where nobody has read it yet.
+func (s *fakeStep) give(i, q int, out uint64, own int32) {
+	r := &s.batch.Rows[i]
+	if r.Want&plan.WantToken != 0 {
+		var known adjusted
+		for _, a := range r.Adjustments {
+			known[a.Token].bias, known[a.Token].count, known[a.Token].prompt = a.Bias, a.Count, a.Prompt
+		}
+		if own >= 0 {
+			known[own].count++
+		}
+		token, p, ok := choose(out, &r.Sampling, r.Mask, &known)
+		if !ok {
+			s.fail(q, sample.ErrEmptyMask)
+			return
+		}
+		if s.result.Tokens[i] = token; r.Want&plan.WantLogProbability != 0 {
+			s.result.LogProbabilities[i] = p
+		}
+	}
+	if r.Want&plan.WantLogits != 0 {
+		s.result.Logits[i] = numbers(out, vocab)
+	}
+	if r.Want&plan.WantHidden != 0 {
+		s.result.Hidden[i] = numbers(out, deep)
+	}
+}
+
+// at is where position pos of sequence q lies in group g.
+func (f *fake) at(b *plan.Batch, g, q, pos int) *uint64 {
+	table, size := &b.Tables[g], f.lim.PageTokens
+	page := int(table.Pages[int(table.Start[q])+pos/size-int(table.First[q])])
+	return &f.pools[g][page*size+pos%size]
 }
 
 // layer stores outs in the pages of group g, and makes of them what each token
 // sees there.
 func (f *fake) layer(b *plan.Batch, g int) {
 	size := f.lim.PageTokens
-	at := func(q, page int) []uint64 {
-		n := int(b.Tables[g].Pages[int(b.Tables[g].Start[q])+page-int(b.Tables[g].First[q])])
-		return f.pools[g][n*size:][:size]
-	}
 	for q := range b.Seqs() {
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
-			pos := int(b.Positions[t])
-			at(q, pos/size)[pos%size] = f.outs[t]
+			*f.at(b, g, q, int(b.Positions[t])) = f.outs[t]
 		}
 	}
 	for q := range b.Seqs() {
@@ -470,9 +494,9 @@ func (f *fake) layer(b *plan.Batch, g int) {
 		f.sums = append(f.sums[:0], 0) // [i] of the positions from first up to first+i
 		sum := uint64(0)
 		for pos := first; pos < end; {
-			page := at(q, pos/size)
-			for i := pos % size; i < size && pos < end; i++ {
-				sum += hash(page[i], uint64(pos))
+			page := unsafe.Slice(f.at(b, g, q, pos), min(size-pos%size, end-pos))
+			for _, x := range page {
+				sum += hash(x, uint64(pos))
 				f.sums = append(f.sums, sum)
 				pos++
 			}
@@ -483,6 +507,54 @@ func (f *fake) layer(b *plan.Batch, g int) {
 		}
 	}
 }
+
+// move does the operations on pages. What is saved is garbage until fill is called,
+// at the end of the step.
+func (s *fakeStep) move() (fill func()) {
+	f := s.f
+	var fills []func()
+	for i := range s.batch.States {
+		op := &s.batch.States[i]
+		size := f.lim.PageTokens
+		page := f.pools[op.Group][int(op.Page)*size:][:size]
+		switch op.Kind {
+		case plan.CopyPage:
+			copy(page, f.pools[op.Group][int(op.From)*size:][:size])
+		case plan.ZeroPage:
+			clear(page)
+		case plan.SavePage:
+			was := slices.Clone(page)
+			f.scribble(op.Host)
+			fills = append(fills, func() {
+				for i, x := range was {
+					binary.LittleEndian.PutUint64(op.Host[8*i:], x)
+				}
+				f.locked(func() {
+					if h, at := f.block(op.Host); h != nil {
+						h.saved[at] = sum(op.Host)
+					}
+				})
+			})
+		case plan.RestorePage:
+			f.locked(func() {
+				if h, at := f.block(op.Host); h != nil && h.saved[at] != 0 && h.saved[at] != sum(op.Host) {
+					f.broken("a saved page was changed in the host's memory")
+				}
+			})
+			for i := range page {
+				page[i] = binary.LittleEndian.Uint64(op.Host[8*i:])
+			}
+		}
+	}
+	return func() {
+		for _, fill := range fills {
+			fill()
+		}
+	}
+}
+
+// sum is a checksum of b, and not 0.
+func sum(b []byte) uint64 { return maphash.Bytes(seed, b) | 1 }
 
 // Wait implements [plan.Step].
 func (s *fakeStep) Wait(ctx context.Context) (*plan.Result, error) {
@@ -522,87 +594,5 @@ func (s *fakeStep) Release() {
 				x[k] = -1
 			}
 		}
-	}
-}
-
-// What the fake device computes of many sequences in one step, in pages that lie
-// about, is what each is alone.
-func TestFakeDevice(t *testing.T) {
-	const window, size, seqs, length = 5, 4, 3, 40
-	rng := rand.New(rand.NewPCG(7, 7))
-	f := &fake{broken: t.Errorf, pause: func(int, <-chan struct{}) {}, rng: rng}
-	p := program(window)
-	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{seqs * length / size, seqs * length / size}}
-	exe, err := f.Compile(t.Context(), p, l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer exe.Close()
-	free := [][]int{rng.Perm(l.Pages[0]), rng.Perm(l.Pages[1])}
-	var pages [2][seqs][]int32
-	for g := range pages {
-		for s := range seqs {
-			for _, page := range free[g][s*length/size:][:length/size] {
-				pages[g][s] = append(pages[g][s], int32(page))
-			}
-		}
-	}
-	var past [seqs]reader
-	for s := range past {
-		past[s] = reader{prompt: 3, window: window}
-		f.enter(int32(s+1), seqs)
-	}
-	before := map[int]int32{} // rows of the step before, by sequence
-	var chosen [seqs]int32
-	for range 10 {
-		b := &plan.Batch{Start: []int32{0}, Tables: []plan.PageTable{{Start: []int32{0}}, {Start: []int32{0}}}}
-		rows := map[int]int32{}
-		var want []int32
-		for _, s := range rng.Perm(seqs)[:1+rng.IntN(seqs)] {
-			m := &past[s]
-			ids := []int32{int32(s+1)<<ownBits | rng.Int32N(1<<ownBits), int32(s+1)<<ownBits | rng.Int32N(1<<ownBits)}[:1+rng.IntN(2)]
-			start := len(m.terms)
-			for i, id := range ids {
-				from := int32(-1)
-				if row, ok := before[s]; ok && i == 0 {
-					from, id = row, chosen[s]
-					b.Tokens = append(b.Tokens, 0)
-				} else {
-					b.Tokens = append(b.Tokens, id)
-				}
-				b.From = append(b.From, from)
-				b.Positions = append(b.Positions, int32(start+i))
-				m.read(id)
-			}
-			b.Start = append(b.Start, int32(len(b.Tokens)))
-			b.Lengths = append(b.Lengths, int32(m.prompt))
-			for g := range b.Tables {
-				table := &b.Tables[g]
-				first := p.Groups[g].FirstVisible(start) / size
-				table.First = append(table.First, int32(first))
-				table.Pages = append(table.Pages, pages[g][s][first:]...)
-				table.Start = append(table.Start, int32(len(table.Pages)))
-			}
-			if rng.IntN(3) > 0 {
-				o := engine.Output{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken, Sampling: sample.Params{Seed: rng.Uint64()}}
-				rows[s] = int32(len(b.Rows))
-				b.Rows = append(b.Rows, o)
-				chosen[s], _ = choose(m.out, m.id, &o)
-				want = append(want, chosen[s])
-			}
-		}
-		step, err := exe.Submit(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := step.Wait(t.Context())
-		if err != nil || res.Err != nil {
-			t.Fatal(err, res)
-		}
-		if !slices.Equal(res.Tokens, want) {
-			t.Errorf("%v, want %v", res.Tokens, want)
-		}
-		step.Release()
-		before = rows
 	}
 }

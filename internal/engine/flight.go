@@ -1,29 +1,47 @@
 package engine
 
 import (
-	"slices"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
 )
 
 // A flight is a step with what it reads. The scheduler has it until it is done,
 // callers as long as they look at what lies in it; then its memory serves another
 // one. The engine's mutex guards it.
 type flight struct {
-	batch plan.Batch
-	from  []int32 // batch.From, where that is not nil
-	parts []part  // by sequence of the batch
-	step  plan.Step
-	users int
+	number uint64 // of the steps submitted, from 1
+	batch  plan.Batch
+	from   []int32 // batch.From, where that is not nil
+	parts  []part  // by sequence of the batch
+	saves  []save
+	begun  time.Time
+	prompt int // tokens of chunks
+	step   plan.Step
+	users  int
+
+	masks  []uint32            // of rows
+	adjust []sample.Adjustment // of rows
 }
 
-// A part is what a step does for one request.
+// A part is what a step does for one sequence.
 type part struct {
-	request *request
-	row     int // the first of its rows
-	rows    int
-	index   int // of a result, less its row's token in the batch
-	end     int // position after its last token
+	sequence *sequence
+	places   int   // how often the sequence was placed then
+	start    int   // position of its first token
+	end      int   // and after its last
+	known    int   // tokens of the sequence that were known
+	first    int32 // its first token in the batch
+	row      int   // the first of its rows
+	rows     int
+	chooses  bool // the last of its rows chooses a token
+}
+
+// A save is a page of the host's that a step fills.
+type save struct {
+	node  *node
+	group int
 }
 
 // newFlight is an empty one. The caller holds e.mu.
@@ -43,9 +61,11 @@ func (e *Engine) newFlight() *flight {
 func (f *flight) clear() {
 	b := &f.batch
 	clear(f.parts)
+	clear(f.saves)
 	clear(b.Rows)
-	f.from, f.parts = f.from[:0], f.parts[:0]
-	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0]
+	clear(b.States)
+	f.prompt, f.from, f.parts, f.saves, f.masks, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.adjust[:0]
+	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)
 	for g := range b.Tables {
 		t := &b.Tables[g]
@@ -68,48 +88,69 @@ func (e *Engine) keep(f *flight) {
 	e.spare = append(e.spare, f)
 }
 
-// add puts r's next n tokens, of which so many are outputs, into the step that
-// follows those submitted, and takes the pages that they need.
-func (e *Engine) add(f *flight, r *request, n, rows int) {
-	s, b := r.sequence, &f.batch
-	first, start := int32(len(b.Tokens)), r.start+r.sent
-	f.parts = append(f.parts, part{request: r, row: len(b.Rows), rows: rows, index: r.sent - r.first - int(first), end: start + n})
+// add puts the next n tokens of s, with so many outputs of its prompt, into f. Their
+// pages are there.
+func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
+	b := &f.batch
+	first := int32(len(b.Tokens))
+	p := part{sequence: s, places: s.places, start: s.sent, end: s.sent + n, known: max(len(s.tokens)-1, s.prompt()), first: first, row: len(b.Rows)}
 	from := int32(-1)
-	if r.decoding() {
-		if r.step == e.steps { // the step before this one
-			from = r.row
-		}
-		b.Tokens = append(b.Tokens, r.token) // not read where there is a row
-		f.addRow(r.next, first)
+	if s.sent == len(s.tokens) {
+		from = s.row // of the step before
+		b.Tokens = append(b.Tokens, 0)
 	} else {
-		b.Tokens = append(b.Tokens, r.ids[r.sent:r.sent+n]...)
-		for _, o := range r.outputs[r.given : r.given+rows] {
-			f.addRow(o, first-int32(r.sent))
-		}
-		r.given += rows
+		b.Tokens = append(b.Tokens, s.tokens[s.sent:s.sent+n]...)
 	}
+	p.chooses = s.run.Tokens > 0 && p.end >= len(s.tokens)
+	for range outputs {
+		o := s.run.Outputs[s.given]
+		s.given++
+		b.Rows = append(b.Rows, plan.Row{Token: first + o.Token - int32(s.sent), Want: o.Want})
+	}
+	if p.chooses {
+		b.Rows = append(b.Rows, f.choosing(s, first+int32(n-1), p.end-s.prompt()))
+	}
+	p.rows = len(b.Rows) - p.row
 	for i := range n {
 		f.from = append(f.from, from)
-		b.Positions = append(b.Positions, int32(start+i))
+		b.Positions = append(b.Positions, int32(s.sent+i))
 	}
 	if b.From != nil || from >= 0 {
 		b.From = f.from
 	}
 	b.Start = append(b.Start, int32(len(b.Tokens)))
-	b.Lengths = append(b.Lengths, int32(s.prompt))
+	b.Lengths = append(b.Lengths, int32(s.prompt()))
 	for g := range s.tables {
-		s.tables[g].cover(e, g, s.length, start+n)
 		s.tables[g].add(&b.Tables[g])
 	}
-	r.sent += n
-	r.ahead++
-	r.step, r.row = e.steps+1, int32(len(b.Rows)-1)
+	if n > 1 {
+		f.prompt += n
+	}
+	f.parts = append(f.parts, p)
+	s.sent += n
+	s.under++
+	s.ahead.Add(int32(p.rows))
+	s.step, s.row = f.number, int32(len(b.Rows)-1)
+	e.publish(s, min(s.sent, len(s.tokens)), f.number)
+	if s.began.IsZero() {
+		e.measures.began(s, time.Now())
+	}
 }
 
-// addRow wants an output of the token that is so far behind its place in the
-// request. Steps that nobody waits for any longer still read its mask.
-func (f *flight) addRow(o Output, behind int32) {
-	o.Token += behind
-	o.Mask = slices.Clone(o.Mask)
-	f.batch.Rows = append(f.batch.Rows, o)
+// choosing is the row that chooses token number n after the prompt of s. Steps that
+// nobody waits for any longer still read what it has.
+func (f *flight) choosing(s *sequence, token int32, n int) plan.Row {
+	r := plan.Row{Token: token, Want: s.run.Want | plan.WantToken, Sampling: s.run.Sampling}
+	r.Sampling.Choice += uint32(s.choice)
+	if s.mask != nil {
+		at := len(f.masks)
+		f.masks = append(f.masks, s.mask...)
+		r.Mask = f.masks[at:len(f.masks):len(f.masks)]
+	}
+	if len(s.adjust) > 0 {
+		at := len(f.adjust)
+		f.adjust = s.adjustments(f.adjust, n)
+		r.Adjustments = f.adjust[at:len(f.adjust):len(f.adjust)]
+	}
+	return r
 }

@@ -2,40 +2,263 @@ package engine
 
 import "github.com/realizar/realizar/internal/plan"
 
-// A table is the pages of one group that a sequence has.
-type table struct {
-	first int // logical page of pages[0]
-	pages []int32
-}
-
-// cover gives back pages that no token from position held on sees, and takes those
-// up to position end.
-func (t *table) cover(e *Engine, g, held, end int) {
-	t.drop(e, g, e.program.Groups[g].FirstVisible(held)/pageTokens)
-	t.grow(e, g, (end+pageTokens-1)/pageTokens)
-}
-
-// add makes t the table of a step's next sequence.
-func (t *table) add(to *plan.PageTable) {
-	to.Pages = append(to.Pages, t.pages...)
-	to.Start = append(to.Start, int32(len(to.Pages)))
-	to.First = append(to.First, int32(t.first))
-}
-
-// drop gives back the pages before logical page first. Steps under way may still
-// use them: those of later owners run after these.
-func (t *table) drop(e *Engine, g, first int) {
-	n := min(max(0, first-t.first), len(t.pages))
-	e.free[g] = append(e.free[g], t.pages[:n]...)
-	t.first, t.pages = t.first+n, append(t.pages[:0], t.pages[n:]...)
-}
-
-// grow takes pages up to logical page end. They are there: the engine has made
-// room for as many sequences as it lets in.
-func (t *table) grow(e *Engine, g, end int) {
-	for t.first+len(t.pages) < end {
-		last := len(e.free[g]) - 1
-		t.pages = append(t.pages, e.free[g][last])
-		e.free[g] = e.free[g][:last]
+// match is how many pages of s's first tokens are there to go on from, which are
+// those of e.matched. Where the next one is under way, s waits for it.
+func (e *Engine) match(s *sequence) (pages int, waits bool) {
+	e.matched = e.matched[:0]
+	n := e.tree.beginnings[beginning{s.run.Salt, s.class}]
+	if n == nil {
+		return 0, false
 	}
+	clear(e.spans)
+	for i := range s.reusable() / pageTokens {
+		if n = e.tree.child(n, s.page(i)); n == nil {
+			break
+		}
+		for g, group := range e.program.Groups {
+			at := &n.places[g]
+			switch {
+			case at.page != none && at.filled <= e.done, at.page == none && at.host != none && at.saved <= e.done:
+				e.spans[g]++
+			case at.page != none || at.host != none:
+				return 0, true
+			case group.Window == 0:
+				return pages, false
+			default:
+				e.spans[g] = 0
+			}
+		}
+		if e.matched = append(e.matched, n); e.windowsAreThere(i + 1) {
+			pages = i + 1
+		}
+	}
+	return pages, false
+}
+
+// page is page i of s's tokens.
+func (s *sequence) page(i int) []int32 { return s.tokens[i*pageTokens : (i+1)*pageTokens] }
+
+// windowsAreThere says that e.spans, the pages in a row up to so many, have what
+// tokens after them see.
+func (e *Engine) windowsAreThere(pages int) bool {
+	for g, group := range e.program.Groups {
+		if e.spans[g] < pages-firstPage(group, pages*pageTokens) {
+			return false
+		}
+	}
+	return true
+}
+
+// firstPage is the first page that a token at pos sees.
+func firstPage(g plan.Group, pos int) int { return g.FirstVisible(pos) / pageTokens }
+
+// An outcome says whether a sequence got pages.
+type outcome uint8
+
+const (
+	placed  outcome = iota
+	later           // what it goes on from is under way
+	lacking         // there are too few pages
+)
+
+// place has s, which is i-th in the queue, go on from the longest part of its tokens
+// whose states are there, as far as pages are for all tokens known.
+func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
+	pages, waits := e.match(s)
+	for !waits && e.lacks(s, pages) {
+		if !e.preemptFor(f, i, patience) {
+			return lacking
+		}
+		pages, waits = e.match(s) // what that one alone kept is gone
+	}
+	if waits {
+		return later
+	}
+	root := e.tree.begin(beginning{s.run.Salt, s.class})
+	s.path = append(append(s.path[:0], root), e.matched[:pages]...)
+	for _, n := range s.path {
+		n.uses++
+	}
+	for g, group := range e.program.Groups {
+		t := &s.tables[g]
+		t.first, t.pages = firstPage(group, pages*pageTokens), t.pages[:0]
+		for _, n := range s.path[t.first+1:] {
+			at := &n.places[g]
+			if t.pages = append(t.pages, at.page); at.page != none {
+				e.pools[g].hold(at.page)
+			} else {
+				e.host[g].hold(at.host)
+			}
+		}
+		for k, n := range s.path[t.first+1:] {
+			if t.pages[k] == none {
+				t.pages[k] = e.restore(f, n, g)
+			}
+		}
+	}
+	s.placed, s.places, s.step = true, s.places+1, 0
+	s.sent, s.done = pages*pageTokens, pages*pageTokens
+	e.measures.placed(s)
+	return placed
+}
+
+// lacks says that there are too few pages for the tokens of s and the next one, when
+// it goes on from so many that are there.
+func (e *Engine) lacks(s *sequence, pages int) bool {
+	for g, group := range e.program.Groups {
+		first := firstPage(group, pages*pageTokens)
+		need := min(pagesOf(min(len(s.tokens)+1, s.run.total())), first+e.config.most(group)) - first
+		idle := 0 // of those that are there
+		for _, n := range e.matched[first:pages] {
+			if page := n.places[g].page; page != none {
+				if need--; e.pools[g].pages[page].holders == 0 {
+					idle++
+				}
+			}
+		}
+		if need > e.pools[g].available()-idle {
+			return true
+		}
+	}
+	return false
+}
+
+// cover gives back pages that no token of s sees from now on, and takes those up to
+// position end; others give up theirs for it, or else it does.
+func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
+	for g, group := range e.program.Groups {
+		t := &s.tables[g]
+		n := min(max(0, firstPage(group, s.done)-t.first), len(t.pages))
+		for _, page := range t.pages[:n] {
+			// All that it has is done, also where it was published for a later step.
+			if n := e.pools[g].pages[page].node; n != nil {
+				n.places[g].filled = min(n.places[g].filled, e.done)
+			}
+			e.pools[g].let(page)
+		}
+		t.first, t.pages = t.first+n, append(t.pages[:0], t.pages[n:]...)
+	}
+	for e.lacksUpTo(s, end) {
+		if !e.preemptFor(f, i, patience) {
+			e.preempt(s)
+			return false
+		}
+	}
+	for g := range s.tables {
+		for t := &s.tables[g]; t.end() < pagesOf(end); {
+			t.pages = append(t.pages, e.take(f, g))
+		}
+	}
+	return true
+}
+
+func (e *Engine) lacksUpTo(s *sequence, end int) bool {
+	for g := range s.tables {
+		if pagesOf(end)-s.tables[g].end() > e.pools[g].available() {
+			return true
+		}
+	}
+	return false
+}
+
+// preemptFor has one that has pages give them up for the i-th: one that waits for its
+// caller, or the last, if it comes after the i-th. The step being made has no part
+// of it.
+func (e *Engine) preemptFor(f *flight, i, patience int) bool {
+	for k, s := range e.queue.active {
+		if k != i && s.placed && s.stalls(patience) && (s.step != f.number || s.under == 0) {
+			e.preempt(s)
+			return true
+		}
+	}
+	for k := len(e.queue.active) - 1; k > i; k-- {
+		if s := e.queue.active[k]; s.placed {
+			e.preempt(s)
+			return true
+		}
+	}
+	return false
+}
+
+// preempt has s give up its pages. They are idle then, and it goes on from those
+// that are still there, or in the host's memory, when its turn comes again.
+func (e *Engine) preempt(s *sequence) {
+	e.release(s)
+	s.run.stats.Preemptions++
+	e.measures.Preemptions++
+}
+
+// giveUp has s give up its place.
+func (e *Engine) giveUp(s *sequence) {
+	if s.placed {
+		e.preempt(s)
+	}
+}
+
+// release lets go of all pages of s. Those that are filled by steps under way are
+// not found by others, as nobody would know if such a step failed.
+func (e *Engine) release(s *sequence) {
+	if !s.placed {
+		return
+	}
+	s.placed = false
+	for g := range s.tables {
+		t := &s.tables[g]
+		for k := len(t.pages) - 1; k >= 0; k-- {
+			if at := t.first + k + 1; at < len(s.path) {
+				n := s.path[at]
+				if n.places[g].page == t.pages[k] && n.places[g].filled > e.done {
+					e.losePage(n, g)
+				}
+			}
+			e.pools[g].let(t.pages[k]) // the last first: a history is no use without what it begins with
+		}
+		t.first, t.pages = 0, t.pages[:0]
+	}
+	for k := len(s.path) - 1; k >= 0; k-- {
+		e.tree.unuse(s.path[k])
+	}
+	clear(s.path)
+	s.path = s.path[:0]
+}
+
+// publish lets others find the pages of s whose tokens are known up to upto, the
+// last of which step fills.
+func (e *Engine) publish(s *sequence, upto int, step uint64) {
+	for i := len(s.path) - 1; (i+1)*pageTokens <= upto; i++ {
+		n := e.tree.grow(s.path[i], s.page(i))
+		n.uses++
+		s.path = append(s.path, n)
+		for g := range s.tables {
+			t, at := &s.tables[g], &n.places[g]
+			if i < t.first || at.page != none {
+				continue // gone, or another has it too
+			}
+			at.page, at.filled = t.pages[i-t.first], step
+			e.pools[g].pages[at.page].node = n
+			n.uses++
+		}
+	}
+}
+
+// take is a page of group g, for which another may be put out.
+func (e *Engine) take(f *flight, g int) int32 {
+	p := e.pools[g]
+	if len(p.free) == 0 {
+		n := p.pages[p.oldest()].node
+		if n.places[g].host == none {
+			e.save(f, n, g)
+		}
+		e.losePage(n, g)
+		e.measures.Evictions++
+	}
+	return p.take()
+}
+
+// losePage forgets the page of group g that n has.
+func (e *Engine) losePage(n *node, g int) {
+	page := n.places[g].page
+	n.places[g].page = none
+	e.pools[g].lose(page)
+	e.tree.unuse(n)
 }

@@ -1,162 +1,170 @@
 package engine
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
 )
 
-// A request is what a sequence is asked for: to run ids, and to choose tokens after
-// them. The engine's mutex guards what changes.
-type request struct {
-	sequence *Sequence
-	ids      []int32
-	outputs  []Output // of ids
-	next     Output   // of every token that is run after ids
-	start    int      // position of the first token
-	total    int      // tokens to run, of ids and after them
-	first    int      // the token whose result has the index 0
-	results  chan result
+// A Request is what [Engine.Run] is asked for. It must not be changed until Run
+// returns.
+type Request struct {
+	Prompt  []int32
+	Outputs []Output // wanted of the prompt's tokens, in ascending order of Token
 
-	sent  int    // tokens submitted
-	given int    // outputs submitted
-	ahead int    // steps submitted whose results the caller has not taken in
-	step  uint64 // that chooses the token to go on with
-	row   int32  // of that step
-	token int32  // the one chosen, where that step is done
-	over  bool   // nobody wants results any longer
+	Tokens    int       // to choose after the prompt, at most; 0: none
+	MinTokens int       // no id of Stop is chosen before so many others are
+	Stop      []int32   // ids that end an answer, as its last token
+	Want      plan.Want // of each token chosen: logits, hidden state, log-probability
+	Sampling  sample.Params
+	Bias      []sample.Adjustment // of tokens in ascending order; only Token and Bias count
+
+	// Choices are the answers to choose; 0: 1. They share the pages of the prompt.
+	// Sampling.Choice is that of the first answer, the next one's is one more.
+	Choices int
+
+	Priority int    // higher ones go first, and keep their pages
+	Salt     string // requests of unlike salts share no pages, and take turns
+
+	// Mask, where not nil, is called on the goroutine of Run before each token is
+	// chosen, with the answer's number and the tokens chosen for it so far. It sets
+	// in mask [vocab/32, rounded up], which is zero, a bit for each token allowed.
+	Mask func(choice int, chosen []int32, mask []uint32) error
 }
 
-// A result is what the scheduler tells a request's caller.
-type result struct {
-	Result
-	row    bool    // there is a Result
-	last   bool    // of its step for this request
-	final  bool    // nothing follows
-	end    int     // positions that the sequence holds after the step
-	flight *flight // that the slices lie in, or nil
-	err    error
+// An Output is what a token of a prompt is wanted for: logits, hidden state. Where
+// tokens are chosen after the prompt, the last of its tokens has no output.
+type Output struct {
+	Token int32 // index into the prompt
+	Want  plan.Want
 }
 
-// decoding says that the next token is one that was chosen.
-func (r *request) decoding() bool { return r.sent >= len(r.ids) }
+// A Result is an output of the prompt, or a token that was chosen. It and its
+// slices are the caller's until yield returns.
+type Result struct {
+	Choice  int  // the answer's number, from 0
+	Index   int  // of the token in the prompt, or among those chosen
+	Chosen  bool // Token was chosen
+	Token   int32
+	Final   bool  // nothing of its answer follows
+	Stopped bool  // Token is one of Stop and ended the answer
+	Stats   Stats // of the request so far
 
-// run hands a request to the scheduler and its results to yield, on the caller's
-// goroutine, so that nobody else waits for a caller.
-func (s *Sequence) run(ctx context.Context, r *request, yield func(Result) (more bool, err error)) error {
-	e := s.engine
-	r.sequence, r.start = s, s.length
-	if err := r.check(e.program); err != nil {
-		return err
-	}
-	// What is submitted ahead has room here, and an error after it, so that the
-	// scheduler never waits.
-	r.results = make(chan result, min(len(r.outputs), stepsAhead*e.limits.Rows)+tokensAhead+1)
-	if err := ctx.Err(); err != nil {
-		return ended(ctx, err)
-	}
-	if err := e.enter(r); err != nil {
-		return err
-	}
-	defer e.leave(r)
-	for {
-		if e.open.Err() != nil {
-			return ErrClosed
-		}
-		if err := ctx.Err(); err != nil {
-			return ended(ctx, err)
-		}
-		select {
-		case got := <-r.results:
-			if more, err := r.pass(&got, yield); err != nil || !more || got.final {
-				return err
-			}
-		case <-ctx.Done():
-		case <-e.open.Done():
-		}
-	}
+	LogProbability float32   // of Token, where wanted
+	Logits         []float32 // [vocab], where wanted
+	Hidden         []float32 // [d], where wanted
 }
 
-// check refuses what would make a whole step fail, and with it other sequences.
-func (r *request) check(p *plan.Program) error {
-	for i, id := range r.ids {
+// Stats say how a request was served.
+type Stats struct {
+	Queue       time.Duration // until the first step with a token of it
+	Cached      int           // tokens of the prompt that the first answer found the states of
+	Preemptions int
+}
+
+// answers is how many are wanted. Where nothing is chosen, the prompt is run once.
+func (r *Request) answers() int {
+	if r.Tokens == 0 {
+		return 1
+	}
+	return max(1, r.Choices)
+}
+
+// total is how many tokens an answer runs.
+func (r *Request) total() int { return len(r.Prompt) + max(0, r.Tokens-1) }
+
+// wide says that results hold on to the memory of their step.
+func (r *Request) wide() bool { return r.Want&(plan.WantLogits|plan.WantHidden) != 0 }
+
+// check refuses what cannot be run, or what would make a whole step fail, and with
+// it other requests.
+func (r *Request) check(c Config, p *plan.Program) error {
+	vocab := int(p.Shapes[p.Logits][1])
+	switch {
+	case len(r.Prompt) == 0:
+		return fmt.Errorf("engine: a prompt of no tokens cannot be run; want at least 1")
+	case r.Tokens < 0 || r.MinTokens < 0 || r.Choices < 0:
+		return fmt.Errorf("engine: %d tokens, at least %d, in %d answers do not exist", r.Tokens, r.MinTokens, r.Choices)
+	case r.total() > c.Context:
+		return fmt.Errorf("engine: %d tokens exceed the context of %d", r.total(), c.Context)
+	case r.answers() > math.MaxInt32-int(min(r.Sampling.Choice, math.MaxInt32)):
+		return fmt.Errorf("engine: %d answers from the number %d on do not exist", r.Choices, r.Sampling.Choice)
+	}
+	for i, id := range r.Prompt {
 		if id < 0 || int(id) >= p.Vocab {
 			return fmt.Errorf("engine: token id %d at %d is outside the vocabulary of %d", id, i, p.Vocab)
 		}
 	}
-	last, words := int32(-1), (int(p.Shapes[p.Logits][1])+31)/32
-	for i, o := range r.outputs {
-		if o.Token <= last || int(o.Token) >= len(r.ids) {
-			return fmt.Errorf("engine: output %d is of token %d after %d, of %d; want them in ascending order", i, o.Token, last, len(r.ids))
+	last, outputs := int32(-1), len(r.Prompt)
+	if r.Tokens > 0 {
+		outputs--
+	}
+	for i, o := range r.Outputs {
+		if o.Token <= last || int(o.Token) >= outputs {
+			return fmt.Errorf("engine: output %d is of token %d after %d, of %d; want them in ascending order", i, o.Token, last, outputs)
+		}
+		if o.Want&^(plan.WantLogits|plan.WantHidden) != 0 {
+			return fmt.Errorf("engine: output %d is wanted for %#x; want logits or the hidden state", i, o.Want)
 		}
 		last = o.Token
-		if o.Mask != nil && len(o.Mask) != words {
-			return fmt.Errorf("engine: output %d has a mask of %d words, want %d", i, len(o.Mask), words)
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	last = -1
+	for _, b := range r.Bias {
+		if b.Token <= last || int(b.Token) >= vocab {
+			return fmt.Errorf("engine: a bias of token %d after %d, of %d; want them in ascending order", b.Token, last, vocab)
 		}
-		if err := o.Sampling.Validate(); err != nil {
-			return fmt.Errorf("engine: output %d: %w", i, err)
+		if b.Bias != b.Bias || b.Bias > math.MaxFloat32 {
+			return fmt.Errorf("engine: a bias of %v for token %d; want a number, or -Inf", b.Bias, b.Token)
 		}
+		last = b.Token
 	}
 	return nil
 }
 
-// pass hands a result on and says that it was taken in.
-func (r *request) pass(got *result, yield func(Result) (more bool, err error)) (more bool, err error) {
-	if got.err != nil {
-		return false, got.err
+// adjustments are what the sampling of r's answers begins with: biases, what it
+// needs to know of the prompt, and tokens that may not be chosen yet.
+func (r *Request) adjustments(vocab int) []sample.Adjustment {
+	all := slices.Clone(r.Bias)
+	for i := range all {
+		all[i].Count, all[i].Prompt = 0, false
 	}
-	defer r.sequence.engine.taken(r, got)
-	if !got.row {
-		return true, nil
-	}
-	return yield(got.Result)
-}
-
-// enter puts r in the queue.
-func (e *Engine) enter(r *request) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed || e.open.Err() != nil {
-		return ErrClosed
-	}
-	e.requests = append(e.requests, r)
-	e.work.Signal()
-	return nil
-}
-
-// taken notes that r's caller is done with a result.
-func (e *Engine) taken(r *request, got *result) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	// A step after it, with nothing to take in, may have been counted already.
-	r.sequence.length = max(r.sequence.length, got.end)
-	if got.last {
-		r.ahead--
-		e.work.Signal()
-	}
-	if got.flight != nil {
-		e.drop(got.flight)
-	}
-}
-
-// leave ends r: what steps under way compute for it nobody looks at.
-func (e *Engine) leave(r *request) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.forget(r)
-	for len(r.results) > 0 {
-		if got := <-r.results; got.flight != nil {
-			e.drop(got.flight)
+	if r.MinTokens > 0 {
+		for _, id := range r.Stop {
+			if id >= 0 && int(id) < vocab {
+				all = append(all, sample.Adjustment{Token: id})
+			}
 		}
 	}
+	if r.repetition() {
+		for _, id := range r.Prompt {
+			if int(id) < vocab {
+				all = append(all, sample.Adjustment{Token: id, Prompt: true})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sample.Adjustment) int { return int(a.Token) - int(b.Token) })
+	kept := all[:0]
+	for _, a := range all {
+		if last := len(kept) - 1; last >= 0 && kept[last].Token == a.Token {
+			kept[last].Prompt = kept[last].Prompt || a.Prompt
+			continue
+		}
+		kept = append(kept, a)
+	}
+	return kept
 }
 
-// forget takes r out of the queue. The caller holds e.mu.
-func (e *Engine) forget(r *request) {
-	r.over = true
-	if i := slices.Index(e.requests, r); i >= 0 {
-		e.requests = slices.Delete(e.requests, i, i+1)
-	}
+// repetition says that it matters which tokens the prompt has.
+func (r *Request) repetition() bool { return r.Sampling.Repetition != 0 && r.Sampling.Repetition != 1 }
+
+// counts says that it matters which tokens were chosen.
+func (r *Request) counts() bool {
+	return r.repetition() || r.Sampling.Presence != 0 || r.Sampling.Frequency != 0
 }

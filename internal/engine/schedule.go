@@ -4,95 +4,135 @@ import (
 	"context"
 	"runtime"
 	"slices"
-
-	"github.com/realizar/realizar/internal/plan"
+	"time"
 )
 
 // schedule makes steps until the engine is closed and nothing is under way. It
 // holds e.mu, except where it submits and waits.
 func (e *Engine) schedule() {
-	defer close(e.done)
+	defer close(e.ended)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
 		f := e.next()
 		switch {
 		case f != nil:
+			e.idle.Store(false)
 			e.submit(f)
 		case len(e.flights) > 0:
 			e.await()
-		case e.closed:
-			e.failure = e.exe.Close()
+		case e.closing.Load():
+			e.failure = e.shut()
 			return
+		case !e.idle.Swap(true):
+			// Look once more: who takes in a result from now on wakes this.
 		default:
 			e.work.Wait()
 		}
 	}
 }
 
-// next is the step to submit now, or nil: a token of every sequence that decodes
-// and whose caller is not far behind, and chunks of prompts, first come, first
-// served.
+// next is the step to submit now, or nil. When nothing is under way and nothing can
+// be submitted because those who have what others lack wait for their callers, these
+// give it up at once.
 func (e *Engine) next() *flight {
-	if e.closed || len(e.flights) == stepsAhead || len(e.requests) == 0 {
+	if e.closing.Load() || len(e.flights) == stepsAhead {
 		return nil
 	}
-	f := e.newFlight()
-	for _, r := range e.requests {
-		if r.decoding() && r.ahead < tokensAhead {
-			e.add(f, r, 1, 1)
-		}
+	f, lack := e.fill(patience)
+	if f == nil && lack && len(e.flights) == 0 {
+		f, _ = e.fill(0)
 	}
-	room := e.limits.Tokens - (e.limits.Seqs - 1) // that the others have
-	for _, r := range e.requests {
-		if r.decoding() || r.ahead == stepsAhead {
-			continue
-		}
-		n, rows := r.chunk(room, e.limits.Rows-len(f.batch.Rows))
-		if n > 0 && r.start+r.sent+n <= r.sequence.length+e.ahead {
-			e.add(f, r, n, rows)
-			room -= n
-		}
-	}
-	if len(f.parts) == 0 {
-		e.keep(f)
-		return nil
-	}
-	e.requests = slices.DeleteFunc(e.requests, func(r *request) bool { return r.sent == r.total })
 	return f
 }
 
-// chunk is how many of r's ids, and of their outputs, go into a step that has room
-// for so many.
-func (r *request) chunk(tokens, outputs int) (n, rows int) {
-	n = min(len(r.ids)-r.sent, tokens, chunkTokens-(r.start+r.sent)%chunkTokens)
-	for _, o := range r.outputs[r.given:] {
-		switch at := int(o.Token) - r.sent; {
-		case at >= n:
-			return n, rows
-		case rows == outputs:
-			return at, rows
+// fill makes a step: of each sequence that has a place, in the order of the queue, a
+// token that is chosen, or tokens of its prompt while the step has room for them. It
+// says whether somebody lacks a place or pages. Who has waited for a caller in so
+// many steps gives them up.
+func (e *Engine) fill(patience int) (f *flight, lack bool) {
+	lack = e.queue.admit(patience, e.giveUp)
+	f = e.newFlight()
+	f.number = e.steps + 1
+	tokens, room := e.pace.tokens(e.limits.Tokens-(e.limits.Seqs-1), e.queue.active), e.limits.Rows-e.limits.Seqs
+	full := false // those who have no pages yet get none in this step
+	for i, s := range e.queue.active {
+		if !s.placed {
+			// What it has chosen must be known, and its caller ready for more.
+			if s.waitsForCaller() {
+				s.missed++
+				continue
+			}
+			// It must have a part in the step that brings its pages back, or it would not end
+			// if that failed.
+			if full || tokens == 0 || s.under > 0 || room == 0 && s.given < len(s.outputs()) {
+				continue
+			}
+			switch e.place(f, i, s, patience) {
+			case later:
+				continue
+			case lacking:
+				full, lack = true, true
+				continue
+			}
 		}
-		rows++
+		n, outputs := s.wants(tokens, room, e.steps)
+		if n == 0 {
+			if s.waitsForCaller() {
+				s.missed++
+			}
+			continue
+		}
+		if !e.cover(f, i, s, s.sent+n, patience) {
+			lack = true
+			continue
+		}
+		if room -= outputs; n > 1 {
+			tokens -= n
+		}
+		s.missed = 0
+		e.add(f, s, n, outputs)
 	}
-	return n, rows
+	if len(f.parts) == 0 {
+		e.keep(f)
+		return nil, lack
+	}
+	return f, lack
 }
 
-// submit starts f. Where that fails, so do all of its requests.
+// patience is how many steps a sequence may miss because its caller has not taken in
+// what it has, before it gives up what others lack: a slow reader delays nobody.
+const patience = 64
+
+// submit starts f. Where that fails, so do all answers that it is of.
 func (e *Engine) submit(f *flight) {
 	e.mu.Unlock()
+	f.begun = time.Now()
 	step, err := e.exe.Submit(&f.batch)
 	e.mu.Lock()
 	if err != nil {
-		for i := range f.parts {
-			e.fail(f.parts[i].request, err)
-		}
+		e.lost(f, err)
 		e.keep(f)
 		return
 	}
 	f.step, f.users = step, 1
 	e.flights = append(e.flights, f)
 	e.steps++
+	e.measures.submitted(f)
+}
+
+// lost ends all that f is of, and forgets what it was to save.
+func (e *Engine) lost(f *flight, err error) {
+	for i := range f.parts {
+		s := f.parts[i].sequence
+		s.under--
+		e.fail(s, err)
+	}
+	for _, save := range f.saves {
+		if at := &save.node.places[save.group]; at.host != none && at.saved == f.number {
+			e.loseHost(save.node, save.group)
+		}
+	}
 }
 
 // await waits for the oldest step and hands its results out.
@@ -107,18 +147,26 @@ func (e *Engine) await() {
 	for i := 0; i < maxYields && e.someoneIsBehind(); i++ {
 		runtime.Gosched()
 	}
+	now := time.Now()
 	e.mu.Lock()
 	e.flights = slices.Delete(e.flights, 0, 1)
+	if err != nil {
+		e.lost(f, err)
+		e.done = f.number
+		e.drop(f)
+		return
+	}
+	for i := range f.parts {
+		if res.Err != nil && res.Err[i] != nil {
+			e.fail(f.parts[i].sequence, res.Err[i])
+		}
+	}
+	e.done = f.number
+	e.pace.took(f, now)
 	for i := range f.parts {
 		p := &f.parts[i]
-		switch {
-		case p.request.over:
-		case err != nil:
-			e.fail(p.request, err)
-		case res.Err != nil && res.Err[i] != nil:
-			e.fail(p.request, res.Err[i])
-		default:
-			f.deliver(p, res)
+		if p.sequence.under--; !p.sequence.over {
+			e.deliver(f, p, res, now)
 		}
 	}
 	e.drop(f)
@@ -133,42 +181,5 @@ const maxYields = 8
 func (e *Engine) someoneIsBehind() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.ContainsFunc(e.requests, func(r *request) bool { return r.decoding() && r.ahead >= tokensAhead })
-}
-
-// fail ends a request.
-func (e *Engine) fail(r *request, err error) {
-	if !r.over {
-		e.forget(r)
-		r.results <- result{err: err}
-	}
-}
-
-// deliver hands the results of a part to its caller. Without any, the caller has
-// nothing to take in.
-func (f *flight) deliver(p *part, res *plan.Result) {
-	r := p.request
-	final := p.end == r.start+r.total
-	if p.rows == 0 {
-		r.ahead--
-		r.sequence.length = p.end
-		if final {
-			r.results <- result{final: true, end: p.end}
-		}
-		return
-	}
-	for i := p.row; i < p.row+p.rows; i++ {
-		got := result{row: true, last: i+1 == p.row+p.rows, end: p.end}
-		got.final = final && got.last
-		got.Result = Result{
-			Index: p.index + int(f.batch.Rows[i].Token), Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i],
-			LogProbability: res.LogProbabilities[i],
-		}
-		if got.Logits != nil || got.Hidden != nil {
-			f.users++
-			got.flight = f
-		}
-		r.results <- got
-		r.token = got.Token
-	}
+	return slices.ContainsFunc(e.queue.active, (*sequence).waitsForCaller)
 }

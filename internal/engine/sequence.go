@@ -1,93 +1,202 @@
 package engine
 
 import (
-	"context"
-	"fmt"
+	"cmp"
+	"slices"
+	"sort"
+	"sync/atomic"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
 )
 
-// A Sequence is the state of one sequence of tokens. It is used by one
-// goroutine at a time.
-type Sequence struct {
-	engine *Engine
-	prompt int
-	length int // positions held, by steps whose results were taken in
-	tables []table
-	closed bool
+// Results that a sequence may have that its caller has not taken in, those under
+// way included.
+const (
+	tokensAhead = 32 // chosen
+	widesAhead  = 3  // chosen, which hold on to the memory of their steps
+	rowsAhead   = stepsAhead * chunkRows
+)
+
+// A sequence is one answer to a request, and what it has read so far. The engine's
+// mutex guards what changes.
+type sequence struct {
+	run    *run
+	choice int
+	class  int // of rotary frequencies
+
+	tokens []int32 // the prompt, and what was chosen after it
+	adjust []sample.Adjustment
+	mask   []uint32 // of the next token, where there are masks
+	masked bool     // mask is of the token after the last of tokens
+
+	placed bool    // it has pages, of the positions from which it goes on
+	sent   int     // positions in pages or in steps under way
+	done   int     // positions in pages
+	given  int     // outputs submitted
+	tables []table // by group
+	path   []*node // the histories of its first pages, the empty one first
+	places int     // how often it was placed
+
+	ahead  atomic.Int32 // results that the caller has not taken in, those under way included
+	under  int          // steps under way
+	missed int          // steps, one after the other, for want of its caller
+	step   uint64       // submitted last
+	row    int32        // of that step, which chooses the next token
+
+	over bool
+	left bool // the caller's own: wants no more of it
+
+	// Its place in the queue.
+	number uint64  // of arrivals
+	start  float64 // of its salt's turn, see [queue]
+	active bool
+
+	began, first, last time.Time // of the first step, the first token and the last
 }
 
-// An Output is what a token's row is wanted for.
-type Output = plan.Row
-
-// A Result is one row's. Its slices are the caller's until yield returns.
-type Result struct {
-	Index  int // of the token in the ids appended
-	Token  int32
-	Logits []float32 // [vocab], where wanted
-	Hidden []float32 // [d], where wanted
-
-	LogProbability float32 // of Token, where wanted
+// A table is the pages of one group that a sequence has.
+type table struct {
+	first int // logical page of pages[0]
+	pages []int32
 }
 
-// Append runs ids through the model after what the sequence holds, in chunks
-// cut at absolute positions. Outputs name tokens by their index in ids, in
-// ascending order; each calls yield with its row's results as soon as these are
-// there.
-func (s *Sequence) Append(ctx context.Context, ids []int32, outputs []Output, yield func(Result) error) error {
-	if err := s.fits(len(ids)); err != nil {
-		return err
-	}
-	if len(ids) == 0 {
+// end is the logical page after the last.
+func (t *table) end() int { return t.first + len(t.pages) }
+
+// add makes t the table of a step's next sequence.
+func (t *table) add(to *plan.PageTable) {
+	to.Pages = append(to.Pages, t.pages...)
+	to.Start = append(to.Start, int32(len(to.Pages)))
+	to.First = append(to.First, int32(t.first))
+}
+
+// before orders sequences: those that others make room for come first.
+func (s *sequence) before(o *sequence) int {
+	return cmp.Or(cmp.Compare(o.run.Priority, s.run.Priority), cmp.Compare(s.start, o.start), cmp.Compare(s.number, o.number))
+}
+
+// prompt is how many of s's tokens were not chosen.
+func (s *sequence) prompt() int { return len(s.run.Prompt) }
+
+// chosen is how many were.
+func (s *sequence) chosen() int { return len(s.tokens) - s.prompt() }
+
+// outputs are those of s's prompt.
+func (s *sequence) outputs() []Output {
+	if s.choice > 0 {
 		return nil
 	}
-	return s.run(ctx, &request{ids: ids, outputs: outputs, total: len(ids)}, func(r Result) (bool, error) {
-		return true, yield(r)
-	})
+	return s.run.Outputs
 }
 
-// Decode runs ids through the model after what the sequence holds, chooses a token
-// after them, goes on with that one, and so on, until n are chosen or yield wants
-// no more. o says what is wanted of each and how it is chosen; the index of a
-// result is the number of the token chosen, from 0. When Decode returns, the
-// sequence holds ids and the tokens yielded, but for the last.
-//
-// While one step runs the next is submitted already, with tokens that the device
-// alone knows. What such a step leaves behind when it is not wanted lies past the
-// sequence's end, where the next step writes.
-func (s *Sequence) Decode(ctx context.Context, ids []int32, n int, o Output, yield func(Result) (more bool, err error)) error {
-	if len(ids) == 0 || n < 1 {
-		return fmt.Errorf("engine: choosing %d tokens after %d does not exist; want 1 or more of both", n, len(ids))
+// reusable is how many of s's first tokens need not be run where their states are
+// there: those before the last one known and before the first that has an output.
+func (s *sequence) reusable() int {
+	n := len(s.tokens) - 1
+	if o := s.outputs(); s.given < len(o) {
+		n = min(n, int(o[s.given].Token))
 	}
-	if err := s.fits(len(ids) + n - 1); err != nil {
-		return err
-	}
-	o.Want |= plan.WantToken
-	o.Token = 0
-	last := o
-	last.Token = int32(len(ids) - 1)
-	return s.run(ctx, &request{ids: ids, outputs: []Output{last}, next: o, total: len(ids) + n - 1, first: len(ids) - 1}, yield)
+	return n
 }
 
-// fits says whether the context holds n more tokens.
-func (s *Sequence) fits(n int) error {
-	if total := s.length + n; total > s.engine.config.Context {
-		return fmt.Errorf("engine: %d tokens exceed the context of %d", total, s.engine.config.Context)
+// wants is how many tokens of s go into the step after the one submitted last, and
+// how many outputs they have, where there is room for so many tokens and outputs of
+// prompts. One token that chooses the next needs no such room.
+func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
+	known := len(s.tokens) - s.sent
+	chooses := s.run.Tokens > 0
+	switch {
+	case s.sent == s.run.total():
+		return 0, 0
+	case known == 0:
+		// The step under way chooses the token to go on with.
+		if s.step != last || s.run.Mask != nil || !s.mayChoose() {
+			return 0, 0
+		}
+		return 1, 0
+	case known == 1 && chooses:
+		if !s.mayChoose() {
+			return 0, 0
+		}
+		return 1, 0
 	}
-	return nil
+	n = min(known, tokens, chunkTokens-s.sent%chunkTokens)
+	if n == known && chooses && !s.mayChoose() {
+		n--
+	}
+	room = min(room, rowsAhead-int(s.ahead.Load()))
+	given := s.outputs()
+	for _, o := range given[min(s.given, len(given)):] {
+		at := int(o.Token) - s.sent
+		if at >= n {
+			break
+		}
+		if outputs == room {
+			return at, outputs
+		}
+		outputs++
+	}
+	return n, outputs
 }
 
-// Close gives the sequence's pages back.
-func (s *Sequence) Close() {
-	if s.closed {
-		return
+// mayChoose says that the token after the last one known can be chosen now.
+func (s *sequence) mayChoose() bool {
+	most := tokensAhead
+	if s.run.wide() {
+		most = widesAhead
 	}
-	s.closed = true
-	e := s.engine
-	e.mu.Lock()
-	for g := range s.tables {
-		s.tables[g].drop(e, g, s.tables[g].first+len(s.tables[g].pages))
+	return int(s.ahead.Load()) < most && (s.run.Mask == nil || s.masked)
+}
+
+// waitsForCaller says that s is left out of steps until its caller has taken in what
+// it has.
+func (s *sequence) waitsForCaller() bool {
+	switch {
+	case s.over:
+		return false
+	case !s.placed:
+		return s.ahead.Load() > 0
 	}
-	e.mu.Unlock()
-	e.slots.Release(1)
+	if o := s.outputs(); s.given < len(o) && int(o[s.given].Token) == s.sent && int(s.ahead.Load()) >= rowsAhead {
+		return true
+	}
+	return len(s.tokens)-s.sent <= 1 && s.sent < s.run.total() && !s.mayChoose()
+}
+
+// stalls says that s has waited for its caller in so many steps.
+func (s *sequence) stalls(patience int) bool { return s.missed >= patience && s.waitsForCaller() }
+
+// choose appends a token that was chosen, and says whether it ends the answer, and
+// whether by itself.
+func (s *sequence) choose(id int32) (final, stopped bool) {
+	s.tokens = append(s.tokens, id)
+	s.masked = false
+	n := s.chosen()
+	if s.run.counts() {
+		at, found := slices.BinarySearchFunc(s.adjust, id, func(a sample.Adjustment, id int32) int { return int(a.Token) - int(id) })
+		if !found {
+			s.adjust = slices.Insert(s.adjust, at, sample.Adjustment{Token: id})
+		}
+		s.adjust[at].Count++
+	}
+	stopped = n > s.run.MinTokens && slices.Contains(s.run.Stop, id)
+	return stopped || n == s.run.Tokens, stopped
+}
+
+// adjustments appends to all what the sampling of token number n is told.
+func (s *sequence) adjustments(all []sample.Adjustment, n int) []sample.Adjustment {
+	first := len(all)
+	all = append(all, s.adjust...)
+	if n < s.run.MinTokens {
+		for _, id := range s.run.Stop {
+			list := all[first:]
+			at := sort.Search(len(list), func(i int) bool { return list[i].Token >= id })
+			if at < len(list) && list[at].Token == id {
+				list[at].Bias = forbidden
+			}
+		}
+	}
+	return all
 }

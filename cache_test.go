@@ -1,0 +1,143 @@
+package realizar_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// ids are n of a small vocabulary.
+func ids(n int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(i*i*31+7) % 250
+	}
+	return list
+}
+
+// A prefix that was computed before is found again, by whole pages of 32 tokens, and
+// changes nothing.
+func TestCachedPrefix(t *testing.T) {
+	for name, options := range map[string][]modeltest.Option{
+		"plain": {modeltest.Context(1024)}, "window": {modeltest.Context(1024), modeltest.Window(40)}, "Q8_0": {modeltest.Context(1024), modeltest.DType(tensor.Q8_0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := realizar.Generation{MaxTokens: new(40), IgnoreEnd: true, Sampling: realizar.Sampling{Temperature: 1, Seed: 9}}
+			// alone is the answer of a model that has seen nothing.
+			alone := func(prompt []int32) []int32 {
+				return generate(t, open(t, realizar.Options{}, options...), realizar.Request{PromptTokens: prompt, Generation: g}).tokens
+			}
+			m := open(t, realizar.Options{}, options...)
+			ask := func(prompt []int32, salt string, cached int) []int32 {
+				t.Helper()
+				g := g
+				g.CacheSalt = salt
+				a := generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
+				if a.finish.Usage.CachedTokens != cached || a.finish.Usage.PromptTokens != len(prompt) {
+					t.Errorf("%d tokens of %d were cached, want %d of %d", a.finish.Usage.CachedTokens, a.finish.Usage.PromptTokens, cached, len(prompt))
+				}
+				if want := alone(prompt); !slices.Equal(a.tokens, want) {
+					t.Errorf("with %d tokens cached it answers %v, want %v", cached, a.tokens, want)
+				}
+				return a.tokens
+			}
+			prompt := ids(100)
+			first := ask(prompt, "", 0)
+			ask(prompt, "", 96)
+			ask(prompt[:64], "", 32) // the last token chooses, so it is run
+			ask(slices.Concat(prompt, first, ids(30)), "", 128)
+			ask(slices.Concat(prompt[:50], prompt), "", 32)
+			ask(prompt, "another", 0)
+			ask(prompt, "another", 96)
+		})
+	}
+}
+
+// Answers share a cache that has room for one of them, and are those that they are
+// alone, whether or not the host keeps what is taken from them.
+func TestSmallCache(t *testing.T) {
+	const context = 256
+	path := modeltest.Llama(t, modeltest.Context(context))
+	const parallel = 6
+	memory, err := describe(t, path).Memory(realizar.Options{Parallel: parallel, Memory: 1}) // what one takes
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := memory.Resident + memory.Scratch + memory.States[0].Bytes
+	request := func(i int) *realizar.Request {
+		return &realizar.Request{PromptTokens: ids(20 + 15*(i%7)), Generation: realizar.Generation{
+			MaxTokens: new(40 + 10*(i%5)), IgnoreEnd: true, Choices: 1 + i%3, Priority: i % 2, CacheSalt: fmt.Sprint(i % 4),
+			Sampling: realizar.Sampling{Temperature: 1, Seed: uint64(i), FrequencyPenalty: 0.5},
+		}}
+	}
+	const requests = 12
+	var want [requests][]answer
+	wide := open(t, realizar.Options{Parallel: 8}, modeltest.Context(context))
+	for i := range want {
+		want[i] = generateAll(t, wide, *request(i))
+	}
+	for _, host := range []int64{0, 1 << 16, 1 << 20} {
+		m, err := realizar.Open(t.Context(), path, realizar.Options{Parallel: parallel, Memory: one, HostCache: host})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range want {
+			all.Go(func() {
+				got, err := collectAll(m.Generate(t.Context(), request(i)), len(want[i]))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for c := range got {
+					if !slices.Equal(got[c].tokens, want[i][c].tokens) {
+						t.Errorf("answer %d of request %d is another one in a small cache", c, i)
+					}
+				}
+			})
+		}
+		all.Wait()
+		s := m.Metrics()
+		if s.Pools[0].Pages != context/32 || s.Preemptions == 0 || s.Evictions == 0 || (s.Saves > 0) != (host > 0) || host == 1<<20 && s.Restores == 0 {
+			t.Errorf("%d bytes of the host: %d preemptions, %d evictions, %d pages saved, %d restored of %+v", host, s.Preemptions, s.Evictions, s.Saves, s.Restores, s.Pools)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestParseCache(t *testing.T) {
+	for _, c := range []realizar.Cache{realizar.CacheAuto, realizar.CacheF32, realizar.CacheF16, realizar.CacheQ8} {
+		if got, err := realizar.ParseCache(c.String()); got != c || err != nil {
+			t.Errorf("%v is read as %v, %v", c, got, err)
+		}
+	}
+	if got, err := realizar.ParseCache("f8"); err == nil {
+		t.Errorf("f8 is %v", got)
+	}
+}
+
+// Every cache answers, and in the same numbers alike.
+func TestCaches(t *testing.T) {
+	prompt := ids(70)
+	answer := func(o realizar.Options) []int32 {
+		return generate(t, open(t, o, modeltest.HeadDim(32)), realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: new(8), IgnoreEnd: true}}).tokens
+	}
+	for _, same := range [][2]realizar.Options{
+		{{}, {Cache: realizar.CacheF16}},
+		{{Activations: realizar.ActivationsF32}, {Activations: realizar.ActivationsF32, Cache: realizar.CacheF32}},
+	} {
+		if a, b := answer(same[0]), answer(same[1]); !slices.Equal(a, b) {
+			t.Errorf("%+v answers %v, %+v %v", same[0], a, same[1], b)
+		}
+	}
+	if a := answer(realizar.Options{Cache: realizar.CacheQ8}); len(a) != 8 {
+		t.Errorf("a q8 cache answers %v", a)
+	}
+}

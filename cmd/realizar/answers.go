@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/realizar/realizar"
+)
+
+// An answerWriter writes the answers to one request, in order: each as it comes once
+// those before it are complete, or all as objects at the end.
+type answerWriter struct {
+	out     io.Writer
+	json    bool
+	answers []writtenAnswer
+	current int  // the one that is written as it comes
+	headed  bool // its number has been written
+	last    byte // on the output; 0 where there is nothing
+}
+
+// A writtenAnswer is what came of one answer.
+type writtenAnswer struct {
+	text   strings.Builder // that is still to be written
+	tokens []int32
+	finish *realizar.Finish
+}
+
+// write writes all answers.
+func (w *answerWriter) write(events iter.Seq2[realizar.Event, error], seed uint64) error {
+	for e, err := range events {
+		if err != nil {
+			_ = w.endLine() // the error matters more
+			return err
+		}
+		a := &w.answers[e.Choice]
+		a.text.WriteString(e.Text)
+		if w.json {
+			a.tokens = append(a.tokens, e.Tokens...)
+		}
+		a.finish = e.Finish
+		if err := w.advance(); err != nil {
+			return err
+		}
+	}
+	if w.json {
+		return w.writeJSON(seed)
+	}
+	return nil
+}
+
+// advance writes what there is of the current answer, and goes on to the next one
+// when it is complete.
+func (w *answerWriter) advance() error {
+	for !w.json && w.current < len(w.answers) {
+		a := &w.answers[w.current]
+		if err := w.put(a.text.String()); err != nil {
+			return err
+		}
+		if a.text.Reset(); a.finish == nil {
+			return nil
+		}
+		if err := w.endAnswer(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes text of the current answer, where there are several below its number.
+func (w *answerWriter) put(text string) error {
+	if text == "" {
+		return nil
+	}
+	if !w.headed && len(w.answers) > 1 {
+		w.headed = true
+		if err := w.raw(w.heading()); err != nil {
+			return err
+		}
+	}
+	return w.raw(text)
+}
+
+// heading is the number of the current answer, apart from the one before it.
+func (w *answerWriter) heading() string {
+	text := fmt.Sprintf("[%d]\n", w.current+1)
+	if w.current > 0 {
+		text = "\n" + text
+	}
+	return text
+}
+
+// endAnswer ends the current answer, which has a number also where it has no text.
+func (w *answerWriter) endAnswer() error {
+	if len(w.answers) > 1 && !w.headed {
+		if err := w.raw(w.heading()); err != nil {
+			return err
+		}
+	}
+	w.current, w.headed = w.current+1, false
+	return w.endLine()
+}
+
+// endLine ends a line that has begun.
+func (w *answerWriter) endLine() error {
+	if w.last == '\n' || w.last == 0 {
+		return nil
+	}
+	return w.raw("\n")
+}
+
+func (w *answerWriter) raw(text string) error {
+	w.last = text[len(text)-1]
+	_, err := io.WriteString(w.out, text)
+	return err
+}
+
+// writeJSON writes an object for each answer.
+func (w *answerWriter) writeJSON(seed uint64) error {
+	out := json.NewEncoder(w.out)
+	out.SetEscapeHTML(false)
+	for i := range w.answers {
+		if err := out.Encode(newAnswer(i, &w.answers[i], seed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An answer is what --json writes of one.
+type answer struct {
+	Choice       int     `json:"choice"`
+	Text         string  `json:"text"`
+	Tokens       []int32 `json:"tokens"`
+	FinishReason string  `json:"finish_reason"`
+	StopString   string  `json:"stop_string,omitempty"`
+	Usage        struct {
+		Prompt     int `json:"prompt_tokens"`
+		Cached     int `json:"cached_tokens"`
+		Completion int `json:"completion_tokens"`
+	} `json:"usage"`
+	Timings struct {
+		Queue       float64 `json:"queue_ms"`
+		Prefill     float64 `json:"prefill_ms"`
+		Decode      float64 `json:"decode_ms"`
+		PrefillRate float64 `json:"prefill_tok_s"`
+		DecodeRate  float64 `json:"decode_tok_s"`
+	} `json:"timings"`
+	Seed uint64 `json:"seed"`
+}
+
+func newAnswer(choice int, w *writtenAnswer, seed uint64) *answer {
+	f := w.finish
+	a := &answer{Choice: choice, Text: w.text.String(), Tokens: append([]int32{}, w.tokens...), FinishReason: string(f.Reason), StopString: f.StopString, Seed: seed}
+	a.Usage.Prompt, a.Usage.Cached, a.Usage.Completion = f.Usage.PromptTokens, f.Usage.CachedTokens, f.Usage.CompletionTokens
+	a.Timings.Queue, a.Timings.Prefill, a.Timings.Decode = milliseconds(f.Timings.Queue), milliseconds(f.Timings.Prefill), milliseconds(f.Timings.Decode)
+	a.Timings.PrefillRate, a.Timings.DecodeRate = f.PrefillRate(), f.DecodeRate()
+	return a
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// writeTimings says how long the answers took.
+func writeTimings(w io.Writer, loaded time.Duration, answers []writtenAnswer, g *realizar.Generation) {
+	var b strings.Builder
+	for i := range answers {
+		f := answers[i].finish
+		if i == 0 {
+			fmt.Fprintf(&b, "\nload      %36.3f s\nprompt    %7d tokens %9.1f tok/s %9.3f s\n",
+				loaded.Seconds(), f.Usage.PromptTokens, f.PrefillRate(), f.Timings.Prefill.Seconds())
+		}
+		reason := string(f.Reason)
+		if f.StopString != "" {
+			reason += fmt.Sprintf(" at %q", f.StopString)
+		}
+		fmt.Fprintf(&b, "answer    %7d tokens %9.1f tok/s %9.3f s\nended     %s\n",
+			f.Usage.CompletionTokens, f.DecodeRate(), f.Timings.Decode.Seconds(), reason)
+	}
+	_, _ = fmt.Fprintf(w, "%ssampling  %s\n", &b, generationText(g))
+}
+
+// generationText is how tokens are chosen.
+func generationText(g *realizar.Generation) string {
+	text := "greedy"
+	if g.Temperature > 0 {
+		text = fmt.Sprintf("temperature %g, top-k %d, top-p %g, min-p %g, seed %d", g.Temperature, g.TopK, g.TopP, g.MinP, g.Seed)
+	}
+	return text + fraction(g.Typical, ", typical-p %g") + fraction(g.RepetitionPenalty, ", repetition penalty %g") +
+		fraction(g.PresencePenalty, ", presence penalty %g") + fraction(g.FrequencyPenalty, ", frequency penalty %g")
+}

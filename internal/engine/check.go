@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Check says what is wrong with the engine's books, which is nothing: every page is
+// held as often as tables have it, free or found by its tokens; every history is of
+// someone; the queues are in order. It takes time in proportion to all pages, and may
+// be called by any goroutine at any time.
+func (e *Engine) Check() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := checker{e: e, holders: make([][]int32, len(e.pools)), uses: map[*node]int{}}
+	for g, p := range e.pools {
+		c.holders[g] = make([]int32, p.size())
+	}
+	c.queue()
+	for _, s := range e.queue.active {
+		c.sequence(s)
+	}
+	for g := range e.pools {
+		c.pool("page", g, e.pools[g], c.holders[g], func(n *node) int32 { return n.places[g].page })
+		c.pool("page of the host's", g, e.host[g], make([]int32, e.host[g].size()), func(n *node) int32 { return n.places[g].host })
+	}
+	c.tree()
+	return c.err
+}
+
+type checker struct {
+	e       *Engine
+	holders [][]int32     // by group and page, of tables
+	uses    map[*node]int // by sequences
+	err     error
+}
+
+func (c *checker) wrong(format string, a ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("engine: "+format, a...)
+	}
+}
+
+func (c *checker) queue() {
+	q := &c.e.queue
+	if len(q.active) > q.most {
+		c.wrong("%d sequences have places, of %d", len(q.active), q.most)
+	}
+	waits := map[string]int{}
+	for _, all := range [][]*sequence{q.active, q.waiting} {
+		if !slices.IsSortedFunc(all, (*sequence).before) {
+			c.wrong("the queue is out of order")
+		}
+	}
+	for _, s := range q.active {
+		if !s.active || s.over {
+			c.wrong("sequence %d has a place and is not at work", s.number)
+		}
+	}
+	for _, s := range q.waiting {
+		if waits[s.run.Salt]++; s.active || s.over || s.placed {
+			c.wrong("sequence %d waits and is at work, or over", s.number)
+		}
+	}
+	for salt, n := range waits {
+		if q.waits[salt] != n {
+			c.wrong("%d sequences of a salt wait, %d are counted", n, q.waits[salt])
+		}
+	}
+	if len(waits) != len(q.waits) {
+		c.wrong("sequences of %d salts wait, of %d are counted", len(waits), len(q.waits))
+	}
+	if len(c.e.flights) > stepsAhead {
+		c.wrong("%d steps are under way", len(c.e.flights))
+	}
+}
+
+func (c *checker) sequence(s *sequence) {
+	e := c.e
+	if !s.placed {
+		for g := range s.tables {
+			if len(s.tables[g].pages) > 0 || len(s.path) > 0 {
+				c.wrong("sequence %d has pages and no place for them", s.number)
+			}
+		}
+		return
+	}
+	if s.done > s.sent || s.sent > len(s.tokens)+1 || len(s.path) == 0 || (len(s.path)-1)*pageTokens > s.sent {
+		c.wrong("sequence %d has done %d of %d positions submitted, knows %d tokens, and %d histories", s.number, s.done, s.sent, len(s.tokens), len(s.path))
+		return
+	}
+	for i, n := range s.path {
+		if c.uses[n]++; i > 0 && (n.parent != s.path[i-1] || !slices.Equal(n.key.tokens[:], s.page(i-1))) {
+			c.wrong("sequence %d is not of its history at page %d", s.number, i-1)
+		}
+	}
+	for g, group := range e.program.Groups {
+		t := &s.tables[g]
+		if t.first > firstPage(group, s.done) || t.end() < pagesOf(s.sent) || len(t.pages) > e.config.most(group) {
+			c.wrong("sequence %d has pages %d to %d of group %d, has done %d positions and submitted %d", s.number, t.first, t.end(), g, s.done, s.sent)
+		}
+		for k, page := range t.pages {
+			c.holders[g][page]++
+			n := e.pools[g].pages[page].node
+			if at := t.first + k + 1; n != nil && (at >= len(s.path) || s.path[at] != n) {
+				c.wrong("sequence %d has page %d of group %d, which is of another history", s.number, page, g)
+			}
+		}
+	}
+}
+
+// pool checks p, whose pages are in so many tables, and which nodes find by of.
+func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*node) int32) {
+	free, idle := 0, 0
+	for i := range p.size() {
+		at := &p.pages[i]
+		if at.holders == gone {
+			continue
+		}
+		if at.holders != tables[i] {
+			c.wrong("group %d: %s %d is held %d times, and in %d tables", g, what, i, at.holders, tables[i])
+		}
+		if at.node != nil && of(at.node) != int32(i) {
+			c.wrong("group %d: %s %d is found by a history that has %d", g, what, i, of(at.node))
+		}
+		switch {
+		case at.holders > 0:
+		case at.node != nil:
+			idle++
+		default:
+			free++
+		}
+	}
+	if free != len(p.free) || idle != p.idle {
+		c.wrong("group %d: of each %s %d are free and %d idle, %d and %d are counted", g, what, free, idle, len(p.free), p.idle)
+	}
+	listed := 0
+	end := int32(p.size())
+	for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
+		if listed++; p.pages[i].holders != 0 || p.pages[i].node == nil || p.pages[p.pages[i].next].prev != i {
+			c.wrong("group %d: %s %d is listed as idle", g, what, i)
+		}
+	}
+	if listed != p.idle {
+		c.wrong("group %d: %d idle pages are listed, %d counted", g, listed, p.idle)
+	}
+	seen := map[int32]bool{}
+	for _, i := range p.free {
+		if seen[i] || p.pages[i].holders != 0 || p.pages[i].node != nil {
+			c.wrong("group %d: %s %d is free and used", g, what, i)
+		}
+		seen[i] = true
+	}
+}
+
+func (c *checker) tree() {
+	e := c.e
+	var all []*node
+	for n := range e.tree.all {
+		all = append(all, n)
+		if e.tree.child(n.parent, n.key.tokens[:]) != n {
+			c.wrong("a history is not found by its tokens")
+		}
+		c.uses[n.parent]++
+		for g := range n.places {
+			at := &n.places[g]
+			if at.page != none {
+				if c.uses[n]++; e.pools[g].pages[at.page].node != n {
+					c.wrong("group %d: a history has page %d, which is of another", g, at.page)
+				}
+				if at.filled > e.done && e.pools[g].pages[at.page].holders == 0 {
+					c.wrong("group %d: page %d is idle, and under way", g, at.page)
+				}
+			}
+			if at.host != none {
+				if c.uses[n]++; e.host[g].pages[at.host].node != n {
+					c.wrong("group %d: a history has page %d of the host's, which is of another", g, at.host)
+				}
+			}
+		}
+	}
+	for _, n := range e.tree.beginnings {
+		all = append(all, n)
+	}
+	for _, n := range all {
+		if n.uses != c.uses[n] || n.uses == 0 {
+			c.wrong("history %d is used %d times, %d are counted", n.id, c.uses[n], n.uses)
+		}
+		delete(c.uses, n)
+	}
+	if len(c.uses) > 0 {
+		c.wrong("%d histories are used and cannot be found", len(c.uses))
+	}
+}

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// The shape of steps and pages.
+const (
+	pageTokens  = 32
+	chunkTokens = 256 // of prompts, at most, in one step
+	chunkRows   = 16  // outputs of prompts, at most, in one step
+	stepsAhead  = 2   // steps under way at one time: while one runs, the next is ready
+)
+
+// Config is what an engine is sized by.
+type Config struct {
+	Context  int // positions of one sequence, at most
+	Parallel int // sequences in one step, at most
+	// States are the bytes that pools of pages may take. 0: room for Parallel
+	// sequences of Context positions each. What is less than one sequence of Context
+	// positions takes counts as that.
+	States int
+	// Host are the bytes of host memory for pages that the pools have no room for. 0:
+	// none.
+	Host  int
+	Cache tensor.DType // of keys and values
+	// Activations are what quantised weights are multiplied with: F32, or Q8_0.
+	Activations tensor.DType
+}
+
+// check says whether c can be counted with.
+func (c Config) check() error {
+	if c.Context < 1 || c.Parallel < 1 || c.Parallel > math.MaxInt32-chunkTokens {
+		return fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
+	}
+	if c.States < 0 || c.Host < 0 {
+		return fmt.Errorf("engine: %d bytes for pages and %d of the host's memory do not exist", c.States, c.Host)
+	}
+	return nil
+}
+
+// Limits are the sizes that c takes of p. Beside a chunk of prompts there is room
+// for a token of every other sequence, and beside outputs of prompts for a token
+// that each sequence chooses, so that none waits for another.
+func (c Config) Limits(p *plan.Program) plan.Limits {
+	others := c.Parallel - 1
+	l := plan.Limits{
+		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel,
+		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations,
+	}
+	l.Pages = c.pages(p, &l)
+	return l
+}
+
+// pages are those of each group: what the longest run of tokens takes for which
+// Parallel sequences have room beside each other, and at least what one sequence of
+// Context positions does.
+func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
+	n := make([]int, len(p.Groups))
+	cost := func(each int) float64 {
+		total := 0.0
+		for g, group := range p.Groups {
+			most := c.most(group)
+			n[g] = max(most, c.Parallel*min(each, most))
+			size, err := l.PageBytes(p, g)
+			if err != nil {
+				size = math.MaxInt
+			}
+			total += float64(n[g]) * float64(size)
+		}
+		return total
+	}
+	all := pagesOf(c.Context) + 1 // no group has more of one sequence
+	if c.States > 0 {
+		all = sort.Search(all, func(each int) bool { return cost(each+1) > float64(c.States) })
+	}
+	cost(all)
+	return n
+}
+
+// most is how many pages of group g one sequence has at most. A window that starts
+// in one page and ends in another takes one more than its length does; it lags
+// behind by the steps under way.
+func (c Config) most(g plan.Group) int {
+	all := pagesOf(c.Context)
+	if g.Window == 0 {
+		return all
+	}
+	return min(all, pagesOf(g.Window-1+stepsAhead*chunkTokens)+1)
+}
+
+// pagesOf is how many pages hold n positions.
+func pagesOf(n int) int { return (n + pageTokens - 1) / pageTokens }
+
+// hostPages is how many pages of each group the host's memory has room for: of
+// unlike groups as many as their pools are to each other.
+func (c Config) hostPages(p *plan.Program, l *plan.Limits) ([]int, error) {
+	total, err := l.StateBytes(p)
+	if err != nil {
+		return nil, err
+	}
+	n := make([]int, len(l.Pages))
+	for g := range n {
+		n[g] = int(float64(c.Host) / float64(max(1, total)) * float64(l.Pages[g]))
+	}
+	return n, nil
+}
+
+// Memory is what an engine takes on a backend, in bytes.
+type Memory struct {
+	Weights int // beside those of the program
+	States  int
+	Scratch int // of a step
+}
+
+// Memory is what p takes on b.
+func (c Config) Memory(p *plan.Program, b plan.Backend) (m Memory, err error) {
+	if err := c.check(); err != nil {
+		return Memory{}, err
+	}
+	l := c.Limits(p)
+	if m.States, err = l.StateBytes(p); err != nil {
+		return Memory{}, err
+	}
+	m.Weights, m.Scratch = b.Weights(p, l), b.Scratch(p, l)
+	return m, nil
+}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// deliver hands the results of a part to its caller.
+func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
+	s := p.sequence
+	if s.placed && s.places == p.places {
+		s.done = p.end
+		e.publish(s, s.done, f.number)
+	}
+	last := p.row + p.rows - 1
+	for i := p.row; i <= last; i++ {
+		got := result{Result: Result{
+			Choice: s.choice, Stats: s.run.stats, Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i], LogProbability: res.LogProbabilities[i],
+		}}
+		if got.Logits != nil || got.Hidden != nil {
+			f.users++
+			got.flight = f
+		}
+		if got.Chosen = i == last && p.chooses; got.Chosen {
+			got.Index = s.chosen()
+			got.Final, got.Stopped = s.choose(got.Token)
+			e.measures.chose(s, now)
+		} else {
+			got.Index = p.start + int(f.batch.Rows[i].Token-p.first)
+			got.end = s.run.Tokens == 0 && p.end == s.run.total() && i == last
+		}
+		s.run.results <- got
+		if got.Final {
+			how := EndedByLength
+			if got.Stopped {
+				how = EndedByStop
+			}
+			e.finish(s, how)
+		}
+	}
+	if s.run.Tokens == 0 && p.end == s.run.total() {
+		if p.rows == 0 {
+			s.run.results <- result{none: true}
+		}
+		e.stop(s.run, EndedByLength)
+	}
+}

@@ -1,0 +1,202 @@
+package engine_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
+)
+
+// What the fake device computes of many sequences in one step, in pages that lie
+// about, are shared, and go to the host's memory and back, is what each is alone.
+func TestFakeDevice(t *testing.T) {
+	const size, seqs, common, length = 4, 3, 8, 48
+	m := &hashModel{windows: []int{0, 5}, longFrom: 20}
+	rng := rand.New(rand.NewPCG(7, 7))
+	f := &fake{model: m, broken: t.Errorf, pause: func(int, <-chan struct{}) {}, rng: rng, room: 1 << 20}
+	p := m.program()
+	const pages = (common + seqs*(length-common)) / size
+	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages}, Cache: tensor.F32}
+	exe, err := f.Compile(t.Context(), p, l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exe.Close()
+	bytes, err := l.PageBytes(p, 0)
+	if err != nil || bytes != 8*size {
+		t.Fatalf("a page has %d bytes (%v), the device's have %d", bytes, err, 8*size)
+	}
+	host, err := exe.AllocHost(2 * bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first pages are those of all.
+	var tables [2][seqs][]int32
+	for g := range tables {
+		free := rng.Perm(pages)
+		for s := range seqs {
+			for i := range length / size {
+				if i >= common/size {
+					i += s * (length - common) / size
+				}
+				tables[g][s] = append(tables[g][s], int32(free[i]))
+			}
+		}
+	}
+	past := []*reader{newReader(m, 10), nil, nil}
+	ids := make([]int32, common)
+	for i := range ids {
+		ids[i] = rng.Int32N(vocab)
+		past[0].read(ids[i])
+	}
+	past[1], past[2] = past[0].fork(), past[0].fork()
+	run := func(b *plan.Batch) *plan.Result {
+		step, err := exe.Submit(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := step.Wait(t.Context())
+		if err != nil || res.Err != nil {
+			t.Fatal(err, res)
+		}
+		return res
+	}
+	// add makes a sequence part of a step.
+	add := func(b *plan.Batch, s int, ids ...int32) {
+		start := len(past[s].terms[0])
+		if len(b.Start) == 1 && start == common && len(ids) == common {
+			start = 0 // what all have
+		}
+		for i, id := range ids {
+			b.Tokens, b.From = append(b.Tokens, id), append(b.From, -1)
+			b.Positions = append(b.Positions, int32(start+i))
+		}
+		b.Start, b.Lengths = append(b.Start, int32(len(b.Tokens))), append(b.Lengths, int32(past[s].prompt))
+		for g := range b.Tables {
+			table := &b.Tables[g]
+			first := p.Groups[g].FirstVisible(start) / size
+			table.First = append(table.First, int32(first))
+			table.Pages = append(table.Pages, tables[g][s][first:]...)
+			table.Start = append(table.Start, int32(len(table.Pages)))
+		}
+	}
+	empty := func() *plan.Batch {
+		return &plan.Batch{Start: []int32{0}, Tables: []plan.PageTable{{Start: []int32{0}}, {Start: []int32{0}}}}
+	}
+	b := empty()
+	add(b, 0, ids...)
+	run(b)
+
+	before := map[int]int32{} // rows of the step before, by sequence
+	var chosen [seqs]int32
+	away := false
+	for range 12 {
+		b := empty()
+		rows := map[int]int32{}
+		var want []int32
+		for _, s := range rng.Perm(seqs)[:1+rng.IntN(seqs)] {
+			ids := []int32{rng.Int32N(vocab), rng.Int32N(vocab)}[:1+rng.IntN(2)]
+			row, chained := before[s]
+			if chained {
+				ids[0] = 0 // not read
+			}
+			add(b, s, ids...)
+			if chained {
+				b.From[len(b.From)-len(ids)], ids[0] = row, chosen[s]
+			}
+			for _, id := range ids {
+				past[s].read(id)
+			}
+			if rng.IntN(3) > 0 {
+				r := plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken, Sampling: sample.Params{Seed: rng.Uint64(), Frequency: 1}, Mask: []uint32{0xf0f0, 7}}
+				r.Adjustments = []sample.Adjustment{{Token: 5, Count: 3}, {Token: ids[len(ids)-1], Count: 9}}[:rng.IntN(2)]
+				known := adjusted{}
+				if len(r.Adjustments) > 0 {
+					known[5].count = 3
+				}
+				if b.From[r.Token] >= 0 {
+					known[chosen[s]].count++
+				}
+				rows[s] = int32(len(b.Rows))
+				b.Rows = append(b.Rows, r)
+				chosen[s], _, _ = choose(past[s].out, &r.Sampling, r.Mask, &known)
+				want = append(want, chosen[s])
+			}
+		}
+		page := tables[0][0][0]
+		if away = !away; away {
+			b.States = []plan.StateOp{{Kind: plan.SavePage, Page: page, Host: host[bytes:]}}
+		} else {
+			b.States = []plan.StateOp{{Kind: plan.ZeroPage, Page: page}, {Kind: plan.RestorePage, Page: page, Host: host[bytes:]}}
+		}
+		if res := run(b); !slices.Equal(res.Tokens, want) {
+			t.Errorf("%v, want %v", res.Tokens, want)
+		}
+		before = rows
+	}
+	if err := exe.FreeHost(host); err != nil {
+		t.Error(err)
+	}
+}
+
+// What the fake device is for: each of these breaks a rule.
+func TestFakeDeviceTells(t *testing.T) {
+	var told int
+	m := &hashModel{windows: []int{0}}
+	p := m.program()
+	for name, test := range map[string]func(b *plan.Batch, f *fake, host []byte){
+		"two write one page": func(b *plan.Batch, _ *fake, _ []byte) { b.Tables[0].Pages[3] = 1 },
+		"one reads what another writes": func(b *plan.Batch, _ *fake, _ []byte) {
+			b.Tables[0].Pages[2], b.Positions[1] = 1, 5
+		},
+		"a token of another position": func(b *plan.Batch, _ *fake, _ []byte) { b.From = []int32{0, -1} },
+		"a page never saved": func(b *plan.Batch, _ *fake, host []byte) {
+			b.States = []plan.StateOp{{Kind: plan.RestorePage, Host: host}}
+		},
+		"memory of its own": func(b *plan.Batch, _ *fake, host []byte) {
+			b.States = []plan.StateOp{{Kind: plan.SavePage, Host: make([]byte, len(host))}}
+		},
+		"memory given back": func(b *plan.Batch, f *fake, host []byte) {
+			_ = f.FreeHost(host)
+			b.States = []plan.StateOp{{Kind: plan.SavePage, Host: host}}
+		},
+		"more memory than there is": func(_ *plan.Batch, f *fake, _ []byte) { _, _ = f.AllocHost(1) },
+		"what Check finds":          func(_ *plan.Batch, f *fake, _ []byte) { f.verify = func() error { return errors.New("wrong") } },
+	} {
+		told = 0
+		f := &fake{model: m, pause: func(int, <-chan struct{}) {}, rng: rand.New(rand.NewPCG(1, 1)), room: 32}
+		f.broken = func(string, ...any) { told++ }
+		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4}, Cache: tensor.F32}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, err := exe.AllocHost(32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch := func() *plan.Batch {
+			return &plan.Batch{
+				Tokens: []int32{1, 2}, Positions: []int32{5, 5}, Start: []int32{0, 1, 2}, Lengths: []int32{1, 1},
+				Tables: []plan.PageTable{{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}},
+				Rows:   []plan.Row{{Token: 0, Want: plan.WantToken}},
+			}
+		}
+		if _, err := exe.Submit(batch()); err != nil || told > 0 {
+			t.Fatalf("%s: before it: %v, %d told", name, err, told)
+		}
+		b := batch()
+		test(b, f, host)
+		_, _ = exe.Submit(b)
+		f.verify = nil
+		if err := exe.Close(); err != nil {
+			t.Error(err)
+		}
+		if told == 0 {
+			t.Errorf("%s: nobody is told", name)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package engine_test
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+)
+
+// The model that the fake device runs has a layer for each group of pages. Each
+// keeps a number for every position:
+//
+//	x[0][p]   = hash(id, p, class of the length)
+//	x[l+1][p] = hash(x[l][p], sum of hash(x[l][q], q) over what p sees of group l)
+//	out[p]    = x[layers][p]
+//
+// so that every position that is missing, foreign, old or in the wrong place changes
+// all that comes after it, and equal histories have equal pages.
+const (
+	vocab = 61 // and columns of logits; a mask is two words
+	deep  = 2  // columns of a hidden state
+)
+
+// hash mixes xs, in order.
+func hash(xs ...uint64) uint64 {
+	h := uint64(0x9e3779b97f4a7c15)
+	for _, x := range xs {
+		h = (h ^ x) * 0xd6e8feb86659fd93
+		h ^= h >> 32
+	}
+	return h
+}
+
+// A hashModel is what differs between models of hashes.
+type hashModel struct {
+	windows  []int // by layer, 0: all of the past
+	longFrom int   // lengths above it turn by other frequencies; 0: they do not
+	dynamic  bool  // each of them by its own
+}
+
+// program is the model as engines know it. A page of a layer takes 8 bytes for
+// each of its tokens when the cache is F32.
+func (m *hashModel) program() *plan.Program {
+	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab}
+	for i, w := range m.windows {
+		p.States = append(p.States, plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, Window: w, Group: i})
+		p.Groups = append(p.Groups, plan.Group{Window: w})
+	}
+	if m.longFrom > 0 {
+		a := plan.RopeAttr{HeadDim: 4, Dims: 4, Freqs: []float64{1, 0.1}, Scale: 1, LongFrom: m.longFrom}
+		if m.dynamic {
+			a.Dynamic = &plan.DynamicNTK{Base: 100, Factor: 2}
+		} else {
+			a.LongFreqs = []float64{0.5, 0.05}
+		}
+		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Rope, Attr: a, State: plan.NoState})
+	}
+	return p
+}
+
+// class tells lengths apart that turn by unlike frequencies.
+func (m *hashModel) class(length int) int {
+	switch {
+	case m.longFrom == 0 || length <= m.longFrom:
+		return 0
+	case m.dynamic:
+		return length
+	}
+	return 1
+}
+
+// fails says whether the model cannot compute the position that gave out.
+func fails(out uint64) bool { return out>>40%8192 == 0 }
+
+// numbers are n that stand for out.
+func numbers(out uint64, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(hash(out, uint64(n), uint64(i)) >> 40)
+	}
+	return x
+}
+
+// adjusted is what is known of every token.
+type adjusted [vocab]struct {
+	bias   float32
+	count  int32
+	prompt bool
+}
+
+// choose is the token after the position that gave out, and its log-probability. All
+// that a choice may depend on changes it; what has no effect does not. It is false
+// where no token is allowed.
+func choose(out uint64, p *sample.Params, mask []uint32, a *adjusted) (token int32, logProbability float32, ok bool) {
+	float := func(x float32) uint64 { return uint64(math.Float32bits(x)) }
+	h := hash(out, float(p.Temperature), uint64(p.TopK), float(p.TopP), float(p.MinP), float(p.Typical), p.Seed, uint64(p.Choice),
+		float(p.Repetition), float(p.Frequency), float(p.Presence))
+	repetition := p.Repetition != 0 && p.Repetition != 1
+	open := uint64(1)<<vocab - 1
+	if mask != nil {
+		open &= uint64(mask[0]) | uint64(mask[1])<<32
+	}
+	for id := range a {
+		t := &a[id]
+		if math.IsInf(float64(t.bias), -1) {
+			open &^= 1 << id
+			continue
+		}
+		n := uint64(0)
+		if repetition && (t.prompt || t.count > 0) {
+			n = 1
+		}
+		if p.Presence != 0 && t.count > 0 {
+			n |= 2
+		}
+		if p.Frequency != 0 {
+			n |= uint64(t.count) << 2
+		}
+		if t.bias != 0 || n != 0 {
+			h = hash(h, uint64(id), float(t.bias), n)
+		}
+	}
+	if open == 0 {
+		return -1, 0, false
+	}
+	h = hash(h, open)
+	rest := open
+	for range h >> 20 % uint64(bits.OnesCount64(open)) {
+		rest &= rest - 1
+	}
+	return int32(bits.TrailingZeros64(rest)), -float32(h >> 44), true
+}
+
+// A reader is the model without pages, steps or other sequences.
+type reader struct {
+	model   *hashModel
+	prompt  int
+	terms   [][]uint64 // by layer and position
+	sums    []uint64   // by layer, of the terms that the next position sees, but its own
+	out     uint64     // of the last position
+	damaged bool
+}
+
+func newReader(m *hashModel, prompt int) *reader {
+	return &reader{model: m, prompt: prompt, terms: make([][]uint64, len(m.windows)), sums: make([]uint64, len(m.windows))}
+}
+
+// fork is a reader that goes on by itself.
+func (r *reader) fork() *reader {
+	f := *r
+	f.sums, f.terms = slices.Clone(r.sums), slices.Clone(r.terms)
+	for i, t := range f.terms {
+		f.terms[i] = slices.Clip(t)
+	}
+	return &f
+}
+
+// read goes on by one token.
+func (r *reader) read(id int32) {
+	pos := len(r.terms[0])
+	x := hash(uint64(id), uint64(pos), uint64(r.model.class(max(r.prompt, pos+1))))
+	for i, w := range r.model.windows {
+		t := hash(x, uint64(pos))
+		r.terms[i] = append(r.terms[i], t)
+		r.sums[i] += t
+		if w > 0 && pos >= w {
+			r.sums[i] -= r.terms[i][pos-w]
+		}
+		x = hash(x, r.sums[i])
+	}
+	r.out = x
+	r.damaged = r.damaged || fails(x)
+}

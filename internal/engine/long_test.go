@@ -1,0 +1,121 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// holdings are what a process has of things that must not become more.
+type holdings struct{ goroutines, files, used, host int }
+
+func (h *holdings) take(e *engine.Engine, w *watched) {
+	// Goroutines that have nothing left to do need a moment to end.
+	h.goroutines = runtime.NumGoroutine()
+	for range 1000 {
+		runtime.Gosched()
+		h.goroutines = min(h.goroutines, runtime.NumGoroutine())
+	}
+	files, _ := os.ReadDir("/proc/self/fd") // none where the system does not say
+	h.files, h.used, h.host = len(files), 0, 0
+	for _, group := range e.Metrics().Groups {
+		h.used += group.Used
+	}
+	h.host = int(w.bytes.Load())
+}
+
+// Requests of all kinds come for as long as REALIZAR_ENGINE_LOAD says, into pools far
+// too small for them, from callers of whom many leave. What remains is what was there
+// before.
+func TestLoad(t *testing.T) {
+	length := 2 * time.Second
+	if s := os.Getenv("REALIZAR_ENGINE_LOAD"); s != "" {
+		var err error
+		if length, err = time.ParseDuration(s); err != nil {
+			t.Fatalf("REALIZAR_ENGINE_LOAD: %v", err)
+		}
+	}
+	p := plantest.Model(t, nil)
+	w := &watched{Backend: cpu.New(2)}
+	c := engine.Config{Context: 500, Parallel: 6, States: 1, Host: 4 << 20, Cache: tensor.F16, Activations: tensor.Q8_0}
+	o, e := newOracle(t, w.Backend, p, c.Context+60, c), open(t, w, p, c)
+	var served, left, compared atomic.Int64
+	load := func(seed uint64, until time.Time) {
+		var all sync.WaitGroup
+		for i := range 12 {
+			all.Go(func() {
+				rng := rand.New(rand.NewPCG(seed, uint64(i)))
+				for n := 0; time.Now().Before(until); n++ {
+					for _, r := range requests(rng, 4, c.Context) {
+						ctx, cancel := context.WithCancel(t.Context())
+						if rng.IntN(4) == 0 {
+							ctx, cancel = context.WithTimeout(t.Context(), time.Duration(rng.IntN(40))*time.Millisecond)
+						}
+						a, err := ask(ctx, e, r, nil)
+						cancel()
+						switch {
+						case errors.Is(err, context.DeadlineExceeded):
+							left.Add(1)
+						case err != nil:
+							t.Error(err)
+						case rng.IntN(8) == 0:
+							compared.Add(1)
+							if err := o.differs(r, a); err != nil {
+								t.Errorf("%d tokens after %d: %v", r.Tokens, len(r.Prompt), err)
+							}
+						}
+						served.Add(1)
+					}
+					if err := e.Check(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	load(1, time.Now().Add(length/8))
+	var before, after holdings
+	before.take(e, w)
+	heap := heapInUse()
+	load(2, time.Now().Add(length-length/8))
+	after.take(e, w)
+	if after.goroutines > before.goroutines || after.files > before.files || after.used != 0 || before.used != 0 || after.host > c.Host {
+		t.Errorf("held after the load: %+v, before: %+v", after, before)
+	}
+	if now := heapInUse(); now > heap+heap/2+(8<<20) {
+		t.Errorf("%d bytes of memory are in use, %d were before the load", now, heap)
+	}
+	if left.Load() == 0 || compared.Load() == 0 {
+		t.Errorf("%d requests were left, %d compared: nothing is known of them", left.Load(), compared.Load())
+	}
+	m := e.Metrics()
+	t.Logf("%v: %d requests, %d left, %d compared; %d steps, %d preemptions, %d evictions, %d saves, %d restores, %d tokens found of %d",
+		length, served.Load(), left.Load(), compared.Load(), m.Steps, m.Preemptions, m.Evictions, m.Saves, m.Restores, m.CacheHits, m.CacheQueries)
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := w.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes of the host's memory were not given back", n)
+	}
+}
+
+// heapInUse is what is in use of Go's memory when nothing is left to collect.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// Metrics are what an engine has done since it was opened, and how it stands.
+type Metrics struct {
+	Running int // answers that have pages
+	Waiting int // answers that have none
+
+	Groups []GroupMetrics
+
+	Steps         uint64
+	PromptTokens  uint64 // run, of prompts and of what preempted answers had
+	ChosenTokens  uint64
+	CacheQueries  uint64 // tokens that were looked for when an answer was given pages
+	CacheHits     uint64 // of these, those whose states were there
+	Preemptions   uint64
+	Evictions     uint64 // pages that made place for others
+	Saves         uint64 // pages copied to the host's memory
+	Restores      uint64 // pages copied from it
+	Ended         map[Ending]uint64
+	TimeToFirst   Histogram // seconds from [Engine.Run] to an answer's first token
+	BetweenTokens Histogram // seconds
+	EndToEnd      Histogram // seconds of an answer, of those that were not ended by errors
+	Queue         Histogram // seconds from Run to the first step
+	Prefill       Histogram // seconds from there to the first token
+	Decode        Histogram // seconds from there to the last token
+	PromptLength  Histogram // tokens
+	AnswerLength  Histogram // tokens
+}
+
+// GroupMetrics are the pages of one group of states.
+type GroupMetrics struct {
+	Pages      int // of the device
+	Used       int // by answers
+	Idle       int // found by their tokens
+	HostPages  int // there is room for
+	HostUsed   int
+	PageTokens int
+}
+
+// An Ending is how an answer ended.
+type Ending string
+
+// The endings.
+const (
+	EndedByStop   Ending = "stop"      // a token of [Request.Stop]
+	EndedByLength Ending = "length"    // as many tokens as asked for
+	EndedByCaller Ending = "left"      // its caller wanted no more
+	Cancelled     Ending = "cancelled" // its caller's context ended, or yield or a mask gave an error
+	EndedByError  Ending = "error"
+)
+
+// A Histogram counts values by upper bounds.
+type Histogram struct {
+	Bounds []float64 // ascending
+	Counts []uint64  // of values up to each bound and above the one before; the last is of those above all
+	Sum    float64
+}
+
+// Count is the number of values.
+func (h *Histogram) Count() (n uint64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+func newHistogram(bounds []float64) Histogram {
+	return Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+}
+
+func (h *Histogram) add(v float64) {
+	h.Counts[sort.SearchFloat64s(h.Bounds, v)]++
+	h.Sum += v
+}
+
+func (h *Histogram) addTime(d time.Duration) { h.add(d.Seconds()) }
+
+var (
+	secondBounds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}
+	tokenBounds  = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000}
+)
+
+// measures are what the scheduler counts. The engine's mutex guards them.
+type measures struct{ Metrics }
+
+func newMeasures() measures {
+	m := Metrics{Ended: map[Ending]uint64{}}
+	for _, h := range []*Histogram{&m.TimeToFirst, &m.BetweenTokens, &m.EndToEnd, &m.Queue, &m.Prefill, &m.Decode} {
+		*h = newHistogram(secondBounds)
+	}
+	for _, h := range []*Histogram{&m.PromptLength, &m.AnswerLength} {
+		*h = newHistogram(tokenBounds)
+	}
+	return measures{m}
+}
+
+func (m *measures) submitted(f *flight) {
+	m.Steps++
+	for i := range f.parts {
+		p := &f.parts[i]
+		m.PromptTokens += uint64(max(0, min(p.end, p.known)-p.start))
+	}
+}
+
+// placed notes that s goes on from what is there.
+func (m *measures) placed(s *sequence) {
+	m.CacheQueries += uint64(len(s.tokens))
+	m.CacheHits += uint64(s.sent)
+	if s.places == 1 && s.choice == 0 {
+		s.run.stats.Cached = s.sent
+	}
+}
+
+// began notes the first step of s.
+func (m *measures) began(s *sequence, now time.Time) {
+	s.began = now
+	m.Queue.addTime(now.Sub(s.run.arrived))
+	m.PromptLength.add(float64(s.prompt()))
+	if s.choice == 0 {
+		s.run.stats.Queue = now.Sub(s.run.arrived)
+	}
+}
+
+// chose notes a token.
+func (m *measures) chose(s *sequence, now time.Time) {
+	m.ChosenTokens++
+	if s.first.IsZero() {
+		s.first = now
+		m.TimeToFirst.addTime(now.Sub(s.run.arrived))
+		m.Prefill.addTime(now.Sub(s.began))
+	} else {
+		m.BetweenTokens.addTime(now.Sub(s.last))
+	}
+	s.last = now
+}
+
+// ended notes the end of s.
+func (m *measures) ended(s *sequence, how Ending) {
+	m.Ended[how]++
+	if how == EndedByError || how == Cancelled {
+		return
+	}
+	m.EndToEnd.addTime(time.Since(s.run.arrived))
+	m.AnswerLength.add(float64(s.chosen()))
+	if !s.first.IsZero() {
+		m.Decode.addTime(s.last.Sub(s.first))
+	}
+}
+
+// Metrics are a copy of how things stand.
+func (e *Engine) Metrics() Metrics {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.measures.Metrics
+	m.Ended = map[Ending]uint64{}
+	for how, n := range e.measures.Ended {
+		m.Ended[how] = n
+	}
+	for _, h := range []*Histogram{&m.TimeToFirst, &m.BetweenTokens, &m.EndToEnd, &m.Queue, &m.Prefill, &m.Decode, &m.PromptLength, &m.AnswerLength} {
+		h.Counts = slices.Clone(h.Counts)
+	}
+	for _, s := range e.queue.active {
+		if s.placed {
+			m.Running++
+		} else {
+			m.Waiting++
+		}
+	}
+	m.Waiting += len(e.queue.waiting)
+	for g, p := range e.pools {
+		h := e.host[g]
+		m.Groups = append(m.Groups, GroupMetrics{
+			Pages: p.size(), Used: p.size() - p.available(), Idle: p.idle,
+			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: pageTokens,
+		})
+	}
+	return m
+}

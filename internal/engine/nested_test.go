@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A caller who asks for something else before taking in more of an answer gets it,
+// also where there is a place and pages for one sequence only.
+func TestRequestWithinAnother(t *testing.T) {
+	for _, parallel := range []int{1, 2} {
+		e, err := engine.New(t.Context(), plantest.Model(t, nil), cpu.New(2), engine.Config{Context: 300, Parallel: parallel, States: 1, Cache: tensor.F16}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(prompt []int32, n int, each func(k int)) (got []int32) {
+			r := &engine.Request{Prompt: prompt, Tokens: n}
+			_, err := e.Run(t.Context(), r, func(r *engine.Result) (bool, error) {
+				got = append(got, r.Token)
+				if each != nil {
+					each(r.Index)
+				}
+				return true, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return got
+		}
+		outer, inner := []int32{3, 1, 4, 1, 5}, []int32{2, 7, 1, 8}
+		wantOuter, wantInner := run(outer, 200, nil), run(inner, 250, nil)
+		got := run(outer, 200, func(k int) {
+			if k%70 == 0 && !slices.Equal(run(inner, 250, nil), wantInner) {
+				t.Errorf("%d places: the inner answer differs", parallel)
+			}
+		})
+		if !slices.Equal(got, wantOuter) {
+			t.Errorf("%d places: the outer answer differs", parallel)
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// So does one whose caller looks at the outputs of a prompt.
+func TestRequestWithinOutputs(t *testing.T) {
+	e := open(t, cpu.New(2), plantest.Model(t, nil), engine.Config{Context: 300, Parallel: 1, States: 1, Cache: tensor.F16})
+	outer := &engine.Request{Prompt: tokens(200, 7)}
+	for i := range outer.Prompt {
+		outer.Outputs = append(outer.Outputs, engine.Output{Token: int32(i), Want: plan.WantLogits})
+	}
+	n := 0
+	_, err := e.Run(t.Context(), outer, func(got *engine.Result) (bool, error) {
+		n++
+		if got.Index%60 > 0 {
+			return true, nil
+		}
+		a, err := ask(t.Context(), e, &engine.Request{Prompt: tokens(5, 3), Tokens: 290}, nil)
+		if err == nil && len(a.tokens[0]) != 290 {
+			t.Errorf("%d tokens of 290", len(a.tokens[0]))
+		}
+		return true, err
+	})
+	if err != nil || n != 200 {
+		t.Errorf("%d outputs of 200 (%v)", n, err)
+	}
+}

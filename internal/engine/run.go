@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+)
+
+// forbidden is the bias of a token that may not be chosen.
+var forbidden = float32(math.Inf(-1))
+
+// A run is a request at work. The engine's mutex guards what changes.
+type run struct {
+	*Request
+	answers []*sequence
+	wanted  int // answers that the caller waits for; the caller's own
+	results chan result
+
+	arrived time.Time
+	stats   Stats
+	over    bool // nobody wants results any longer
+}
+
+// A result is what the scheduler tells a run's caller.
+type result struct {
+	Result
+	none   bool    // there is no Result, but the end
+	end    bool    // of the run
+	flight *flight // that the slices lie in, or nil
+	err    error
+	single bool // err is of the answer alone, and of no interest where its caller has ended it
+}
+
+// Run runs r to its end and calls yield, on the caller's goroutine, with each
+// result as soon as it is there; nobody else waits for that. Where yield wants no
+// more, it ends the result's answer, or after an output of the prompt the whole
+// request; its error ends the request and is returned. So does the end of ctx, also
+// while the request waits.
+//
+// An answer's tokens depend on the request and its number alone.
+func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more bool, err error)) (Stats, error) {
+	if err := r.check(e.config, e.program); err != nil {
+		return Stats{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Stats{}, ended(ctx, err)
+	}
+	w := e.newRun(r)
+	for _, s := range w.answers {
+		if err := e.allow(s); err != nil {
+			return Stats{}, err
+		}
+	}
+	if err := e.enter(w); err != nil {
+		return Stats{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { e.interrupt(w, ended(ctx, ctx.Err())) })
+	err := e.follow(ctx, w, yield)
+	stop()
+	e.leave(w, err)
+	return w.stats, err
+}
+
+// interrupt ends w, whose caller may be waiting, with an error.
+func (e *Engine) interrupt(w *run, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cancel(w, err)
+}
+
+// cancel ends w with an error.
+func (e *Engine) cancel(w *run, err error) {
+	if !w.over {
+		e.stop(w, Cancelled)
+		w.results <- result{err: err}
+	}
+}
+
+// newRun prepares what r needs, outside of the scheduler.
+func (e *Engine) newRun(r *Request) *run {
+	n := r.answers()
+	w := &run{Request: r, wanted: n, arrived: time.Now()}
+	// What is under way or not taken in has room here, and an error of each answer and of
+	// all after it, so that the scheduler never waits.
+	most := tokensAhead
+	if r.wide() {
+		most = widesAhead
+	}
+	w.results = make(chan result, n*(1+min(most, max(1, r.Tokens)))+min(rowsAhead, len(r.Outputs))+1)
+	vocab := int(e.program.Shapes[e.program.Logits][1])
+	adjust := r.adjustments(vocab)
+	class := e.program.LengthClass(len(r.Prompt))
+	for i := range n {
+		s := &sequence{run: w, choice: i, class: class, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
+		if s.adjust = adjust; r.counts() && i+1 < n {
+			s.adjust = slices.Clone(adjust)
+		}
+		if r.Mask != nil && r.Tokens > 0 {
+			s.mask = make([]uint32, (vocab+31)/32)
+		}
+		w.answers = append(w.answers, s)
+	}
+	return w
+}
+
+// allow has the caller's function say what may follow the tokens of s.
+func (e *Engine) allow(s *sequence) error {
+	if s.mask == nil {
+		return nil
+	}
+	clear(s.mask)
+	if err := s.run.Mask(s.choice, s.tokens[s.prompt():], s.mask); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.masked = true
+	e.work.Signal()
+	return nil
+}
+
+// follow passes w's results on until there are no more.
+func (e *Engine) follow(ctx context.Context, w *run, yield func(*Result) (bool, error)) error {
+	var got result
+	for {
+		got = <-w.results
+		// Whatever else is there, nothing is passed on after the end.
+		if e.closing.Load() {
+			return ErrClosed
+		}
+		if err := ctx.Err(); err != nil {
+			return ended(ctx, err)
+		}
+		if end, err := e.pass(w, &got, yield); err != nil || end {
+			return err
+		}
+	}
+}
+
+// pass hands a result on, and says whether w ends with it.
+func (e *Engine) pass(w *run, got *result, yield func(*Result) (bool, error)) (end bool, err error) {
+	s := w.answers[got.Choice]
+	switch {
+	case got.single && s.left:
+		return false, nil
+	case got.single:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.stop(w, EndedByError)
+		return true, got.err
+	case got.err != nil || got.none:
+		return true, got.err
+	}
+	defer e.taken(w, got)
+	if got.Chosen && s.left {
+		return false, nil
+	}
+	more, err := yield(&got.Result)
+	switch {
+	case err != nil:
+		return true, err
+	case !got.Chosen:
+		return !more || got.end, nil
+	case more && !got.Final:
+		return false, e.allow(s)
+	}
+	if !got.Final {
+		e.abandon(s)
+	}
+	s.left = true
+	w.wanted--
+	return w.wanted == 0, nil
+}
+
+// enter puts w's answers in the queue.
+func (e *Engine) enter(w *run) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing.Load() {
+		return ErrClosed
+	}
+	for _, s := range w.answers {
+		e.queue.enter(s)
+	}
+	e.work.Signal()
+	return nil
+}
+
+// taken notes that w's caller is done with a result.
+func (e *Engine) taken(w *run, got *result) {
+	w.answers[got.Choice].ahead.Add(-1)
+	if got.flight != nil {
+		e.mu.Lock()
+		e.drop(got.flight)
+		e.mu.Unlock()
+	}
+	if e.idle.Load() {
+		e.mu.Lock()
+		e.work.Signal()
+		e.mu.Unlock()
+	}
+}
+
+// abandon ends an answer that its caller wants no more of: what steps under way
+// compute for it nobody looks at.
+func (e *Engine) abandon(s *sequence) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.finish(s, EndedByCaller)
+}
+
+// leave ends w, for err or because it is done.
+func (e *Engine) leave(w *run, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	how := EndedByCaller
+	if err != nil {
+		how = Cancelled
+	}
+	e.stop(w, how) // what is not over
+	for len(w.results) > 0 {
+		if got := <-w.results; got.flight != nil {
+			e.drop(got.flight)
+		}
+	}
+}
+
+// stop ends all answers of w.
+func (e *Engine) stop(w *run, how Ending) {
+	w.over = true
+	for _, s := range w.answers {
+		e.finish(s, how)
+	}
+}
+
+// fail ends s with an error, which ends its request too unless the caller wants no
+// more of this answer before it comes to that. An answer that has ended cannot fail.
+func (e *Engine) fail(s *sequence, err error) {
+	if !s.over {
+		e.finish(s, EndedByError)
+		s.run.results <- result{Result: Result{Choice: s.choice}, err: err, single: true}
+	}
+}
+
+// finish ends s, and lets go of its pages: what is under way runs before what later
+// owners have in them.
+func (e *Engine) finish(s *sequence, how Ending) {
+	if s.over {
+		return
+	}
+	s.over = true
+	e.release(s)
+	e.queue.leave(s)
+	e.measures.ended(s, how)
+	e.work.Signal()
+}
