@@ -16,7 +16,8 @@ type answer struct {
 
 	unsent Event // tokens whose text is held back
 	first  time.Time
-	last   time.Time // when the first and the last token were there
+	last   time.Time     // when the first and the last token were there
+	texts  time.Duration // spent on text
 	finish Finish
 	ended  bool
 }
@@ -37,6 +38,7 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 		a.first = a.last
 	}
 	a.note(r)
+	begun := time.Now()
 	var text string
 	stopped := r.Stopped
 	if stopped {
@@ -47,6 +49,7 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 	if r.Final && a.finish.StopString == "" {
 		text += a.rest()
 	}
+	a.texts += time.Since(begun)
 	if stopped || r.Final {
 		a.measure(r.Stats)
 		return false, a.end(text)
@@ -79,7 +82,9 @@ func (a *answer) pass(text string) (out string, stopped bool) {
 // measure fills in how the answer was served.
 func (a *answer) measure(s engine.Stats) {
 	a.finish.Usage.CachedTokens = s.Cached
-	a.finish.Timings = Timings{Queue: s.Queue, Prefill: a.first.Sub(a.task.asked.Add(s.Queue)), Decode: a.last.Sub(a.first)}
+	a.finish.Timings = Timings{
+		Queue: s.Queue, Prefill: a.first.Sub(a.task.asked.Add(s.Queue)), Decode: a.last.Sub(a.first), Detokenize: a.texts,
+	}
 }
 
 // rest is the text that was held back, when no token follows.

@@ -34,17 +34,13 @@ func (m *Model) RenderChat(ctx context.Context, r *ChatRequest) (chat.Text, erro
 	return text, nil
 }
 
-// chatTokens are the ids of a conversation. Special tokens match only in what
-// the template wrote. Where the tokenizer begins every text with a token, the
-// prompt has it once, whether or not the template wrote it.
-func (m *Model) chatTokens(ctx context.Context, r *ChatRequest) ([]int32, error) {
+// EncodeChat is a rendered conversation as the ids that [Model.Chat] runs. Special
+// tokens match only in what the template wrote. Where the tokenizer begins every
+// text with a token, the prompt has it once, whether or not the template wrote it.
+func (m *Model) EncodeChat(text chat.Text) ([]int32, error) {
 	tok, err := m.Tokenizer()
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
-	}
-	text, err := m.RenderChat(ctx, r)
-	if err != nil {
-		return nil, err
 	}
 	spans := make([]tokenizer.Span, len(text))
 	for i, s := range text {
@@ -55,4 +51,16 @@ func (m *Model) chatTokens(ctx context.Context, r *ChatRequest) ([]int32, error)
 		ids = append([]int32{bos}, ids...)
 	}
 	return ids, checkTokens("prompt token", ids, m.Vocab())
+}
+
+// ChatTokens are the ids that [Model.Chat] runs for r.
+func (m *Model) ChatTokens(ctx context.Context, r *ChatRequest) ([]int32, error) {
+	if _, err := m.Tokenizer(); err != nil {
+		return nil, fmt.Errorf("realizar: %w", err)
+	}
+	text, err := m.RenderChat(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return m.EncodeChat(text)
 }

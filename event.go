@@ -53,6 +53,9 @@ type Timings struct {
 	Queue   time.Duration // until the request's first step
 	Prefill time.Duration // from there to the first token
 	Decode  time.Duration // from there to the last token
+	// Detokenize is what the answer's text took, the search for stop strings included,
+	// beside the engine's work.
+	Detokenize time.Duration
 }
 
 // PrefillRate is tokens of the prompt a second, without cached ones; 0 where there

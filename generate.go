@@ -21,7 +21,7 @@ func (m *Model) Generate(ctx context.Context, r *Request) iter.Seq2[Event, error
 
 // Chat answers a conversation. The events are those of [Model.Generate].
 func (m *Model) Chat(ctx context.Context, r *ChatRequest) iter.Seq2[Event, error] {
-	return m.events(ctx, &r.Generation, func(ctx context.Context) ([]int32, error) { return m.chatTokens(ctx, r) })
+	return m.events(ctx, &r.Generation, func(ctx context.Context) ([]int32, error) { return m.ChatTokens(ctx, r) })
 }
 
 // events yields those of one request.

@@ -35,8 +35,12 @@ type planner struct {
 // where o leaves it open.
 func (p *planner) config() (engine.Config, error) {
 	o := &p.options
+	together := defaultParallel
+	if _, device := p.backend.(backends.Device); device {
+		together = defaultParallelDevice
+	}
 	c := engine.Config{
-		Context: cmp.Or(o.Context, p.made), Parallel: cmp.Or(o.Parallel, defaultParallel), Host: int(o.HostCache),
+		Context: cmp.Or(o.Context, p.made), Parallel: cmp.Or(o.Parallel, together), Host: int(o.HostCache),
 		Cache: o.Cache.dtype(o.Activations), Activations: o.Activations.products(),
 	}
 	if c.Context > p.made {

@@ -35,7 +35,7 @@ type Options struct {
 	Context int
 	// Parallel is the number of answers that may be under way at one time; more
 	// wait for their turn. They share the cache: fewer are under way while it has no
-	// room for all. 0: 16.
+	// room for all. 0: 64 on a GPU, 16 on the CPU.
 	Parallel int
 	// Memory is how many bytes weights that are laid out anew, the cache and what a
 	// step computes with may take together, of what is free. 0: the cache takes half
@@ -98,7 +98,11 @@ type Progress struct {
 	Done, Total int64 // bytes of weights
 }
 
-const defaultParallel = 16
+// The answers at one time where nothing else was asked for.
+const (
+	defaultParallel       = 16 // on the processor
+	defaultParallelDevice = 64
+)
 
 func (o *Options) validate() error {
 	switch {

@@ -121,6 +121,12 @@ func (m *Model) Context() int { return m.engine.Context() }
 // Vocab is the number of token ids; ids are below it.
 func (m *Model) Vocab() int { return m.arch.Spec.Vocab }
 
+// Parallel is the number of answers that may be under way at one time.
+func (m *Model) Parallel() int { return m.parallel }
+
+// EmbeddingLength is the number of elements of an embedding.
+func (m *Model) EmbeddingLength() int { return m.arch.Spec.Hidden }
+
 // Device is where the model runs: "cpu" or "cuda".
 func (m *Model) Device() string { return m.device.name }
 
