@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// benchCommand is `realizar bench`.
+// benchCommand is `realizar bench MODEL`.
 type benchCommand struct {
 	Model  string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
 	Prompt *int   `short:"p" placeholder:"N" help:"Tokens of the prompt whose reading is measured; 0 leaves that out. Default: 512, or as many as the context holds."`
@@ -52,7 +52,9 @@ Examples:
     realizar bench model.gguf -p 0 -n 256 -r 5 --threads 8 --json
     realizar bench model.gguf -p 0 -n 32 -d 8192
     realizar bench model.gguf -p 0 --batch 1,4,16
-    realizar bench model.gguf --device cuda`
+    realizar bench model.gguf --device cuda
+
+realizar bench serve measures a server: see realizar bench serve --help.`
 }
 
 // maxBatch is more sequences than a step gains from.

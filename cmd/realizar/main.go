@@ -1,9 +1,9 @@
 // Command realizar runs open-weight language models from the command line.
 //
-// It reads a prompt or opens a chat (run), says what a model file holds
-// (inspect), turns text into token ids and back (tokenize), renders chat
-// templates (template), computes logits (logits), measures speed (bench), makes
-// files to measure it with (synth) and checks what computes (doctor).
+// It reads a prompt or opens a chat (run), serves a model over HTTP (serve), says
+// what a model file holds (inspect), turns text into token ids and back (tokenize),
+// renders chat templates (template), computes logits (logits), measures speed
+// (bench), makes files to measure it with (synth) and checks what computes (doctor).
 // Each command is a file of its own here. What a model is and how it runs is the
 // business of package realizar.
 //
@@ -41,11 +41,12 @@ const (
 // grammar is the command line.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Continue a prompt, answer it, or chat."`
+	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, in OpenAI's dialect."`
 	Inspect  inspectCommand  `cmd:"" help:"Say what a model file holds and what memory it takes."`
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
 	Template templateCommand `cmd:"" help:"Render a chat template."`
 	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
-	Bench    benchCommand    `cmd:"" help:"Measure the speed of a model on this machine."`
+	Bench    benchGroup      `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
 	Synth    synthCommand    `cmd:"" help:"Make a model file of random weights to measure with."`
 	Doctor   doctorCommand   `cmd:"" help:"Check the GPUs and the processor of this machine."`
 	Version  versionCommand  `cmd:"" help:"Say which version this is."`
@@ -124,7 +125,7 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 	a.parser, err = kong.New(&grammar{},
 		kong.Name("realizar"), kong.Description(description), kong.Writers(help, a.stderr), kong.Exit(exit),
 		kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "model", Title: "How the model runs:"}}),
+		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "requests", Title: "The requests:"}, {Key: "model", Title: "How the model runs:"}}),
 	)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,11 @@ type helpError struct{ error }
 
 func (e helpError) Unwrap() error { return e.error }
 
+// Of a command whose name may be left out it is that command's.
 func printHelp(options kong.HelpOptions, command *kong.Context) error {
+	if selected := command.Selected(); selected != nil && selected.DefaultCmd != nil {
+		command.Path = append(command.Path, &kong.Path{Parent: selected, Command: selected.DefaultCmd, Flags: selected.DefaultCmd.Flags})
+	}
 	if err := kong.DefaultHelpPrinter(options, command); err != nil {
 		return helpError{err}
 	}
@@ -173,13 +178,21 @@ func (a *app) report(command *kong.Context, err error) int {
 		a.notef("%s", message(err))
 		help := "realizar --help"
 		if command != nil && command.Selected() != nil {
-			help = "realizar " + command.Selected().Name + " --help"
+			help = pathOf(command.Selected()) + " --help"
 		}
 		fmt.Fprintf(a.err, "See %s.\n", help) //nolint:errcheck // there is nowhere left to say it
 		return exitUsage
 	}
 	a.notef("%s", message(err))
 	return exitFailure
+}
+
+// pathOf is a command as it is written, without a name that may be left out.
+func pathOf(command *kong.Node) string {
+	if command.Parent.DefaultCmd == command {
+		command = command.Parent
+	}
+	return command.FullPath()
 }
 
 // message is an error's text without the prefix that notef writes.

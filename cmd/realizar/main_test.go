@@ -160,6 +160,17 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"doctor", "--device", "tpu"}, `"tpu"`},
 		{[]string{"inspect", "m", "--parallel", "0"}, "--parallel=0"},
 		{[]string{"inspect", "m", "--context=-1"}, "--context=-1"},
+		{[]string{"serve"}, "<model>"},
+		{[]string{"serve", "m", "--port=65536"}, "--port=65536"},
+		{[]string{"serve", "m", "--tls-cert=c"}, "--tls-key"},
+		{[]string{"serve", "m", "--max-queue=-1"}, "--max-queue=-1"},
+		{[]string{"serve", "m", "--max-body=0"}, "--max-body=0"},
+		{[]string{"serve", "m", "--write-timeout=0s"}, "--write-timeout=0s"},
+		{[]string{"serve", "m", "--drain-timeout=-1s"}, "--drain-timeout=-1s"},
+		{[]string{"serve", "m", "--served-model-name="}, "--served-model-name"},
+		{[]string{"serve", "m", "--log=xml"}, `"xml"`},
+		{[]string{"serve", "m", "--cors=example.org"}, "--cors=example.org: want *"},
+		{[]string{"serve", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"tokenize"}, "<model>"},
 		{[]string{"tokenize", "m", "--decode", "--special"}, "--special"},
 		{[]string{"template", "m"}, "--vars"},
@@ -171,6 +182,21 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", "m", "-p", "0", "-n", "0"}, "nothing to measure"},
 		{[]string{"bench", "m", "-r", "0"}, "-r 0"},
 		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
+		{[]string{"bench", "model", "m", "-r", "0"}, "-r 0"},
+		{[]string{"bench", "serve"}, "<url>"},
+		{[]string{"bench", "serve", "localhost:80"}, `"localhost:80" is no server's address`},
+		{[]string{"bench", "serve", "http://h", "--concurrency=0"}, "--concurrency=0"},
+		{[]string{"bench", "serve", "http://h", "--rate=-1"}, "--rate=-1"},
+		{[]string{"bench", "serve", "http://h", "--requests=0"}, "--requests=0"},
+		{[]string{"bench", "serve", "http://h", "--duration=-1s"}, "--duration=-1s"},
+		{[]string{"bench", "serve", "http://h", "--timeout=-1s"}, "--timeout=-1s"},
+		{[]string{"bench", "serve", "http://h", "--prompt-tokens=5:1"}, `"5:1" is no distribution of lengths`},
+		{[]string{"bench", "serve", "http://h", "--shared-prefix=-1"}, "--shared-prefix=-1"},
+		{[]string{"bench", "serve", "http://h", "--prefixes=2"}, "add --shared-prefix"},
+		{[]string{"bench", "serve", "http://h", "--fields=[]"}, "is no JSON object"},
+		{[]string{"bench", "serve", "http://h", "--fields={}{}"}, "is not one JSON object"},
+		{[]string{"bench", "serve", "http://h", "--json="}, "--json"},
+		{[]string{"bench", "serve", "http://h", "--endpoint=mail"}, `"mail"`},
 		{[]string{"synth", "llama-3.2-1b", "Q4_0"}, "<out>"},
 		{[]string{"synth", "gpt-9", "Q4_0", "o"}, "qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b"},
 		{[]string{"synth", "llama-3.2-1b", "Q9", "o"}, "Q4_K_S, Q4_K_M, Q5_0"},
@@ -229,7 +255,7 @@ func TestHelp(t *testing.T) {
 	if output(t, "", "help") != all {
 		t.Error("help and --help differ")
 	}
-	for _, command := range []string{"run", "inspect", "tokenize", "template", "logits", "bench", "synth", "doctor", "version"} {
+	for _, command := range []string{"run", "serve", "inspect", "tokenize", "template", "logits", "bench", "synth", "doctor", "version"} {
 		if !strings.Contains(all, "\n  "+command+" ") {
 			t.Errorf("--help does not name %s", command)
 		}
@@ -241,7 +267,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s --help has no examples:\n%s", command, help)
 		}
 	}
-	for _, command := range []string{"run", "logits", "bench"} {
+	for _, command := range []string{"run", "serve", "logits", "bench"} {
 		help := output(t, "", command, "--help")
 		for _, flag := range []string{"--activations", "--threads", "--device", "--context", "--parallel", "--kv-cache", "--memory", "--kv-host"} {
 			if !strings.Contains(help, flag) {

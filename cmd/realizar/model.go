@@ -20,7 +20,7 @@ type modelFlags struct {
 	Threads     int    `default:"0" placeholder:"N" group:"model" help:"Threads that share the work. Default: one for each processor core that the process may use."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" group:"model" help:"Where the model runs. cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is a GPU that works and that the model fits on, or else the processor."`
 	Context     int    `default:"0" placeholder:"N" group:"model" help:"Tokens that a prompt and its answer may have together. Default: what the model was made for, or the largest power of two that memory allows."`
-	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for."`
+	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for; serve: 64 on a GPU, 16 on the CPU."`
 
 	memoryFlags
 }
@@ -67,8 +67,12 @@ func (f *modelFlags) options() realizar.Options {
 
 // open opens the model as the flags say, with progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
-	makeRoom(f.Threads)
-	o := f.options()
+	return a.openWith(path, f.options())
+}
+
+// openWith is open with other options.
+func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error) {
+	makeRoom(o.Threads)
 	o.Kernels = a.kernels
 	var bar progressBar
 	if term.IsTerminal(int(a.stderr.Fd())) {

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/realizar/realizar/internal/load"
+)
+
+// benchGroup is `realizar bench`: what it measures without a further word is the
+// model.
+type benchGroup struct {
+	Model benchCommand      `cmd:"" default:"withargs" help:"Measure the speed of a model on this machine; the word model may be left out."`
+	Serve benchServeCommand `cmd:"" help:"Send requests to a server and measure how it answers."`
+}
+
+// benchServeCommand is `realizar bench serve`.
+type benchServeCommand struct {
+	URL      string `arg:"" name:"url" help:"The server, such as http://127.0.0.1:8080."`
+	Model    string `placeholder:"NAME" help:"The model to ask for. Default: the only one that the server has."`
+	Endpoint string `default:"chat" enum:"chat,completions" placeholder:"chat|completions" help:"The kind of request."`
+	APIKey   string `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The key that the server wants."`
+
+	Concurrency *int          `short:"c" placeholder:"N" help:"Keep N requests under way. Default: 16. With --rate: at most N, and no limit without the flag."`
+	Rate        float64       `placeholder:"R" help:"Send R requests a second at random times (a Poisson process), however fast the server answers."`
+	Requests    *int          `short:"n" placeholder:"N" help:"Send N requests. Default: 100, or without a limit where --duration is one."`
+	Duration    time.Duration `placeholder:"D" help:"Send requests for so long, such as 30s or 5m, and wait for the answers under way."`
+	Timeout     time.Duration `default:"10m" placeholder:"D" help:"Give up a request that has not ended after so long; 0 means never."`
+
+	PromptTokens load.Lengths `default:"128" placeholder:"LENGTHS" group:"requests" help:"Tokens of a prompt."`
+	AnswerTokens load.Lengths `default:"64" placeholder:"LENGTHS" group:"requests" help:"Tokens of an answer, at most."`
+	SharedPrefix int          `default:"0" placeholder:"N" group:"requests" help:"Begin each prompt with N tokens more that others begin with too."`
+	Prefixes     int          `default:"1" placeholder:"K" group:"requests" help:"Choose among K such beginnings."`
+	Seed         *uint64      `placeholder:"N" group:"requests" help:"The same seed sends the same requests. Default: a random one; the results name it."`
+	IgnoreEOS    bool         `name:"ignore-eos" group:"requests" help:"Ask for answers that go on to their length, by the field ignore_eos, which not every server knows."`
+	Fields       jsonObject   `placeholder:"JSON" group:"requests" help:"An object whose fields go into every request; null takes one out."`
+
+	JSON *string `name:"json" placeholder:"FILE" help:"Write the results to FILE as one JSON object; - is standard output, in place of the table."`
+	SVG  *string `name:"svg" placeholder:"FILE" help:"Draw the latencies and the throughput over time."`
+}
+
+// Help is shown below the command's line.
+func (*benchServeCommand) Help() string {
+	return `The server is any that answers as OpenAI's do, with streams. LENGTHS are a number (128), uniform:64:256 for all
+from 64 to 256 alike, or lognormal:200:0.8 for a median of 200 and a sigma of the logarithm of 0.8; with
+lognormal:200:0.8:2000 there is none above 2000.
+
+Prompts are random words. Where the server tells how it counts (/tokenize) they come to about the tokens asked for;
+with --endpoint completions they are token ids then, and come to exactly so many. What they came to in
+the end is what the server says in usage. A server keeps what it has read: the same --seed sends the same
+prompts again, which it may then find in its cache.
+
+With --concurrency a request follows when another has ended, so that a slow server is asked less. --rate is what
+users do who do not wait for each other: latencies count from when a request was due, even where it was sent
+late.
+
+first token is the time to the first piece of text. inter-token is the time between pieces, most of which are one
+token; per token is an answer's mean over all tokens after the first piece. end to end is until the end of the
+stream. Requests that failed are counted by kind and have no part in the times. Rates are over all
+the time until the last answer's end.
+
+--json writes what the table has, milliseconds as such, and a series of what came in each interval. Ctrl-C ends the
+measurement and shows what there is. The exit code is 1 where no request was answered.
+
+Examples:
+
+    realizar bench serve http://127.0.0.1:8080
+    realizar bench serve http://127.0.0.1:8080 -c 64 -n 1000 --prompt-tokens uniform:100:1000
+    realizar bench serve http://127.0.0.1:8080 --rate 5 --duration 2m --answer-tokens lognormal:200:0.8:2000 --svg load.svg
+    realizar bench serve http://127.0.0.1:8080 --shared-prefix 1000 --prefixes 4 --fields '{"temperature": 0}'`
+}
+
+// A jsonObject is a flag's JSON object, its numbers as they were written.
+type jsonObject map[string]any
+
+// UnmarshalText reads an object.
+func (o *jsonObject) UnmarshalText(text []byte) error {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	if err := in.Decode((*map[string]any)(o)); err != nil {
+		return fmt.Errorf("%.60q is no JSON object: %w", text, err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) || *o == nil {
+		return fmt.Errorf("%.60q is not one JSON object", text)
+	}
+	return nil
+}
+
+// Validate is called by the parser.
+func (c *benchServeCommand) Validate() error {
+	switch {
+	case c.Concurrency != nil && *c.Concurrency < 1:
+		return fmt.Errorf("--concurrency=%d: want 1 or more", *c.Concurrency)
+	case !(c.Rate >= 0):
+		return fmt.Errorf("--rate=%v: want more than 0", c.Rate)
+	case c.Requests != nil && *c.Requests < 1:
+		return fmt.Errorf("--requests=%d: want 1 or more", *c.Requests)
+	case c.Duration < 0:
+		return fmt.Errorf("--duration=%s: want more than 0", c.Duration)
+	case c.Timeout < 0:
+		return fmt.Errorf("--timeout=%s: want more than 0, or 0 for none", c.Timeout)
+	case c.SharedPrefix < 0:
+		return fmt.Errorf("--shared-prefix=%d: want 0 or more", c.SharedPrefix)
+	case c.Prefixes < 1:
+		return fmt.Errorf("--prefixes=%d: want 1 or more", c.Prefixes)
+	case c.Prefixes > 1 && c.SharedPrefix == 0:
+		return fmt.Errorf("--prefixes=%d has nothing to choose among: add --shared-prefix", c.Prefixes)
+	}
+	for _, f := range []struct {
+		flag string
+		path *string
+	}{{"--json", c.JSON}, {"--svg", c.SVG}} {
+		if f.path != nil && *f.path == "" {
+			return fmt.Errorf("%s: the name of the file is empty", f.flag)
+		}
+	}
+	return nil
+}
+
+// The numbers where the flags do not say.
+const (
+	defaultConcurrency = 16
+	defaultRequests    = 100
+)
+
+func (c *benchServeCommand) options() load.Options {
+	o := load.Options{
+		URL: c.URL, Model: c.Model, Key: c.APIKey, Endpoint: load.Endpoint(c.Endpoint),
+		Prompt: c.PromptTokens, Answer: c.AnswerTokens, Shared: c.SharedPrefix, Prefixes: c.Prefixes, Seed: rand.Uint64() >> 11,
+		Fields: c.Fields, Duration: c.Duration, Rate: c.Rate, Timeout: c.Timeout,
+	}
+	if c.Rate == 0 {
+		o.Concurrency = defaultConcurrency
+	}
+	if c.Duration == 0 {
+		o.Requests = defaultRequests
+	}
+	replace(&o.Concurrency, c.Concurrency)
+	replace(&o.Requests, c.Requests)
+	replace(&o.Seed, c.Seed)
+	if c.IgnoreEOS {
+		o.Fields = map[string]any{"ignore_eos": true}
+		for name, v := range c.Fields {
+			o.Fields[name] = v
+		}
+	}
+	return o
+}
+
+// Run sends requests and writes what was measured.
+func (c *benchServeCommand) Run(a *app) error {
+	// A file that cannot be made need not wait for the measurement.
+	files, err := c.newFiles()
+	if err != nil {
+		return err
+	}
+	result, err := c.measure(a)
+	if result == nil {
+		return files.finish(err)
+	}
+	stopped := err
+	if err := files.write(result); err != nil {
+		return err
+	}
+	if c.JSON == nil || *c.JSON != "-" {
+		err = writeLoad(a.out, result)
+	} else {
+		err = writeLoadJSON(a.out, result)
+	}
+	switch {
+	case err != nil:
+		return err
+	case stopped != nil:
+		return stopped
+	case result.Completed == 0 && result.Failed > 0:
+		return fmt.Errorf("none of %d requests was answered: %s", result.Failed, firstFailure(result))
+	}
+	return nil
+}
+
+// measure returns no result where nothing was sent.
+func (c *benchServeCommand) measure(a *app) (*load.Result, error) {
+	o := c.options()
+	g, err := load.New(a.ctx, o)
+	if err != nil {
+		if cause := context.Cause(a.ctx); cause != nil {
+			return nil, cause
+		}
+		if errors.Is(err, load.ErrOptions) {
+			err = usageError{err}
+		}
+		return nil, err
+	}
+	live := a.showLoad(g, o.Requests)
+	result, err := g.Run(a.ctx)
+	live.end()
+	return result, err
+}
+
+// firstFailure is what one of the requests that failed said.
+func firstFailure(r *load.Result) string {
+	kind := failureKinds(r)[0]
+	return kind + ": " + strings.TrimSpace(r.Errors[kind].First)
+}

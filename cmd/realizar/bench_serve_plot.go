@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/realizar/realizar/internal/load"
+)
+
+// The size of the drawing, and the space between its parts.
+const (
+	plotWidth  = 24 * vg.Centimeter
+	plotHeight = 18 * vg.Centimeter
+	plotGap    = 0.6 * vg.Centimeter
+)
+
+// Colours that stay apart for those who see few of them.
+var (
+	blue   = color.RGBA{0x00, 0x5f, 0xa3, 0xff}
+	orange = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
+	green  = color.RGBA{0x00, 0x7f, 0x5f, 0xff}
+	grey   = color.RGBA{0xd8, 0xd8, 0xd8, 0xff}
+)
+
+// drawLoad draws the latencies above and what came over time below.
+func drawLoad(w io.Writer, r *load.Result) error {
+	canvas := vgsvg.New(plotWidth, plotHeight)
+	if err := layLoad(draw.New(canvas), r); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if _, err := canvas.WriteTo(&b); err != nil {
+		return err
+	}
+	// The drawing names the font that it was laid out for, which few have. These are as
+	// wide.
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif")))
+	return err
+}
+
+func layLoad(c draw.Canvas, r *load.Result) error {
+	waits, err := latencyPlot("Time to first token and to the end",
+		curve{"first token", blue, r.FirstToken.Curve}, curve{"end to end", orange, r.EndToEnd.Curve})
+	if err != nil {
+		return err
+	}
+	gaps, err := latencyPlot("Time between tokens", curve{"inter-token", blue, r.InterToken.Curve}, curve{"per token", green, r.PerToken.Curve})
+	if err != nil {
+		return err
+	}
+	tokens, err := seriesPlot(r, "Answer tokens", "tokens a second", seriesCurve{"answer tokens", blue, r.Series.AnswerTokens})
+	if err != nil {
+		return err
+	}
+	requests, err := seriesPlot(r, "Requests", "requests a second", seriesCurve{"answered", green, r.Series.Completed}, seriesCurve{"failed", orange, r.Series.Failed})
+	if err != nil {
+		return err
+	}
+	c.SetColor(color.White)
+	c.Fill(c.Path())
+	head, _, _ := strings.Cut(conditions(r), "\n")
+	style := plot.New().Legend.TextStyle
+	sans(&style)
+	style.Font.Size, style.XAlign, style.YAlign = vg.Points(9), draw.XLeft, draw.YTop
+	c.FillText(style, vg.Point{X: c.Min.X + plotGap/2, Y: c.Max.Y - plotGap/2}, head)
+	tiles := draw.Tiles{Rows: 2, Cols: 2, PadX: plotGap, PadY: plotGap, PadTop: 2 * plotGap, PadBottom: plotGap / 2, PadLeft: plotGap / 2, PadRight: plotGap}
+	plots := [][]*plot.Plot{{waits, gaps}, {tokens, requests}}
+	for row, canvases := range plot.Align(plots, tiles, c) {
+		for col, canvas := range canvases {
+			plots[row][col].Draw(canvas)
+		}
+	}
+	return nil
+}
+
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding = 3 * vg.Millimeter
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+		sans(style)
+	}
+	p.Y.Min = 0
+	p.Legend.Padding = vg.Millimeter
+	p.Legend.Left, p.Legend.Top, p.Legend.XOffs = true, true, plotGap/2
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = grey, grey
+	p.Add(grid)
+	return p
+}
+
+func sans(style *text.Style) { style.Font.Variant = "Sans" }
+
+// A curve is a distribution.
+type curve struct {
+	name   string
+	color  color.Color
+	points []load.Point
+}
+
+// latencyPlot draws the share of those that took at most so long, over times that
+// grow by factors. They begin where a part of a curve has come, because some
+// pieces come together and take no time at all.
+func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
+	const least = 1e-3
+	p := newPlot(title, "milliseconds", "took at most so long")
+	p.Y.Max = 1.3 // room for the legend
+	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0%"}, {Value: 0.25}, {Value: 0.5, Label: "50%"}, {Value: 0.75}, {Value: 0.9, Label: "90%"}, {Value: 1, Label: "100%"}}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, c := range curves {
+		if len(c.points) == 0 {
+			continue
+		}
+		xy := make(plotter.XYs, 0, len(c.points)+1)
+		xy = append(xy, plotter.XY{X: max(least, c.points[0].Milliseconds)})
+		for _, at := range c.points {
+			xy = append(xy, plotter.XY{X: max(least, at.Milliseconds), Y: at.Share})
+		}
+		begin := slices.IndexFunc(c.points, func(at load.Point) bool { return at.Share >= 0.05 })
+		low, high = min(low, max(least, c.points[begin].Milliseconds)), max(high, xy[len(xy)-1].X)
+		if err := addLine(p, c.name, c.color, plotter.PreStep, xy); err != nil {
+			return nil, err
+		}
+	}
+	if low > high {
+		low, high = 1, 10 // nothing to draw
+	}
+	p.X.Scale = plot.LogScale{}
+	p.X.Min, p.X.Max = low/1.2, high*1.2
+	p.X.Tick.Marker = plot.TickerFunc(decades)
+	return p, nil
+}
+
+// decades marks 1, 2 and 5 times the powers of ten, with labels where they leave room.
+func decades(low, high float64) []plot.Tick {
+	wide := math.Log10(high/low) > 2.5
+	var ticks []plot.Tick
+	for power := math.Floor(math.Log10(low)); power <= math.Ceil(math.Log10(high)); power++ {
+		for _, factor := range []float64{1, 2, 5} {
+			v := factor * math.Pow(10, power)
+			if v < low || v > high {
+				continue
+			}
+			t := plot.Tick{Value: v}
+			if factor == 1 || !wide {
+				t.Label = strconv.FormatFloat(v, 'g', 3, 64)
+				if v >= 1000 {
+					t.Label = fmt.Sprintf("%.0f", v)
+				}
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
+}
+
+// A seriesCurve is what came in one interval after another.
+type seriesCurve struct {
+	name   string
+	color  color.Color
+	counts []float64
+}
+
+// seriesPlot draws rates over the time that r took.
+func seriesPlot(r *load.Result, title, unit string, curves ...seriesCurve) (*plot.Plot, error) {
+	p := newPlot(title, "seconds", unit)
+	most := 0.0
+	for _, c := range curves {
+		var xy plotter.XYs
+		for i, n := range c.counts {
+			// The last interval may not have been whole.
+			begin := float64(i) * r.Series.Interval
+			span := min(r.Series.Interval, r.Seconds-begin)
+			if span <= 0 {
+				break
+			}
+			v := n / span
+			most = max(most, v)
+			xy = append(xy, plotter.XY{X: begin, Y: v}, plotter.XY{X: begin + span, Y: v})
+		}
+		if len(xy) == 0 {
+			continue
+		}
+		if err := addLine(p, c.name, c.color, plotter.NoStep, xy); err != nil {
+			return nil, err
+		}
+	}
+	p.X.Min, p.X.Max = 0, max(r.Seconds, 1e-3)
+	p.Y.Max = max(most*1.3, 1e-3) // room for the legend
+	return p, nil
+}
+
+func addLine(p *plot.Plot, name string, c color.Color, step plotter.StepKind, xy plotter.XYs) error {
+	line, err := plotter.NewLine(xy)
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width, line.StepStyle = c, vg.Points(1.4), step
+	p.Add(line)
+	p.Legend.Add(name, line)
+	return nil
+}

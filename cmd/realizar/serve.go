@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/realizar/realizar/internal/server"
+)
+
+// serveCommand is `realizar serve`.
+type serveCommand struct {
+	Model string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
+
+	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine."`
+	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one."`
+	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name."`
+	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
+	TLSCert         string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
+	TLSKey          string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
+	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+
+	MaxQueue       int           `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429."`
+	MaxBody        byteSize      `default:"32MiB" placeholder:"SIZE" help:"The largest request."`
+	RequestTimeout time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may take, 10m for example. Default: as long as it takes."`
+	WriteTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread."`
+	DrainTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM."`
+
+	Log        string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error."`
+	LogPrompts bool   `help:"Write what requests say to the log, too."`
+
+	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
+
+	modelFlags
+}
+
+// Help is shown below the command's line.
+func (*serveCommand) Help() string {
+	return `serve answers requests in the dialect of OpenAI's API until it is told to stop. When the model is loaded it writes
+a line with the address to standard output.
+
+Examples:
+
+    realizar serve model.gguf
+    realizar serve model.gguf --port 0 --served-model-name small
+    realizar serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file keys.txt --parallel 32
+    curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
+        -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
+
+The address answers from the start: GET /health says that the process is there, everything else is refused with 503
+and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
+
+SIGTERM or Ctrl-C ends the server: new requests are refused, those under way are finished within --drain-timeout, and
+the exit code is 0. A second one ends it at once.`
+}
+
+// Validate is called by the parser.
+func (c *serveCommand) Validate() error {
+	switch {
+	case c.Port < 0 || c.Port > 65535:
+		return fmt.Errorf("--port=%d: want 1 to 65535, or 0 for a free one", c.Port)
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key go together")
+	case c.MaxQueue < 0:
+		return fmt.Errorf("--max-queue=%d: want 0 or more", c.MaxQueue)
+	case c.MaxBody < 1:
+		return fmt.Errorf("--max-body=%d: want 1 or more", c.MaxBody)
+	case c.RequestTimeout < 0:
+		return fmt.Errorf("--request-timeout=%v: want 0 or more", c.RequestTimeout)
+	case c.WriteTimeout <= 0:
+		return fmt.Errorf("--write-timeout=%v: want more than 0", c.WriteTimeout)
+	case c.DrainTimeout < 0:
+		return fmt.Errorf("--drain-timeout=%v: want 0 or more", c.DrainTimeout)
+	}
+	for _, origin := range c.CORS {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); origin != "*" && err != nil {
+			return fmt.Errorf("--cors=%s: want *, or an origin such as https://example.org", origin)
+		}
+	}
+	for _, name := range c.ServedModelName {
+		if strings.TrimSpace(name) == "" {
+			return errors.New("--served-model-name: the name is empty")
+		}
+	}
+	return c.modelFlags.Validate()
+}
+
+// Run serves the model until a signal comes.
+func (c *serveCommand) Run(a *app) error {
+	config, err := c.config(a)
+	if err != nil {
+		return err
+	}
+	if c.OTLPEndpoint != "" {
+		spans, flush, err := server.NewSpans(a.ctx, c.OTLPEndpoint)
+		if err != nil {
+			return err
+		}
+		config.Spans = spans
+		defer flushSpans(flush)
+	}
+	certificate, err := c.certificate()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(c.Host, strconv.Itoa(c.Port)))
+	if err != nil {
+		return err
+	}
+	h := &hearing{listener: listener, ended: make(chan error, 1)}
+	h.http = server.HTTP(&h.loading, config.Logger)
+	h.begin(certificate)
+	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
+	stopReloading := reloadOnHangup(config.Keys, certificate, config.Logger)
+	defer stopReloading()
+
+	o := c.options()
+	o.Parallel = c.Parallel
+	m, err := a.openWith(c.Model, o)
+	if err != nil {
+		if a.ctx.Err() != nil {
+			return nil // it was told to stop before it began
+		}
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	config.Parallel = m.Parallel()
+	s, err := server.New(m, config)
+	if err != nil {
+		return err
+	}
+	h.loading.Loaded(s.Handler())
+	if err := c.announce(a, listener.Addr(), config.Names[0]); err != nil {
+		return err
+	}
+	select {
+	case err := <-h.ended:
+		s.Stop()
+		return err
+	case <-a.ctx.Done():
+		return c.drain(h.http, s, config.Logger)
+	}
+}
+
+// config is what the flags say of the server.
+func (c *serveCommand) config(a *app) (server.Config, error) {
+	config := server.Config{
+		Names: c.ServedModelName, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestTimeout: c.RequestTimeout,
+		WriteTimeout: c.WriteTimeout, Origins: c.CORS, LogPrompts: c.LogPrompts,
+	}
+	if len(config.Names) == 0 {
+		config.Names = []string{fileName(c.Model)}
+	}
+	if info, err := os.Stat(c.Model); err == nil {
+		config.Created = info.ModTime()
+	}
+	switch c.Log {
+	case "json":
+		config.Logger = slog.New(slog.NewJSONHandler(a.stderr, nil))
+	case "none":
+		config.Logger = slog.New(slog.DiscardHandler)
+	default:
+		config.Logger = slog.New(slog.NewTextHandler(a.stderr, nil))
+	}
+	if c.APIKeyFile == "" {
+		return config, nil
+	}
+	var err error
+	config.Keys, err = server.ReadKeys(c.APIKeyFile)
+	return config, err
+}
+
+// fileName is what a model is called by its file or folder.
+func fileName(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	name := filepath.Base(path)
+	for _, end := range []string{".gguf", ".safetensors"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// announce says that requests are answered, and where.
+func (c *serveCommand) announce(a *app, address net.Addr, name string) error {
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	tcp, ok := address.(*net.TCPAddr)
+	if ok && !tcp.IP.IsLoopback() && c.APIKeyFile == "" {
+		a.notef("whoever can reach %s may use the model; --api-key-file asks for a key", address)
+	}
+	_, err := fmt.Fprintf(a.out, "serving %s at %s://%s\n", name, scheme, address)
+	return err
+}
+
+// A hearing is an address that is listened on, first for a model that is being loaded.
+type hearing struct {
+	listener net.Listener
+	http     *http.Server
+	loading  server.Loading
+	ended    chan error // why it ended before it was told to
+}
+
+// begin listens, with TLS where there is a certificate.
+func (h *hearing) begin(c *certificate) {
+	go func() {
+		var err error
+		if c == nil {
+			err = h.http.Serve(h.listener)
+		} else {
+			h.http.TLSConfig = c.config()
+			err = h.http.ServeTLS(h.listener, "", "")
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		h.ended <- err
+	}()
+}
+
+// lastWords is how long what was answered may take to be read when answers have ended.
+const lastWords = 2 * time.Second
+
+// flushSpans sends what has not been sent yet. A collector that is not there shall not
+// keep the server.
+func flushSpans(flush func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	_ = flush(ctx)
+}
+
+// drain finishes what is under way within the time that it has.
+func (c *serveCommand) drain(h *http.Server, s *server.Server, log *slog.Logger) error {
+	log.Info("draining: new requests are refused")
+	s.Drain()
+	ctx, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
+	defer cancel()
+	if s.Wait(ctx) != nil {
+		log.Warn("answers are cut off, which took longer than --drain-timeout", slog.Duration("timeout", c.DrainTimeout))
+		s.Stop()
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	_ = h.Shutdown(ctx) // who does not read is cut off
+	return nil
+}

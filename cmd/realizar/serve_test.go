@@ -1,0 +1,413 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/realizar/realizar/internal/modeltest"
+)
+
+// A served is a server process that answers.
+type served struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string
+	client *http.Client
+	stdout *bufio.Reader
+	log    *logLines
+}
+
+// logLines is standard error, which can be waited for.
+type logLines struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote *sync.Cond
+}
+
+func newLog() *logLines {
+	l := &logLines{}
+	l.wrote = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrote.Broadcast()
+	return l.text.Write(p)
+}
+
+// wait returns when the log has text.
+func (l *logLines) wait(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !strings.Contains(l.text.String(), text) {
+		l.wrote.Wait()
+	}
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// serve starts a server on a free port and waits for its line.
+func serve(t *testing.T, model string, args ...string) *served {
+	t.Helper()
+	s := &served{t: t, log: newLog(), client: &http.Client{Transport: &http.Transport{}}}
+	s.cmd = exec.CommandContext(t.Context(), binary, append([]string{"serve", model, "--device", "cpu", "--port", "0"}, args...)...)
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stderr = s.log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.client.CloseIdleConnections)
+	s.stdout = bufio.NewReader(out)
+	line, err := s.stdout.ReadString('\n')
+	if err != nil {
+		_ = s.cmd.Wait()
+		t.Fatalf("%v; standard error: %s", err, s.log)
+	}
+	_, url, ok := strings.Cut(strings.TrimSpace(line), " at ")
+	if !ok || strings.HasSuffix(url, ":0") {
+		t.Fatalf("it says %q", line)
+	}
+	s.url = url
+	return s
+}
+
+// post sends a request that is JSON.
+func (s *served) post(path, body string, header ...string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return s.client.Do(r)
+}
+
+// status is that of a GET.
+func (s *served) status(path string, header ...string) int {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// signal sends one to the process.
+func (s *served) signal(sig os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// exit waits for the process's end.
+func (s *served) exit() int {
+	s.t.Helper()
+	if _, err := io.Copy(io.Discard, s.stdout); err != nil {
+		s.t.Fatal(err)
+	}
+	_ = s.cmd.Wait()
+	return s.cmd.ProcessState.ExitCode()
+}
+
+func TestServe(t *testing.T) {
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "a", "--served-model-name", "b/c")
+	resp, err := s.post("/v1/chat/completions", `{"model":"b/c","messages":[{"role":"user","content":"secret words"}],"max_tokens":4}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Model string
+		Usage struct {
+			Completion int `json:"completion_tokens"`
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Model != "a" || answer.Usage.Completion != 4 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	for path, want := range map[string]int{"/health": 200, "/ready": 200, "/v1/models/b/c": 200, "/v1/models/x": 404} {
+		if got := s.status(path); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	s.signal(syscall.SIGTERM)
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.log)
+	}
+	if log := s.log.String(); !strings.Contains(log, "completion_tokens=4") || strings.Contains(log, "secret words") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// SIGTERM while many streams are under way: all of them come to their ends, and new
+// requests are refused.
+func TestServeDrains(t *testing.T) {
+	const streams = 24
+	s := serve(t, modeltest.Hub(t, modeltest.Context(4096)), "--served-model-name", "m", "--parallel", "4")
+	var begun, ended sync.WaitGroup
+	begun.Add(streams)
+	errs := make(chan error, streams)
+	for i := range streams {
+		ended.Go(func() {
+			errs <- func() error {
+				resp, err := s.post("/v1/completions", fmt.Sprintf(`{"model":"m","prompt":"%d","stream":true,"max_tokens":300,"ignore_eos":true,"stream_options":{"include_usage":true}}`, i%4))
+				if i < 4 || err != nil {
+					begun.Done()
+				}
+				if err != nil {
+					return err
+				}
+				defer resp.Body.Close()
+				data, err := io.ReadAll(resp.Body)
+				if !strings.Contains(string(data), `"completion_tokens":300`) || !strings.HasSuffix(string(data), "data: [DONE]\n\n") {
+					t.Errorf("status %d, a stream of %d bytes that ends with %q", resp.StatusCode, len(data), tail(data))
+				}
+				return err
+			}()
+		})
+		if i >= 4 {
+			begun.Done()
+		}
+	}
+	begun.Wait()
+	waitForQueue(t, s, streams)
+	s.signal(syscall.SIGTERM)
+	s.log.wait("draining")
+	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("a request after SIGTERM: %d", resp.StatusCode)
+	}
+	ended.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func tail(data []byte) []byte { return data[max(0, len(data)-200):] }
+
+// waitForQueue returns when n requests were let in, those that have ended included.
+func waitForQueue(t *testing.T, s *served, n int) {
+	t.Helper()
+	for {
+		resp, err := s.client.Get(s.url + "/ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ready struct{ Answers int }
+		err = json.NewDecoder(resp.Body).Decode(&ready)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ready.Answers+strings.Count(s.log.String(), "path=/v1/completions") >= n {
+			return
+		}
+	}
+}
+
+// What takes longer than --drain-timeout is cut off with an error that says so.
+func TestServeDrainTimeout(t *testing.T) {
+	s := serve(t, longAnswer(t), "--served-model-name", "m", "--drain-timeout", "1ms")
+	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	s.signal(syscall.SIGTERM)
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(tail(data)), `"code":"draining"`) {
+		t.Errorf("the stream ends with %q, %v", tail(data), err)
+	}
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.log)
+	}
+}
+
+func TestServeSecondSignal(t *testing.T) {
+	s := serve(t, longAnswer(t), "--served-model-name", "m")
+	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	s.signal(os.Interrupt)
+	s.log.wait("draining")
+	s.signal(os.Interrupt)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	s.exit()
+	if status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+		t.Errorf("it ended with %v", s.cmd.ProcessState)
+	}
+}
+
+// A server that was killed leaves nothing behind that keeps the next one from its
+// place.
+func TestServeKilled(t *testing.T) {
+	model := longAnswer(t)
+	s := serve(t, model, "--served-model-name", "m")
+	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	s.signal(syscall.SIGKILL)
+	if _, err := io.Copy(io.Discard, resp.Body); err == nil {
+		t.Error("the stream of a server that was killed comes to an end")
+	}
+	s.exit()
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
+	again := serve(t, model, "--port", port)
+	if got := again.status("/ready"); got != 200 || again.url != s.url {
+		t.Errorf("%s: %d, want %s", again.url, got, s.url)
+	}
+	again.signal(syscall.SIGTERM)
+	if code := again.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestServeKeys(t *testing.T) {
+	keys := writeFile(t, "keys", "# of the tests\nfirst-key\n\nsecond-key\n")
+	s := serve(t, modeltest.Llama(t), "--api-key-file", keys, "--log", "json")
+	check := func(key string, want int) {
+		t.Helper()
+		if got := s.status("/v1/models", "Authorization", "Bearer "+key); got != want {
+			t.Errorf("key %q: %d, want %d", key, got, want)
+		}
+	}
+	check("first-key", 200)
+	check("second-key", 200)
+	check("third-key", 401)
+	check("first-ke", 401)
+	check("# of the tests", 401)
+	if got := s.status("/v1/models"); got != 401 {
+		t.Errorf("no key: %d", got)
+	}
+	if got := s.status("/health"); got != 200 {
+		t.Errorf("/health without a key: %d", got)
+	}
+	rewrite := func(content, says string) {
+		t.Helper()
+		if err := os.WriteFile(keys, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.signal(syscall.SIGHUP)
+		s.log.wait(says)
+	}
+	rewrite("third-key\n", "keys were read again")
+	check("third-key", 200)
+	check("first-key", 401)
+	rewrite("\n", "keys stay as they were")
+	check("third-key", 200)
+	s.signal(syscall.SIGTERM)
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.log)
+	}
+}
+
+func TestServeTLS(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m",
+		"--tls-cert", writeFile(t, "cert.pem", string(certPEM)),
+		"--tls-key", writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))))
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(certPEM)
+	s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
+	defer s.client.CloseIdleConnections()
+	if !strings.HasPrefix(s.url, "https://") {
+		t.Fatalf("the address is %s", s.url)
+	}
+	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x","stream":true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.ProtoMajor != 2 || !strings.HasSuffix(string(data), "data: [DONE]\n\n") {
+		t.Errorf("%s %q, %v", resp.Proto, data, err)
+	}
+	s.signal(syscall.SIGTERM)
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.log)
+	}
+}
+
+func TestServeFailures(t *testing.T) {
+	model := modeltest.Llama(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	// The address is bound before the model is looked for.
+	fails(t, realizarRun(t, "serve", "/nothing", "--port", port), 1, "address already in use")
+	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0"), 1, "/nothing")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--api-key-file", writeFile(t, "empty", "# none\n")), 1, "has no key")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--tls-cert", "/c", "--tls-key", "/k"), 1, "/c")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--otlp-endpoint", "http://localhost:4318"), 1, "-tags otel")
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// admission bounds how many answers are under way or wait for their turn.
+type admission struct {
+	limit int
+
+	mu       sync.Mutex
+	taken    int // answers
+	draining bool
+	empty    chan struct{} // closed when draining and none is taken
+}
+
+// enter takes places for n answers, or says why there are none. A request for many is let in while there is a
+// place at all, as it might never find so many free.
+func (a *admission) enter(n int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.draining:
+		return errDraining
+	case a.taken >= a.limit:
+		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: 1,
+			Message: fmt.Sprintf("%d answers are under way or wait for their turn, and %d is what the server takes; ask again soon, or another server", a.taken, a.limit)}
+	}
+	a.taken += n
+	return nil
+}
+
+func (a *admission) leave(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken -= n
+	if a.draining && a.taken == 0 {
+		close(a.empty)
+	}
+}
+
+func (a *admission) drain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.draining && a.taken == 0 {
+		close(a.empty)
+	}
+	a.draining = true
+}
+
+func (a *admission) isDraining() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.draining
+}
+
+// count is how many places are taken.
+func (a *admission) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.taken
+}
+
+// begin admits a request for so many answers, until done is called. The context that
+// it returns is for the model's work: it ends with the client's, when the request has
+// taken too long, and when the server stops.
+func (s *Server) begin(x *exchange, answers int) (ctx context.Context, done func(), err error) {
+	if err := s.admission.enter(answers); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(x.Context())
+	unwatch := context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })
+	release := func() {}
+	if d := s.config.RequestTimeout; d > 0 {
+		ctx, release = context.WithTimeoutCause(ctx, d, errTime)
+	}
+	x.work = ctx
+	return ctx, func() {
+		unwatch()
+		release()
+		cancel(nil)
+		s.admission.leave(answers)
+	}, nil
+}

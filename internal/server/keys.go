@@ -1,0 +1,82 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// Keys are those that requests bear, read from a file.
+type Keys struct {
+	path   string
+	hashes atomic.Pointer[[][sha256.Size]byte]
+}
+
+// maxKeyFile is how many bytes a file of keys may have.
+const maxKeyFile = 1 << 20
+
+// ReadKeys reads a file of one key a line. Empty lines and those that begin with # do
+// not count.
+func ReadKeys(path string) (*Keys, error) {
+	k := &Keys{path: path}
+	return k, k.Reload()
+}
+
+// Reload reads the file again. The keys stay as they are where it is not as it should
+// be.
+func (k *Keys) Reload() error {
+	data, err := os.ReadFile(k.path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("keys: %w", err)
+	case len(data) > maxKeyFile:
+		return fmt.Errorf("keys: %s has %d bytes; want %d at most", k.path, len(data), maxKeyFile)
+	}
+	var hashes [][sha256.Size]byte
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		key := bytes.TrimSpace(line)
+		if len(key) == 0 || key[0] == '#' {
+			continue
+		}
+		for _, c := range key {
+			if c <= ' ' || c > '~' {
+				return fmt.Errorf("keys: %s:%d: a key has a character that a header cannot bear; want visible ASCII", k.path, number)
+			}
+		}
+		hashes = append(hashes, sha256.Sum256(key))
+	}
+	if len(hashes) == 0 {
+		return fmt.Errorf("keys: %s has no key; want one a line", k.path)
+	}
+	k.hashes.Store(&hashes)
+	return nil
+}
+
+// check refuses a request that bears none of the keys. Hashes of equal length are
+// compared, and always all of them, so that the time it takes says nothing.
+func (k *Keys) check(r *http.Request) error {
+	if k == nil {
+		return nil
+	}
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || key == "" {
+		return &Error{Status: http.StatusUnauthorized, Code: "missing_api_key",
+			Message: "the request bears no key; send it in a header, Authorization: Bearer KEY"}
+	}
+	hash := sha256.Sum256([]byte(strings.TrimSpace(key)))
+	same := 0
+	for _, h := range *k.hashes.Load() {
+		same |= subtle.ConstantTimeCompare(h[:], hash[:])
+	}
+	if same == 0 {
+		return &Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "the key is not one that this server knows"}
+	}
+	return nil
+}

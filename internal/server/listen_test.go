@@ -1,0 +1,61 @@
+package server_test
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/server"
+)
+
+// The address answers while the model is being loaded, and for the model afterwards.
+func TestLoading(t *testing.T) {
+	var loading server.Loading
+	h := httptest.NewServer(&loading)
+	defer h.Close()
+	s := &service{Server: h, t: t}
+	if r := s.get("/health"); r.status != 200 || r.body != `{"status":"loading"}` {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	for _, r := range []reply{s.get("/ready"), s.post("/v1/chat/completions", "{}"), s.post("/health", "")} {
+		r.fails(t, 503, "", "loading")
+		if r.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	loading.Loaded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	if r := s.get("/health"); r.status != http.StatusTeapot {
+		t.Errorf("%d", r.status)
+	}
+}
+
+// Who says too much before the point is refused.
+func TestHeaderLimit(t *testing.T) {
+	h := server.HTTP(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	if h.ReadHeaderTimeout == 0 || h.IdleTimeout == 0 {
+		t.Error("there is a time without a limit")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Serve(listener) }()
+	defer func() { h.Close(); <-done }()
+	c, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go func() {
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 128<<10)+"\r\n\r\n")
+	}()
+	answer := make([]byte, len("HTTP/1.1 431"))
+	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 431" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}

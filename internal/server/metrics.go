@@ -1,0 +1,239 @@
+package server
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/realizar/realizar"
+)
+
+// metrics are what GET /metrics shows: the model's, under the names that vLLM gave
+// them and that the gateways in front of such servers read; the server's own; and
+// those of the process.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	panics   prometheus.Counter
+}
+
+// newMetrics shows what read returns as the metrics of the model of that name, and
+// what admitted returns as the answers that were let in.
+func newMetrics(name string, read func() realizar.Metrics, admitted func() int) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "realizar_http_requests_total", Help: "Requests that were answered, by route and status; status 499 is a client that left before.",
+		}, []string{"route", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "realizar_http_request_seconds", Help: "Seconds from a request's headers to the end of its answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640},
+		}, []string{"route"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "realizar_http_panics_total", Help: "Requests that ended in a panic of the server."}),
+	}
+	m.registry.MustRegister(
+		&modelMetrics{name: name, read: read}, m.requests, m.seconds, m.panics,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "realizar_answers_admitted", Help: "Answers that were let in and have not ended: under way, or in the queue.",
+		}, func() float64 { return float64(admitted()) }),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// show is GET /metrics.
+func (m *metrics) show(x *exchange) error {
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.Request)
+	return nil
+}
+
+// answered notes that a request has ended.
+func (m *metrics) answered(x *exchange) {
+	route := x.Pattern
+	if route == "" {
+		route = "none" // it was answered before it was routed
+	}
+	m.requests.WithLabelValues(route, strconv.Itoa(x.status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(time.Since(x.begun).Seconds())
+	var failure *panicError
+	if as(x.err, &failure) {
+		m.panics.Inc()
+	}
+}
+
+// modelMetrics reads a model's metrics once for each scrape, so that the numbers of
+// a scrape belong together.
+type modelMetrics struct {
+	name string
+	read func() realizar.Metrics
+}
+
+// A modelNumber is a gauge or a counter.
+type modelNumber struct {
+	desc  *prometheus.Desc
+	value func(*realizar.Metrics) float64
+}
+
+// A modelHistogram is one of the histograms of [realizar.Metrics].
+type modelHistogram struct {
+	desc  *prometheus.Desc
+	value func(*realizar.Metrics) *realizar.Histogram
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, append([]string{"model_name"}, labels...), nil)
+}
+
+var modelGauges = []modelNumber{
+	{describe("vllm:num_requests_running", "Answers that have memory in the cache."),
+		func(m *realizar.Metrics) float64 { return float64(m.Running) }},
+	{describe("vllm:num_requests_waiting", "Answers that wait for memory in the cache."),
+		func(m *realizar.Metrics) float64 { return float64(m.Waiting) }},
+	{describe("vllm:kv_cache_usage_perc", "Share of the cache that answers hold, from 0 to 1, of the pool with the largest share. Pages that are kept for reuse alone are free."),
+		func(m *realizar.Metrics) float64 { return cacheUsage(m) }},
+}
+
+var modelCounters = []modelNumber{
+	{describe("vllm:prompt_tokens_total", "Tokens of the prompts of answers that were begun."),
+		func(m *realizar.Metrics) float64 { return m.PromptLength.Sum }},
+	{describe("vllm:generation_tokens_total", "Tokens that were chosen."),
+		func(m *realizar.Metrics) float64 { return float64(m.AnswerTokens) }},
+	{describe("vllm:prefix_cache_queries_total", "Tokens that the cache was asked for."),
+		func(m *realizar.Metrics) float64 { return float64(m.CacheQueries) }},
+	{describe("vllm:prefix_cache_hits_total", "Tokens that the cache was asked for and held."),
+		func(m *realizar.Metrics) float64 { return float64(m.CacheHits) }},
+	{describe("vllm:num_preemptions_total", "Answers that lost their memory to others and went on later."),
+		func(m *realizar.Metrics) float64 { return float64(m.Preemptions) }},
+	{describe("realizar_steps_total", "Steps of the model, each over all answers that are at work."),
+		func(m *realizar.Metrics) float64 { return float64(m.Steps) }},
+	{describe("realizar_computed_tokens_total", "Tokens of prompts that were computed, and of answers that lost their memory; not those that the cache held."),
+		func(m *realizar.Metrics) float64 { return float64(m.PromptTokens) }},
+	{describe("realizar_cache_evictions_total", "Pages of the cache that were forgotten to make room."),
+		func(m *realizar.Metrics) float64 { return float64(m.Evictions) }},
+	{describe("realizar_cache_saves_total", "Pages that were copied to the host's memory."),
+		func(m *realizar.Metrics) float64 { return float64(m.Saves) }},
+	{describe("realizar_cache_restores_total", "Pages that were copied back from the host's memory."),
+		func(m *realizar.Metrics) float64 { return float64(m.Restores) }},
+}
+
+var modelHistograms = []modelHistogram{
+	{describe("vllm:time_to_first_token_seconds", "Seconds from a request to an answer's first token."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.TimeToFirst }},
+	{describe("vllm:inter_token_latency_seconds", "Seconds from one token of an answer to the next."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.BetweenTokens }},
+	{describe("vllm:e2e_request_latency_seconds", "Seconds from a request to the end of an answer."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.EndToEnd }},
+	{describe("vllm:request_queue_time_seconds", "Seconds from a request to an answer's first step."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.Queue }},
+	{describe("vllm:request_prefill_time_seconds", "Seconds from an answer's first step to its first token."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.Prefill }},
+	{describe("vllm:request_decode_time_seconds", "Seconds from an answer's first token to its last."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.Decode }},
+	{describe("vllm:request_prompt_tokens", "Tokens of an answer's prompt."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.PromptLength }},
+	{describe("vllm:request_generation_tokens", "Tokens of an answer."),
+		func(m *realizar.Metrics) *realizar.Histogram { return &m.AnswerLength }},
+}
+
+var (
+	successDesc = describe("vllm:request_success_total", "Answers that ended, by how.", "finished_reason")
+	configDesc  = describe("vllm:cache_config_info", "The cache: tokens of a page, pages on the device and in the host's memory, of the first pool.",
+		"block_size", "num_gpu_blocks", "num_cpu_blocks", "enable_prefix_caching")
+	pagesDesc = describe("realizar_cache_pages", "Pages of the cache, by the number of their pool, place and state.", "pool", "place", "state")
+)
+
+// finishedReasons are the words for endings that vLLM uses. Each is shown from the
+// start, so that a rate over it begins at 0.
+var finishedReasons = []struct {
+	reason string
+	of     []realizar.Ending
+}{
+	{"stop", []realizar.Ending{realizar.EndedByStop, realizar.EndedByStopString}},
+	{"length", []realizar.Ending{realizar.EndedByLength}},
+	{"abort", []realizar.Ending{realizar.Cancelled}},
+	{"error", []realizar.Ending{realizar.EndedByError}},
+}
+
+// cacheUsage is how full the fullest pool is: where one has no page left, nothing
+// more is admitted.
+func cacheUsage(m *realizar.Metrics) (share float64) {
+	for _, p := range m.Pools {
+		if p.Pages > 0 {
+			share = max(share, float64(p.Used)/float64(p.Pages))
+		}
+	}
+	return share
+}
+
+// Describe is called when the collector is registered.
+func (c *modelMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, n := range slices.Concat(modelGauges, modelCounters) {
+		out <- n.desc
+	}
+	for _, h := range modelHistograms {
+		out <- h.desc
+	}
+	out <- successDesc
+	out <- configDesc
+	out <- pagesDesc
+}
+
+// Collect is called for each scrape.
+func (c *modelMetrics) Collect(out chan<- prometheus.Metric) {
+	m := c.read()
+	send := func(desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		metric, err := prometheus.NewConstMetric(desc, kind, v, append([]string{c.name}, labels...)...)
+		if err != nil {
+			metric = prometheus.NewInvalidMetric(desc, err)
+		}
+		out <- metric
+	}
+	for _, n := range modelGauges {
+		send(n.desc, prometheus.GaugeValue, n.value(&m))
+	}
+	for _, n := range modelCounters {
+		send(n.desc, prometheus.CounterValue, n.value(&m))
+	}
+	for _, r := range finishedReasons {
+		var ended uint64
+		for _, how := range r.of {
+			ended += m.Ended[how]
+		}
+		send(successDesc, prometheus.CounterValue, float64(ended), r.reason)
+	}
+	for i, p := range m.Pools {
+		pool := strconv.Itoa(i)
+		if i == 0 {
+			send(configDesc, prometheus.GaugeValue, 1, strconv.Itoa(p.PageTokens), strconv.Itoa(p.Pages), strconv.Itoa(p.HostPages), "True")
+		}
+		send(pagesDesc, prometheus.GaugeValue, float64(p.Used), pool, "device", "used")
+		send(pagesDesc, prometheus.GaugeValue, float64(p.Idle), pool, "device", "idle")
+		send(pagesDesc, prometheus.GaugeValue, float64(p.Pages-p.Used-p.Idle), pool, "device", "empty")
+		send(pagesDesc, prometheus.GaugeValue, float64(p.HostUsed), pool, "host", "used")
+		send(pagesDesc, prometheus.GaugeValue, float64(p.HostPages-p.HostUsed), pool, "host", "empty")
+	}
+	for _, h := range modelHistograms {
+		out <- c.histogram(h.desc, h.value(&m))
+	}
+}
+
+// histogram is h in Prometheus' form, whose buckets count all values up to their
+// bound.
+func (c *modelMetrics) histogram(desc *prometheus.Desc, h *realizar.Histogram) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(h.Bounds))
+	var below uint64
+	for i, bound := range h.Bounds {
+		below += h.Counts[i]
+		buckets[bound] = below
+	}
+	metric, err := prometheus.NewConstHistogram(desc, h.Count(), h.Sum, buckets, c.name)
+	if err != nil {
+		return prometheus.NewInvalidMetric(desc, err)
+	}
+	return metric
+}

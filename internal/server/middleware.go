@@ -1,0 +1,128 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// middleware is what every request goes through on its way to next.
+func (s *Server) middleware(next http.Handler) (http.Handler, error) {
+	origins, err := newOrigins(s.config.Origins, s.config.Keys != nil)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x, w, r := newExchange(w, r, s.config.WriteTimeout)
+		defer s.end(x)
+		s.follow(x)
+		if s.admission.isDraining() {
+			w.Header().Set("Connection", "close")
+		}
+		switch answered, err := origins.admit(w, r); {
+		case err != nil:
+			x.fail(err)
+		case !answered:
+			next.ServeHTTP(w, r)
+		}
+	}), nil
+}
+
+// end notes that a request was answered.
+func (s *Server) end(x *exchange) {
+	for _, f := range s.ended {
+		f(x)
+	}
+	level := slog.LevelInfo
+	var failure *panicError
+	switch {
+	case x.status >= 500 && x.status != http.StatusServiceUnavailable:
+		level = slog.LevelError
+	case slices.Contains([]string{"GET /health", "GET /ready", "GET /metrics"}, x.Pattern):
+		level = slog.LevelDebug // machines ask every few seconds
+	}
+	attrs := append([]slog.Attr{
+		slog.String("request_id", x.id), slog.String("method", x.Method), slog.String("path", short([]byte(x.URL.Path))),
+		slog.Int("status", x.status), slog.Duration("duration", time.Since(x.begun)), slog.Int64("bytes", x.bytes),
+		slog.String("client", x.RemoteAddr),
+	}, x.attrs...)
+	if x.err != nil {
+		attrs = append(attrs, slog.String("error", x.logged()))
+		if as(x.err, &failure) {
+			attrs = append(attrs, slog.String("stack", string(failure.stack)))
+			level = slog.LevelError
+		}
+	}
+	s.config.Logger.LogAttrs(x.Context(), level, "request", attrs...)
+}
+
+// origins are the web pages whose scripts may use the server.
+type origins struct {
+	all   bool
+	list  []string
+	other *http.CrossOriginProtection // refuses those of other pages
+	keys  bool                        // are wanted, which other pages do not know
+}
+
+func newOrigins(list []string, keys bool) (*origins, error) {
+	o := &origins{all: slices.Contains(list, "*"), list: list, other: http.NewCrossOriginProtection(), keys: keys}
+	for _, origin := range list {
+		if origin == "*" {
+			continue
+		}
+		if err := o.other.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("server: an origin is * or like https://example.org: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// plainHost reports whether an address is that of a machine, or localhost. A page of
+// any other name may be a stranger's, who lets his name mean this machine.
+func plainHost(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil
+}
+
+// admit sets the headers by which browsers let a page read the answer, answers their
+// question beforehand, and refuses what another page sends without asking.
+func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, err error) {
+	origin := r.Header.Get("Origin")
+	if !o.all {
+		w.Header().Add("Vary", "Origin")
+	}
+	if origin == "" {
+		return false, nil
+	}
+	switch {
+	case o.all:
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+	case slices.Contains(o.list, origin):
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+	default:
+		if o.other.Check(r) != nil || !o.keys && !plainHost(r.Host) {
+			return false, &Error{Status: http.StatusForbidden, Code: "origin_not_allowed",
+				Message: fmt.Sprintf("pages of %s may not use this server; its --cors names those that may", origin)}
+		}
+		return false, nil
+	}
+	w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, X-Trace-Id, Retry-After")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false, nil
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+	h.Set("Access-Control-Max-Age", "86400")
+	w.WriteHeader(http.StatusNoContent)
+	return true, nil
+}

@@ -1,0 +1,198 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+
+	"github.com/realizar/realizar"
+)
+
+// An embeddingsRequest is the body of POST /v1/embeddings.
+type embeddingsRequest struct {
+	model      string
+	inputs     []realizar.EmbedInput
+	base64     bool
+	dimensions int
+	pooling    realizar.Pooling
+	priority   int
+	salt       string
+}
+
+// maxInputs is how many texts one request may bring, as in OpenAI's API.
+const maxInputs = 2048
+
+var embeddingsFields = fields[embeddingsRequest]{
+	text("model", "", func(r *embeddingsRequest) *string { return &r.model }),
+	{"input", "a string, a list of token ids, or a list of 1 to 2048 of either", "", func(r *embeddingsRequest, value json.RawMessage) (err error) {
+		r.inputs, err = readEmbedInputs(value)
+		return err
+	}},
+	{"encoding_format", `"float" or "base64": little-endian float32`, `"float"`, func(r *embeddingsRequest, value json.RawMessage) error {
+		switch string(value) {
+		case `"float"`:
+			r.base64 = false
+		case `"base64"`:
+			r.base64 = true
+		default:
+			return errWrong
+		}
+		return nil
+	}},
+	{"dimensions", "a whole number: the length of the model's own embeddings, which are not shortened", "the model's own", func(r *embeddingsRequest, value json.RawMessage) (err error) {
+		r.dimensions, err = readWhole(value, 1, math.MaxInt32)
+		return err
+	}},
+	{"pooling", `"mean", "last" or "cls": which tokens count`, "what the model's files say, or else the last token", func(r *embeddingsRequest, value json.RawMessage) error {
+		for _, p := range []realizar.Pooling{realizar.PoolingMean, realizar.PoolingLast, realizar.PoolingCLS} {
+			if string(value) == `"`+p.String()+`"` {
+				r.pooling = p
+				return nil
+			}
+		}
+		return errWrong
+	}},
+	whole("priority", "0; lower ones go first", -math.MaxInt32, math.MaxInt32, func(r *embeddingsRequest) *int { return &r.priority }),
+	text("cache_salt", "none", func(r *embeddingsRequest) *string { return &r.salt }),
+	ignored[embeddingsRequest]("user"),
+}
+
+// readEmbedInputs reads one text or several, as strings or ids.
+func readEmbedInputs(value json.RawMessage) ([]realizar.EmbedInput, error) {
+	if one, err := readEmbedInput(value, ""); err == nil {
+		return []realizar.EmbedInput{one}, nil
+	} else if value[0] == '"' {
+		return nil, err
+	}
+	list, err := elements(value)
+	if err != nil || len(list) == 0 || len(list) > maxInputs {
+		return nil, errWrong
+	}
+	if c := list[0][0]; c == '-' || '0' <= c && c <= '9' {
+		_, err := readIDs(value)
+		return nil, err
+	}
+	inputs := make([]realizar.EmbedInput, len(list))
+	for i, one := range list {
+		if inputs[i], err = readEmbedInput(one, fmt.Sprintf("input[%d]", i)); err != nil {
+			return nil, err
+		}
+	}
+	return inputs, nil
+}
+
+// readEmbedInput reads one text. Errors are of at, where that is not empty.
+func readEmbedInput(value json.RawMessage, at string) (in realizar.EmbedInput, err error) {
+	switch value[0] {
+	case '"':
+		if err = readText(value, &in.Text); err == nil && in.Text == "" {
+			err = errors.New("the text is empty")
+		}
+	case '[':
+		if in.Tokens, err = readIDs(value); err == nil && len(in.Tokens) == 0 {
+			err = errWrong
+		}
+	default:
+		err = errWrong
+	}
+	if err != nil && at != "" {
+		return in, named(err, at, "a string, or a list of token ids", value)
+	}
+	return in, err
+}
+
+// An embeddingsAnswer is the answer.
+type embeddingsAnswer struct {
+	Object string            `json:"object"`
+	Data   []embeddingObject `json:"data"`
+	Model  string            `json:"model"`
+	Usage  embeddingsUsage   `json:"usage"`
+}
+
+type embeddingObject struct {
+	Object    string `json:"object"`
+	Index     int    `json:"index"`
+	Embedding any    `json:"embedding"` // numbers, or these in base64
+}
+
+type embeddingsUsage struct {
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
+}
+
+// embeddings is POST /v1/embeddings.
+func (s *Server) embeddings(x *exchange) error {
+	data, err := s.body(x)
+	if err != nil {
+		return err
+	}
+	s.notePrompt(x, data)
+	var r embeddingsRequest
+	if err := embeddingsFields.decode(&r, data, ""); err != nil {
+		return err
+	}
+	if err := s.checkEmbeddings(x, &r); err != nil {
+		return err
+	}
+	ctx, done, err := s.begin(x, len(r.inputs))
+	if err != nil {
+		return err
+	}
+	defer done()
+	vectors, err := s.model.Embed(ctx, &realizar.EmbedRequest{Inputs: r.inputs, Pooling: r.pooling, Priority: -r.priority, CacheSalt: r.salt})
+	if errors.Is(err, realizar.ErrConfig) {
+		return &Error{Status: http.StatusUnprocessableEntity, Param: "pooling", Code: "no_pooling", Message: plain(err)}
+	}
+	if err != nil {
+		return ofField("input", err)
+	}
+	a := embeddingsAnswer{Object: "list", Model: s.config.Names[0], Data: make([]embeddingObject, len(vectors))}
+	for i, v := range vectors {
+		a.Data[i] = embeddingObject{Object: "embedding", Index: i, Embedding: v.Vector}
+		if r.base64 {
+			a.Data[i].Embedding = littleEndian(v.Vector)
+		}
+		a.Usage.PromptTokens += v.Tokens
+	}
+	a.Usage.TotalTokens = a.Usage.PromptTokens
+	x.note(slog.Int("inputs", len(vectors)), slog.Int("prompt_tokens", a.Usage.PromptTokens))
+	return x.answer(&a)
+}
+
+// checkEmbeddings refuses what does not go with the model.
+func (s *Server) checkEmbeddings(x *exchange, r *embeddingsRequest) error {
+	if err := x.noWatch(); err != nil {
+		return err
+	}
+	if err := s.checkModel(r.model); err != nil {
+		return err
+	}
+	if len(r.inputs) == 0 {
+		return missing("input")
+	}
+	if n := s.model.EmbeddingLength(); r.dimensions != 0 && r.dimensions != n {
+		return invalid("dimensions", "dimensions is %d, but the model's embeddings have %d and are not shortened; leave it out", r.dimensions, n)
+	}
+	for i := range r.inputs {
+		for j, id := range r.inputs[i].Tokens {
+			if id < 0 || int(id) >= s.model.Vocab() {
+				return invalid("input", "input %d has the token id %d at index %d; the vocabulary has %d", i, id, j, s.model.Vocab())
+			}
+		}
+	}
+	return nil
+}
+
+// littleEndian is v in base64.
+func littleEndian(v []float32) string {
+	data := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+	}
+	return base64.StdEncoding.EncodeToString(data)
+}

@@ -1,0 +1,22 @@
+package server
+
+import "sync"
+
+// pieces are the bytes of tokens by id, as far as they were asked for.
+type pieces struct {
+	known sync.Map // int32 to []byte
+}
+
+// piece is what a token adds to a text; nil where the model has no tokenizer.
+func (s *Server) piece(id int32) []byte {
+	if p, ok := s.pieces.known.Load(id); ok {
+		return p.([]byte)
+	}
+	tok, err := s.model.Tokenizer()
+	if err != nil {
+		return nil
+	}
+	p := tok.Piece(id)
+	s.pieces.known.Store(id, p)
+	return p
+}

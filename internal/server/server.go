@@ -1,0 +1,156 @@
+// Package server answers HTTP requests with a model, in the dialects of known APIs.
+//
+// A file openai_*.go knows one endpoint of OpenAI's dialect: its fields and the
+// shape of its answers. Everything else here is for every dialect: who may ask, how
+// many at one time, how a body is read and an error written, how an answer streams.
+//
+// A request is read strictly. A field that is not known, or that would change the
+// answer and is not supported, is an error that names it; nothing is cut, clamped or
+// ignored silently.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/realizar/realizar"
+)
+
+// A Config says how a model is served.
+type Config struct {
+	// Names are those that requests call the model by; answers bear the first.
+	Names []string
+	// Created is when the model came to be, as lists of models say it. Zero: when the
+	// server did.
+	Created time.Time
+	// Parallel is how many answers are under way at one time, as in
+	// [realizar.Options].
+	Parallel int
+	// MaxQueue is how many answers more may wait for their turn; requests beyond are
+	// refused with 429. 0: none waits.
+	MaxQueue int
+	// MaxBody is how many bytes the body of a request may have. 0: 32 MiB.
+	MaxBody int64
+	// ReadTimeout is how long the body of a request may take to arrive. 0: a minute.
+	ReadTimeout time.Duration
+	// WriteTimeout is how long a client may leave a piece of its answer unread. 0:
+	// half a minute.
+	WriteTimeout time.Duration
+	// RequestTimeout is how long a request may take in all. 0: as long as it takes.
+	RequestTimeout time.Duration
+	// Keys are those that requests must bear one of. nil: none is wanted.
+	Keys *Keys
+	// Origins are the web pages, "https://example.org", whose scripts may use the
+	// server; "*" stands for all. None: those that the server's own address has, where
+	// that is an IP address or localhost, or keys are wanted.
+	Origins []string
+	// Logger has a line for each request. nil: none is written.
+	Logger *slog.Logger
+	// LogPrompts adds what requests say to their lines.
+	LogPrompts bool
+	// Spans are told of each request. nil: nobody is.
+	Spans Spans
+}
+
+// The defaults of a [Config].
+const (
+	defaultMaxBody      = 32 << 20
+	defaultReadTimeout  = time.Minute
+	defaultWriteTimeout = 30 * time.Second
+)
+
+func (c *Config) complete() error {
+	for _, name := range c.Names {
+		if strings.TrimSpace(name) == "" {
+			return errors.New("server: the name of a model is empty")
+		}
+	}
+	switch {
+	case len(c.Names) == 0:
+		return errors.New("server: the model has no name")
+	case c.Parallel < 1:
+		return fmt.Errorf("server: %d answers at one time; want 1 or more", c.Parallel)
+	case c.MaxQueue < 0:
+		return fmt.Errorf("server: a queue of %d; want 0 or more", c.MaxQueue)
+	case c.MaxBody < 0:
+		return fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
+	case c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.RequestTimeout < 0:
+		return errors.New("server: a time is below 0")
+	}
+	if c.MaxBody == 0 {
+		c.MaxBody = defaultMaxBody
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = defaultReadTimeout
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = defaultWriteTimeout
+	}
+	if c.Created.IsZero() {
+		c.Created = time.Now()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// A Server serves one model.
+type Server struct {
+	model     *realizar.Model
+	config    Config
+	mux       *http.ServeMux
+	methods   map[string][]string // of the paths
+	handler   http.Handler
+	admission admission
+	pieces    pieces
+	metrics   *metrics
+
+	stopped context.Context // ends when those under way shall
+	stop    context.CancelCauseFunc
+	ended   []func(*exchange) // called after each request
+}
+
+// New makes a server of m, which it leaves open.
+func New(m *realizar.Model, c Config) (*Server, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}}
+	s.admission.limit = c.Parallel + c.MaxQueue
+	s.admission.empty = make(chan struct{})
+	s.stopped, s.stop = context.WithCancelCause(context.Background())
+	s.metrics = newMetrics(c.Names[0], m.Metrics, s.admission.count)
+	s.ended = append(s.ended, s.metrics.answered, s.unfollow)
+	s.routes()
+	var err error
+	s.handler, err = s.middleware(s.mux)
+	return s, err
+}
+
+// Handler answers the requests.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Drain refuses requests from now on with 503; those under way go on.
+func (s *Server) Drain() { s.admission.drain() }
+
+// Wait returns when none is under way after [Server.Drain], or ctx ends.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case <-s.admission.empty:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Stop drains, and ends those under way with an error.
+func (s *Server) Stop() {
+	s.Drain()
+	s.stop(errDraining)
+}

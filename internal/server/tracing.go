@@ -1,0 +1,82 @@
+package server
+
+import (
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"strings"
+)
+
+// Spans are told of each request, to follow it through several servers.
+type Spans interface {
+	// Begin is called when a request comes. It returns the id of its trace, and what to
+	// call when it was answered: with the route that it took, its status and what the
+	// log says of it.
+	Begin(r *http.Request) (trace string, end func(route string, status int, notes []slog.Attr))
+}
+
+// follow notes the trace that a request belongs to, in its line of the log and in a
+// header of its answer.
+func (s *Server) follow(x *exchange) {
+	var trace string
+	if headers := x.Header.Values("Traceparent"); len(headers) == 1 {
+		trace = parseTraceParent(headers[0]).trace
+	}
+	if s.config.Spans != nil {
+		trace, x.traced = s.config.Spans.Begin(x.Request)
+	}
+	if trace != "" {
+		x.w.Header().Set("X-Trace-Id", trace)
+		x.note(slog.String("trace_id", trace))
+	}
+}
+
+// unfollow says that a request was answered.
+func (s *Server) unfollow(x *exchange) {
+	if x.traced == nil {
+		return
+	}
+	notes := make([]slog.Attr, 0, len(x.attrs)+1)
+	notes = append(notes, slog.String("request_id", x.id))
+	for _, a := range x.attrs {
+		if a.Key != promptNote && a.Key != "trace_id" {
+			notes = append(notes, a)
+		}
+	}
+	x.traced(x.Pattern, x.status, notes)
+}
+
+// A traceParent is a traceparent header of the W3C's Trace Context: the trace that a
+// request belongs to, and the caller's part of it.
+type traceParent struct {
+	trace   string // 32 hexadecimal digits; empty where there is no trace
+	span    string // 16 hexadecimal digits
+	sampled bool
+}
+
+// parseTraceParent reads a header. One that is malformed counts as none, as the
+// specification has it: who calls may have got it from elsewhere.
+func parseTraceParent(header string) traceParent {
+	parts := strings.Split(header, "-")
+	if len(parts) < 4 {
+		return traceParent{}
+	}
+	version, ok := hexField(parts[0], 1)
+	flags, flagged := hexField(parts[3], 1)
+	trace, traced := hexField(parts[1], 16)
+	span, spanned := hexField(parts[2], 8)
+	switch {
+	case !ok || !flagged || !traced || !spanned, version[0] == 0xff, version[0] == 0 && len(parts) > 4,
+		zero(trace), zero(span):
+		return traceParent{}
+	}
+	return traceParent{trace: parts[1], span: parts[2], sampled: flags[0]&1 != 0}
+}
+
+// hexField reads n bytes in lower case.
+func hexField(s string, n int) ([]byte, bool) {
+	b, err := hex.DecodeString(s)
+	return b, err == nil && len(b) == n && s == strings.ToLower(s)
+}
+
+func zero(b []byte) bool { return strings.Trim(string(b), "\x00") == "" }

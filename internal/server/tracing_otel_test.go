@@ -1,0 +1,77 @@
+//go:build otel
+
+package server_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+)
+
+// TestSpans: a collector is sent what became of each request.
+func TestSpans(t *testing.T) {
+	var mu sync.Mutex
+	spans := map[string]*otlp.Span{}
+	h := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		data, err := io.ReadAll(r.Body)
+		var sent collector.ExportTraceServiceRequest
+		if err != nil || proto.Unmarshal(data, &sent) != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s of %d bytes (%v)", r.URL.Path, len(data), err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range sent.ResourceSpans {
+			for _, s := range r.ScopeSpans {
+				for _, span := range s.Spans {
+					spans[span.Name] = span
+				}
+			}
+		}
+	}))
+	defer h.Close()
+	to, stop, err := server.NewSpans(t.Context(), h.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, server.Config{Spans: to}, realizar.Options{})
+	r, err := http.NewRequest(http.MethodPost, s.URL+"/v1/completions", strings.NewReader(`{"model": "small", "prompt": "hello", "max_tokens": 3}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	if got := s.send(r); got.status != 200 || got.header.Get("X-Trace-Id") != "4bf92f3577b34da6a3ce929d0e0e4736" {
+		t.Errorf("%d of trace %q", got.status, got.header.Get("X-Trace-Id"))
+	}
+	if got := s.post("/detokenize", `{}`).header.Get("X-Trace-Id"); len(got) != 32 {
+		t.Errorf("a request of no trace begins %q", got)
+	}
+	s.Close() // the handlers have returned
+	if err := stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	span := spans["POST /v1/completions"]
+	if span == nil || len(spans) != 2 {
+		t.Fatalf("the spans are %v", spans)
+	}
+	if string(span.TraceId) != "\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36" || string(span.ParentSpanId) != "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7" {
+		t.Errorf("trace %x, parent %x", span.TraceId, span.ParentSpanId)
+	}
+	got := map[string]int64{}
+	for _, a := range span.Attributes {
+		got[a.Key] = a.Value.GetIntValue()
+	}
+	if got["http.response.status_code"] != 200 || got["realizar.completion_tokens"] != 3 {
+		t.Errorf("attributes %v", span.Attributes)
+	}
+}
