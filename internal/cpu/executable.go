@@ -54,6 +54,7 @@ type step struct {
 	err    error
 
 	logits, hidden []float32 // what the result's rows lie in
+	clock          layerClock
 }
 
 // Wait implements [plan.Step].
@@ -142,12 +143,15 @@ func (e *executable) step(s *step) {
 		e.apply(&b.States[i])
 	}
 	e.overflow = fill(e.overflow, b.Seqs(), -1)
-	e.run()
+	clock := s.watch()
+	e.run(clock)
 	e.check(&e.failed)
 	s.begin()
 	for i := range b.Rows {
 		s.output(i)
 	}
+	clock.passed(plan.NoLayer)
+	s.result.Layers = clock.layers()
 	if e.failed.any {
 		e.diagnose(&e.failed)
 		s.result.Err = slices.Clone(e.failed.err)
@@ -160,9 +164,10 @@ func (e *executable) step(s *step) {
 const aheadTokens = 8
 
 // run does the kernels of e's code.
-func (e *executable) run() {
-	for _, ks := range e.code.kernels {
+func (e *executable) run(clock *layerClock) {
+	for i, ks := range e.code.kernels {
 		e.do(ks)
+		clock.passed(e.code.stages[i].nodes[0].Layer)
 	}
 }
 

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -142,6 +143,7 @@ func (c *client) request(salt string) *engine.Request {
 	if rng.IntN(3) == 0 {
 		r.Choices = 1 + rng.IntN(4)
 	}
+	r.Trace = rng.IntN(4) == 0
 	c.room(r)
 	often := pick(rng, 0, 0, 0, 1, 3, 20, 300)
 	from := pick(rng, 0, rng.IntN(len(r.Prompt)), rng.IntN(len(r.Prompt))/32*32)
@@ -349,6 +351,9 @@ func (a *asking) yield(got *engine.Result) (bool, error) {
 		a.broken("client %d: after %d tokens of a prompt of %d, answer %d, %d tokens: %s: %+v", a.who, a.given, len(a.r.Prompt), got.Choice, *n, d, *got)
 		return false, errEnough
 	}
+	if d := a.misattributed(got); d != "" {
+		a.broken("client %d: token %d of answer %d: %s", a.who, got.Index, got.Choice, d)
+	}
 	*n++
 	if got.Final && got.Stopped {
 		a.seen.stops.Add(1)
@@ -381,6 +386,39 @@ func (a *asking) yield(got *engine.Result) (bool, error) {
 		return *n != a.quit[got.Choice], nil
 	}
 	return true, nil
+}
+
+// misattributed says how the time by layer of a result is not that of the steps that
+// it comes from, as far as one step is known from their sum.
+func (a *asking) misattributed(got *engine.Result) string {
+	times := got.Layers
+	if !a.r.Trace || !got.Chosen {
+		if times != nil {
+			return fmt.Sprintf("times %v that nobody asked for", times)
+		}
+		return ""
+	}
+	if len(times) != len(a.model.windows)+1 || times[0] < 1 {
+		return fmt.Sprintf("times %v of %d layers", times, len(a.model.windows))
+	}
+	for i, d := range times[1:] {
+		if d != times[1]*time.Duration(i+1) {
+			return fmt.Sprintf("times %v, of unlike steps", times)
+		}
+	}
+	if times[0] > 1 {
+		if got.Index > 0 && got.Stats.Preemptions == 0 {
+			return fmt.Sprintf("times %v of several steps", times)
+		}
+		return ""
+	}
+	var rows []fakeRow
+	a.device.locked(func() { rows = a.device.rowsOf[int64(times[1])] })
+	if want := (fakeRow{len(a.r.Prompt) + got.Index - 1, got.Token}); !slices.Contains(rows, want) {
+		return fmt.Sprintf("times %v of a step that chose %v, not %v", times, rows, want)
+	}
+	a.seen.traced.Add(1)
+	return ""
 }
 
 // judge says whether a request that ended with err had a reason to.

@@ -13,6 +13,10 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 		s.done = p.end
 		e.publish(s, s.done, f.number)
 	}
+	traced := s.run.traced()
+	if traced {
+		s.spent(res.Layers)
+	}
 	last := p.row + p.rows - 1
 	for i := p.row; i <= last; i++ {
 		got := result{Result: Result{
@@ -25,6 +29,9 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 		if got.Chosen = i == last && p.chooses; got.Chosen {
 			got.Index = s.chosen()
 			got.Final, got.Stopped = s.choose(got.Token)
+			if traced {
+				got.Layers, s.layers = s.layers, nil
+			}
 			e.measures.chose(s, now)
 		} else {
 			got.Index = p.start + int(f.batch.Rows[i].Token-p.first)

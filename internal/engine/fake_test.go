@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -62,6 +63,13 @@ type fake struct {
 	bytes           int // of them
 	left            int // bytes that nobody had given back at Close
 	saves, restores int
+	rowsOf          map[int64][]fakeRow // of each traced step, by its number
+}
+
+// A fakeRow is a token that a step chose.
+type fakeRow struct {
+	position int // that it follows
+	token    int32
 }
 
 // A writer is the sequence that writes a page, which was the check of that number.
@@ -78,6 +86,7 @@ type hostBlock struct {
 type fakeStep struct {
 	f        *fake
 	batch    *plan.Batch
+	number   int64  // from 1
 	sum      uint64 // of the batch when it was submitted
 	hosts    []*hostBlock
 	lost     bool
@@ -236,6 +245,7 @@ func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 		f.rows = append(f.rows, pos)
 	}
 	f.steps++
+	s.number = int64(f.steps)
 	f.tokens += len(b.Tokens)
 	f.queue <- s
 	return s, nil
@@ -351,6 +361,7 @@ func checksum(b *plan.Batch) uint64 {
 		maphash.WriteComparable(&h, [3]int{op.Group, int(op.Page), int(op.From)})
 		maphash.WriteComparable(&h, unsafe.SliceData(op.Host))
 	}
+	maphash.WriteComparable(&h, b.Trace)
 	return h.Sum64()
 }
 
@@ -423,7 +434,32 @@ func (s *fakeStep) run() {
 		s.give(i, q, f.outs[r.Token], own)
 	}
 	f.sampled = append(f.sampled[:0], s.result.Tokens...)
+	if b.Trace {
+		s.trace()
+	}
 	fill()
+}
+
+// trace makes up the step's time by layer, which says which step it is: 1, and for
+// each layer as often the step's number.
+func (s *fakeStep) trace() {
+	f, b := s.f, s.batch
+	s.result.Layers = append(s.result.Layers, 1)
+	for i := range f.p.Layers() {
+		s.result.Layers = append(s.result.Layers, time.Duration(int64(i+1)*s.number))
+	}
+	var rows []fakeRow
+	for i, r := range b.Rows {
+		if r.Want&plan.WantToken != 0 {
+			rows = append(rows, fakeRow{int(b.Positions[r.Token]), s.result.Tokens[i]})
+		}
+	}
+	f.locked(func() {
+		if f.rowsOf == nil {
+			f.rowsOf = map[int64][]fakeRow{}
+		}
+		f.rowsOf[s.number] = rows
+	})
 }
 
 // fail ends sequence q. What it has stored means nothing.

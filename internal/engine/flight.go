@@ -64,6 +64,7 @@ func (f *flight) clear() {
 	clear(f.saves)
 	clear(b.Rows)
 	clear(b.States)
+	b.Trace = false
 	f.prompt, f.from, f.parts, f.saves, f.masks, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.adjust[:0]
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)
@@ -126,6 +127,7 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	if n > 1 {
 		f.prompt += n
 	}
+	b.Trace = b.Trace || s.run.traced()
 	f.parts = append(f.parts, p)
 	s.sent += n
 	s.under++

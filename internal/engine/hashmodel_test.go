@@ -47,6 +47,7 @@ func (m *hashModel) program() *plan.Program {
 	for i, w := range m.windows {
 		p.States = append(p.States, plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, Window: w, Group: i})
 		p.Groups = append(p.Groups, plan.Group{Window: w})
+		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Attention, State: i, Layer: i})
 	}
 	if m.longFrom > 0 {
 		a := plan.RopeAttr{HeadDim: 4, Dims: 4, Freqs: []float64{1, 0.1}, Scale: 1, LongFrom: m.longFrom}
@@ -55,7 +56,7 @@ func (m *hashModel) program() *plan.Program {
 		} else {
 			a.LongFreqs = []float64{0.5, 0.05}
 		}
-		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Rope, Attr: a, State: plan.NoState})
+		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Rope, Attr: a, State: plan.NoState, Layer: plan.NoLayer})
 	}
 	return p
 }

@@ -56,7 +56,7 @@ type history struct {
 type ends struct {
 	results, whole, damaged, nothing, refused, lost, closed, cancelled, left atomic.Int64
 
-	hits, preemptions, saves, restores, waits, stops, late atomic.Int64
+	hits, preemptions, saves, restores, waits, stops, late, traced atomic.Int64
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
@@ -283,7 +283,7 @@ func trials(t *testing.T, steps int, run func(r *trial)) {
 	}{
 		{"whole", &seen.whole}, {"damaged", &seen.damaged}, {"with nothing allowed", &seen.nothing}, {"refused by masks", &seen.refused}, {"lost", &seen.lost},
 		{"closed", &seen.closed}, {"cancelled", &seen.cancelled}, {"too late", &seen.late}, {"left", &seen.left}, {"answers stopped", &seen.stops},
-		{"prefix hits", &seen.hits}, {"preemptions", &seen.preemptions}, {"saves", &seen.saves}, {"restores", &seen.restores}, {"waits", &seen.waits},
+		{"prefix hits", &seen.hits}, {"preemptions", &seen.preemptions}, {"saves", &seen.saves}, {"restores", &seen.restores}, {"waits", &seen.waits}, {"traced tokens", &seen.traced},
 	} {
 		points = append(points, fmt.Sprintf("%d %s", c.n.Load(), c.what))
 		if first == 0 && steps >= 10_000 && c.n.Load() == 0 {

@@ -20,6 +20,7 @@ type Request struct {
 	MinTokens int       // no id of Stop is chosen before so many others are
 	Stop      []int32   // ids that end an answer, as its last token
 	Want      plan.Want // of each token chosen: logits, hidden state, log-probability
+	Trace     bool      // the time by layer of the tokens chosen, see [Result.Layers]; the steps may take longer, also for who else is in them
 	Sampling  sample.Params
 	Bias      []sample.Adjustment // of tokens in ascending order; only Token and Bias count
 
@@ -57,6 +58,13 @@ type Result struct {
 	LogProbability float32   // of Token, where wanted
 	Logits         []float32 // [vocab], where wanted
 	Hidden         []float32 // [d], where wanted
+
+	// Layers [layers+1] is, where the request is traced and Token was chosen, the time
+	// by layer of the steps that the answer had a part in since its token before: of the
+	// first token, those that read the prompt, as far as this answer did, and the one
+	// that chose it. They are [plan.Result.Layers] of whole steps, which others may have
+	// been in too.
+	Layers []time.Duration
 }
 
 // Stats say how a request was served.
@@ -79,6 +87,9 @@ func (r *Request) total() int { return len(r.Prompt) + max(0, r.Tokens-1) }
 
 // wide says that results hold on to the memory of their step.
 func (r *Request) wide() bool { return r.Want&(plan.WantLogits|plan.WantHidden) != 0 }
+
+// traced says that the time by layer of its steps is wanted.
+func (r *Request) traced() bool { return r.Trace && r.Tokens > 0 }
 
 // check refuses what cannot be run, or what would make a whole step fail, and with
 // it other requests.

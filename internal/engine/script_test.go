@@ -22,6 +22,7 @@ type scripted struct {
 	limits       plan.Limits
 	rows         int // of the step before
 	steps        []scriptedStep
+	traced       []bool     // by step: it says that it took 1ns, and its one layer as many microseconds as it has a number, from 1
 	proceed      chan error // a step ends, with an error or without
 	refuse       error      // of Submit
 }
@@ -61,10 +62,13 @@ func (b *scripted) Submit(batch *plan.Batch) (plan.Step, error) {
 		step[id] = part
 	}
 	b.steps = append(b.steps, step)
+	b.traced = append(b.traced, batch.Trace)
 	n := len(batch.Rows)
-	return &waitingStep{b: b, result: plan.Result{
-		Tokens: make([]int32, n), Logits: make([][]float32, n), Hidden: make([][]float32, n), LogProbabilities: make([]float32, n),
-	}}, nil
+	res := plan.Result{Tokens: make([]int32, n), Logits: make([][]float32, n), Hidden: make([][]float32, n), LogProbabilities: make([]float32, n)}
+	if batch.Trace {
+		res.Layers = []time.Duration{1, time.Duration(len(b.steps)) * time.Microsecond}
+	}
+	return &waitingStep{b: b, result: res}, nil
 }
 
 type waitingStep struct {

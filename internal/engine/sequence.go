@@ -45,6 +45,8 @@ type sequence struct {
 	step   uint64       // submitted last
 	row    int32        // of that step, which chooses the next token
 
+	layers []time.Duration // of its steps since a token was chosen, where they are traced
+
 	over bool
 	left bool // the caller's own: wants no more of it
 
@@ -183,6 +185,16 @@ func (s *sequence) choose(id int32) (final, stopped bool) {
 	}
 	stopped = n > s.run.MinTokens && slices.Contains(s.run.Stop, id)
 	return stopped || n == s.run.Tokens, stopped
+}
+
+// spent adds a step's time by layer to that of s.
+func (s *sequence) spent(layers []time.Duration) {
+	if s.layers == nil {
+		s.layers = make([]time.Duration, len(layers))
+	}
+	for i, d := range layers {
+		s.layers[i] += d
+	}
 }
 
 // adjustments appends to all what the sampling of token number n is told.

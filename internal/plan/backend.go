@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -73,6 +74,10 @@ type Result struct {
 	// of the row's logits, before adjustments, masks, temperature and filters. They
 	// are 0 where none was wanted or there is no token.
 	LogProbabilities []float32
+	// Layers [layers+1] is what the program took of the step's time by layer, a node's
+	// at its Layer+1; the first is what belongs to no layer: the embedding, the head, the
+	// choice of tokens. It is nil unless [Batch.Trace] asked for it.
+	Layers []time.Duration
 	// Err is nil or holds, for each sequence, nil or what went wrong with it
 	// alone. A failed sequence's rows and state mean nothing.
 	Err []error

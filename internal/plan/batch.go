@@ -26,6 +26,7 @@ type Batch struct {
 	Tables []PageTable // by Group
 	Rows   []Row       // [R] in ascending order of Token
 	States []StateOp   // done in order before the step
+	Trace  bool        // the time by layer is wanted, see [Result.Layers]
 
 	Embeddings [][]float32 // nil, or [T]: a row instead of a token's embedding
 	Axes       []int32     // nil, or [T, 2]: second and third position of each token

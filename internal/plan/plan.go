@@ -167,6 +167,15 @@ func (p *Program) print(b *strings.Builder, n *Node) {
 	b.WriteByte('\n')
 }
 
+// Layers is how many layers the program has.
+func (p *Program) Layers() int {
+	n := 0
+	for i := range p.Nodes {
+		n = max(n, p.Nodes[i].Layer+1)
+	}
+	return n
+}
+
 // Weights are the program's distinct weights and biases in the order of use.
 // A tensor used twice (a tied head) is listed once.
 func (p *Program) Weights() []*tensor.Tensor {
