@@ -391,13 +391,12 @@ func (a *asking) yield(got *engine.Result) (bool, error) {
 // misattributed says how the time by layer of a result is not that of the steps that
 // it comes from, as far as one step is known from their sum.
 func (a *asking) misattributed(got *engine.Result) string {
-	times := got.Layers
-	if !a.r.Trace || !got.Chosen {
-		if times != nil {
-			return fmt.Sprintf("times %v that nobody asked for", times)
-		}
+	if wanted := a.r.Trace && got.Chosen; (got.Trace != nil) != wanted {
+		return fmt.Sprintf("%+v; wanted: %v", got.Trace, wanted)
+	} else if !wanted {
 		return ""
 	}
+	times := got.Trace.Layers
 	if len(times) != len(a.model.windows)+1 || times[0] < 1 {
 		return fmt.Sprintf("times %v of %d layers", times, len(a.model.windows))
 	}

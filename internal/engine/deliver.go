@@ -13,8 +13,7 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 		s.done = p.end
 		e.publish(s, s.done, f.number)
 	}
-	traced := s.run.traced()
-	if traced {
+	if s.traced {
 		s.spent(res.Layers)
 	}
 	last := p.row + p.rows - 1
@@ -29,8 +28,8 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 		if got.Chosen = i == last && p.chooses; got.Chosen {
 			got.Index = s.chosen()
 			got.Final, got.Stopped = s.choose(got.Token)
-			if traced {
-				got.Layers, s.layers = s.layers, nil
+			if s.traced {
+				got.Trace, s.trace = s.trace, nil
 			}
 			e.measures.chose(s, now)
 		} else {

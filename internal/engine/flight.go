@@ -127,7 +127,9 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	if n > 1 {
 		f.prompt += n
 	}
-	b.Trace = b.Trace || s.run.traced()
+	if s.traced {
+		b.Trace = true
+	}
 	f.parts = append(f.parts, p)
 	s.sent += n
 	s.under++

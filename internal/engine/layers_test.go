@@ -13,8 +13,12 @@ import (
 // first with those of the whole prompt; other requests' steps are not traced for it.
 func TestLayers(t *testing.T) {
 	scripting(t, engine.Config{Context: 1000, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
-		var plain [][]time.Duration
-		s.ask(2, 40, nil, func(got *engine.Result) bool { plain = append(plain, got.Layers); return true })
+		s.ask(2, 40, nil, func(got *engine.Result) bool {
+			if got.Trace != nil {
+				t.Errorf("token %d of a request that is not traced has %+v", got.Index, got.Trace)
+			}
+			return true
+		})
 		s.steps(3)
 		begun := len(s.b.steps)
 		var times [][]time.Duration
@@ -23,9 +27,9 @@ func TestLayers(t *testing.T) {
 		}
 		one := s.ask(600, 6, trace, func(got *engine.Result) bool {
 			if got.Chosen {
-				times = append(times, got.Layers)
-			} else if got.Layers != nil {
-				t.Errorf("an output of the prompt has the times %v", got.Layers)
+				times = append(times, got.Trace.Layers)
+			} else if got.Trace != nil {
+				t.Errorf("an output of the prompt has %+v", got.Trace)
 			}
 			return true
 		})
@@ -54,11 +58,6 @@ func TestLayers(t *testing.T) {
 		if !slices.EqualFunc(times, want, slices.Equal) {
 			t.Errorf("the times are %v, want %v", times, want)
 		}
-		for i, layers := range plain {
-			if layers != nil {
-				t.Errorf("token %d of a request that is not traced has the times %v", i, layers)
-			}
-		}
 		// Where nothing is chosen there is nothing that times could come with.
 		at := len(s.b.steps)
 		scored := s.ask(500, 0, trace, nil)
@@ -74,7 +73,7 @@ func TestLayersOfPreempted(t *testing.T) {
 	scripting(t, engine.Config{Context: 200, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		var times [][]time.Duration
 		low := s.ask(70, 20, func(r *engine.Request) { r.Trace = true }, func(got *engine.Result) bool {
-			times = append(times, got.Layers)
+			times = append(times, got.Trace.Layers)
 			return true
 		})
 		s.steps(3)

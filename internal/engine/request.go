@@ -20,7 +20,7 @@ type Request struct {
 	MinTokens int       // no id of Stop is chosen before so many others are
 	Stop      []int32   // ids that end an answer, as its last token
 	Want      plan.Want // of each token chosen: logits, hidden state, log-probability
-	Trace     bool      // the time by layer of the tokens chosen, see [Result.Layers]; the steps may take longer, also for who else is in them
+	Trace     bool      // the time by layer of the tokens chosen, see [Trace]; the steps may take longer, also for who else is in them
 	Sampling  sample.Params
 	Bias      []sample.Adjustment // of tokens in ascending order; only Token and Bias count
 
@@ -50,21 +50,23 @@ type Result struct {
 	Choice  int  // the answer's number, from 0
 	Index   int  // of the token in the prompt, or among those chosen
 	Chosen  bool // Token was chosen
+	Final   bool // nothing of its answer follows
+	Stopped bool // Token is one of Stop and ended the answer
 	Token   int32
-	Final   bool  // nothing of its answer follows
-	Stopped bool  // Token is one of Stop and ended the answer
-	Stats   Stats // of the request so far
 
 	LogProbability float32   // of Token, where wanted
 	Logits         []float32 // [vocab], where wanted
 	Hidden         []float32 // [d], where wanted
+	Stats          Stats     // of the request so far
+	Trace          *Trace    // where the request is traced and Token was chosen
+}
 
-	// Layers [layers+1] is, where the request is traced and Token was chosen, the time
-	// by layer of the steps that the answer had a part in since its token before: of the
-	// first token, those that read the prompt, as far as this answer did, and the one
-	// that chose it. They are [plan.Result.Layers] of whole steps, which others may have
-	// been in too.
-	Layers []time.Duration
+// A Trace says what an answer's steps took since its token before: for the first
+// token, those that read the prompt, as far as this answer did, and the one that chose
+// it. The times are [plan.Result.Layers] of whole steps, which others may have been in
+// too.
+type Trace struct {
+	Layers []time.Duration // [layers+1]
 }
 
 // Stats say how a request was served.
@@ -87,9 +89,6 @@ func (r *Request) total() int { return len(r.Prompt) + max(0, r.Tokens-1) }
 
 // wide says that results hold on to the memory of their step.
 func (r *Request) wide() bool { return r.Want&(plan.WantLogits|plan.WantHidden) != 0 }
-
-// traced says that the time by layer of its steps is wanted.
-func (r *Request) traced() bool { return r.Trace && r.Tokens > 0 }
 
 // check refuses what cannot be run, or what would make a whole step fail, and with
 // it other requests.

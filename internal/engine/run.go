@@ -25,10 +25,10 @@ type run struct {
 // A result is what the scheduler tells a run's caller.
 type result struct {
 	Result
-	none   bool    // there is no Result, but the end
-	end    bool    // of the run
 	flight *flight // that the slices lie in, or nil
 	err    error
+	none   bool // there is no Result, but the end
+	end    bool // of the run
 	single bool // err is of the answer alone, and of no interest where its caller has ended it
 }
 
@@ -96,6 +96,7 @@ func (e *Engine) newRun(r *Request) *run {
 		if s.adjust = adjust; r.counts() && i+1 < n {
 			s.adjust = slices.Clone(adjust)
 		}
+		s.traced = r.Trace && r.Tokens > 0
 		if r.Mask != nil && r.Tokens > 0 {
 			s.mask = make([]uint32, (vocab+31)/32)
 		}

@@ -31,6 +31,7 @@ type sequence struct {
 	mask   []uint32 // of the next token, where there are masks
 	masked bool     // mask is of the token after the last of tokens
 
+	traced bool    // the time by layer of its steps is wanted
 	placed bool    // it has pages, of the positions from which it goes on
 	sent   int     // positions in pages or in steps under way
 	done   int     // positions in pages
@@ -45,17 +46,17 @@ type sequence struct {
 	step   uint64       // submitted last
 	row    int32        // of that step, which chooses the next token
 
-	layers []time.Duration // of its steps since a token was chosen, where they are traced
-
 	over bool
 	left bool // the caller's own: wants no more of it
 
 	// Its place in the queue.
+	active bool
 	number uint64  // of arrivals
 	start  float64 // of its salt's turn, see [queue]
-	active bool
 
 	began, first, last time.Time // of the first step, the first token and the last
+
+	trace *Trace // of its steps since a token was chosen; nil: none
 }
 
 // A table is the pages of one group that a sequence has.
@@ -189,11 +190,11 @@ func (s *sequence) choose(id int32) (final, stopped bool) {
 
 // spent adds a step's time by layer to that of s.
 func (s *sequence) spent(layers []time.Duration) {
-	if s.layers == nil {
-		s.layers = make([]time.Duration, len(layers))
+	if s.trace == nil {
+		s.trace = &Trace{Layers: make([]time.Duration, len(layers))}
 	}
 	for i, d := range layers {
-		s.layers[i] += d
+		s.trace.Layers[i] += d
 	}
 }
 
