@@ -1,6 +1,7 @@
 package realizar
 
 import (
+	"slices"
 	"time"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -60,6 +61,9 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 // note keeps a token for the next event.
 func (a *answer) note(r *engine.Result) {
 	a.unsent.Tokens = append(a.unsent.Tokens, r.Token)
+	if r.Trace != nil {
+		a.unsent.LayerTimes = append(a.unsent.LayerTimes, slices.Clone(r.Trace.Layers))
+	}
 	n := a.task.settings.LogProbs
 	switch {
 	case n == nil:

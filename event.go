@@ -16,6 +16,12 @@ type Event struct {
 	Tokens []int32
 	// LogProbs are those of Tokens, where the request wants them.
 	LogProbs []TokenLogProb
+	// LayerTimes are, for each of Tokens, the time by layer of the steps since the
+	// answer's token before, where the request wants them: first what belongs to no
+	// layer, such as the embedding, the head and the choice of the token, then each layer.
+	// Of the answer's first token they are all steps that read the prompt for it, added
+	// up. A step that other requests have a part in counts as a whole.
+	LayerTimes [][]time.Duration
 	// PromptLogProbs are those of the prompt's tokens but the first, before which
 	// there is nothing, where the request wants them. They come before the answers, in
 	// an event of their own.

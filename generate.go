@@ -131,7 +131,7 @@ func (t *task) request(limit int) *engine.Request {
 	g := t.settings
 	r := &engine.Request{
 		Prompt: t.prompt, Tokens: limit, MinTokens: g.MinTokens, Stop: t.model.stopTokens(g),
-		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.CacheSalt, Mask: g.Mask,
+		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.CacheSalt, Mask: g.Mask, Trace: g.LayerTimes,
 	}
 	if limit == 0 {
 		r.Choices = 1 // to score the prompt

@@ -72,6 +72,9 @@ type Generation struct {
 	// PromptLogProbs asks for the same of the prompt's tokens:
 	// [Event.PromptLogProbs]. With MaxTokens of 0 they are all that comes.
 	PromptLogProbs *int
+	// LayerTimes asks for the time that the model's layers take: [Event.LayerTimes].
+	// Measuring it makes steps longer, also for the requests that share them.
+	LayerTimes bool
 	// Priority lets requests of higher ones go first, and keep their place in memory
 	// where there is not enough of it for all.
 	Priority int

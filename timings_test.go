@@ -1,7 +1,9 @@
 package realizar_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
@@ -15,6 +17,59 @@ func TestTimings(t *testing.T) {
 	}
 	if none := generate(t, m, realizar.Request{Prompt: "hello world", Generation: limit(0)}).finish.Timings; none != (realizar.Timings{}) {
 		t.Errorf("an answer of no tokens took %+v", none)
+	}
+}
+
+// TestLayerTimes: every token has a time for each layer and what belongs to none, where
+// they are asked for, and the answer is the same. The times of an answer's steps add up
+// to no more than the answer took.
+func TestLayerTimes(t *testing.T) {
+	m := open(t, realizar.Options{})
+	const layers = 2 // of the usual test model
+	r := realizar.Request{Prompt: "hello world", Generation: realizar.Generation{MaxTokens: new(6), IgnoreEnd: true, Choices: 2, LogProbs: new(0)}}
+	want, err := collectAll(m.Generate(t.Context(), &r), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.LayerTimes = true
+	begun := time.Now()
+	var tokens [2][]int32
+	var sum [2]time.Duration
+	for e, err := range m.Generate(t.Context(), &r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(e.LayerTimes) != len(e.Tokens) {
+			t.Errorf("%d times of %d tokens", len(e.LayerTimes), len(e.Tokens))
+		}
+		for i, times := range e.LayerTimes {
+			if len(times) != layers+1 {
+				t.Errorf("token %d has %d times for %d layers", i, len(times), layers)
+			}
+			for _, d := range times {
+				if sum[e.Choice] += d; d <= 0 {
+					t.Errorf("token %d has the times %v", i, times)
+				}
+			}
+		}
+		tokens[e.Choice] = append(tokens[e.Choice], e.Tokens...)
+	}
+	for i, d := range sum {
+		if most := time.Since(begun); d > most {
+			t.Errorf("the layers of answer %d took %v in %v", i, d, most)
+		}
+		if !slices.Equal(tokens[i], want[i].tokens) {
+			t.Errorf("measured, answer %d is %v, not %v", i, tokens[i], want[i].tokens)
+		}
+	}
+	r.LayerTimes = false
+	for e, err := range m.Generate(t.Context(), &r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.LayerTimes != nil {
+			t.Errorf("times %v that nobody asked for", e.LayerTimes)
+		}
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *Server) chatCompletions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := x.watchFor(r.generation.Choices); err != nil {
+	if err := x.watchFor(r.generation.Choices, &r.generation); err != nil {
 		return err
 	}
 	ctx, done, err := s.begin(x, r.generation.Choices)

@@ -143,7 +143,7 @@ func (s *Server) completions(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := x.watchFor(len(r.prompts) * r.generation.Choices); err != nil {
+	if err := x.watchFor(len(r.prompts)*r.generation.Choices, &r.generation); err != nil {
 		return err
 	}
 	ctx, done, err := s.begin(x, len(r.prompts)*r.generation.Choices)

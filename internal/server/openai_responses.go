@@ -175,7 +175,7 @@ func (s *Server) responses(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := x.watchFor(1); err != nil {
+	if err := x.watchFor(1, &r.generation); err != nil {
 		return err
 	}
 	ctx, done, err := s.begin(x, 1)

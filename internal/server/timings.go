@@ -16,7 +16,7 @@ const traceHeader = "X-Trace-Level"
 const (
 	traceBrick = "brick" // the parts of the request's time
 	traceStep  = "step"  // and when each token came
-	traceLayer = "layer" // and the time of each layer, which steps of many answers do not have
+	traceLayer = "layer" // and what each layer of the model took
 )
 
 // A stopwatch collects the times of one request that asks for them. A nil one is that
@@ -43,23 +43,31 @@ type choiceTimings struct {
 	Decode     float64 `json:"decode_ms"`
 	Detokenize float64 `json:"detokenize_ms"`
 	// Tokens is when each token came, counted from when the request had been read.
-	Tokens []float64 `json:"token_ms,omitempty"`
+	Tokens []float64     `json:"token_ms,omitempty"`
+	Layers *layerTimings `json:"layers,omitempty"`
 }
 
-// watchFor begins to measure what the request's header asks for, of so many answers.
-func (x *exchange) watchFor(answers int) error {
+// layerTimings are the times by layer of the steps that an answer had a part in: first
+// what belongs to no layer, then each of them, added up over tokens, so that an
+// answer has no more numbers where it is longer.
+type layerTimings struct {
+	Prefill []float64 `json:"prefill_ms"`          // up to the first token
+	Decode  []float64 `json:"decode_ms,omitempty"` // of all after it
+}
+
+// watchFor begins to measure what the request's header asks for, of so many answers by
+// settings, which it has ask for what the model measures.
+func (x *exchange) watchFor(answers int, settings *realizar.Generation) error {
 	level := x.Header.Get(traceHeader)
 	switch level {
 	case "":
 		return nil
-	case traceBrick, traceStep:
-	case traceLayer:
-		return badTrace("%s: %s is not possible: a step runs the layers of all answers under way at one time, and no backend measures them one by one; want %s or %s",
-			traceHeader, traceLayer, traceBrick, traceStep)
+	case traceBrick, traceStep, traceLayer:
 	default:
-		return badTrace("%s: %.40q is not a level; want %s or %s", traceHeader, level, traceBrick, traceStep)
+		return badTrace("%s: %.40q is not a level; want %s, %s or %s", traceHeader, level, traceBrick, traceStep, traceLayer)
 	}
-	x.watch = &stopwatch{steps: level == traceStep, begun: time.Now(), times: timings{Level: level, Choices: make([]choiceTimings, answers)}}
+	settings.LayerTimes = level == traceLayer
+	x.watch = &stopwatch{steps: level != traceBrick, begun: time.Now(), times: timings{Level: level, Choices: make([]choiceTimings, answers)}}
 	for i := range x.watch.times.Choices {
 		x.watch.times.Choices[i].Index = i
 	}
@@ -96,9 +104,31 @@ func (t *stopwatch) saw(index int, e *realizar.Event) {
 			c.Tokens = append(c.Tokens, milliseconds(time.Since(t.begun)))
 		}
 	}
+	for _, times := range e.LayerTimes {
+		c.passed(times)
+	}
 	if f := e.Finish; f != nil {
 		c.Queue, c.Prefill, c.Decode = milliseconds(f.Timings.Queue), milliseconds(f.Timings.Prefill), milliseconds(f.Timings.Decode)
 		c.Detokenize = milliseconds(f.Timings.Detokenize)
+	}
+}
+
+// passed adds up the time by layer of a token.
+func (c *choiceTimings) passed(times []time.Duration) {
+	if c.Layers == nil {
+		c.Layers = &layerTimings{Prefill: make([]float64, len(times))}
+		addTimes(c.Layers.Prefill, times)
+		return
+	}
+	if c.Layers.Decode == nil {
+		c.Layers.Decode = make([]float64, len(times))
+	}
+	addTimes(c.Layers.Decode, times)
+}
+
+func addTimes(to []float64, times []time.Duration) {
+	for i, d := range times {
+		to[i] += milliseconds(d)
 	}
 }
 

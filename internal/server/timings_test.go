@@ -23,6 +23,10 @@ type measured struct {
 		Decode     float64   `json:"decode_ms"`
 		Detokenize float64   `json:"detokenize_ms"`
 		Tokens     []float64 `json:"token_ms"`
+		Layers     *struct {
+			Prefill []float64 `json:"prefill_ms"`
+			Decode  []float64 `json:"decode_ms"`
+		}
 	}
 }
 
@@ -42,6 +46,7 @@ func (s *service) traced(level, path, body string) (reply, []byte) {
 }
 
 func TestTimings(t *testing.T) {
+	const layers = 2 // of the usual test model
 	s := serve(t, server.Config{}, realizar.Options{})
 	for _, test := range []struct {
 		path, body string
@@ -59,7 +64,7 @@ func TestTimings(t *testing.T) {
 		{"/v1/responses", `"input": "hello", "max_output_tokens": 5, "stream": true`, 1, true},
 	} {
 		body := `{"model": "small", "ignore_eos": true, ` + test.body + `}`
-		for _, level := range []string{"", "brick", "step"} {
+		for _, level := range []string{"", "brick", "step", "layer"} {
 			got, last := s.traced(level, test.path, body)
 			var answer struct {
 				Timings  *measured
@@ -88,8 +93,23 @@ func TestTimings(t *testing.T) {
 				if c.Index != i || c.Queue == nil || c.Prefill <= 0 || c.Decode <= 0 || c.Detokenize <= 0 {
 					t.Errorf("%s at level %s: choice %d: %+v", test.body, level, i, c)
 				}
-				if level == "brick" && c.Tokens != nil || level == "step" && (len(c.Tokens) != 5 || !slices.IsSorted(c.Tokens) || c.Tokens[0] <= 0) {
+				if level == "brick" && c.Tokens != nil || level != "brick" && (len(c.Tokens) != 5 || !slices.IsSorted(c.Tokens) || c.Tokens[0] <= 0) {
 					t.Errorf("%s at level %s: choice %d has tokens at %v", test.body, level, i, c.Tokens)
+				}
+				if (c.Layers != nil) != (level == "layer") {
+					t.Errorf("%s at level %s: choice %d has layers %v", test.body, level, i, c.Layers)
+				}
+				if c.Layers == nil {
+					continue
+				}
+				sum := 0.0
+				for part, times := range [][]float64{c.Layers.Prefill, c.Layers.Decode} {
+					for _, ms := range times {
+						sum += ms
+					}
+					if until := c.Tokens[part*4]; len(times) != layers+1 || slices.Min(times) <= 0 || sum > until {
+						t.Errorf("%s: choice %d, of %d layers: %+v, until %v", test.body, i, layers, c.Layers, c.Tokens)
+					}
 				}
 			}
 		}
@@ -99,9 +119,9 @@ func TestTimings(t *testing.T) {
 func TestTimingErrors(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	for _, test := range []struct{ level, path, body, says string }{
-		{"layer", "/v1/completions", `{"model": "small", "prompt": "a"}`, "brick or step"},
-		{"layer", "/v1/responses", `{"model": "small", "input": "a"}`, "brick or step"},
-		{"bricks", "/v1/completions", `{"model": "small", "prompt": "a"}`, "brick or step"},
+		{"bricks", "/v1/completions", `{"model": "small", "prompt": "a"}`, "brick, step or layer"},
+		{"layers", "/v1/responses", `{"model": "small", "input": "a"}`, "brick, step or layer"},
+		{"layer", "/v1/embeddings", `{"model": "small", "input": "a"}`, "no timings"},
 		{"brick", "/v1/embeddings", `{"model": "small", "input": "a"}`, "no timings"},
 		{"brick", "/tokenize", `{"model": "small", "prompt": "a"}`, "no timings"},
 	} {
