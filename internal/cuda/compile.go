@@ -44,6 +44,9 @@ func (c *compiler) compile() (before []launch, stages [][]launch, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("cuda: %s: %w", s.nodes[0].Where(), err)
 		}
+		for k := range ls {
+			ls[k].place = s.nodes[0].Layer - plan.NoLayer
+		}
 		stages = append(stages, ls)
 	}
 	return before, stages, nil

@@ -243,13 +243,17 @@ func (e *executable) dropGraphs() error {
 	return all
 }
 
-// run gives the stream a step of that shape, and its sampling.
-func (e *executable) run(sh *shape, sampling samplingShape) error {
+// run gives the stream the program of a step, and its sampling.
+func (e *executable) run(s *step) error {
+	sh, sampling := &s.sh, samplingOf(s.batch)
 	launches := e.sample
 	if sampling.adjusted {
 		launches = e.adjust
 	}
-	if e.b.eager {
+	switch {
+	case s.batch.Trace:
+		return s.timers.give(e.stream, sh, e.forward, launches)
+	case e.b.eager:
 		if err := give(e.stream, sh, e.forward); err != nil {
 			return err
 		}

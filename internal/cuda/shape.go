@@ -58,6 +58,7 @@ func (s *shape) size(d plan.Dim) int {
 // A launch is a kernel with what it is given.
 type launch struct {
 	name  string // for people
+	place int    // of its layer in [plan.Result.Layers]; 0: it belongs to none
 	rows  plan.Dim
 	begin func(s *driver.Stream, sh *shape) error
 }
@@ -65,7 +66,7 @@ type launch struct {
 // give gives the stream all launches of a step, but those of rows where none is wanted.
 func give(s *driver.Stream, sh *shape, all []launch) error {
 	for i := range all {
-		if sh.size(all[i].rows) == 0 {
+		if all[i].idle(sh) {
 			continue
 		}
 		if err := all[i].begin(s, sh); err != nil {
@@ -74,3 +75,6 @@ func give(s *driver.Stream, sh *shape, all []launch) error {
 	}
 	return nil
 }
+
+// idle says that the launch has nothing to do in a step of that shape.
+func (l *launch) idle(sh *shape) bool { return sh.size(l.rows) == 0 }

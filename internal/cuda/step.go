@@ -37,6 +37,8 @@ type step struct {
 
 	adjusted int // adjustments that lists holds
 
+	timers layerTimers
+
 	logits, hidden []float32 // what the result's rows lie in
 	failed         []error   // [S]
 }
@@ -75,6 +77,9 @@ func (s *step) release() error {
 	for _, p := range slices.Concat(s.pages, s.freqs) {
 		errs = append(errs, freeHost(c, p))
 	}
+	for _, t := range s.timers.events {
+		errs = append(errs, destroyEvent(t))
+	}
 	return errors.Join(errs...)
 }
 
@@ -86,7 +91,7 @@ func (e *executable) takeStep() *step {
 		e.free = e.free[:last]
 		return s
 	}
-	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.ropes))}
+	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.ropes)), timers: layerTimers{c: e.b.main}}
 	s.start, s.await = s.begin, s.wait
 	e.made = append(e.made, s)
 	return s
@@ -127,7 +132,12 @@ func (e *executable) abandon(s *step) {
 }
 
 // wait waits for the step's end, on the backend's second thread.
-func (s *step) wait() error { return s.over.In(s.e.b.waiter).Synchronize() }
+func (s *step) wait() error {
+	if err := s.over.In(s.e.b.waiter).Synchronize(); err != nil || !s.batch.Trace {
+		return err
+	}
+	return s.timers.read(s.e.b.waiter, s.e.p.Layers())
+}
 
 // grow makes *b at least n bytes of pinned memory.
 func (s *step) grow(b *[]byte, n int) error {
@@ -194,7 +204,7 @@ func (s *step) begin() error {
 		return err
 	}
 	s.sh = e.shapeOf(b)
-	if err := e.run(&s.sh, samplingOf(b)); err != nil {
+	if err := e.run(s); err != nil {
 		return err
 	}
 	if err := s.copyBack(); err != nil {
@@ -372,6 +382,9 @@ func (s *step) collect() {
 		if s.failed[sequence[row.Token]] == nil {
 			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].token, results[i].logProbability
 		}
+	}
+	if b.Trace {
+		s.result.Layers = s.timers.layers
 	}
 	if fails {
 		s.diagnose()
