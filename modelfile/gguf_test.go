@@ -237,7 +237,7 @@ func (r *rawGGUF) data(n int) []byte {
 }
 
 func TestGGUFThatLies(t *testing.T) {
-	const f32, q4_0, iq2xxs, i8 = 0, 2, 16, 24
+	const f32, q4_0, q8k, i8 = 0, 2, 15, 24
 	alignment := func(v uint32) []byte {
 		return newRawGGUF(1, 1).string("general.alignment").u32(4).u32(v).tensor("w", i8, 0, 4).data(64)
 	}
@@ -278,7 +278,7 @@ func TestGGUFThatLies(t *testing.T) {
 		{"bytes beyond int", newRawGGUF(1, 0).tensor("w", f32, 0, 1<<62).data(64), modelfile.ErrFormat, []string{`"w"`}},
 		{"row of half a block", newRawGGUF(1, 0).tensor("w", q4_0, 0, 16, 4).data(64), modelfile.ErrFormat, []string{`"w"`, "16", "32", "Q4_0"}},
 		{"scalar of a block format", newRawGGUF(1, 0).tensor("w", q4_0, 0).data(64), modelfile.ErrFormat, []string{`"w"`, "Q4_0"}},
-		{"format not read", newRawGGUF(1, 0).tensor("w", iq2xxs, 0, 256).data(96), modelfile.ErrUnsupported, []string{`"w"`, "IQ2_XXS"}},
+		{"format not read", newRawGGUF(1, 0).tensor("w", q8k, 0, 256).data(320), modelfile.ErrUnsupported, []string{`"w"`, "Q8_K"}},
 		{"format of the past", newRawGGUF(1, 0).tensor("w", 31, 0, 256).data(512), modelfile.ErrUnsupported, []string{`"w"`, "Q4_0_4_4"}},
 		{"unknown format", newRawGGUF(1, 0).tensor("w", 1234567, 0, 256).data(96), modelfile.ErrUnsupported, []string{`"w"`, "1234567"}},
 		{"offset out of line", newRawGGUF(1, 0).tensor("w", i8, 8, 4).data(64), modelfile.ErrFormat, []string{`"w"`, "offset 8", "32"}},

@@ -64,6 +64,36 @@ func Dequantize(d DType, dst []float32, src []byte) error {
 		dequantizeIQ4_XS(dst, src)
 	case MXFP4:
 		dequantizeMXFP4(dst, src)
+	case IQ1_S:
+		dequantizeIQ1_S(dst, src)
+	case IQ1_M:
+		dequantizeIQ1_M(dst, src)
+	case IQ2_XXS:
+		dequantizeIQ2_XXS(dst, src)
+	case IQ2_XS:
+		dequantizeIQ2_XS(dst, src)
+	case IQ2_S:
+		dequantizeIQ2_S(dst, src)
+	case IQ3_XXS:
+		dequantizeIQ3_XXS(dst, src)
+	case IQ3_S:
+		dequantizeIQ3_S(dst, src)
+	case TQ1_0:
+		dequantizeTQ1_0(dst, src)
+	case TQ2_0:
+		dequantizeTQ2_0(dst, src)
+	case F8_E4M3:
+		for i := range dst {
+			dst[i] = f8E4M3ToF32(src[i])
+		}
+	case F8_E5M2:
+		for i := range dst {
+			dst[i] = f8E5M2ToF32(src[i])
+		}
+	case F64:
+		for i := range dst {
+			dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))
+		}
 	default:
 		return convertPlain(d, dst, src)
 	}
@@ -74,10 +104,6 @@ func Dequantize(d DType, dst []float32, src []byte) error {
 func convertPlain(d DType, dst []float32, src []byte) error {
 	le := binary.LittleEndian
 	switch d {
-	case F64:
-		for i := range dst {
-			dst[i] = float32(math.Float64frombits(le.Uint64(src[8*i:])))
-		}
 	case I8:
 		for i := range dst {
 			dst[i] = float32(int8(src[i]))

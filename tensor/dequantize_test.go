@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -18,6 +20,8 @@ var quantFormats = []tensor.DType{
 	tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
 	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
 	tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4,
+	tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
+	tensor.TQ1_0, tensor.TQ2_0,
 }
 
 // TestDequantizeReference compares with blocks that gguf-py dequantised, two of
@@ -76,6 +80,37 @@ func safetensorsData(t *testing.T, path string) func(name string) []byte {
 		}
 		return file[8+n:][e.Offsets[0]:e.Offsets[1]]
 	}
+}
+
+// A block's values are its scale times what its codes say: twice the scale gives
+// values twice as large, and the other sign their negatives, to the bit.
+func TestDequantizeScales(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		format := rapid.SampledFrom([]struct {
+			dtype tensor.DType
+			at    int // byte at which the scale stands
+		}{
+			{tensor.IQ1_S, 0}, {tensor.IQ2_XXS, 0}, {tensor.IQ2_XS, 0}, {tensor.IQ2_S, 0}, {tensor.IQ3_XXS, 0}, {tensor.IQ3_S, 0},
+			{tensor.TQ1_0, 52}, {tensor.TQ2_0, 64},
+		}).Draw(t, "format")
+		size := format.dtype.BlockBytes()
+		block := rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "block")
+		values := func(scale uint16) []float32 {
+			binary.LittleEndian.PutUint16(block[format.at:], scale)
+			v := make([]float32, 256)
+			if err := tensor.Dequantize(format.dtype, v, block); err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		scale := rapid.Uint16Range(0x0400, 0x77ff).Draw(t, "scale") // normal, as its double is
+		once, twice, negative := values(scale), values(scale+0x0400), values(scale^0x8000)
+		for i := range once {
+			if twice[i] != 2*once[i] || negative[i] != -once[i] {
+				t.Fatalf("%v: value %d is %v, of twice the scale %v, of the other sign %v", format.dtype, i, once[i], twice[i], negative[i])
+			}
+		}
+	})
 }
 
 func TestDequantizePlain(t *testing.T) {
@@ -179,7 +214,7 @@ func FuzzDequantize(f *testing.F) {
 
 func BenchmarkDequantize(b *testing.B) {
 	const elems = 4096
-	for _, row := range allDTypes[:16] {
+	for _, row := range allDTypes[:tensor.F64+1] {
 		b.Run(fmt.Sprint(row.dtype), func(b *testing.B) {
 			size, err := row.dtype.Size(elems)
 			if err != nil {

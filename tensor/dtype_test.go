@@ -32,6 +32,17 @@ var allDTypes = []struct {
 	{tensor.IQ4_NL, "IQ4_NL", 32, 18},
 	{tensor.IQ4_XS, "IQ4_XS", 256, 136},
 	{tensor.MXFP4, "MXFP4", 32, 17},
+	{tensor.IQ1_S, "IQ1_S", 256, 50},
+	{tensor.IQ1_M, "IQ1_M", 256, 56},
+	{tensor.IQ2_XXS, "IQ2_XXS", 256, 66},
+	{tensor.IQ2_XS, "IQ2_XS", 256, 74},
+	{tensor.IQ2_S, "IQ2_S", 256, 82},
+	{tensor.IQ3_XXS, "IQ3_XXS", 256, 98},
+	{tensor.IQ3_S, "IQ3_S", 256, 110},
+	{tensor.TQ1_0, "TQ1_0", 256, 54},
+	{tensor.TQ2_0, "TQ2_0", 256, 66},
+	{tensor.F8_E4M3, "F8_E4M3", 1, 1},
+	{tensor.F8_E5M2, "F8_E5M2", 1, 1},
 	{tensor.F64, "F64", 1, 8},
 	{tensor.I8, "I8", 1, 1},
 	{tensor.I16, "I16", 1, 2},
@@ -74,13 +85,13 @@ func TestDTypeTable(t *testing.T) {
 
 func TestDTypeRefuses(t *testing.T) {
 	unknown := tensor.DType(len(allDTypes))
-	if got := unknown.String(); got != "DType(26)" {
+	if got := unknown.String(); got != "DType(37)" {
 		t.Errorf("unknown format is called %q", got)
 	}
 	if unknown.BlockLen() != 0 || unknown.BlockBytes() != 0 || unknown.Quantized() {
 		t.Error("an unknown format has a layout")
 	}
-	for _, name := range []string{"", "Q9_0", "F8_E4M3", "DType(26)"} {
+	for _, name := range []string{"", "Q9_0", "F8_E8M0", "DType(37)"} {
 		if d, err := tensor.ParseDType(name); !errors.Is(err, tensor.ErrDType) {
 			t.Errorf("ParseDType(%q) = %v, %v", name, d, err)
 		}

@@ -16,7 +16,7 @@ type blockFormat struct {
 	low         int // and that of what is subtracted, -1: there is none
 	group, code moments
 	added       bool               // low is added: it is written with the other sign
-	pair        func(block []byte) // makes group' equal to group; nil: they are 1
+	pair        func(block []byte) // makes group' equal to group, or codes those that there are; nil: they are
 }
 
 // formats are those with scales in float16; package tensor says how they read.
@@ -33,6 +33,36 @@ var formats = map[tensor.DType]blockFormat{
 	tensor.Q6_K:   {208, -1, integers(-128, 127), integers(-32, 31), false, nil},
 	tensor.IQ4_NL: {0, -1, one, iq4, false, nil},
 	tensor.IQ4_XS: {0, -1, integers(-32, 31), iq4, false, nil},
+
+	tensor.IQ1_S:   {0, -1, odd(7), eighths(-15, 9735, 16384), false, nil},
+	tensor.IQ1_M:   {scattered, -1, odd(7), eighths(-15, 9735, 16384), false, nil},
+	tensor.IQ2_XXS: {0, -1, odd(15).times(1. / 8), signed(1094513, 2048), false, nil},
+	tensor.IQ2_XS:  {0, -1, odd(15).times(1. / 8), signed(2402206, 4096), false, nil},
+	tensor.IQ2_S:   {0, -1, odd(15).times(1. / 8), signed(4889327, 8192), false, nil},
+	tensor.IQ3_XXS: {0, -1, odd(15).times(1. / 4), signed(974480, 1024), false, nil},
+	tensor.IQ3_S:   {0, -1, odd(15), signed(118112, 2048), false, nil},
+	tensor.TQ1_0:   {52, -1, one, moments{-1. / 256, 171. / 256}, false, nil},
+	tensor.TQ2_0:   {64, -1, one, moments{0, 1. / 2}, false, ternary},
+}
+
+// scattered stands for the scale of IQ1_M, which has no bytes of its own: its nibbles
+// are the upper ones of four words from byte 48 on.
+const scattered = -2
+
+// scatter writes the scale of a block of IQ1_M.
+func scatter(b []byte, scale uint16) {
+	for i := range 4 {
+		b[49+2*i] = b[49+2*i]&0x0f | byte(scale>>(4*i))<<4
+	}
+}
+
+// ternary makes the codes of TQ2_0 that stand for 2, which no quantiser writes, 0: two
+// bits that are both set become the lower alone.
+func ternary(b []byte) {
+	for at := 0; at < 64; at += 8 {
+		v := binary.LittleEndian.Uint64(b[at:])
+		binary.LittleEndian.PutUint64(b[at:], v&^(v<<1&0xaaaaaaaaaaaaaaaa))
+	}
 }
 
 // pairQ2 makes the minima of Q2_K, in the upper halves of the first 16 bytes, equal
@@ -56,11 +86,11 @@ func pairK(b []byte) {
 }
 
 // Scales returns the bytes of a block of d at which it keeps scales in float16;
-// none for a format that has no such scales.
+// none for a format that has no such scales, or has none of whole bytes.
 func Scales(d tensor.DType) []int {
 	format, ok := formats[d]
 	switch {
-	case !ok:
+	case !ok || format.scale == scattered:
 		return nil
 	case format.low < 0:
 		return []int{format.scale}
@@ -81,6 +111,23 @@ func integers(lo, hi int) moments {
 	n := float64(hi - lo + 1)
 	return moments{m.first / n, m.second / n}
 }
+
+// odd is the uniform distribution over 1, 3 and so on to 2n+1.
+func odd(n int) moments {
+	all := integers(0, n)
+	return moments{float64(2*all.first) + 1, float64(4*all.second) + float64(4*all.first) + 1}
+}
+
+// times is the distribution of the multiples by f, a power of two.
+func (m moments) times(f float64) moments { return moments{m.first * f, m.second * f * f} }
+
+// signed is that of the n coordinates of a grid's points, whose squares have this sum,
+// when half of them are negative.
+func signed(squares, n float64) moments { return moments{0, squares / n} }
+
+// eighths is that of coordinates with this sum and this sum of squares when 1/8 is
+// added to half of them and subtracted from the others.
+func eighths(sum, squares, n float64) moments { return moments{sum / n, squares/n + 1./64} }
 
 var (
 	one = integers(1, 1)
@@ -127,7 +174,7 @@ func (f *Filler) prepareBlocks(std float64) error {
 	}
 	const infinite, least = 0x7c00, 0x0010
 	for k, place := range f.places {
-		if v := f.values[k][255] & 0x7fff; place >= 0 && (v >= infinite || v < least && std > 0) {
+		if v := f.values[k][255] & 0x7fff; place != -1 && (v >= infinite || v < least && std > 0) {
 			return fmt.Errorf("it is out of the range of %v, whose scales are float16", f.dtype)
 		}
 	}

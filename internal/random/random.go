@@ -58,8 +58,8 @@ func NewFiller(seed uint64, d tensor.DType, mean, std float64) (*Filler, error) 
 		return nil, fmt.Errorf("random: %w: weights cannot be %v", tensor.ErrDType, d)
 	case !(std >= 0 && std < math.MaxFloat32) || !(math.Abs(mean) < math.MaxFloat32):
 		return nil, fmt.Errorf("random: mean %v, standard deviation %v: want finite numbers, and none below 0 of the latter", mean, std)
-	case d == tensor.F16 && math.Abs(mean)+4*std > 65504:
-		return nil, fmt.Errorf("random: mean %v, standard deviation %v: out of the range of F16", mean, std)
+	case largest[d] > 0 && math.Abs(mean)+4*std > largest[d], d == tensor.F8_E4M3 && std > 0 && std < 0x1p-7:
+		return nil, fmt.Errorf("random: mean %v, standard deviation %v: out of the range of %v", mean, std, d)
 	case !d.Quantized():
 		f.scale, f.mean = float32(std/sumDeviation), float32(mean)
 		return f, nil
@@ -88,6 +88,9 @@ func (f *Filler) Fill(dst []byte, first int) {
 	f.fillPlain(dst, uint64(first))
 }
 
+// largest are the largest numbers of plain formats that cannot hold every float32.
+var largest = map[tensor.DType]float64{tensor.F16: 65504, tensor.F8_E4M3: 448, tensor.F8_E5M2: 57344}
+
 // sumDeviation is the standard deviation of the sum of four numbers from 0 to
 // 65535: the square root of 4(65536²-1)/12.
 var sumDeviation = math.Sqrt((1<<32 - 1) / 3.0)
@@ -106,11 +109,34 @@ func (f *Filler) fillPlain(dst []byte, at uint64) {
 		for i := range len(dst) / 2 {
 			le.PutUint16(dst[2*i:], tensor.F32ToF16(f.value(at+uint64(i))))
 		}
+	case tensor.F64:
+		for i := range len(dst) / 8 {
+			le.PutUint64(dst[8*i:], math.Float64bits(float64(f.value(at+uint64(i)))))
+		}
+	case tensor.F8_E4M3:
+		for i := range dst {
+			dst[i] = f8E4M3(f.value(at + uint64(i)))
+		}
+	case tensor.F8_E5M2:
+		for i := range dst {
+			dst[i] = byte((tensor.F32ToF16(f.value(at+uint64(i))) + 0x80) >> 8)
+		}
 	default: // BF16
 		for i := range len(dst) / 2 {
 			le.PutUint16(dst[2*i:], tensor.F32ToBF16(f.value(at+uint64(i))))
 		}
 	}
+}
+
+// f8E4M3 is the number of that format next to v, which is one that it can hold: a
+// multiple of 2^-9, or three bits after the first.
+func f8E4M3(v float32) byte {
+	b := math.Float32bits(v)
+	sign, b := byte(b>>24)&0x80, b&0x7fffffff
+	if b < 0x3c800000 { // 2^-6
+		return sign | byte(math.Float32frombits(b)*0x1p9+0.5)
+	}
+	return sign | byte((b-(127-7)<<23+0x80000)>>20)
 }
 
 func (f *Filler) value(i uint64) float32 {
@@ -158,8 +184,15 @@ func (f *Filler) fillHeads(dst []byte, block uint64) {
 			continue
 		}
 		sign := uint16(w>>48) & 0x8000
+		if f.places[0] == scattered {
+			scatter(dst, f.values[0][byte(w)]^sign)
+			continue
+		}
 		binary.LittleEndian.PutUint16(dst[f.places[0]:], f.values[0][byte(w)]^sign)
 		if f.places[1] < 0 {
+			if f.pair != nil {
+				f.pair(dst)
+			}
 			continue
 		}
 		low := byte(w)

@@ -64,12 +64,15 @@ func moments(v []float32) (mean, std float64) {
 func TestMoments(t *testing.T) {
 	for _, d := range formats() {
 		for _, std := range []float64{0.5, 0.0221, 0.0019, 3} {
+			if d == tensor.F8_E4M3 && std < 0x1p-7 {
+				continue // of which there are too few numbers
+			}
 			v := values(t, 7, d, 0, std, 1<<19)
 			mean, got := moments(v)
 			if math.Abs(got/std-1) > 0.02 || math.Abs(mean) > 0.02*std {
 				t.Errorf("%v: mean %v, standard deviation %v, want 0 and %v", d, mean, got, std)
 			}
-			if largest := float64(slices.Max(v)); largest > 12*std || largest < 2*std {
+			if largest := float64(slices.Max(v)); largest > 12*std || largest < 1.7*std {
 				t.Errorf("%v: largest value %v with a standard deviation of %v", d, largest, std)
 			}
 		}
@@ -172,7 +175,7 @@ func TestBytes(t *testing.T) {
 	data := make([]byte, 4*999)
 	newFiller(t, 1, tensor.F32, 1, 0.1).Fill(data, 0)
 	h.Write(data)
-	const want = "f16c188cc685f847fb75b34bdb9f383f6ab2fe7826a632b9992a98c40c377230"
+	const want = "d7ba7c9412d074a576708388c879a03dfb0f8e074b98309bdf6fd41adb864419"
 	if got := fmt.Sprintf("%x", h.Sum(nil)); got != want {
 		t.Errorf("the bytes have changed: checksum %s, want %s", got, want)
 	}
@@ -183,9 +186,10 @@ func TestRefuses(t *testing.T) {
 		d         tensor.DType
 		mean, std float64
 	}{
-		{tensor.F64, 0, 1}, {tensor.DType(200), 0, 1},
+		{tensor.I8, 0, 1}, {tensor.DType(200), 0, 1},
 		{tensor.F32, 0, -1}, {tensor.F32, 0, math.NaN()}, {tensor.F32, 0, math.Inf(1)}, {tensor.F32, math.Inf(-1), 1}, {tensor.F32, math.NaN(), 1},
 		{tensor.F16, 0, 1e5}, {tensor.F16, 1e5, 1},
+		{tensor.F8_E4M3, 0, 120}, {tensor.F8_E4M3, 0, 0.001}, {tensor.F8_E5M2, 0, 2e4}, {tensor.IQ1_M, 0, 1e7}, {tensor.TQ2_0, 1, 1},
 		{tensor.Q4_0, 1, 1}, {tensor.Q4_0, 0, 1e7}, {tensor.Q8_0, 0, 1e-7}, {tensor.Q6_K, 0, 1e-4}, {tensor.Q4_K, 0, 1e9},
 		{tensor.MXFP4, 0, 0}, {tensor.MXFP4, 0, 1e-38}, {tensor.MXFP4, 0, 3e38},
 	} {

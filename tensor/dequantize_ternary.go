@@ -1,0 +1,51 @@
+package tensor
+
+// Formats of three values, -d, 0 and d, in blocks of 256 with one scale.
+
+// trit returns digit n of a byte as TQ1_0 writes five of them: q is a fraction of 256
+// whose digits of base 3 begin with the first value's, so that a product with 3^n puts
+// digit n before the point. Powers are those below.
+func trit(q, power uint8) float32 { return float32(int(uint16(q*power)*3>>8) - 1) }
+
+var powersOf3 = [5]uint8{1, 3, 9, 27, 81}
+
+// TQ1_0 is digits [52], d f16: 32 bytes hold five runs of 32 values, 16 bytes five of
+// 16, and 4 bytes four of 4; a run has the same digit of each.
+func dequantizeTQ1_0(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		b, y := (*[54]byte)(src), (*[256]float32)(dst)
+		src, dst = src[54:], dst[256:]
+		d := f16At(b[52:])
+		for n, power := range powersOf3 {
+			for j, q := range b[:32] {
+				y[32*n+j] = d * trit(q, power)
+			}
+			for j, q := range b[32:48] {
+				y[160+16*n+j] = d * trit(q, power)
+			}
+		}
+		for n, power := range powersOf3[:4] {
+			for j, q := range b[48:52] {
+				y[240+4*n+j] = d * trit(q, power)
+			}
+		}
+	}
+}
+
+// TQ2_0 is 2-bit q [64], d f16: d * (q-1), a run of 32 bytes holding four runs of 32
+// values, two bits of each byte for one run. No quantiser writes a q of 3, and it
+// stands for 2.
+func dequantizeTQ2_0(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		b, y := (*[66]byte)(src), (*[256]float32)(dst)
+		src, dst = src[66:], dst[256:]
+		d := f16At(b[64:])
+		for run := range 8 {
+			out := (*[32]float32)(y[32*run:])
+			shift := uint(run % 4 * 2)
+			for j, q := range b[run/4*32:][:32] {
+				out[j] = d * float32(int(q>>shift&3)-1)
+			}
+		}
+	}
+}

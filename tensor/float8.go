@@ -1,0 +1,25 @@
+package tensor
+
+import "math"
+
+// The formats of the OCP 8-bit Floating Point Specification, version 1.0. A number of
+// either is one of float32 too.
+
+// f8E4M3ToF32 returns the value of a number of four bits of exponent and three of
+// mantissa, the variant without infinities: the largest is 448, and what would come
+// after it is NaN.
+func f8E4M3ToF32(b uint8) float32 {
+	sign := uint32(b&0x80) << 24
+	switch magnitude := uint32(b & 0x7f); {
+	case magnitude == 0x7f:
+		return math.Float32frombits(sign | 0x7fc00000)
+	case magnitude < 8: // zero or subnormal: the mantissa counts units of 2^-9
+		return math.Float32frombits(sign | math.Float32bits(float32(magnitude)*0x1p-9))
+	default:
+		return math.Float32frombits(sign | magnitude<<20 + (127-7)<<23)
+	}
+}
+
+// f8E5M2ToF32 returns the value of a number of five bits of exponent and two of
+// mantissa: the upper half of a binary16 number, infinities and NaNs included.
+func f8E5M2ToF32(b uint8) float32 { return F16ToF32(uint16(b) << 8) }

@@ -1,0 +1,52 @@
+package tensor_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// Every number of the 8-bit floats, by the formula of their specification.
+func TestFloat8(t *testing.T) {
+	src := make([]byte, 256)
+	for i := range src {
+		src[i] = byte(i)
+	}
+	got := make([]float32, 256)
+	for _, f := range []struct {
+		dtype            tensor.DType
+		mantissa, bias   int
+		infinite, lowest int // codes without the sign: infinity (-1: none), and the lowest NaN
+	}{
+		{tensor.F8_E4M3, 3, 7, -1, 0x7f},
+		{tensor.F8_E5M2, 2, 15, 0x7c, 0x7d},
+	} {
+		if err := tensor.Dequantize(f.dtype, got, src); err != nil {
+			t.Fatal(err)
+		}
+		for code, v := range got {
+			magnitude := code & 0x7f
+			exponent, fraction := magnitude>>f.mantissa, float64(magnitude&(1<<f.mantissa-1))/float64(int(1)<<f.mantissa)
+			want := math.Ldexp(1+fraction, exponent-f.bias)
+			switch {
+			case magnitude >= f.lowest:
+				want = math.NaN()
+			case magnitude == f.infinite:
+				want = math.Inf(1)
+			case exponent == 0:
+				want = math.Ldexp(fraction, 1-f.bias)
+			}
+			if code >= 0x80 {
+				want = -want
+			}
+			same := float64(v) == want && math.Signbit(float64(v)) == math.Signbit(want)
+			if math.IsNaN(want) {
+				same = v != v
+			}
+			if !same {
+				t.Errorf("%v %#02x is %v, want %v", f.dtype, code, v, want)
+			}
+		}
+	}
+}
