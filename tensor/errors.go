@@ -14,4 +14,7 @@ var (
 	// ErrSize says that a number of elements and a number of bytes, or a number
 	// of elements and a block length, do not fit each other.
 	ErrSize = errors.New("sizes disagree")
+
+	// ErrValue says that a number is none that the format can hold.
+	ErrValue = errors.New("value out of range")
 )

@@ -1,7 +1,7 @@
 // Package tensor knows the number formats of model weights: what they are
-// called, how their blocks are laid out in bytes, and which float32 values those
-// bytes stand for. It does not know files, models or arithmetic between
-// tensors.
+// called, how their blocks are laid out in bytes, which float32 values those bytes
+// stand for, and which bytes come near to such values. It does not know files,
+// models or arithmetic between tensors.
 package tensor
 
 import "fmt"
