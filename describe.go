@@ -496,7 +496,7 @@ func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 			continue
 		}
 		products := int64(n.Weight.Elems())
-		if n.Weight.DType.Quantized() && a.products() == tensor.Q8_0 {
+		if plan.InBytes(n.Weight.DType) && a.products() == tensor.Q8_0 {
 			quantized += products
 		} else {
 			floats += products

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	weights "github.com/realizar/realizar/internal/random"
 	"github.com/realizar/realizar/tensor"
@@ -248,6 +249,15 @@ func product8(d tensor.DType, row, record []byte) (sum, size float64) {
 		size += (math.Abs(q[i]*scale[i]) + math.Abs(low[i])) * math.Abs(x)
 	}
 	return sum, size
+}
+
+// The formats that are multiplied in 8 bits are those that a plan says are.
+func TestBlockFormats(t *testing.T) {
+	for _, d := range plantest.Dtypes {
+		if got, want := blockFormats[d] != nil, plan.InBytes(d); got != want {
+			t.Errorf("%v has a format of blocks: %v, its products read bytes: %v", d, got, want)
+		}
+	}
 }
 
 func BenchmarkQuantized(b *testing.B) {

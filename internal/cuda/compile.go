@@ -137,7 +137,7 @@ func (c *compiler) embed(n *plan.Node) ([]launch, error) {
 		w: c.weight(n.Weight), tokens: c.step.tokens, from: c.step.from, sampled: c.step.sampled, ids: c.step.ids, failed: c.step.failed,
 		sequence: c.step.sequence, count: c.count(n.Out), y: f.f32, stride: f.stride, cols: f.cols, colTiles: int32(t.colTiles),
 	}
-	return c.one(family(n.Weight.DType), "embed", plan.Tokens, arguments(&a), 128, func(sh *shape) driver.Dim3 {
+	return c.one(family(t.format), "embed", plan.Tokens, arguments(&a), 128, func(sh *shape) driver.Dim3 {
 		return driver.Dim3{X: (t.colTiles + 3) / 4, Y: sh.tokens}
 	})
 }
@@ -189,10 +189,10 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 			a.p[i].y, a.p[i].stride = f.f32, f.stride
 		}
 	}
-	variants, kernels := plainVariants, family(n.Weight.DType)
+	variants, kernels := plainVariants, family(t.format)
 	switch arithmetic(n, c.l.lim) {
 	case inFloats:
-		variants, kernels = floatVariants, floatFamily(n.Weight.DType)
+		variants, kernels = floatVariants, floatFamily(t.format)
 	case inBF16:
 		a.h16 = in.bf16
 	case inF16:

@@ -12,7 +12,7 @@ import (
 )
 
 // Weights implements [plan.Backend]: all weights are copied to the device.
-func (b *Backend) Weights(p *plan.Program, _ plan.Limits) int { return planWeights(p).bytes }
+func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return planWeights(p, &lim).bytes }
 
 // Scratch implements [plan.Backend].
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
@@ -69,10 +69,10 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p), graphs: map[shape]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
+	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p, &lim), graphs: map[shape]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
-	if err := checkWeights(p); err != nil {
+	if err := checkWeights(p, &lim); err != nil {
 		return nil, err
 	}
 	if _, err := lim.StateBytes(p); err != nil {

@@ -242,8 +242,7 @@ const (
 // arithmetic is how a product is computed: by its weight's format and by what
 // activations the limits ask for, never by the size of a step.
 func arithmetic(n *plan.Node, lim *plan.Limits) kind {
-	d := n.Weight.DType
-	switch {
+	switch d := laidAs(n.Weight.DType, lim); {
 	case lim.Activations != tensor.Q8_0 || d == tensor.F32:
 		return inFloats
 	case d == tensor.BF16:

@@ -18,8 +18,28 @@ import (
 // Matrices lie in the device's memory as tiles of 16 rows, see kernels/tile.cuh.
 const tileRows = 16
 
+// laidAs is the format in which a matrix of format d lies in the device's memory: its
+// own where it has kernels, or else one of floats that holds its values. What has no
+// exact F16 is rounded to it where activations are rounded too, since it takes half the
+// memory.
+func laidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
+	switch d {
+	case tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0, tensor.TQ2_0:
+		return tensor.F16
+	case tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S:
+		if lim.Activations == tensor.Q8_0 {
+			return tensor.F16
+		}
+		return tensor.F32
+	case tensor.F64:
+		return tensor.F32
+	}
+	return d
+}
+
 // A tiling is how a matrix is cut.
 type tiling struct {
+	format     tensor.DType // in which it lies
 	rows, cols int
 	rowTiles   int
 	colTiles   int
@@ -37,16 +57,20 @@ func tileOf(d tensor.DType) (cols, bytes int) {
 	return 256, tileRows * 256 / d.BlockLen() * d.BlockBytes()
 }
 
-func tilingOf(w *tensor.Tensor) tiling {
-	cols, bytes := tileOf(w.DType)
+func tilingOf(w *tensor.Tensor, lim *plan.Limits) tiling {
+	format := laidAs(w.DType, lim)
+	cols, bytes := tileOf(format)
 	return tiling{
-		rows: w.Rows(), cols: w.Cols(), bytes: bytes,
+		format: format, rows: w.Rows(), cols: w.Cols(), bytes: bytes,
 		rowTiles: (w.Rows() + tileRows - 1) / tileRows,
 		colTiles: (w.Cols() + cols - 1) / cols,
 	}
 }
 
 func (t *tiling) size() int { return t.rowTiles * t.colTiles * t.bytes }
+
+// rowBytes are those of a row on its way to the device.
+func (t *tiling) rowBytes() int { return t.cols / t.format.BlockLen() * t.format.BlockBytes() }
 
 // family is the kernels for weights of a format.
 func family(d tensor.DType) string { return "weights_" + strings.ToLower(d.String()) }
@@ -65,11 +89,11 @@ type weightPlan struct {
 
 func align(n int) int { return (n + 255) &^ 255 }
 
-func planWeights(p *plan.Program) *weightPlan {
+func planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
 	w := &weightPlan{order: p.Weights(), matrices: map[*tensor.Tensor]tiling{}, at: map[*tensor.Tensor]int{}}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Op == plan.Linear || n.Op == plan.Embed {
-			w.matrices[n.Weight] = tilingOf(n.Weight)
+			w.matrices[n.Weight] = tilingOf(n.Weight, lim)
 		}
 	}
 	for _, t := range w.order {
@@ -103,7 +127,7 @@ func (w *weightPlan) chunks() (all []chunk, largest int) {
 			largest = max(largest, 4*t.Elems())
 			continue
 		}
-		rowBytes := len(t.Data) / max(1, m.rows)
+		rowBytes := m.rowBytes()
 		rows := max(tileRows, stageBytes/max(1, rowBytes)/tileRows*tileRows)
 		for r := 0; r < m.rows; r += rows {
 			all = append(all, chunk{i, r, min(rows, m.rows-r)})
@@ -133,6 +157,7 @@ type berth struct {
 	host   []byte
 	device driver.DevicePtr
 	done   *driver.Event
+	row    []float32 // of a matrix that lies in another format than in its file
 }
 
 // load fills the memory at base, which has w.bytes, and tells loaded of each weight.
@@ -154,8 +179,8 @@ func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr
 	}()
 	err = b.main.Do(func() error {
 		defer b.main.Doing(b.main.Doing("loading weights"))
-		for t := range w.matrices {
-			if _, err := b.function(family(t.DType), "pack"); err != nil {
+		for _, m := range w.matrices {
+			if _, err := b.function(family(m.format), "pack"); err != nil {
 				return err
 			}
 		}
@@ -250,8 +275,10 @@ func (l *loader) bring(c *chunk, x *berth) error {
 	to := l.base + driver.DevicePtr(l.plan.at[t])
 	var n int
 	if matrix {
-		rowBytes := len(t.Data) / m.rows
-		n = copy(x.host, t.Data[c.row*rowBytes:(c.row+c.rows)*rowBytes])
+		var err error
+		if n, err = x.fill(t, &m, c); err != nil {
+			return err
+		}
 	} else {
 		values, err := t.Float32s()
 		if err != nil {
@@ -276,7 +303,7 @@ func (l *loader) bring(c *chunk, x *berth) error {
 		if err := l.stream.CopyToDevice(x.device, x.host[:n]); err != nil {
 			return err
 		}
-		f, err := l.b.function(family(t.DType), "pack")
+		f, err := l.b.function(family(m.format), "pack")
 		if err != nil {
 			return err
 		}
@@ -294,6 +321,28 @@ func (l *loader) bring(c *chunk, x *berth) error {
 		return err
 	}
 	return l.b.wait(x.done)
+}
+
+// fill writes a chunk's rows to the host's memory, in the format in which they will
+// lie, and returns how many bytes they are.
+func (x *berth) fill(t *tensor.Tensor, m *tiling, c *chunk) (int, error) {
+	rowBytes := m.rowBytes()
+	if m.format == t.DType {
+		return copy(x.host, t.Data[c.row*rowBytes:(c.row+c.rows)*rowBytes]), nil
+	}
+	if len(x.row) < m.cols {
+		x.row = make([]float32, m.cols)
+	}
+	row := x.row[:m.cols]
+	for i := range c.rows {
+		if err := tensor.Dequantize(t.DType, row, t.Row(c.row+i)); err != nil {
+			return 0, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if err := tensor.Quantize(m.format, x.host[i*rowBytes:(i+1)*rowBytes], row); err != nil {
+			return 0, fmt.Errorf("%s: row %d of %v, which is laid out as %v: %w (activations in float32 do that)", t.Name, c.row+i, t.DType, m.format, err)
+		}
+	}
+	return c.rows * rowBytes, nil
 }
 
 // wait waits for an event while the main thread goes on.
@@ -314,13 +363,13 @@ func (l *loader) arrived(weight int) {
 }
 
 // checkWeights says which weight of p the kernels cannot take.
-func checkWeights(p *plan.Program) error {
+func checkWeights(p *plan.Program, lim *plan.Limits) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if n.Op != plan.Linear && n.Op != plan.Embed {
 			continue
 		}
-		if t := tilingOf(n.Weight); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
+		if t := tilingOf(n.Weight, lim); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
 			return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), n.Weight.Shape)
 		}
 	}

@@ -1,6 +1,9 @@
 package cuda
 
 import (
+	"errors"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -11,6 +14,7 @@ import (
 // A tile has as many bytes as its rows have in a file, and its columns are whole blocks.
 func TestTiles(t *testing.T) {
 	for _, d := range plantest.Dtypes {
+		d = laidAs(d, &plan.Limits{})
 		cols, bytes := tileOf(d)
 		size, err := d.Size(cols)
 		if err != nil {
@@ -32,16 +36,18 @@ func TestTilings(t *testing.T) {
 		want       tiling
 		size       int
 	}{
-		{tensor.F32, 1, 1, tiling{rows: 1, cols: 1, rowTiles: 1, colTiles: 1, bytes: 2048}, 2048},
-		{tensor.F32, 17, 33, tiling{rows: 17, cols: 33, rowTiles: 2, colTiles: 2, bytes: 2048}, 4 * 2048},
-		{tensor.F16, 16, 128, tiling{rows: 16, cols: 128, rowTiles: 1, colTiles: 1, bytes: 4096}, 4096},
-		{tensor.BF16, 48, 129, tiling{rows: 48, cols: 129, rowTiles: 3, colTiles: 2, bytes: 4096}, 6 * 4096},
-		{tensor.Q4_K, 15, 256, tiling{rows: 15, cols: 256, rowTiles: 1, colTiles: 1, bytes: 2304}, 2304},
-		{tensor.Q4_K, 32, 512, tiling{rows: 32, cols: 512, rowTiles: 2, colTiles: 2, bytes: 2304}, 4 * 2304},
-		{tensor.Q8_0, 16, 32, tiling{rows: 16, cols: 32, rowTiles: 1, colTiles: 1, bytes: 4352}, 4352},
-		{tensor.MXFP4, 33, 288, tiling{rows: 33, cols: 288, rowTiles: 3, colTiles: 2, bytes: 2176}, 6 * 2176},
+		{tensor.F32, 1, 1, tiling{format: tensor.F32, rows: 1, cols: 1, rowTiles: 1, colTiles: 1, bytes: 2048}, 2048},
+		{tensor.F32, 17, 33, tiling{format: tensor.F32, rows: 17, cols: 33, rowTiles: 2, colTiles: 2, bytes: 2048}, 4 * 2048},
+		{tensor.F16, 16, 128, tiling{format: tensor.F16, rows: 16, cols: 128, rowTiles: 1, colTiles: 1, bytes: 4096}, 4096},
+		{tensor.BF16, 48, 129, tiling{format: tensor.BF16, rows: 48, cols: 129, rowTiles: 3, colTiles: 2, bytes: 4096}, 6 * 4096},
+		{tensor.Q4_K, 15, 256, tiling{format: tensor.Q4_K, rows: 15, cols: 256, rowTiles: 1, colTiles: 1, bytes: 2304}, 2304},
+		{tensor.Q4_K, 32, 512, tiling{format: tensor.Q4_K, rows: 32, cols: 512, rowTiles: 2, colTiles: 2, bytes: 2304}, 4 * 2304},
+		{tensor.Q8_0, 16, 32, tiling{format: tensor.Q8_0, rows: 16, cols: 32, rowTiles: 1, colTiles: 1, bytes: 4352}, 4352},
+		{tensor.TQ2_0, 16, 256, tiling{format: tensor.F16, rows: 16, cols: 256, rowTiles: 1, colTiles: 2, bytes: 4096}, 2 * 4096},
+		{tensor.F64, 17, 33, tiling{format: tensor.F32, rows: 17, cols: 33, rowTiles: 2, colTiles: 2, bytes: 2048}, 4 * 2048},
+		{tensor.MXFP4, 33, 288, tiling{format: tensor.MXFP4, rows: 33, cols: 288, rowTiles: 3, colTiles: 2, bytes: 2176}, 6 * 2176},
 	} {
-		got := tilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}})
+		got := tilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}}, &plan.Limits{Activations: tensor.Q8_0})
 		if got != test.want || got.size() != test.size {
 			t.Errorf("%v [%d, %d]: %+v of %d bytes, want %+v of %d", test.d, test.rows, test.cols, got, got.size(), test.want, test.size)
 		}
@@ -52,7 +58,7 @@ func TestTilings(t *testing.T) {
 // lies there once.
 func TestWeightsAreApart(t *testing.T) {
 	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
-		w := planWeights(p)
+		w := planWeights(p, &plan.Limits{})
 		end := 0
 		for _, x := range w.order {
 			if at := w.at[x]; at != end || at%256 != 0 {
@@ -80,7 +86,7 @@ func TestChunks(t *testing.T) {
 	vector := &tensor.Tensor{Name: "vector", DType: tensor.BF16, Shape: []int{77}, Data: make([]byte, 154)}
 	w := &weightPlan{
 		order:    []*tensor.Tensor{big, vector, wide},
-		matrices: map[*tensor.Tensor]tiling{big: tilingOf(big), wide: tilingOf(wide)},
+		matrices: map[*tensor.Tensor]tiling{big: tilingOf(big, &plan.Limits{}), wide: tilingOf(wide, &plan.Limits{})},
 	}
 	chunks, largest := w.chunks()
 	row, weight := 0, 0
@@ -110,5 +116,52 @@ func TestChunks(t *testing.T) {
 	// No less than a row of tiles travels, however wide it is.
 	if want := tileRows * 2 << 20; largest != want {
 		t.Errorf("room for %d bytes, want %d", largest, want)
+	}
+}
+
+// Formats without kernels travel as floats of the format in which they lie; what that
+// cannot hold is an error that names the weight and the way out.
+func TestWeightsInOtherFormats(t *testing.T) {
+	for _, d := range plantest.Dtypes {
+		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			w := plantest.Weight(newRand(), "w", d, 0.5, 40, 256)
+			m := tilingOf(w, &plan.Limits{Activations: activations})
+			want, err := w.Float32s()
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := berth{host: make([]byte, 24*m.rowBytes())}
+			n, err := x.fill(w, &m, &chunk{row: 16, rows: 24})
+			if err != nil || n != len(x.host) {
+				t.Fatalf("%v: %d bytes of %d, %v", d, n, len(x.host), err)
+			}
+			got := make([]float32, 24*256)
+			if err := tensor.Dequantize(m.format, got, x.host); err != nil {
+				t.Fatal(err)
+			}
+			most := 0.0 // parts of a value
+			if m.format == tensor.F16 && activations == tensor.Q8_0 {
+				most = 0x1p-11
+			}
+			for i, v := range got {
+				if e := math.Abs(float64(v - want[16*256+i])); e > most*math.Abs(float64(v))+most*0x1p-14 {
+					t.Fatalf("%v with activations in %v: value %d is %v, want %v", d, activations, i, v, want[16*256+i])
+				}
+			}
+		}
+	}
+
+	w := plantest.Weight(newRand(), "blk.0.attn_q.weight", tensor.IQ3_S, 1, 1, 256)
+	copy(w.Data, []byte{0xff, 0x7b}) // 65504 as float16
+	m := tilingOf(w, &plan.Limits{Activations: tensor.Q8_0})
+	x := berth{host: make([]byte, m.rowBytes())}
+	_, err := x.fill(w, &m, &chunk{rows: 1})
+	if !errors.Is(err, tensor.ErrValue) {
+		t.Fatalf("values beyond F16: %v", err)
+	}
+	for _, part := range []string{w.Name, "IQ3_S", "F16", "activations in float32"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %s", err, part)
+		}
 	}
 }

@@ -66,7 +66,20 @@ type Limits struct {
 	PageTokens         int          // tokens of a page
 	Pages              []int        // pages of each group
 	Cache              tensor.DType // of keys and values: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
-	Activations        tensor.DType // of what quantised weights are multiplied with: F32, or Q8_0 for 8 bits
+	Activations        tensor.DType // of what weights are multiplied with: F32, or Q8_0 for 8 bits, see InBytes
+}
+
+// InBytes reports whether products of weights of d read their input in 8 bits where
+// [Limits.Activations] asks for them. Those of other formats, of blocks or not, read
+// floats.
+func InBytes(d tensor.DType) bool {
+	switch d {
+	case tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
+		tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
+		tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4:
+		return true
+	}
+	return false
 }
 
 // PageBytes is the size of one page of group g over all its states.

@@ -43,6 +43,8 @@ func All(t *testing.T, b plan.Backend) {
 var Dtypes = []tensor.DType{
 	tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
 	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4,
+	tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
+	tensor.TQ1_0, tensor.TQ2_0, tensor.F8_E4M3, tensor.F8_E5M2, tensor.F64,
 }
 
 // Weight is a random tensor of values about scale in size. Quantised ones have
@@ -181,7 +183,7 @@ func embed(t *testing.T, b plan.Backend) {
 		tokens := ids(rng, 9, 37)
 		p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
 		near(t, d.String(), outputs(t, b, p, tokens, tensor.F32, 16, 0), rowsOf(matrix(table), tokens), 0, 0)
-		if !d.Quantized() {
+		if !plan.InBytes(d) {
 			continue
 		}
 		// A table that is the head as well may be kept in another form.

@@ -14,7 +14,8 @@ import (
 // products are exact but for float32 sums, and they are near those of float32.
 func products(t *testing.T, b plan.Backend) {
 	for _, d := range Dtypes {
-		if !d.Quantized() {
+		if !plan.InBytes(d) {
+			inFloats(t, b, d)
 			continue
 		}
 		// 4,608 values are blocks of every length, and many of them.
@@ -40,6 +41,21 @@ func products(t *testing.T, b plan.Backend) {
 				}
 			}
 		}
+	}
+}
+
+// inFloats holds what is promised of formats that do not take such activations: the
+// products are those of floats, of 16 bits or more.
+func inFloats(t *testing.T, b plan.Backend, d tensor.DType) {
+	const rows, tokens, k = 33, 5, 768
+	rng := newRand(uint64(d))
+	table := Weight(rng, "table", tensor.F32, 1, 31, k)
+	w := Weight(rng, "w", d, 0.5, rows, k)
+	list := ids(rng, tokens, 31)
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, w, nil) })
+	got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}, 16, 0)
+	if e := distance(got, product(rowsOf(matrix(table), list), matrix(w), nil)); e > 1e-2 {
+		t.Errorf("%v: %.2g from float32 activations", d, e)
 	}
 }
 
