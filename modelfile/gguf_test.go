@@ -236,6 +236,37 @@ func (r *rawGGUF) data(n int) []byte {
 	return append(r.b, make([]byte, n)...)
 }
 
+// The numbers of ggml's types (enum ggml_type of ggml.h) that stand for a format.
+func TestGGUFTypes(t *testing.T) {
+	for id, want := range map[uint32]tensor.DType{
+		0: tensor.F32, 1: tensor.F16, 2: tensor.Q4_0, 3: tensor.Q4_1, 6: tensor.Q5_0, 7: tensor.Q5_1, 8: tensor.Q8_0,
+		10: tensor.Q2_K, 11: tensor.Q3_K, 12: tensor.Q4_K, 13: tensor.Q5_K, 14: tensor.Q6_K,
+		16: tensor.IQ2_XXS, 17: tensor.IQ2_XS, 18: tensor.IQ3_XXS, 19: tensor.IQ1_S, 20: tensor.IQ4_NL, 21: tensor.IQ3_S, 22: tensor.IQ2_S, 23: tensor.IQ4_XS,
+		24: tensor.I8, 25: tensor.I16, 26: tensor.I32, 27: tensor.I64, 28: tensor.F64, 29: tensor.IQ1_M, 30: tensor.BF16,
+		34: tensor.TQ1_0, 35: tensor.TQ2_0, 39: tensor.MXFP4,
+	} {
+		size, err := want.Size(256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := os.WriteFile(path, newRawGGUF(1, 0).tensor("w", id, 0, 256).data((size+31)&^31), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := modelfile.Open(path)
+		if err != nil {
+			t.Errorf("type %d: %v", id, err)
+			continue
+		}
+		if got := f.Tensors()[0]; got.DType != want || len(got.Data) != size {
+			t.Errorf("type %d is %v of %d bytes, want %v of %d", id, got.DType, len(got.Data), want, size)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestGGUFThatLies(t *testing.T) {
 	const f32, q4_0, q8k, i8 = 0, 2, 15, 24
 	alignment := func(v uint32) []byte {
