@@ -83,9 +83,16 @@ func main() { os.Exit(start(os.Args[1:])) }
 
 // start does what the arguments say and returns the exit code.
 func start(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// A second signal ends the process at once, and does so before anybody learns of
+	// the first.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	context.AfterFunc(signals, func() {
+		stop()
+		cancel(context.Cause(signals))
+	})
 	a := &app{ctx: ctx, stdin: &contextReader{ctx: ctx, r: os.Stdin}, stdout: os.Stdout, stderr: os.Stderr, out: safely(os.Stdout), err: safely(os.Stderr)}
 	command, err := a.parse(args)
 	if err == nil {

@@ -329,16 +329,20 @@ func TestResponseStreamFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	first := make([]byte, 1)
-	if _, err := resp.Body.Read(first); err != nil {
-		t.Fatal(err)
+	// What comes before the error has some text.
+	var begun []byte
+	for piece := make([]byte, 512); !strings.Contains(string(begun), "event: response.output_text.delta\ndata: "); {
+		n, err := resp.Body.Read(piece)
+		if begun = append(begun, piece[:n]...); err != nil {
+			t.Fatalf("after %q: %v", begun, err)
+		}
 	}
 	s.server.Stop()
 	rest, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(strings.TrimSpace(string(rest)), "\n\n")
+	blocks := strings.Split(strings.TrimSpace(string(begun)+string(rest)), "\n\n")
 	last := blocks[len(blocks)-1]
 	var text string
 	for _, block := range blocks {
