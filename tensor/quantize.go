@@ -83,6 +83,18 @@ func putF16(b []byte, v float64) float32 {
 	return F16ToF32(h)
 }
 
+// putFactor is putF16 for what the integers of several groups are multiplied by, which
+// have no room to make up for a factor that became much smaller: near zero, where
+// binary16 is coarse, it is rather too large.
+func putFactor(b []byte, v float64) float32 {
+	h := F32ToF16(float32(v))
+	if got := float64(F16ToF32(h)); max(got, -got) < max(v, -v)*(1-1.0/128) {
+		h++
+	}
+	binary.LittleEndian.PutUint16(b, h)
+	return F16ToF32(h)
+}
+
 // largestOf returns the value of x that is largest in size, the first of equals.
 func largestOf(x []float32) float32 {
 	top := float32(0)

@@ -21,7 +21,7 @@ func (k *lineK) quantize(x []float32, top int) {
 		scales[g], lows[g] = scale, -offset
 		most, deepest = max(most, scale), max(deepest, -offset)
 	}
-	d, dmin := putF16(k.header[:], most/63), putF16(k.header[2:], deepest/63)
+	d, dmin := putFactor(k.header[:], most/63), putFactor(k.header[2:], deepest/63)
 	packed := (*[12]byte)(k.header[4:])
 	for g := range 8 {
 		values := x[32*g:][:32]
@@ -117,7 +117,7 @@ func quantizeQ6_K(dst []byte, src []float32) {
 				most = scales[g]
 			}
 		}
-		d := putF16(b[208:], most/-128)
+		d := putFactor(b[208:], most/-128)
 		clear(b[:192])
 		for g := range scales {
 			values := x[16*g:][:16]
