@@ -17,6 +17,8 @@ type bpe struct {
 
 	fallback *byteFallback // nil without byte_fallback
 	unknown  int32         // what an unknown character becomes, -1 for nothing
+	prefix   string        // before each character but the first of a piece
+	suffix   string        // after the last one
 	fuse     bool          // neighbouring unknown characters become one token
 
 	mergers mergers
@@ -73,6 +75,7 @@ func (b *bpe) encode(dst []int32, text string) []int32 {
 func (b *bpe) start(m *merger, text string) {
 	pending := false // an unknown token is to be written
 	for i := 0; i < len(text); {
+		first := i == 0
 		var char string // as the vocabulary spells it
 		var id int32
 		if b.byteLevel {
@@ -83,6 +86,14 @@ func (b *bpe) start(m *merger, text string) {
 			char = text[i : i+n]
 			id, _ = b.vocab.textID(char)
 			i += n
+		}
+		if !first && b.prefix != "" {
+			char = b.prefix + char
+			id, _ = b.vocab.textID(char)
+		}
+		if i == len(text) && b.suffix != "" {
+			char += b.suffix
+			id, _ = b.vocab.textID(char)
 		}
 		switch {
 		case id >= 0:

@@ -232,6 +232,18 @@ func tokenizers(t fataler) map[string]*tokenizer.Tokenizer {
 				"type": "BPE", "vocab": object{"▁": 0, "a": 1, "b": 2, "▁a": 3}, "merges": []string{"▁ a"},
 			},
 		}, nil),
+		"Unigram": fromObject(t, object{
+			"added_tokens":  []object{added("<s>", "special"), added("<unk>", "special")},
+			"normalizer":    object{"type": "Precompiled", "precompiled_charsmap": charsmap},
+			"pre_tokenizer": object{"type": "Metaspace", "replacement": "▁"}, "decoder": object{"type": "Metaspace", "replacement": "▁"},
+			"model": unigramFile(false, scoredTokens{{"<unk>", 0.0}, {"<s>", 0.0}, {"▁", -1.0}, {"he", -2.0}, {"▁he", -2.5}, {"l", -3.0}, {"ll", -3.5}, {"ce", -2.0}})["model"],
+		}, nil),
+		"WordPiece": fromObject(t, object{
+			"added_tokens":  []object{added("[UNK]", "special"), added("<s>", "special")},
+			"normalizer":    bertNormalizer(true, true, true, nil),
+			"pre_tokenizer": object{"type": "BertPreTokenizer"}, "decoder": object{"type": "WordPiece", "prefix": "##", "cleanup": true},
+			"model": wordPieceFile(100, "[UNK]", "<s>", "he", "##ll", "##o", ",", "it", "'", "s", "<", ">", "世")["model"],
+		}, nil),
 		"GGUF llama":      fromMetadata(t, spmMetadata(pieces...)),
 		"GGUF byte-level": fromMetadata(t, byteMetadata("llama-bpe", "<|im_start|>", "<|im_end|>")),
 	}

@@ -1,6 +1,7 @@
 package tokenizer_test
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/realizar/realizar/tokenizer"
@@ -14,6 +15,32 @@ func characters(alphabet string) object {
 	}
 	return object{"model": object{"type": "BPE", "vocab": vocab, "merges": []string{}}}
 }
+
+// bertNormalizer returns a BertNormalizer with its options.
+func bertNormalizer(clean, chinese, lower bool, accents any) object {
+	return object{
+		"type": "BertNormalizer", "clean_text": clean, "handle_chinese_chars": chinese, "lowercase": lower,
+		"strip_accents": accents,
+	}
+}
+
+// charsmap is a precompiled charsmap that replaces a by ce, and X by x.
+var charsmap = func() []byte {
+	units := make([]uint32, 512)
+	const children = 256 // of the root, from here on by exclusive or
+	units[0] = children << 10
+	for place, value := range map[byte]uint32{'a': 0, 'X': 3} {
+		at := uint32(children) ^ uint32(place)
+		leaf := uint32(1 + value)
+		units[at] = uint32(place) | 1<<8 | (at^leaf)<<10
+		units[leaf] = 1<<31 | value
+	}
+	data := binary.LittleEndian.AppendUint32(nil, uint32(4*len(units)))
+	for _, u := range units {
+		data = binary.LittleEndian.AppendUint32(data, u)
+	}
+	return append(data, "ce\x00x\x00"...)
+}()
 
 func TestNormalizers(t *testing.T) {
 	sequence := object{"type": "Sequence", "normalizers": []object{
@@ -34,10 +61,21 @@ func TestNormalizers(t *testing.T) {
 		{"in turn", sequence, " aBAb ", "c|c"},
 		{"nothing left", sequence, "   ", ""},
 		{"prepend", object{"type": "Prepend", "prepend": "x"}, "a", "x|a"},
+		{"accents", object{"type": "Sequence", "normalizers": []object{{"type": "NFD"}, {"type": "StripAccents"}}}, "éﬁ", "e|ﬁ"},
+		{"for machine translation", object{"type": "Nmt"}, "a\u0001\u200b\tb", "a| | |b"},
+		{"BERT's", bertNormalizer(true, true, true, nil), "A\u0000\tÉ\u00adfx", "a| |e|f|x"},
+		{"BERT's that keeps accents", bertNormalizer(false, false, false, nil), "é", "é"},
+		{"BERT's that keeps case", bertNormalizer(true, true, false, true), "éA", "e"},
+		{"Chinese", bertNormalizer(true, true, true, nil), "a世b", "a| | |b"},
+		{"an expression", object{"type": "Replace", "pattern": object{"Regex": "a{2,}"}, "content": "b"}, "aaab aa", "b|b| |b"},
+		{"an expression with Unicode's classes", object{"type": "Replace", "pattern": object{"Regex": `[\s\d]`}, "content": "b"}, "a\u3000٣", "a|b|b"},
+		{"bytes", object{"type": "ByteLevel"}, "é b", "Ã|©|Ġ|b"},
+		{"a charsmap", object{"type": "Precompiled", "precompiled_charsmap": charsmap}, "xa bXe", "x|c|e| |b|x|e"},
+		{"a charsmap in a cluster", object{"type": "Precompiled", "precompiled_charsmap": charsmap}, "a\u0301a", "c|e|c|e"},
 		{"prepend to nothing", object{"type": "Prepend", "prepend": "x"}, "", ""},
 	}
 	for _, test := range tests {
-		file := characters("abcefix éﬁ\u0301")
+		file := characters("abcefix éﬁ\u0301Ã©Ġ")
 		file["normalizer"] = test.normalizer
 		tok := fromObject(t, file, nil)
 		if got := spellings(tok, tok.Encode(test.text, false)); got != test.want {
@@ -65,6 +103,15 @@ func TestPreTokenizerSteps(t *testing.T) {
 		{"expression", split(object{"Regex": `\p{N}{1,3}`}, "Isolated"), "aa11", "aa|11"},
 		{"removed", split(object{"String": "1"}, "Removed"), "aa1aa", "aa|aa"},
 		{"an expression that is a string", split(object{"Regex": " "}, "MergedWithPrevious"), "aa aa", "aa|▁|aa"},
+		{"BERT's", object{"type": "BertPreTokenizer"}, "aa-11 aa", "aa|▁|11|aa"},
+		{"words", object{"type": "Whitespace"}, "aa-11 aa", "aa|▁|11|aa"},
+		{"at white space", object{"type": "WhitespaceSplit"}, "aa11\u3000aa", "aa11|aa"},
+		{"at a character", object{"type": "CharDelimiterSplit", "delimiter": "-"}, "aa-aa", "aa|aa"},
+		{"punctuation", object{"type": "Punctuation"}, "aa-11", "aa|▁|11"},
+		{"punctuation with a behavior", object{"type": "Punctuation", "behavior": "Removed"}, "aa-11", "aa|11"},
+		{"scripts", object{"type": "UnicodeScripts"}, " aa11", "aa|11"},
+		{"a length", object{"type": "FixedLength", "length": 2}, "aa11a", "aa|11|a"},
+		{"an expression with white space", split(object{"Regex": `a+|\s+(?!\S)|\s+`}, "Isolated"), "aa11", "aa|11"},
 		{"in turn", sequence(split(object{"String": " "}, "Removed"), object{"type": "Digits", "individual_digits": true}), "aa 11", "aa|1|1"},
 	}
 	for _, test := range tests {
@@ -133,6 +180,10 @@ func TestDecoders(t *testing.T) {
 		{"strip the ends of each", strip(0, 2), "aabb"},
 		{"metaspace", object{"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"}, " aabb "},
 		{"metaspace, never", object{"type": "Metaspace", "replacement": "_", "prepend_scheme": "never"}, "  aabb "},
+		{"WordPiece", object{"type": "WordPiece", "prefix": "a", "cleanup": false}, "_ _b b _"},
+		{"CTC", object{"type": "CTC", "pad_token": "a", "word_delimiter_token": "_", "cleanup": true}, " bb "},
+		{"suffix", object{"type": "BPEDecoder", "suffix": "_"}, "  aabb"},
+		{"an expression", object{"type": "Replace", "pattern": object{"Regex": "[ab]+"}, "content": "-"}, "__---_"},
 		{"byte-level, not its characters", object{"type": "ByteLevel"}, "__aabb_"},
 	}
 	for _, test := range tests {

@@ -24,9 +24,6 @@ func conformance(t testing.TB, elements ...string) string {
 	return filepath.Join(append([]string{root, "tokenizers"}, elements...)...)
 }
 
-// unsupportedYet are kinds of models that the data has and this package does not.
-var unsupportedYet = map[string]bool{"unigram": true, "wordpiece": true}
-
 // readHF returns the tokenizer of a kind in the conformance data.
 func readHF(t testing.TB, kind string) *tokenizer.Tokenizer {
 	t.Helper()
@@ -64,9 +61,6 @@ func TestConformanceHF(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range kinds {
-		if unsupportedYet[kind.Name()] {
-			continue
-		}
 		t.Run(kind.Name(), func(t *testing.T) {
 			tok := readHF(t, kind.Name())
 			data, err := os.ReadFile(conformance(t, "hf", kind.Name(), "expected.json"))

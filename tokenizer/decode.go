@@ -105,11 +105,9 @@ func (p *perToken) token(text string, literal bool) {
 
 func (p *perToken) end() { p.next.end() }
 
-// decodeReplace replaces from, which is not empty, in each token.
-func decodeReplace(from, to string) decodeStep {
-	return func(next decoding) decoding {
-		return &perToken{func(text string) string { return strings.ReplaceAll(text, from, to) }, next}
-	}
+// decodeReplace replaces what r does in each token.
+func decodeReplace(r replace) decodeStep {
+	return func(next decoding) decoding { return &perToken{r.text, next} }
 }
 
 // decodeStrip removes up to start times char from the start of each token and up to stop times from

@@ -198,12 +198,12 @@ func (t *Tokenizer) ggufSPM(m Metadata, unknown int32) {
 	t.kind = "SentencePiece BPE"
 	scores, _ := m.Floats(keyScores)
 	t.model = newSPM(&t.vocab, scores, unknown)
-	t.decoder = []decodeStep{decodeReplace(metaspaceChar, " "), decodeByteFallback}
+	t.decoder = []decodeStep{decodeReplace(replace{literal(metaspaceChar), " "}), decodeByteFallback}
 	if prefix, ok := m.Bool(keySpacePrefix); !ok || prefix {
 		t.normalizer = append(t.normalizer, prepend(metaspaceChar))
 		t.decoder = append(t.decoder, decodeStripStart(' ', 1))
 	}
-	t.normalizer = append(t.normalizer, replace{" ", metaspaceChar})
+	t.normalizer = append(t.normalizer, replace{literal(" "), metaspaceChar})
 }
 
 // ggufBPE makes t a byte-level tokenizer, and returns whether its pre-tokenizer adds BOS by default. A byte

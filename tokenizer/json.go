@@ -1,9 +1,13 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 )
 
 // FromJSON returns the tokenizer of a tokenizer.json of Hugging Face tokenizers. The
@@ -12,11 +16,11 @@ import (
 // truncation and padding that a tokenizer.json may hold are left to the caller.
 //
 // The error wraps [ErrUnsupported] and names the part when the file uses one that this package does not
-// have, such as a Unigram or WordPiece model, and [ErrInvalid] when the file is wrong.
+// have, and [ErrInvalid] when the file is wrong.
 func FromJSON(tokenizerJSON, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 	var file jsonFile
-	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
-		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w: %w", ErrInvalid, err)
+	if err := decodeStrict(tokenizerJSON, &file); err != nil {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
 	}
 	var config jsonConfig
 	if tokenizerConfigJSON != nil {
@@ -29,6 +33,26 @@ func FromJSON(tokenizerJSON, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
 	}
 	return t, nil
+}
+
+// decodeStrict decodes JSON with nothing after it. A field that into does not have may change what another
+// program computes, so it is an error.
+func decodeStrict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more after the object")
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "unknown field"): // the error has no type
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
 // maxID returns the highest id that a description of so many bytes may use. Vocabularies have few holes,
@@ -44,6 +68,9 @@ type jsonFile struct {
 	PostProcessor *jsonPost       `json:"post_processor"`
 	Decoder       *jsonDecoder    `json:"decoder"`
 	Model         *jsonModel      `json:"model"`
+
+	Truncation any `json:"truncation"`
+	Padding    any `json:"padding"`
 }
 
 // jsonAdded is an added token.
@@ -55,6 +82,12 @@ type jsonAdded struct {
 	Rstrip     bool   `json:"rstrip"`
 	Normalized bool   `json:"normalized"`
 	Special    bool   `json:"special"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. Tools add fields of their own, which do not count.
+func (a *jsonAdded) UnmarshalJSON(data []byte) error {
+	type plain jsonAdded
+	return json.Unmarshal(data, (*plain)(a))
 }
 
 // withoutID returns a as it is compared.
@@ -94,26 +127,23 @@ func (f *jsonFile) build(config *jsonConfig, limit int64) (*Tokenizer, error) {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	added, special := f.addedTokens(config, &t.vocab)
-	bpe, err := f.Model.build(&t.vocab, special)
+	if f.Model.kind() != "BPE" {
+		pre.spell()
+		t.splitter = pre.steps
+	}
+	model, err := f.Model.build(&t.vocab, special, pre.byteLevel)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	if err := t.addTokens(added, special, limit); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
-	bpe.byteLevel = pre.byteLevel
-	bpe.init(f.Model.IgnoreMerges)
-	t.model = bpe
-	switch {
-	case pre.byteLevel:
-		t.kind = "byte-level BPE"
-	case f.Model.ByteFallback:
-		t.kind = "BPE with byte fallback"
-	default:
-		t.kind = "BPE"
-	}
+	model.init()
+	t.model, t.kind = model.model, model.kind
 	if f.Model.UnkToken != nil {
 		t.names["unk_token"] = *f.Model.UnkToken
+	} else if id := f.Model.UnkID; id != nil {
+		t.names["unk_token"] = t.vocab.tokens[*id].text
 	}
 	for _, p := range t.post {
 		if len(p.before) > 0 {

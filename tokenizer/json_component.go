@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -22,31 +23,29 @@ type jsonPattern struct {
 	Regex  *string `json:"Regex"`
 }
 
-// literal returns the one string that the pattern matches.
-func (p *jsonPattern) literal() (string, error) {
+// finder returns what finds the pattern, and the length in bytes of its shortest match.
+func (p *jsonPattern) finder() (f named, shortest int, err error) {
 	switch {
 	case p == nil || p.String == nil && p.Regex == nil:
-		return "", fmt.Errorf("%w: a pattern that is neither String nor Regex", ErrInvalid)
+		return f, 0, fmt.Errorf("%w: a pattern that is neither String nor Regex", ErrInvalid)
 	case p.String != nil && *p.String != "":
-		return *p.String, nil
-	case p.String != nil:
-		return "", fmt.Errorf("%w: an empty pattern", ErrUnsupported)
+		return named{finder: literal(*p.String)}, len(*p.String), nil
+	case p.String != nil || *p.Regex == "":
+		return f, 0, fmt.Errorf("%w: an empty pattern", ErrUnsupported)
+	case regexp.QuoteMeta(*p.Regex) == *p.Regex:
+		return named{finder: literal(*p.Regex)}, len(*p.Regex), nil // an expression that is but a string
 	}
-	if *p.Regex == "" || regexp.QuoteMeta(*p.Regex) != *p.Regex {
-		return "", fmt.Errorf("%w: no matcher for the regular expression %s", ErrUnsupported, quoted(*p.Regex))
-	}
-	return *p.Regex, nil // an expression that is but a string
+	f, err = patternFor(*p.Regex)
+	return f, 1, err
 }
 
-// finder returns what finds the pattern.
-func (p *jsonPattern) finder() (named, error) {
-	if p != nil && p.Regex != nil {
-		if f, err := patternFor(*p.Regex); err == nil {
-			return f, nil
-		}
+// replacement returns what a Replace does.
+func (p *jsonPattern) replacement(content string, times *growth) (replace, error) {
+	f, shortest, err := p.finder()
+	if err == nil {
+		err = times.multiply(len(content), shortest)
 	}
-	text, err := p.literal()
-	return named{finder: literal(text)}, err
+	return replace{f.finder, content}, err
 }
 
 // tooLong returns an error when a component has more steps than there may be.
@@ -60,15 +59,16 @@ func tooLong(steps int) error {
 // growth is by how much replacements multiply a text at most.
 type growth int
 
-func (g *growth) replace(from, to string) error {
+// multiply takes account of replacing from bytes, at least 1, by to bytes.
+func (g *growth) multiply(to, from int) error {
 	if *g == 0 {
 		*g = 1
 	}
-	*g *= growth((min(len(to), maxGrowth*len(from)+1) + len(from) - 1) / len(from))
+	*g *= growth((min(to, maxGrowth*from+1) + from - 1) / from)
 	*g = max(*g, 1)
 	if *g > maxGrowth {
-		return fmt.Errorf("%w: replacing %s by %s: more than %d times the text", ErrUnsupported,
-			quoted(from), quoted(to), maxGrowth)
+		return fmt.Errorf("%w: replacing %d bytes by %d: more than %d times the text", ErrUnsupported,
+			from, to, maxGrowth)
 	}
 	return nil
 }
@@ -82,6 +82,13 @@ type jsonNormalizer struct {
 	Content     string           `json:"content"`
 	StripLeft   bool             `json:"strip_left"`
 	StripRight  bool             `json:"strip_right"`
+	Charsmap    []byte           `json:"precompiled_charsmap"`
+
+	// BERT's.
+	CleanText          *bool `json:"clean_text"`
+	HandleChineseChars *bool `json:"handle_chinese_chars"`
+	StripAccents       *bool `json:"strip_accents"`
+	Lowercase          *bool `json:"lowercase"`
 }
 
 func (j *jsonNormalizer) build() (normalizer, error) {
@@ -114,6 +121,36 @@ func (j *jsonNormalizer) appendTo(steps *normalizer, times *growth) error {
 		step = unicodeForm(norm.NFKD)
 	case "Lowercase":
 		step = lowercase{}
+	case "StripAccents":
+		step = dropMarks(unicode.M)
+	case "Nmt":
+		step = eachCharacter(nmt)
+	case "ByteLevel":
+		if err := times.multiply(2, 1); err != nil {
+			return fmt.Errorf("%s: %w", j.Type, err)
+		}
+		step = eachCharacter(spellBytes)
+	case "Precompiled":
+		c, err := newCharsmap(j.Charsmap, times)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.Type, err)
+		}
+		step = c
+	case "BertNormalizer":
+		if j.CleanText == nil || j.HandleChineseChars == nil || j.Lowercase == nil {
+			return fmt.Errorf("%s: %w: it lacks clean_text, handle_chinese_chars or lowercase", j.Type, ErrInvalid)
+		}
+		if *j.HandleChineseChars {
+			if err := times.multiply(5, 3); err != nil {
+				return fmt.Errorf("%s: %w", j.Type, err)
+			}
+		}
+		var accents *unicode.RangeTable
+		if j.StripAccents == nil && *j.Lowercase || j.StripAccents != nil && *j.StripAccents {
+			accents = unicode.Mn
+		}
+		*steps = append(*steps, bertNormalizer(*j.CleanText, *j.HandleChineseChars, *j.Lowercase, accents)...)
+		return tooLong(len(*steps))
 	case "Strip":
 		step = strip{j.StripLeft, j.StripRight}
 	case "Prepend":
@@ -122,14 +159,11 @@ func (j *jsonNormalizer) appendTo(steps *normalizer, times *growth) error {
 		}
 		step = prepend(j.Prepend)
 	case "Replace":
-		from, err := j.Pattern.literal()
-		if err == nil {
-			err = times.replace(from, j.Content)
-		}
+		r, err := j.Pattern.replacement(j.Content, times)
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.Type, err)
 		}
-		step = replace{from, j.Content}
+		step = r
 	default:
 		return fmt.Errorf("%w: %s", ErrUnsupported, quoted(j.Type))
 	}
@@ -150,6 +184,10 @@ type jsonSplitter struct {
 	Replacement      string         `json:"replacement"`
 	PrependScheme    *prependScheme `json:"prepend_scheme"`
 	Split            *bool          `json:"split"`
+	Delimiter        string         `json:"delimiter"`
+	Length           *int64         `json:"length"`
+	TrimOffsets      any            `json:"trim_offsets"` // concerns offsets
+	StrRep           any            `json:"str_rep"`      // old files repeat replacement so
 }
 
 // builtSplitter is a pre-tokenizer and what it says about the model.
@@ -158,6 +196,14 @@ type builtSplitter struct {
 	name      string
 	byteLevel bool // the model sees bytes
 	digits    bool // numbers are cut before the pattern of GPT-2
+}
+
+// spell makes the splitter itself write pieces in bytes, for what comes after it to see.
+func (b *builtSplitter) spell() {
+	if b.byteLevel {
+		b.steps = append(b.steps, spelled{})
+		b.byteLevel = false
+	}
 }
 
 func (j *jsonSplitter) build() (builtSplitter, error) {
@@ -170,8 +216,8 @@ func (j *jsonSplitter) build() (builtSplitter, error) {
 }
 
 func (j *jsonSplitter) appendTo(b *builtSplitter) error {
-	if b.byteLevel {
-		return fmt.Errorf("%w: %s after ByteLevel", ErrUnsupported, quoted(j.Type))
+	if b.byteLevel && j.Type != "Sequence" {
+		b.spell()
 	}
 	switch j.Type {
 	case "Sequence":
@@ -181,14 +227,12 @@ func (j *jsonSplitter) appendTo(b *builtSplitter) error {
 			}
 		}
 	case "Split":
-		f, err := j.Pattern.finder()
+		f, _, err := j.Pattern.finder()
+		if err == nil {
+			err = j.Behavior.check()
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.Type, err)
-		}
-		switch j.Behavior {
-		case removed, isolated, contiguous, mergedWithPrevious, mergedWithNext:
-		default:
-			return fmt.Errorf("%s: %w: behavior %s", j.Type, ErrUnsupported, quoted(string(j.Behavior)))
 		}
 		if f.name != "" {
 			b.name = f.name
@@ -219,6 +263,38 @@ func (j *jsonSplitter) appendTo(b *builtSplitter) error {
 			return fmt.Errorf("%s: %w", j.Type, err)
 		}
 		b.steps = append(b.steps, m)
+	case "BertPreTokenizer":
+		b.steps = append(b.steps, split{whitespace, removed, false},
+			split{run(1, isBertPunctuation), isolated, false})
+	case "Whitespace":
+		b.steps = append(b.steps, split{matcher(matchWordOrSymbols), removed, true})
+	case "WhitespaceSplit":
+		b.steps = append(b.steps, split{whitespace, removed, false})
+	case "CharDelimiterSplit":
+		if utf8.RuneCountInString(j.Delimiter) != 1 {
+			return fmt.Errorf("%s: %w: delimiter %s is not one character", j.Type, ErrInvalid, quoted(j.Delimiter))
+		}
+		b.steps = append(b.steps, split{literal(j.Delimiter), removed, false})
+	case "Punctuation":
+		s := split{run(1, isBertPunctuation), isolated, false}
+		if j.Behavior != "" {
+			s.behavior = j.Behavior
+		}
+		if err := s.behavior.check(); err != nil {
+			return fmt.Errorf("%s: %w", j.Type, err)
+		}
+		b.steps = append(b.steps, s)
+	case "UnicodeScripts":
+		b.steps = append(b.steps, scriptSplit{})
+	case "FixedLength":
+		length := int64(5)
+		if j.Length != nil {
+			length = *j.Length
+		}
+		if length < 1 {
+			return fmt.Errorf("%s: %w: length %d is not positive", j.Type, ErrInvalid, length)
+		}
+		b.steps = append(b.steps, fixedLength(length))
 	default:
 		return fmt.Errorf("%w: %s", ErrUnsupported, quoted(j.Type))
 	}
@@ -254,21 +330,30 @@ type jsonPost struct {
 	SpecialTokens map[string]jsonPieceTokens `json:"special_tokens"`
 	Sep           jsonTokenID                `json:"sep"`
 	Cls           jsonTokenID                `json:"cls"`
+
+	Pair           any `json:"pair"` // of two texts
+	AddPrefixSpace any `json:"add_prefix_space"`
+	TrimOffsets    any `json:"trim_offsets"`
+	UseRegex       any `json:"use_regex"`
 }
 
 // jsonPiece is a piece of a template: one of its fields.
 type jsonPiece struct {
-	SpecialToken *struct {
-		ID string `json:"id"`
-	} `json:"SpecialToken"`
-	Sequence *struct {
-		ID string `json:"id"`
-	} `json:"Sequence"`
+	SpecialToken *jsonPieceID `json:"SpecialToken"`
+	Sequence     *jsonPieceID `json:"Sequence"`
+}
+
+// jsonPieceID is what a piece of a template stands for.
+type jsonPieceID struct {
+	ID     string `json:"id"`
+	TypeID any    `json:"type_id"`
 }
 
 // jsonPieceTokens is what a special token of a template becomes.
 type jsonPieceTokens struct {
-	IDs []int64 `json:"ids"`
+	ID     any     `json:"id"`
+	IDs    []int64 `json:"ids"`
+	Tokens any     `json:"tokens"`
 }
 
 // jsonTokenID is the id of a token that is written as an array of the token and its id.
@@ -363,6 +448,14 @@ type jsonDecoder struct {
 	PrependScheme  *prependScheme `json:"prepend_scheme"`
 	AddPrefixSpace *bool          `json:"add_prefix_space"`
 	Split          *bool          `json:"split"`
+	Prefix         *string        `json:"prefix"`
+	Cleanup        *bool          `json:"cleanup"`
+	Suffix         *string        `json:"suffix"`
+	PadToken       *string        `json:"pad_token"`
+	WordDelimiter  *string        `json:"word_delimiter_token"`
+	TrimOffsets    any            `json:"trim_offsets"`
+	UseRegex       any            `json:"use_regex"`
+	StrRep         any            `json:"str_rep"`
 }
 
 // decoderBuild is a decoder while it is built.
@@ -404,14 +497,11 @@ func (j *jsonDecoder) appendTo(b *decoderBuild) error {
 	case "Fuse":
 		b.fused = true
 	case "Replace":
-		from, err := j.Pattern.literal()
-		if err == nil {
-			err = b.times.replace(from, j.Content)
-		}
+		r, err := j.Pattern.replacement(j.Content, &b.times)
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.Type, err)
 		}
-		whole(decodeReplace(from, j.Content))
+		whole(decodeReplace(r))
 	case "Strip":
 		char, n := utf8.DecodeRuneInString(j.Content)
 		switch {
@@ -433,6 +523,27 @@ func (j *jsonDecoder) appendTo(b *decoderBuild) error {
 			return fmt.Errorf("%s: %w", j.Type, err)
 		}
 		whole(decodeMetaspace(m.replacement, m.prepend != prependNever))
+	case "WordPiece":
+		if j.Prefix == nil || j.Cleanup == nil {
+			return fmt.Errorf("%s: %w: it lacks prefix or cleanup", j.Type, ErrInvalid)
+		}
+		whole(decodeWordPiece(*j.Prefix, *j.Cleanup))
+	case "BPEDecoder":
+		switch {
+		case j.Suffix == nil:
+			return fmt.Errorf("%s: %w: it lacks suffix", j.Type, ErrInvalid)
+		case *j.Suffix == "":
+			return fmt.Errorf("%s: %w: an empty suffix", j.Type, ErrUnsupported)
+		}
+		whole(decodeSuffix(*j.Suffix))
+	case "CTC":
+		switch {
+		case j.PadToken == nil || j.WordDelimiter == nil || j.Cleanup == nil:
+			return fmt.Errorf("%s: %w: it lacks pad_token, word_delimiter_token or cleanup", j.Type, ErrInvalid)
+		case *j.WordDelimiter == "":
+			return fmt.Errorf("%s: %w: an empty word_delimiter_token", j.Type, ErrUnsupported)
+		}
+		whole(decodeCTC(*j.PadToken, *j.WordDelimiter, *j.Cleanup))
 	default:
 		return fmt.Errorf("%w: %s", ErrUnsupported, quoted(j.Type))
 	}

@@ -36,25 +36,46 @@ func (p prepend) apply(text string, marks []bool) (string, []bool) {
 	return string(p) + text, marks
 }
 
-// replace puts to in the place of every from, which is not empty.
-type replace struct{ from, to string }
+// replace puts to in the place of every match of from.
+type replace struct {
+	from finder
+	to   string
+}
 
 func (r replace) apply(text string, marks []bool) (string, []bool) {
-	replaced := strings.ReplaceAll(text, r.from, r.to)
 	if marks == nil {
-		return replaced, nil
+		return r.text(text), nil
 	}
-	out := make([]bool, 0, len(replaced))
-	for at := 0; ; {
-		i := strings.Index(text[at:], r.from)
-		if i < 0 {
-			return replaced, append(out, marks[at:]...)
+	var out strings.Builder
+	outMarks := make([]bool, 0, len(text))
+	for at := 0; at < len(text); {
+		start, end := r.from.find(text, at)
+		out.WriteString(text[at:start])
+		outMarks = append(outMarks, marks[at:start]...)
+		if end > start {
+			out.WriteString(r.to)
+			outMarks = repeatMark(outMarks, anyMark(marks[start:end]), len(r.to))
 		}
-		out = append(out, marks[at:at+i]...)
-		at += i
-		out = repeatMark(out, anyMark(marks[at:at+len(r.from)]), len(r.to))
-		at += len(r.from)
+		at = end
 	}
+	return out.String(), outMarks
+}
+
+// text returns text with to in the place of every match.
+func (r replace) text(text string) string {
+	if l, ok := r.from.(literal); ok {
+		return strings.ReplaceAll(text, string(l), r.to)
+	}
+	var out strings.Builder
+	for at := 0; at < len(text); {
+		start, end := r.from.find(text, at)
+		out.WriteString(text[at:start])
+		if end > start {
+			out.WriteString(r.to)
+		}
+		at = end
+	}
+	return out.String()
 }
 
 // lowercase maps each character to lower case.

@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -107,15 +106,16 @@ type named struct {
 	finder
 }
 
-// patternFor returns the finder of a regular expression in the syntax of Oniguruma, which must be one
-// of those that are written by hand here.
+// patternFor returns the finder of a regular expression in the syntax of Oniguruma: one that is written by
+// hand, or what [compilePattern] makes of it.
 func patternFor(expression string) (named, error) {
 	// A line break may stand in the expression as it is or escaped.
 	canonical := strings.NewReplacer("\r", `\r`, "\n", `\n`, "\t", `\t`).Replace(expression)
 	if f, ok := patterns[canonical]; ok {
 		return f, nil
 	}
-	return named{}, fmt.Errorf("%w: no matcher for the regular expression %s", ErrUnsupported, quoted(expression))
+	f, err := compilePattern(expression)
+	return named{finder: f}, err
 }
 
 // patterns are the regular expressions of published tokenizers. Where two differ only in how they

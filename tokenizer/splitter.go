@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // splitter cuts text into the pieces that the model sees one by one: the pre-tokenizer, as steps that
 // each cut every piece of the one before.
@@ -31,6 +34,15 @@ const (
 	mergedWithPrevious behavior = "MergedWithPrevious"
 	mergedWithNext     behavior = "MergedWithNext"
 )
+
+// check returns an error for a behavior that there is not.
+func (b behavior) check() error {
+	switch b {
+	case removed, isolated, contiguous, mergedWithPrevious, mergedWithNext:
+		return nil
+	}
+	return fmt.Errorf("%w: behavior %s", ErrUnsupported, quoted(string(b)))
+}
 
 // split cuts at the matches of a pattern, or with invert at what lies between them.
 type split struct {

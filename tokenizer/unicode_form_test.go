@@ -58,7 +58,7 @@ func TestMarksFollow(t *testing.T) {
 	}{
 		{"compose", normalizer{unicodeForm(norm.NFC)}, "ae\u0301b", "..xx.", "aéb", ".xx."},
 		{"prepend", normalizer{prepend("__")}, "ab", "x.", "__ab", "xxx."},
-		{"replace", normalizer{replace{"bc", "-"}}, "abcdbc", "..x...", "a-d-", ".x.."},
+		{"replace", normalizer{replace{literal("bc"), "-"}}, "abcdbc", "..x...", "a-d-", ".x.."},
 		{"strip", normalizer{strip{true, true}}, "  a b ", "x.x..x", "a b", "x.."},
 		{"lower case", normalizer{lowercase{}}, "AİB", ".xx.", "ai\u0307b", ".xxx."},
 	}

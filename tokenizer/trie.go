@@ -1,0 +1,112 @@
+package tokenizer
+
+import (
+	"cmp"
+	"slices"
+)
+
+// trie finds which of a set of texts begin at a place. Its nodes are in the order of their depth, so that
+// the children of one stand together.
+type trie struct {
+	first []int32 // the children of node n are the nodes from first[n] to before first[n+1]
+	label []byte  // the byte that leads to a node; children are in its order
+	value []int32 // of the text that ends at a node, -1 for none
+	top   [256]int32
+}
+
+// entry is a text and what it stands for, at least 0.
+type entry struct {
+	text  string
+	value int32
+}
+
+// newTrie returns a trie of entries; of equal texts the last in the list counts. It reorders them.
+func newTrie(entries []entry) *trie {
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.text, b.text) })
+	type below struct{ from, to, depth int32 } // the entries that begin with the text of a node
+	nodes := []below{{0, int32(len(entries)), 0}}
+	t := &trie{label: []byte{0}}
+	for n := 0; n < len(nodes); n++ {
+		at := nodes[n]
+		value := int32(-1)
+		for at.from < at.to && int(at.depth) == len(entries[at.from].text) {
+			value = entries[at.from].value
+			at.from++
+		}
+		t.value = append(t.value, value)
+		t.first = append(t.first, int32(len(nodes)))
+		for i := at.from; i < at.to; {
+			c := entries[i].text[at.depth]
+			start := i
+			for i < at.to && entries[i].text[at.depth] == c {
+				i++
+			}
+			nodes = append(nodes, below{start, i, at.depth + 1})
+			t.label = append(t.label, c)
+		}
+	}
+	t.first = append(t.first, int32(len(nodes)))
+	for c := range t.top {
+		t.top[c] = t.child(0, byte(c))
+	}
+	return t
+}
+
+// next returns the node that c leads to from node, or -1.
+func (t *trie) next(node int32, c byte) int32 {
+	if node == 0 {
+		return t.top[c]
+	}
+	return t.child(node, c)
+}
+
+func (t *trie) child(node int32, c byte) int32 {
+	low, high := t.first[node], t.first[node+1]
+	for low < high {
+		middle := (low + high) / 2
+		switch l := t.label[middle]; {
+		case l == c:
+			return middle
+		case l < c:
+			low = middle + 1
+		default:
+			high = middle
+		}
+	}
+	return -1
+}
+
+// walk returns the node of a text, or -1.
+func (t *trie) walk(text string) int32 {
+	node := int32(0)
+	for i := 0; i < len(text) && node >= 0; i++ {
+		node = t.next(node, text[i])
+	}
+	return node
+}
+
+// longest returns the value of the longest text that begins at text and the node, which is that of what
+// comes before it, and its length; -1 when there is none. What is empty does not count.
+func (t *trie) longest(node int32, text string) (value int32, n int) {
+	value = -1
+	for i := 0; i < len(text); i++ {
+		if node = t.next(node, text[i]); node < 0 {
+			break
+		}
+		if t.value[node] >= 0 {
+			value, n = t.value[node], i+1
+		}
+	}
+	return value, n
+}
+
+// visibleTokens returns a trie of the tokens that text may become.
+func (v *vocabulary) visibleTokens(keep func(id int32) bool) *trie {
+	entries := make([]entry, 0, len(v.ids))
+	for text, id := range v.ids {
+		if text != "" && !v.tokens[id].hidden && (keep == nil || keep(id)) {
+			entries = append(entries, entry{text, id})
+		}
+	}
+	return newTrie(entries)
+}

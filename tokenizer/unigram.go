@@ -1,0 +1,162 @@
+package tokenizer
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
+
+// unknownPenalty is how far the score of an unknown character is below that of every token.
+const unknownPenalty = 10
+
+// unigram is the model of Kudo, "Subword Regularization" (2018): of all ways to cut a piece into tokens the
+// one with the highest sum of scores, found by Viterbi's algorithm.
+type unigram struct {
+	vocab        *vocabulary
+	scores       []float64 // of every token of find
+	find         *trie
+	unknownScore float64
+	unknown      int32         // what unknown characters in a row become, -1 for nothing
+	fallback     *byteFallback // what they become instead; nil for none
+
+	lattices sync.Pool
+}
+
+// init completes u from its vocabulary; keep says which tokens text may become.
+func (u *unigram) init(keep func(id int32) bool) { u.find = u.vocab.visibleTokens(keep) }
+
+// lowest returns the lowest of scores; without any, 0.
+func lowest(scores []float64) float64 {
+	low := math.Inf(1)
+	for _, s := range scores {
+		if s < low {
+			low = s
+		}
+	}
+	if math.IsInf(low, 1) {
+		return 0
+	}
+	return low
+}
+
+// ending is the best way to cut the text up to a position.
+type ending struct {
+	score float64
+	last  int32 // length of the last token, 0 while the position is not reached
+	id    int32
+}
+
+// lattice is the memory of cutting a piece.
+type lattice struct {
+	text   string
+	base   int      // where all ways meet; before it everything is written
+	ends   []ending // of the positions from base on
+	back   []int32  // lengths of tokens, last first
+	unsure region   // unknown characters in a row, not written yet
+}
+
+// keptEndings is for how many positions a lattice that is kept may have memory.
+const keptEndings = 1 << 16
+
+// encode implements model.
+func (u *unigram) encode(dst []int32, text string) []int32 {
+	l, ok := u.lattices.Get().(*lattice)
+	if !ok {
+		l = new(lattice)
+	}
+	l.text, l.base, l.unsure = text, 0, region{}
+	l.ends = append(l.ends[:0], ending{})
+	for i := 0; i < len(text); {
+		if i > l.base && len(l.ends) == i-l.base+1 {
+			dst = u.write(dst, l, i) // no token lies across i
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		score := l.ends[i-l.base].score
+		known := false // a token is the character
+		node := int32(0)
+		for j := i; j < len(text); {
+			if node = u.find.next(node, text[j]); node < 0 {
+				break
+			}
+			j++
+			if id := u.find.value[node]; id >= 0 {
+				l.reach(i, j, id, score+u.scores[id])
+				known = known || j-i == size
+			}
+		}
+		if !known {
+			l.reach(i, i+size, u.unknown, score+u.unknownScore)
+		}
+		i += size
+	}
+	dst = u.write(dst, l, len(text))
+	dst = u.writeUnknown(dst, l)
+	if cap(l.ends) <= keptEndings {
+		l.text = ""
+		u.lattices.Put(l)
+	}
+	return dst
+}
+
+// reach offers a token from start to end; of equal offers the first stays.
+func (l *lattice) reach(start, end int, id int32, score float64) {
+	at := end - l.base
+	if missing := at + 1 - len(l.ends); missing > 0 {
+		n := len(l.ends)
+		l.ends = slices.Grow(l.ends, missing)[:at+1]
+		clear(l.ends[n:])
+	}
+	if e := &l.ends[at]; e.last == 0 || score > e.score {
+		*e = ending{score: score, last: int32(end - start), id: id}
+	}
+}
+
+// write appends the tokens up to end, where all ways meet, and makes it the base.
+func (u *unigram) write(dst []int32, l *lattice, end int) []int32 {
+	l.back = l.back[:0]
+	for at := end; at > l.base; {
+		last := l.ends[at-l.base].last
+		l.back = append(l.back, last)
+		at -= int(last)
+	}
+	at := l.base
+	for _, n := range slices.Backward(l.back) {
+		start := at
+		at += int(n)
+		id := l.ends[at-l.base].id
+		if id == u.unknown {
+			if l.unsure.start == l.unsure.end {
+				l.unsure.start = start
+			}
+			l.unsure.end = at
+			continue
+		}
+		dst = append(u.writeUnknown(dst, l), id)
+	}
+	l.ends = append(l.ends[:0], ending{score: l.ends[end-l.base].score})
+	l.base = end
+	return dst
+}
+
+// writeUnknown appends what the unknown characters in a row become.
+func (u *unigram) writeUnknown(dst []int32, l *lattice) []int32 {
+	text := l.text[l.unsure.start:l.unsure.end]
+	l.unsure = region{}
+	if text == "" {
+		return dst
+	}
+	if id, ok := u.vocab.textID(text); ok && int(id) < len(u.scores) {
+		return append(dst, id) // the unknown token's own spelling
+	}
+	if u.fallback.has(text) {
+		for _, c := range []byte(text) {
+			dst = append(dst, u.fallback[c])
+		}
+		return dst
+	}
+	if u.unknown >= 0 {
+		dst = append(dst, u.unknown)
+	}
+	return dst
+}

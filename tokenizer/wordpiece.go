@@ -1,0 +1,59 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// wordPiece cuts a word into the longest tokens from left to right (Schuster and Nakajima, "Japanese and
+// Korean Voice Search", 2012). A word that has a part without a token is unknown as a whole.
+type wordPiece struct {
+	find     *trie
+	rest     int32 // the node in find of what is written before a token that does not begin a word; -1 for none
+	unknown  int32 // -1 for nothing
+	maxChars int64 // longer words are unknown
+}
+
+// init completes w from its vocabulary; prefix is written before tokens that do not begin a word.
+func (w *wordPiece) init(v *vocabulary, prefix string) {
+	w.find = v.visibleTokens(nil)
+	w.rest = w.find.walk(prefix)
+}
+
+// encode implements model.
+func (w *wordPiece) encode(dst []int32, text string) []int32 {
+	before := len(dst)
+	if int64(len(text)) <= w.maxChars || int64(utf8.RuneCountInString(text)) <= w.maxChars {
+		node := int32(0)
+		for at := 0; node >= 0; node = w.rest {
+			id, n := w.find.longest(node, text[at:])
+			if n == 0 {
+				break
+			}
+			dst = append(dst, id)
+			if at += n; at == len(text) {
+				return dst
+			}
+		}
+	}
+	dst = dst[:before]
+	if w.unknown >= 0 {
+		dst = append(dst, w.unknown)
+	}
+	return dst
+}
+
+// wordLevel has a token for every word that it knows.
+type wordLevel struct {
+	vocab   *vocabulary
+	unknown int32 // -1 for nothing
+}
+
+// encode implements model.
+func (w *wordLevel) encode(dst []int32, text string) []int32 {
+	id, ok := w.vocab.textID(text)
+	if !ok {
+		id = w.unknown
+	}
+	if id < 0 {
+		return dst
+	}
+	return append(dst, id)
+}
