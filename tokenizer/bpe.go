@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
@@ -52,6 +53,18 @@ func (b *bpe) init(ignoreMerges bool) {
 		} else if bytes, ok := spelledBytes(buffer[:0], text); ok {
 			b.whole[string(bytes)] = id
 			buffer = bytes
+		}
+	}
+}
+
+// wholeLines makes pieces of nothing but line feeds that are a token that token.
+func (b *bpe) wholeLines() {
+	if b.whole == nil {
+		b.whole = make(map[string]int32)
+	}
+	for text, id := range b.vocab.ids {
+		if strings.Trim(text, "\n") == "" && text != "" && !b.vocab.tokens[id].hidden {
+			b.whole[text] = id
 		}
 	}
 }

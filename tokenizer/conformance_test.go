@@ -106,9 +106,6 @@ func TestConformanceGGUF(t *testing.T) {
 	ran := 0
 	for _, path := range names {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "ggml-vocab-"), ".gguf")
-		if name == "bert-bge" {
-			continue
-		}
 		ran++
 		t.Run(name, func(t *testing.T) {
 			tok := readGGUF(t, name)

@@ -42,9 +42,11 @@ const (
 
 // Types of tokens in tokenizer.ggml.token_type.
 const (
+	typeNormal      = 1
 	typeUnknown     = 2
 	typeControl     = 3
 	typeUserDefined = 4
+	typeUnused      = 5
 	typeByte        = 6
 )
 
@@ -71,7 +73,8 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: no %s", ErrInvalid, keyModel)
 	}
-	if kind != "gpt2" && kind != "llama" {
+	defaults, ok := ggufDefaults[kind]
+	if !ok {
 		return nil, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyModel, quoted(kind))
 	}
 	texts, ok := m.Strings(keyTokens)
@@ -84,41 +87,32 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	t.added = newLongestFirst(ggufAdded(&t.vocab, types, m))
 	id := func(key string) int32 {
 		id, ok := m.Int(key)
+		if !ok {
+			id, ok = defaults.ids[key]
+		}
 		if !ok || id < 0 || id >= int64(len(texts)) {
 			return -1
 		}
 		return int32(id)
 	}
 	t.bos, t.eos = id(keyBOS), id(keyEOS)
-	addBOS := false
-	if kind == "llama" {
+	var err error
+	switch kind {
+	case "llama":
 		t.ggufSPM(m, id(keyUnknown))
-		// Files from before these keys hold Llama's vocabulary.
-		if _, ok := m.Int(keyBOS); !ok && t.vocab.has(1) {
-			t.bos = 1
-		}
-		if _, ok := m.Int(keyEOS); !ok && t.vocab.has(2) {
-			t.eos = 2
-		}
-		addBOS = true
-	} else {
-		var err error
-		if addBOS, err = t.ggufBPE(m); err != nil {
-			return nil, err
-		}
+	case "bert":
+		t.ggufWordPiece(m, id(keyUnknown))
+	case "t5":
+		err = t.ggufUnigram(m, types, id(keyUnknown))
+	default:
+		defaults.addBOS, err = t.ggufBPE(m, kind)
 	}
-	var around template
-	if add, ok := m.Bool(keyAddBOS); ok && add || !ok && addBOS && t.bos >= 0 {
-		if t.bos < 0 {
-			return nil, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddBOS, keyBOS)
-		}
-		around.before = []int32{t.bos}
+	if err != nil {
+		return nil, err
 	}
-	if add, ok := m.Bool(keyAddEOS); ok && add {
-		if t.eos < 0 {
-			return nil, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddEOS, keyEOS)
-		}
-		around.after = []int32{t.eos}
+	around, err := ggufAround(m, t, kind, defaults, id(keySeparator))
+	if err != nil {
+		return nil, err
 	}
 	t.post = postProcessor{around}
 	for i, id := range []int32{
@@ -130,6 +124,43 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	}
 	t.ends = ggufEnds(&t.vocab, t.eos, id(keyEOT), id(keyEOM))
 	return t, nil
+}
+
+// ggufDefault is what a kind of model has where its file does not say.
+type ggufDefault struct {
+	ids            map[string]int64
+	addBOS, addEOS bool
+}
+
+var ggufDefaults = map[string]ggufDefault{
+	"gpt2":   {},
+	"gemma4": {},
+	"llama":  {ids: map[string]int64{keyBOS: 1, keyEOS: 2}, addBOS: true}, // older files hold Llama's vocabulary
+	"bert":   {ids: map[string]int64{keyBOS: 101, keyUnknown: 100, keySeparator: 102, keyPadding: 0, keyMask: 103}},
+	"t5":     {ids: map[string]int64{keyEOS: 1, keyUnknown: 2, keyPadding: 0}, addEOS: true},
+}
+
+// ggufAround returns what stands before and after a text.
+func ggufAround(m Metadata, t *Tokenizer, kind string, d ggufDefault, separator int32) (around template, err error) {
+	if kind == "bert" { // whatever the file says
+		if t.bos < 0 || separator < 0 {
+			return around, fmt.Errorf("%w: no token %s or no token %s", ErrInvalid, keyBOS, keySeparator)
+		}
+		return template{before: []int32{t.bos}, after: []int32{separator}}, nil
+	}
+	if add, ok := m.Bool(keyAddBOS); ok && add || !ok && d.addBOS && t.bos >= 0 {
+		if t.bos < 0 {
+			return around, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddBOS, keyBOS)
+		}
+		around.before = []int32{t.bos}
+	}
+	if add, ok := m.Bool(keyAddEOS); ok && add || !ok && d.addEOS && t.eos >= 0 {
+		if t.eos < 0 {
+			return around, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddEOS, keyEOS)
+		}
+		around.after = []int32{t.eos}
+	}
+	return around, nil
 }
 
 // ggufVocabulary returns the vocabulary of texts with their types; missing types are normal. Of equal
@@ -206,21 +237,23 @@ func (t *Tokenizer) ggufSPM(m Metadata, unknown int32) {
 	t.normalizer = append(t.normalizer, replace{literal(" "), metaspaceChar})
 }
 
-// ggufBPE makes t a byte-level tokenizer, and returns whether its pre-tokenizer adds BOS by default. A byte
-// that the vocabulary lacks is dropped.
-func (t *Tokenizer) ggufBPE(m Metadata) (addBOS bool, err error) {
-	t.kind = "byte-level BPE"
+// ggufBPE makes t a tokenizer that merges, in bytes or in characters, and returns whether its pre-tokenizer
+// adds BOS by default. A byte that the vocabulary lacks is dropped.
+func (t *Tokenizer) ggufBPE(m Metadata, kind string) (addBOS bool, err error) {
 	pre, ok := m.String(keyPre)
 	if !ok || pre == "" {
 		pre = "default"
+	}
+	if kind == "gemma4" {
+		pre = kind
 	}
 	p, ok := ggufPreTokenizers[pre]
 	if !ok {
 		return false, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyPre, quoted(pre))
 	}
 	t.name = pre
-	for _, f := range p.patterns {
-		t.splitter = append(t.splitter, split{pattern: f, behavior: isolated})
+	if t.splitter, err = p.splitter(); err != nil {
+		return false, fmt.Errorf("%s: %w", pre, err)
 	}
 	merges, ok := m.Strings(keyMerges)
 	if !ok {
@@ -228,7 +261,7 @@ func (t *Tokenizer) ggufBPE(m Metadata) (addBOS bool, err error) {
 	}
 	b := &bpe{
 		vocab: &t.vocab, rules: make(map[[2]int32]mergeRule, len(merges)),
-		byteLevel: true, unknown: -1,
+		byteLevel: !p.characters, unknown: -1,
 	}
 	var joined []byte
 	for i, merge := range merges {
@@ -255,7 +288,21 @@ func (t *Tokenizer) ggufBPE(m Metadata) (addBOS bool, err error) {
 	}
 	b.init(p.ignoreMerges)
 	t.model = b
-	t.decoder = []decodeStep{decodeByteLevel}
+	if !p.characters {
+		t.kind = "byte-level BPE"
+		t.decoder = []decodeStep{decodeByteLevel}
+		return p.addBOS, nil
+	}
+	t.kind = "BPE with byte fallback"
+	b.fallback = newByteFallback(&t.vocab)
+	if p.lines {
+		b.wholeLines()
+	}
+	if p.escapes {
+		t.normalizer = normalizer{replace{literal(" "), metaspaceChar}}
+		t.decoder = append(t.decoder, decodeReplace(replace{literal(metaspaceChar), " "}))
+	}
+	t.decoder = append(t.decoder, decodeByteFallback)
 	return p.addBOS, nil
 }
 

@@ -1,10 +1,33 @@
 package tokenizer
 
+import "slices"
+
 // ggufPre is what a name in tokenizer.ggml.pre stands for.
 type ggufPre struct {
 	patterns     []finder // each isolates its matches in the pieces that the one before left
+	expressions  []string // the same, for package regexp, before patterns
+	first, last  splitter // before and after both
 	ignoreMerges bool
 	addBOS       bool // unless the file says otherwise
+	characters   bool // merges characters and not bytes
+	escapes      bool // writes ▁ for a space
+	lines        bool // line feeds in a row may be a token
+}
+
+// splitter returns the steps of p.
+func (p *ggufPre) splitter() (splitter, error) {
+	steps := slices.Clone(p.first)
+	for _, expression := range p.expressions {
+		f, err := patternFor(expression)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, split{pattern: f.finder, behavior: isolated})
+	}
+	for _, f := range p.patterns {
+		steps = append(steps, split{pattern: f, behavior: isolated})
+	}
+	return append(steps, p.last...), nil
 }
 
 // ggufPreTokenizers are the pre-tokenizers by their name in llama.cpp.
@@ -56,6 +79,38 @@ var ggufPreTokenizers = func() map[string]ggufPre {
 	}},
 		"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4")
 	add(ggufPre{patterns: []finder{seedCoder.matcher()}}, "seed-coder")
+	add(ggufPre{patterns: []finder{words{digits: 1, tail: "\r\n"}.matcher()}}, "ufakzeka")
+	add(ggufPre{patterns: []finder{matcher(matchLines), qwen2.matcher()}}, "laguna")
+	add(ggufPre{patterns: []finder{run(3, ofClass(number)), words{contractions: true, tail: "\r\n"}.matcher()}, ignoreMerges: true},
+		"minicpm5")
+	add(ggufPre{patterns: []finder{gpt4o.matcher()}, ignoreMerges: true}, "granite-embed-multi-97m")
+	add(ggufPre{first: splitter{shortSpaces(llama3.matcher())}}, "jais-2")
+	add(ggufPre{first: splitter{digitGroups{wordEnd: true}}, patterns: []finder{gpt4o.matcher()}}, "tiny_aya", "cohere2moe")
+	add(ggufPre{patterns: []finder{run(0, ofClass(number))}, last: splitter{digitGroups{}}}, "superbpe")
+	add(ggufPre{first: splitter{digitGroups{}}, patterns: []finder{run(0, inSet(afmoeEastAsian)), matcher(matchDeepSeek3)}}, "afmoe")
+	add(ggufPre{patterns: []finder{matcher(matchKimi)}}, "kimi-k2")
+	add(ggufPre{expressions: []string{notPunctuation}}, "poro-chat", "bloom", "gpt3-finnish")
+	add(ggufPre{expressions: []string{notPunctuation}, patterns: []finder{digit}}, "viking")
+	add(ggufPre{
+		expressions: []string{`<sentinel:[0-9]+>`, `(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z`, `([\t\n]|    |  )`},
+		patterns:    []finder{digit, run(1, isBertPunctuation), matcher(matchGPT2)},
+		addBOS:      true,
+	}, "chameleon")
+	add(ggufPre{
+		patterns:     []finder{matcher(matchYoutuEastAsian), words{cased: true, suffixes: true, digits: 1, tail: "\r\n/"}.matcher()},
+		ignoreMerges: true,
+	}, "youtu")
+	add(ggufPre{expressions: []string{
+		`\p{N}{1,3}`, `[` + deepSeek3EastAsian + `]+`,
+		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+|[\\r\\n]" + trailingSpace,
+	}, patterns: []finder{digit}}, "spark2_5")
+	add(ggufPre{expressions: []string{
+		`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]` + trailingSpace,
+	}}, "exaone-moe")
+	add(ggufPre{patterns: []finder{matcher(matchLines)}, characters: true, escapes: true, lines: true, addBOS: true},
+		"gemma4", "granite-embed-multi-311m")
+	add(ggufPre{patterns: []finder{matcher(matchLines)}, characters: true, escapes: true}, "sarvam-moe")
+	add(ggufPre{patterns: []finder{run(0, func(r rune) bool { return !isSpace(r) })}, characters: true}, "whitespace")
 	return table
 }()
 

@@ -120,7 +120,7 @@ func TestRefusedGGUF(t *testing.T) {
 		mentions string
 	}{
 		{"no model", without("tokenizer.ggml.model"), tokenizer.ErrInvalid, "tokenizer.ggml.model"},
-		{"another model", with("tokenizer.ggml.model", "bert"), tokenizer.ErrUnsupported, "bert"},
+		{"another model", with("tokenizer.ggml.model", "rwkv"), tokenizer.ErrUnsupported, "rwkv"},
 		{"another pre-tokenizer", with("tokenizer.ggml.pre", "odd"), tokenizer.ErrUnsupported, "odd"},
 		{"no tokens", without("tokenizer.ggml.tokens"), tokenizer.ErrInvalid, "tokenizer.ggml.tokens"},
 		{"no merges", without("tokenizer.ggml.merges"), tokenizer.ErrInvalid, "tokenizer.ggml.merges"},

@@ -85,6 +85,17 @@ func (t *trie) walk(text string) int32 {
 	return node
 }
 
+// depth returns how much of text is the beginning of a text in t.
+func (t *trie) depth(text string) int {
+	node := int32(0)
+	for i := range len(text) {
+		if node = t.next(node, text[i]); node < 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
 // longest returns the value of the longest text that begins at text and the node, which is that of what
 // comes before it, and its length; -1 when there is none. What is empty does not count.
 func (t *trie) longest(node int32, text string) (value int32, n int) {

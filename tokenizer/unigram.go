@@ -19,6 +19,7 @@ type unigram struct {
 	unknownScore float64
 	unknown      int32         // what unknown characters in a row become, -1 for nothing
 	fallback     *byteFallback // what they become instead; nil for none
+	fuseOnly     bool          // not what they spell together either, as in llama.cpp
 
 	lattices sync.Pool
 }
@@ -146,8 +147,8 @@ func (u *unigram) writeUnknown(dst []int32, l *lattice) []int32 {
 	if text == "" {
 		return dst
 	}
-	if id, ok := u.vocab.textID(text); ok && int(id) < len(u.scores) {
-		return append(dst, id) // the unknown token's own spelling
+	if id, ok := u.vocab.textID(text); ok && int(id) < len(u.scores) && !u.fuseOnly {
+		return append(dst, id) // as with the unknown token's own spelling
 	}
 	if u.fallback.has(text) {
 		for _, c := range []byte(text) {

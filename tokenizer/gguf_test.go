@@ -1,0 +1,95 @@
+package tokenizer_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// t5Metadata returns GGUF metadata of T5: <pad>, </s>, <unk> and pieces with scores, the last user-defined.
+func t5Metadata(pieces []string, scores []float64) metadata {
+	types := []int64{3, 3, 2}
+	for range pieces {
+		types = append(types, 1)
+	}
+	types[len(types)-1] = 4
+	return metadata{
+		"tokenizer.ggml.model": "t5", "tokenizer.ggml.tokens": append([]string{"<pad>", "</s>", "<unk>"}, pieces...),
+		"tokenizer.ggml.token_type": types, "tokenizer.ggml.scores": append([]float64{0, 0, 0}, scores...),
+		"tokenizer.ggml.add_space_prefix": true, "tokenizer.ggml.remove_extra_whitespaces": true,
+	}
+}
+
+func TestGGUFUnigram(t *testing.T) {
+	m := t5Metadata([]string{"▁", "a", "b", "▁ab", "c", "e", "[u]"}, []float64{-2, -3, -3, -4, -3, -3, -9})
+	chars := make([]int64, len(charsmap))
+	for i, b := range charsmap {
+		chars[i] = int64(int8(b))
+	}
+	tok := fromMetadata(t, m)
+	for _, test := range []struct{ text, want string }{
+		{"ab", "▁ab"},
+		{"  ab   ab  ", "▁ab|▁ab"},
+		{"axyb", "▁|a|<unk>|b"},
+		{"ab[u]ab", "▁ab|[u]|▁ab"},
+		{"   ", ""},
+	} {
+		if got := spellings(tok, tok.Encode(test.text, false)); got != test.want {
+			t.Errorf("%q: got %s, want %s", test.text, got, test.want)
+		}
+	}
+	ids := tok.Encode("ab b", true)
+	if got, want := spellings(tok, ids), "▁ab|▁|b|</s>"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := tok.Decode(ids, true); got != "ab b" {
+		t.Errorf("decoded %q", got)
+	}
+	m["tokenizer.ggml.precompiled_charsmap"] = chars
+	m["tokenizer.ggml.remove_extra_whitespaces"] = false
+	tok = fromMetadata(t, m)
+	if got, want := spellings(tok, tok.Encode(" ab", false)), "▁|▁|c|e|b"; got != want {
+		t.Errorf("with a charsmap: got %s, want %s", got, want)
+	}
+}
+
+func TestGGUFWordPiece(t *testing.T) {
+	tokens := slices.Repeat([]string{"[PAD]"}, 104)
+	copy(tokens[100:], []string{"[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+	types := slices.Repeat([]int64{3}, 104)
+	for _, piece := range []string{"▁un", "aff", "able", "▁e", "▁世", "▁!"} {
+		tokens, types = append(tokens, piece), append(types, 1)
+	}
+	m := metadata{"tokenizer.ggml.model": "bert", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types}
+	tok := fromMetadata(t, m)
+	ids := tok.Encode("UNaffable É!世x[MASK]un", true)
+	if got, want := spellings(tok, ids), "[CLS]|▁un|aff|able|▁e|▁!|▁世|[UNK]|[MASK]|▁un|[SEP]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := tok.Decode(ids[1:6], true), "unaffable e !"; got != want {
+		t.Errorf("decoded %q, want %q", got, want)
+	}
+	m["tokenizer.ggml.normalizer.lowercase"] = false
+	tok = fromMetadata(t, m)
+	if got, want := spellings(tok, tok.Encode("un É e", false)), "▁un|[UNK]|▁e"; got != want {
+		t.Errorf("with case: got %s, want %s", got, want)
+	}
+}
+
+func TestGGUFGemma4(t *testing.T) {
+	tokens := []string{"<bos>", "▁", "a", "\n", "\n\n", "▁a"}
+	types := []int64{3, 1, 1, 1, 1, 1}
+	for _, b := range []string{"<0xC3>", "<0xA9>"} {
+		tokens, types = append(tokens, b), append(types, 6)
+	}
+	tok := fromMetadata(t, metadata{
+		"tokenizer.ggml.model": "gemma4", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
+		"tokenizer.ggml.merges": []string{"▁ a"}, "tokenizer.ggml.bos_token_id": int64(0),
+	})
+	ids := tok.Encode("a a\n\né", true)
+	if got, want := spellings(tok, ids), "<bos>|a|▁a|\n\n|<0xC3>|<0xA9>"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := tok.Decode(ids, true); got != "a a\n\né" {
+		t.Errorf("decoded %q", got)
+	}
+}

@@ -1,0 +1,159 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// notPunctuation is the expression of BLOOM and its relatives.
+const notPunctuation = ` ?[^(\s|.,!?…。，、।۔،)]+`
+
+// afmoeEastAsian are the characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese.
+const afmoeEastAsian = "\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF" +
+	"\u0E00-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF\uAC00-\uD7AF\u1100-\u11FF"
+
+// youtuEastAsian are sets of characters; a run of one is a piece.
+var youtuEastAsian = [...]func(r rune) bool{
+	inSet("\uAC00-\uD7A3\u3131-\u318E"),
+	inSet("\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F"),
+	inSet("\u3105-\u312F"),
+	inSet(deepSeek3EastAsian),
+}
+
+// matchYoutuEastAsian matches a run of one of these sets.
+func matchYoutuEastAsian(text string, i int) int {
+	if text[i] < utf8.RuneSelf {
+		return i
+	}
+	for _, in := range youtuEastAsian {
+		if end := run(0, in)(text, i); end > i {
+			return end
+		}
+	}
+	return i
+}
+
+// matchLines matches [^\n]+|\n+.
+func matchLines(text string, i int) int {
+	if text[i] != '\n' {
+		if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
+			return i + n
+		}
+		return len(text)
+	}
+	return i + len(text[i:]) - len(strings.TrimLeft(text[i:], "\n"))
+}
+
+// kimi is the pattern of Kimi K2, but for Chinese characters.
+var kimi = words{cased: true, suffixes: true, digits: 3, tail: "\r\n"}.matcher()
+
+// matchKimi matches a run of Chinese characters, or what o200k does without any.
+func matchKimi(text string, i int) int {
+	isHan := func(r rune) bool { return r >= 0x2E80 && unicode.Is(unicode.Han, r) }
+	if end := run(0, isHan)(text, i); end > i {
+		return end
+	}
+	// A word is among the letters and marks from here on, or from the next character on; it ends before the
+	// first that is Chinese.
+	_, size := utf8.DecodeRuneInString(text[i:])
+	for at := i + size; at < len(text); {
+		r, n := utf8.DecodeRuneInString(text[at:])
+		if isHan(r) {
+			if c, _ := classAt(text, i); c&space != 0 && at == i+size {
+				return matchSpace(text, i, true)
+			}
+			return kimi(text[:at], i)
+		}
+		if classes()[r]&(anyLetter|mark) == 0 {
+			break
+		}
+		at += n
+	}
+	return kimi(text, i)
+}
+
+// blank reports whether text is white space.
+func blank(text string) bool { return strings.TrimLeftFunc(text, isSpace) == "" }
+
+// digitGroups cuts numbers into groups of three digits from the right.
+type digitGroups struct {
+	wordEnd bool // only those that no word character follows
+}
+
+func (d digitGroups) cut(piece string, first bool, yield func(string, bool)) {
+	start := 0
+	isDigit := ofClass(number)
+	for i := 0; i < len(piece); {
+		end := run(0, isDigit)(piece, i)
+		if end == i {
+			_, n := utf8.DecodeRuneInString(piece[i:])
+			i += n
+			continue
+		}
+		if d.wordEnd && beginsInWord(piece[end:]) {
+			i = end
+			continue
+		}
+		if i > start {
+			yield(piece[start:i], first && start == 0)
+		}
+		size := utf8.RuneCountInString(piece[i:end]) % 3
+		if size == 0 {
+			size = 3
+		}
+		for i < end {
+			next := run(size, isDigit)(piece, i)
+			yield(piece[i:next], first && i == 0)
+			i, size = next, 3
+		}
+		start = end
+	}
+	if start < len(piece) {
+		yield(piece[start:], first && start == 0)
+	}
+}
+
+// shortSpaces cuts at the matches of a pattern, but white space without a line break after it into parts of
+// at most 512 characters: of 512, 256 and so on to 4, and then of 2 or 1, where white space or the end
+// follows, as \s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1} does.
+type shortSpaces matcher
+
+func (m shortSpaces) cut(piece string, first bool, yield func(string, bool)) {
+	start := 0 // of what no match has taken
+	for i := 0; i < len(piece); {
+		end := m(piece, i)
+		if end == i {
+			_, n := utf8.DecodeRuneInString(piece[i:])
+			i += n
+			continue
+		}
+		if i > start {
+			yield(piece[start:i], first && start == 0)
+		}
+		if last := piece[end-1]; last == '\r' || last == '\n' || !blank(piece[i:end]) {
+			yield(piece[i:end], first && i == 0)
+			i, start = end, end
+			continue
+		}
+		stop := skip(piece, i, space)
+		left := utf8.RuneCountInString(piece[i:stop])
+		// The last one may belong to what follows, unless the pattern has found that it does not.
+		for alone := left == 1; left > 1 || left == 1 && (alone || stop == len(piece)); {
+			size := 1
+			for _, n := range [...]int{512, 256, 128, 64, 32, 16, 8, 4, 2} {
+				if n < left || n == left && stop == len(piece) {
+					size = n
+					break
+				}
+			}
+			next := run(size, isSpace)(piece, i)
+			yield(piece[i:next], first && i == 0)
+			i, left = next, left-size
+		}
+		start = i
+	}
+	if start < len(piece) {
+		yield(piece[start:], first && start == 0)
+	}
+}
