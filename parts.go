@@ -15,8 +15,8 @@ import (
 )
 
 // OpenTokenizer reads a tokenizer alone. path is what [Open] takes, or a GGUF
-// file that holds only a vocabulary, a tokenizer.json (a tokenizer_config.json
-// beside it is read with it), or a folder with one. The error wraps
+// file that holds only a vocabulary, a tokenizer.json or tokenizer.model (a
+// tokenizer_config.json beside it is read with it), or a folder with one. The error wraps
 // [ErrNoTokenizer] where the file has none that can be used.
 func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	var tok *tokenizer.Tokenizer
@@ -78,8 +78,12 @@ func configTexts(f textSource) map[string]string {
 }
 
 // withText calls use with what is at path. A JSON file stands for the file
-// called role of its folder.
+// called role of its folder, and where that is tokenizer.json a file like
+// tokenizer.model for that.
 func withText(path, role string, use func(textSource) error) error {
+	if filepath.Ext(path) == ".model" && role == "tokenizer.json" {
+		return useFolder(&hubFolder{path: path, dir: filepath.Dir(path), role: "tokenizer.model"}, use)
+	}
 	if filepath.Ext(path) == ".json" {
 		return useFolder(&hubFolder{path: path, dir: filepath.Dir(path), role: role}, use)
 	}
@@ -90,7 +94,7 @@ func withText(path, role string, use func(textSource) error) error {
 	// Without its weights, or with some of them, a folder still has its texts.
 	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
 		folder := &hubFolder{path: path, dir: path}
-		for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"} {
+		for _, name := range []string{"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja"} {
 			if _, ok := folder.Asset(name); ok {
 				return useFolder(folder, use)
 			}
@@ -160,6 +164,8 @@ func (h *hubFolder) Asset(name string) ([]byte, bool) {
 	path := filepath.Join(h.dir, filepath.FromSlash(name))
 	if name == h.role {
 		path = h.path
+	} else if h.role == "tokenizer.model" && name == "tokenizer.json" {
+		return nil, false // the other one was asked for
 	}
 	data, err := readAtMost(path, maxText)
 	switch {

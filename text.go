@@ -17,7 +17,8 @@ type textSource interface {
 	Asset(name string) ([]byte, bool)
 }
 
-// readTokenizer reads the tokenizer from GGUF's metadata or from tokenizer.json.
+// readTokenizer reads the tokenizer from GGUF's metadata, from tokenizer.json, or
+// where there is none from tokenizer.model.
 func readTokenizer(f textSource) (*tokenizer.Tokenizer, error) {
 	t, err := tokenizerOf(f)
 	if err != nil {
@@ -30,12 +31,14 @@ func tokenizerOf(f textSource) (*tokenizer.Tokenizer, error) {
 	if f.Format() == modelfile.GGUF {
 		return tokenizer.FromGGUF(f.Meta())
 	}
-	data, ok := f.Asset("tokenizer.json")
-	if !ok {
-		return nil, fmt.Errorf("there is no tokenizer.json beside the weights")
-	}
 	config, _ := f.Asset("tokenizer_config.json")
-	return tokenizer.FromJSON(data, config)
+	if data, ok := f.Asset("tokenizer.json"); ok {
+		return tokenizer.FromJSON(data, config)
+	}
+	if data, ok := f.Asset("tokenizer.model"); ok {
+		return tokenizer.FromSentencePiece(data, config)
+	}
+	return nil, fmt.Errorf("there is no tokenizer.json and no tokenizer.model beside the weights")
 }
 
 // endTokens are the ids that end an answer: all that the tokenizer, GGUF's

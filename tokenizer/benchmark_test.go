@@ -42,10 +42,11 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	for _, kind := range []string{
 		"gpt2", "llama3", "qwen2", "o200k", "deepseek-v3", "llama2-spm-bpe", "gemma-spm-bpe",
+		"unigram", "wordpiece",
 	} {
 		bench(kind, readHF(b, kind))
 	}
-	for _, name := range []string{"llama-spm", "gpt-2", "deepseek-coder", "starcoder"} {
+	for _, name := range []string{"llama-spm", "gpt-2", "deepseek-coder", "starcoder", "bert-bge"} {
 		bench("gguf-"+name, readGGUF(b, name))
 	}
 }

@@ -58,3 +58,23 @@ func TestGGUFPreTokenizers(t *testing.T) {
 		}
 	}
 }
+
+// TestGGUFPreTokenizersAreLinear cuts texts that take forever when something is quadratic.
+func TestGGUFPreTokenizersAreLinear(t *testing.T) {
+	const size = 1 << 17
+	texts := map[string]string{}
+	for name, part := range map[string]string{
+		"letter": "a", "space": " ", "lines": " \n", "digit": "7", "digit and letter": "7a", "chinese": "世",
+		"chinese and latin": "世a", "chinese and spaces": "世  ", "quotes": "'", "marks": "\u0301", "almost": "<sentinel:1",
+		"words": "a b ", "invalid": "\xff",
+	} {
+		texts[name] = strings.Repeat(part, size/len(part))
+	}
+	for pre := range ggufPreTokenizers {
+		for name, text := range texts {
+			if got := len(prePieces(t, pre, text)); got < len(text) {
+				t.Errorf("%s: %s: %d of %d bytes", pre, name, got, len(text))
+			}
+		}
+	}
+}

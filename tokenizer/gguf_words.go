@@ -72,8 +72,9 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 	t.model = u
 
 	n := &unigramText{user: newTrie(user)}
-	n.prefix, _ = m.Bool(keySpacePrefix)
+	prefix, _ := m.Bool(keySpacePrefix)
 	n.merge, _ = m.Bool(keyMergeSpaces)
+	n.first = prefix || n.merge
 	if numbers, ok := m.Ints(keyCharsmap); ok {
 		data := make([]byte, len(numbers))
 		for i, b := range numbers {
@@ -86,7 +87,7 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 	}
 	t.normalizer = normalizer{n}
 	t.decoder = []decodeStep{decodeReplace(replace{literal(metaspaceChar), " "}), decodeByteFallback}
-	if n.prefix {
+	if prefix {
 		t.decoder = append(t.decoder, decodeStripStart(' ', 1))
 	}
 	return nil
@@ -94,26 +95,25 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 
 // unigramText is SentencePiece's normalization: a charsmap, and ▁ for the spaces.
 type unigramText struct {
-	chars  *charsmap // nil for none
-	user   *trie     // of user-defined tokens, which the charsmap leaves as they are
-	prefix bool      // a space is put before the first word
-	merge  bool      // each word has one space before it, and there are no others
+	chars *charsmap // nil for none
+	user  *trie     // of user-defined tokens, which the charsmap leaves as they are
+	first bool      // a space is put before the first word
+	merge bool      // and before the others; there is no other space
 }
 
 // apply implements normalStep. No token of GGUF matches in the text that it makes, so there are no marks.
 func (u *unigramText) apply(text string, _ []bool) (string, []bool) {
 	var out strings.Builder
 	out.Grow(len(text) + len(text)/2)
-	inWord, prefixed := false, false
+	inWord, later := false, false
 	put := func(text string) {
 		for i := range len(text) {
 			switch {
 			case text[i] != ' ':
-				if !inWord && (u.merge || u.prefix && !prefixed) {
+				if !inWord && (later && u.merge || !later && u.first) {
 					out.WriteString(metaspaceChar)
-					prefixed = true
 				}
-				inWord = true
+				inWord, later = true, true
 				out.WriteByte(text[i])
 			default:
 				inWord = false

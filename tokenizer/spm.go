@@ -15,6 +15,7 @@ type spm struct {
 	longest  int     // length in bytes of the longest token
 	fallback *byteFallback
 	unknown  int32 // for a byte without a token, -1 for nothing
+	fuse     bool  // unknown characters in a row become one token
 
 	mergers mergers
 }
@@ -73,10 +74,18 @@ func (s *spm) encode(dst []int32, text string) []int32 {
 		i += n
 	}
 	m.run(spmText{s, text})
+	before := false // whether the part before was unknown
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
 		p := &m.parts[i]
 		if p.id >= 0 {
-			dst = append(dst, p.id)
+			dst, before = append(dst, p.id), false
+			continue
+		}
+		if s.fuse {
+			if !before && s.unknown >= 0 {
+				dst = append(dst, s.unknown)
+			}
+			before = true
 			continue
 		}
 		for _, c := range []byte(text[p.start:p.end]) {

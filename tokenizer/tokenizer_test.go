@@ -430,16 +430,30 @@ func TestLargeTexts(t *testing.T) {
 	composed := byteLevel(tokens, pairs...)
 	composed["normalizer"] = object{"type": "NFC"}
 	kinds := map[string]*tokenizer.Tokenizer{
-		"byte-level":    fromObject(t, composed, nil),
-		"llama":         fromObject(t, sentencePiece(llamaNormalizer, tokens, "▁", "▁▁", "▁▁▁▁", "a", "aa", "aaaa"), nil),
-		"GGUF llama":    fromMetadata(t, spmMetadata("▁", "▁▁", "▁▁▁▁", "a", "aa", "aaaa")),
+		"byte-level": fromObject(t, composed, nil),
+		"llama":      fromObject(t, sentencePiece(llamaNormalizer, tokens, "▁", "▁▁", "▁▁▁▁", "a", "aa", "aaaa"), nil),
+		"GGUF llama": fromMetadata(t, spmMetadata("▁", "▁▁", "▁▁▁▁", "a", "aa", "aaaa")),
+		"Unigram": fromObject(t, object{
+			"normalizer": object{"type": "Sequence", "normalizers": []object{
+				{"type": "Precompiled", "precompiled_charsmap": charsmap},
+				{"type": "Replace", "pattern": object{"Regex": " {2,}"}, "content": " "},
+			}},
+			"added_tokens": tokens,
+			"model":        unigramFile(false, scoredTokens{{"<unk>", 0.0}, {"a", -1.0}, {"aa", -1.5}, {"aaaa", -2.0}, {strings.Repeat("7", 16), -3.0}})["model"],
+		}, nil),
+		"WordPiece": fromObject(t, object{
+			"normalizer": bertNormalizer(true, true, true, nil), "pre_tokenizer": object{"type": "Whitespace"}, "added_tokens": tokens,
+			"model": wordPieceFile(1<<30, "[UNK]", "a", "##a", "##aa", "7", "##7", "世")["model"],
+		}, nil),
+		"GGUF Unigram":  fromMetadata(t, t5Metadata([]string{"▁", "a", "aa", "<|im_start|>"}, []float64{-2, -3, -3, -4})),
+		"SentencePiece": fromSPM(t, spmFile(2, nil, nil, piece{"▁", -1, 1}, piece{"a", -2, 1}, piece{"aa", -1, 1}), nil),
 		"GGUF DeepSeek": fromMetadata(t, byteMetadata("deepseek-llm", "<|im_start|>")),
 		"GGUF o200k":    fromMetadata(t, byteMetadata("gpt-4o", "<|im_start|>")),
 	}
 	for name, tok := range kinds {
 		for text, s := range megabytes {
 			typed := tok.EncodeSpans([]tokenizer.Span{{Text: s[:len(s)/4]}}, false)
-			if len(typed) == 0 {
+			if len(typed) == 0 && strings.Trim(s, " \n\xff\xe4") != "" {
 				t.Errorf("%s: no ids for %s", name, text)
 			}
 			tok.Decode(typed, false)

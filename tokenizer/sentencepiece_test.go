@@ -1,0 +1,203 @@
+package tokenizer_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/realizar/realizar/tokenizer"
+)
+
+// message is a message of protocol buffers while it is written.
+type message []byte
+
+func (m message) number(field protowire.Number, v int64) message {
+	return protowire.AppendVarint(protowire.AppendTag(m, field, protowire.VarintType), uint64(v))
+}
+
+func (m message) bytes(field protowire.Number, data []byte) message {
+	return protowire.AppendBytes(protowire.AppendTag(m, field, protowire.BytesType), data)
+}
+
+// piece is a piece of a tokenizer.model.
+type piece struct {
+	text  string
+	score float32
+	kind  int64
+}
+
+// spmFile returns a tokenizer.model of a model_type with <unk>, <s>, </s> and pieces.
+func spmFile(kind int64, trainer, normalizer message, pieces ...piece) []byte {
+	var file message
+	for _, p := range append([]piece{{"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}}, pieces...) {
+		one := message{}.bytes(1, []byte(p.text))
+		one = protowire.AppendFixed32(protowire.AppendTag(one, 2, protowire.Fixed32Type), math.Float32bits(p.score))
+		file = file.bytes(1, one.number(3, p.kind))
+	}
+	return file.bytes(2, append(message{}.number(3, kind), trainer...)).bytes(3, normalizer)
+}
+
+// asLlama are the normalizer's options of Llama: a space before the text, and none taken out.
+var asLlama = message{}.number(3, 1).number(4, 0)
+
+func fromSPM(t testing.TB, file []byte, config object) *tokenizer.Tokenizer {
+	t.Helper()
+	tok, err := tokenizer.FromSentencePiece(file, marshal(t, config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+func byteFallbackPieces() []piece {
+	var all []piece
+	for b := range 256 {
+		all = append(all, piece{fmt.Sprintf("<0x%02X>", b), 0, 6})
+	}
+	return all
+}
+
+func TestSentencePieceBPE(t *testing.T) {
+	words := []piece{{"▁a", -1, 1}, {"ab", -2, 1}, {"▁", -3, 1}, {"a", -4, 1}, {"b", -5, 1}, {"[u]", 0, 4}}
+	tok := fromSPM(t, spmFile(2, message{}.number(35, 1), asLlama, append(byteFallbackPieces(), words...)...), nil)
+	for _, test := range []struct{ text, want string }{
+		{"ab", "▁a|b"},
+		{"bab  a", "▁|b|ab|▁|▁a"},
+		{"aé", "▁a|<0xC3>|<0xA9>"},
+		{"a[u]a", "▁a|[u]|▁a"},
+		{"", ""},
+	} {
+		ids := tok.Encode(test.text, false)
+		if got := spellings(tok, ids); got != test.want {
+			t.Errorf("%q: got %s, want %s", test.text, got, test.want)
+		}
+	}
+	if got, want := spellings(tok, tok.Encode("<s>a", true)), "<s>|<s>|▁a"; got != want {
+		t.Errorf("with BOS: got %s, want %s", got, want)
+	}
+	for _, id := range tok.EncodeSpans([]tokenizer.Span{{Text: "<s></s>"}}, false) {
+		if tok.IsSpecial(id) {
+			t.Errorf("typed text became special token %d", id)
+		}
+	}
+	if got := tok.Decode(tok.Encode("ab é", true), true); got != "ab é" {
+		t.Errorf("decoded %q", got)
+	}
+	if eos := tok.EndTokens(); len(eos) != 1 || eos[0] != 2 {
+		t.Errorf("end tokens %v", eos)
+	}
+
+	bare := fromSPM(t, spmFile(2, nil, asLlama, words...), nil)
+	if got, want := spellings(bare, bare.Encode("axyb", false)), "▁a|<unk>|b"; got != want {
+		t.Errorf("without bytes: got %s, want %s", got, want)
+	}
+}
+
+func TestSentencePieceUnigram(t *testing.T) {
+	chars := message{}.bytes(2, charsmap)
+	words := []piece{
+		{"▁", -2, 1}, {"a", -3, 1}, {"b", -3, 1}, {"▁ab", -4, 1}, {"▁c", -3, 1}, {"c", -3, 1}, {"e", -3, 1}, {"X", -9, 5},
+	}
+	for _, test := range []struct {
+		name       string
+		normalizer message
+		text, want string
+	}{
+		{"a space before each word", nil, "  ab  ab ", "▁ab|▁ab|</s>"},
+		{"before all but the first", message{}.number(3, 0), " ab ab", "a|b|▁ab|</s>"},
+		{"all spaces", message{}.number(4, 0), "ab  b", "▁ab|▁|▁|b|</s>"},
+		{"a charsmap", chars, "ab", "▁c|e|b|</s>"},
+		{"unknown characters", nil, "abxyab", "▁ab|<unk>|a|b|</s>"},
+		{"an unused piece", nil, "X", "▁|<unk>|</s>"},
+		{"nothing", nil, " ", "</s>"},
+	} {
+		tok := fromSPM(t, spmFile(1, nil, test.normalizer, words...), nil)
+		if got := spellings(tok, tok.Encode(test.text, true)); got != test.want {
+			t.Errorf("%s: %q: got %s, want %s", test.name, test.text, got, test.want)
+		}
+	}
+}
+
+func TestSentencePieceConfig(t *testing.T) {
+	config := object{
+		"add_bos_token": true, "add_eos_token": true, "pad_token": "<pad>",
+		"added_tokens_decoder": object{
+			"1": added("<s>", "special"), "4": added("<|im_start|>", "special"), "5": added("<pad>"),
+		},
+	}
+	file := spmFile(2, nil, asLlama, piece{"a", -1, 1})
+	tok := fromSPM(t, file, config)
+	if got, want := spellings(tok, tok.Encode("<|im_start|>a", true)), "<s>|<|im_start|>|<unk>|a|</s>"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if id, _ := tok.ID("<|im_start|>"); !tok.IsSpecial(id) || tok.VocabSize() != 6 {
+		t.Errorf("id %d of %d", id, tok.VocabSize())
+	}
+	for number, content := range map[string]string{"1": "<t>", "x": "<t>", "-1": "<t>", "2000000000": "<t>", "7": "a"} {
+		config["added_tokens_decoder"] = object{number: added(content)}
+		if _, err := tokenizer.FromSentencePiece(file, marshal(t, config)); !errors.Is(err, tokenizer.ErrInvalid) {
+			t.Errorf("id %s for %s: error %v", number, content, err)
+		}
+	}
+}
+
+func TestRefusedSentencePiece(t *testing.T) {
+	a := piece{"a", -1, 1}
+	for _, test := range []struct {
+		name     string
+		file     []byte
+		want     error
+		mentions string
+	}{
+		{"nothing", nil, tokenizer.ErrInvalid, "no pieces"},
+		{"no message", []byte("{}"), tokenizer.ErrInvalid, ""},
+		{"cut off", spmFile(1, nil, nil, a)[:20], tokenizer.ErrInvalid, ""},
+		{"words", spmFile(3, nil, nil, a), tokenizer.ErrUnsupported, "model_type 3"},
+		{"spaces after words", spmFile(1, message{}.number(24, 1), nil, a), tokenizer.ErrUnsupported, "treat_whitespace_as_suffix"},
+		{"spaces as they are", spmFile(1, nil, message{}.number(5, 0), a), tokenizer.ErrUnsupported, "escape_whitespaces"},
+		{"a denormalizer", message(spmFile(1, nil, nil, a)).bytes(5, message{}.bytes(2, charsmap)), tokenizer.ErrUnsupported, "denormalizer"},
+		{"unused pieces", spmFile(2, nil, nil, piece{"a", -1, 5}), tokenizer.ErrUnsupported, "unused"},
+		{"an empty piece", spmFile(1, nil, nil, piece{}), tokenizer.ErrInvalid, "piece 3"},
+		{"no UTF-8", spmFile(1, nil, nil, piece{"\xff", 0, 1}), tokenizer.ErrInvalid, "piece 3"},
+		{"no score", spmFile(1, nil, nil, piece{"a", float32(math.NaN()), 1}), tokenizer.ErrInvalid, "NaN"},
+		{"a charsmap", spmFile(1, nil, message{}.bytes(2, binary.LittleEndian.AppendUint32(nil, 99)), a), tokenizer.ErrInvalid, "precompiled_charsmap"},
+	} {
+		_, err := tokenizer.FromSentencePiece(test.file, nil)
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.mentions) {
+			t.Errorf("%s: got error %v, want %v that mentions %q", test.name, err, test.want, test.mentions)
+		}
+	}
+}
+
+// FuzzFromSentencePiece holds that no file and no text makes a panic, or text that is not UTF-8.
+func FuzzFromSentencePiece(f *testing.F) {
+	words := []piece{{"▁a", -1, 1}, {"▁", -3, 1}, {"a", -4, 1}, {"b", -5, 1}, {"[u]", 0, 4}}
+	f.Add(spmFile(2, message{}.number(35, 1), asLlama, append(byteFallbackPieces(), words...)...), "ab [u]é\xff")
+	f.Add(spmFile(2, nil, asLlama, words...), "abxy <s>")
+	f.Add(spmFile(1, nil, message{}.bytes(2, charsmap), words...), " a  bX世")
+	f.Add(spmFile(1, message{}.number(40, -1), message{}.number(3, 0).number(4, 0), words...), "a  xb")
+	f.Fuzz(func(t *testing.T, file []byte, text string) {
+		tok, err := tokenizer.FromSentencePiece(file, nil)
+		if err != nil {
+			if !errors.Is(err, tokenizer.ErrInvalid) && !errors.Is(err, tokenizer.ErrUnsupported) {
+				t.Errorf("error of no kind: %v", err)
+			}
+			return
+		}
+		ids := tok.Encode(text, true)
+		for _, id := range ids {
+			if _, ok := tok.Token(id); !ok {
+				t.Errorf("id %d is not in the vocabulary", id)
+			}
+		}
+		if got := tok.Decode(ids, false); !utf8.ValidString(got) {
+			t.Errorf("decoded %q", got)
+		}
+	})
+}
