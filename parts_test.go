@@ -116,3 +116,32 @@ func TestTemplateWithoutTokenizer(t *testing.T) {
 		t.Errorf("special tokens (-want +got)\n%s", diff)
 	}
 }
+
+// A folder without tokenizer.json has its tokenizer in tokenizer.model, and a
+// path to that asks for it.
+func TestTokenizerModel(t *testing.T) {
+	// Two pieces of BPE, with their lengths, scores and types.
+	model := []byte("\n\n\n\x03\u2581\x15\x00\x00\x80\xbf" + "\n\x08\n\x01a\x15\x00\x00\x00\xc0" + "\x12\x02\x18\x02" + "\x1a\x02\x20\x00")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tokenizer.model")
+	if err := os.WriteFile(path, model, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both := modeltest.Hub(t)
+	beside := filepath.Join(both, "tokenizer.model")
+	if err := os.WriteFile(beside, model, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, path, beside} {
+		tok, err := realizar.OpenTokenizer(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tok.Encode("aa", false), []int32{0, 1, 1}; !slices.Equal(got, want) {
+			t.Errorf("%s: ids are %v, want %v", path, got, want)
+		}
+	}
+	if _, err := realizar.OpenTokenizer(filepath.Join(dir, "absent.model")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of a file that is not there: %v", err)
+	}
+}

@@ -173,6 +173,26 @@ func FuzzFromJSON(f *testing.F) {
 	chat := []object{added("<s>", "special"), added("tool", "single_word", "lstrip", "rstrip", "normalized")}
 	f.Add(marshal(f, byteLevel(chat, [2]string{"a", "b"})), "ab<s> tool \xff")
 	f.Add(marshal(f, sentencePiece(llamaNormalizer, chat, "▁", "a", "b", "ab")), "ab <s>世界")
+	scored := unigramFile(true, scoredTokens{{"<unk>", 0.0}, {"a", -1.0}, {"ab", -1.5}, {"▁", -2.0}})
+	scored["normalizer"] = object{"type": "Sequence", "normalizers": []object{
+		{"type": "Precompiled", "precompiled_charsmap": charsmap}, {"type": "Nmt"}, {"type": "StripAccents"},
+		{"type": "Replace", "pattern": object{"Regex": `[\sx]+`}, "content": "▁"}, {"type": "ByteLevel"},
+	}}
+	scored["decoder"] = object{"type": "CTC", "pad_token": "a", "word_delimiter_token": "▁", "cleanup": true}
+	f.Add(marshal(f, scored), "ab  xX\r\né")
+	pieces := wordPieceFile(5, "[UNK]", "ab", "##c")
+	pieces["normalizer"] = bertNormalizer(true, true, true, nil)
+	pieces["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []object{
+		{"type": "BertPreTokenizer"}, {"type": "UnicodeScripts"}, {"type": "FixedLength", "length": 3},
+		{"type": "Whitespace"}, {"type": "Punctuation", "behavior": "Contiguous"}, {"type": "CharDelimiterSplit", "delimiter": "-"},
+		{"type": "Split", "pattern": object{"Regex": `[^\s\d]+|\s+(?!\S)|\s+`}, "behavior": "MergedWithNext", "invert": true},
+	}}
+	pieces["decoder"] = object{"type": "WordPiece", "prefix": "##", "cleanup": true}
+	f.Add(marshal(f, pieces), "Abc, 世界-ab  c")
+	ends := characters("ab")
+	ends["model"].(object)["end_of_word_suffix"], ends["model"].(object)["continuing_subword_prefix"] = "b", "a"
+	ends["decoder"] = object{"type": "BPEDecoder", "suffix": "b"}
+	f.Add(marshal(f, ends), "abba")
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"decoder":{"type":"Metaspace","replacement":"_"},
 		"pre_tokenizer":{"type":"Metaspace","replacement":"_"},"normalizer":{"type":"NFKC"}}`), "a a")
 	if root := os.Getenv("REALIZAR_CONFORMANCE"); root != "" {

@@ -1,9 +1,10 @@
 // Package tokenizer turns text into token ids and back, from the metadata of a GGUF file
-// ([FromGGUF]) or from the tokenizer.json of a Hugging Face model ([FromJSON]).
+// ([FromGGUF]), from the tokenizer.json of a Hugging Face model ([FromJSON]) or from the
+// tokenizer.model of SentencePiece ([FromSentencePiece]).
 //
-// It knows byte-level BPE with the pre-tokenizers in wide use, SentencePiece-type BPE with byte
-// fallback, added tokens, normalizers, post-processors and decoders, and computes what the
-// originals compute: Hugging Face tokenizers for tokenizer.json, llama.cpp for GGUF.
+// It knows BPE in bytes and in characters, Unigram, WordPiece and WordLevel, pre-tokenizers, added
+// tokens, normalizers, post-processors and decoders, and computes what the originals compute:
+// Hugging Face tokenizers for tokenizer.json, llama.cpp for GGUF, SentencePiece for its own.
 //
 // It does not know chat templates, truncation, padding, or which ids end a conversation beyond
 // those the file names; and it opens no files.
