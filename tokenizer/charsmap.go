@@ -17,10 +17,16 @@ type charsmap struct {
 	replacements string
 }
 
+// maxCharsmap is the most bytes of a charsmap, ten times what published models have.
+const maxCharsmap = 4 << 20
+
 // newCharsmap returns the charsmap in data, and by how much it multiplies a text at most.
 func newCharsmap(data []byte, times *growth) (*charsmap, error) {
 	if len(data) < 4 {
 		return nil, fmt.Errorf("%w: a charsmap of %d bytes", ErrInvalid, len(data))
+	}
+	if len(data) > maxCharsmap {
+		return nil, fmt.Errorf("%w: a charsmap of %d bytes, more than %d", ErrUnsupported, len(data), maxCharsmap)
 	}
 	size := int64(binary.LittleEndian.Uint32(data))
 	data = data[4:]
@@ -68,7 +74,7 @@ func (c *charsmap) replacement(at uint32) (string, bool) {
 // measure adds to times how much the charsmap can make of a text, looking at each place once.
 func (c *charsmap) measure(times *growth) error {
 	type place struct{ at, depth uint32 }
-	seen := make(map[uint32]bool)
+	seen := make([]bool, len(c.units)+256) // no unit can be reached from places further on
 	todo := []place{{unitBase(c.units[0]), 0}}
 	longest, of := 1, 1
 	for len(todo) > 0 {
@@ -82,7 +88,7 @@ func (c *charsmap) measure(times *growth) error {
 			if text, ok := c.replacement(next); ok && ends && len(text)*of > longest*int(p.depth+1) {
 				longest, of = len(text), int(p.depth+1)
 			}
-			if !seen[next] {
+			if int64(next) < int64(len(seen)) && !seen[next] {
 				seen[next] = true
 				todo = append(todo, place{next, p.depth + 1})
 			}

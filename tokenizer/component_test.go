@@ -31,7 +31,7 @@ var charsmap = func() []byte {
 	units[0] = children << 10
 	for place, value := range map[byte]uint32{'a': 0, 'X': 3} {
 		at := uint32(children) ^ uint32(place)
-		leaf := uint32(1 + value)
+		leaf := 1 + value
 		units[at] = uint32(place) | 1<<8 | (at^leaf)<<10
 		units[leaf] = 1<<31 | value
 	}

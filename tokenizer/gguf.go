@@ -105,7 +105,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	case "t5":
 		err = t.ggufUnigram(m, types, id(keyUnknown))
 	default:
-		defaults.addBOS, err = t.ggufBPE(m, kind)
+		defaults, err = t.ggufBPE(m, kind)
 	}
 	if err != nil {
 		return nil, err
@@ -130,6 +130,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 type ggufDefault struct {
 	ids            map[string]int64
 	addBOS, addEOS bool
+	alwaysBOS      bool // even where the file says otherwise
 }
 
 var ggufDefaults = map[string]ggufDefault{
@@ -148,7 +149,7 @@ func ggufAround(m Metadata, t *Tokenizer, kind string, d ggufDefault, separator 
 		}
 		return template{before: []int32{t.bos}, after: []int32{separator}}, nil
 	}
-	if add, ok := m.Bool(keyAddBOS); ok && add || !ok && d.addBOS && t.bos >= 0 {
+	if add, ok := m.Bool(keyAddBOS); ok && add || (!ok && d.addBOS || d.alwaysBOS) && t.bos >= 0 {
 		if t.bos < 0 {
 			return around, fmt.Errorf("%w: %s is true but %s names no token", ErrInvalid, keyAddBOS, keyBOS)
 		}
@@ -237,9 +238,9 @@ func (t *Tokenizer) ggufSPM(m Metadata, unknown int32) {
 	t.normalizer = append(t.normalizer, replace{literal(" "), metaspaceChar})
 }
 
-// ggufBPE makes t a tokenizer that merges, in bytes or in characters, and returns whether its pre-tokenizer
-// adds BOS by default. A byte that the vocabulary lacks is dropped.
-func (t *Tokenizer) ggufBPE(m Metadata, kind string) (addBOS bool, err error) {
+// ggufBPE makes t a tokenizer that merges, in bytes or in characters, and returns what its pre-tokenizer
+// does where the file does not say. A byte that the vocabulary lacks is dropped.
+func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) {
 	pre, ok := m.String(keyPre)
 	if !ok || pre == "" {
 		pre = "default"
@@ -249,15 +250,16 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (addBOS bool, err error) {
 	}
 	p, ok := ggufPreTokenizers[pre]
 	if !ok {
-		return false, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyPre, quoted(pre))
+		return d, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyPre, quoted(pre))
 	}
+	d = ggufDefault{addBOS: p.addBOS, alwaysBOS: p.lines}
 	t.name = pre
 	if t.splitter, err = p.splitter(); err != nil {
-		return false, fmt.Errorf("%s: %w", pre, err)
+		return d, fmt.Errorf("%s: %w", pre, err)
 	}
 	merges, ok := m.Strings(keyMerges)
-	if !ok {
-		return false, fmt.Errorf("%w: no %s", ErrInvalid, keyMerges)
+	if !ok && pre != "kimi-k2" { // which may have none
+		return d, fmt.Errorf("%w: no %s", ErrInvalid, keyMerges)
 	}
 	b := &bpe{
 		vocab: &t.vocab, rules: make(map[[2]int32]mergeRule, len(merges)),
@@ -291,7 +293,7 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (addBOS bool, err error) {
 	if !p.characters {
 		t.kind = "byte-level BPE"
 		t.decoder = []decodeStep{decodeByteLevel}
-		return p.addBOS, nil
+		return d, nil
 	}
 	t.kind = "BPE with byte fallback"
 	b.fallback = newByteFallback(&t.vocab)
@@ -303,7 +305,7 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (addBOS bool, err error) {
 		t.decoder = append(t.decoder, decodeReplace(replace{literal(metaspaceChar), " "}))
 	}
 	t.decoder = append(t.decoder, decodeByteFallback)
-	return p.addBOS, nil
+	return d, nil
 }
 
 // endTexts are the spellings of tokens that end a text or a turn.

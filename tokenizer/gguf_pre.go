@@ -11,7 +11,7 @@ type ggufPre struct {
 	addBOS       bool // unless the file says otherwise
 	characters   bool // merges characters and not bytes
 	escapes      bool // writes ▁ for a space
-	lines        bool // line feeds in a row may be a token
+	lines        bool // line feeds in a row may be a token, and BOS is always added
 }
 
 // splitter returns the steps of p.
@@ -107,7 +107,7 @@ var ggufPreTokenizers = func() map[string]ggufPre {
 	add(ggufPre{expressions: []string{
 		`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]` + trailingSpace,
 	}}, "exaone-moe")
-	add(ggufPre{patterns: []finder{matcher(matchLines)}, characters: true, escapes: true, lines: true, addBOS: true},
+	add(ggufPre{patterns: []finder{matcher(matchLines)}, characters: true, escapes: true, lines: true},
 		"gemma4", "granite-embed-multi-311m")
 	add(ggufPre{patterns: []finder{matcher(matchLines)}, characters: true, escapes: true}, "sarvam-moe")
 	add(ggufPre{patterns: []finder{run(0, func(r rune) bool { return !isSpace(r) })}, characters: true}, "whitespace")

@@ -84,6 +84,7 @@ func TestGGUFGemma4(t *testing.T) {
 	tok := fromMetadata(t, metadata{
 		"tokenizer.ggml.model": "gemma4", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
 		"tokenizer.ggml.merges": []string{"▁ a"}, "tokenizer.ggml.bos_token_id": int64(0),
+		"tokenizer.ggml.add_bos_token": false, // which does not count
 	})
 	ids := tok.Encode("a a\n\né", true)
 	if got, want := spellings(tok, ids), "<bos>|a|▁a|\n\n|<0xC3>|<0xA9>"; got != want {

@@ -453,7 +453,7 @@ func TestLargeTexts(t *testing.T) {
 	for name, tok := range kinds {
 		for text, s := range megabytes {
 			typed := tok.EncodeSpans([]tokenizer.Span{{Text: s[:len(s)/4]}}, false)
-			if len(typed) == 0 && strings.Trim(s, " \n\xff\xe4") != "" {
+			if len(typed) == 0 && text != "spaces" && text != "lines" && text != "invalid" {
 				t.Errorf("%s: no ids for %s", name, text)
 			}
 			tok.Decode(typed, false)
