@@ -16,11 +16,12 @@ import (
 
 // The files of a hub folder, by their fixed names.
 const (
-	configName    = "config.json"
-	weightsName   = "model.safetensors"
-	tokenizerName = "tokenizer.json"
-	indexName     = "model.safetensors.index.json"
-	templatesName = "additional_chat_templates"
+	configName        = "config.json"
+	weightsName       = "model.safetensors"
+	tokenizerName     = "tokenizer.json"
+	sentencePieceName = "tokenizer.model"
+	indexName         = "model.safetensors.index.json"
+	templatesName     = "additional_chat_templates"
 )
 
 // assetNames are the files that [File.Asset] gives, those within templatesName
@@ -29,6 +30,7 @@ var assetNames = []string{
 	configName,
 	"generation_config.json",
 	tokenizerName,
+	sentencePieceName,
 	"tokenizer_config.json",
 	"special_tokens_map.json",
 	"chat_template.jinja",
@@ -45,7 +47,7 @@ const (
 
 // assetLimit returns the most bytes that the file of that name may have.
 func assetLimit(name string) int64 {
-	if name == tokenizerName || name == indexName {
+	if name == tokenizerName || name == sentencePieceName || name == indexName {
 		return maxLargeAsset
 	}
 	return maxAsset
