@@ -47,7 +47,7 @@ func (s *service) idle() {
 }
 
 // endless begins a stream that goes on for longer than a test, and returns when its
-// first event is there.
+// first event is there. It is read, as a stream that is not gives way to others.
 func (s *service) endless(more string) (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,8 +63,11 @@ func (s *service) endless(more string) (stop func()) {
 	if resp.StatusCode != 200 {
 		s.t.Fatalf("status %d", resp.StatusCode)
 	}
+	var read sync.WaitGroup
+	read.Go(func() { _, _ = io.Copy(io.Discard, resp.Body) })
 	return func() {
 		cancel()
+		read.Wait()
 		resp.Body.Close()
 	}
 }
@@ -412,7 +415,7 @@ func TestLog(t *testing.T) {
 	for _, prompts := range []bool{false, true} {
 		var log bytes.Buffer
 		s := serve(t, server.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogPrompts: prompts}, realizar.Options{})
-		s.post("/v1/chat/completions", chatBody("SECRET", `"max_tokens":2`))
+		s.post("/v1/chat/completions", chatBody("SECRET", `"max_tokens":2,"ignore_eos":true`))
 		s.post("/v1/chat/completions", chatBody("SECRET", `"temperature":"SECRET"`))
 		s.post("/v1/chat/completions", chatBody(strings.Repeat("SECRET", 100), ""))
 		s.post("/v1/chat/completions", `{"model":"small","messages":[{"role":"SECRET","content":"SECRET"}]}`)
