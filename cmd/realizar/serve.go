@@ -20,21 +20,21 @@ import (
 type serveCommand struct {
 	Model string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
 
-	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine."`
-	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one."`
+	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
+	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
 	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name."`
 	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
 	TLSCert         string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
 	TLSKey          string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
 	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
-	MaxQueue       int           `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429."`
-	MaxBody        byteSize      `default:"32MiB" placeholder:"SIZE" help:"The largest request."`
+	MaxQueue       int           `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
+	MaxBody        byteSize      `default:"32MiB" placeholder:"SIZE" help:"The largest request. Default: ${default}."`
 	RequestTimeout time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may take, 10m for example. Default: as long as it takes."`
-	WriteTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread."`
-	DrainTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM."`
+	WriteTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
+	DrainTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
-	Log        string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error."`
+	Log        string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
 	LogPrompts bool   `help:"Write what requests say to the log, too."`
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
