@@ -75,3 +75,37 @@ func TestRequestWithinOutputs(t *testing.T) {
 		t.Errorf("%d outputs of 200 (%v)", n, err)
 	}
 }
+
+// A caller whose function panics leaves no place and no page taken.
+func TestCallerPanics(t *testing.T) {
+	e, err := engine.New(t.Context(), plantest.Model(t, nil), cpu.New(2), engine.Config{Context: 300, Parallel: 1, States: 1, Cache: tensor.F16}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second has the place of the first
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic went no further than the engine")
+				}
+			}()
+			_, err := e.Run(t.Context(), &engine.Request{Prompt: []int32{3, 1, 4}, Tokens: 250}, func(r *engine.Result) (bool, error) {
+				if r.Index == 5 {
+					panic("the caller's own")
+				}
+				return true, nil
+			})
+			t.Errorf("after a panic: %v", err)
+		}()
+		m := e.Metrics()
+		if m.Running+m.Waiting > 0 || m.Groups[0].Used > 0 || m.Ended[engine.Cancelled] == 0 {
+			t.Errorf("after a panic: %+v", m)
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -39,7 +40,7 @@ type result struct {
 // while the request waits.
 //
 // An answer's tokens depend on the request and its number alone.
-func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more bool, err error)) (Stats, error) {
+func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more bool, err error)) (stats Stats, err error) {
 	if err := r.check(e.config, e.program); err != nil {
 		return Stats{}, err
 	}
@@ -56,11 +57,18 @@ func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more 
 		return Stats{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { e.interrupt(w, ended(ctx, ctx.Err())) })
-	err := e.follow(ctx, w, yield)
-	stop()
-	e.leave(w, err)
-	return w.stats, err
+	err = errPanic
+	defer func() { // also where yield panics
+		stop()
+		e.leave(w, err)
+		stats = w.stats
+	}()
+	err = e.follow(ctx, w, yield)
+	return stats, err
 }
+
+// errPanic is what a request ends with whose caller's function panics.
+var errPanic = errors.New("the caller panicked")
 
 // interrupt ends w, whose caller may be waiting, with an error.
 func (e *Engine) interrupt(w *run, err error) {
