@@ -42,13 +42,17 @@ var assetNames = []string{
 // MB, and the largest of all other files 2 MB.
 const (
 	maxLargeAsset = 128 << 20
+	maxIndex      = 32 << 20
 	maxAsset      = 16 << 20
 )
 
 // assetLimit returns the most bytes that the file of that name may have.
 func assetLimit(name string) int64 {
-	if name == tokenizerName || name == sentencePieceName || name == indexName {
+	switch name {
+	case tokenizerName, sentencePieceName:
 		return maxLargeAsset
+	case indexName:
+		return maxIndex
 	}
 	return maxAsset
 }
@@ -173,8 +177,10 @@ func (f *File) openShards(index []byte) error {
 // readIndex returns the shard of every tensor, and the shards in order. A shard is
 // the plain name of a file: a path could lead out of the folder.
 func readIndex(path string, data []byte) (weightMap map[string]string, shards []string, err error) {
+	memory := jsonAllowance(data)
+	memory.most = min(memory.most, headerMemory)
 	r := &indexReader{
-		scanner:   jsonScanner{file: path, data: data},
+		scanner:   jsonScanner{file: path, data: data, memory: memory},
 		weightMap: make(map[string]string),
 		shards:    make(map[string]string),
 	}
@@ -240,12 +246,12 @@ func (r *indexReader) weights() error {
 				return &FormatError{File: s.file, Tensor: string(name), Offset: int64(at), Err: ErrFormat,
 					Problem: fmt.Sprintf("shard %s is not the plain name of a file in the folder", clip(shard))}
 			}
-			if err := s.charge(at, indexEntryBytes+2*len(shard)); err != nil {
+			if err := s.charge(at, indexEntryBytes+2*textBytes(len(shard))); err != nil {
 				return err
 			}
 			r.shards[shard] = shard
 		}
-		if err := s.charge(at, indexEntryBytes+2*len(name)); err != nil {
+		if err := s.charge(at, indexEntryBytes+textBytes(len(name))); err != nil {
 			return err
 		}
 		r.weightMap[string(name)] = shard

@@ -19,9 +19,6 @@ const (
 	ggufAlignment    = 32 // where the file names none
 	ggufMaxDims      = 4
 	ggufMaxDepth     = 16 // of arrays within arrays
-	// ggufMaxHead is the most bytes that all before the tensors' data may take, which
-	// bounds what is allocated for them. The largest vocabularies take 20 MB.
-	ggufMaxHead = 256 << 20
 )
 
 // The least that the parts of a file take, to hold counts against what is left of
@@ -33,21 +30,30 @@ const (
 	ggufMinArray  = 4 + 8         // type, length
 )
 
+// Bytes that a pair and a tensor take besides their names and values: slices that
+// have grown to their number, and their places in maps.
+const (
+	ggufPairBytes  = 256
+	ggufEntryBytes = 768
+)
+
 // A ggufReader walks the bytes of a GGUF file. key and tensor say what is being
 // read, for errors.
 type ggufReader struct {
 	file   string
 	data   []byte // the whole file
-	head   []byte // what of it metadata and descriptions may take
 	pos    int
+	memory *allowance // for all but the tensors' data
 	key    string
 	tensor string
+
+	alignmentAt int // where the pair stands that gives the alignment
 }
 
 // readGGUF reads metadata and tensors of a GGUF file. The tensors are views of
 // data, in the order of their data.
-func readGGUF(file string, data []byte) (*Meta, []*tensor.Tensor, error) {
-	r := &ggufReader{file: file, data: data, head: data[:min(len(data), ggufMaxHead)]}
+func readGGUF(file string, data []byte, memory *allowance) (*Meta, []*tensor.Tensor, error) {
+	r := &ggufReader{file: file, data: data, memory: memory}
 	tensors, pairs, err := r.header()
 	if err != nil {
 		return nil, nil, err
@@ -105,6 +111,9 @@ func (r *ggufReader) header() (tensors, pairs int, err error) {
 // pair reads one key and its value into meta.
 func (r *ggufReader) pair(meta *Meta) error {
 	at := r.pos
+	if err := r.charge(at, ggufPairBytes); err != nil {
+		return err
+	}
 	key, err := r.string("a key")
 	if err != nil {
 		return err
@@ -121,6 +130,9 @@ func (r *ggufReader) pair(meta *Meta) error {
 	if !meta.set(key, value) {
 		return r.malformed(at, "the key stands twice")
 	}
+	if key == ggufAlignmentKey {
+		r.alignmentAt = at
+	}
 	r.key = ""
 	return nil
 }
@@ -134,10 +146,10 @@ func (r *ggufReader) alignment(meta *Meta) (int, error) {
 	r.key = ggufAlignmentKey
 	n, ok := meta.Int(ggufAlignmentKey)
 	if !ok {
-		return 0, r.malformed(-1, "alignment of type %s instead of uint32", meta.Type(ggufAlignmentKey))
+		return 0, r.malformed(r.alignmentAt, "alignment of type %s instead of uint32", meta.Type(ggufAlignmentKey))
 	}
 	if !ggufAligns(n) {
-		return 0, r.malformed(-1, "alignment %d is neither a power of two nor a multiple of 8, below 2^31", n)
+		return 0, r.malformed(r.alignmentAt, "alignment %d is neither a power of two nor a multiple of 8, below 2^31", n)
 	}
 	r.key = ""
 	return int(n), nil
@@ -161,7 +173,7 @@ type ggufTensor struct {
 
 func (r *ggufReader) tensorInfos(n int) ([]ggufTensor, error) {
 	// n was held against the whole file; the metadata may have taken most of it.
-	if most := (len(r.head) - r.pos) / ggufMinTensor; n > most {
+	if most := (len(r.data) - r.pos) / ggufMinTensor; n > most {
 		return nil, r.malformed(r.pos, "%d tensors where the file has room for %d", n, most)
 	}
 	var infos []ggufTensor
@@ -183,7 +195,10 @@ func (r *ggufReader) tensorInfos(n int) ([]ggufTensor, error) {
 
 func (r *ggufReader) tensorInfo() (ggufTensor, error) {
 	t := ggufTensor{at: r.pos}
-	var err error
+	err := r.charge(t.at, ggufEntryBytes)
+	if err != nil {
+		return t, err
+	}
 	if t.name, err = r.string("a tensor's name"); err != nil {
 		return t, err
 	}
@@ -232,10 +247,13 @@ func (r *ggufReader) tensorInfo() (ggufTensor, error) {
 // views makes tensors of their descriptions, sorted by the place of their data,
 // which must lie within the file and not overlap.
 func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor, error) {
-	slices.SortStableFunc(infos, func(a, b ggufTensor) int { return cmp.Compare(a.offset, b.offset) })
+	slices.SortFunc(infos, func(a, b ggufTensor) int {
+		return cmp.Or(cmp.Compare(a.offset, b.offset), cmp.Compare(a.at, b.at))
+	})
 	start := r.pos + (alignment-r.pos%alignment)%alignment
 	room := uint64(max(0, len(r.data)-start))
 	tensors := make([]*tensor.Tensor, len(infos))
+	all := make([]tensor.Tensor, len(infos))
 	for i, t := range infos {
 		r.tensor = t.name
 		if t.offset%uint64(alignment) != 0 {
@@ -252,12 +270,8 @@ func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor,
 			}
 		}
 		from := start + int(t.offset)
-		tensors[i] = &tensor.Tensor{
-			Name:  t.name,
-			DType: t.dtype,
-			Shape: t.shape,
-			Data:  r.data[from : from+t.size : from+t.size],
-		}
+		all[i] = tensor.Tensor{Name: t.name, DType: t.dtype, Shape: t.shape, Data: r.data[from : from+t.size : from+t.size]}
+		tensors[i] = &all[i]
 	}
 	return tensors, nil
 }
@@ -277,10 +291,10 @@ func sizeOf(d tensor.DType, shape []int) (int, error) {
 
 // take returns the next n bytes and moves past them.
 func (r *ggufReader) take(n int, what string) ([]byte, error) {
-	if left := len(r.head) - r.pos; n > left {
+	if left := len(r.data) - r.pos; n > left {
 		return nil, r.malformed(r.pos, "the file ends within %s: %d bytes needed, %d left", what, n, left)
 	}
-	b := r.head[r.pos : r.pos+n]
+	b := r.data[r.pos : r.pos+n]
 	r.pos += n
 	return b, nil
 }
@@ -308,19 +322,33 @@ func (r *ggufReader) count(size int, what string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if most := uint64((len(r.head) - r.pos) / size); n > most {
+	if most := uint64((len(r.data) - r.pos) / size); n > most {
 		return 0, r.malformed(r.pos-8, "%d %s where the file has room for %d", n, what, most)
 	}
 	return int(n), nil
 }
 
+// string reads text, whatever its bytes are: pieces of a vocabulary need not be
+// UTF-8.
 func (r *ggufReader) string(what string) (string, error) {
+	at := r.pos
 	n, err := r.count(1, "bytes of text")
 	if err != nil {
 		return "", err
 	}
+	if err := r.charge(at, textBytes(n)+16); err != nil {
+		return "", err
+	}
 	b, err := r.take(n, what)
 	return string(b), err
+}
+
+// charge counts n bytes that are to be allocated for what stands at a place.
+func (r *ggufReader) charge(at int, n int64) error {
+	if !r.memory.spend(n) {
+		return r.malformed(at, "what the header holds is out of proportion: it would take more than %d bytes of memory", r.memory.most)
+	}
+	return nil
 }
 
 func (r *ggufReader) malformed(at int, format string, args ...any) error {

@@ -60,8 +60,9 @@ func (r *ggufReader) value(typ ggufType, depth int) (any, error) {
 
 // array reads the type of elements, their number and the elements.
 func (r *ggufReader) array(depth int) (any, error) {
+	at := r.pos
 	if depth >= ggufMaxDepth {
-		return nil, r.malformed(r.pos, "arrays more than %d deep", ggufMaxDepth)
+		return nil, r.malformed(at, "arrays more than %d deep", ggufMaxDepth)
 	}
 	typ, err := r.uint32("the type of an array")
 	if err != nil {
@@ -101,6 +102,9 @@ func (r *ggufReader) array(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := r.charge(at, arrayBytes(n, anyBytes)); err != nil {
+			return nil, err
+		}
 		elements := make([]any, n)
 		for i := range elements {
 			if elements[i], err = r.array(depth + 1); err != nil {
@@ -112,6 +116,9 @@ func (r *ggufReader) array(depth int) (any, error) {
 	return nil, r.malformed(r.pos-4, "unknown type %d of array elements", typ)
 }
 
+// arrayBytes is what an array of n elements of so many bytes takes.
+func arrayBytes(n, size int) int64 { return 32 + int64(n)*int64(size) }
+
 // strings reads an array of strings. They share one copy of the bytes: a
 // vocabulary has hundreds of thousands of them.
 func (r *ggufReader) strings() ([]string, error) {
@@ -120,18 +127,25 @@ func (r *ggufReader) strings() ([]string, error) {
 		return nil, err
 	}
 	start := r.pos
+	if err := r.charge(start, arrayBytes(0, 0)+textBytes(0)); err != nil {
+		return nil, err
+	}
 	for range n {
+		at := r.pos
 		length, err := r.count(1, "bytes of text")
 		if err != nil {
 			return nil, err
 		}
+		if err := r.charge(at, 16+8+int64(length)); err != nil {
+			return nil, err
+		}
 		r.pos += length
 	}
-	all := string(r.head[start:r.pos])
+	all := string(r.data[start:r.pos])
 	elements := make([]string, n)
 	at := 0
 	for i := range elements {
-		length := int(binary.LittleEndian.Uint64(r.head[start+at:]))
+		length := int(binary.LittleEndian.Uint64(r.data[start+at:]))
 		at += 8
 		elements[i] = all[at : at+length]
 		at += length
@@ -142,6 +156,9 @@ func (r *ggufReader) strings() ([]string, error) {
 func (r *ggufReader) bools(n int) ([]bool, error) {
 	b, err := r.take(n, "a truth value")
 	if err != nil {
+		return nil, err
+	}
+	if err := r.charge(r.pos-n, arrayBytes(n, 1)); err != nil {
 		return nil, err
 	}
 	v := make([]bool, n)
@@ -177,11 +194,16 @@ func array[T ggufNumber](r *ggufReader) (any, error) {
 }
 
 func numbers[T ggufNumber](r *ggufReader, n int) ([]T, error) {
-	v := make([]T, n)
-	b, err := r.take(binary.Size(v), "a number")
+	var zero T
+	size := binary.Size(zero)
+	b, err := r.take(n*size, "a number")
 	if err != nil {
 		return nil, err
 	}
+	if err := r.charge(r.pos-len(b), arrayBytes(n, size)); err != nil {
+		return nil, err
+	}
+	v := make([]T, n)
 	if _, err := binary.Decode(b, binary.LittleEndian, v); err != nil {
 		return nil, r.malformed(r.pos, "%v", err)
 	}

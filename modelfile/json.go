@@ -13,7 +13,11 @@ import (
 // object, is not UTF-8, is nested more than 64 deep, holds a number that no
 // float64 can, or would take more memory than its length justifies.
 func ParseJSON(name string, data []byte) (*Meta, error) {
-	b := &jsonBuilder{jsonScanner: &jsonScanner{file: name, data: data}}
+	b := &jsonBuilder{jsonScanner: &jsonScanner{
+		file:   name,
+		data:   data,
+		memory: jsonAllowance(data),
+	}}
 	if b.peek() != '{' {
 		return nil, b.errorf(b.pos, "%s instead of a JSON object", b.found())
 	}
@@ -28,6 +32,18 @@ func ParseJSON(name string, data []byte) (*Meta, error) {
 		return new(Meta), nil
 	}
 	return b.meta(root, 0)
+}
+
+// What may be allocated for what a text holds: a fixed amount, which no file of a
+// hub comes near, and jsonPerByte for each byte of the text. An empty object takes
+// three bytes of text, and to know that it is there takes ten times as many.
+const (
+	jsonFixed   = 32 << 20
+	jsonPerByte = 4
+)
+
+func jsonAllowance(text []byte) *allowance {
+	return &allowance{most: jsonFixed + jsonPerByte*int64(len(text))}
 }
 
 // A jsonObject is an object before it is flattened. No two members have the same
@@ -51,7 +67,7 @@ const (
 	anyBytes    = 16
 	memberBytes = 48
 	objectBytes = 32
-	stringBytes = 32 // besides its text: the string, and the rounding of the text
+	stringBytes = 16 // besides its text
 	slotBytes   = 16 + 96
 	metaBytes   = 32 + 48 + 8*33
 )
@@ -89,7 +105,7 @@ func (b *jsonBuilder) value() (any, error) {
 		if err := b.chargeText(at, text, escapes); err != nil {
 			return nil, err
 		}
-		if err := b.charge(at, stringBytes+len(text)+len(text)/8); err != nil {
+		if err := b.charge(at, stringBytes+textBytes(len(text))); err != nil {
 			return nil, err
 		}
 		if escapes {
@@ -108,7 +124,7 @@ func (b *jsonBuilder) chargeText(at int, text []byte, escapes bool) error {
 	if !escapes {
 		return nil
 	}
-	return b.charge(at, 16+len(text)+len(text)/8)
+	return b.charge(at, textBytes(len(text)))
 }
 
 func (b *jsonBuilder) object() (*jsonObject, error) {
@@ -134,7 +150,7 @@ func (b *jsonBuilder) object() (*jsonObject, error) {
 		if m.value, err = b.value(); err != nil {
 			return nil, err
 		}
-		if b.members, err = push(b, b.members, m, memberBytes); err != nil {
+		if b.members, err = push(b.jsonScanner, b.members, m, memberBytes); err != nil {
 			return nil, err
 		}
 		if more, err = b.next('{'); err != nil {
@@ -148,7 +164,7 @@ func (b *jsonBuilder) object() (*jsonObject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.charge(start, objectBytes+len(members)*memberBytes); err != nil {
+	if err := b.charge(start, objectBytes+memberBytes*int64(len(members))); err != nil {
 		return nil, err
 	}
 	o := &jsonObject{members: slices.Clone(members)}
@@ -164,10 +180,10 @@ func (b *jsonBuilder) object() (*jsonObject, error) {
 }
 
 // push appends to a stack, and charges for its growth.
-func push[T any](b *jsonBuilder, stack []T, v T, size int) ([]T, error) {
+func push[T any](s *jsonScanner, stack []T, v T, size int) ([]T, error) {
 	if len(stack) == cap(stack) {
 		n := max(16, 2*cap(stack))
-		if err := b.charge(b.pos, n*size); err != nil {
+		if err := s.charge(s.pos, int64(n)*int64(size)); err != nil {
 			return stack, err
 		}
 		stack = append(make([]T, 0, n), stack...)
@@ -189,7 +205,7 @@ func (b *jsonBuilder) lastOfEach(members []jsonMember) ([]jsonMember, error) {
 			}
 		}
 	} else {
-		if err := b.charge(members[0].at, 8*len(members)); err != nil {
+		if err := b.charge(members[0].at, 8*int64(len(members))); err != nil {
 			return nil, err
 		}
 		order := make([]int, len(members))
@@ -226,7 +242,7 @@ func (b *jsonBuilder) array() (any, error) {
 				return nil, err
 			}
 		}
-		if b.elements, err = push(b, b.elements, v, anyBytes); err != nil {
+		if b.elements, err = push(b.jsonScanner, b.elements, v, anyBytes); err != nil {
 			return nil, err
 		}
 		if more, err = b.next('['); err != nil {
@@ -239,7 +255,7 @@ func (b *jsonBuilder) array() (any, error) {
 	elements := b.elements[base:]
 	b.elements = b.elements[:base]
 	// The slice, no element of which is larger, and its header.
-	if err := b.charge(start, 32+len(elements)*anyBytes); err != nil {
+	if err := b.charge(start, 32+anyBytes*int64(len(elements))); err != nil {
 		return nil, err
 	}
 	switch elements[0].(type) {
@@ -282,7 +298,7 @@ func (b *jsonBuilder) meta(o *jsonObject, at int) (*Meta, error) {
 	if o.leaves == 0 {
 		return emptyMeta, nil
 	}
-	if err := b.charge(at, metaBytes+o.leaves*slotBytes); err != nil {
+	if err := b.charge(at, metaBytes+slotBytes*int64(o.leaves)); err != nil {
 		return nil, err
 	}
 	m := &Meta{keys: make([]string, 0, o.leaves), values: make(map[string]any, o.leaves)}
@@ -295,7 +311,7 @@ func (b *jsonBuilder) meta(o *jsonObject, at int) (*Meta, error) {
 func (b *jsonBuilder) flatten(m *Meta, prefix string, o *jsonObject) error {
 	for _, member := range o.members {
 		n := len(prefix) + len(member.name) + 1
-		if err := b.charge(member.at, 16+n+n/8); err != nil {
+		if err := b.charge(member.at, textBytes(n)); err != nil {
 			return err
 		}
 		value := member.value

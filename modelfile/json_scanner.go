@@ -23,24 +23,15 @@ type jsonScanner struct {
 	pos   int
 	base  int64 // where data begins in the file
 	depth int
-	spent int // what charge has counted
+
+	memory *allowance // for what is made of the text
 }
 
-// What may be allocated for what a text holds: a fixed amount, which no file of a
-// hub comes near, and jsonPerByte for each byte of the text. An empty object takes
-// three bytes of text, and to know that it is there takes ten times as many.
-const (
-	jsonFixed   = 32 << 20
-	jsonPerByte = 4
-)
-
 // charge counts n bytes that are to be allocated for what stands at a place.
-func (s *jsonScanner) charge(at, n int) error {
-	most := jsonFixed + jsonPerByte*len(s.data)
-	if n > most-s.spent {
-		return s.errorf(at, "what the text holds is out of proportion: more than %d bytes of memory for %d bytes", most, len(s.data))
+func (s *jsonScanner) charge(at int, n int64) error {
+	if !s.memory.spend(n) {
+		return s.errorf(at, "what the text holds is out of proportion: it would take more than %d bytes of memory", s.memory.most)
 	}
-	s.spent += n
 	return nil
 }
 
@@ -80,7 +71,10 @@ func (s *jsonScanner) found() string {
 	if s.pos >= len(s.data) {
 		return "end of the JSON text"
 	}
-	r, _ := utf8.DecodeRune(s.data[s.pos:])
+	r, size := utf8.DecodeRune(s.data[s.pos:])
+	if r == utf8.RuneError && size == 1 {
+		return fmt.Sprintf("byte %#02x", s.data[s.pos])
+	}
 	return fmt.Sprintf("%q", r)
 }
 
@@ -209,17 +203,15 @@ func (s *jsonScanner) quoted() (text []byte, escapes bool, err error) {
 // bytes reads a string: a view of the text when it holds no escapes. A surrogate
 // without its partner becomes U+FFFD.
 func (s *jsonScanner) bytes() ([]byte, error) {
+	at := s.pos
 	text, escapes, err := s.quoted()
 	if err != nil || !escapes {
 		return text, err
 	}
+	if err := s.charge(at, textBytes(len(text))); err != nil {
+		return nil, err
+	}
 	return unescape(text), nil
-}
-
-// string reads a string.
-func (s *jsonScanner) string() (string, error) {
-	text, err := s.bytes()
-	return string(text), err
 }
 
 // unescape returns the meaning of what quoted has returned. No escape is shorter
@@ -280,7 +272,7 @@ func (s *jsonScanner) escape() (rune, error) {
 		}
 		return r, nil
 	}
-	return 0, s.errorf(at, `unknown escape \%c in a string`, c)
+	return 0, s.errorf(at, `unknown escape %q in a string`, s.data[at:s.pos])
 }
 
 func hex4(b []byte) (rune, bool) {
@@ -334,6 +326,10 @@ func (s *jsonScanner) word() (literal, n int, whole bool, err error) {
 	return -1, n, whole, err
 }
 
+// longNumber is the length of a number in text from which on reading it takes
+// memory that counts.
+const longNumber = 64
+
 // scalar reads a literal or number: nil, bool, int64 or float64. A whole number
 // that no int64 holds is a float64, as the 10^30 that many tokenizer_config.json
 // have for "no limit".
@@ -348,6 +344,12 @@ func (s *jsonScanner) scalar() (any, error) {
 		return literals[literal].value, nil
 	}
 	text := s.data[at:s.pos]
+	if n > longNumber {
+		// Each of the two ways to read it makes a copy, and one for its error.
+		if err := s.charge(at, 4*textBytes(n)); err != nil {
+			return nil, err
+		}
+	}
 	if whole {
 		if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 			return v, nil

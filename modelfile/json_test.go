@@ -151,6 +151,7 @@ func TestParseJSONRefuses(t *testing.T) {
 		{`{"a":"x`, "ends within a string"},
 		{`{"a":"x\`, "ends within a string"},
 		{`{"a":"\x41"}`, `\x`},
+		{"{\"a\":\"\\\x1b\"}", `"\\\x1b"`},
 		{`{"a":"\u00g0"}`, `\u`},
 		{`{"a":"\u00`, `\u`},
 		{"{\"a\":\"line\nbreak\"}", "control character 0x0a"},

@@ -45,6 +45,7 @@ type File struct {
 	byName   map[string]*tensor.Tensor
 	assets   map[string][]byte
 	mappings []*mapping
+	memory   allowance // for the headers of all files
 }
 
 // Format returns the format of the weights.

@@ -31,6 +31,7 @@ func Open(path string) (*File, error) {
 		meta:   new(Meta),
 		byName: make(map[string]*tensor.Tensor),
 		assets: make(map[string][]byte),
+		memory: allowance{most: headerMemory},
 	}
 	err := f.open()
 	if err != nil {
@@ -68,9 +69,9 @@ func (f *File) load(path string) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	if f.format == Safetensors {
-		return readSafetensors(path, m.data)
+		return readSafetensors(path, m.data, &f.memory)
 	}
-	meta, tensors, err := readGGUF(path, m.data)
+	meta, tensors, err := readGGUF(path, m.data, &f.memory)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package modelfile
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -16,10 +17,15 @@ const (
 	safetensorsPrefix      = 8           // bytes of the header's length
 	safetensorsMaxHeader   = 100_000_000 // bytes, the limit of the reference implementation
 	safetensorsMetadataKey = "__metadata__"
-	// The least that a tensor takes of the header.
-	safetensorsMinEntry = len(`"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}`)
 	// The most dimensions that any program gives a tensor: those of NumPy.
 	safetensorsMaxDims = 64
+)
+
+// Bytes that a tensor takes: its description, and besides it and the name the
+// tensor and its places in slices and a map that have grown to their number.
+const (
+	safetensorsEntryBytes  = 72
+	safetensorsTensorBytes = 256
 )
 
 // A safetensorsEntry is a tensor's description in the header.
@@ -33,7 +39,7 @@ type safetensorsEntry struct {
 
 // readSafetensors reads the tensors of a safetensors file, as views of data in
 // the order of their data.
-func readSafetensors(file string, data []byte) ([]*tensor.Tensor, error) {
+func readSafetensors(file string, data []byte, memory *allowance) ([]*tensor.Tensor, error) {
 	if len(data) < safetensorsPrefix {
 		return nil, &FormatError{File: file, Offset: 0, Err: ErrFormat,
 			Problem: fmt.Sprintf("the file ends after %d of the %d bytes of the header's length", len(data), safetensorsPrefix)}
@@ -46,7 +52,7 @@ func readSafetensors(file string, data []byte) ([]*tensor.Tensor, error) {
 				n, len(body), safetensorsMaxHeader)}
 	}
 	r := &safetensorsReader{
-		scanner: jsonScanner{file: file, data: body[:n], base: safetensorsPrefix},
+		scanner: jsonScanner{file: file, data: body[:n], base: safetensorsPrefix, memory: memory},
 		data:    body[n:],
 	}
 	entries, err := r.header()
@@ -63,7 +69,11 @@ type safetensorsReader struct {
 
 func (r *safetensorsReader) header() ([]safetensorsEntry, error) {
 	s := &r.scanner
-	entries := make([]safetensorsEntry, 0, len(s.data)/safetensorsMinEntry+1)
+	expected := bytes.Count(s.data, []byte(`"data_offsets"`))
+	if err := s.charge(0, safetensorsEntryBytes*int64(expected)); err != nil {
+		return nil, err
+	}
+	entries := make([]safetensorsEntry, 0, expected)
 	metadata := false
 	more, err := s.begin('{')
 	for more {
@@ -79,8 +89,9 @@ func (r *safetensorsReader) header() ([]safetensorsEntry, error) {
 			err = s.skip()
 		} else {
 			var e safetensorsEntry
-			e, err = r.entry(string(key), at)
-			entries = append(entries, e)
+			if e, err = r.entry(key, at); err == nil {
+				entries, err = push(s, entries, e, safetensorsEntryBytes)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -110,10 +121,16 @@ func (r *safetensorsReader) twice(name string, at int) error {
 	return r.malformed(name, at, "the name stands twice in the header")
 }
 
-// entry reads the description of one tensor.
-func (r *safetensorsReader) entry(name string, at int) (safetensorsEntry, error) {
+// entry reads the description of one tensor; at is where its name stands, which may
+// be a view of the text.
+func (r *safetensorsReader) entry(view []byte, at int) (safetensorsEntry, error) {
 	s := &r.scanner
-	e := safetensorsEntry{name: name, at: at}
+	e := safetensorsEntry{at: at}
+	if err := s.charge(at, safetensorsTensorBytes+textBytes(len(view))); err != nil {
+		return e, err
+	}
+	name := string(view)
+	e.name = name
 	members := [...]string{"dtype", "shape", "data_offsets"}
 	var given [len(members)]bool
 	more, err := s.begin('{')
@@ -159,13 +176,20 @@ func (r *safetensorsReader) entry(name string, at int) (safetensorsEntry, error)
 
 // dtype reads the number format of a tensor.
 func (r *safetensorsReader) dtype(e *safetensorsEntry) error {
-	name, err := r.scanner.string()
+	s := &r.scanner
+	s.peek()
+	at := s.pos
+	text, err := s.bytes()
 	if err != nil {
 		return err
 	}
-	d, err := tensor.ParseDType(name)
+	if err := s.charge(at, textBytes(len(text))); err != nil {
+		return err
+	}
+	name := string(text)
+	d, err := tensor.ParseDType(name[:min(len(name), 32)]) // no format's name is as long
 	if err != nil || d.Quantized() || d.String() != name {
-		return r.error(ErrUnsupported, e.name, e.at, "dtype %s", clip(name))
+		return r.error(ErrUnsupported, e.name, at, "dtype %s", clip(name))
 	}
 	e.dtype = d
 	return nil
@@ -214,7 +238,13 @@ func (r *safetensorsReader) integers(name string) ([]int, error) {
 			return nil, err
 		}
 	}
-	return append(make([]int, 0, n), list[:n]...), err
+	if err == nil {
+		err = s.charge(s.pos, textBytes(8*n))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(make([]int, 0, n), list[:n]...), nil
 }
 
 // views makes tensors of their descriptions, sorted by the place of their data,
