@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -59,4 +61,16 @@ func clip(name string) string {
 		return fmt.Sprintf("%q... (%d bytes)", name[:most], len(name))
 	}
 	return fmt.Sprintf("%q", name)
+}
+
+// printable reports whether a name can be shown as it stands: it is UTF-8 and holds
+// nothing that steers a terminal. No architecture asks for another name, and lists
+// and messages show those of files.
+func printable(name string) bool {
+	for _, r := range name {
+		if !unicode.IsGraphic(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(name)
 }

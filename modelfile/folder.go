@@ -130,10 +130,17 @@ func onlyWeights(folder string) (string, error) {
 // list joins names for an error message, the first few of them.
 func list(names []string) string {
 	const most = 12
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	var shown []string
+	for _, name := range names[:min(len(names), most)] {
+		if !printable(name) {
+			name = clip(name)
+		}
+		shown = append(shown, name)
 	}
-	return strings.Join(names, ", ")
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), len(names)-most)
+	}
+	return strings.Join(shown, ", ")
 }
 
 // openShards opens the shards that an index lists. Its weight_map says which
@@ -264,7 +271,7 @@ func (r *indexReader) weights() error {
 
 // plainName reports whether name is that of a file within a folder on any system.
 func plainName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00")
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:") && printable(name)
 }
 
 // openAssets reads the files beside the weights, and for safetensors takes the

@@ -119,6 +119,9 @@ func (r *ggufReader) pair(meta *Meta) error {
 		return err
 	}
 	r.key = key
+	if !printable(key) {
+		return r.malformed(at, "the key is not printable UTF-8")
+	}
 	typ, err := r.uint32("the type of a value")
 	if err != nil {
 		return err
@@ -203,6 +206,9 @@ func (r *ggufReader) tensorInfo() (ggufTensor, error) {
 		return t, err
 	}
 	r.tensor = t.name
+	if !printable(t.name) {
+		return t, r.malformed(t.at, "the name is not printable UTF-8")
+	}
 	dims, err := r.uint32("the number of dimensions")
 	if err != nil {
 		return t, err

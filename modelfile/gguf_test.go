@@ -318,8 +318,6 @@ func TestGGUFThatLies(t *testing.T) {
 		{"data reaches outside", newRawGGUF(1, 0).tensor("w", i8, 32, 33).data(64), modelfile.ErrFormat, []string{`"w"`, "33 bytes", "64"}},
 		{"overlap", newRawGGUF(2, 0).tensor("w", i8, 32, 8).tensor("v", i8, 0, 33).data(64), modelfile.ErrFormat, []string{`"w"`, `"v"`, "overlaps"}},
 		{"same place", newRawGGUF(2, 0).tensor("v", i8, 0, 8).tensor("w", i8, 0, 8).data(64), modelfile.ErrFormat, []string{`"w"`, `"v"`, "overlaps"}},
-		{"one part of several", newRawGGUF(0, 2).string("split.no").u32(2).bytes(0, 0).string("split.count").u32(2).bytes(3, 0).data(0),
-			modelfile.ErrUnsupported, []string{"part 1 of a model in 3 files", "--merge"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := write(t, "model.gguf", test.data)
@@ -366,6 +364,9 @@ func TestWriteGGUFRefuses(t *testing.T) {
 		{"key twice", []modelfile.KeyValue{{Key: "k", Value: true}, {Key: "k", Value: true}}, nil},
 		{"alignment 12", []modelfile.KeyValue{{Key: "general.alignment", Value: uint32(12)}}, nil},
 		{"alignment of another type", []modelfile.KeyValue{{Key: "general.alignment", Value: int32(32)}}, nil},
+		{"key that is not UTF-8", []modelfile.KeyValue{{Key: "\xff", Value: true}}, nil},
+		{"key that is not printable", []modelfile.KeyValue{{Key: "k\x00", Value: true}}, nil},
+		{"name that is not printable", nil, []*tensor.Tensor{{Name: "\x1b[2J", DType: tensor.I8, Shape: []int{1}, Data: []byte{0}}}},
 		{"tensor twice", nil, append(one(tensor.I8, 1, 1), one(tensor.I8, 1, 1)...)},
 		{"bytes missing", nil, one(tensor.I8, 1, 2)},
 		{"no elements", nil, one(tensor.I8, 0, 0)},

@@ -64,8 +64,8 @@ func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
 //
 // It returns an error when a value is of a type that GGUF does not have (an int,
 // for example), when a tensor's shape and format do not go together or GGUF does
-// not have them, when a key or a name stands twice, or when the file would be
-// longer than an int64 can count.
+// not have them, when a key or a name stands twice or is not printable UTF-8, or
+// when the file would be longer than an int64 can count.
 func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error) {
 	le := binary.LittleEndian
 	head := append([]byte(nil), ggufMagic...)
@@ -76,8 +76,8 @@ func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error)
 	g := &GGUFWriter{alignment: ggufAlignment, tensors: tensors, lengths: make([]int, len(tensors))}
 	keys := make(map[string]bool, len(meta))
 	for _, kv := range meta {
-		if keys[kv.Key] {
-			return nil, fmt.Errorf("modelfile: writing GGUF: key %s stands twice", clip(kv.Key))
+		if keys[kv.Key] || !printable(kv.Key) {
+			return nil, fmt.Errorf("modelfile: writing GGUF: key %s stands twice or is not printable UTF-8", clip(kv.Key))
 		}
 		keys[kv.Key] = true
 		if kv.Key == ggufAlignmentKey {
@@ -105,8 +105,8 @@ func NewGGUFWriter(meta []KeyValue, tensors []TensorSource) (*GGUFWriter, error)
 		if err != nil {
 			return nil, err
 		}
-		if names[t.Name] {
-			return nil, fmt.Errorf("modelfile: writing GGUF: tensor %s stands twice", clip(t.Name))
+		if names[t.Name] || !printable(t.Name) {
+			return nil, fmt.Errorf("modelfile: writing GGUF: tensor %s stands twice or has a name that is not printable UTF-8", clip(t.Name))
 		}
 		names[t.Name] = true
 		head = appendGGUFString(head, t.Name)

@@ -55,6 +55,7 @@ func openHostile(t testing.TB, path string) error {
 		t.Fatalf("opening allocated %d bytes", n)
 	}
 	if err != nil {
+		checkPrintable(t, err)
 		if !strings.Contains(err.Error(), path) {
 			t.Fatalf("error %q does not name %s", err, path)
 		}

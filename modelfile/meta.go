@@ -10,7 +10,8 @@ import (
 //
 // In GGUF a value has the type that the file gives it: uint8 to int64, float32,
 // float64, bool, string, a slice of one of these, or []any for an array of
-// arrays.
+// arrays. A string holds the bytes of the file, which need not be UTF-8, as
+// pieces of a vocabulary are not always; a key does.
 //
 // In JSON the members of objects have their path as key, joined by dots
 // ("rope_parameters.rope_type"), and a value is an int64 (a number without

@@ -131,6 +131,9 @@ func (r *safetensorsReader) entry(view []byte, at int) (safetensorsEntry, error)
 	}
 	name := string(view)
 	e.name = name
+	if !printable(name) {
+		return e, r.malformed(name, at, "the name is not printable")
+	}
 	members := [...]string{"dtype", "shape", "data_offsets"}
 	var given [len(members)]bool
 	more, err := s.begin('{')

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -29,7 +30,8 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	}
 	folder := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfNDistinct(rapid.String(), 0, 5, rapid.ID).Draw(t, "names")
+		printable := rapid.StringOf(rapid.RuneFrom([]rune("\"\\/ :é😀"), unicode.GraphicRanges...))
+		names := rapid.SliceOfNDistinct(printable, 0, 5, rapid.ID).Draw(t, "names")
 		var tensors []*tensor.Tensor
 		for _, name := range names {
 			d := rapid.SampledFrom(plain).Draw(t, "dtype")
@@ -156,6 +158,7 @@ func TestWriteSafetensorsRefuses(t *testing.T) {
 		"bytes missing": {{Name: "w", DType: tensor.U8, Shape: []int{2}, Data: make([]byte, 1)}},
 		"name twice":    {{Name: "w", DType: tensor.U8, Shape: []int{0}}, {Name: "w", DType: tensor.F32, Shape: []int{0}}},
 		"reserved name": {{Name: "__metadata__", DType: tensor.U8, Shape: []int{0}}},
+		"not printable": {{Name: "\x1b[2J", DType: tensor.U8, Shape: []int{0}}},
 		"not UTF-8":     {{Name: "\xff", DType: tensor.U8, Shape: []int{0}}},
 	} {
 		var b bytes.Buffer

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -18,8 +17,8 @@ import (
 //
 // It returns an error, before anything is written, when a tensor is not valid
 // ([tensor.Tensor.Validate]), when the format cannot hold it (a block
-// quantization, which wraps [ErrUnsupported]; a name that is not UTF-8 or that
-// stands twice), and otherwise the error of w.
+// quantization, which wraps [ErrUnsupported]; a name that is not printable UTF-8 or
+// that stands twice), and otherwise the error of w.
 func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 	type entry struct {
 		DType   string `json:"dtype"`
@@ -41,8 +40,8 @@ func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 			return fmt.Errorf("modelfile: writing safetensors: tensor %s: dtype %v: %w by the format",
 				clip(t.Name), t.DType, ErrUnsupported)
 		}
-		if seen[t.Name] || t.Name == safetensorsMetadataKey || !utf8.ValidString(t.Name) {
-			return fmt.Errorf("modelfile: writing safetensors: tensor %s: the name stands twice, is reserved or is not UTF-8",
+		if seen[t.Name] || t.Name == safetensorsMetadataKey || !printable(t.Name) {
+			return fmt.Errorf("modelfile: writing safetensors: tensor %s: the name stands twice, is reserved or is not printable UTF-8",
 				clip(t.Name))
 		}
 		seen[t.Name] = true
