@@ -78,31 +78,33 @@ func (f *File) openFolder() error {
 	return f.openAssets(f.path)
 }
 
-// openOnly opens the one file of weights that a folder without index has.
+// openOnly opens the one model that a folder without index has.
 func (f *File) openOnly() error {
-	name, err := onlyWeights(f.path)
+	names, err := onlyWeights(f.path)
 	if err != nil {
 		return err
 	}
-	tensors, err := f.load(filepath.Join(f.path, name))
-	if err != nil {
+	if err := f.openFile(filepath.Join(f.path, names[0])); err != nil {
 		return err
 	}
-	f.addTensors(tensors)
+	if len(f.mappings) < len(names) { // a file that is a part by its name alone
+		return ambiguous(f.path, names)
+	}
 	return nil
 }
 
-// onlyWeights returns the name of the file of weights in a folder without index.
-func onlyWeights(folder string) (string, error) {
+// onlyWeights returns the names of the files of weights in a folder without index:
+// one, or the parts of one model.
+func onlyWeights(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return "", fmt.Errorf("modelfile: %w", err)
+		return nil, fmt.Errorf("modelfile: %w", err)
 	}
 	byExt := make(map[string][]string)
 	var names []string
 	for _, e := range entries {
 		if e.Name() == weightsName {
-			return weightsName, nil
+			return []string{weightsName}, nil
 		}
 		names = append(names, e.Name())
 		if !e.IsDir() {
@@ -111,20 +113,24 @@ func onlyWeights(folder string) (string, error) {
 		}
 	}
 	for _, ext := range []string{".safetensors", ".gguf"} {
-		if len(byExt[ext]) == 1 {
-			return byExt[ext][0], nil
+		if files := byExt[ext]; len(files) == 1 || len(files) > 1 && sameModel(files) {
+			return files, nil
 		}
 	}
 	candidates := slices.Concat(byExt[".safetensors"], byExt[".gguf"])
 	switch {
 	case len(candidates) > 0:
-		return "", fmt.Errorf("modelfile: %s: %w: the folder has no %s and %d files that could be meant (%s); name one of them",
-			folder, ErrNotModel, indexName, len(candidates), list(candidates))
+		return nil, ambiguous(folder, candidates)
 	case len(names) > 0:
-		return "", fmt.Errorf("modelfile: %s: %w: no .safetensors and no .gguf file in the folder, only %s",
+		return nil, fmt.Errorf("modelfile: %s: %w: no .safetensors and no .gguf file in the folder, only %s",
 			folder, ErrNotModel, list(names))
 	}
-	return "", fmt.Errorf("modelfile: %s: %w: the folder is empty", folder, ErrNotModel)
+	return nil, fmt.Errorf("modelfile: %s: %w: the folder is empty", folder, ErrNotModel)
+}
+
+func ambiguous(folder string, candidates []string) error {
+	return fmt.Errorf("modelfile: %s: %w: the folder has no %s and %d files that could be meant (%s); name one of them",
+		folder, ErrNotModel, indexName, len(candidates), list(candidates))
 }
 
 // list joins names for an error message, the first few of them.
@@ -151,25 +157,19 @@ func (f *File) openShards(index []byte) error {
 	if err != nil {
 		return err
 	}
+	f.format = Safetensors
 	for _, shard := range shards {
 		path := filepath.Join(f.path, shard)
-		tensors, err := f.load(path)
+		_, tensors, err := f.load(path)
 		if err != nil {
-			return fmt.Errorf("%w (%s lists this file)", err, indexName)
+			return adviseDownload(err, fmt.Sprintf("%s, which %s lists,", shard, indexName))
 		}
-		if f.format != Safetensors {
-			return &FormatError{File: path, Offset: 0, Err: ErrFormat,
-				Problem: fmt.Sprintf("a %v file where %s lists a safetensors file", f.format, indexName)}
-		}
-		for _, t := range tensors {
-			if where, ok := weightMap[t.Name]; ok && where != shard {
-				continue // a copy; the index says which counts
-			}
-			if _, ok := f.byName[t.Name]; ok {
-				return &FormatError{File: path, Tensor: t.Name, Offset: -1, Err: ErrFormat,
-					Problem: fmt.Sprintf("another shard has a tensor of this name, and %s does not say which counts", indexName)}
-			}
-			f.addTensors([]*tensor.Tensor{t})
+		tensors = slices.DeleteFunc(tensors, func(t *tensor.Tensor) bool {
+			where, ok := weightMap[t.Name]
+			return ok && where != shard // a copy; the index says which counts
+		})
+		if err := f.addTensors(path, tensors); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(weightMap)) {

@@ -68,11 +68,6 @@ func readGGUF(file string, data []byte, memory *allowance) (*Meta, []*tensor.Ten
 	if err != nil {
 		return nil, nil, err
 	}
-	if parts, _ := meta.Int("split.count"); parts > 1 {
-		part, _ := meta.Int("split.no")
-		return nil, nil, r.unsupported(-1, "part %d of a model in %d files; join them with llama-gguf-split --merge",
-			part+1, parts)
-	}
 	infos, err := r.tensorInfos(tensors)
 	if err != nil {
 		return nil, nil, err

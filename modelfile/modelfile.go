@@ -57,12 +57,13 @@ func (f *File) Path() string { return f.path }
 // Size returns the bytes of all files of weights together.
 func (f *File) Size() int64 { return f.size }
 
-// Meta returns the key/value pairs of a GGUF file, or for safetensors the
-// config.json of the folder, flattened; empty when there is none.
+// Meta returns the key/value pairs of a GGUF file, the first one's when there are
+// several, or for safetensors the config.json of the folder, flattened; empty when
+// there is none.
 func (f *File) Meta() *Meta { return f.meta }
 
 // Tensors returns the tensors in the order in which their data lies in the
-// files. The slice and the tensors must not be written to.
+// files, those of the first file first. The slice and the tensors must not be written to.
 func (f *File) Tensors() []*tensor.Tensor { return f.tensors }
 
 // Tensor returns the tensor of that name and whether there is one.

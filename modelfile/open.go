@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -18,7 +20,11 @@ import (
 // names are looked for in the same folder. In a folder the weights are, whichever
 // is there first: the shards that model.safetensors.index.json lists,
 // model.safetensors, the only file whose name ends in .safetensors, the only one
-// whose name ends in .gguf.
+// whose name ends in .gguf, or all of these when they are the parts of one model.
+//
+// A GGUF file that is one of the parts that llama.cpp's gguf-split writes, named
+// PREFIX-00001-of-00003.gguf and so on, stands for all of them: they are looked for
+// in its folder.
 //
 // The weights are mapped, not read, and must not change while the file is open.
 //
@@ -44,46 +50,84 @@ func (f *File) open() error {
 	if info, err := os.Stat(f.path); err == nil && info.IsDir() {
 		return f.openFolder()
 	}
-	tensors, err := f.load(f.path)
-	if err != nil {
+	if err := f.openFile(f.path); err != nil {
 		return err
 	}
-	f.addTensors(tensors)
 	if f.format == Safetensors {
 		return f.openAssets(filepath.Dir(f.path))
 	}
 	return nil
 }
 
-// load maps one file of weights and returns its tensors. All files of a model have
-// one format.
-func (f *File) load(path string) ([]*tensor.Tensor, error) {
+// openFile opens a file of weights, and the others of its model if it says that it
+// is one of several.
+func (f *File) openFile(path string) error {
+	meta, tensors, err := f.load(path)
+	if err != nil {
+		return err
+	}
+	count, err := splitCount(path, meta)
+	if err != nil {
+		return err
+	}
+	if count > 1 {
+		return f.openParts(path, meta, tensors)
+	}
+	f.meta = meta
+	return f.addTensors(path, tensors)
+}
+
+// load maps one file of weights and returns its metadata, empty for safetensors,
+// and its tensors. All files of a model have one format.
+func (f *File) load(path string) (*Meta, []*tensor.Tensor, error) {
 	m, err := openMapping(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.mappings = append(f.mappings, m)
 	f.size += int64(len(m.data))
-	f.format, err = detect(path, m.data)
+	format, err := detect(path, m.data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if f.format == Safetensors {
-		return readSafetensors(path, m.data, &f.memory)
+	if f.format != 0 && f.format != format {
+		return nil, nil, &FormatError{File: path, Offset: 0, Err: ErrFormat,
+			Problem: fmt.Sprintf("a %v file where one of the %v files of a model is due", format, f.format)}
 	}
-	meta, tensors, err := readGGUF(path, m.data, &f.memory)
-	if err != nil {
-		return nil, err
+	f.format = format
+	if format == Safetensors {
+		tensors, err := readSafetensors(path, m.data, &f.memory)
+		return new(Meta), tensors, err
 	}
-	f.meta = meta
-	return tensors, nil
+	return readGGUF(path, m.data, &f.memory)
 }
 
-func (f *File) addTensors(tensors []*tensor.Tensor) {
-	f.tensors = append(f.tensors, tensors...)
+// addTensors adds the tensors of the file at path to the model, whose files have
+// no name in common.
+func (f *File) addTensors(path string, tensors []*tensor.Tensor) error {
+	if len(f.tensors) == 0 {
+		f.byName = make(map[string]*tensor.Tensor, len(tensors))
+	}
 	for _, t := range tensors {
+		if _, ok := f.byName[t.Name]; ok {
+			return &FormatError{File: path, Tensor: t.Name, Offset: -1, Err: ErrFormat,
+				Problem: "another file of the model has a tensor of this name; download all of them anew, of one version"}
+		}
 		f.byName[t.Name] = t
 	}
+	f.tensors = append(f.tensors, tensors...)
+	return nil
+}
+
+// adviseDownload adds to the error of one of several files which of them it is, and
+// that it is to be downloaded if that helps.
+func adviseDownload(err error, file string) error {
+	for _, kind := range []error{fs.ErrNotExist, ErrNotModel, ErrFormat} {
+		if errors.Is(err, kind) {
+			return fmt.Errorf("%w (download %s into the same folder)", err, file)
+		}
+	}
+	return fmt.Errorf("%w (%s)", err, strings.TrimSuffix(file, ","))
 }
 
 // detect returns the format of a file by how it begins. safetensors has no magic,
