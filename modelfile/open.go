@@ -47,8 +47,15 @@ func Open(path string) (*File, error) {
 }
 
 func (f *File) open() error {
-	if info, err := os.Stat(f.path); err == nil && info.IsDir() {
+	if err := refuseRemote(f.path); err != nil {
+		return err
+	}
+	info, err := os.Stat(f.path)
+	switch {
+	case err == nil && info.IsDir():
 		return f.openFolder()
+	case errors.Is(err, fs.ErrNotExist) && meantForHub(f.path):
+		return fmt.Errorf("modelfile: %w; if it is the name of a model on a hub, download the model first and give the path of its folder: realizar reads local files", err)
 	}
 	if err := f.openFile(f.path); err != nil {
 		return err

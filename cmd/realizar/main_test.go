@@ -14,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/modelfile"
 )
 
 // binary is the command as its users have it.
@@ -335,6 +336,31 @@ func TestNoModel(t *testing.T) {
 			args := append([]string{}, args...)
 			args[1] = path
 			fails(t, realizarRun(t, args...), 1, filepath.Base(path))
+		}
+	}
+}
+
+// A model that is elsewhere, or of which a file is missing, is said to be
+// downloaded first.
+func TestModelToDownload(t *testing.T) {
+	part := filepath.Join(t.TempDir(), "m-00001-of-00002.gguf")
+	f, err := os.Create(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = modelfile.WriteGGUF(f, []modelfile.KeyValue{
+		{Key: "split.no", Value: uint16(0)}, {Key: "split.count", Value: uint16(2)}, {Key: "split.tensors.count", Value: int32(0)},
+	}, nil)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for path, parts := range map[string][]string{
+		"https://host/model.gguf": {"https://host/model.gguf", "realizar reads local files; download the model first"},
+		"org-that-is-no-folder/m": {"org-that-is-no-folder/m", "if it is the name of a model on a hub, download the model first"},
+		part:                      {filepath.Dir(part), "download part 2 of 2, m-00002-of-00002.gguf, into the same folder"},
+	} {
+		for _, command := range []string{"run", "inspect", "bench"} {
+			fails(t, realizarRun(t, command, path), 1, parts...)
 		}
 	}
 }
