@@ -3,6 +3,7 @@ package modelfile_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -154,4 +155,16 @@ func TestSafetensorsHeaderMemory(t *testing.T) {
 			wantError(t, err, err, path, "at byte", test.want)
 		})
 	}
+}
+
+// An index of shards is read within the same bounds.
+func TestIndexMemory(t *testing.T) {
+	const name = "model.safetensors.index.json"
+	dir := folder(t, map[string]string{name: `{"weight_map":{` + numbered(2_000_000, `"%d":"aa"`) + "}}"})
+	_, err := openWithin(t, headerMemory+32<<20, dir)
+	wantError(t, err, modelfile.ErrFormat, dir, name, "at byte", "more than 134217728 bytes")
+
+	dir = filepath.Dir(sparse(t, name, []byte(`{"weight_map":{`), 32<<20+1))
+	_, err = openWithin(t, maxHostileAlloc, dir)
+	wantError(t, err, modelfile.ErrFormat, dir, name, "33554433 bytes")
 }
