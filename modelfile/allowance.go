@@ -4,7 +4,7 @@ package modelfile
 // files of a model say, or its index of shards. A vocabulary of 262,144 tokens with
 // a million merges takes 50 MB, and 140,000 tensors, more than any model has, take
 // 65 MB.
-const headerMemory = 128 << 20
+const headerMemory = 90 << 20
 
 // An allowance is how much memory may be allocated for what somebody else's text
 // holds. A few bytes of text can stand for many more of memory, so that the length

@@ -185,7 +185,7 @@ func (f *File) openShards(index []byte) error {
 // the plain name of a file: a path could lead out of the folder.
 func readIndex(path string, data []byte) (weightMap map[string]string, shards []string, err error) {
 	memory := jsonAllowance(data)
-	memory.most = min(memory.most, headerMemory)
+	memory.most = min(memory.most, headerMemory-int64(len(data)))
 	r := &indexReader{
 		scanner:   jsonScanner{file: path, data: data, memory: memory},
 		weightMap: make(map[string]string),
