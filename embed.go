@@ -110,7 +110,7 @@ func (m *Model) embed(ctx context.Context, r *EmbedRequest, ids []int32, pooling
 		want(len(ids) - 1)
 	}
 	var sums []float64
-	_, err := m.engine.Run(ctx, e, func(r *engine.Result) (bool, error) {
+	err := m.run(ctx, e, func(r *engine.Result) (bool, error) {
 		if sums == nil {
 			sums = make([]float64, len(r.Hidden))
 		}

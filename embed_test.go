@@ -122,7 +122,7 @@ func TestEmbedErrors(t *testing.T) {
 			}
 		}
 	}
-	broken := opened(t, modeltest.Llama(t, modeltest.NotFinite("blk.1.ffn_down.weight")))
+	broken := opened(t, modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")))
 	if _, err := broken.Embed(t.Context(), &EmbedRequest{Inputs: []EmbedInput{short, short}}); !errors.Is(err, ErrNotFinite) {
 		t.Errorf("a broken model embeds: %v", err)
 	}

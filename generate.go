@@ -168,7 +168,7 @@ func (m *Model) stopTokens(g *Generation) []int32 {
 // work runs the prompt and chooses the answers' tokens.
 func (t *task) work(ctx context.Context, r *engine.Request) error {
 	t.asked = time.Now()
-	_, err := t.model.engine.Run(ctx, r, func(r *engine.Result) (more bool, err error) {
+	err := t.model.run(ctx, r, func(r *engine.Result) (more bool, err error) {
 		if r.Chosen {
 			more, t.left = t.answers[r.Choice].take(r)
 		} else {
@@ -180,6 +180,13 @@ func (t *task) work(ctx context.Context, r *engine.Request) error {
 		return wrap(err)
 	}
 	return err
+}
+
+// run has the engine run r. Errors about the weights' memory, of which the engine
+// knows no more than an address, name the place in the file.
+func (m *Model) run(ctx context.Context, r *engine.Request, yield func(*engine.Result) (bool, error)) error {
+	_, err := m.engine.Run(ctx, r, yield)
+	return m.file.Locate(err)
 }
 
 // wrap names the package.

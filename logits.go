@@ -27,7 +27,7 @@ func (m *Model) Logits(ctx context.Context, ids []int32, yield func(i int, logit
 		r.Outputs[i] = engine.Output{Token: int32(i), Want: plan.WantLogits}
 	}
 	var stopped error
-	_, err := m.engine.Run(ctx, r, func(r *engine.Result) (bool, error) {
+	err := m.run(ctx, r, func(r *engine.Result) (bool, error) {
 		stopped = yield(r.Index, slices.Clone(r.Logits))
 		return true, stopped
 	})

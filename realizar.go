@@ -61,7 +61,12 @@ type Model struct {
 
 // Open opens the model at path: a GGUF file, a safetensors file, or a folder
 // with one of these as model hubs lay it out. It returns when the model is
-// ready to run, or ctx ends.
+// ready to run, or ctx ends. A weight that is NaN or infinite is an error that
+// wraps [modelfile.ErrFormat].
+//
+// The files must stay as they are until the model is closed, since weights may be
+// read from them at any time. Where one is cut short, loading or the requests that
+// need what is gone end with such an error too.
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -70,7 +75,11 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
 	}
-	m, err := open(ctx, f, o)
+	var m *Model
+	err = f.Guard(func() (err error) {
+		m, err = open(ctx, f, o)
+		return err
+	})
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("realizar: %w", err)

@@ -529,7 +529,7 @@ func TestIDsAreTheCallers(t *testing.T) {
 }
 
 func TestNotFinite(t *testing.T) {
-	m := open(t, realizar.Options{}, modeltest.NotFinite("blk.1.ffn_down.weight"))
+	m := open(t, realizar.Options{}, modeltest.Overflow("blk.1.ffn_down.weight"))
 	_, err := collect(m.Generate(t.Context(), &realizar.Request{Prompt: "hello"}))
 	if !errors.Is(err, realizar.ErrNotFinite) || !strings.Contains(err.Error(), "layer 1") {
 		t.Errorf("error %v", err)

@@ -11,8 +11,8 @@ import (
 )
 
 // A mapping is one file of weights in memory. Where the system can, its pages are
-// read when they are first touched and given back under pressure; the file must
-// not be cut short meanwhile, which would end the process.
+// read when they are first touched and given back under pressure. Where the file
+// has been cut short meanwhile reading is a fault, see [File.Guard].
 type mapping struct {
 	path  string
 	data  []byte

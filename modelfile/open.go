@@ -27,6 +27,8 @@ import (
 // in its folder.
 //
 // The weights are mapped, not read, and must not change while the file is open.
+// Whoever reads them does so within [File.Guard], or [tensor.Guard] where there is
+// no File: a file that is cut short is an error then, and ends the process otherwise.
 //
 // Errors wrap [ErrNotModel] when there is no model at path, [ErrFormat] when a
 // file lies about itself, [ErrUnsupported] when it holds what this package does
@@ -39,7 +41,7 @@ func Open(path string) (*File, error) {
 		assets: make(map[string][]byte),
 		memory: allowance{most: headerMemory},
 	}
-	err := f.open()
+	err := f.Guard(f.open)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -63,7 +63,7 @@ func dequantizeIQ1_M(dst []float32, src []byte) {
 		b, y := (*[56]byte)(src), (*[256]float32)(dst)
 		src, dst = src[56:], dst[256:]
 		words := binary.LittleEndian.Uint64(b[48:])
-		d := F16ToF32(uint16(words>>12&0xf | words>>24&0xf0 | words>>36&0xf00 | words>>48&0xf000))
+		d := iq1mScale(words)
 		for part := range 16 {
 			// Each word has the scales of four parts, three bits each.
 			scale := d * float32(2*(words>>(part/4*16+part%4*3)&7)+1)
@@ -78,6 +78,11 @@ func dequantizeIQ1_M(dst []float32, src []byte) {
 			}
 		}
 	}
+}
+
+// iq1mScale is d of IQ1_M.
+func iq1mScale(words uint64) float32 {
+	return F16ToF32(uint16(words>>12&0xf | words>>24&0xf0 | words>>36&0xf00 | words>>48&0xf000))
 }
 
 // IQ2_XXS is d f16, groups of points [4] and u32 [8]: of a word, seven bits a point

@@ -57,7 +57,8 @@ const (
 )
 
 // dtypes holds what a format is called and how its blocks are laid out; a
-// quantization adds one row here and one case in Dequantize.
+// quantization adds one row here, one case in Dequantize, and in finite.go where
+// its scales are.
 var dtypes = [...]struct {
 	name  string
 	elems int // per block

@@ -94,7 +94,7 @@ func TestLockstepTokens(t *testing.T) {
 
 // A model that computes nonsense is an error, not a speed.
 func TestLockstepNotFinite(t *testing.T) {
-	m, err := openLockstep(modeltest.Llama(t, modeltest.NotFinite("blk.1.ffn_down.weight")), "", realizar.Options{})
+	m, err := openLockstep(modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")), "", realizar.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

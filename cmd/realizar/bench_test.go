@@ -268,5 +268,5 @@ func TestBenchBatchMemory(t *testing.T) {
 // A model that cannot be run has no speed.
 func TestBenchBatchProblem(t *testing.T) {
 	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.Architecture("abacus")), "--batch", "2"), 1, "abacus")
-	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.NotFinite("blk.1.ffn_down.weight")), "-p", "0", "--batch", "2"), 1, "not finite")
+	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")), "-p", "0", "--batch", "2"), 1, "not finite")
 }

@@ -145,7 +145,7 @@ func TestLogitsNowhere(t *testing.T) {
 // A file that was there stays until the new one is complete.
 func TestLogitsKeepsTheOld(t *testing.T) {
 	out := writeFile(t, "logits.safetensors", "old")
-	fails(t, realizarIn(t, "1 2", "logits", modeltest.Llama(t, modeltest.NotFinite("output_norm.weight")), "--ids", "-", "--out", out), 1, "not finite")
+	fails(t, realizarIn(t, "1 2", "logits", modeltest.Llama(t, modeltest.Overflow("output_norm.weight")), "--ids", "-", "--out", out), 1, "not finite")
 	if data, err := os.ReadFile(out); err != nil || string(data) != "old" {
 		t.Errorf("after a failure the file holds %q (%v), want what was there", data, err)
 	}

@@ -342,8 +342,8 @@ func TestRunEmptyPrompt(t *testing.T) {
 }
 
 func TestRunNotFinite(t *testing.T) {
-	model := modeltest.Llama(t, modeltest.NotFinite("blk.1.ffn_down.weight"))
-	fails(t, realizarRun(t, "run", model, "hi"), 1, "layer 1", "NaN")
+	model := modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight"))
+	fails(t, realizarRun(t, "run", model, "hi"), 1, "layer 1", "not finite")
 }
 
 func TestRunUnknownArchitecture(t *testing.T) {

@@ -66,7 +66,11 @@ type Model struct {
 // Build reads f's metadata and writes the program that runs it. The program
 // keeps views of f's tensors.
 func Build(f *modelfile.File) (*Model, error) {
-	m, err := build(f)
+	var m *Model
+	err := f.Guard(func() (err error) { // some numbers of a configuration are tensors
+		m, err = build(f)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Path(), err)
 	}

@@ -20,7 +20,7 @@ func ReadBandwidth(threads int, size int64) float64 {
 	preferLargePages(data)
 	w := newWorkers(Threads(threads))
 	defer w.close()
-	m := &measurement{workers: w, done: make(chan struct{})}
+	m := &measurement{workers: w, done: make(chan any)}
 	// A page that was never written may be one zero page for all, and lies near the
 	// processor that wrote it first.
 	m.pass(len(data)/4096, func(_, lo, hi int) {
@@ -68,23 +68,26 @@ type measurement struct {
 	n       int
 	work    func(worker, lo, hi int)
 	took    time.Duration
-	done    chan struct{}
+	done    chan any // what the work panicked with, or nil
 }
 
-// pass has the workers do work on n items and returns how long they took.
+// pass has the workers do work on n items and returns how long they took. A panic of
+// the work is one of the caller.
 func (m *measurement) pass(n int, work func(worker, lo, hi int)) time.Duration {
 	m.n, m.work = n, work
 	m.workers.post(m)
-	<-m.done
+	if r := <-m.done; r != nil {
+		panic(r)
+	}
 	return m.took
 }
 
 // run implements task.
 func (m *measurement) run() {
+	defer func() { m.done <- recover() }()
 	begun := time.Now()
 	m.workers.share(m.n, 1, m.work)
 	m.took = time.Since(begun)
-	m.done <- struct{}{}
 }
 
 // sumWords is the sum of b, whose length is a multiple of 512, as 64-bit words.

@@ -128,11 +128,21 @@ func (e *executable) Close() error {
 func (s *step) run() {
 	defer func() {
 		if r := recover(); r != nil {
-			s.err = fmt.Errorf("cpu: internal error: %v", r)
+			s.fail(r)
 		}
 		s.done <- struct{}{}
 	}()
 	s.e.step(s)
+}
+
+// fail says what the step panicked with. The next step, which may be submitted
+// already, can go on from none of its rows.
+func (s *step) fail(recovered any) {
+	s.err = fmt.Errorf("cpu: internal error: %v", recovered)
+	if fault := tensor.Fault(recovered); fault != nil {
+		s.err = fmt.Errorf("cpu: %w", fault)
+	}
+	s.e.sampled = fill(s.e.sampled, len(s.batch.Rows), -1)
 }
 
 func (e *executable) step(s *step) {

@@ -34,7 +34,7 @@ func peak(threads int, loops []peakLoop) float64 {
 	}
 	w := newWorkers(Threads(threads))
 	defer w.close()
-	m := &measurement{workers: w, done: make(chan struct{})}
+	m := &measurement{workers: w, done: make(chan any)}
 	done := make([][16]int64, w.count()) // a cache line or two each
 	calls := peakCalls * w.count()
 	var best float64

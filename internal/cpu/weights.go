@@ -2,7 +2,8 @@ package cpu
 
 import (
 	"context"
-	"runtime"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -32,7 +33,7 @@ func (b *Backend) interleaved(p *plan.Program, lim *plan.Limits) map[*tensor.Ten
 }
 
 // load reads all weights, in the order of their use, so that no step waits for a
-// disk, and interleaves those of products.
+// disk, and interleaves those of products. A weight that is not finite is an error.
 func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 	size := 0
 	for _, w := range e.weights {
@@ -44,22 +45,59 @@ func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 	}
 	e.memory = memory
 	spare := e.spare()
-	job := &measurement{workers: e.workers, done: make(chan struct{})}
+	job := &measurement{workers: e.workers, done: make(chan any)}
 	for _, t := range e.p.Weights() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		var work func(lo, hi int) bool // reports whether all that it read is finite
+		items := 0
 		if w := e.weights[t]; w != nil {
 			w.data, memory = memory[:w.bytes():w.bytes()], memory[w.bytes():]
-			job.pass(w.groups(), func(_, lo, hi int) { w.fill(t.Data, lo, hi) })
+			work, items = w.take(t), w.groups()
 		} else {
-			touch(t.Data)
+			work, items = read(t)
+		}
+		var bad atomic.Bool
+		job.pass(items, func(_, lo, hi int) {
+			if !work(lo, hi) {
+				bad.Store(true)
+			}
+		})
+		if bad.Load() {
+			if err := tensor.CheckFinite(t.DType, t.Data); err != nil { // the first one
+				return fmt.Errorf("cpu: %s: %w", t.Name, err)
+			}
 		}
 		if loaded != nil {
 			loaded(t, spare[t])
 		}
 	}
 	return nil
+}
+
+// take fills w with groups of t's rows and checks them, a group at a time, so that
+// it is near the processor for both.
+func (w *interleaved) take(t *tensor.Tensor) (work func(lo, hi int) bool) {
+	size := w.blocks * w.format.bytes * w.lanes
+	return func(lo, hi int) bool {
+		for g := lo; g < hi; g++ {
+			if tensor.CheckFinite(t.DType, t.Data[g*size:min((g+1)*size, len(t.Data))]) != nil {
+				return false
+			}
+			w.fill(t.Data, g, g+1)
+		}
+		return true
+	}
+}
+
+// read reads and checks a weight that stays where it is, in so many pieces.
+func read(t *tensor.Tensor) (work func(lo, hi int) bool, pieces int) {
+	const about = 1 << 20
+	size := max(1, about/t.DType.BlockBytes()) * t.DType.BlockBytes()
+	return func(lo, hi int) bool {
+		return tensor.CheckFinite(t.DType, t.Data[lo*size:min(hi*size, len(t.Data))]) == nil
+	}, (len(t.Data) + size - 1) / size
 }
 
 // spare are the weights of which no step reads more than a few rows: those that are
@@ -74,14 +112,4 @@ func (e *executable) spare() map[*tensor.Tensor]bool {
 		}
 	}
 	return all
-}
-
-// touch reads a byte of each page of data.
-func touch(data []byte) {
-	const page = 4096
-	var touched byte
-	for i := 0; i < len(data); i += page {
-		touched ^= data[i]
-	}
-	runtime.KeepAlive(touched)
 }

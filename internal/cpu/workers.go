@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,6 +132,9 @@ func newWorkers(n int) *workers {
 	places := machine().places(n)
 	start := func(i int, work func()) {
 		w.ended.Go(func() {
+			// Weights that are read from a mapped file are not there any more where it was
+			// cut short. Of that too a worker's unit panics, and the worker goes on.
+			debug.SetPanicOnFault(true)
 			if places != nil {
 				settle(places[i])
 			}

@@ -274,25 +274,21 @@ func (l *loader) bring(c *chunk, x *berth) error {
 	m, matrix := l.plan.matrices[t]
 	to := l.base + driver.DevicePtr(l.plan.at[t])
 	var n int
-	if matrix {
-		var err error
-		if n, err = x.fill(t, &m, c); err != nil {
-			return err
+	// This is all that reads the weights, and Go does it: the driver copies from memory
+	// that it has pinned itself, and from no other (see [driver.Stream.CopyToDevice]). So
+	// where a mapped file was cut short, no copy of the driver's comes to what is gone.
+	err := tensor.Guard(func() (err error) {
+		if matrix {
+			n, err = x.fill(t, &m, c)
+		} else {
+			n, err = x.fillVector(t)
 		}
-	} else {
-		values, err := t.Float32s()
-		if err != nil {
-			return err
-		}
-		for i, v := range values {
-			binary.LittleEndian.PutUint32(x.host[4*i:], math.Float32bits(v))
-		}
-		n = 4 * len(values)
+		return err
+	})
+	if err != nil || n == 0 {
+		return err
 	}
-	if n == 0 {
-		return nil
-	}
-	err := l.b.main.Do(func() error {
+	err = l.b.main.Do(func() error {
 		defer l.b.main.Doing(l.b.main.Doing("loading " + t.Name))
 		if !matrix {
 			if err := l.stream.CopyToDevice(to, x.host[:n]); err != nil {
@@ -323,27 +319,57 @@ func (l *loader) bring(c *chunk, x *berth) error {
 	return l.b.wait(x.done)
 }
 
-// fill writes a chunk's rows to the host's memory, in the format in which they will
-// lie, and returns how many bytes they are.
-func (x *berth) fill(t *tensor.Tensor, m *tiling, c *chunk) (int, error) {
-	rowBytes := m.rowBytes()
-	if m.format == t.DType {
-		return copy(x.host, t.Data[c.row*rowBytes:(c.row+c.rows)*rowBytes]), nil
+// fillVector writes a vector's values to the host's memory and returns how many bytes
+// they are. One that is not finite is an error.
+func (x *berth) fillVector(t *tensor.Tensor) (int, error) {
+	if err := tensor.CheckFinite(t.DType, t.Data); err != nil {
+		return 0, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if len(x.row) < m.cols {
+	values, err := t.Float32s()
+	if err != nil {
+		return 0, err
+	}
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(x.host[4*i:], math.Float32bits(v))
+	}
+	return 4 * len(values), nil
+}
+
+// fill writes a chunk's rows to the host's memory, in the format in which they will
+// lie, and returns how many bytes they are. A value that is not finite is an error.
+func (x *berth) fill(t *tensor.Tensor, m *tiling, c *chunk) (int, error) {
+	size, rowBytes := t.RowBytes(), m.rowBytes()
+	if m.format != t.DType && len(x.row) < m.cols {
 		x.row = make([]float32, m.cols)
 	}
-	row := x.row[:m.cols]
-	for i := range c.rows {
-		if err := tensor.Dequantize(t.DType, row, t.Row(c.row+i)); err != nil {
-			return 0, fmt.Errorf("%s: %w", t.Name, err)
+	row := x.row[:min(m.cols, len(x.row))]
+	step := max(1, checkedBytes/size)
+	for i := 0; i < c.rows; i += step {
+		n := min(step, c.rows-i)
+		src := t.Data[(c.row+i)*size : (c.row+i+n)*size]
+		if err := tensor.CheckFinite(t.DType, src); err != nil {
+			return 0, fmt.Errorf("%s: from row %d on: %w", t.Name, c.row+i, err)
 		}
-		if err := tensor.Quantize(m.format, x.host[i*rowBytes:(i+1)*rowBytes], row); err != nil {
-			return 0, fmt.Errorf("%s: row %d of %v, which is laid out as %v: %w (activations in float32 do that)", t.Name, c.row+i, t.DType, m.format, err)
+		to := x.host[i*rowBytes : (i+n)*rowBytes]
+		if m.format == t.DType {
+			copy(to, src)
+			continue
+		}
+		for r := range n {
+			if err := tensor.Dequantize(t.DType, row, src[r*size:(r+1)*size]); err != nil {
+				return 0, fmt.Errorf("%s: %w", t.Name, err)
+			}
+			if err := tensor.Quantize(m.format, to[r*rowBytes:(r+1)*rowBytes], row); err != nil {
+				return 0, fmt.Errorf("%s: row %d of %v, which is laid out as %v: %w (activations in float32 do that)", t.Name, c.row+i+r, t.DType, m.format, err)
+			}
 		}
 	}
 	return c.rows * rowBytes, nil
 }
+
+// checkedBytes is about how much is checked before it is taken over, so that it is
+// near the processor for both.
+const checkedBytes = 128 << 10
 
 // wait waits for an event while the main thread goes on.
 func (b *Backend) wait(e *driver.Event) error {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -404,15 +405,30 @@ func TestNotFinite(t *testing.T) {
 	})
 }
 
-// poison makes a token's row of the embedding something that is not a number.
+// poison makes what the first norm computes of a token infinite: a weight of that
+// norm is as large as float32 has them, and the other tokens have nothing there.
 func poison(t *testing.T, p *plan.Program, id int) {
 	t.Helper()
+	const column = 5
+	var table *tensor.Tensor
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Op == plan.Embed {
-			row := len(n.Weight.Data) / n.Weight.Shape[0]
-			copy(n.Weight.Data[id*row:], []byte{0x00, 0x7e}) // NaN in float16
+		switch n := &p.Nodes[i]; n.Op {
+		case plan.Embed:
+			table = n.Weight
+			for row := range n.Weight.Rows() {
+				data := n.Weight.Row(row)[2*column:] // of float16
+				data[0], data[1] = 0, 0
+				if row == id {
+					data[1] = 0x7b // 57344, beside which the others are nothing
+				}
+			}
+		case plan.RMSNorm:
+			if table == nil || table.DType != tensor.F16 || n.Weight.DType != tensor.F32 {
+				t.Fatal("the program does not begin as it did")
+			}
+			binary.LittleEndian.PutUint32(n.Weight.Data[4*column:], math.Float32bits(math.MaxFloat32))
 			return
 		}
 	}
-	t.Fatal("the program has no embedding")
+	t.Fatal("the program has no norm")
 }

@@ -38,7 +38,7 @@ type shape struct {
 	template             string
 	ends                 []string
 	seed                 uint64
-	broken               string
+	broken, overflowing  string
 	metadata             []modelfile.KeyValue
 	withoutTensors       bool
 	vocabulary, merges   []string
@@ -82,8 +82,12 @@ func AddBOS() Option { return func(s *shape) { s.addBOS = true } }
 func Seed(seed uint64) Option { return func(s *shape) { s.seed = seed } }
 
 // NotFinite puts a NaN into each row of the tensor of that name, as GGUF calls
-// it.
+// it. Such a model cannot be opened.
 func NotFinite(name string) Option { return func(s *shape) { s.broken = name } }
+
+// Overflow makes the numbers of the tensor of that name as large as they can be, so
+// that the model can be opened, and computes infinities with it.
+func Overflow(name string) Option { return func(s *shape) { s.overflowing = name } }
 
 // Architecture is the name that a GGUF file calls its architecture by.
 func Architecture(name string) Option { return func(s *shape) { s.architecture = name } }

@@ -28,6 +28,11 @@ func (s *shape) matrices() []matrix {
 		for i := range m.values {
 			m.values[i] = float32(centre + spread*random.NormFloat64())
 		}
+		if gguf == s.overflowing {
+			for i, v := range m.values {
+				m.values[i] = float32(math.Copysign(math.MaxFloat32, float64(v)))
+			}
+		}
 		if gguf == s.broken {
 			for i := 0; i < len(m.values); i += cols {
 				m.values[i] = float32(math.NaN())

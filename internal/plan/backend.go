@@ -17,8 +17,10 @@ type Backend interface {
 	Memory() MemoryInfo
 	// Compile makes all choices: a kernel for every operation by dtype and
 	// shape, scratch memory, pools of pages. It reads all weights, and ends early
-	// with ctx. The program's weights must stay readable until the executable is
-	// closed.
+	// with ctx. One that is not finite is a [*tensor.NotFiniteError]. The program's
+	// weights must stay readable until the executable is closed: where one is not, as
+	// its file was cut short, Compile or the step that reads it has a
+	// [*tensor.FaultError], and Close still works.
 	Compile(ctx context.Context, p *Program, l Limits, loaded Loaded) (Executable, error)
 	// Weights is the memory in bytes that Compile takes for weights beside those
 	// of the program.

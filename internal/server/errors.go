@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/modelfile"
 )
 
 // An Error is what a request is answered with that fails.
@@ -79,6 +82,7 @@ var kinds = []kind{
 func (x *exchange) errorOf(err error) *Error {
 	var e *Error
 	var field *fieldError
+	var damage *modelfile.FormatError
 	if x.work != nil && x.work.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = context.Cause(x.work)
 	}
@@ -104,6 +108,10 @@ func (x *exchange) errorOf(err error) *Error {
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_tokenizer", Message: "the model has no tokenizer that can be used; /v1/completions takes token ids"}
 	case errors.Is(err, realizar.ErrNotFinite):
 		return &Error{Status: http.StatusInternalServerError, Code: "not_finite", Message: plain(err)}
+	case as(err, &damage):
+		named := *damage
+		named.File = filepath.Base(named.File) // clients need not know where the model lies
+		return &Error{Status: http.StatusInternalServerError, Code: "damaged_file", Message: strings.TrimPrefix(named.Error(), "modelfile: ")}
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: "the server failed; its log says more under request_id " + x.id}
 }

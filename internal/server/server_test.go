@@ -33,8 +33,14 @@ type service struct {
 // serve serves a small model, as c says.
 func serve(t testing.TB, c server.Config, o realizar.Options, options ...modeltest.Option) *service {
 	t.Helper()
+	return serveFile(t, c, o, modeltest.Llama(t, options...))
+}
+
+// serveFile serves the model at path.
+func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *service {
+	t.Helper()
 	o.Device = "cpu"
-	m, err := realizar.Open(t.Context(), modeltest.Llama(t, options...), o)
+	m, err := realizar.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package plantest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -20,7 +21,8 @@ const (
 )
 
 // Model is a small decoder of 97 tokens with every operation, a windowed layer, one
-// with a softcap and sinks, and weights of several dtypes. change, where not nil, may alter a weight.
+// with a softcap and sinks, and weights of several dtypes. change, where not nil, may
+// alter the weight of a norm or of a product.
 func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 	rng := newRand(11)
 	weight := func(name string, d tensor.DType, rows, cols int) *tensor.Tensor {
@@ -30,7 +32,13 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 		}
 		return w
 	}
-	norm := func(name string, n int) *tensor.Tensor { return vector(rng, name, 1, 0.1, n) }
+	norm := func(name string, n int) *tensor.Tensor {
+		w := vector(rng, name, 1, 0.1, n)
+		if change != nil {
+			change(w)
+		}
+		return w
+	}
 	const heads, kvHeads, headDim, ffn = 4, 2, 32, 256
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
@@ -342,18 +350,23 @@ func notFinite(t *testing.T, b plan.Backend) {
 	for _, c := range []struct {
 		weight string
 		layer  int
-	}{{"1.down", 1}, {"2.k", 2}, {"0.v", 0}, {"head", plan.NoLayer}} {
+		norm   string  // of what is multiplied with the weight, or with the gate before it
+		by     float32 // of which float32 still holds what comes before the weight
+	}{{"1.down", 1, "1.norm2", 1e17}, {"2.k", 2, "2.norm", 1e34}, {"0.v", 0, "0.norm", 1e34}, {"head", plan.NoLayer, "last", 1e34}} {
 		activations := tensor.F32
 		if c.layer != 1 { // either will do
 			activations = tensor.Q8_0
 		}
 		p := Model(t, func(w *tensor.Tensor) {
-			if w.Name == c.weight {
-				for _, h := range random.Scales(w.DType) {
-					copy(w.Data[h:], []byte{0x00, 0x7c}) // +Inf as float16
+			switch w.Name {
+			case c.weight:
+				scales := random.Scales(w.DType)
+				for at := 0; at < len(w.Data); at += w.DType.BlockBytes() {
+					binary.LittleEndian.PutUint16(w.Data[at+scales[0]:], 0x7bff) // the largest of float16
 				}
-				if w.DType == tensor.BF16 {
-					copy(w.Data, []byte{0xc0, 0x7f}) // NaN
+			case c.norm:
+				for i := range w.Elems() {
+					binary.LittleEndian.PutUint32(w.Data[4*i:], math.Float32bits(c.by))
 				}
 			}
 		})
@@ -368,10 +381,11 @@ func notFinite(t *testing.T, b plan.Backend) {
 		}
 	}
 
-	// One token's embedding is not a number: only the sequence that uses it fails.
+	// One token's embedding is too large to be doubled: only the sequence that uses it
+	// fails.
 	table := Weight(newRand(1), "embed", tensor.F32, 1, 4, 8)
-	copy(table.Data[3*8*4:], []byte{0, 0, 0xc0, 0x7f})
-	p := single(t, table, func(_ *plan.Builder, x plan.Value) plan.Value { return x })
+	binary.LittleEndian.PutUint32(table.Data[3*8*4:], math.Float32bits(math.MaxFloat32))
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, x) })
 	exe, err := b.Compile(context.Background(), p, plan.Limits{Tokens: 4, Seqs: 3, Rows: 4, PageTokens: 4, Cache: tensor.F32}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,128 @@
+//go:build unix
+
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// mapWeights has the program's weights lie in a mapped file, each from the beginning
+// of a page on, and returns the file's path.
+func mapWeights(t *testing.T, p *plan.Program) (path string) {
+	t.Helper()
+	page := os.Getpagesize()
+	var content []byte
+	at := map[*tensor.Tensor]int{}
+	for _, w := range p.Weights() {
+		at[w] = len(content)
+		content = append(content, w.Data...)
+		content = append(content, make([]byte, (page-len(content)%page)%page)...)
+	}
+	path = filepath.Join(t.TempDir(), "weights")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := unix.Mmap(int(f.Fd()), 0, len(content), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(data) })
+	for w, i := range at {
+		w.Data = data[i : i+len(w.Data)]
+	}
+	return path
+}
+
+// Weights that are not there when they are brought to the device are an error that
+// says where, whether they are matrices or vectors and whatever they are laid out as;
+// all that was taken is given back, and the backend loads other weights as before.
+func TestLoadingFaults(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	for _, d := range []tensor.DType{tensor.F16, tensor.Q4_K, tensor.TQ2_0} { // the last lies as F16
+		for _, weight := range []string{"gate", "norm2"} {
+			p := decoder(t, d)
+			path := mapWeights(t, p)
+			var start, cut uintptr
+			for i, w := range p.Weights() {
+				at := uintptr(unsafe.Pointer(&w.Data[0]))
+				if i == 0 {
+					start = at
+				}
+				if w.Name == weight {
+					cut = at
+				}
+			}
+			if err := os.Truncate(path, int64(cut-start)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := b.Compile(context.Background(), p, limitsFor(p, 8, 2), nil)
+			var fault *tensor.FaultError
+			if !errors.As(err, &fault) || fault.Addr < cut {
+				t.Errorf("%v, cut at %s: %v", d, weight, err)
+			}
+			if left := kept(f); left != "" {
+				t.Errorf("%v, cut at %s: left are %s", d, weight, left)
+			}
+		}
+		p := decoder(t, d)
+		mapWeights(t, p)
+		x, err := b.Compile(context.Background(), p, limitsFor(p, 8, 2), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A number that is not finite is an error of loading, in whichever weight it is.
+func TestLoadingNotFinite(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	for _, d := range []tensor.DType{tensor.F16, tensor.Q8_0, tensor.F8_E5M2} {
+		for _, weight := range []string{"embed", "norm2", "head"} {
+			p := decoder(t, d)
+			var at uintptr
+			for _, w := range p.Weights() {
+				if w.Name != weight {
+					continue
+				}
+				last := w.Data[len(w.Data)-w.DType.BlockBytes():] // its last block
+				switch w.DType {
+				case tensor.F32:
+					binary.LittleEndian.PutUint32(last, 0xff800000)
+				case tensor.F8_E5M2:
+					last[0] = 0x7c
+				default:
+					binary.LittleEndian.PutUint16(last, 0x7c00)
+				}
+				at = uintptr(unsafe.Pointer(&last[0]))
+			}
+			_, err := b.Compile(context.Background(), p, limitsFor(p, 8, 2), nil)
+			var e *tensor.NotFiniteError
+			if !errors.As(err, &e) || e.Addr != at {
+				t.Errorf("%v, %s: %v", d, weight, err)
+			}
+			if left := kept(f); left != "" {
+				t.Errorf("%v, %s: left are %s", d, weight, left)
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package modelfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// Guard calls read and returns its error as [File.Locate] has it. Where read, on
+// this goroutine, comes to a part of the file that is not there any more, that is
+// such an error too, and not the end of the process.
+//
+// A file is there by whole pages: of one that was cut within a page, the rest of
+// that page reads as zeros, which is no error.
+func (f *File) Guard(read func() error) error { return f.Locate(tensor.Guard(read)) }
+
+// Locate is a [*FormatError] with the file, the tensor and the offset where err
+// wraps a [*tensor.FaultError] or a [*tensor.NotFiniteError] whose address lies in
+// one of the file's mappings, and err itself otherwise. It may be called after
+// [File.Close].
+func (f *File) Locate(err error) error {
+	var fault *tensor.FaultError
+	var number *tensor.NotFiniteError
+	switch {
+	case errors.As(err, &fault):
+		if m, offset, ok := f.at(fault.Addr); ok {
+			return f.damaged(m, offset, fault.Addr, m.missing(offset))
+		}
+	case errors.As(err, &number):
+		if m, offset, ok := f.at(number.Addr); ok {
+			return f.damaged(m, offset, number.Addr, number.Problem()+": the file is damaged; download it again")
+		}
+	}
+	return err
+}
+
+// at finds the mapping that an address lies in.
+func (f *File) at(addr uintptr) (m *mapping, offset int64, ok bool) {
+	for _, m := range f.mappings {
+		if offset, ok := within(m.data, addr); ok {
+			return m, offset, true
+		}
+	}
+	return nil, 0, false
+}
+
+func within(data []byte, addr uintptr) (offset int64, ok bool) {
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	return int64(addr - start), addr >= start && addr-start < uintptr(len(data))
+}
+
+func (f *File) damaged(m *mapping, offset int64, addr uintptr, problem string) error {
+	e := &FormatError{File: m.path, Offset: offset, Problem: problem, Err: ErrFormat}
+	for _, t := range f.tensors {
+		if _, ok := within(t.Data, addr); ok {
+			e.Tensor = t.Name
+			break
+		}
+	}
+	return e
+}
+
+// missing says why the file cannot be read at offset.
+func (m *mapping) missing(offset int64) string {
+	if info, err := os.Stat(m.path); err == nil && info.Size() <= offset {
+		return fmt.Sprintf("the file was cut short while it was open, from %d bytes to %d; put the whole file back and open the model again",
+			len(m.data), info.Size())
+	}
+	return "the file cannot be read here any more, though it could when it was opened: it was changed meanwhile or its disk fails; put the whole file back and open the model again"
+}
