@@ -274,8 +274,11 @@ func (d *Description) readText(f *modelfile.File) {
 		d.TemplateProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTemplate, f.Path()))
 	}
 	d.ChatTemplate, d.ToolTemplate = all[defaultTemplate] != nil, all[toolTemplate] != nil
-	if s, ok := readSampling(f, generation); ok {
+	s, ok, err := readSampling(f, generation)
+	if ok {
 		d.Sampling = &s
+	} else if err != nil && d.Problem == "" {
+		d.Problem = err.Error()
 	}
 }
 

@@ -66,6 +66,7 @@ func inTable(t *testing.T, path string) int64 {
 // A file that is cut short while it is loaded is an error that says where, whether
 // weights are laid out anew or read from the file.
 func TestCutShortWhileLoading(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	for _, d := range []tensor.DType{tensor.F32, tensor.Q8_0} {
 		for _, threads := range []int{1, 3} {
 			path := modeltest.Llama(t, modeltest.DType(d))
@@ -84,6 +85,7 @@ func TestCutShortWhileLoading(t *testing.T) {
 // A file that is cut short after the model was loaded ends the requests that need
 // what is gone, of every kind, and no others; the model can still be closed.
 func TestCutShortInSteps(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 		for _, threads := range []int{1, 3} {
 			path := modeltest.Llama(t, modeltest.DType(d))

@@ -113,7 +113,9 @@ func (m *Model) readText() error {
 	m.tok, m.tokErr = readTokenizer(m.file)
 	m.ends = endTokens(m.file, m.tok, generation)
 	m.templates, m.templateErr = readTemplates(m.file)
-	m.defaults, m.hasDefaults = readSampling(m.file, generation)
+	if m.defaults, m.hasDefaults, err = readSampling(m.file, generation); err != nil {
+		return err
+	}
 	m.pooling, m.poolingErr = readPooling(m.file)
 	m.specialNames = specialTexts(m.tok)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -178,6 +179,50 @@ func TestDefaultSampling(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What the makers recommend and no request may have is an error that names it.
+func TestDefaultSamplingOutOfRange(t *testing.T) {
+	dir := modeltest.Hub(t)
+	refused := func(path, key string, value any) {
+		t.Helper()
+		m, err := realizar.Open(t.Context(), path, realizar.Options{})
+		if err == nil {
+			_ = m.Close()
+		}
+		if says := fmt.Sprintf("%s is %v", key, value); !errors.Is(err, realizar.ErrConfig) || !strings.Contains(fmt.Sprint(err), says) {
+			t.Errorf("%s of %v: %v", key, value, err)
+		}
+		d, err := realizar.Describe(path)
+		if err != nil || d.Sampling != nil || !strings.Contains(d.Problem, key) {
+			t.Errorf("%s of %v: described as %+v, problem %q (%v)", key, value, d.Sampling, d.Problem, err)
+		}
+	}
+	for text, value := range map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "-0.5": -0.5, "1e7": 1e7} {
+		for _, key := range []string{"temperature", "top_p", "min_p", "typical_p", "repetition_penalty"} {
+			config := fmt.Sprintf(`{"do_sample": true, %q: %s}`, key, text)
+			if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(config), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			refused(dir, key, value)
+		}
+		for _, key := range []string{"general.sampling.temp", "general.sampling.top_p", "general.sampling.min_p"} {
+			refused(modeltest.Llama(t, modeltest.Metadata(key, float32(value))), key, value)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(`{"do_sample": true, "top_k": -1, "top_p": 1.0}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := realizar.Open(t.Context(), dir, realizar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := m.DefaultSampling(); !ok || got != (realizar.Sampling{Temperature: 1, TopP: 1}) {
+		t.Errorf("all tokens: %+v, %v", got, ok)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

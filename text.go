@@ -96,37 +96,47 @@ func readGeneration(f textSource) (*modelfile.Meta, error) {
 }
 
 // readSampling reads what generation_config.json or GGUF's general.sampling
-// recommends.
-func readSampling(f textSource, generation *modelfile.Meta) (Sampling, bool) {
+// recommends. A number that no request may have is an error.
+func readSampling(f textSource, generation *modelfile.Meta) (Sampling, bool, error) {
 	m, prefix, temperature := generation, "", "temperature"
 	if f.Format() == modelfile.GGUF {
 		m, prefix, temperature = f.Meta(), "general.sampling.", "temp"
 	}
 	s := Sampling{Temperature: 1}
 	said := false
-	number := func(key string, to *float32) {
-		if v, ok := m.Float(prefix + key); ok && v >= 0 && v < 1e6 {
+	var wrong error
+	number := func(key string, most float64, to *float32) {
+		v, ok := m.Float(prefix + key)
+		switch {
+		case !ok:
+		case v >= 0 && v <= most:
 			*to, said = float32(v), true
+		case wrong == nil:
+			wrong = fmt.Errorf("%w: %s: the recommended %s is %v, want 0 to %v", ErrConfig, f.Path(), prefix+key, v, most)
 		}
 	}
-	number(temperature, &s.Temperature)
-	number("top_p", &s.TopP)
-	number("min_p", &s.MinP)
+	number(temperature, 1e6, &s.Temperature)
+	number("top_p", 1, &s.TopP)
+	number("min_p", 1, &s.MinP)
 	if f.Format() != modelfile.GGUF { // which knows a penalty for the last few tokens alone
-		number("typical_p", &s.Typical)
-		number("repetition_penalty", &s.RepetitionPenalty)
+		number("typical_p", 1, &s.Typical)
+		number("repetition_penalty", 100, &s.RepetitionPenalty)
 	}
+	if wrong != nil {
+		return Sampling{}, false, wrong
+	}
+	// Some write -1 for all tokens.
 	if k, ok := m.Int(prefix + "top_k"); ok && k >= 0 && k < 1<<31 {
 		s.TopK, said = int(k), true
 	}
 	sample, ok := m.Bool("do_sample")
 	switch {
 	case ok && !sample:
-		return Sampling{RepetitionPenalty: s.RepetitionPenalty}, true
+		return Sampling{RepetitionPenalty: s.RepetitionPenalty}, true, nil
 	case ok && sample, said && f.Format() == modelfile.GGUF:
-		return s, true
+		return s, true, nil
 	}
-	return Sampling{}, false // without do_sample, transformers is greedy whatever else is set
+	return Sampling{}, false, nil // without do_sample, transformers is greedy whatever else is set
 }
 
 // templates are a model's chat templates by name; most have one.

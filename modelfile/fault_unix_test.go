@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -27,6 +28,7 @@ func readAll(data []byte) error {
 // A file that is cut short while it is open is an error that says where, for what
 // lies behind the cut and for nothing before it.
 func TestCutShort(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	f := large(t)
 	path := filepath.Join(f.Path(), "two.safetensors")
 	var all []*tensor.Tensor
@@ -78,6 +80,7 @@ func TestCutShort(t *testing.T) {
 // A file that is cut short while its header is read is an error of Open. Which byte
 // it has come to then is up to chance.
 func TestCutShortInOpen(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	var list []string
 	for i := range 1 << 17 {
 		list = append(list, fmt.Sprintf("an entry of a long header, number %d", i))
@@ -115,6 +118,7 @@ func TestCutShortInOpen(t *testing.T) {
 
 // What is not about the file's memory stays what it is.
 func TestGuardOthers(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	f := large(t)
 	wrong := errors.New("wrong")
 	if err := f.Guard(func() error { return wrong }); err != wrong { //nolint:errorlint // it must be the same

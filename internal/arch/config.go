@@ -74,11 +74,15 @@ func (c *config) number(key string, def float64) float64 {
 	f, ok := c.m.Float(c.key(key))
 	if !ok {
 		c.failf("%s is of type %s, want a number", c.key(key), c.m.Type(c.key(key)))
-	} else if !(f > 0 && f < 1e30) {
+	} else if !positive(f) {
 		c.failf("%s is %v, want a positive number", c.key(key), f)
 	}
 	return f
 }
+
+// positive reports whether f is a positive number that a product with others leaves
+// in range.
+func positive(f float64) bool { return f > 0 && f < 1e30 }
 
 // optional is the number under key; 0, which Python takes for nothing, where
 // there is none.
@@ -94,12 +98,17 @@ func (c *config) hasAny(prefix string) bool {
 	return slices.ContainsFunc(c.m.Keys(), func(key string) bool { return strings.HasPrefix(key, c.key(prefix)) })
 }
 
-// numbers is the list of n numbers under key.
+// numbers is the list of n positive numbers under key.
 func (c *config) numbers(key string, n int) []float64 {
 	list, ok := c.m.Floats(c.key(key))
 	if !ok || len(list) != n {
 		c.failf("%s: want a list of %d numbers, is %d of type %q", c.key(key), n, len(list), c.m.Type(c.key(key)))
 		return make([]float64, n)
+	}
+	for i, f := range list {
+		if !positive(f) {
+			c.failf("%s[%d] is %v, want a positive number", c.key(key), i, f)
+		}
 	}
 	return list
 }

@@ -42,6 +42,7 @@ func (s *Spec) rope(c *config, w *weights) {
 		return
 	}
 	sc.apply(c, s, r)
+	sc.check(c, r)
 }
 
 // hubScaling reads rope_parameters (transformers 5), or rope_theta and
@@ -69,6 +70,9 @@ func hubScaling(c *config, s *Spec) ropeScaling {
 	switch r.kind {
 	case "llama3":
 		r.low, r.high = c.number(at+"low_freq_factor", -1), c.number(at+"high_freq_factor", -1)
+		if !(r.low < r.high) {
+			c.failf("%slow_freq_factor is %v, want less than the %v of %shigh_freq_factor", at, r.low, r.high, at)
+		}
 	case "yarn":
 		r.attention, r.mscale, r.mscaleAD = c.optional(at+"attention_factor"), c.optional(at+"mscale"), c.optional(at+"mscale_all_dim")
 		r.yarnBounds(c.optional(at+"beta_fast"), c.optional(at+"beta_slow"), c.flag(at+"truncate", true))
@@ -137,7 +141,7 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 		r.Freqs[i] = math.Pow(sc.base, -2*float64(i)/float64(r.Dims))
 	}
 	if sc.divisors != nil {
-		divide(c, r.Freqs, sc.divisors)
+		divide(r.Freqs, sc.divisors)
 	}
 	if (sc.kind == "linear" || sc.kind == "dynamic" || sc.kind == "llama3") && sc.factor == 0 {
 		c.failf("rotary positions of kind %q need a factor", sc.kind)
@@ -168,12 +172,27 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	}
 }
 
-func divide(c *config, freqs, by []float64) {
+func divide(freqs, by []float64) {
 	for i, d := range by {
-		if !(d > 0) {
-			c.failf("rotary factor %d is %v, want a positive number", i, d)
-		}
 		freqs[i] /= d
+	}
+}
+
+// check refuses frequencies that no position can be multiplied with: what each number
+// of the file allows by itself may still be too much together.
+func (sc *ropeScaling) check(c *config, r *plan.RopeAttr) {
+	usable := func(v float64) bool { return v >= 0 && v < 1e30 }
+	for _, freqs := range [][]float64{r.Freqs, r.LongFreqs} {
+		for i, f := range freqs {
+			if !usable(f) {
+				c.failf("rotary positions of kind %q with a base of %v and a factor of %v turn pair %d by %v, want a number from 0 to 1e30",
+					sc.kind, sc.base, sc.factor, i, f)
+			}
+		}
+	}
+	if !usable(r.Scale) {
+		c.failf("rotary positions of kind %q with a factor of %v over a context of %d have a magnitude of %v, want a number from 0 to 1e30",
+			sc.kind, sc.factor, sc.original, r.Scale)
 	}
 }
 
@@ -257,6 +276,6 @@ func (sc *ropeScaling) longrope(c *config, s *Spec, r *plan.RopeAttr) {
 	}
 	r.LongFrom = sc.original
 	r.LongFreqs = append([]float64(nil), r.Freqs...)
-	divide(c, r.Freqs, sc.short)
-	divide(c, r.LongFreqs, sc.long)
+	divide(r.Freqs, sc.short)
+	divide(r.LongFreqs, sc.long)
 }

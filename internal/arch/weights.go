@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -107,7 +108,10 @@ func (w *weights) factors(short string, n int) []float64 {
 	}
 	list := make([]float64, n)
 	for i, v := range values {
-		list[i] = float64(v)
+		// Very large ones are how some files say that a pair is not turned.
+		if list[i] = float64(v); !(v > 0 && v <= math.MaxFloat32) {
+			w.b.Fail(fmt.Errorf("%w: %s: factor %d is %v, want a positive number", ErrTensor, t.Name, i, v))
+		}
 	}
 	return list
 }

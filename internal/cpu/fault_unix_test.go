@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -74,6 +75,7 @@ func (m *mappedFile) faulted(err error) bool {
 // Whichever worker comes to memory that is not there, the caller learns of it, and
 // the workers live on.
 func TestShareFaults(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	m := mapped(t, make([]byte, 1<<18))
 	m.cut(0)
 	for _, n := range []int{1, 2, 4} {
@@ -127,6 +129,7 @@ func mappedProgram(t *testing.T, table, product tensor.DType) (*plan.Program, *m
 // A step that comes to weights that are not there is an error, from every kernel
 // that reads weights where they lie; the steps after it are as good as those before.
 func TestStepFaults(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	for _, tier := range Tiers() {
 		for _, threads := range []int{1, 3} {
 			for _, d := range []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K} {
@@ -204,6 +207,7 @@ func stepFaults(t *testing.T, b *Backend, d tensor.DType, tokens int) {
 // A step that was submitted before the one before it failed goes on with what it has
 // of its own.
 func TestStepAfterFault(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	p, m := mappedProgram(t, tensor.F32, tensor.F32)
 	exe, err := New(2).Compile(context.Background(), p, plantest.LimitsFor(p, 8, 2, 64, 16, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}), nil)
 	if err != nil {
@@ -239,6 +243,7 @@ func TestStepAfterFault(t *testing.T) {
 // Weights that are not there when they are loaded are an error of Compile, which
 // leaves nothing behind, whether they are laid out anew or stay where they are.
 func TestCompileFaults(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
 		for _, threads := range []int{1, 3} {
 			p, m := mappedProgram(t, tensor.F32, tensor.Q4_K)

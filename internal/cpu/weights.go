@@ -77,15 +77,15 @@ func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 }
 
 // take fills w with groups of t's rows and checks them, a group at a time, so that
-// it is near the processor for both.
+// what is checked is near the processor still.
 func (w *interleaved) take(t *tensor.Tensor) (work func(lo, hi int) bool) {
 	size := w.blocks * w.format.bytes * w.lanes
 	return func(lo, hi int) bool {
 		for g := lo; g < hi; g++ {
+			w.fill(t.Data, g, g+1)
 			if tensor.CheckFinite(t.DType, t.Data[g*size:min((g+1)*size, len(t.Data))]) != nil {
 				return false
 			}
-			w.fill(t.Data, g, g+1)
 		}
 		return true
 	}

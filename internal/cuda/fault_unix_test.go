@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -54,6 +55,7 @@ func mapWeights(t *testing.T, p *plan.Program) (path string) {
 // says where, whether they are matrices or vectors and whatever they are laid out as;
 // all that was taken is given back, and the backend loads other weights as before.
 func TestLoadingFaults(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	for _, d := range []tensor.DType{tensor.F16, tensor.Q4_K, tensor.TQ2_0} { // the last lies as F16
 		for _, weight := range []string{"gate", "norm2"} {

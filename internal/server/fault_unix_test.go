@@ -15,6 +15,7 @@ import (
 
 // Where the model's file is cut short, requests are told, and the server goes on.
 func TestCutShort(t *testing.T) {
+	modeltest.NeedsFaults(t)
 	path := modeltest.Llama(t)
 	s := serveFile(t, server.Config{}, realizar.Options{Activations: realizar.ActivationsF32}, path)
 	const request = `{"model": "small", "prompt": "hello", "max_tokens": 2}`
