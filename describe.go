@@ -97,6 +97,10 @@ type TensorDescription struct {
 	DType string `json:"dtype"`
 	Shape []int  `json:"shape"` // outermost dimension first
 	Bytes int64  `json:"bytes"`
+
+	// Parts are the tensors of the files that it is made of; nil where it is one of
+	// them. Its format and its bytes are then those that it has when it is read.
+	Parts []string `json:"parts,omitempty"`
 }
 
 // A MetadataEntry is one key of GGUF's metadata or of config.json. Value is of a
@@ -135,9 +139,13 @@ func (d *Description) readTensors(f *modelfile.File) {
 	shares := map[tensor.DType]*DTypeShare{}
 	var total int64
 	for _, t := range f.Tensors() {
-		d.Tensors = append(d.Tensors, TensorDescription{
-			Name: t.Name, DType: t.DType.String(), Shape: slices.Clone(t.Shape), Bytes: int64(len(t.Data)),
-		})
+		described := TensorDescription{Name: t.Name, DType: t.DType.String(), Shape: slices.Clone(t.Shape), Bytes: int64(t.Size())}
+		if t.Source != nil {
+			for _, part := range t.Source.Parts() {
+				described.Parts = append(described.Parts, part.Name)
+			}
+		}
+		d.Tensors = append(d.Tensors, described)
 		s := shares[t.DType]
 		if s == nil {
 			s = &DTypeShare{DType: t.DType, Name: t.DType.String()}
@@ -145,9 +153,9 @@ func (d *Description) readTensors(f *modelfile.File) {
 		}
 		s.Tensors++
 		s.Parameters += int64(t.Elems())
-		s.Bytes += int64(len(t.Data))
+		s.Bytes += int64(t.Size())
 		d.Parameters += int64(t.Elems())
-		total += int64(len(t.Data))
+		total += int64(t.Size())
 	}
 	d.TensorCount = len(d.Tensors)
 	for _, s := range shares {
@@ -193,18 +201,31 @@ func withoutData(w *tensor.Tensor) *tensor.Tensor {
 	if w == nil {
 		return nil
 	}
-	return &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
+	t := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
+	if w.Source != nil {
+		t.Source = noRows{} // backends plan other memory for derived weights
+	}
+	return t
 }
+
+// noRows is the source of derived weights that are only planned with.
+type noRows struct{}
+
+func (noRows) ReadRows([]byte, int, int) error {
+	return errors.New("the weight is described, not read")
+}
+
+func (noRows) Parts() []*tensor.Tensor { return nil }
 
 // readByAll is the bytes of weights that every token reads: all but a table of
 // embeddings that is not the head too.
 func readByAll(p *plan.Program) int64 {
-	read := map[*byte]int64{}
+	read := map[*tensor.Tensor]int64{}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		for _, w := range []*tensor.Tensor{n.Weight, n.Bias} {
-			if n.Op != plan.Embed && w != nil && len(w.Data) > 0 {
-				read[&w.Data[0]] = int64(len(w.Data))
+			if n.Op != plan.Embed && w != nil {
+				read[w] = int64(w.Size())
 			}
 		}
 	}

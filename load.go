@@ -242,20 +242,20 @@ func (m *Model) loader(progress func(Progress)) (loaded plan.Loaded, finish func
 	var at Progress
 	var spare []*tensor.Tensor
 	for _, w := range m.arch.Program.Weights() {
-		at.Total += int64(len(w.Data))
+		at.Total += int64(w.Size())
 	}
 	loaded = func(w *tensor.Tensor, isSpare bool) {
 		if isSpare {
-			m.file.Release(w.Data)
+			m.file.ReleaseTensor(w)
 			spare = append(spare, w)
 		}
-		if at.Done += int64(len(w.Data)); progress != nil {
+		if at.Done += int64(w.Size()); progress != nil {
 			progress(at)
 		}
 	}
 	finish = func() {
 		for _, w := range spare {
-			m.file.Release(w.Data)
+			m.file.ReleaseTensor(w)
 		}
 	}
 	return loaded, finish

@@ -55,12 +55,27 @@ func within(data []byte, addr uintptr) (offset int64, ok bool) {
 func (f *File) damaged(m *mapping, offset int64, addr uintptr, problem string) error {
 	e := &FormatError{File: m.path, Offset: offset, Problem: problem, Err: ErrFormat}
 	for _, t := range f.tensors {
-		if _, ok := within(t.Data, addr); ok {
-			e.Tensor = t.Name
+		if part := partAt(t, addr); part != nil {
+			e.Tensor = part.Name
 			break
 		}
 	}
 	return e
+}
+
+// partAt is t, or the part of it, whose bytes lie at addr; nil where none do.
+func partAt(t *tensor.Tensor, addr uintptr) *tensor.Tensor {
+	if _, ok := within(t.Data, addr); ok {
+		return t
+	}
+	if t.Source != nil {
+		for _, part := range t.Source.Parts() {
+			if part := partAt(part, addr); part != nil {
+				return part
+			}
+		}
+	}
+	return nil
 }
 
 // missing says why the file cannot be read at offset.

@@ -297,8 +297,10 @@ func (f *File) openAssets(folder string) error {
 		}
 	}
 	if config, ok := f.assets[configName]; ok && f.format == Safetensors {
-		f.meta, err = ParseJSON(filepath.Join(folder, configName), config)
-		return err
+		if f.meta, err = ParseJSON(filepath.Join(folder, configName), config); err != nil {
+			return err
+		}
+		return f.derive(folder)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package modelfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func WriteGGUF(w io.Writer, meta []KeyValue, tensors []*tensor.Tensor) error {
 		if err := t.Validate(); err != nil {
 			return fmt.Errorf("modelfile: writing GGUF: %w", err)
 		}
-		sources[i] = TensorSource{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: bytes.NewReader(t.Data)}
+		sources[i] = TensorSource{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: rowsOf{t}}
 	}
 	g, err := NewGGUFWriter(meta, sources)
 	if err != nil {

@@ -53,7 +53,7 @@ func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 		if shape == nil {
 			shape = []int{} // a nil slice would be written as null
 		}
-		value, err := json.Marshal(entry{t.DType.String(), shape, [2]int{offset, offset + len(t.Data)}})
+		value, err := json.Marshal(entry{t.DType.String(), shape, [2]int{offset, offset + t.Size()}})
 		if err != nil {
 			return fmt.Errorf("modelfile: writing safetensors: tensor %s: %w", clip(t.Name), err)
 		}
@@ -63,7 +63,7 @@ func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 		header.Write(name)
 		header.WriteByte(':')
 		header.Write(value)
-		offset += len(t.Data)
+		offset += t.Size()
 	}
 	header.WriteByte('}')
 	for header.Len()%8 != 0 {
@@ -80,7 +80,7 @@ func WriteSafetensors(w io.Writer, tensors []*tensor.Tensor) error {
 		}
 	}
 	for _, t := range sorted {
-		if _, err := w.Write(t.Data); err != nil {
+		if _, err := (rowsOf{t}).WriteTo(w); err != nil {
 			return fmt.Errorf("modelfile: writing safetensors: tensor %s: %w", clip(t.Name), err)
 		}
 	}

@@ -84,12 +84,14 @@ func Dequantize(d DType, dst []float32, src []byte) error {
 		dequantizeTQ2_0(dst, src)
 	case F8_E4M3:
 		for i := range dst {
-			dst[i] = f8E4M3ToF32(src[i])
+			dst[i] = f8E4M3Values[src[i]]
 		}
 	case F8_E5M2:
 		for i := range dst {
 			dst[i] = f8E5M2ToF32(src[i])
 		}
+	case F8_E4M3_32:
+		dequantizeF8E4M3(dst, src)
 	case F64:
 		for i := range dst {
 			dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))

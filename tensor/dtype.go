@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// A DType is a number format: a plain float or integer, or a block
-// quantization of GGUF.
+// A DType is a number format: a plain float or integer, a block quantization of
+// GGUF, or one that weights have in memory alone.
 type DType uint8
 
-// The formats of weights: floats, and the block quantizations of GGUF.
+// The formats of weights: floats, the block quantizations of GGUF, and
+// F8_E4M3_32, which no file has.
 const (
 	F32 DType = iota
 	F16
@@ -40,12 +41,18 @@ const (
 	F8_E4M3
 	F8_E5M2
 	F64
+
+	// F8_E4M3_32 is realizar's own: what FP8 checkpoints store as numbers in one
+	// tensor and their scales in another becomes blocks of 32 elements, a float32
+	// scale and 32 numbers of E4M3, whatever part of the weight shares a scale
+	// there. A value is the product in float32.
+	F8_E4M3_32
 )
 
 // The formats that files hold beside weights. Integers in the place of a weight are
 // codes of a scheme that a format does not tell.
 const (
-	I8 DType = iota + F64 + 1
+	I8 DType = iota + F8_E4M3_32 + 1
 	I16
 	I32
 	I64
@@ -64,47 +71,48 @@ var dtypes = [...]struct {
 	elems int // per block
 	bytes int // per block
 }{
-	F32:     {"F32", 1, 4},
-	F16:     {"F16", 1, 2},
-	BF16:    {"BF16", 1, 2},
-	Q4_0:    {"Q4_0", 32, 18},
-	Q4_1:    {"Q4_1", 32, 20},
-	Q5_0:    {"Q5_0", 32, 22},
-	Q5_1:    {"Q5_1", 32, 24},
-	Q8_0:    {"Q8_0", 32, 34},
-	Q2_K:    {"Q2_K", 256, 84},
-	Q3_K:    {"Q3_K", 256, 110},
-	Q4_K:    {"Q4_K", 256, 144},
-	Q5_K:    {"Q5_K", 256, 176},
-	Q6_K:    {"Q6_K", 256, 210},
-	IQ4_NL:  {"IQ4_NL", 32, 18},
-	IQ4_XS:  {"IQ4_XS", 256, 136},
-	MXFP4:   {"MXFP4", 32, 17},
-	IQ1_S:   {"IQ1_S", 256, 50},
-	IQ1_M:   {"IQ1_M", 256, 56},
-	IQ2_XXS: {"IQ2_XXS", 256, 66},
-	IQ2_XS:  {"IQ2_XS", 256, 74},
-	IQ2_S:   {"IQ2_S", 256, 82},
-	IQ3_XXS: {"IQ3_XXS", 256, 98},
-	IQ3_S:   {"IQ3_S", 256, 110},
-	TQ1_0:   {"TQ1_0", 256, 54},
-	TQ2_0:   {"TQ2_0", 256, 66},
-	F8_E4M3: {"F8_E4M3", 1, 1},
-	F8_E5M2: {"F8_E5M2", 1, 1},
-	F64:     {"F64", 1, 8},
-	I8:      {"I8", 1, 1},
-	I16:     {"I16", 1, 2},
-	I32:     {"I32", 1, 4},
-	I64:     {"I64", 1, 8},
-	U8:      {"U8", 1, 1},
-	U16:     {"U16", 1, 2},
-	U32:     {"U32", 1, 4},
-	U64:     {"U64", 1, 8},
-	BOOL:    {"BOOL", 1, 1},
+	F32:        {"F32", 1, 4},
+	F16:        {"F16", 1, 2},
+	BF16:       {"BF16", 1, 2},
+	Q4_0:       {"Q4_0", 32, 18},
+	Q4_1:       {"Q4_1", 32, 20},
+	Q5_0:       {"Q5_0", 32, 22},
+	Q5_1:       {"Q5_1", 32, 24},
+	Q8_0:       {"Q8_0", 32, 34},
+	Q2_K:       {"Q2_K", 256, 84},
+	Q3_K:       {"Q3_K", 256, 110},
+	Q4_K:       {"Q4_K", 256, 144},
+	Q5_K:       {"Q5_K", 256, 176},
+	Q6_K:       {"Q6_K", 256, 210},
+	IQ4_NL:     {"IQ4_NL", 32, 18},
+	IQ4_XS:     {"IQ4_XS", 256, 136},
+	MXFP4:      {"MXFP4", 32, 17},
+	IQ1_S:      {"IQ1_S", 256, 50},
+	IQ1_M:      {"IQ1_M", 256, 56},
+	IQ2_XXS:    {"IQ2_XXS", 256, 66},
+	IQ2_XS:     {"IQ2_XS", 256, 74},
+	IQ2_S:      {"IQ2_S", 256, 82},
+	IQ3_XXS:    {"IQ3_XXS", 256, 98},
+	IQ3_S:      {"IQ3_S", 256, 110},
+	TQ1_0:      {"TQ1_0", 256, 54},
+	TQ2_0:      {"TQ2_0", 256, 66},
+	F8_E4M3:    {"F8_E4M3", 1, 1},
+	F8_E5M2:    {"F8_E5M2", 1, 1},
+	F64:        {"F64", 1, 8},
+	F8_E4M3_32: {"F8_E4M3_32", 32, 36},
+	I8:         {"I8", 1, 1},
+	I16:        {"I16", 1, 2},
+	I32:        {"I32", 1, 4},
+	I64:        {"I64", 1, 8},
+	U8:         {"U8", 1, 1},
+	U16:        {"U16", 1, 2},
+	U32:        {"U32", 1, 4},
+	U64:        {"U64", 1, 8},
+	BOOL:       {"BOOL", 1, 1},
 }
 
 // String returns the format's name as GGUF and safetensors write it, for
-// example "F32" or "Q4_K".
+// example "F32" or "Q4_K", and that of F8_E4M3_32 in their style.
 func (d DType) String() string {
 	if !d.known() {
 		return fmt.Sprintf("DType(%d)", uint8(d))
@@ -134,8 +142,8 @@ func (d DType) BlockBytes() int {
 func (d DType) Quantized() bool { return d.BlockLen() > 1 }
 
 // Weight reports whether weights may have the format: whether it is one of
-// [F32] to [F64].
-func (d DType) Weight() bool { return d <= F64 }
+// [F32] to [F8_E4M3_32].
+func (d DType) Weight() bool { return d <= F8_E4M3_32 }
 
 // Size returns the number of bytes that elems elements take. It returns an
 // error that wraps [ErrDType] when d names no format, and one that wraps
@@ -163,7 +171,8 @@ func (d DType) Size(elems int) (int, error) {
 func (d DType) known() bool { return int(d) < len(dtypes) }
 
 // ParseDType returns the format of that name, as [DType.String] writes it; case
-// does not matter. An unknown name is an error that wraps [ErrDType].
+// does not matter. An unknown name is an error that wraps [ErrDType]. It knows
+// F8_E4M3_32 too, which a reader of files must refuse.
 func ParseDType(name string) (DType, error) {
 	for i, row := range dtypes {
 		if strings.EqualFold(row.name, name) {

@@ -10,7 +10,7 @@ import (
 )
 
 // allDTypes are the formats in their order; a block's elements and bytes are those
-// of ggml-common.h.
+// of ggml-common.h, where it has the format.
 var allDTypes = []struct {
 	dtype        tensor.DType
 	name         string
@@ -44,6 +44,7 @@ var allDTypes = []struct {
 	{tensor.F8_E4M3, "F8_E4M3", 1, 1},
 	{tensor.F8_E5M2, "F8_E5M2", 1, 1},
 	{tensor.F64, "F64", 1, 8},
+	{tensor.F8_E4M3_32, "F8_E4M3_32", 32, 36},
 	{tensor.I8, "I8", 1, 1},
 	{tensor.I16, "I16", 1, 2},
 	{tensor.I32, "I32", 1, 4},
@@ -85,13 +86,13 @@ func TestDTypeTable(t *testing.T) {
 
 func TestDTypeRefuses(t *testing.T) {
 	unknown := tensor.DType(len(allDTypes))
-	if got := unknown.String(); got != "DType(37)" {
+	if got := unknown.String(); got != "DType(38)" {
 		t.Errorf("unknown format is called %q", got)
 	}
 	if unknown.BlockLen() != 0 || unknown.BlockBytes() != 0 || unknown.Quantized() {
 		t.Error("an unknown format has a layout")
 	}
-	for _, name := range []string{"", "Q9_0", "F8_E8M0", "DType(37)"} {
+	for _, name := range []string{"", "Q9_0", "F8_E8M0", "DType(38)"} {
 		if d, err := tensor.ParseDType(name); !errors.Is(err, tensor.ErrDType) {
 			t.Errorf("ParseDType(%q) = %v, %v", name, d, err)
 		}

@@ -38,7 +38,7 @@ func (e *NotFiniteError) Problem() string {
 // scale or are a sum with a multiple of it, so that a block has values that are not
 // finite where a scale is not, and only there, as no product of a finite one leaves
 // float32.
-var halfScales = [F64 + 1][]int{
+var halfScales = [F8_E4M3_32 + 1][]int{
 	Q4_0: {0}, Q4_1: {0, 2}, Q5_0: {0}, Q5_1: {0, 2}, Q8_0: {0},
 	Q2_K: {80, 82}, Q3_K: {108}, Q4_K: {0, 2}, Q5_K: {0, 2}, Q6_K: {208},
 	IQ4_NL: {0}, IQ4_XS: {0}, IQ1_S: {0}, IQ2_XXS: {0}, IQ2_XS: {0}, IQ2_S: {0}, IQ3_XXS: {0}, IQ3_S: {0},
@@ -55,7 +55,7 @@ type screen struct {
 
 // screens holds those of the formats of weights. In floats a number is looked at
 // whose exponent is all ones, so that one more carries into its sign.
-var screens = func() (all [F64 + 1]screen) {
+var screens = func() (all [F8_E4M3_32 + 1]screen) {
 	lanes := func(mask, add, top, copies uint64) screen {
 		return screen{0, mask * copies, add * copies, top * copies}
 	}
@@ -84,6 +84,7 @@ var screens = func() (all [F64 + 1]screen) {
 	// The five bits of the exponent lie apart; what is added is the bits between them,
 	// so that a carry passes.
 	all[IQ1_M] = screen{52, 0x7000c000, 0x0fff0000 + 0x4000, 1 << 31}
+	all[F8_E4M3_32] = screen{0, 0, 1, 1} // every block: its source has looked at both parts
 	return all
 }()
 
@@ -174,11 +175,16 @@ func notFinite(d DType, block []byte) *NotFiniteError {
 	var room [256]float32
 	values := room[:d.BlockLen()]
 	_ = Dequantize(d, values, block) // the sizes agree
-	for _, v := range values {
+	for i, v := range values {
 		if v-v == 0 {
 			continue
 		}
 		switch d {
+		case F8_E4M3_32:
+			if code := f8E4M3Values[block[4+i]]; code-code != 0 {
+				return &NotFiniteError{Offset: 4 + i, Value: float64(code)}
+			}
+			return &NotFiniteError{Scale: true, Value: float64(math.Float32frombits(binary.LittleEndian.Uint32(block)))}
 		case F64:
 			return &NotFiniteError{Value: math.Float64frombits(binary.LittleEndian.Uint64(block))}
 		case MXFP4:

@@ -1,6 +1,9 @@
 package tensor
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // The formats of the OCP 8-bit Floating Point Specification, version 1.0. A number of
 // either is one of float32 too.
@@ -23,3 +26,23 @@ func f8E4M3ToF32(b uint8) float32 {
 // f8E5M2ToF32 returns the value of a number of five bits of exponent and two of
 // mantissa: the upper half of a binary16 number, infinities and NaNs included.
 func f8E5M2ToF32(b uint8) float32 { return F16ToF32(uint16(b) << 8) }
+
+// f8E4M3Values are the values of all 256 numbers of E4M3.
+var f8E4M3Values = func() (values [256]float32) {
+	for b := range values {
+		values[b] = f8E4M3ToF32(uint8(b))
+	}
+	return values
+}()
+
+// F8_E4M3_32 is d f32, q e4m3 [32]: d * q.
+func dequantizeF8E4M3(dst []float32, src []byte) {
+	for len(dst) > 0 {
+		b, y := (*[36]byte)(src), (*[32]float32)(dst)
+		src, dst = src[36:], dst[32:]
+		d := math.Float32frombits(binary.LittleEndian.Uint32(b[:]))
+		for j, q := range b[4:36] {
+			y[j] = d * f8E4M3Values[q]
+		}
+	}
+}

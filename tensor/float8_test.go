@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 
@@ -47,6 +48,33 @@ func TestFloat8(t *testing.T) {
 			if !same {
 				t.Errorf("%v %#02x is %v, want %v", f.dtype, code, v, want)
 			}
+		}
+	}
+}
+
+// A block of E4M3 numbers has the products with its scale, rounded to float32.
+func TestScaledFloat8(t *testing.T) {
+	codes := make([]byte, 256)
+	for i := range codes {
+		codes[i] = byte(i)
+	}
+	plain := make([]float32, 256)
+	if err := tensor.Dequantize(tensor.F8_E4M3, plain, codes); err != nil {
+		t.Fatal(err)
+	}
+	scales := []float32{1, 0.1, -3, 1e-42, 1e36, 0, float32(math.Inf(1)), float32(math.NaN())}
+	var src []byte
+	for i, d := range scales {
+		src = binary.LittleEndian.AppendUint32(src, math.Float32bits(d))
+		src = append(src, codes[32*i:][:32]...)
+	}
+	got := make([]float32, 256)
+	if err := tensor.Dequantize(tensor.F8_E4M3_32, got, src); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range got {
+		if want := float32(float64(plain[i]) * float64(scales[i/32])); v != want && (v == v || want == want) {
+			t.Errorf("%v times %v is %v, want %v", plain[i], scales[i/32], v, want)
 		}
 	}
 }

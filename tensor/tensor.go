@@ -10,13 +10,17 @@ import "fmt"
 // view of a mapped page: it must not be written to, need not be aligned to the
 // size of its elements, and lives only as long as the mapping.
 //
+// A derived tensor has a [Source] in the place of Data: nobody has its bytes until
+// they are read, by rows, with [Tensor.ReadRows]. That reads tensors of both kinds.
+//
 // The methods that return sizes and views expect a tensor for which
 // [Tensor.Validate] returns nil.
 type Tensor struct {
-	Name  string
-	DType DType
-	Shape []int  // outermost dimension first: a linear layer is [out, in]; a scalar has no dimension
-	Data  []byte // rows after each other, little-endian
+	Name   string
+	DType  DType
+	Shape  []int  // outermost dimension first: a linear layer is [out, in]; a scalar has no dimension
+	Data   []byte // rows after each other, little-endian; nil where there is a Source
+	Source Source // nil where Data holds the bytes
 }
 
 // Elems returns the number of elements of all dimensions, 1 for a scalar.
@@ -58,8 +62,17 @@ func (t *Tensor) RowBytes() int {
 	return n
 }
 
+// Size returns the number of bytes of all rows, whether Data holds them or not.
+func (t *Tensor) Size() int {
+	n, err := t.DType.Size(t.Elems())
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Row returns a view of the bytes of row i. Like an index expression it panics
-// when i is not below [Tensor.Rows].
+// when i is not below [Tensor.Rows], and when the tensor is derived.
 func (t *Tensor) Row(i int) []byte {
 	if i < 0 || i >= t.Rows() {
 		panic(fmt.Sprintf("tensor: %s: row %d of %d", t.Name, i, t.Rows()))
@@ -69,38 +82,46 @@ func (t *Tensor) Row(i int) []byte {
 }
 
 // RowSlice returns rows lo to hi, hi not included, as a tensor [hi-lo, cols] of
-// its own that shares the bytes. It takes a fused projection apart. Like a slice
+// its own that shares the bytes, or their source. It takes a fused projection apart. Like a slice
 // expression it panics unless 0 <= lo <= hi <= [Tensor.Rows].
 func (t *Tensor) RowSlice(lo, hi int) *Tensor {
 	if lo < 0 || lo > hi || hi > t.Rows() {
 		panic(fmt.Sprintf("tensor: %s: rows %d to %d of %d", t.Name, lo, hi, t.Rows()))
 	}
-	n := t.RowBytes()
-	return &Tensor{
-		Name:  t.Name,
-		DType: t.DType,
-		Shape: []int{hi - lo, t.Cols()},
-		Data:  t.Data[lo*n : hi*n : hi*n],
+	part := &Tensor{Name: t.Name, DType: t.DType, Shape: []int{hi - lo, t.Cols()}}
+	if t.Source != nil {
+		part.Source = rowsFrom{t.Source, lo}
+		return part
 	}
+	n := t.RowBytes()
+	part.Data = t.Data[lo*n : hi*n : hi*n]
+	return part
 }
 
 // Float32s returns the values of the whole tensor in a fresh slice of
-// [Tensor.Elems] elements. The error is that of [Tensor.Validate] or of
-// [Dequantize].
+// [Tensor.Elems] elements. The error is that of [Tensor.Validate], of
+// [Tensor.ReadRows] or of [Dequantize].
 func (t *Tensor) Float32s() ([]float32, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	dst := make([]float32, t.Elems())
-	if err := Dequantize(t.DType, dst, t.Data); err != nil {
-		return nil, fmt.Errorf("tensor: %s: %w", t.Name, err)
+	dst, cols := make([]float32, t.Elems()), t.Cols()
+	err := t.EachRows(func(lo int, rows []byte) error {
+		values := dst[lo*cols:][:len(rows)/t.DType.BlockBytes()*t.DType.BlockLen()]
+		if err := Dequantize(t.DType, values, rows); err != nil {
+			return fmt.Errorf("tensor: %s: %w", t.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return dst, nil
 }
 
 // Validate checks that the dimensions can be, that a row is a whole number of
-// blocks, and that Data has exactly the bytes the shape needs. The errors wrap
-// [ErrShape], [ErrDType] or [ErrSize].
+// blocks, and that Data has exactly the bytes the shape needs, or none beside a
+// Source. The errors wrap [ErrShape], [ErrDType] or [ErrSize].
 func (t *Tensor) Validate() error {
 	elems, err := Elems(t.Shape)
 	if err != nil {
@@ -116,6 +137,12 @@ func (t *Tensor) Validate() error {
 	size, err := t.DType.Size(elems)
 	if err != nil {
 		return fmt.Errorf("tensor: %s: %w", t.Name, err)
+	}
+	if t.Source != nil {
+		if len(t.Data) > 0 {
+			return fmt.Errorf("tensor: %s: %w: %d bytes of data beside a source of rows", t.Name, ErrSize, len(t.Data))
+		}
+		return nil
 	}
 	if size != len(t.Data) {
 		return fmt.Errorf("tensor: %s: %w: %v %v takes %d bytes and there are %d",

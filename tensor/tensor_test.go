@@ -103,7 +103,7 @@ func TestSizes(t *testing.T) {
 // A row, and a slice of rows, hold the values that the whole tensor has there.
 func TestRowsAreViews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.SampledFrom(allDTypes[:tensor.F64+1]).Draw(t, "dtype").dtype
+		d := rapid.SampledFrom(allDTypes[:tensor.F8_E4M3_32+1]).Draw(t, "dtype").dtype
 		shape := []int{
 			rapid.IntRange(1, 3).Draw(t, "planes"),
 			rapid.IntRange(1, 4).Draw(t, "rows"),

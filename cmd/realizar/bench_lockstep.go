@@ -163,12 +163,12 @@ func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, err
 	var spare []*tensor.Tensor
 	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, isSpare bool) {
 		if isSpare {
-			m.file.Release(w.Data)
+			m.file.ReleaseTensor(w)
 			spare = append(spare, w)
 		}
 	})
 	for _, w := range spare { // what was read later may have brought some back
-		m.file.Release(w.Data)
+		m.file.ReleaseTensor(w)
 	}
 	return l, err
 }

@@ -372,7 +372,11 @@ func fraction(f float32, format string) string {
 func tensorList(d *realizar.Description) string {
 	t := newTable()
 	for _, x := range d.Tensors {
-		t.row(oneLine(x.Name), x.DType, strings.ReplaceAll(strings.Trim(fmt.Sprint(x.Shape), "[]"), " ", "x"), strconv.FormatInt(x.Bytes, 10))
+		from := ""
+		if len(x.Parts) > 0 {
+			from = "made of " + oneLine(strings.Join(x.Parts, ", "))
+		}
+		t.row(oneLine(x.Name), x.DType, strings.ReplaceAll(strings.Trim(fmt.Sprint(x.Shape), "[]"), " ", "x"), strconv.FormatInt(x.Bytes, 10), from)
 	}
 	return t.text(3)
 }

@@ -439,9 +439,6 @@ func TestErrors(t *testing.T) {
 		{"missing bias", func(s *shape) { s.arch, s.qkvBias = "qwen2", false }, arch.ErrTensor, "blk.0.attn_q.bias"},
 		{"missing q norm", func(s *shape) { s.arch, s.qkNorm = "qwen3", false }, arch.ErrTensor, "blk.0.attn_q_norm.weight"},
 		{"activation", func(s *shape) { s.hub, s.config = true, map[string]any{"hidden_act": "tanh"} }, arch.ErrConfig, `hidden_act is "tanh"`},
-		{"quantised checkpoint", func(s *shape) {
-			s.hub, s.config = true, map[string]any{"quantization_config": map[string]any{"quant_method": "awq"}}
-		}, arch.ErrConfig, `"awq"`},
 		{"layer kinds", func(s *shape) {
 			s.arch, s.hub, s.qkvBias = "qwen2", true, true
 			s.config = map[string]any{"use_sliding_window": true, "sliding_window": 4, "layer_types": []string{"full_attention", "linear_attention"}}

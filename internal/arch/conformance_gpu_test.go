@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda"
+	"github.com/realizar/realizar/internal/modeltest"
 )
 
 // These tests need a GPU, and the conformance data or a part of them:
@@ -73,4 +74,13 @@ func TestGPUSameBits(t *testing.T) {
 		})
 	}
 	fmt.Printf("same bits on %s: %d formats\n", b.Description(), len(files))
+}
+
+// What checkpoints store as several tensors is on a GPU what it is on the processor.
+func TestGPUDerivedWeights(t *testing.T) {
+	b := gpu(t)
+	for _, l := range modeltest.Layouts() {
+		quantised, plain := derivedModels(t, l)
+		t.Run(l.Name, func(t *testing.T) { sameModel(t, b, quantised, plain) })
+	}
 }

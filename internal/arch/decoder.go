@@ -110,7 +110,7 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, ro
 	if len(weight.Shape) != 2 || weight.Shape[0] != total {
 		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows for parts of %v", ErrTensor, weight.Name, weight.Shape, total, rows))
 	}
-	if bias != nil && (len(bias.Shape) != 1 || bias.Shape[0] != total || bias.DType.Quantized()) {
+	if bias != nil && (len(bias.Shape) != 1 || bias.Shape[0] != total || bias.DType.Quantized() || bias.Source != nil) {
 		b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want plain numbers of shape [%d]", ErrTensor, bias.Name, bias.DType, bias.Shape, total))
 	}
 	var parts []plan.Value

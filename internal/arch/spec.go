@@ -64,10 +64,6 @@ func (c *config) ggufSpec() Spec {
 
 // hubSpec reads config.json as transformers writes it.
 func (c *config) hubSpec() Spec {
-	if c.has("quantization_config") || len(c.m.Type("quantization_config.quant_method")) > 0 {
-		method := c.text("quantization_config.quant_method", "unnamed")
-		c.failf("quantization_config: weights quantised by %q are not supported; use the model's bf16 files or a GGUF", method)
-	}
 	if act := c.text("hidden_act", "silu"); act != "silu" && act != "swish" {
 		c.failf("hidden_act is %q, want %q", act, "silu")
 	}

@@ -87,6 +87,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		backend: b, p: p, lim: lim, tier: b.tier, desks: make([]desk, b.threads), code: b.layout(p, &lim, false),
 		weights: b.interleaved(p, &lim), workers: newWorkers(b.threads),
 	}
+	e.copies = copies(p, e.weights)
 	if err := tensor.Guard(func() error { return b.prepare(ctx, e, loaded) }); err != nil {
 		_ = e.Close()
 		return nil, err

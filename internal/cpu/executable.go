@@ -20,9 +20,10 @@ type executable struct {
 	lim       plan.Limits
 	code      *code
 	weights   map[*tensor.Tensor]*interleaved // of products
-	memory    []byte                          // of weights
-	pools     []*kvPool                       // by state
-	pages     pageMemory                      // of pools
+	copies    map[*tensor.Tensor]*tensor.Tensor
+	memory    []byte     // of weights
+	pools     []*kvPool  // by state
+	pages     pageMemory // of pools
 	tier      tier
 	workers   *workers
 	desks     []desk          // by worker

@@ -44,11 +44,11 @@ func (w *interleaved) groupBytes() int { return (w.lanes*w.blocks*w.format.bytes
 // bytes is the size of data.
 func (w *interleaved) bytes() int { return w.groups() * w.groupBytes() }
 
-// fill writes groups lo to hi of the rows src. They must have been zero.
+// fill writes groups lo to hi, whose rows src begins with. They must have been zero.
 func (w *interleaved) fill(src []byte, lo, hi int) {
 	size := w.blocks * w.format.bytes
 	for g := lo; g < hi; g++ {
-		rows := src[g*w.lanes*size:]
+		rows := src[(g-lo)*w.lanes*size:]
 		s := w.section(g, 1)
 		for i := range w.blocks {
 			if w.words != nil && size < maxWordsStride && len(rows) >= w.lanes*size {

@@ -12,7 +12,7 @@ const storedTokens = 4
 // workers. For many tokens each row is dequantised once, for few tokens and plain
 // numbers not at all; the bits are the same.
 func linear(e *executable, n *plan.Node) ([]kernel, error) {
-	w, dequantize, stored := n.Weight, e.tier.dequantizer(n.Weight.DType), e.tier.stored[n.Weight.DType]
+	w, dequantize, stored := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType), e.tier.stored[n.Weight.DType]
 	bias, err := floats(n.Bias)
 	if err != nil {
 		return nil, err

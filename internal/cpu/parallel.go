@@ -42,8 +42,8 @@ func (e *executable) rows(n *plan.Node, grain int, row func(r int)) []kernel {
 // embed takes rows of a table as they lie in the file, or, where the table is the
 // head's weight as well, as they have been interleaved.
 func embed(e *executable, n *plan.Node) ([]kernel, error) {
-	w, dequantize := n.Weight, e.tier.dequantizer(n.Weight.DType)
-	packed := e.weights[w]
+	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
+	packed := e.weights[n.Weight]
 	return []kernel{{size: func() int { return e.size(n.Out) }, grain: 16, run: func(worker, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			y, id := e.row(n.Out, r), int(e.ids[r])

@@ -27,7 +27,7 @@ func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := n.Weight.Cols()
+	k, weight := n.Weight.Cols(), e.stored(n.Weight)
 	w, dequantize := make([]float32, k), generic.dequantizer(n.Weight.DType)
 	in := func(r int) []float32 { return e.row(n.In[0], r) }
 	if e.lim.Activations == tensor.Q8_0 && blockFormats[n.Weight.DType] != nil {
@@ -43,7 +43,7 @@ func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
 			inputs[r] = in(r)
 		}
 		for o := range n.Weight.Rows() {
-			dequantize(w, n.Weight.Row(o))
+			dequantize(w, weight.Row(o))
 			for r, x := range inputs {
 				var sum float64
 				for i, v := range x {

@@ -3,7 +3,6 @@ package cpu
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -12,9 +11,12 @@ import (
 // Weights is the memory that [Backend.Compile] takes for weights beside the
 // program's own, in bytes.
 func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int {
-	n := 0
-	for _, w := range b.interleaved(p, &lim) {
+	n, interleaved := 0, b.interleaved(p, &lim)
+	for _, w := range interleaved {
 		n += w.bytes()
+	}
+	for _, w := range copies(p, interleaved) {
+		n += copyBytes(w)
 	}
 	return n
 }
@@ -35,11 +37,7 @@ func (b *Backend) interleaved(p *plan.Program, lim *plan.Limits) map[*tensor.Ten
 // load reads all weights, in the order of their use, so that no step waits for a
 // disk, and interleaves those of products. A weight that is not finite is an error.
 func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
-	size := 0
-	for _, w := range e.weights {
-		size += w.bytes()
-	}
-	memory, err := reserve(size)
+	memory, err := reserve(e.backend.Weights(e.p, e.lim))
 	if err != nil {
 		return err
 	}
@@ -50,24 +48,22 @@ func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var work func(lo, hi int) bool // reports whether all that it read is finite
-		items := 0
-		if w := e.weights[t]; w != nil {
+		switch w, c := e.weights[t], e.copies[t]; {
+		case w != nil:
 			w.data, memory = memory[:w.bytes():w.bytes()], memory[w.bytes():]
-			work, items = w.take(t), w.groups()
-		} else {
-			work, items = read(t)
+			if t.Source != nil {
+				err = w.fillDerived(job, t)
+			} else {
+				err = w.take(job, t)
+			}
+		case c != nil:
+			c.Data, memory = memory[:t.Size():t.Size()], memory[copyBytes(t):]
+			err = copyDerived(job, c.Data, t)
+		default:
+			err = read(job, t)
 		}
-		var bad atomic.Bool
-		job.pass(items, func(_, lo, hi int) {
-			if !work(lo, hi) {
-				bad.Store(true)
-			}
-		})
-		if bad.Load() {
-			if err := tensor.CheckFinite(t.DType, t.Data); err != nil { // the first one
-				return fmt.Errorf("cpu: %s: %w", t.Name, err)
-			}
+		if err != nil {
+			return fmt.Errorf("cpu: %s: %w", t.Name, err)
 		}
 		if loaded != nil {
 			loaded(t, spare[t])
@@ -76,37 +72,45 @@ func (e *executable) load(ctx context.Context, loaded plan.Loaded) error {
 	return nil
 }
 
-// take fills w with groups of t's rows and checks them, a group at a time, so that
-// what is checked is near the processor still.
-func (w *interleaved) take(t *tensor.Tensor) (work func(lo, hi int) bool) {
-	size := w.blocks * w.format.bytes * w.lanes
-	return func(lo, hi int) bool {
-		for g := lo; g < hi; g++ {
-			w.fill(t.Data, g, g+1)
-			if tensor.CheckFinite(t.DType, t.Data[g*size:min((g+1)*size, len(t.Data))]) != nil {
-				return false
-			}
-		}
-		return true
-	}
+// take fills w with groups of t's rows, which a file holds, and checks them, a group
+// at a time, so that what is checked is near the processor still.
+func (w *interleaved) take(job *measurement, t *tensor.Tensor) error {
+	size := w.lanes * t.RowBytes()
+	return firstOf(t, job.pieces(w.groups(), 1, func(_, lo, hi int) error {
+		rows := t.Data[lo*size : min(hi*size, len(t.Data))]
+		w.fill(rows, lo, hi)
+		return tensor.CheckFinite(t.DType, rows)
+	}))
 }
 
-// read reads and checks a weight that stays where it is, in so many pieces.
-func read(t *tensor.Tensor) (work func(lo, hi int) bool, pieces int) {
+// read reads and checks a weight that stays where it is.
+func read(job *measurement, t *tensor.Tensor) error {
 	const about = 1 << 20
 	size := max(1, about/t.DType.BlockBytes()) * t.DType.BlockBytes()
-	return func(lo, hi int) bool {
-		return tensor.CheckFinite(t.DType, t.Data[lo*size:min(hi*size, len(t.Data))]) == nil
-	}, (len(t.Data) + size - 1) / size
+	return firstOf(t, job.pieces(len(t.Data), size, func(_, lo, hi int) error {
+		return tensor.CheckFinite(t.DType, t.Data[lo:hi])
+	}))
+}
+
+// firstOf is err, or if there is one the first number of t that is not finite,
+// whichever was found.
+func firstOf(t *tensor.Tensor, err error) error {
+	if err == nil {
+		return nil
+	}
+	if first := tensor.CheckFinite(t.DType, t.Data); first != nil {
+		return first
+	}
+	return err
 }
 
 // spare are the weights of which no step reads more than a few rows: those that are
-// interleaved and tables of embeddings.
+// interleaved or copied, and tables of embeddings.
 func (e *executable) spare() map[*tensor.Tensor]bool {
 	all := map[*tensor.Tensor]bool{}
 	for i := range e.p.Nodes {
 		if n := &e.p.Nodes[i]; n.Weight != nil {
-			few := n.Op == plan.Embed || e.backend.product(n, &e.lim)
+			few := n.Op == plan.Embed || e.backend.product(n, &e.lim) || e.copies[n.Weight] != nil
 			before, seen := all[n.Weight]
 			all[n.Weight] = few && (before || !seen)
 		}

@@ -26,7 +26,7 @@ func laidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
 	switch d {
 	case tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0, tensor.TQ2_0:
 		return tensor.F16
-	case tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S:
+	case tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S, tensor.F8_E4M3_32:
 		if lim.Activations == tensor.Q8_0 {
 			return tensor.F16
 		}
@@ -157,7 +157,8 @@ type berth struct {
 	host   []byte
 	device driver.DevicePtr
 	done   *driver.Event
-	row    []float32 // of a matrix that lies in another format than in its file
+	rows   []byte    // that a derived matrix's source makes
+	row    []float32 // of such a matrix
 }
 
 // load fills the memory at base, which has w.bytes, and tells loaded of each weight.
@@ -338,16 +339,16 @@ func (x *berth) fillVector(t *tensor.Tensor) (int, error) {
 // fill writes a chunk's rows to the host's memory, in the format in which they will
 // lie, and returns how many bytes they are. A value that is not finite is an error.
 func (x *berth) fill(t *tensor.Tensor, m *tiling, c *chunk) (int, error) {
-	size, rowBytes := t.RowBytes(), m.rowBytes()
+	rowBytes := m.rowBytes()
 	if m.format != t.DType && len(x.row) < m.cols {
 		x.row = make([]float32, m.cols)
 	}
-	row := x.row[:min(m.cols, len(x.row))]
-	step := max(1, checkedBytes/size)
+	row, size := x.row[:min(m.cols, len(x.row))], t.RowBytes()
+	step := max(1, readBytes/size)
 	for i := 0; i < c.rows; i += step {
 		n := min(step, c.rows-i)
-		src := t.Data[(c.row+i)*size : (c.row+i+n)*size]
-		if err := tensor.CheckFinite(t.DType, src); err != nil {
+		src, err := x.read(t, c.row+i, c.row+i+n)
+		if err != nil {
 			return 0, fmt.Errorf("%s: from row %d on: %w", t.Name, c.row+i, err)
 		}
 		to := x.host[i*rowBytes : (i+n)*rowBytes]
@@ -367,9 +368,24 @@ func (x *berth) fill(t *tensor.Tensor, m *tiling, c *chunk) (int, error) {
 	return c.rows * rowBytes, nil
 }
 
-// checkedBytes is about how much is checked before it is taken over, so that it is
-// near the processor for both.
-const checkedBytes = 128 << 10
+// readBytes is about how much is read at a time: what is checked is near the processor
+// still when it is taken over, and a source makes a few dozen rows at once.
+const readBytes = 128 << 10
+
+// read is the bytes of rows lo to hi, until the next call. A value that is not finite
+// is an error.
+func (x *berth) read(t *tensor.Tensor, lo, hi int) ([]byte, error) {
+	size := t.RowBytes()
+	if t.Source == nil {
+		rows := t.Data[lo*size : hi*size]
+		return rows, tensor.CheckFinite(t.DType, rows)
+	}
+	if n := (hi - lo) * size; len(x.rows) < n {
+		x.rows = make([]byte, n)
+	}
+	rows := x.rows[:(hi-lo)*size]
+	return rows, t.ReadRows(rows, lo, hi)
+}
 
 // wait waits for an event while the main thread goes on.
 func (b *Backend) wait(e *driver.Event) error {

@@ -43,6 +43,8 @@ type shape struct {
 	withoutTensors       bool
 	vocabulary, merges   []string
 	silent               func(token int) bool // tokens whose row of the head is zero
+	layout               *Layout              // of the projections in a hub's file, or nil
+	dequantised          bool                 // they are stored as the layout's values
 }
 
 // An Option makes a model differ from the usual one: 2 layers, 4 query and 2
@@ -155,6 +157,9 @@ func Hub(tb testing.TB, options ...Option) string {
 		"num_attention_heads": s.heads, "num_key_value_heads": s.kvHeads, "head_dim": s.head,
 		"max_position_embeddings": s.context, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
 		"vocab_size": len(s.vocabulary), "tie_word_embeddings": s.tied, "attention_bias": s.biases,
+	}
+	if s.layout != nil && !s.dequantised {
+		config["quantization_config"] = s.layout.Config
 	}
 	if s.window > 0 {
 		config["architectures"], config["model_type"] = []string{"MistralForCausalLM"}, "mistral"

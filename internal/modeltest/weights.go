@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/tensor"
@@ -93,7 +94,15 @@ func (s *shape) hubTensors(tb testing.TB) []*tensor.Tensor {
 	tb.Helper()
 	var all []*tensor.Tensor
 	for _, m := range s.matrices() {
-		all = append(all, s.store(tb, m.hub, &m))
+		if s.layout == nil || !strings.HasSuffix(m.hub, "_proj.weight") {
+			all = append(all, s.store(tb, m.hub, &m))
+			continue
+		}
+		parts, values := s.layout.Store(m.hub, m.rows, m.cols, m.values)
+		if m.values = values; s.dequantised {
+			parts = []*tensor.Tensor{s.store(tb, m.hub, &m)}
+		}
+		all = append(all, parts...)
 	}
 	return all
 }

@@ -32,7 +32,8 @@ type Backend interface {
 
 // A Loaded function, where there is one, is told of each of a program's weights, in
 // order, that it has been read. Where the weight is spare, no step will read more
-// than a few rows of w.Data, whose pages may be given back to the system.
+// than a few rows of w, and the pages that they lie in, or are made of, may be given
+// back to the system.
 type Loaded func(w *tensor.Tensor, spare bool)
 
 // MemoryInfo is a device's memory in bytes; 0 where the system does not say.

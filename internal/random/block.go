@@ -45,6 +45,16 @@ var formats = map[tensor.DType]blockFormat{
 	tensor.TQ2_0:   {64, -1, one, moments{0, 1. / 2}, false, ternary},
 }
 
+// finite makes the codes of E4M3 that stand for NaN the largest numbers, of their
+// sign.
+func finite(b []byte) {
+	for i, q := range b[4:] {
+		if q&0x7f == 0x7f {
+			b[4+i] = q - 1
+		}
+	}
+}
+
 // scattered stands for the scale of IQ1_M, which has no bytes of its own: its nibbles
 // are the upper ones of four words from byte 48 on.
 const scattered = -2
@@ -150,6 +160,9 @@ func (f *Filler) prepareBlocks(std float64) error {
 	if f.dtype == tensor.MXFP4 {
 		return f.prepareMXFP4(std)
 	}
+	if f.dtype == tensor.F8_E4M3_32 {
+		return f.prepareE4M3(std)
+	}
 	format := formats[f.dtype]
 	f.places, f.pair = [2]int{format.scale, format.low}, format.pair
 	square := factors.second * format.group.second * format.code.second
@@ -177,6 +190,26 @@ func (f *Filler) prepareBlocks(std float64) error {
 		if v := f.values[k][255] & 0x7fff; place != -1 && (v >= infinite || v < least && std > 0) {
 			return fmt.Errorf("it is out of the range of %v, whose scales are float16", f.dtype)
 		}
+	}
+	return nil
+}
+
+// e4m3Square is the mean square of the 256 numbers of E4M3 when those that stand for
+// NaN are 448: that of 0 to 7 times 2^-9, of 8 to 15 times 2^-9 to 2^4, and of 8 to
+// 14 times 2^5 with the last one twice.
+var e4m3Square = func() float64 {
+	sum := float64(integers(0, 7).second) * 8 * 0x1p-18
+	for e := range 14 {
+		sum += float64(integers(8, 15).second) * 8 * math.Ldexp(0x1p-18, 2*e)
+	}
+	return (sum + float64(float64(integers(8, 14).second)*7+14*14)*0x1p10) / 128
+}()
+
+// prepareE4M3 chooses the scale that the factors of blocks vary.
+func (f *Filler) prepareE4M3(std float64) error {
+	f.scale = float32(std / math.Sqrt(factors.second*e4m3Square))
+	if most := float64(f.scale) * 448 * 383 / 256; !(most < math.MaxFloat32) || std > 0 && f.scale < 0x1p-100 {
+		return fmt.Errorf("it is out of the range of %v", f.dtype)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ type Filler struct {
 	heads stream // one number a block
 
 	// Plain formats: what the sum of a number's four parts is multiplied by, and
-	// what is added.
+	// what is added. F8_E4M3_32: the scale that those of blocks are parts of.
 	scale, mean float32
 
 	// Formats with scales in float16: the bytes of a block at which they stand, and
@@ -181,6 +181,11 @@ func (f *Filler) fillHeads(dst []byte, block uint64) {
 			if w>>32 < f.next {
 				dst[0]++
 			}
+			continue
+		}
+		if f.dtype == tensor.F8_E4M3_32 {
+			finite(dst[:size])
+			binary.LittleEndian.PutUint32(dst, math.Float32bits(f.scale*float32(128+int(byte(w)))/256))
 			continue
 		}
 		sign := uint16(w>>48) & 0x8000

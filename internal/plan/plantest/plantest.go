@@ -22,6 +22,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
 	t.Run("Products", func(t *testing.T) { products(t, b) })
+	t.Run("Derived", func(t *testing.T) { derived(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
 	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
@@ -45,6 +46,7 @@ var Dtypes = []tensor.DType{
 	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4,
 	tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
 	tensor.TQ1_0, tensor.TQ2_0, tensor.F8_E4M3, tensor.F8_E5M2, tensor.F64,
+	tensor.F8_E4M3_32,
 }
 
 // Weight is a random tensor of values about scale in size. Quantised ones have
