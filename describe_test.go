@@ -10,6 +10,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -212,6 +213,49 @@ func TestDescriptionResident(t *testing.T) {
 		if want := m.Weights + m.States[0].Bytes + m.Scratch; m.Total != want {
 			t.Errorf("%s: a total of %d bytes, want %d", test.name, m.Total, want)
 		}
+	}
+}
+
+// Weights that are stored as several tensors are described as what they are read as,
+// and take memory of their own whatever they are multiplied with.
+func TestDescribeDerived(t *testing.T) {
+	for _, test := range []struct{ layout, dtype, parts string }{
+		{"fp8 blocks", "F8_E4M3_32", "weight weight_scale_inv"}, {"awq", "Q5_0", "qweight scales qzeros"}, {"packed symmetric", "Q4_0", "weight_packed weight_scale"},
+	} {
+		plain := describe(t, modeltest.Hub(t))
+		d := describe(t, modeltest.Hub(t, modeltest.Quantised(modeltest.LayoutOf(t, test.layout))))
+		if d.Problem != "" || d.TensorCount != plain.TensorCount || d.Parameters != plain.Parameters || len(d.DTypes) != 2 {
+			t.Errorf("%s: %d tensors of %d parameters, %+v, %s", test.layout, d.TensorCount, d.Parameters, d.DTypes, d.Problem)
+		}
+		var derived, all int64
+		for i, x := range d.Tensors {
+			all += x.Bytes
+			if len(x.Parts) == 0 {
+				continue
+			}
+			derived += x.Bytes
+			prefix := strings.TrimSuffix(x.Name, "weight")
+			if got := strings.ReplaceAll(strings.Join(x.Parts, " "), prefix, ""); x.DType != test.dtype || got != test.parts {
+				t.Errorf("%s: tensor %d is %s made of %s, want %s of %s", test.layout, i, x.DType, got, test.dtype, test.parts)
+			}
+		}
+		for _, a := range []realizar.Activations{realizar.ActivationsAuto, realizar.ActivationsF32} {
+			m, err := d.Memory(realizar.Options{Activations: a})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Weights != all || m.Resident < derived || m.Resident > derived+derived/8 || derived == 0 {
+				t.Errorf("%s, %v: %d bytes of weights, %d resident, want %d and %d or a little more", test.layout, a, m.Weights, m.Resident, all, derived)
+			}
+		}
+		if got, most := d.TokenBytes(0, realizar.ActivationsAuto, realizar.CacheAuto), plain.TokenBytes(0, realizar.ActivationsAuto, realizar.CacheAuto); got <= derived || got >= most {
+			t.Errorf("%s: a token reads %d bytes, want more than %d and less than %d", test.layout, got, derived, most)
+		}
+	}
+	if _, err := realizar.Describe(modeltest.Hub(t, modeltest.Quantised(&modeltest.Layout{
+		Config: map[string]any{"quant_method": "bitsandbytes"}, Store: modeltest.LayoutOf(t, "awq").Store,
+	}))); !errors.Is(err, modelfile.ErrUnsupported) {
+		t.Errorf("an unknown quant_method: %v", err)
 	}
 }
 

@@ -137,10 +137,12 @@ func TestSizes(t *testing.T) {
 
 // Loading is told of to the last byte, whether the weights stay in the file or not.
 func TestProgress(t *testing.T) {
-	for name, option := range map[string]modeltest.Option{
-		"mapped": modeltest.DType(tensor.F16), "laid out": modeltest.DType(tensor.Q8_0), "tied": modeltest.Tied(),
+	for name, path := range map[string]string{
+		"mapped": modeltest.Llama(t, modeltest.DType(tensor.F16)), "laid out": modeltest.Llama(t, modeltest.DType(tensor.Q8_0)),
+		"tied":   modeltest.Llama(t, modeltest.Tied()),
+		"copied": modeltest.Hub(t, modeltest.Quantised(modeltest.LayoutOf(t, "fp8 blocks"))),
+		"made":   modeltest.Hub(t, modeltest.Quantised(modeltest.LayoutOf(t, "awq"))),
 	} {
-		path := modeltest.Llama(t, option)
 		d, err := Describe(path)
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +157,7 @@ func TestProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range m.arch.Program.Weights() {
-			done += int64(len(w.Data))
+			done += int64(w.Size())
 			want = append(want, Progress{Done: done, Total: total})
 		}
 		if diff := cmp.Diff(want, got); diff != "" || done != total {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -117,7 +118,7 @@ func TestQuantizationConfig(t *testing.T) {
 		{"compressed block", map[string]any{weights + "strategy": "token"}, modelfile.ErrUnsupported, weights + "strategy", `"token"`},
 	} {
 		t.Run(fmt.Sprint(test.layout, " ", test.change), func(t *testing.T) {
-			l := layoutOf(t, test.layout)
+			l := modeltest.LayoutOf(t, test.layout)
 			raw, _ := stored(l, "x.weight", 64, 64)
 			dir := t.TempDir()
 			writeQuantised(t, dir, with(l.Config, test.change), raw...)
@@ -140,7 +141,7 @@ func TestQuantizationConfig(t *testing.T) {
 
 // compressed-tensors once had another key.
 func TestCompressionConfig(t *testing.T) {
-	l := layoutOf(t, "packed symmetric")
+	l := modeltest.LayoutOf(t, "packed symmetric")
 	raw, _ := stored(l, "x.weight", 64, 64)
 	dir := t.TempDir()
 	writeQuantised(t, dir, nil, raw...)
@@ -263,7 +264,7 @@ func TestDerivedParts(t *testing.T) {
 		{"packed", "x.weight_shape", shaped(tensor.I64, 20000), modelfile.ErrFormat, "x.weight_shape", 0, "160 rows and 320 columns"},
 	} {
 		t.Run(test.layout+", "+test.part+", "+test.says, func(t *testing.T) {
-			l := layoutOf(t, test.layout)
+			l := modeltest.LayoutOf(t, test.layout)
 			raw, _ := stored(l, "x.weight", 160, 320)
 			dir := t.TempDir()
 			writeQuantised(t, dir, l.Config, change(raw, test.part, test.by)...)
@@ -280,6 +281,34 @@ func TestDerivedParts(t *testing.T) {
 				t.Errorf("byte %d of %s, want %d", e.Offset, e.File, want)
 			}
 		})
+	}
+}
+
+// Weights without elements take no time, however many rows or columns they say that
+// they have.
+func TestDerivedNothing(t *testing.T) {
+	const many = 1 << 40
+	zeros := func(name string, d tensor.DType, shape ...int) *tensor.Tensor {
+		return &tensor.Tensor{Name: name, DType: d, Shape: shape}
+	}
+	for layout, parts := range map[string][]*tensor.Tensor{
+		"awq":        {zeros("x.qweight", tensor.I32, many, 0), zeros("x.qzeros", tensor.I32, many/32, 0), zeros("x.scales", tensor.F16, many/32, 0)},
+		"gptq":       {zeros("x.qweight", tensor.I32, 0, many), zeros("x.qzeros", tensor.I32, 0, many/8), zeros("x.scales", tensor.F16, 0, many)},
+		"packed":     {zeros("x.weight_packed", tensor.I32, many, 0), zeros("x.weight_scale", tensor.F16, many, 0)},
+		"fp8 blocks": {zeros("x.weight", tensor.F8_E4M3, many, 0), zeros("x.weight_scale_inv", tensor.F32, many/128, 0)},
+	} {
+		dir := t.TempDir()
+		writeQuantised(t, dir, modeltest.LayoutOf(t, layout).Config, parts...)
+		x, ok := opened(t, dir).Tensor("x.weight")
+		if !ok || x.Size() != 0 {
+			t.Fatalf("%s: %+v", layout, x)
+		}
+		if v, err := x.Float32s(); err != nil || len(v) != 0 {
+			t.Errorf("%s: %d values, %v", layout, len(v), err)
+		}
+		if err := x.ReadRows(nil, 0, x.Rows()); err != nil {
+			t.Errorf("%s: %v", layout, err)
+		}
 	}
 }
 
@@ -324,7 +353,7 @@ func TestDerivedScales(t *testing.T) {
 		{"packed", tensor.F32, 0x477fe000, nil, ""}, // 65504
 	} {
 		t.Run(fmt.Sprintf("%s, %v of bits %x", test.layout, test.d, test.bits), func(t *testing.T) {
-			l := layoutOf(t, test.layout)
+			l := modeltest.LayoutOf(t, test.layout)
 			raw, _ := stored(l, "x.weight", 160, 96)
 			i := slices.IndexFunc(raw, func(x *tensor.Tensor) bool {
 				return strings.HasSuffix(x.Name, "scale") || strings.HasSuffix(x.Name, "scales")
@@ -369,7 +398,7 @@ func TestDerivedScales(t *testing.T) {
 // the last word does not count.
 func TestZeroPoints(t *testing.T) {
 	for _, name := range []string{"gptq symmetric", "gptq v2 symmetric", "awq symmetric", "packed"} {
-		l := layoutOf(t, name)
+		l := modeltest.LayoutOf(t, name)
 		rows := 24
 		if name == "packed" {
 			rows = 21
@@ -410,7 +439,7 @@ func TestZeroPoints(t *testing.T) {
 // What says how activations, keys and values are rounded is left out, by its own name
 // alone.
 func TestActivationScales(t *testing.T) {
-	l := layoutOf(t, "compressed channel")
+	l := modeltest.LayoutOf(t, "compressed channel")
 	raw, _ := stored(l, "x.weight", 64, 64)
 	all := slices.Clone(raw)
 	for _, name := range []string{"x.input_scale", "x.activation_scale", "attn.k_scale", "attn.v_scale", "scale", "attn.other_scale"} {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -216,7 +215,7 @@ func TestDerivedRanges(t *testing.T) {
 func TestDerivedOpenAllocates(t *testing.T) {
 	const rows, cols = 1024, 2048
 	for _, name := range []string{"fp8 blocks", "gptq symmetric", "awq", "packed"} {
-		l := layoutOf(t, name)
+		l := modeltest.LayoutOf(t, name)
 		raw, _ := stored(l, "x.weight", rows, cols)
 		dir := t.TempDir()
 		writeQuantised(t, dir, l.Config, raw...)
@@ -228,20 +227,9 @@ func TestDerivedOpenAllocates(t *testing.T) {
 	}
 }
 
-func layoutOf(t *testing.T, name string) *modeltest.Layout {
-	t.Helper()
-	for _, l := range modeltest.Layouts() {
-		if l.Name == name {
-			return l
-		}
-	}
-	t.Fatalf("there is no layout %q", name)
-	return nil
-}
-
 // A derived tensor that is written to a file has its bytes there.
 func TestWriteDerived(t *testing.T) {
-	l := layoutOf(t, "awq")
+	l := modeltest.LayoutOf(t, "awq")
 	raw, _ := stored(l, "x.weight", 136, 96)
 	dir := t.TempDir()
 	writeQuantised(t, dir, l.Config, raw...)
@@ -299,7 +287,7 @@ func TestDerivedFormatInFile(t *testing.T) {
 
 // All that a derived tensor is made of can be released, and read again.
 func TestReleaseTensor(t *testing.T) {
-	l := layoutOf(t, "gptq")
+	l := modeltest.LayoutOf(t, "gptq")
 	raw, values := stored(l, "x.weight", 512, 512)
 	dir := t.TempDir()
 	writeQuantised(t, dir, l.Config, append(raw, plainTensor("y", tensor.F32, 5000))...)
@@ -318,32 +306,28 @@ func TestReleaseTensor(t *testing.T) {
 func BenchmarkReadRows(b *testing.B) {
 	const n, k, step = 4096, 4096, 128
 	for _, name := range []string{"fp8 blocks", "compressed channel", "fp8 static", "gptq symmetric", "gptq", "awq symmetric", "awq", "packed symmetric", "packed"} {
-		for _, l := range modeltest.Layouts() {
-			if l.Name != name {
-				continue
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			l := modeltest.LayoutOf(b, name)
+			raw, _ := stored(l, "x.weight", n, k)
+			dir := b.TempDir()
+			writeQuantised(b, dir, l.Config, raw...)
+			f, err := modelfile.Open(dir)
+			if err != nil {
+				b.Fatal(err)
 			}
-			b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
-				raw, _ := stored(l, "x.weight", n, k)
-				dir := b.TempDir()
-				writeQuantised(b, dir, l.Config, raw...)
-				f, err := modelfile.Open(filepath.Clean(dir))
-				if err != nil {
-					b.Fatal(err)
-				}
-				x, _ := f.Tensor("x.weight")
-				dst := make([]byte, step*x.RowBytes())
-				b.SetBytes(int64(x.Size()))
-				for b.Loop() {
-					for lo := 0; lo < n; lo += step {
-						if err := x.ReadRows(dst, lo, lo+step); err != nil {
-							b.Fatal(err)
-						}
+			x, _ := f.Tensor("x.weight")
+			dst := make([]byte, step*x.RowBytes())
+			b.SetBytes(int64(x.Size()))
+			for b.Loop() {
+				for lo := 0; lo < n; lo += step {
+					if err := x.ReadRows(dst, lo, lo+step); err != nil {
+						b.Fatal(err)
 					}
 				}
-				if err := f.Close(); err != nil {
-					b.Fatal(err)
-				}
-			})
-		}
+			}
+			if err := f.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

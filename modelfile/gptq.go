@@ -62,8 +62,8 @@ func (g *gptqWeights) weight(a *assembly, t *tensor.Tensor) (*tensor.Tensor, err
 	return w.tensor(base + ".weight"), nil
 }
 
-// maxPacked is above the words of any row or column, and eight of them are below what
-// an int of 32 bits can count.
+// maxPacked is above the words of any row or column, so that a length that a file
+// lies about does not overflow when it is multiplied by eight.
 const maxPacked = 1 << 27
 
 // inOrderOf checks that column k is in group k/group, as blocks need it. A missing

@@ -91,7 +91,7 @@ func (w *int4) tensor(name string) *tensor.Tensor {
 
 // centred reports whether all zero points are 8. It ends with the first that is not.
 func (w *int4) centred() bool {
-	if w.zeros == nil {
+	if w.zeros == nil || w.rows == 0 {
 		return true
 	}
 	want := uint32(midpoint-w.added) * 0x11111111

@@ -63,7 +63,8 @@ func (f *File) Size() int64 { return f.size }
 func (f *File) Meta() *Meta { return f.meta }
 
 // Tensors returns the tensors in the order in which their data lies in the
-// files, those of the first file first. The slice and the tensors must not be written to.
+// files, those of the first file first; one that is made of several stands where the
+// numbers of its weights do. The slice and the tensors must not be written to.
 func (f *File) Tensors() []*tensor.Tensor { return f.tensors }
 
 // Tensor returns the tensor of that name and whether there is one.

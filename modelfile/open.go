@@ -30,6 +30,11 @@ import (
 // Whoever reads them does so within [File.Guard], or [tensor.Guard] where there is
 // no File: a file that is cut short is an error then, and ends the process otherwise.
 //
+// Weights that config.json calls quantised, by FP8 with scales, GPTQ, AWQ or
+// compressed-tensors, lie in several tensors each: [File.Tensors] has one in their
+// place, whose rows are made of them when they are read. Scales of activations, of
+// keys and of values are left out, as this project never rounds those to FP8.
+//
 // Errors wrap [ErrNotModel] when there is no model at path, [ErrFormat] when a
 // file lies about itself, [ErrUnsupported] when it holds what this package does
 // not read, or what the system said.

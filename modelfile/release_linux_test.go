@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/realizar/realizar/internal/modeltest"
 )
 
 // resident is how much of the mapping that data lies in is in the memory of the
@@ -73,5 +75,24 @@ func TestReleaseLetsGo(t *testing.T) {
 		if got := resident(t, elsewhere.Data); got != beside {
 			t.Errorf("releasing tensor %s lets go of %d bytes of another file", name, beside-got)
 		}
+	}
+}
+
+// A derived tensor that is released lets go of what it is made of.
+func TestReleaseTensorLetsGo(t *testing.T) {
+	l := modeltest.LayoutOf(t, "gptq")
+	raw, _ := stored(l, "x.weight", 512, 1024)
+	dir := t.TempDir()
+	writeQuantised(t, dir, l.Config, raw...)
+	f := opened(t, dir)
+	x, _ := f.Tensor("x.weight")
+	if _, err := x.Float32s(); err != nil {
+		t.Fatal(err)
+	}
+	words := x.Source.Parts()[0].Data
+	before := resident(t, words)
+	f.ReleaseTensor(x.RowSlice(1, 2))
+	if got := resident(t, words); before < len(words) || before-got < len(words)-2*os.Getpagesize() {
+		t.Errorf("%d bytes are resident, %d before; the numbers are %d", got, before, len(words))
 	}
 }

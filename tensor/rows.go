@@ -34,7 +34,7 @@ func (t *Tensor) ReadRows(dst []byte, lo, hi int) error {
 		copy(dst, t.Data[lo*n:hi*n])
 		return nil
 	}
-	if lo == hi {
+	if len(dst) == 0 {
 		return nil
 	}
 	return t.Source.ReadRows(dst, lo, hi)
@@ -47,11 +47,11 @@ const readBytes = 1 << 20
 // are a view of Data or, for a derived tensor, of memory that the next call uses
 // again. It ends with the first error, of ReadRows or of do.
 func (t *Tensor) EachRows(do func(lo int, rows []byte) error) error {
-	if t.Source == nil {
+	if t.Source == nil || t.Size() == 0 {
 		return do(0, t.Data)
 	}
 	rows, n := t.Rows(), t.RowBytes()
-	step := max(1, min(rows, readBytes/max(1, n)))
+	step := max(1, min(rows, readBytes/n))
 	piece := make([]byte, step*n)
 	for lo := 0; lo < rows; lo += step {
 		hi := min(lo+step, rows)

@@ -372,13 +372,22 @@ func fraction(f float32, format string) string {
 func tensorList(d *realizar.Description) string {
 	t := newTable()
 	for _, x := range d.Tensors {
-		from := ""
-		if len(x.Parts) > 0 {
-			from = "made of " + oneLine(strings.Join(x.Parts, ", "))
-		}
-		t.row(oneLine(x.Name), x.DType, strings.ReplaceAll(strings.Trim(fmt.Sprint(x.Shape), "[]"), " ", "x"), strconv.FormatInt(x.Bytes, 10), from)
+		t.row(oneLine(x.Name), x.DType, strings.ReplaceAll(strings.Trim(fmt.Sprint(x.Shape), "[]"), " ", "x"), strconv.FormatInt(x.Bytes, 10), partsText(x))
 	}
 	return t.text(3)
+}
+
+// partsText says what a tensor is made of, by what the names do not share with its
+// own.
+func partsText(x realizar.TensorDescription) string {
+	if len(x.Parts) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, p := range x.Parts {
+		parts = append(parts, strings.TrimPrefix(p, x.Name[:strings.LastIndexByte(x.Name, '.')+1]))
+	}
+	return "made of " + oneLine(strings.Join(parts, ", "))
 }
 
 func metadataList(d *realizar.Description) string {

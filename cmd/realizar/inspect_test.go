@@ -45,6 +45,14 @@ func TestInspectLists(t *testing.T) {
 	}
 }
 
+func TestInspectDerived(t *testing.T) {
+	model := modeltest.Hub(t, modeltest.Quantised(modeltest.LayoutOf(t, "gptq")))
+	says(t, output(t, "", "inspect", model, "--tensors"), "dtypes         ", "Q5_0 ",
+		"model.layers.0.mlp.up_proj.weight               Q5_0  96x64    4224  made of qweight, scales, qzeros\n",
+		" laid out for the kernels, the rest mapped from the file\n")
+	says(t, output(t, "", "inspect", model, "--tensors", "--json"), `"parts": [`, `"model.layers.0.mlp.up_proj.qzeros"`)
+}
+
 func TestInspectJSON(t *testing.T) {
 	type description struct {
 		Path         string

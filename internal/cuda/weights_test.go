@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strings"
@@ -162,6 +163,30 @@ func TestWeightsInOtherFormats(t *testing.T) {
 	for _, part := range []string{w.Name, "IQ3_S", "F16", "activations in float32"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not say %s", err, part)
+		}
+	}
+}
+
+// What travels of a weight whose rows are made is what travels of one with data.
+func TestDerivedWeights(t *testing.T) {
+	for _, d := range plantest.Dtypes {
+		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			w := plantest.Weight(newRand(), "w", d, 0.5, 75, 256)
+			m := tilingOf(w, &plan.Limits{Activations: activations})
+			for _, c := range []chunk{{row: 0, rows: 75}, {row: 16, rows: 32}, {row: 64, rows: 11}} {
+				var sent [2][]byte
+				for i, w := range []*tensor.Tensor{w, plantest.Derive(w)} {
+					x := berth{host: make([]byte, 75*m.rowBytes())}
+					n, err := x.fill(w, &m, &c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sent[i] = x.host[:n]
+				}
+				if len(sent[0]) != c.rows*m.rowBytes() || !bytes.Equal(sent[0], sent[1]) {
+					t.Errorf("%v, %v activations: rows %d to %d differ", d, activations, c.row, c.row+c.rows)
+				}
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sort"
+	"testing"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -28,6 +29,18 @@ func Quantised(l *Layout) Option { return func(s *shape) { s.layout = l } }
 // Dequantised stores in float32 the values that a layout's numbers stand for.
 func Dequantised(l *Layout) Option {
 	return func(s *shape) { s.layout, s.dequantised = l, true }
+}
+
+// LayoutOf is the layout of that name, one of [Layouts].
+func LayoutOf(tb testing.TB, name string) *Layout {
+	tb.Helper()
+	for _, l := range Layouts() {
+		if l.Name == name {
+			return l
+		}
+	}
+	tb.Fatalf("modeltest: there is no layout %q", name)
+	return nil
 }
 
 // Layouts are those that realizar reads.
