@@ -461,3 +461,44 @@ func TestActivationScales(t *testing.T) {
 		t.Errorf("%d tensors, want %d", n, len(all))
 	}
 }
+
+// Whatever a checkpoint says, opening it ends with an error of a kind that is
+// documented, or with weights of which every row can be asked for.
+func FuzzQuantised(f *testing.F) {
+	for _, l := range modeltest.Layouts() {
+		raw, _ := stored(l, "x.weight", 16, 64)
+		dir := f.TempDir()
+		writeQuantised(f, dir, l.Config, raw...)
+		var files [2][]byte
+		for i, name := range []string{"config.json", "model.safetensors"} {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				f.Fatal(err)
+			}
+			files[i] = data
+		}
+		f.Add(files[0], files[1])
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, config, weights []byte) {
+		writeTo(t, dir, "config.json", config)
+		m, err := modelfile.Open(writeTo(t, dir, "model.safetensors", weights))
+		if err != nil {
+			if !errors.Is(err, modelfile.ErrFormat) && !errors.Is(err, modelfile.ErrUnsupported) && !errors.Is(err, modelfile.ErrNotModel) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, x := range m.Tensors() {
+			if err := x.Validate(); err != nil {
+				t.Error(err)
+			}
+			if _, err := x.Float32s(); err != nil && x.Source == nil {
+				t.Error(err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

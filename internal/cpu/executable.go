@@ -19,11 +19,11 @@ type executable struct {
 	p         *plan.Program
 	lim       plan.Limits
 	code      *code
-	weights   map[*tensor.Tensor]*interleaved // of products
-	copies    map[*tensor.Tensor]*tensor.Tensor
-	memory    []byte     // of weights
-	pools     []*kvPool  // by state
-	pages     pageMemory // of pools
+	weights   map[*tensor.Tensor]*interleaved   // of products
+	copies    map[*tensor.Tensor]*tensor.Tensor // of derived weights that are not interleaved
+	memory    []byte                            // of weights
+	pools     []*kvPool                         // by state
+	pages     pageMemory                        // of pools
 	tier      tier
 	workers   *workers
 	desks     []desk          // by worker
