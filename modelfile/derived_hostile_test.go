@@ -394,6 +394,29 @@ func TestDerivedScales(t *testing.T) {
 	}
 }
 
+// A number of an FP8 weight that is NaN is looked for when rows are read, too.
+func TestDerivedNumbers(t *testing.T) {
+	for _, layout := range []string{"fp8 blocks", "compressed channel"} {
+		l := modeltest.LayoutOf(t, layout)
+		raw, _ := stored(l, "x.weight", 160, 96)
+		i := slices.IndexFunc(raw, func(x *tensor.Tensor) bool { return x.DType == tensor.F8_E4M3 })
+		name, at := raw[i].Name, 100*96+7
+		raw[i].Data[at] = 0xff
+		dir := t.TempDir()
+		writeQuantised(t, dir, l.Config, raw...)
+		f := opened(t, dir)
+		x, _ := f.Tensor("x.weight")
+		if err := x.ReadRows(make([]byte, 60*x.RowBytes()), 0, 60); err != nil {
+			t.Errorf("%s: the rows before: %v", layout, err)
+		}
+		err := f.Locate(x.ReadRows(make([]byte, 100*x.RowBytes()), 60, 160))
+		var e *modelfile.FormatError
+		if !errors.As(err, &e) || !errors.Is(err, modelfile.ErrFormat) || e.Tensor != name || e.Offset != offsetIn(t, dir, name)+int64(at) || !strings.Contains(e.Problem, "NaN") {
+			t.Errorf("%s: %v, want one about %s, byte %d of it", layout, err, name, at)
+		}
+	}
+}
+
 // One zero point that is not 8, wherever it stands, makes a weight Q5_0; what fills up
 // the last word does not count.
 func TestZeroPoints(t *testing.T) {
