@@ -77,6 +77,7 @@ func FuzzSafetensors(f *testing.F) {
 		{`{"__metadata__":{"format":"pt","x":"\u00e9\ud83d\ude00"},"w":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}}  `, 12},
 		{`{"scalar":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"none":{"dtype":"I64","shape":[0,7],"data_offsets":[4,4]}}`, 4},
 		{`{"e4m3":{"data_offsets":[2,4],"shape":[1,2],"dtype":"F8_E4M3"},"e5m2":{"dtype":"F8_E5M2","shape":[2],"data_offsets":[0,2],"new":[{"x":null}]}}`, 4},
+		{`{"w":{"dtype":"B\ud83d","shape":[1],"data_offsets":[0,1]}}`, 1},
 		{`{"a\nb":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}}`, 1},
 	} {
 		f.Add(rawSafetensors(seed.header, seed.n))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/realizar/realizar/modelfile"
 )
@@ -38,7 +39,7 @@ func checkPrintable(t testing.TB, err error) {
 			t.Fatalf("error %q holds %q", err, r)
 		}
 	}
-	if strings.Contains(err.Error(), "\ufffd") {
+	if !utf8.ValidString(err.Error()) {
 		t.Fatalf("error %q is not UTF-8", err)
 	}
 	if len(err.Error()) > 2000 {
