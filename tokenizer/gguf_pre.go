@@ -1,6 +1,9 @@
 package tokenizer
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // ggufPre is what a name in tokenizer.ggml.pre stands for.
 type ggufPre struct {
@@ -33,25 +36,35 @@ func (p *ggufPre) splitter() (splitter, error) {
 // ggufPreTokenizers are the pre-tokenizers by their name in llama.cpp.
 var ggufPreTokenizers = func() map[string]ggufPre {
 	var (
-		gpt2      = []finder{matcher(matchGPT2)}
-		digit     = run(1, ofClass(number))
-		starcoder = []finder{digit, matcher(matchGPT2)}
+		match     = llamaClasses.matcher
+		numbers   = func(limit int) matcher { return run(limit, llamaClasses.of(number)) }
+		words3    = words{contractions: true, digits: 3, tail: "\r\n"}.matcher(llamaClasses)
+		words1    = words{contractions: true, digits: 1, tail: "\r\n"}.matcher(llamaClasses)
+		gpt2      = []finder{match((*properties).matchGPT2)}
+		starcoder = []finder{numbers(1), gpt2[0]}
 		threes    = matcher(matchThreeDigits)
+		cased     = words{cased: true, suffixes: true, digits: 3, tail: "\r\n/"}
+		deepSeek3 = llamaTilde.matcher((*properties).matchDeepSeek3)
+		marked    = words{suffixes: true, letters: anyLetter | mark, digits: 3, tail: "\r\n/"}
+		marked1   = words{suffixes: true, letters: anyLetter | mark, digits: 1, tail: "\r\n/"}
+		eastAsian = run(0, ggufSet(deepSeekEastAsian))
 	)
 	table := map[string]ggufPre{
 		"default": {patterns: []finder{
-			run(0, isDefaultPunctuation), matcher(matchGPT2), run(0, ofClass(number)), threes,
+			run(0, isDefaultPunctuation), gpt2[0], numbers(0), threes,
 		}},
-		"falcon": {patterns: []finder{run(0, isFalconPunctuation), matcher(matchGPT2), threes}},
-		"tekken": {patterns: []finder{tekken.matcher()}, ignoreMerges: true, addBOS: true},
-		"qwen35": {patterns: []finder{qwen35.matcher()}},
+		"falcon": {patterns: []finder{run(0, isFalconPunctuation), gpt2[0], threes}},
+		"tekken": {patterns: []finder{tekken.matcher(llamaUnmarked)}, ignoreMerges: true, addBOS: true},
+		"qwen35": {patterns: []finder{words{
+			contractions: true, letters: anyLetter | mark, noSymbols: anyLetter | mark, digits: 1, tail: "\r\n",
+		}.matcher(llamaClasses)}},
 		"deepseek-llm": {patterns: []finder{
-			run(1, inSet("\r\n")), spaced(run(0, isDeepSeekLetter)), spaced(run(0, inSet(deepSeekPunctuation))),
-			blankEnd{}, run(0, inSet(deepSeekEastAsian)), run(0, ofClass(number)),
+			run(1, inSet("\r\n")), spaced(run(0, isDeepSeekLetter)), spaced(run(0, ggufSet(deepSeekPunctuation))),
+			blankEnd{}, eastAsian, numbers(0),
 		}},
 		"deepseek-coder": {patterns: []finder{
-			run(1, inSet("\r\n")), spaced(run(0, ofClass(anyLetter))), spaced(run(0, ofClass(punct))),
-			run(0, inSet(deepSeekEastAsian)), digit,
+			run(1, inSet("\r\n")), spaced(run(0, llamaClasses.of(anyLetter))), spaced(run(0, llamaClasses.of(punct))),
+			eastAsian, numbers(1),
 		}},
 	}
 	add := func(p ggufPre, names ...string) {
@@ -65,47 +78,47 @@ var ggufPreTokenizers = func() map[string]ggufPre {
 		"granite-docling", "exaone4")
 	add(ggufPre{patterns: starcoder},
 		"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2")
-	add(ggufPre{patterns: []finder{llama3.matcher()}, ignoreMerges: true, addBOS: true},
+	add(ggufPre{patterns: []finder{words3}, ignoreMerges: true, addBOS: true},
 		"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano")
-	add(ggufPre{patterns: []finder{llama3.matcher()}},
+	add(ggufPre{patterns: []finder{words3}},
 		"dbrx", "smaug-bpe", "glm4", "chatglm-bpe")
-	add(ggufPre{patterns: []finder{qwen2.matcher()}},
+	add(ggufPre{patterns: []finder{words1}},
 		"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2",
 		"bailingmoe", "bailingmoe2", "llada-moe")
-	add(ggufPre{patterns: []finder{gpt4o.matcher()}},
+	add(ggufPre{patterns: []finder{cased.matcher(llamaUnmarked)}},
 		"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2")
-	add(ggufPre{patterns: []finder{
-		run(3, ofClass(number)), run(0, inSet(deepSeek3EastAsian)), matcher(matchDeepSeek3),
-	}},
+	add(ggufPre{patterns: []finder{numbers(3), run(0, inSet(deepSeek3EastAsian)), deepSeek3}},
 		"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4")
-	add(ggufPre{patterns: []finder{seedCoder.matcher()}}, "seed-coder")
-	add(ggufPre{patterns: []finder{words{digits: 1, tail: "\r\n"}.matcher()}}, "ufakzeka")
-	add(ggufPre{patterns: []finder{matcher(matchLines), qwen2.matcher()}}, "laguna")
-	add(ggufPre{patterns: []finder{run(3, ofClass(number)), words{contractions: true, tail: "\r\n"}.matcher()}, ignoreMerges: true},
+	add(ggufPre{patterns: []finder{words{contractions: true, digits: 1}.matcher(llamaClasses)}}, "seed-coder")
+	add(ggufPre{patterns: []finder{words{digits: 1, tail: "\r\n"}.matcher(llamaClasses)}}, "ufakzeka")
+	add(ggufPre{patterns: []finder{matcher(matchLines), words1}}, "laguna")
+	add(ggufPre{patterns: []finder{numbers(3), words{contractions: true, tail: "\r\n"}.matcher(llamaClasses)}, ignoreMerges: true},
 		"minicpm5")
-	add(ggufPre{patterns: []finder{gpt4o.matcher()}, ignoreMerges: true}, "granite-embed-multi-97m")
-	add(ggufPre{first: splitter{shortSpaces(llama3.matcher())}}, "jais-2")
-	add(ggufPre{first: splitter{digitGroups{wordEnd: true}}, patterns: []finder{gpt4o.matcher()}}, "tiny_aya", "cohere2moe")
-	add(ggufPre{patterns: []finder{run(0, ofClass(number))}, last: splitter{digitGroups{}}}, "superbpe")
-	add(ggufPre{first: splitter{digitGroups{}}, patterns: []finder{run(0, inSet(afmoeEastAsian)), matcher(matchDeepSeek3)}}, "afmoe")
-	add(ggufPre{patterns: []finder{matcher(matchKimi)}}, "kimi-k2")
+	add(ggufPre{patterns: []finder{cased.matcher(llamaCaseless)}, ignoreMerges: true}, "granite-embed-multi-97m")
+	add(ggufPre{first: splitter{shortSpaces(words3)}}, "jais-2")
+	add(ggufPre{first: splitter{digitGroups{}}, patterns: []finder{marked.matcher(llamaClasses)}}, "tiny_aya", "cohere2moe")
+	add(ggufPre{patterns: []finder{numbers(0)}, last: splitter{threesFromRight{}}}, "superbpe")
+	add(ggufPre{first: splitter{digitGroups{}}, patterns: []finder{run(0, ggufSet(afmoeEastAsian)), deepSeek3}}, "afmoe")
+	add(ggufPre{patterns: []finder{either(
+		run(0, isHanBlock), words{suffixes: true, letters: letter, digits: 3, tail: "\r\n"}.matcher(llamaHan),
+	)}}, "kimi-k2")
 	add(ggufPre{expressions: []string{notPunctuation}}, "poro-chat", "bloom", "gpt3-finnish")
-	add(ggufPre{expressions: []string{notPunctuation}, patterns: []finder{digit}}, "viking")
+	add(ggufPre{expressions: []string{notPunctuation}, patterns: []finder{numbers(1)}}, "viking")
 	add(ggufPre{
 		expressions: []string{`<sentinel:[0-9]+>`, `(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z`, `([\t\n]|    |  )`},
-		patterns:    []finder{digit, run(1, isBertPunctuation), matcher(matchGPT2)},
+		patterns:    []finder{numbers(1), run(1, isLlamaPunctuation), gpt2[0]},
 		addBOS:      true,
 	}, "chameleon")
 	add(ggufPre{
-		patterns:     []finder{matcher(matchYoutuEastAsian), words{cased: true, suffixes: true, digits: 1, tail: "\r\n/"}.matcher()},
+		patterns:     []finder{youtuEastAsian, marked1.matcher(llamaClasses)},
 		ignoreMerges: true,
 	}, "youtu")
 	add(ggufPre{expressions: []string{
 		`\p{N}{1,3}`, `[` + deepSeek3EastAsian + `]+`,
 		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+|[\\r\\n]" + trailingSpace,
-	}, patterns: []finder{digit}}, "spark2_5")
+	}, patterns: []finder{numbers(1)}}, "spark2_5")
 	add(ggufPre{expressions: []string{
-		`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]` + trailingSpace,
+		`'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]` + trailingSpace,
 	}}, "exaone-moe")
 	add(ggufPre{patterns: []finder{matcher(matchLines)}, characters: true, escapes: true, lines: true},
 		"gemma4", "granite-embed-multi-311m")
@@ -120,11 +133,16 @@ func isDefaultPunctuation(r rune) bool {
 	case '$', '+', '<', '=', '>', '^', '~', '|':
 		return true
 	}
-	return classes()[r]&punct != 0
+	return llamaClasses()[r]&punct != 0
 }
 
 // isFalconPunctuation reports whether r is in [\p{P}\$\+<=>\^~\|`].
 func isFalconPunctuation(r rune) bool { return r == '`' || isDefaultPunctuation(r) }
+
+// isLlamaPunctuation reports whether r is in [\p{P}!-/:-@\[-`{-~].
+func isLlamaPunctuation(r rune) bool {
+	return r < utf8.RuneSelf && isASCIIPunctuation(byte(r)) || llamaClasses()[r]&punct != 0
+}
 
 // matchThreeDigits matches [0-9][0-9][0-9].
 func matchThreeDigits(text string, i int) int {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -26,14 +25,8 @@ func (t *Tokenizer) ggufWordPiece(m Metadata, unknown int32) {
 	if !ok {
 		strip = lower
 	}
-	var accents *unicode.RangeTable
-	if strip {
-		accents = unicode.M
-	}
-	t.normalizer = bertNormalizer(true, true, lower, accents)
-	t.splitter = splitter{
-		split{whitespace, removed, false}, split{run(1, isBertPunctuation), isolated, false}, before(metaspaceChar),
-	}
+	t.normalizer = normalizer{eachCharacter(wpmText{lower, strip}.append)}
+	t.splitter = splitter{split{literal(" "), removed, false}, before(metaspaceChar)}
 	w := &wordPiece{unknown: unknown, maxChars: math.MaxInt64}
 	w.init(&t.vocab, "")
 	t.model = w

@@ -250,7 +250,7 @@ func (j *jsonSplitter) appendTo(b *builtSplitter) error {
 			b.steps = append(b.steps, spaceBefore{})
 		}
 		if j.UseRegex == nil || *j.UseRegex {
-			b.steps = append(b.steps, split{pattern: matcher(matchGPT2), behavior: isolated})
+			b.steps = append(b.steps, split{pattern: classes.matcher((*properties).matchGPT2), behavior: isolated})
 			b.name = "gpt-2"
 			if b.digits {
 				b.name = "starcoder"

@@ -63,11 +63,23 @@ func run(limit int, in func(r rune) bool) matcher {
 	}
 }
 
+// either returns a matcher for what the first of matchers that matches does.
+func either(matchers ...matcher) matcher {
+	return func(text string, i int) int {
+		for _, m := range matchers {
+			if end := m(text, i); end > i {
+				return end
+			}
+		}
+		return i
+	}
+}
+
 // spaced returns a matcher for an optional white space character and what m matches after it: \s?
 // before a run.
 func spaced(m matcher) matcher {
 	return func(text string, i int) int {
-		if c, n := classAt(text, i); c&space != 0 && i+n < len(text) {
+		if r, n := utf8.DecodeRuneInString(text[i:]); isSpace(r) && i+n < len(text) {
 			if end := m(text, i+n); end > i+n {
 				return end
 			}
@@ -77,9 +89,7 @@ func spaced(m matcher) matcher {
 }
 
 // ofClass returns a test for characters of any class in c.
-func ofClass(c class) func(r rune) bool {
-	return func(r rune) bool { return classes()[r]&c != 0 }
-}
+func ofClass(c class) func(r rune) bool { return classes.of(c) }
 
 // inSet returns a test for the characters of set, in which a-z stands for the characters from a to z, as
 // between the brackets of an expression. Ranges may share no more than an end.
@@ -122,33 +132,33 @@ func patternFor(expression string) (named, error) {
 // backtrack, or in a part of theirs that another alternative takes, they share a finder.
 var patterns = map[string]named{
 	// GPT-2 and most tokenizers until 2023.
-	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: {"gpt-2", matcher(matchGPT2)},
+	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: {"gpt-2", classes.matcher((*properties).matchGPT2)},
 
 	// cl100k of OpenAI, Llama 3 and many since.
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:  {"llama-bpe", llama3.matcher()},
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`: {"llama-bpe", llama3.matcher()},
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"llama-bpe", llama3.matcher()},
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:        {"llama-bpe", llama3.matcher()},
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:       {"llama-bpe", llama3.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:  {"llama-bpe", llama3.matcher(classes)},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`: {"llama-bpe", llama3.matcher(classes)},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"llama-bpe", llama3.matcher(classes)},
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:        {"llama-bpe", llama3.matcher(classes)},
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:       {"llama-bpe", llama3.matcher(classes)},
 
 	// Qwen 2 and 3, and others with one token per digit.
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"qwen2", qwen2.matcher()},
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:       {"bailingmoe", qwen2.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"qwen2", qwen2.matcher(classes)},
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:       {"bailingmoe", qwen2.matcher(classes)},
 
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"qwen35", qwen35.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"qwen35", qwen35.matcher(classes)},
 
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`: {"seed-coder", seedCoder.matcher()},
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`:    {"seed-coder", seedCoder.matcher()},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`: {"seed-coder", seedCoder.matcher(classes)},
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`:    {"seed-coder", seedCoder.matcher(classes)},
 
 	// o200k of OpenAI: gpt-4o, gpt-oss, Llama 4.
-	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"gpt-4o", gpt4o.matcher()},
+	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"gpt-4o", gpt4o.matcher(classes)},
 
 	// Tekken of Mistral.
-	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"tekken", tekken.matcher()},
+	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"tekken", tekken.matcher(classes)},
 
 	// DeepSeek, which splits by several expressions in turn.
-	deepSeek3Words: {"deepseek-v3", matcher(matchDeepSeek3)},
-	strings.Replace(deepSeek3Words, `"`, `\"`, 1): {"deepseek-v3", matcher(matchDeepSeek3)},
+	deepSeek3Words: {"deepseek-v3", classes.matcher((*properties).matchDeepSeek3)},
+	strings.Replace(deepSeek3Words, `"`, `\"`, 1): {"deepseek-v3", classes.matcher((*properties).matchDeepSeek3)},
 	`[` + deepSeek3EastAsian + `]+`:               {"", run(0, inSet(deepSeek3EastAsian))},
 	`[` + deepSeekEastAsian + `]+`:                {"", run(0, inSet(deepSeekEastAsian))},
 	`\s?[` + deepSeekLetters + `]+`:               {"deepseek-llm", spaced(run(0, isDeepSeekLetter))},

@@ -1,9 +1,6 @@
 package tokenizer
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // deepSeek3Words is the last expression of DeepSeek V3.
 const deepSeek3Words = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -14,9 +11,9 @@ const deepSeek3Words = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^
 //	 ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
 // Control and unassigned characters before no letter match none of it.
-func matchDeepSeek3(text string, i int) int {
-	c, n := classAt(text, i)
-	if text[i] < utf8.RuneSelf && c&(punct|symbol) != 0 {
+func (p *properties) matchDeepSeek3(text string, i int) int {
+	c, n := p.at(text, i)
+	if isASCIIPunctuation(text[i]) {
 		end := i + 1
 		for end < len(text) && 'a' <= text[end]|0x20 && text[end]|0x20 <= 'z' {
 			end++
@@ -26,24 +23,29 @@ func matchDeepSeek3(text string, i int) int {
 		}
 	}
 	if c&(anyLetter|punct|symbol) == 0 && text[i] != '\r' && text[i] != '\n' {
-		if end := skip(text, i+n, anyLetter|mark); end > i+n {
+		if end := p.skip(text, i+n, anyLetter|mark); end > i+n {
 			return end
 		}
 	}
-	if end := skip(text, i, anyLetter|mark); end > i {
+	if end := p.skip(text, i, anyLetter|mark); end > i {
 		return end
 	}
 	start := i
 	if text[i] == ' ' {
 		start++
 	}
-	if end := skip(text, start, punct|symbol); end > start {
+	if end := p.skip(text, start, punct|symbol); end > start {
 		return end + len(text[end:]) - len(strings.TrimLeft(text[end:], "\r\n"))
 	}
 	if c&space != 0 {
-		return matchSpace(text, i, true)
+		return p.matchSpace(text, i, true)
 	}
 	return i
+}
+
+// isASCIIPunctuation reports whether c is a visible character of ASCII that is no letter and no digit.
+func isASCIIPunctuation(c byte) bool {
+	return '!' <= c && c <= '/' || ':' <= c && c <= '@' || '[' <= c && c <= '`' || '{' <= c && c <= '~'
 }
 
 // The character sets of DeepSeek's expressions, as they stand between the brackets.

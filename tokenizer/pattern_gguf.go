@@ -9,30 +9,25 @@ import (
 // notPunctuation is the expression of BLOOM and its relatives.
 const notPunctuation = ` ?[^(\s|.,!?…。，、।۔،)]+`
 
-// afmoeEastAsian are the characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese.
-const afmoeEastAsian = "\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF" +
-	"\u0E00-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF\uAC00-\uD7AF\u1100-\u11FF"
+// afmoeEastAsian are the characters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, and as in
+// llama.cpp all between U+8C48, a form of the first compatibility ideograph, and the last one. Of Thai the
+// first half is missing there.
+const afmoeEastAsian = "\u3400-\u4DBF\u4E00-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF" +
+	"\u0E40-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\u1100-\u11FF"
 
-// youtuEastAsian are sets of characters; a run of one is a piece.
-var youtuEastAsian = [...]func(r rune) bool{
-	inSet("\uAC00-\uD7A3\u3131-\u318E"),
-	inSet("\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F"),
-	inSet("\u3105-\u312F"),
-	inSet(deepSeek3EastAsian),
+// ggufSet is inSet for llama.cpp, for whose expressions all white space beyond ASCII is a vertical tab.
+func ggufSet(set string) func(r rune) bool {
+	in := inSet(set)
+	return func(r rune) bool { return in(r) && (r < utf8.RuneSelf || !isSpace(r)) }
 }
 
-// matchYoutuEastAsian matches a run of one of these sets.
-func matchYoutuEastAsian(text string, i int) int {
-	if text[i] < utf8.RuneSelf {
-		return i
-	}
-	for _, in := range youtuEastAsian {
-		if end := run(0, in)(text, i); end > i {
-			return end
-		}
-	}
-	return i
-}
+// youtuEastAsian matches a run of Hangul, of punctuation, of Bopomofo, or of Chinese characters and kana.
+var youtuEastAsian = either(
+	run(0, inSet("\uAC00-\uD7A3\u3131-\u318E")),
+	run(0, inSet("\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F")),
+	run(0, inSet("\u3105-\u312F")),
+	run(0, inSet(deepSeek3EastAsian)),
+)
 
 // matchLines matches [^\n]+|\n+.
 func matchLines(text string, i int) int {
@@ -46,7 +41,7 @@ func matchLines(text string, i int) int {
 }
 
 // kimi is the pattern of Kimi K2, but for Chinese characters.
-var kimi = words{cased: true, suffixes: true, digits: 3, tail: "\r\n"}.matcher()
+var kimi = words{cased: true, suffixes: true, longS: true, digits: 3, tail: "\r\n"}.matcher(classes)
 
 // matchKimi matches a run of Chinese characters, or what o200k does without any.
 func matchKimi(text string, i int) int {
@@ -60,8 +55,8 @@ func matchKimi(text string, i int) int {
 	for at := i + size; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
 		if isHan(r) {
-			if c, _ := classAt(text, i); c&space != 0 && at == i+size {
-				return matchSpace(text, i, true)
+			if c, _ := classes().at(text, i); c&space != 0 && at == i+size {
+				return classes().matchSpace(text, i, true)
 			}
 			return kimi(text[:at], i)
 		}
@@ -76,14 +71,13 @@ func matchKimi(text string, i int) int {
 // blank reports whether text is white space.
 func blank(text string) bool { return strings.TrimLeftFunc(text, isSpace) == "" }
 
-// digitGroups cuts numbers into groups of three digits from the right.
-type digitGroups struct {
-	wordEnd bool // only those that no word character follows
-}
+// digitGroups cuts numbers into groups of three digits from the right. As in llama.cpp, what is before a
+// number goes with its first group.
+type digitGroups struct{}
 
-func (d digitGroups) cut(piece string, first bool, yield func(string, bool)) {
+func (digitGroups) cut(piece string, first bool, yield func(string, bool)) {
 	start := 0
-	isDigit := ofClass(number)
+	isDigit := llamaClasses.of(number)
 	for i := 0; i < len(piece); {
 		end := run(0, isDigit)(piece, i)
 		if end == i {
@@ -91,23 +85,39 @@ func (d digitGroups) cut(piece string, first bool, yield func(string, bool)) {
 			i += n
 			continue
 		}
-		if d.wordEnd && beginsInWord(piece[end:]) {
-			i = end
-			continue
-		}
-		if i > start {
-			yield(piece[start:i], first && start == 0)
-		}
 		size := utf8.RuneCountInString(piece[i:end]) % 3
 		if size == 0 {
 			size = 3
 		}
 		for i < end {
-			next := run(size, isDigit)(piece, i)
-			yield(piece[i:next], first && i == 0)
-			i, size = next, 3
+			i, size = run(size, isDigit)(piece, i), 3
+			yield(piece[start:i], first && start == 0)
+			start = i
 		}
-		start = end
+	}
+	if start < len(piece) {
+		yield(piece[start:], first && start == 0)
+	}
+}
+
+// threesFromRight cuts before every digit of ASCII from which on the number has a multiple of three digits, as
+// (?=(\d{3})+(?!\d)) does.
+type threesFromRight struct{}
+
+func (threesFromRight) cut(piece string, first bool, yield func(string, bool)) {
+	start := 0
+	for i := 0; i < len(piece); {
+		end := i
+		for end < len(piece) && '0' <= piece[end] && piece[end] <= '9' {
+			end++
+		}
+		for at := i + (end-i)%3; at < end; at += 3 {
+			if at > start {
+				yield(piece[start:at], first && start == 0)
+				start = at
+			}
+		}
+		i = end + 1
 	}
 	if start < len(piece) {
 		yield(piece[start:], first && start == 0)
@@ -136,7 +146,7 @@ func (m shortSpaces) cut(piece string, first bool, yield func(string, bool)) {
 			i, start = end, end
 			continue
 		}
-		stop := skip(piece, i, space)
+		stop := i + len(piece[i:]) - len(strings.TrimLeftFunc(piece[i:], isSpace))
 		left := utf8.RuneCountInString(piece[i:stop])
 		// The last one may belong to what follows, unless the pattern has found that it does not.
 		for alone := left == 1; left > 1 || left == 1 && (alone || stop == len(piece)); {

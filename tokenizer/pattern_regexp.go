@@ -68,6 +68,9 @@ func compilePattern(expression string) (finder, error) {
 	if err != nil {
 		return nil, unsupported(err.Error())
 	}
+	for parsed.Op == syntax.OpCapture {
+		parsed = parsed.Sub[0]
+	}
 	if why := beyondLocal(parsed); why != "" {
 		return nil, unsupported(why)
 	}

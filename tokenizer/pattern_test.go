@@ -38,13 +38,14 @@ func TestPreTokenizers(t *testing.T) {
 		{"gpt-4o", "CamelCaseWORDs don'T x's'm", "Camel|Case|WORDs| don'T| x's|'m"},
 		{"gpt-4o", "世界ABC世x 12345 ./\n/a", "世界ABC世x| |123|45| ./\n/|a"},
 		{"gpt-4o", "A中B ǅx", "A中|B| ǅx"},
-		{"gpt-4o", "\u0301ABC", "\u0301|ABC"},
+		{"gpt-4o", "\u0301ABC e\u0301", "\u0301ABC| e|\u0301"},
+		{"gpt-4o", "ПриветHello ΑΒγ", "ПриветHello| ΑΒγ"},
 		{"tekken", "CamelCase don't 12", "Camel|Case| don|'t| |1|2"},
 		{"deepseek-v3", "Hi there's 世界カナ123456 x!y\n", "Hi| there|'s| |世界カナ|123|456| x|!y|\n"},
 		{"deepseek-v3", "\x00\x01 control\x7f", "\x00\x01| control|\x7f"},
 		{"deepseek-coder", "if (x1) {\n\ty\n}", "if| (|x|1|)| {|\n|\ty|\n|}"},
 		{"deepseek-coder", "a世界b  c+d", "a|世界|b| | c|+|d"},
-		{"deepseek-llm", "Hi\u3000there! 世界12  ", "Hi|\u3000|there|!| |世界|12|  "},
+		{"deepseek-llm", "Hi\u3000there! 世界12  ", "Hi|\u3000there|!| |世界|12|  "},
 		{"falcon", "a.b 1234$x", "a|.|b| |123|4|$|x"},
 		{"default", "a`b 1234", "a|`|b| |123|4"},
 	}
@@ -57,7 +58,7 @@ func TestPreTokenizers(t *testing.T) {
 
 // TestInvalidBytes holds that bytes of no character are symbols.
 func TestInvalidBytes(t *testing.T) {
-	if got, want := pieces("a \xff\xfeb", matcher(matchGPT2)), "a| \xff\xfe|b"; got != want {
+	if got, want := pieces("a \xff\xfeb", classes.matcher((*properties).matchGPT2)), "a| \xff\xfe|b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // words describes the patterns in the manner of OpenAI's cl100k and o200k: alternatives, tried in this
 // order, for contractions, words with one leading character, numbers, punctuation with the line breaks
@@ -9,56 +12,60 @@ type words struct {
 	contractions bool   // an alternative for 's, 't and so on, in any case
 	cased        bool   // words end where an upper-case letter follows a lower-case one
 	suffixes     bool   // contractions belong to the word before
-	marks        bool   // combining marks are letters
-	digits       int    // numbers have at most so many digits
+	longS        bool   // contractions in any case are those of Unicode's, in which ſ is an s
+	letters      class  // what words are made of, unless cased; 0 for any letter
+	noSymbols    class  // what punctuation is not, beside white space and numbers; 0 for any letter
+	digits       int    // numbers have at most so many digits; 0 for any number
 	tail         string // characters that may follow punctuation
 }
 
 var (
-	llama3    = words{contractions: true, digits: 3, tail: "\r\n"}
-	qwen2     = words{contractions: true, digits: 1, tail: "\r\n"}
-	qwen35    = words{contractions: true, marks: true, digits: 1, tail: "\r\n"}
-	seedCoder = words{contractions: true, digits: 1}
-	gpt4o     = words{cased: true, suffixes: true, digits: 3, tail: "\r\n/"}
+	llama3    = words{contractions: true, longS: true, digits: 3, tail: "\r\n"}
+	qwen2     = words{contractions: true, longS: true, digits: 1, tail: "\r\n"}
+	qwen35    = words{contractions: true, longS: true, letters: anyLetter | mark, noSymbols: anyLetter | mark, digits: 1, tail: "\r\n"}
+	seedCoder = words{contractions: true, longS: true, digits: 1}
+	gpt4o     = words{cased: true, suffixes: true, longS: true, digits: 3, tail: "\r\n/"}
 	tekken    = words{cased: true, digits: 1, tail: "\r\n/"}
 )
 
-func (w words) matcher() matcher {
-	letters := anyLetter
-	if w.marks {
-		letters |= mark
-	}
-	word := func(text string, i int) int { return matchWord(text, i, letters) }
-	if w.cased {
-		word = func(text string, i int) int { return matchCasedWord(text, i, w.suffixes) }
-	}
-	numbers := run(w.digits, ofClass(number))
-	return func(text string, i int) int {
+// matcher returns a matcher in which characters have the classes that of returns.
+func (w words) matcher(of classTable) matcher {
+	letters, noSymbols := cmp.Or(w.letters, anyLetter), cmp.Or(w.noSymbols, anyLetter)
+	return of.matcher(func(p *properties, text string, i int) int {
 		if w.contractions {
-			if end := matchContraction(text, i); end > i {
+			if end := matchContraction(text, i, w.longS); end > i {
 				return end
 			}
 		}
-		if end := word(text, i); end > i {
+		end := i
+		if w.cased {
+			end = p.matchCasedWord(text, i)
+		} else {
+			end = p.matchWord(text, i, letters)
+		}
+		if end > i {
+			if w.suffixes && end < len(text) {
+				return matchContraction(text, end, w.longS)
+			}
 			return end
 		}
-		c, _ := classAt(text, i)
+		c, _ := p.at(text, i)
 		if c&number != 0 {
-			return numbers(text, i)
+			return p.skipSome(text, i, number, w.digits)
 		}
-		if end := matchSymbols(text, i, space|letters|number); end > i {
+		if end := p.matchSymbols(text, i, space|noSymbols|number); end > i {
 			return end + len(text[end:]) - len(strings.TrimLeft(text[end:], w.tail))
 		}
 		if c&space != 0 {
-			return matchSpace(text, i, true)
+			return p.matchSpace(text, i, true)
 		}
 		return i
-	}
+	})
 }
 
-// matchContraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d) with the case folding of Unicode, in which ſ is
-// an s.
-func matchContraction(text string, i int) int {
+// matchContraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d), with longS in the case folding of Unicode, in which
+// ſ is an s.
+func matchContraction(text string, i int, longS bool) int {
 	if text[i] != '\'' || i+1 == len(text) {
 		return i
 	}
@@ -76,53 +83,53 @@ func matchContraction(text string, i int) int {
 			return i + 3
 		}
 	}
-	if strings.HasPrefix(rest, "ſ") {
+	if longS && strings.HasPrefix(rest, "ſ") {
 		return i + 1 + len("ſ")
 	}
 	return i
 }
 
 // matchWord matches [^\r\n\p{L}\p{N}]?\p{L}+ with letters in the place of \p{L}+.
-func matchWord(text string, i int, letters class) int {
-	if c, n := classAt(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
-		if end := skip(text, i+n, letters); end > i+n {
+func (p *properties) matchWord(text string, i int, letters class) int {
+	if c, n := p.at(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
+		if end := p.skip(text, i+n, letters); end > i+n {
 			return end
 		}
 	}
-	return skip(text, i, letters)
+	return p.skip(text, i, letters)
 }
 
 // matchCasedWord matches, with U for [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and L for [\p{Ll}\p{Lm}\p{Lo}\p{M}],
-// [^\r\n\p{L}\p{N}]?U*L+ or [^\r\n\p{L}\p{N}]?U+L*, each with a contraction after it where suffixes
-// says so. The sets overlap, so that U* may have to give back what L+ needs.
-func matchCasedWord(text string, i int, suffixes bool) int {
+// [^\r\n\p{L}\p{N}]?U*L+ or [^\r\n\p{L}\p{N}]?U+L*. The sets overlap, so that U* may have to give back
+// what L+ needs.
+func (p *properties) matchCasedWord(text string, i int) int {
 	start := i // after the optional character
-	if c, n := classAt(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
+	if c, n := p.at(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
 		start += n
 	}
-	end := i
-	for _, match := range [...]func(string, int) int{matchToLower, matchFromUpper} {
-		if end = match(text, start); end > start {
-			break
-		}
-		if end = i; start > i { // the optional character is left out
-			if end = match(text, i); end > i {
-				break
-			}
+	if end := p.matchToLower(text, start); end > start {
+		return end
+	}
+	if start > i { // the optional character is left out
+		if end := p.matchToLower(text, i); end > i {
+			return end
 		}
 	}
-	if suffixes && end > i && end < len(text) {
-		return matchContraction(text, end)
+	if end := p.matchFromUpper(text, start); end > start {
+		return end
 	}
-	return end
+	if start > i {
+		return p.matchFromUpper(text, i)
+	}
+	return i
 }
 
 // matchToLower matches U*L+: as many of U as leave one of L, then all of L.
-func matchToLower(text string, i int) int {
+func (p *properties) matchToLower(text string, i int) int {
 	lastBoth := -1 // where the last character of U's run that is one of L too ends
 	at := i
 	for at < len(text) {
-		c, n := classAt(text, at)
+		c, n := p.at(text, at)
 		if c&(upper|letter|mark) == 0 {
 			break
 		}
@@ -131,7 +138,7 @@ func matchToLower(text string, i int) int {
 			lastBoth = at
 		}
 	}
-	if end := skip(text, at, lower|letter|mark); end > at {
+	if end := p.skip(text, at, lower|letter|mark); end > at {
 		return end
 	}
 	if lastBoth >= 0 {
@@ -141,23 +148,23 @@ func matchToLower(text string, i int) int {
 }
 
 // matchFromUpper matches U+L*.
-func matchFromUpper(text string, i int) int {
-	end := skip(text, i, upper|letter|mark)
+func (p *properties) matchFromUpper(text string, i int) int {
+	end := p.skip(text, i, upper|letter|mark)
 	if end == i {
 		return i
 	}
-	return skip(text, end, lower|letter|mark)
+	return p.skip(text, end, lower|letter|mark)
 }
 
 // matchSymbols matches " ?[^...]+", where except are the classes in the brackets.
-func matchSymbols(text string, i int, except class) int {
+func (p *properties) matchSymbols(text string, i int, except class) int {
 	start := i
 	if text[i] == ' ' {
 		start++
 	}
 	end := start
 	for end < len(text) {
-		c, n := classAt(text, end)
+		c, n := p.at(text, end)
 		if c&except != 0 {
 			break
 		}
@@ -171,10 +178,10 @@ func matchSymbols(text string, i int, except class) int {
 
 // matchSpace matches \s+(?!\S)|\s+, with the alternative \s*[\r\n]+ before them where lines says so. The
 // character at i is white space.
-func matchSpace(text string, i int, lines bool) int {
+func (p *properties) matchSpace(text string, i int, lines bool) int {
 	end, last, afterBreak := i, i, i
 	for end < len(text) {
-		c, n := classAt(text, end)
+		c, n := p.at(text, end)
 		if c&space == 0 {
 			break
 		}
@@ -195,9 +202,9 @@ func matchSpace(text string, i int, lines bool) int {
 }
 
 // skip returns the end of the run of characters in c that begins at i.
-func skip(text string, i int, c class) int {
+func (p *properties) skip(text string, i int, c class) int {
 	for i < len(text) {
-		at, n := classAt(text, i)
+		at, n := p.at(text, i)
 		if at&c == 0 {
 			break
 		}
@@ -206,8 +213,21 @@ func skip(text string, i int, c class) int {
 	return i
 }
 
+// skipSome returns the end of the first limit characters (0: any number) of the run of characters in c that
+// begins at i.
+func (p *properties) skipSome(text string, i int, c class, limit int) int {
+	for n := 0; i < len(text) && (limit == 0 || n < limit); n++ {
+		at, size := p.at(text, i)
+		if at&c == 0 {
+			break
+		}
+		i += size
+	}
+	return i
+}
+
 // matchGPT2 matches 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+.
-func matchGPT2(text string, i int) int {
+func (p *properties) matchGPT2(text string, i int) int {
 	if text[i] == '\'' {
 		for _, c := range [...]string{"s", "t", "re", "ve", "m", "ll", "d"} {
 			if strings.HasPrefix(text[i+1:], c) {
@@ -219,14 +239,14 @@ func matchGPT2(text string, i int) int {
 	if text[i] == ' ' {
 		start++
 	}
-	if end := skip(text, start, anyLetter); end > start {
+	if end := p.skip(text, start, anyLetter); end > start {
 		return end
 	}
-	if end := skip(text, start, number); end > start {
+	if end := p.skip(text, start, number); end > start {
 		return end
 	}
-	if end := matchSymbols(text, i, space|anyLetter|number); end > i {
+	if end := p.matchSymbols(text, i, space|anyLetter|number); end > i {
 		return end
 	}
-	return matchSpace(text, i, false)
+	return p.matchSpace(text, i, false)
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // class is a set of properties of a character, those that the patterns of pre-tokenizers ask for.
-// The general categories are Unicode 16.0's, which Hugging Face tokenizers use.
+// The general categories are those of Unicode 16.0, which Hugging Face tokenizers go by, or others (see
+// [classTable]).
 type class uint8
 
 const (
@@ -23,9 +24,35 @@ const (
 	anyLetter = upper | lower | letter // L
 )
 
-// classes returns the class of every code point.
-var classes = sync.OnceValue(func() *[unicode.MaxRune + 1]class {
-	table := new([unicode.MaxRune + 1]class)
+// properties is the class of every code point.
+type properties [unicode.MaxRune + 1]class
+
+// at returns the class and the length in bytes of the character at i of text. A byte that belongs to no
+// character has the class of U+FFFD.
+func (p *properties) at(text string, i int) (class, int) {
+	if b := text[i]; b < utf8.RuneSelf {
+		return p[b], 1
+	}
+	r, n := utf8.DecodeRuneInString(text[i:])
+	return p[r], n
+}
+
+// classTable returns the properties that some tokenizers go by. They are made when they are asked for.
+type classTable func() *properties
+
+// matcher returns a matcher for which characters have the properties of c.
+func (c classTable) matcher(match func(p *properties, text string, i int) int) matcher {
+	return func(text string, i int) int { return match(c(), text, i) }
+}
+
+// of returns a test for characters of any class in wanted.
+func (c classTable) of(wanted class) func(r rune) bool {
+	return func(r rune) bool { return c()[r]&wanted != 0 }
+}
+
+// unicode15 returns a new table of the classes in Unicode 15.0, the version of package unicode.
+func unicode15() *properties {
+	table := new(properties)
 	add := func(c class, ranges *unicode.RangeTable) {
 		for _, r := range ranges.R16 {
 			for p := uint32(r.Lo); p <= uint32(r.Hi); p += uint32(r.Stride) {
@@ -48,6 +75,12 @@ var classes = sync.OnceValue(func() *[unicode.MaxRune + 1]class {
 	add(punct, unicode.P)
 	add(symbol, unicode.S)
 	add(space, unicode.White_Space)
+	return table
+}
+
+// classes are the classes in Unicode 16.0.
+var classes classTable = sync.OnceValue(func() *properties {
+	table := unicode15()
 	for _, r := range newInUnicode16 {
 		for p := r.first; p <= r.last; p++ {
 			table[p] = r.class
@@ -55,16 +88,6 @@ var classes = sync.OnceValue(func() *[unicode.MaxRune + 1]class {
 	}
 	return table
 })
-
-// classAt returns the class and the length in bytes of the character at i of text. A byte that
-// belongs to no character has the class of U+FFFD.
-func classAt(text string, i int) (class, int) {
-	if b := text[i]; b < utf8.RuneSelf {
-		return classes()[b], 1
-	}
-	r, n := utf8.DecodeRuneInString(text[i:])
-	return classes()[r], n
-}
 
 // isSpace reports whether r has the property White_Space.
 func isSpace(r rune) bool { return classes()[r]&space != 0 }
