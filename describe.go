@@ -82,8 +82,9 @@ type Dimensions struct {
 
 // A TokenizerDescription is what a tokenizer is.
 type TokenizerDescription struct {
-	Kind      string  `json:"kind"`                    // "byte-level BPE" for example
-	Name      string  `json:"pre_tokenizer,omitempty"` // of the rule that splits text before
+	Kind      string  `json:"kind"`                            // "byte-level BPE" for example
+	Name      string  `json:"pre_tokenizer,omitempty"`         // of the rule that splits text before
+	Guessed   bool    `json:"pre_tokenizer_guessed,omitempty"` // the file does not name it
 	Vocab     int     `json:"vocab"`
 	BOS       string  `json:"bos,omitempty"`
 	EOS       string  `json:"eos,omitempty"`
@@ -115,7 +116,10 @@ type MetadataEntry struct {
 // whose architecture is not known, or that lacks something, is described as far
 // as that goes: see [Description.Problem]. The error is that of a path that
 // leads to no model.
-func Describe(path string) (*Description, error) {
+func Describe(path string) (*Description, error) { return DescribeWith(path, "") }
+
+// DescribeWith is [Describe] with a pre-tokenizer as in [Options].
+func DescribeWith(path, preTokenizer string) (*Description, error) {
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
@@ -128,7 +132,7 @@ func Describe(path string) (*Description, error) {
 		d.Metadata = append(d.Metadata, MetadataEntry{Key: key, Type: f.Meta().Type(key), Value: v})
 	}
 	d.readProgram(f)
-	d.readText(f)
+	d.readText(f, preTokenizer)
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
 	}
@@ -268,16 +272,16 @@ func (d *Description) readNumbers(f *modelfile.File) {
 	}
 }
 
-func (d *Description) readText(f *modelfile.File) {
+func (d *Description) readText(f *modelfile.File, pre string) {
 	generation, err := readGeneration(f)
 	if err != nil && d.Problem == "" {
 		d.Problem = err.Error()
 	}
-	tok, err := tokenizerOf(f)
+	tok, err := tokenizerOf(f, pre)
 	if err != nil {
 		d.TokenizerProblem = err.Error()
 	} else {
-		t := &TokenizerDescription{Kind: tok.Kind(), Name: tok.Name(), Vocab: tok.VocabSize(), AddsBOS: tok.AddsBOS()}
+		t := &TokenizerDescription{Kind: tok.Kind(), Name: tok.Name(), Guessed: tok.Guessed(), Vocab: tok.VocabSize(), AddsBOS: tok.AddsBOS()}
 		if id, ok := tok.BOS(); ok {
 			t.BOS, _ = tok.Token(id)
 		}

@@ -50,6 +50,10 @@ type Options struct {
 	// that the device has no room for, so that they need not be computed again. 0:
 	// none.
 	HostCache int64
+	// PreTokenizer is the name, as in GGUF's tokenizer.ggml.pre, of how text is cut
+	// before the tokenizer, for a GGUF file that names none or one that is not known.
+	// Empty: what the file names.
+	PreTokenizer string
 	// Progress, where not nil, is called while the model loads.
 	Progress func(Progress)
 }

@@ -18,10 +18,13 @@ import (
 // file that holds only a vocabulary, a tokenizer.json or tokenizer.model (a
 // tokenizer_config.json beside it is read with it), or a folder with one. The error wraps
 // [ErrNoTokenizer] where the file has none that can be used.
-func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
+func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) { return OpenTokenizerWith(path, "") }
+
+// OpenTokenizerWith is [OpenTokenizer] with a pre-tokenizer as in [Options].
+func OpenTokenizerWith(path, preTokenizer string) (*tokenizer.Tokenizer, error) {
 	var tok *tokenizer.Tokenizer
 	err := withText(path, "tokenizer.json", func(f textSource) (err error) {
-		tok, err = readTokenizer(f)
+		tok, err = readTokenizer(f, preTokenizer)
 		return err
 	})
 	if err != nil {
@@ -46,7 +49,11 @@ func OpenTemplate(path string, tools bool) (*chat.Template, map[string]string, e
 		if template, err = all.choose(path, tools); err != nil {
 			return err
 		}
-		if tok, err := readTokenizer(f); err == nil {
+		tok, err := readTokenizer(f, "")
+		if errors.Is(err, tokenizer.ErrPreTokenizer) {
+			tok, err = readTokenizer(f, "default") // its special tokens are the same
+		}
+		if err == nil {
 			special = specialTexts(tok)
 		} else {
 			special = configTexts(f) // a template works without a tokenizer

@@ -93,7 +93,7 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	if m.arch, err = arch.Build(f); err != nil {
 		return nil, err
 	}
-	if err := m.readText(); err != nil {
+	if err := m.readText(o.PreTokenizer); err != nil {
 		return nil, err
 	}
 	if err := m.start(ctx, &o); err != nil {
@@ -104,13 +104,17 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 
 // readText reads the tokenizer, the chat templates and the model's own
 // sampling. A model without a tokenizer or a template still runs on token ids,
-// so that what is wrong with these is reported where they are needed.
-func (m *Model) readText() error {
+// so that what is wrong with these is reported where they are needed, but a
+// pre-tokenizer that was asked for has to be there.
+func (m *Model) readText(pre string) error {
 	generation, err := readGeneration(m.file)
 	if err != nil {
 		return err
 	}
-	m.tok, m.tokErr = readTokenizer(m.file)
+	m.tok, m.tokErr = readTokenizer(m.file, pre)
+	if pre != "" && m.tokErr != nil {
+		return m.tokErr
+	}
 	m.ends = endTokens(m.file, m.tok, generation)
 	m.templates, m.templateErr = readTemplates(m.file)
 	if m.defaults, m.hasDefaults, err = readSampling(m.file, generation); err != nil {

@@ -1,6 +1,7 @@
 package realizar
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/realizar/realizar/chat"
@@ -18,18 +19,21 @@ type textSource interface {
 }
 
 // readTokenizer reads the tokenizer from GGUF's metadata, from tokenizer.json, or
-// where there is none from tokenizer.model.
-func readTokenizer(f textSource) (*tokenizer.Tokenizer, error) {
-	t, err := tokenizerOf(f)
+// where there is none from tokenizer.model. pre is the pre-tokenizer of [Options].
+func readTokenizer(f textSource, pre string) (*tokenizer.Tokenizer, error) {
+	t, err := tokenizerOf(f, pre)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoTokenizer, f.Path(), err)
 	}
 	return t, nil
 }
 
-func tokenizerOf(f textSource) (*tokenizer.Tokenizer, error) {
+func tokenizerOf(f textSource, pre string) (*tokenizer.Tokenizer, error) {
 	if f.Format() == modelfile.GGUF {
-		return tokenizer.FromGGUF(f.Meta())
+		return ggufTokenizer(f.Meta(), pre)
+	}
+	if pre != "" {
+		return nil, fmt.Errorf("%w: pre-tokenizer %q: the file's tokenizer has none to choose: only GGUF files have", ErrOptions, pre)
 	}
 	config, _ := f.Asset("tokenizer_config.json")
 	if data, ok := f.Asset("tokenizer.json"); ok {
@@ -39,6 +43,21 @@ func tokenizerOf(f textSource) (*tokenizer.Tokenizer, error) {
 		return tokenizer.FromSentencePiece(data, config)
 	}
 	return nil, fmt.Errorf("there is no tokenizer.json and no tokenizer.model beside the weights")
+}
+
+func ggufTokenizer(m *modelfile.Meta, pre string) (*tokenizer.Tokenizer, error) {
+	if pre == "" {
+		t, err := tokenizer.FromGGUF(m)
+		if errors.Is(err, tokenizer.ErrPreTokenizer) {
+			err = fmt.Errorf("%w; --pre-tokenizer (Options.PreTokenizer) takes another one", err)
+		}
+		return t, err
+	}
+	chosen, err := tokenizer.WithPreTokenizer(m, pre)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return tokenizer.FromGGUF(chosen)
 }
 
 // endTokens are the ids that end an answer: all that the tokenizer, GGUF's

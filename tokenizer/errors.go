@@ -11,6 +11,10 @@ var (
 	// pattern or pre-tokenizer that this package does not have.
 	ErrUnsupported = errors.New("unsupported tokenizer")
 
+	// ErrPreTokenizer is wrapped beside ErrUnsupported when a GGUF file names a pre-tokenizer that this
+	// package does not have; [WithPreTokenizer] names another one.
+	ErrPreTokenizer = errors.New("unknown pre-tokenizer")
+
 	// ErrInvalid is wrapped when the description of a tokenizer contradicts itself, lacks a
 	// necessary part or asks for more memory than its size justifies.
 	ErrInvalid = errors.New("invalid tokenizer")

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -38,6 +39,13 @@ const (
 	keyAddEOS      = "tokenizer.ggml.add_eos_token"
 	keySpacePrefix = "tokenizer.ggml.add_space_prefix"
 	keyName        = "general.name"
+
+	keyArchitecture = "general.architecture"
+
+	// What stands between files is no answer either.
+	keyFIMPad        = "tokenizer.ggml.fim_pad_token_id"
+	keyFIMRepository = "tokenizer.ggml.fim_rep_token_id"
+	keyFIMSeparator  = "tokenizer.ggml.fim_sep_token_id"
 )
 
 // Types of tokens in tokenizer.ggml.token_type.
@@ -75,23 +83,23 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	}
 	defaults, ok := ggufDefaults[kind]
 	if !ok {
-		return nil, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyModel, quoted(kind))
+		return nil, fmt.Errorf("%w: %s is %s; there are %s here", ErrUnsupported, keyModel, quoted(kind),
+			strings.Join(slices.Sorted(maps.Keys(ggufDefaults)), ", "))
 	}
 	texts, ok := m.Strings(keyTokens)
 	if !ok {
 		return nil, fmt.Errorf("%w: no %s", ErrInvalid, keyTokens)
 	}
 	t := &Tokenizer{names: map[string]string{}, folded: newAddedTokens(nil)}
-	types, _ := m.Ints(keyTypes)
+	types := ggufTypes(texts, m)
 	t.vocab = ggufVocabulary(texts, types)
 	t.added = newLongestFirst(ggufAdded(&t.vocab, types, m))
 	id := func(key string) int32 {
 		id, ok := m.Int(key)
-		if !ok {
-			id, ok = defaults.ids[key]
-		}
 		if !ok || id < 0 || id >= int64(len(texts)) {
-			return -1
+			if id, ok = defaults.ids[key]; !ok || id >= int64(len(texts)) {
+				return -1
+			}
 		}
 		return int32(id)
 	}
@@ -122,7 +130,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 			t.names[specialNames[i]] = t.vocab.tokens[id].text
 		}
 	}
-	t.ends = ggufEnds(&t.vocab, t.eos, id(keyEOT), id(keyEOM))
+	t.ends = ggufEnds(texts, t.eos, id(keyEOT), id(keyEOM), id(keyFIMPad), id(keyFIMRepository), id(keyFIMSeparator))
 	return t, nil
 }
 
@@ -214,8 +222,9 @@ func ggufStrips(m Metadata) (lstrip, rstrip func(text string) bool) {
 	name, _ := m.String(keyName)
 	name = strings.ToLower(name)
 	pre, _ := m.String(keyPre)
+	architecture, _ := m.String(keyArchitecture)
 	switch {
-	case contains(pre, "jina-v2-de", "jina-v2-es", "jina-v2-code"):
+	case contains(pre, "jina-v2-de", "jina-v2-es", "jina-v2-code"), contains(architecture, "nomic-bert-moe", "jina-bert-v3"):
 		return func(text string) bool { return text == "<mask>" }, none
 	case contains(name, "phi-3", "phi3"):
 		return none, func(text string) bool { return text != "<unk>" && text != "<s>" && text != "<|endoftext|>" }
@@ -242,15 +251,15 @@ func (t *Tokenizer) ggufSPM(m Metadata, unknown int32) {
 // does where the file does not say. A byte that the vocabulary lacks is dropped.
 func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) {
 	pre, ok := m.String(keyPre)
-	if !ok || pre == "" {
-		pre = "default"
-	}
-	if kind == "gemma4" {
+	switch {
+	case kind == "gemma4":
 		pre = kind
+	case !ok || pre == "":
+		pre, t.guessed = "default", true
 	}
 	p, ok := ggufPreTokenizers[pre]
 	if !ok {
-		return d, fmt.Errorf("%w: %s is %s", ErrUnsupported, keyPre, quoted(pre))
+		return d, fmt.Errorf("%s: %w", keyPre, unknownPreTokenizer(pre))
 	}
 	d = ggufDefault{addBOS: p.addBOS, alwaysBOS: p.lines}
 	t.name = pre
@@ -306,36 +315,4 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) 
 	}
 	t.decoder = append(t.decoder, decodeByteFallback)
 	return d, nil
-}
-
-// endTexts are the spellings of tokens that end a text or a turn.
-var endTexts = []string{
-	"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>",
-	"<|return|>", "<|call|>", "<end_of_turn>", "<turn|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "</s>",
-	"<eos>", "<end_of_utterance>", "<｜end▁of▁sentence｜>",
-}
-
-// ggufEnds returns the tokens that end a text: those named and the control tokens that are known to.
-func ggufEnds(v *vocabulary, named ...int32) []int32 {
-	var ends []int32
-	for _, id := range named {
-		if v.has(id) {
-			ends = append(ends, id)
-		}
-	}
-	find := func(text string) (int32, bool) {
-		id, ok := v.ids[text]
-		return id, ok && v.tokens[id].special
-	}
-	// In the format of gpt-oss <|end|> ends a message, after which more of the answer may come.
-	_, hasReturn := find("<|return|>")
-	_, hasCall := find("<|call|>")
-	messages := hasReturn && hasCall
-	for _, text := range endTexts {
-		if id, ok := find(text); ok && (text != "<|end|>" || !messages) {
-			ends = append(ends, id)
-		}
-	}
-	slices.Sort(ends)
-	return slices.Compact(ends)
 }

@@ -31,6 +31,8 @@ type Tokenizer struct {
 	kind string // what Kind returns
 	name string // what Name returns
 
+	guessed bool // what Guessed returns
+
 	vocab      vocabulary
 	added      *addedTokens // matched in the text as it came
 	normalizer normalizer
@@ -158,6 +160,10 @@ func (t *Tokenizer) Kind() string { return t.kind }
 
 // Name returns the name of the pre-tokenizer, or "" when text is not split before the model.
 func (t *Tokenizer) Name() string { return t.name }
+
+// Guessed reports whether a GGUF file does not say how text is cut before the model, so that what Name returns is
+// only likely. Text may then become other ids than the model was trained on.
+func (t *Tokenizer) Guessed() bool { return t.guessed }
 
 // SpecialText returns the text of a special token by the name that tokenizer_config.json and chat
 // templates use for it: bos_token, eos_token, unk_token, pad_token, sep_token, cls_token, mask_token.

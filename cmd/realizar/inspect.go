@@ -29,6 +29,7 @@ type inspectCommand struct {
 	JSON        bool   `name:"json" help:"Write all of it as one JSON object."`
 
 	memoryFlags
+	tokenizerFlags
 }
 
 // Help is shown below the command's line.
@@ -59,7 +60,7 @@ func (c *inspectCommand) Validate() error {
 
 // Run describes the model.
 func (c *inspectCommand) Run(a *app) error {
-	d, err := realizar.Describe(c.Model)
+	d, err := realizar.DescribeWith(c.Model, c.PreTokenizer)
 	if err != nil {
 		return err
 	}
@@ -325,6 +326,9 @@ func tokenizerText(d *realizar.Description) string {
 	text := t.Kind
 	if t.Name != "" {
 		text += ", " + t.Name
+	}
+	if t.Guessed {
+		text += " (the file names none)"
 	}
 	text += fmt.Sprintf(", %d tokens", t.Vocab)
 	if t.AddsBOS {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/tokenizer"
 )
 
 // modelFlags are the flags of every command that runs a model.
@@ -23,6 +24,12 @@ type modelFlags struct {
 	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for; serve: 64 on a GPU, 16 on the CPU."`
 
 	memoryFlags
+	tokenizerFlags
+}
+
+// tokenizerFlags are the flags of every command that reads a model's tokenizer.
+type tokenizerFlags struct {
+	PreTokenizer string `placeholder:"NAME" group:"model" help:"How text is cut before the tokenizer, by its name in tokenizer.ggml.pre, for a GGUF file that names none or one that is not known. Default: what the file names."`
 }
 
 // Validate says which value makes no sense. A command with a Validate of its own
@@ -55,11 +62,19 @@ func (a *app) noteDevice(problem error) {
 	}
 }
 
+// noteTokenizer says that a file does not say how text is cut.
+func (a *app) noteTokenizer(tok *tokenizer.Tokenizer) {
+	if tok.Guessed() {
+		a.notef("the file names no pre-tokenizer: text is cut by %q, and the model may read it worse than it could; --pre-tokenizer names another", tok.Name())
+	}
+}
+
 // options are the flags, for one answer at a time where they do not say.
 func (f *modelFlags) options() realizar.Options {
 	activations, _ := realizar.ParseActivations(f.Activations) // the parser knows the values
 	o := realizar.Options{
 		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: cmp.Or(f.Parallel, 1),
+		PreTokenizer: f.PreTokenizer,
 	}
 	f.apply(&o)
 	return o
@@ -83,6 +98,9 @@ func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error)
 	bar.end()
 	if err == nil {
 		a.noteDevice(m.DeviceProblem())
+		if tok, err := m.Tokenizer(); err == nil {
+			a.noteTokenizer(tok)
+		}
 	}
 	return m, err
 }

@@ -21,6 +21,8 @@ type tokenizeCommand struct {
 	Special bool   `help:"Add what the tokenizer puts around a text, such as a token for its beginning."`
 	JSONL   bool   `name:"jsonl" help:"Read one JSON string per line and write one array per line; with --decode, the other way."`
 	Decode  bool   `help:"Read ids and write text. Special tokens are kept."`
+
+	tokenizerFlags
 }
 
 // Help is shown below the command's line.
@@ -46,10 +48,11 @@ func (c *tokenizeCommand) Validate() error {
 
 // Run converts standard input.
 func (c *tokenizeCommand) Run(a *app) error {
-	tok, err := realizar.OpenTokenizer(c.Model)
+	tok, err := realizar.OpenTokenizerWith(c.Model, c.PreTokenizer)
 	if err != nil {
 		return err
 	}
+	a.noteTokenizer(tok)
 	out := bufio.NewWriter(a.out)
 	convert := c.encode
 	if c.Decode {

@@ -1,0 +1,75 @@
+package tokenizer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// modelsBPE are the values of tokenizer.ggml.model for which tokenizer.ggml.pre counts.
+var modelsBPE = []string{"gpt2"}
+
+// WithPreTokenizer returns m with name in the place of the pre-tokenizer that the file names, for a file that
+// names none or one that [FromGGUF] does not know. The error wraps [ErrInvalid] when the file's tokenizer has
+// none to choose, and [ErrPreTokenizer] when there is none with this name.
+func WithPreTokenizer(m Metadata, name string) (Metadata, error) {
+	kind, ok := m.String(keyModel)
+	if !ok || !slices.Contains(modelsBPE, kind) {
+		return nil, fmt.Errorf("%w: pre-tokenizer %s: the file's tokenizer has none to choose: %s is %s, and only %s has",
+			ErrInvalid, quoted(name), keyModel, quoted(kind), strings.Join(modelsBPE, ", "))
+	}
+	if _, ok := ggufPreTokenizers[name]; !ok {
+		return nil, unknownPreTokenizer(name)
+	}
+	return chosenPreTokenizer{m, name}, nil
+}
+
+// chosenPreTokenizer is metadata with another pre-tokenizer.
+type chosenPreTokenizer struct {
+	Metadata
+	name string
+}
+
+func (c chosenPreTokenizer) String(key string) (string, bool) {
+	if key == keyPre {
+		return c.name, true
+	}
+	return c.Metadata.String(key)
+}
+
+// unknownPreTokenizer is the error for a name that is not in the table, with those that are nearest to it.
+func unknownPreTokenizer(name string) error {
+	return fmt.Errorf("%w: %w %s; the nearest known are %s",
+		ErrUnsupported, ErrPreTokenizer, quoted(name), strings.Join(nearestPreTokenizers(name), ", "))
+}
+
+// nearestPreTokenizers returns known names that differ little from name, the nearest first.
+func nearestPreTokenizers(name string) []string {
+	const few, long = 5, 64
+	name = strings.ToLower(name[:min(len(name), long)])
+	names := slices.Sorted(maps.Keys(ggufPreTokenizers))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(editDistance(name, a), editDistance(name, b)) })
+	return names[:few]
+}
+
+// editDistance returns how many bytes have to be put in, taken out or replaced to make b of a (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1) // the distance from what was read of a to each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
