@@ -95,7 +95,7 @@ var ggufPreTokenizers = func() map[string]ggufPre {
 	add(ggufPre{patterns: []finder{numbers(3), words{contractions: true, tail: "\r\n"}.matcher(llamaClasses)}, ignoreMerges: true},
 		"minicpm5")
 	add(ggufPre{patterns: []finder{cased.matcher(llamaCaseless)}, ignoreMerges: true}, "granite-embed-multi-97m")
-	add(ggufPre{first: splitter{shortSpaces(words3)}}, "jais-2")
+	add(ggufPre{patterns: []finder{shortSpaces(words3)}}, "jais-2")
 	add(ggufPre{first: splitter{digitGroups{}}, patterns: []finder{marked.matcher(llamaClasses)}}, "tiny_aya", "cohere2moe")
 	add(ggufPre{patterns: []finder{numbers(0)}, last: splitter{threesFromRight{}}}, "superbpe")
 	add(ggufPre{first: splitter{digitGroups{}}, patterns: []finder{run(0, ggufSet(afmoeEastAsian)), deepSeek3}}, "afmoe")

@@ -48,16 +48,15 @@ func (r replace) apply(text string, marks []bool) (string, []bool) {
 	}
 	var out strings.Builder
 	outMarks := make([]bool, 0, len(text))
-	for at := 0; at < len(text); {
-		start, end := r.from.find(text, at)
+	at := 0
+	r.from.each(text, func(start, end int) {
 		out.WriteString(text[at:start])
-		outMarks = append(outMarks, marks[at:start]...)
-		if end > start {
-			out.WriteString(r.to)
-			outMarks = repeatMark(outMarks, anyMark(marks[start:end]), len(r.to))
-		}
+		out.WriteString(r.to)
+		outMarks = repeatMark(append(outMarks, marks[at:start]...), anyMark(marks[start:end]), len(r.to))
 		at = end
-	}
+	})
+	out.WriteString(text[at:])
+	outMarks = append(outMarks, marks[at:]...)
 	return out.String(), outMarks
 }
 
@@ -67,14 +66,13 @@ func (r replace) text(text string) string {
 		return strings.ReplaceAll(text, string(l), r.to)
 	}
 	var out strings.Builder
-	for at := 0; at < len(text); {
-		start, end := r.from.find(text, at)
+	at := 0
+	r.from.each(text, func(start, end int) {
 		out.WriteString(text[at:start])
-		if end > start {
-			out.WriteString(r.to)
-		}
+		out.WriteString(r.to)
 		at = end
-	}
+	})
+	out.WriteString(text[at:])
 	return out.String()
 }
 

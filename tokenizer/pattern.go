@@ -9,9 +9,9 @@ import (
 
 // finder finds the matches of a pattern.
 type finder interface {
-	// find returns the first match in text that begins at from or later. It is not empty. With no
-	// match, start is len(text).
-	find(text string, from int) (start, end int)
+	// each calls match for every match in text, one after another. None is empty. Finding all takes time in
+	// proportion to the text.
+	each(text string, match func(start, end int))
 }
 
 // matcher is a finder whose pattern is decided where it stands: it returns the end of the match that
@@ -19,34 +19,40 @@ type finder interface {
 // that it consumes with a constant number of further matches, so that finding all takes linear time.
 type matcher func(text string, i int) (end int)
 
-func (m matcher) find(text string, from int) (start, end int) {
-	for i := from; i < len(text); {
+func (m matcher) each(text string, match func(start, end int)) {
+	for i := 0; i < len(text); {
 		if end := m(text, i); end > i {
-			return i, end
+			match(i, end)
+			i = end
+			continue
 		}
 		_, n := utf8.DecodeRuneInString(text[i:])
 		i += n
 	}
-	return len(text), len(text)
 }
 
 // literal finds a string, which is not empty.
 type literal string
 
-func (l literal) find(text string, from int) (start, end int) {
-	i := strings.Index(text[from:], string(l))
-	if i < 0 {
-		return len(text), len(text)
+func (l literal) each(text string, match func(start, end int)) {
+	for at := 0; ; {
+		i := strings.Index(text[at:], string(l))
+		if i < 0 {
+			return
+		}
+		match(at+i, at+i+len(l))
+		at += i + len(l)
 	}
-	return from + i, from + i + len(l)
 }
 
 // blankEnd finds white space at the end of the text: \s+$ in pieces that hold no line feed but as
 // their only character.
 type blankEnd struct{}
 
-func (blankEnd) find(text string, from int) (start, end int) {
-	return from + len(strings.TrimRightFunc(text[from:], isSpace)), len(text)
+func (blankEnd) each(text string, match func(start, end int)) {
+	if start := len(strings.TrimRightFunc(text, isSpace)); start < len(text) {
+		match(start, len(text))
+	}
 }
 
 // run returns a matcher for a run of between one and limit characters (0: any number) that in accepts.
@@ -81,6 +87,18 @@ func spaced(m matcher) matcher {
 	return func(text string, i int) int {
 		if r, n := utf8.DecodeRuneInString(text[i:]); isSpace(r) && i+n < len(text) {
 			if end := m(text, i+n); end > i+n {
+				return end
+			}
+		}
+		return m(text, i)
+	}
+}
+
+// spacePrefixed returns a matcher for an optional space and what m matches after it.
+func spacePrefixed(m matcher) matcher {
+	return func(text string, i int) int {
+		if text[i] == ' ' && i+1 < len(text) {
+			if end := m(text, i+1); end > i+1 {
 				return end
 			}
 		}
@@ -166,6 +184,18 @@ var patterns = map[string]named{
 	`\s?\p{L}+`:                                   {"deepseek-coder", spaced(run(0, ofClass(anyLetter)))},
 	`\s?\p{P}+`:                                   {"", spaced(run(0, ofClass(punct)))},
 	`\s+$`:                                        {"", blankEnd{}},
+
+	// Kimi K2.
+	`[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"kimi-k2", matcher(matchKimi)},
+
+	// Cohere's Aya and Arcee's Trinity, before another one.
+	`\d{1,3}(?=(?:\d{3})*\b)`: {"", digitsFromRight{}},
+
+	// Jais 2.
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`: {"jais-2", shortSpaces(llama3.matcher(classes))},
+
+	// BLOOM, with brackets between brackets.
+	` ?[^(\s|[.,!?…。，、।۔،])]+`: {"bloom", spacePrefixed(run(0, isBloomWord))},
 
 	// Parts of sequences.
 	`[\r\n]`:     {"", run(1, inSet("\r\n"))},

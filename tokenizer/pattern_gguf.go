@@ -129,41 +129,67 @@ func (threesFromRight) cut(piece string, first bool, yield func(string, bool)) {
 // follows, as \s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1} does.
 type shortSpaces matcher
 
-func (m shortSpaces) cut(piece string, first bool, yield func(string, bool)) {
-	start := 0 // of what no match has taken
-	for i := 0; i < len(piece); {
-		end := m(piece, i)
+func (m shortSpaces) each(text string, match func(start, end int)) {
+	for i := 0; i < len(text); {
+		end := m(text, i)
 		if end == i {
-			_, n := utf8.DecodeRuneInString(piece[i:])
+			_, n := utf8.DecodeRuneInString(text[i:])
 			i += n
 			continue
 		}
-		if i > start {
-			yield(piece[start:i], first && start == 0)
-		}
-		if last := piece[end-1]; last == '\r' || last == '\n' || !blank(piece[i:end]) {
-			yield(piece[i:end], first && i == 0)
-			i, start = end, end
+		if last := text[end-1]; last == '\r' || last == '\n' || !blank(text[i:end]) {
+			match(i, end)
+			i = end
 			continue
 		}
-		stop := i + len(piece[i:]) - len(strings.TrimLeftFunc(piece[i:], isSpace))
-		left := utf8.RuneCountInString(piece[i:stop])
+		stop := i + len(text[i:]) - len(strings.TrimLeftFunc(text[i:], isSpace))
+		left := utf8.RuneCountInString(text[i:stop])
 		// The last one may belong to what follows, unless the pattern has found that it does not.
-		for alone := left == 1; left > 1 || left == 1 && (alone || stop == len(piece)); {
+		for alone := left == 1; left > 1 || left == 1 && (alone || stop == len(text)); {
 			size := 1
 			for _, n := range [...]int{512, 256, 128, 64, 32, 16, 8, 4, 2} {
-				if n < left || n == left && stop == len(piece) {
+				if n < left || n == left && stop == len(text) {
 					size = n
 					break
 				}
 			}
-			next := run(size, isSpace)(piece, i)
-			yield(piece[i:next], first && i == 0)
+			next := run(size, isSpace)(text, i)
+			match(i, next)
 			i, left = next, left-size
 		}
-		start = i
 	}
-	if start < len(piece) {
-		yield(piece[start:], first && start == 0)
+}
+
+// digitsFromRight finds groups of three digits from the right, and before them the one or two that are left, in
+// numbers that no word character follows: \d{1,3}(?=(?:\d{3})*\b).
+type digitsFromRight struct{}
+
+func (digitsFromRight) each(text string, match func(start, end int)) {
+	digits := run(0, isDecimal)
+	for i := 0; i < len(text); {
+		end := digits(text, i)
+		if end == i {
+			_, n := utf8.DecodeRuneInString(text[i:])
+			i += n
+			continue
+		}
+		if r, n := utf8.DecodeRuneInString(text[end:]); n > 0 && isWord(r) {
+			i = end
+			continue
+		}
+		size := (utf8.RuneCountInString(text[i:end])+2)%3 + 1
+		for i < end {
+			next := run(size, isDecimal)(text, i)
+			match(i, next)
+			i, size = next, 3
+		}
 	}
+}
+
+// isDecimal reports whether r is a decimal digit.
+func isDecimal(r rune) bool { return unicode.Is(unicode.Nd, r) || newDigit(r) }
+
+// isBloomWord reports whether r is none of what stands between the brackets of notPunctuation.
+func isBloomWord(r rune) bool {
+	return !isSpace(r) && !strings.ContainsRune("(|.,!?…。，、।۔،)", r)
 }

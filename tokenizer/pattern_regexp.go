@@ -9,7 +9,7 @@ import (
 )
 
 // Expressions that nobody wrote a matcher for are run by package regexp, which takes linear time for each
-// match whatever the expression, in Oniguruma's meaning of the classes. It has no look-ahead but needs none
+// match whatever the expression, and in all as [lookAhead] says, in Oniguruma's meaning of the classes. It has no look-ahead but needs none
 // for the common end of expressions.
 
 // trailingSpace is how most expressions end: white space, of which the last character is left to what
@@ -32,25 +32,82 @@ var escapes = map[byte]string{
 // regexpFinder finds the matches of an expression. A match of the one group it may have is white space.
 type regexpFinder struct{ *regexp.Regexp }
 
-func (f regexpFinder) find(text string, from int) (start, end int) {
-	if f.NumSubexp() == 0 {
-		at := f.FindStringIndex(text[from:])
-		if at == nil {
-			return len(text), len(text)
+func (f regexpFinder) each(text string, match func(start, end int)) {
+	ahead := lookAhead{budget: freeLookAhead + len(text)}
+	for at := 0; at < len(text); {
+		rest := ahead.rest(text[at:])
+		start, end := f.first(rest)
+		if start < 0 {
+			if len(rest) == len(text)-at {
+				return
+			}
+			at += len(rest)
+			continue
 		}
-		return from + at[0], from + at[1]
+		ahead.spend(f.Regexp, rest, end)
+		match(at+start, at+end)
+		at += end
 	}
-	at := f.FindStringSubmatchIndex(text[from:])
+}
+
+// first returns the first match in text, or -1.
+func (f regexpFinder) first(text string) (start, end int) {
+	if f.NumSubexp() == 0 {
+		at := f.FindStringIndex(text)
+		if at == nil {
+			return -1, -1
+		}
+		return at[0], at[1]
+	}
+	at := f.FindStringSubmatchIndex(text)
 	if at == nil {
-		return len(text), len(text)
+		return -1, -1
 	}
-	start, end = from+at[0], from+at[1]
+	start, end = at[0], at[1]
 	if at[2] >= 0 && end < len(text) {
 		if _, n := utf8.DecodeLastRuneInString(text[start:end]); start < end-n {
 			end -= n
 		}
 	}
 	return start, end
+}
+
+// lookAhead keeps the time of finding all matches linear. An expression like a[^b]*b|a reads on to the next b
+// for every a. What some matches read beyond their end is measured; when all of it is more than the budget,
+// which grows with the text, the expression sees no more than the next shortView bytes from then on.
+type lookAhead struct {
+	budget int // -1 when it is spent
+	count  int
+}
+
+const (
+	freeLookAhead = 1 << 16 // whatever the size of the text
+	shortView     = 1 << 7
+	measuredOne   = 16 // of so many matches
+)
+
+// rest returns what of text the expression sees.
+func (l *lookAhead) rest(text string) string {
+	if l.budget >= 0 || len(text) <= shortView {
+		return text
+	}
+	end := shortView
+	for end > shortView-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+// spend accounts for a match that ends at end of text.
+func (l *lookAhead) spend(expression *regexp.Regexp, text string, end int) {
+	if l.count++; l.budget < 0 || l.count%measuredOne != 0 {
+		return
+	}
+	r := strings.NewReader(text)
+	expression.FindReaderIndex(r)
+	if read := len(text) - r.Len(); read > end {
+		l.budget -= read - end
+	}
 }
 
 // compilePattern returns the finder of an expression that package regexp can run.

@@ -1,7 +1,9 @@
 package tokenizer
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -31,6 +33,39 @@ func TestRegexpAgreesWithMatchers(t *testing.T) {
 	}
 	if compared < 10 {
 		t.Errorf("only %d expressions were compared", compared)
+	}
+}
+
+// TestLookAheadIsBounded runs expressions that read far beyond their matches over a text where they do so at every
+// place.
+func TestLookAheadIsBounded(t *testing.T) {
+	const size = 1 << 19
+	for _, test := range []struct{ expression, part string }{
+		{`a[^b]*b|a`, "a"}, {`a.*b.*c|a`, "ab"}, {`(?:世[^b]*)b|世`, "世"}, {`[a ]+b|a`, "a "},
+	} {
+		f, err := compilePattern(test.expression)
+		if err != nil {
+			t.Fatalf("%s: %v", test.expression, err)
+		}
+		text := strings.Repeat(test.part, size/len(test.part))
+		count, end := 0, 0
+		f.each(text, func(lo, hi int) {
+			if lo < end || hi <= lo || !utf8.ValidString(text[lo:hi]) {
+				t.Fatalf("%s: found %d to %d after %d", test.expression, lo, hi, end)
+			}
+			count, end = count+1, hi
+		})
+		if want := strings.Count(text, test.part[:1]); count != want {
+			t.Errorf("%s: %d matches, want %d", test.expression, count, want)
+		}
+	}
+	// What has such an end after all is found.
+	f, err := compilePattern(`a[^b]*b|a`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(pieces(strings.Repeat("a", 2*freeLookAhead)+"b", f)); got != 2*freeLookAhead+1 {
+		t.Errorf("one long match became %d bytes of pieces", got)
 	}
 }
 

@@ -56,6 +56,32 @@ func TestPreTokenizers(t *testing.T) {
 	}
 }
 
+// TestPublishedPatterns cuts by expressions of tokenizer.json that package regexp cannot run.
+func TestPublishedPatterns(t *testing.T) {
+	const (
+		kimi  = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+		aya   = `\d{1,3}(?=(?:\d{3})*\b)`
+		bloom = ` ?[^(\s|[.,!?…。，、।۔،])]+`
+	)
+	tests := []struct{ expression, text, want string }{
+		{kimi, "ab中文Cd's 中  中 1234", "ab|中文|Cd's| |中| | |中| |123|4"},
+		{kimi, "camelCase e\u0301!\n", "camel|Case| e\u0301|!\n"},
+		{aya, "1234567 12a 12_ 12. 1", "1|234|567| 12a 12_ |12|. |1"},
+		{aya, "٣٤٥٦ 12٣٤", "٣|٤٥٦| |1|2٣٤"},
+		{bloom, "Hello, world (x) a", "Hello|,| world| (|x|)| a"},
+	}
+	for _, test := range tests {
+		f, err := patternFor(test.expression)
+		if err != nil {
+			t.Errorf("%s: %v", test.expression, err)
+			continue
+		}
+		if got := pieces(test.text, f); got != test.want {
+			t.Errorf("%s: %q\n got %q\nwant %q", test.expression, test.text, got, test.want)
+		}
+	}
+}
+
 // TestInvalidBytes holds that bytes of no character are symbols.
 func TestInvalidBytes(t *testing.T) {
 	if got, want := pieces("a \xff\xfeb", classes.matcher((*properties).matchGPT2)), "a| \xff\xfe|b"; got != want {
@@ -88,16 +114,13 @@ func TestMatchesAdvance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom(alphabet)).Draw(t, "text") + rapid.String().Draw(t, "rest")
 		for expression, p := range patterns {
-			for at := 0; at < len(text); {
-				lo, hi := p.find(text, at)
-				if lo == len(text) {
-					break
-				}
+			at := 0
+			p.each(text, func(lo, hi int) {
 				if lo < at || hi <= lo || hi > len(text) {
 					t.Fatalf("%s: in %q from %d: found %d to %d", expression, text, at, lo, hi)
 				}
 				at = hi
-			}
+			})
 		}
 	})
 }

@@ -79,12 +79,11 @@ func (s split) cut(piece string, first bool, yield func(string, bool)) {
 		}
 		end, previous = to, match
 	}
-	for at := 0; at < len(piece); {
-		lo, hi := s.pattern.find(piece, at)
+	s.pattern.each(piece, func(lo, hi int) {
 		section(lo, false)
 		section(hi, true)
-		at = hi
-	}
+	})
+	section(len(piece), false)
 	if end > start {
 		yield(piece[start:end], first && start == 0)
 	}
