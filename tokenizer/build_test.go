@@ -181,7 +181,7 @@ func byteMetadata(pre string, control ...string) metadata {
 }
 
 // fromMetadata returns the tokenizer of GGUF metadata.
-func fromMetadata(t fataler, m metadata) *tokenizer.Tokenizer {
+func fromMetadata(t fataler, m tokenizer.Metadata) *tokenizer.Tokenizer {
 	t.Helper()
 	tok, err := tokenizer.FromGGUF(m)
 	if err != nil {

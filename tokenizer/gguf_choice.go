@@ -49,7 +49,7 @@ func unknownPreTokenizer(name string) error {
 func nearestPreTokenizers(name string) []string {
 	const few, long = 5, 64
 	name = strings.ToLower(name[:min(len(name), long)])
-	names := slices.Sorted(maps.Keys(ggufPreTokenizers))
+	names := PreTokenizers()
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(editDistance(name, a), editDistance(name, b)) })
 	return names[:few]
 }
@@ -73,3 +73,6 @@ func editDistance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// PreTokenizers returns the names that [WithPreTokenizer] takes, sorted.
+func PreTokenizers() []string { return slices.Sorted(maps.Keys(ggufPreTokenizers)) }
