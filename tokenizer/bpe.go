@@ -21,6 +21,7 @@ type bpe struct {
 	prefix   string        // before each character but the first of a piece
 	suffix   string        // after the last one
 	fuse     bool          // neighbouring unknown characters become one token
+	joins    *joins        // nil when more than the tokens says what merges
 
 	mergers mergers
 }
@@ -34,10 +35,21 @@ func (b *bpe) merge(left, right *part) (id, rank int32, ok bool) {
 	return rule.id, rule.rank, ok
 }
 
-// init completes b from its vocabulary. ignoreMerges makes a piece that is a token that token.
+// init completes b from its vocabulary and its other fields, but for whole lines. ignoreMerges makes a piece that is a token that token.
 func (b *bpe) init(ignoreMerges bool) {
 	for i, spelling := range byteChars {
 		b.bytes[i], _ = b.vocab.textID(spelling)
+	}
+	if b.prefix == "" && b.suffix == "" && b.knowsAll() {
+		b.joins = new(joins)
+		var buffer []byte
+		for _, rule := range b.rules {
+			text := b.vocab.tokens[rule.id].text
+			if bytes, ok := spelledBytes(buffer[:0], text); b.byteLevel && ok {
+				buffer, text = bytes, string(bytes)
+			}
+			b.joins.add(text)
+		}
 	}
 	if !ignoreMerges {
 		return
@@ -57,6 +69,16 @@ func (b *bpe) init(ignoreMerges bool) {
 	}
 }
 
+// knowsAll reports whether no text has an unknown character.
+func (b *bpe) knowsAll() bool {
+	for c := range 256 {
+		if b.byteLevel && b.bytes[c] < 0 || !b.byteLevel && (b.fallback == nil || b.fallback[c] < 0) {
+			return b.unknown < 0
+		}
+	}
+	return true
+}
+
 // wholeLines makes pieces of nothing but line feeds that are a token that token.
 func (b *bpe) wholeLines() {
 	if b.whole == nil {
@@ -74,6 +96,19 @@ func (b *bpe) encode(dst []int32, text string) []int32 {
 	if id, ok := b.whole[text]; ok {
 		return append(dst, id)
 	}
+	for b.joins != nil && len(text) > joinedPart {
+		n := b.joins.part(text)
+		dst = b.encodePart(dst, text[:n])
+		text = text[n:]
+	}
+	if text == "" {
+		return dst
+	}
+	return b.encodePart(dst, text)
+}
+
+// encodePart appends the ids of a part of a piece that no token leaves.
+func (b *bpe) encodePart(dst []int32, text string) []int32 {
 	m := b.mergers.get(len(text))
 	defer b.mergers.put(m)
 	b.start(m, text)

@@ -16,6 +16,7 @@ type spm struct {
 	fallback *byteFallback
 	unknown  int32 // for a byte without a token, -1 for nothing
 	fuse     bool  // unknown characters in a row become one token
+	joins    *joins
 
 	mergers mergers
 }
@@ -23,7 +24,9 @@ type spm struct {
 // newSPM returns a model for a vocabulary with a score for each id; missing ones are 0. A score that is
 // not a number is below all others.
 func newSPM(v *vocabulary, scores []float64, unknown int32) *spm {
-	s := &spm{vocab: v, ranks: make([]int32, len(v.tokens)), fallback: newByteFallback(v), unknown: unknown}
+	s := &spm{
+		vocab: v, ranks: make([]int32, len(v.tokens)), fallback: newByteFallback(v), unknown: unknown, joins: new(joins),
+	}
 	score := func(id int32) float64 {
 		if int(id) < len(scores) {
 			return scores[id]
@@ -34,6 +37,7 @@ func newSPM(v *vocabulary, scores []float64, unknown int32) *spm {
 	for id := range order {
 		order[id] = int32(id)
 		s.longest = max(s.longest, len(v.tokens[id].text))
+		s.joins.add(v.tokens[id].text)
 	}
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(score(b), score(a)) })
 	for i, id := range order {
@@ -65,6 +69,18 @@ func (s spmText) merge(left, right *part) (id, rank int32, ok bool) {
 
 // encode implements model.
 func (s *spm) encode(dst []int32, text string) []int32 {
+	unknown := false // the part before ended with an unknown character
+	for text != "" {
+		n := s.joins.part(text)
+		dst, unknown = s.encodePart(dst, text[:n], unknown)
+		text = text[n:]
+	}
+	return dst
+}
+
+// encodePart appends the ids of a part of a piece that no token leaves. before says whether what is before it ends
+// with an unknown character, and is returned for what is after it.
+func (s *spm) encodePart(dst []int32, text string, before bool) (ids []int32, unknown bool) {
 	m := s.mergers.get(len(text))
 	defer s.mergers.put(m)
 	for i := 0; i < len(text); {
@@ -74,7 +90,6 @@ func (s *spm) encode(dst []int32, text string) []int32 {
 		i += n
 	}
 	m.run(spmText{s, text})
-	before := false // whether the part before was unknown
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
 		p := &m.parts[i]
 		if p.id >= 0 {
@@ -97,5 +112,5 @@ func (s *spm) encode(dst []int32, text string) []int32 {
 			}
 		}
 	}
-	return dst
+	return dst, before
 }

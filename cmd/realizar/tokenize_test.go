@@ -147,6 +147,32 @@ func TestTokenizeWithoutTokenizer(t *testing.T) {
 	fails(t, realizarRun(t, "tokenize", filepath.Join(dir, "tokenizer.json")), 1, "tokenizer.json")
 }
 
+func TestTokenizePreTokenizer(t *testing.T) {
+	const text = "it's 12"
+	pre := func(name string) string { return modeltest.Llama(t, modeltest.Metadata("tokenizer.ggml.pre", name)) }
+	want := realizarIn(t, text, "tokenize", pre("starcoder"))
+	unknown := pre("star-coder")
+	fails(t, realizarIn(t, text, "tokenize", unknown), 1, `"star-coder"`, "starcoder", "--pre-tokenizer")
+	if r := realizarIn(t, text, "tokenize", unknown, "--pre-tokenizer", "starcoder"); r != want || r.code != 0 {
+		t.Errorf("got %+v, want %+v", r, want)
+	}
+	fails(t, realizarIn(t, text, "tokenize", unknown, "--pre-tokenizer", "starcode"), 2, `"starcode"`, "starcoder")
+	fails(t, realizarRun(t, "run", unknown, "x", "--pre-tokenizer", "starcode"), 2, `"starcode"`, "starcoder")
+	fails(t, realizarIn(t, text, "tokenize", modeltest.Hub(t), "--pre-tokenizer", "starcoder"), 2, "none to choose")
+	r := realizarIn(t, text, "tokenize", pre(""))
+	if r.code != 0 || !strings.Contains(r.stderr, "names no pre-tokenizer") {
+		t.Errorf("without a name got %+v", r)
+	}
+	for _, name := range []string{"", "star-coder"} {
+		if r := realizarRun(t, "inspect", pre(name), "--pre-tokenizer", "starcoder"); !strings.Contains(r.stdout, ", starcoder, ") {
+			t.Errorf("inspect: %q", r.stdout)
+		}
+	}
+	if r := realizarRun(t, "inspect", pre("")); !strings.Contains(r.stdout, "default (the file names none)") {
+		t.Errorf("inspect: %q", r.stdout)
+	}
+}
+
 func TestTokenizeSpecialTokensMatch(t *testing.T) {
 	model := modeltest.Llama(t)
 	var ids []int32
