@@ -21,6 +21,7 @@ type bpe struct {
 	prefix   string        // before each character but the first of a piece
 	suffix   string        // after the last one
 	fuse     bool          // neighbouring unknown characters become one token
+	absent   *absentTokens // nil for none
 	joins    *joins        // nil when more than the tokens says what merges
 
 	mergers mergers
@@ -38,13 +39,13 @@ func (b *bpe) merge(left, right *part) (id, rank int32, ok bool) {
 // init completes b from its vocabulary and its other fields, but for whole lines. ignoreMerges makes a piece that is a token that token.
 func (b *bpe) init(ignoreMerges bool) {
 	for i, spelling := range byteChars {
-		b.bytes[i], _ = b.vocab.textID(spelling)
+		b.bytes[i] = b.charID(spelling)
 	}
 	if b.prefix == "" && b.suffix == "" && b.knowsAll() {
 		b.joins = new(joins)
 		var buffer []byte
 		for _, rule := range b.rules {
-			text := b.vocab.tokens[rule.id].text
+			text := b.text(rule.id)
 			if bytes, ok := spelledBytes(buffer[:0], text); b.byteLevel && ok {
 				buffer, text = bytes, string(bytes)
 			}
@@ -67,6 +68,17 @@ func (b *bpe) init(ignoreMerges bool) {
 			buffer = bytes
 		}
 	}
+}
+
+// charID returns the id of a character, -1 for none.
+func (b *bpe) charID(char string) int32 {
+	if id, ok := b.vocab.ids[char]; ok {
+		if b.vocab.tokens[id].hidden {
+			return -1
+		}
+		return id
+	}
+	return b.absent.find(char)
 }
 
 // knowsAll reports whether no text has an unknown character.
@@ -114,7 +126,7 @@ func (b *bpe) encodePart(dst []int32, text string) []int32 {
 	b.start(m, text)
 	m.run(b)
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
-		dst = append(dst, m.parts[i].id)
+		dst = b.appendID(dst, m.parts[i].id)
 	}
 	return dst
 }
@@ -132,7 +144,7 @@ func (b *bpe) start(m *merger, text string) {
 		} else {
 			_, n := utf8.DecodeRuneInString(text[i:])
 			char = text[i : i+n]
-			id, _ = b.vocab.textID(char)
+			id = b.charID(char)
 			i += n
 		}
 		if !first && b.prefix != "" {

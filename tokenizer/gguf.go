@@ -274,6 +274,7 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) 
 		vocab: &t.vocab, rules: make(map[[2]int32]mergeRule, len(merges)),
 		byteLevel: !p.characters, unknown: -1,
 	}
+	b.absent = &absentTokens{first: int32(len(t.vocab.tokens)), ids: map[string]int32{}}
 	var joined []byte
 	for i, merge := range merges {
 		// A token may be a space; the parts are separated by the first one after the first byte.
@@ -286,11 +287,11 @@ func (t *Tokenizer) ggufBPE(m Metadata, kind string) (d ggufDefault, err error) 
 		}
 		first = merge[:1+len(first)]
 		joined = append(append(joined[:0], first...), second...)
-		left, okLeft := t.vocab.ids[first]
-		right, okRight := t.vocab.ids[second]
-		id, ok := t.vocab.textID(string(joined))
+		left, okLeft := b.mergedID(first)
+		right, okRight := b.mergedID(second)
+		id, ok := b.mergedID(string(joined))
 		if !okLeft || !okRight || !ok {
-			continue // a vocabulary may be cut down, and its merges not
+			continue
 		}
 		pair := [2]int32{left, right}
 		if _, ok := b.rules[pair]; !ok {

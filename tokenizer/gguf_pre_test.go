@@ -45,6 +45,20 @@ func TestGGUFPreTokenizers(t *testing.T) {
 		{"gemma4", "a b\n\n c", "a b|\n\n| c"},
 		{"whitespace", "ab  c", "ab|  |c"},
 		{"granite-embed-multi-97m", "aB'll 1234", "a|B'll| |123|4"},
+
+		// What llama.cpp has in another way than the tokenizers that it speaks for.
+		{"qwen2", "\t'ſー x", "\t|'ſー| x"},
+		{"llama3", "\U00013460a", "\U00013460a"}, // not a letter before Unicode 16
+		{"gpt-4o", "camelCase ПриветМир é\u0301", "camel|Case| ПриветМир| é|\u0301"},
+		{"tekken", "aB ἈΒγΔ\u0301x", "a|B| ἈΒγΔ|\u0301x"},
+		{"kimi-k2", "camelCase e\u0301 \uFADDx", "camelCase| e|\u0301| \uFADD|x"},
+		{"tiny_aya", "camelCase ab1234567 12a !\u0301", "camelCase| ab|1|234|567| |12|a| !\u0301"},
+		{"superbpe", "12३456", "12३|456"},
+		{"deepseek-v3", "a ~b ~~! ~é", "a| |~b| |~~|!| |~é"},
+		{"deepseek-coder", "a\v\u2028 ", "a|\v\u2028 "},
+		{"deepseek-llm", "s\u3000 x", "s|\u3000| x"},
+		{"afmoe", "Ᏸꭰ ภาษาไทย x1", "Ᏸ|ꭰ| ภาษา|ไ|ทย| x|1"},
+		{"chameleon", "  a\t  b", "  |a|\t|  |b"},
 	} {
 		if got := prePieces(t, test.pre, test.text); got != test.want {
 			t.Errorf("%s: %q: got %q, want %q", test.pre, test.text, got, test.want)

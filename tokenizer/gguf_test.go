@@ -3,6 +3,8 @@ package tokenizer_test
 import (
 	"slices"
 	"testing"
+
+	"github.com/realizar/realizar/tokenizer"
 )
 
 // t5Metadata returns GGUF metadata of T5: <pad>, </s>, <unk> and pieces with scores, the last user-defined.
@@ -73,6 +75,61 @@ func TestGGUFWordPiece(t *testing.T) {
 	if got, want := spellings(tok, tok.Encode("un É e", false)), "▁un|[UNK]|▁e"; got != want {
 		t.Errorf("with case: got %s, want %s", got, want)
 	}
+}
+
+// TestGGUFWordPieceText holds that text becomes words as in llama.cpp, which keeps but the first character of what a
+// character is made of.
+func TestGGUFWordPieceText(t *testing.T) {
+	m := metadata{
+		"tokenizer.ggml.model": "bert", "tokenizer.ggml.tokens": []string{"[UNK]", "[CLS]", "[SEP]", "▁ᄀ", "▁~", "▁i", "▁é", "▁e", "▁ab", "▁$"},
+		"tokenizer.ggml.token_type": []int64{2, 3, 3, 1, 1, 1, 1, 1, 1, 1}, "tokenizer.ggml.unknown_token_id": int64(0),
+		"tokenizer.ggml.bos_token_id": int64(1), "tokenizer.ggml.seperator_token_id": int64(2),
+	}
+	for _, test := range []struct{ text, want string }{
+		{"각 İ É a\u200db~$", "▁ᄀ|▁i|▁e|▁ab|▁~|▁$"},
+		{"a\u0301b \U00013460", "▁ab|[UNK]"},
+	} {
+		tok := fromMetadata(t, m)
+		if got := spellings(tok, tok.Encode(test.text, false)); got != test.want {
+			t.Errorf("%q: got %s, want %s", test.text, got, test.want)
+		}
+	}
+	m["tokenizer.ggml.normalizer.strip_accents"] = false
+	tok := fromMetadata(t, m)
+	if got, want := spellings(tok, tok.Encode("É", false)), "▁é"; got != want {
+		t.Errorf("with accents: got %s, want %s", got, want)
+	}
+}
+
+// TestGGUFCutVocabulary holds that merges of tokens that are not there merge as in llama.cpp, and that what is left of
+// them becomes its bytes.
+func TestGGUFCutVocabulary(t *testing.T) {
+	m := metadata{
+		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
+		"tokenizer.ggml.tokens":     []string{"a", "b", "c", "abc", "<s>", "Ġa"},
+		"tokenizer.ggml.token_type": []int64{1, 1, 1, 1, 3, 1},
+		"tokenizer.ggml.merges":     []string{"a b", "ab c", "Ġ a", "< s", "<s >", "b c"},
+	}
+	check := func(text, want string) {
+		t.Helper()
+		tok := fromMetadata(t, m)
+		ids := tok.EncodeSpans([]tokenizer.Span{{Text: text}}, false)
+		if got := spellings(tok, ids); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	check("abc", "abc")
+	check("abb", "a|b|b")
+	check("b a", "b|Ġa")
+	check("b b", "b|b")
+	check("<s>", "")
+	m["tokenizer.ggml.model"], m["tokenizer.ggml.bos_token_id"] = "gemma4", int64(0)
+	m["tokenizer.ggml.tokens"] = []string{"<bos>", "<0x61>", "b", "abb", "<0xC3>", "<0xA9>", "<0x62>"}
+	m["tokenizer.ggml.token_type"] = []int64{3, 6, 1, 1, 6, 6, 6}
+	m["tokenizer.ggml.merges"] = []string{"a b", "ab b", "é b"}
+	check("abb", "abb")
+	check("ab", "<0x61>|<0x62>")
+	check("é", "<0xC3>|<0xA9>")
 }
 
 func TestGGUFGemma4(t *testing.T) {
