@@ -251,6 +251,17 @@ func FuzzEncode(f *testing.F) {
 	kinds := tokenizers(f)
 	f.Add("<|im_start|>hello, it's 世界 e\u0301\xff", 3)
 	f.Add("  </s>[L] [R] word", 9)
+	for i, text := range []string{
+		"we'LL 'ſ <sentinel:1> IMGIMGAZ", "1234567 ٣٤٥ ½12a", "ภาษาไทย नमस्ते مرحبا 한국어 カナ ㄅ", "\r\n \u2028\u3000 \t  x",
+		"\u0378\ue000\ufffe\x00\u200d", "camelCaseПривет ~~!_/ \n/", "👩\u200d💻🇩🇪", "\xe4\xb8\xc0\x80\xed\xa0\x80", "aaaaaaaa        ========",
+	} {
+		f.Add(text, 3*i)
+	}
+	for _, pre := range tokenizer.PreTokenizers() {
+		m := byteMetadata(pre, "<s>")
+		kinds["GGUF "+pre] = fromMetadata(f, m)
+	}
+	kinds["GGUF Unigram"] = fromMetadata(f, t5Metadata([]string{"▁", "a", "▁a", "世", "x"}, []float64{-1, -2, -2.5, -3, 0}))
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		at := min(max(cut, 0), len(text))
 		for name, tok := range kinds {

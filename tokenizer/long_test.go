@@ -74,7 +74,7 @@ func longText(size int) string {
 // TestLongText encodes and decodes a text of many scripts, of the length that REALIZAR_TOKENIZER_LOAD says in bytes,
 // and logs how much longer a byte of it takes than one of its parts.
 func TestLongText(t *testing.T) {
-	size := 1 << 20
+	size := 2 << 20
 	if s := os.Getenv("REALIZAR_TOKENIZER_LOAD"); s != "" {
 		var err error
 		if size, err = strconv.Atoi(s); err != nil {

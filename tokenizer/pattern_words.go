@@ -37,7 +37,7 @@ func (w words) matcher(of classTable) matcher {
 				return end
 			}
 		}
-		end := i
+		var end int
 		if w.cased {
 			end = p.matchCasedWord(text, i)
 		} else {
