@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -122,7 +121,7 @@ func (j *jsonNormalizer) appendTo(steps *normalizer, times *growth) error {
 	case "Lowercase":
 		step = lowercase{}
 	case "StripAccents":
-		step = dropMarks(unicode.M)
+		step = drop(isMark)
 	case "Nmt":
 		step = eachCharacter(nmt)
 	case "ByteLevel":
@@ -145,9 +144,9 @@ func (j *jsonNormalizer) appendTo(steps *normalizer, times *growth) error {
 				return fmt.Errorf("%s: %w", j.Type, err)
 			}
 		}
-		var accents *unicode.RangeTable
+		var accents func(r rune) bool
 		if j.StripAccents == nil && *j.Lowercase || j.StripAccents != nil && *j.StripAccents {
-			accents = unicode.Mn
+			accents = isAccent
 		}
 		*steps = append(*steps, bertNormalizer(*j.CleanText, *j.HandleChineseChars, *j.Lowercase, accents)...)
 		return tooLong(len(*steps))
@@ -239,7 +238,7 @@ func (j *jsonSplitter) appendTo(b *builtSplitter) error {
 		}
 		b.steps = append(b.steps, split{f.finder, j.Behavior, j.Invert})
 	case "Digits":
-		s := split{run(1, ofClass(number)), contiguous, false}
+		s := split{run(1, isNumeric), contiguous, false}
 		if j.IndividualDigits {
 			s.behavior = isolated
 			b.digits = true

@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -92,7 +91,7 @@ func (lowercase) apply(text string, marks []bool) (string, []bool) {
 		case r == 'İ': // the one character whose lower case is two
 			out.WriteString("i\u0307")
 		default:
-			out.WriteRune(unicode.ToLower(r))
+			out.WriteRune(toLower(r))
 		}
 		if marks != nil {
 			outMarks = repeatMark(outMarks, anyMark(marks[i:i+n]), out.Len()-before)

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -34,7 +33,7 @@ func cleanText(dst []byte, r rune, spelled string) []byte {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':
 		return append(dst, ' ')
-	case r == 0 || r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co):
+	case r == 0 || r == utf8.RuneError || isOther(r):
 		return dst
 	case isSpace(r):
 		return append(dst, ' ')
@@ -65,10 +64,10 @@ func isChinese(r rune) bool {
 	return false
 }
 
-// dropMarks returns a step that removes the combining marks in ranges.
-func dropMarks(ranges *unicode.RangeTable) eachCharacter {
+// drop returns a step that removes the characters that in accepts.
+func drop(in func(r rune) bool) eachCharacter {
 	return func(dst []byte, r rune, spelled string) []byte {
-		if r >= 0x300 && unicode.Is(ranges, r) && unicode.Is(unicode9, r) {
+		if in(r) {
 			return dst
 		}
 		return append(dst, spelled...)
@@ -96,8 +95,8 @@ func spellBytes(dst []byte, _ rune, spelled string) []byte {
 	return dst
 }
 
-// bertNormalizer returns the steps of BERT's normalizer; accents are the marks to remove, nil for none.
-func bertNormalizer(clean, chinese, lower bool, accents *unicode.RangeTable) normalizer {
+// bertNormalizer returns the steps of BERT's normalizer; accents accepts the marks to remove, nil for none.
+func bertNormalizer(clean, chinese, lower bool, accents func(r rune) bool) normalizer {
 	var steps normalizer
 	if clean {
 		steps = append(steps, eachCharacter(cleanText))
@@ -106,7 +105,7 @@ func bertNormalizer(clean, chinese, lower bool, accents *unicode.RangeTable) nor
 		steps = append(steps, eachCharacter(spaceChinese))
 	}
 	if accents != nil {
-		steps = append(steps, unicodeForm(norm.NFD), dropMarks(accents))
+		steps = append(steps, unicodeForm(norm.NFD), drop(accents))
 	}
 	if lower {
 		steps = append(steps, lowercase{})

@@ -4,19 +4,12 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // whitespace finds each white space character.
 var whitespace = run(1, isSpace)
-
-// isBertPunctuation reports whether r is of punctuation, for which all symbols of ASCII count.
-func isBertPunctuation(r rune) bool {
-	c := classes()[r]
-	if r < utf8.RuneSelf {
-		return c&(punct|symbol) != 0
-	}
-	return c&punct != 0 && unicode.Is(unicode9, r)
-}
 
 // matchWordOrSymbols matches \w+|[^\w\s]+.
 func matchWordOrSymbols(text string, i int) int {
@@ -76,28 +69,22 @@ const anyScript = 0
 // scripts returns the number of the script of every code point.
 var scripts = sync.OnceValue(func() *[unicode.MaxRune + 1]uint8 {
 	table := new([unicode.MaxRune + 1]uint8)
-	number := uint8(1) // of Han and kana
+	number := map[string]uint8{"Han": 1, "Hiragana": 1, "Katakana": 1}
+	next := uint8(1)
 	for name, ranges := range unicode.Scripts {
-		n := uint8(1)
-		if name != "Han" && name != "Hiragana" && name != "Katakana" {
-			number++
-			n = number
+		if number[name] == 0 {
+			next++
+			number[name] = next
 		}
-		for _, r := range ranges.R16 {
-			for p := uint32(r.Lo); p <= uint32(r.Hi); p += uint32(r.Stride) {
-				table[p] = n
-			}
-		}
-		for _, r := range ranges.R32 {
-			for p := r.Lo; p <= r.Hi; p += r.Stride {
-				table[p] = n
-			}
+		rangetable.Visit(ranges, func(r rune) { table[r] = number[name] })
+	}
+	for r := range table {
+		if table[r] != anyScript && !unicode.Is(unicode9, rune(r)) {
+			table[r] = anyScript
 		}
 	}
-	for p := range table {
-		if table[p] != anyScript && !unicode.Is(unicode9, rune(p)) {
-			table[p] = anyScript
-		}
+	for r, name := range oldScripts {
+		table[r] = number[name]
 	}
 	table[' '] = anyScript
 	table['ー'] = 1 // common to both kana

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
-	"golang.org/x/text/unicode/rangetable"
 )
 
 // unicodeForm normalizes to a form of UAX #15.
@@ -18,8 +17,6 @@ import (
 // tokenizers use. A character that came after 9.0 is one that nothing composes with and that does not
 // move.
 type unicodeForm norm.Form
-
-var unicode9 = rangetable.Assigned("9.0.0")
 
 // scalar is a character on its way through a normalization.
 type scalar struct {
