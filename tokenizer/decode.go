@@ -46,6 +46,9 @@ func (s *Stream) push(id int32) {
 	}
 	token := &s.t.vocab.tokens[id]
 	if s.skipSpecial && token.special {
+		if s.t.between {
+			s.first.token("", true)
+		}
 		return
 	}
 	s.first.token(token.decoded, token.literal)

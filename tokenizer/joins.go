@@ -17,8 +17,11 @@ func (j *joins) add(token string) {
 	}
 }
 
-// part returns the end of the first part of text.
+// part returns the end of the first part of text: all of it without joins.
 func (j *joins) part(text string) int {
+	if j == nil {
+		return len(text)
+	}
 	for i := joinedPart; i < len(text); i++ {
 		if j[text[i-1]][text[i]/64]>>(text[i]%64)&1 == 0 && utf8.RuneStart(text[i]) {
 			return i

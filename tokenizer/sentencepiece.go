@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -16,6 +17,8 @@ import (
 const (
 	spUnigram = 1
 	spBPE     = 2
+	spWord    = 3
+	spChar    = 4
 )
 
 // spModel is a tokenizer.model: SentencePiece's ModelProto.
@@ -25,8 +28,9 @@ type spModel struct {
 	types  []int64 // with the numbers of GGUF
 
 	kind               int64
-	fallback           bool // unknown characters become bytes
-	suffix             bool // spaces end words
+	fallback           bool   // unknown characters become bytes
+	suffix             bool   // spaces end words
+	surface            string // what unknown characters decode to
 	unk, bos, eos, pad int64
 
 	charsmap     []byte
@@ -36,16 +40,16 @@ type spModel struct {
 	denormalizes bool
 }
 
-// FromSentencePiece returns the tokenizer of a tokenizer.model of SentencePiece, of type BPE or Unigram. The
-// tokenizer_config.json beside it, which may be nil, names special tokens, adds tokens and says whether BOS
-// and EOS are added; where it does not say, BPE adds BOS, as Llama does, and Unigram EOS, as T5 does. Control
-// symbols are the special tokens.
+// FromSentencePiece returns the tokenizer of a tokenizer.model of SentencePiece. The tokenizer_config.json
+// beside it, which may be nil, names special tokens, adds tokens and says whether BOS and EOS are added; where
+// it does not say, BPE adds BOS, as Llama does, and the others EOS, as T5 does. Control symbols are the special
+// tokens.
 //
 // The error wraps [ErrUnsupported] and names the option when the file uses one that this package does not
 // have, and [ErrInvalid] when the file is wrong.
 func FromSentencePiece(model, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 	m := spModel{
-		kind: spUnigram, bos: 1, eos: 2, pad: -1, prefix: true, merge: true, escape: true,
+		kind: spUnigram, surface: " \u2047 ", bos: 1, eos: 2, pad: -1, prefix: true, merge: true, escape: true,
 	}
 	if err := m.read(model); err != nil {
 		return nil, fmt.Errorf("tokenizer: tokenizer.model: %w", err)
@@ -96,7 +100,7 @@ func (m *spModel) read(data []byte) error {
 			m.texts, m.scores, m.types = append(m.texts, piece), append(m.scores, score), append(m.types, kind)
 			return err
 		case 2:
-			return eachField(data, func(n protowire.Number, number uint64, _ []byte) error {
+			return eachField(data, func(n protowire.Number, number uint64, data []byte) error {
 				switch n {
 				case 3:
 					m.kind = int64(number)
@@ -112,6 +116,8 @@ func (m *spModel) read(data []byte) error {
 					m.eos = int64(number)
 				case 43:
 					m.pad = int64(number)
+				case 44:
+					m.surface = strings.ToValidUTF8(string(data), replacementChar)
 				}
 				return nil
 			})
@@ -178,16 +184,10 @@ func (m *spModel) check() error {
 	switch {
 	case len(m.texts) == 0:
 		return fmt.Errorf("%w: it has no pieces", ErrInvalid)
-	case m.kind != spUnigram && m.kind != spBPE:
-		return unsupported("model_type " + strconv.FormatInt(m.kind, 10) + ", neither 1 for Unigram nor 2 for BPE")
-	case m.suffix:
-		return unsupported("treat_whitespace_as_suffix")
-	case !m.escape:
-		return unsupported("escape_whitespaces false")
+	case m.kind < spUnigram || m.kind > spChar:
+		return unsupported("model_type " + strconv.FormatInt(m.kind, 10) + ", which is not from 1 to 4")
 	case m.denormalizes:
 		return unsupported("a denormalizer")
-	case m.kind == spBPE && slices.Contains(m.types, typeUnused):
-		return unsupported("unused pieces of BPE")
 	}
 	for i, text := range m.texts {
 		if !utf8.ValidString(text) || text == "" {
@@ -215,9 +215,9 @@ func (m *spModel) build() (*Tokenizer, error) {
 	}
 	t := &Tokenizer{
 		names: map[string]string{}, folded: newAddedTokens(nil), bos: m.id(m.bos), eos: m.id(m.eos),
-		vocab: ggufVocabulary(m.texts, m.types),
+		vocab: m.vocabulary(), between: true,
 	}
-	unknown := m.id(m.unk)
+	unknown := int32(slices.Index(m.types, typeUnknown))
 	for i, id := range []int32{t.bos, t.eos, unknown, m.id(m.pad)} {
 		if id >= 0 {
 			t.names[specialNames[i]] = m.texts[id]
@@ -226,19 +226,10 @@ func (m *spModel) build() (*Tokenizer, error) {
 	if t.eos >= 0 {
 		t.ends = []int32{t.eos}
 	}
-	user := m.userDefined()
-	if m.kind == spBPE {
-		t.kind = "SentencePiece BPE"
-		s := newSPM(&t.vocab, m.scores, unknown)
-		if !m.fallback {
-			s.fallback, s.fuse = new(byteFallback), true
-		}
-		t.model = s
-	} else {
-		t.kind = "Unigram"
-		t.model = m.unigram(&t.vocab, unknown)
+	text := &spText{user: newTrie(m.userDefined()), space: metaspaceChar, prefix: m.prefix, suffix: m.suffix, merge: m.merge}
+	if !m.escape {
+		text.space = " "
 	}
-	text := &unigramText{user: newTrie(user), first: m.merge && m.prefix, merge: m.merge}
 	if len(m.charsmap) > 0 {
 		var err error
 		if text.chars, err = newCharsmap(m.charsmap, new(growth)); err != nil {
@@ -246,14 +237,27 @@ func (m *spModel) build() (*Tokenizer, error) {
 		}
 	}
 	t.normalizer = normalizer{text}
-	t.decoder = []decodeStep{decodeReplace(replace{literal(metaspaceChar), " "}), decodeByteFallback}
-	if m.prefix {
-		if !m.merge {
-			t.normalizer = append(t.normalizer, prepend(metaspaceChar))
-		}
-		t.decoder = append(t.decoder, decodeStripStart(' ', 1))
-	}
+	t.kind, t.model = m.model(&t.vocab, text.user, unknown)
+	t.decoder = []decodeStep{decodeSentencePiece(m.prefix || m.merge, m.merge)}
 	return t, nil
+}
+
+// vocabulary returns the pieces. Of two that are spelled alike, one a control symbol, text becomes the other.
+func (m *spModel) vocabulary() vocabulary {
+	v := ggufVocabulary(m.texts, m.types)
+	for i, text := range m.texts {
+		token := &v.tokens[i]
+		switch m.types[i] {
+		case typeUnknown:
+			token.decoded, token.special = m.surface, false
+		case typeNormal, typeUserDefined, typeUnused:
+			if v.tokens[v.ids[text]].hidden {
+				v.ids[text] = int32(i)
+			}
+			_, token.literal = parseByteToken(text)
+		}
+	}
+	return v
 }
 
 // userDefined returns the pieces that stay as they are wherever they stand.
@@ -267,30 +271,62 @@ func (m *spModel) userDefined() []entry {
 	return user
 }
 
-// unigram returns the model over v.
-func (m *spModel) unigram(v *vocabulary, unknown int32) *unigram {
-	u := &unigram{vocab: v, unknown: unknown, scores: slices.Clone(m.scores), fuseOnly: true}
-	var normal []float64
+// model returns the model over v and its name.
+func (m *spModel) model(v *vocabulary, user *trie, unknown int32) (kind string, _ model) {
+	pieces := unknownPieces{id: unknown}
+	if m.fallback {
+		pieces.fallback = newByteFallback(v)
+	}
+	switch m.kind {
+	case spBPE:
+		s := newSPM(v, m.scores, unknown)
+		if !m.fallback {
+			s.fallback, s.fuse = new(byteFallback), true
+		}
+		s.user, s.types = user, m.types
+		if slices.Contains(m.types, typeUnused) {
+			s.joins = nil // what made an unused piece last is a matter of the whole text
+		}
+		return "SentencePiece BPE", s
+	case spWord:
+		return "SentencePiece words", &spWords{v, pieces}
+	case spChar:
+		return "SentencePiece characters", &spCharacters{v, user, pieces}
+	}
+	return "Unigram", m.unigram(v, unknown, pieces.fallback)
+}
+
+// unigram returns the model over v. The scores are as precise as in the original, so that of ways to cut that
+// are as good the same is taken.
+func (m *spModel) unigram(v *vocabulary, unknown int32, fallback *byteFallback) *unigram {
+	u := &unigram{
+		vocab: v, unknown: unknown, scores: slices.Clone(m.scores), fallback: fallback, fuseOnly: true, single: true,
+	}
+	low, high := math.Inf(1), math.Inf(-1)
 	for i, kind := range m.types {
 		if kind == typeNormal {
-			normal = append(normal, m.scores[i])
+			low, high = min(low, m.scores[i]), max(high, m.scores[i])
 		}
 	}
-	u.unknownScore = lowest(normal) - unknownPenalty
-	if m.fallback {
-		u.fallback = newByteFallback(v)
+	if low > high { // there is no normal one
+		low, high = 0, 0
 	}
-	u.init(func(id int32) bool { return m.types[id] == typeNormal })
+	for i, kind := range m.types {
+		if kind == typeUserDefined { // likelier than what it is made of
+			u.scores[i] = float64(float32(float64(utf8.RuneCountInString(m.texts[i]))*high - 0.1))
+		}
+	}
+	u.unknownScore = float64(float32(low) - unknownPenalty)
+	u.init(func(id int32) bool { return m.types[id] == typeNormal || m.types[id] == typeUserDefined })
 	return u
 }
 
-// addTokens makes findable what stands for itself: control symbols, user-defined ones and what a config adds
-// by id.
+// addTokens makes findable what stands for itself: control symbols and what a config adds by id.
 func (m *spModel) addTokens(t *Tokenizer, config *jsonConfig, more map[string]jsonAdded, limit int64) error {
 	added := map[int32]addedToken{}
 	for i, text := range m.texts {
-		if kind := m.types[i]; kind == typeControl || kind == typeUnknown || kind == typeUserDefined {
-			added[int32(i)] = addedToken{id: int32(i), pattern: text, special: kind != typeUserDefined}
+		if kind := m.types[i]; kind == typeControl || kind == typeUnknown {
+			added[int32(i)] = addedToken{id: int32(i), pattern: text, special: true}
 		}
 	}
 	for _, n := range config.named() {
@@ -326,7 +362,10 @@ func (m *spModel) addTokens(t *Tokenizer, config *jsonConfig, more map[string]js
 	for _, id := range slices.Sorted(maps.Keys(added)) {
 		a := added[id]
 		entry := &t.vocab.tokens[id]
-		entry.literal, entry.hidden, entry.special = true, true, a.special
+		known := int(id) < len(m.types)
+		entry.literal = true
+		entry.hidden = entry.hidden || a.special || !known
+		entry.special = a.special && (!known || m.types[id] != typeUnknown)
 		list = append(list, a)
 	}
 	t.added = newAddedTokens(list)

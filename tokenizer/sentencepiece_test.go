@@ -70,7 +70,7 @@ func TestSentencePieceBPE(t *testing.T) {
 		{"ab", "▁a|b"},
 		{"bab  a", "▁|b|ab|▁|▁a"},
 		{"aé", "▁a|<0xC3>|<0xA9>"},
-		{"a[u]a", "▁a|[u]|▁a"},
+		{"a[u]a", "▁a|[u]|a"},
 		{"", ""},
 	} {
 		ids := tok.Encode(test.text, false)
@@ -124,6 +124,80 @@ func TestSentencePieceUnigram(t *testing.T) {
 	}
 }
 
+// TestSentencePieceOptions holds the models and options that few files have.
+func TestSentencePieceOptions(t *testing.T) {
+	letters := []piece{{"▁", -1, 1}, {"a", -2, 1}, {"b", -2, 1}, {"aa", 0, 4}, {"▁x▁", 0, 4}, {" ", -2, 1}}
+	words := []piece{{"▁a", -1, 1}, {"▁ab", -2, 1}, {"a▁", -3, 1}}
+	unused := []piece{{"a", -1, 1}, {"b", -2, 1}, {"ab", -3, 5}, {"abb", -4, 1}, {"aabb", -5, 5}}
+	ties := []piece{{"▁", -2, 1}, {".", -4.1, 1}, {"..", -6.3, 1}, {"a", -7.220941543579102, 1}, {"aa", 0, 4}}
+	plain := message{}.number(3, 0).number(4, 0)
+	for _, test := range []struct {
+		name                string
+		kind                int64
+		trainer, normalizer message
+		pieces              []piece
+		text, want          string
+	}{
+		{"characters", 4, nil, nil, letters, "ab  aaaxyb", "▁|a|b|▁|aa|a|<unk>|b"},
+		{"characters, a piece with spaces", 4, nil, plain, letters, "b▁x▁a", "b|▁x▁|a"},
+		{"characters as bytes", 4, message{}.number(35, 1), plain, append(byteFallbackPieces(), letters...), "aé", "a|<0xC3>|<0xA9>"},
+		{"words", 3, nil, nil, words, "a ab aab b ab", "▁a|▁ab|<unk>|▁ab"},
+		{"words as bytes", 3, message{}.number(35, 1), plain, append(byteFallbackPieces(), words...), "b▁a", "<0x62>|▁a"},
+		{"spaces after words", 4, message{}.number(24, 1), nil, letters, " a b", "a|▁|b|▁"},
+		{"spaces as they are", 4, nil, message{}.number(5, 0), letters, "a  b", " |a| |b"},
+		{"spaces at the ends", 4, nil, nil, letters, "  a▁ ▁ ", "▁|a"},
+		{"spaces after what is written as one", 4, nil, nil, letters, "▁ a", "▁|▁|▁|a"},
+		{"unused pieces", 2, nil, plain, unused, "abab aabb", "a|b|a|b|<unk>|a|abb"},
+		{"a user-defined piece in a text", 1, nil, plain, letters, "baab", "b|aa|b"},
+		{"a user-defined piece with spaces", 1, nil, plain, letters, "a▁x▁b", "a|▁x▁|b"},
+		{"a piece is left when it is as good", 1, nil, nil, ties, "aaa", "▁|a|aa"},
+	} {
+		tok := fromSPM(t, spmFile(test.kind, test.trainer, test.normalizer, test.pieces...), nil)
+		if got := spellings(tok, tok.Encode(test.text, false)); got != test.want {
+			t.Errorf("%s: %q: got %s, want %s", test.name, test.text, got, test.want)
+		}
+	}
+}
+
+// TestSentencePieceDecode decodes what stands between the pieces in each test: bytes, spaces at the start,
+// and what is no text.
+func TestSentencePieceDecode(t *testing.T) {
+	pieces := append(byteFallbackPieces(), piece{"▁", -1, 1}, piece{"▁a", -1, 1}, piece{"b", -1, 1}, piece{"▁x▁", 0, 4})
+	for _, test := range []struct {
+		name                string
+		trainer, normalizer message
+		pieces, want        string
+	}{
+		{"all spaces at the start", nil, nil, "▁|▁|▁a|▁a", "a a"},
+		{"one space at the start", nil, message{}.number(4, 0), "▁|▁|▁a|▁a", "  a a"},
+		{"every space", nil, message{}.number(3, 0).number(4, 0), "▁|▁a", "  a"},
+		{"a control symbol at the start", nil, nil, "<s>|▁a", "a"},
+		{"spaces after bytes", nil, nil, "<0x61>|▁a", "a a"},
+		{"bytes of no character", nil, nil, "<0xE4>|<0x2C>|<0xE3>|<0x80>|b", "\uFFFD,\uFFFD\uFFFDb"},
+		{"a character in bytes", nil, nil, "b|<0xE4>|<0xB8>|<0x96>|<0xC3>", "b世\uFFFD"},
+		{"bytes around a control symbol", nil, nil, "<0xC3>|</s>|<0xA9>", "\uFFFD\uFFFD"},
+		{"an unknown character", nil, nil, "▁|<unk>|b", " \u2047 b"},
+		{"an unknown character, by another name", message{}.bytes(44, []byte("?")), nil, "<unk>|▁a", "? a"},
+		{"a user-defined piece", nil, nil, "b|▁x▁|b", "b x b"},
+	} {
+		tok := fromSPM(t, spmFile(1, test.trainer.number(35, 1), test.normalizer, pieces...), nil)
+		stream := tok.NewStream(true)
+		var ids []int32
+		streamed := ""
+		for spelled := range strings.SplitSeq(test.pieces, "|") {
+			id, ok := tok.ID(spelled)
+			if !ok {
+				t.Fatalf("%s: no piece %s", test.name, spelled)
+			}
+			ids = append(ids, id)
+			streamed += stream.Push(id)
+		}
+		if got := tok.Decode(ids, true); got != test.want || streamed+stream.Flush() != test.want {
+			t.Errorf("%s: got %q, want %q; streamed %q", test.name, got, test.want, streamed)
+		}
+	}
+}
+
 func TestSentencePieceConfig(t *testing.T) {
 	config := object{
 		"add_bos_token": true, "add_eos_token": true, "pad_token": "<pad>",
@@ -158,11 +232,8 @@ func TestRefusedSentencePiece(t *testing.T) {
 		{"nothing", nil, tokenizer.ErrInvalid, "no pieces"},
 		{"no message", []byte("{}"), tokenizer.ErrInvalid, ""},
 		{"cut off", spmFile(1, nil, nil, a)[:20], tokenizer.ErrInvalid, ""},
-		{"words", spmFile(3, nil, nil, a), tokenizer.ErrUnsupported, "model_type 3"},
-		{"spaces after words", spmFile(1, message{}.number(24, 1), nil, a), tokenizer.ErrUnsupported, "treat_whitespace_as_suffix"},
-		{"spaces as they are", spmFile(1, nil, message{}.number(5, 0), a), tokenizer.ErrUnsupported, "escape_whitespaces"},
+		{"another model", spmFile(5, nil, nil, a), tokenizer.ErrUnsupported, "model_type 5"},
 		{"a denormalizer", message(spmFile(1, nil, nil, a)).bytes(5, message{}.bytes(2, charsmap)), tokenizer.ErrUnsupported, "denormalizer"},
-		{"unused pieces", spmFile(2, nil, nil, piece{"a", -1, 5}), tokenizer.ErrUnsupported, "unused"},
 		{"an empty piece", spmFile(1, nil, nil, piece{}), tokenizer.ErrInvalid, "piece 3"},
 		{"no UTF-8", spmFile(1, nil, nil, piece{"\xff", 0, 1}), tokenizer.ErrInvalid, "piece 3"},
 		{"no score", spmFile(1, nil, nil, piece{"a", float32(math.NaN()), 1}), tokenizer.ErrInvalid, "NaN"},

@@ -18,6 +18,10 @@ type spm struct {
 	fuse     bool  // unknown characters in a row become one token
 	joins    *joins
 
+	// Of a tokenizer.model.
+	user  *trie   // user-defined pieces, which merge with nothing; nil for none
+	types []int64 // of the pieces
+
 	mergers mergers
 }
 
@@ -52,17 +56,30 @@ func newSPM(v *vocabulary, scores []float64, unknown int32) *spm {
 // spmText is the rules of an spm for one text.
 type spmText struct {
 	*spm
-	text string
+	text   string
+	halves map[string]int // the length of the left one of what last made an unused piece
+}
+
+// is reports whether the token of a part has a type.
+func (s *spm) is(id int32, kind int64) bool {
+	return id >= 0 && int(id) < len(s.types) && s.types[id] == kind
 }
 
 // merge implements mergeRules.
-func (s spmText) merge(left, right *part) (id, rank int32, ok bool) {
-	if int(right.end-left.start) > s.longest {
+func (s *spmText) merge(left, right *part) (id, rank int32, ok bool) {
+	if int(right.end-left.start) > s.longest || s.is(left.id, typeUserDefined) || s.is(right.id, typeUserDefined) {
 		return 0, 0, false
 	}
-	id, ok = s.vocab.textID(s.text[left.start:right.end])
+	whole := s.text[left.start:right.end]
+	id, ok = s.vocab.textID(whole)
 	if !ok {
 		return 0, 0, false
+	}
+	if s.is(id, typeUnused) {
+		if s.halves == nil {
+			s.halves = make(map[string]int)
+		}
+		s.halves[whole] = int(left.end - left.start)
 	}
 	return id, s.ranks[id], true
 }
@@ -84,33 +101,52 @@ func (s *spm) encodePart(dst []int32, text string, before bool) (ids []int32, un
 	m := s.mergers.get(len(text))
 	defer s.mergers.put(m)
 	for i := 0; i < len(text); {
-		_, n := utf8.DecodeRuneInString(text[i:])
-		id, _ := s.vocab.textID(text[i : i+n])
+		id, n := int32(-1), 0
+		if s.user != nil {
+			id, n = s.user.longest(0, text[i:])
+		}
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(text[i:])
+			id, _ = s.vocab.textID(text[i : i+n])
+		}
 		m.add(id, int32(i), int32(i+n))
 		i += n
 	}
-	m.run(spmText{s, text})
+	rules := &spmText{spm: s, text: text}
+	m.run(rules)
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
 		p := &m.parts[i]
-		if p.id >= 0 {
-			dst, before = append(dst, p.id), false
-			continue
-		}
-		if s.fuse {
-			if !before && s.unknown >= 0 {
-				dst = append(dst, s.unknown)
-			}
-			before = true
-			continue
-		}
-		for _, c := range []byte(text[p.start:p.end]) {
-			switch {
-			case s.fallback[c] >= 0:
-				dst = append(dst, s.fallback[c])
-			case s.unknown >= 0:
-				dst = append(dst, s.unknown)
-			}
-		}
+		dst, before = rules.write(dst, p.id, text[p.start:p.end], before)
 	}
 	return dst, before
+}
+
+// write appends what a part of the text becomes: its token, or those of the halves that made an unused piece.
+// before says that the part before was unknown, and the result whether this one is.
+func (s *spmText) write(dst []int32, id int32, text string, before bool) ([]int32, bool) {
+	if n := s.halves[text]; n > 0 && s.is(id, typeUnused) {
+		for _, half := range [...]string{text[:n], text[n:]} {
+			id, _ := s.vocab.textID(half)
+			dst, before = s.write(dst, id, half, before)
+		}
+		return dst, before
+	}
+	if id >= 0 {
+		return append(dst, id), false
+	}
+	if s.fuse {
+		if !before && s.unknown >= 0 {
+			dst = append(dst, s.unknown)
+		}
+		return dst, true
+	}
+	for _, c := range []byte(text) {
+		switch {
+		case s.fallback[c] >= 0:
+			dst = append(dst, s.fallback[c])
+		case s.unknown >= 0:
+			dst = append(dst, s.unknown)
+		}
+	}
+	return dst, true
 }

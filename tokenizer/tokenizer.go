@@ -41,6 +41,7 @@ type Tokenizer struct {
 	model      model
 	post       postProcessor
 	decoder    []decodeStep
+	between    bool // tokens that Decode leaves out lie between the others for decoder
 
 	bos, eos int32 // -1 for none
 	ends     []int32
@@ -133,7 +134,7 @@ func (t *Tokenizer) ID(token string) (id int32, ok bool) {
 }
 
 // IsSpecial reports whether id is a special token, one that Decode leaves out on request: a special
-// added token of tokenizer.json, or a control or unknown token of GGUF.
+// added token of tokenizer.json, a control symbol of tokenizer.model, or a control or unknown token of GGUF.
 func (t *Tokenizer) IsSpecial(id int32) bool {
 	return t.vocab.has(id) && t.vocab.tokens[id].special
 }

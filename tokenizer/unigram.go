@@ -20,6 +20,7 @@ type unigram struct {
 	unknown      int32         // what unknown characters in a row become, -1 for nothing
 	fallback     *byteFallback // what they become instead; nil for none
 	fuseOnly     bool          // not what they spell together either, as in llama.cpp
+	single       bool          // sums are kept in single precision, as in SentencePiece
 
 	lattices sync.Pool
 }
@@ -54,6 +55,7 @@ type lattice struct {
 	base   int      // where all ways meet; before it everything is written
 	ends   []ending // of the positions from base on
 	back   []int32  // lengths of tokens, last first
+	single bool     // the unigram's
 	unsure region   // unknown characters in a row, not written yet
 }
 
@@ -66,7 +68,7 @@ func (u *unigram) encode(dst []int32, text string) []int32 {
 	if !ok {
 		l = new(lattice)
 	}
-	l.text, l.base, l.unsure = text, 0, region{}
+	l.text, l.base, l.unsure, l.single = text, 0, region{}, u.single
 	l.ends = append(l.ends[:0], ending{})
 	for i := 0; i < len(text); {
 		if i > l.base && len(l.ends) == i-l.base+1 {
@@ -107,6 +109,9 @@ func (l *lattice) reach(start, end int, id int32, score float64) {
 		n := len(l.ends)
 		l.ends = slices.Grow(l.ends, missing)[:at+1]
 		clear(l.ends[n:])
+	}
+	if l.single {
+		score = float64(float32(score))
 	}
 	if e := &l.ends[at]; e.last == 0 || score > e.score {
 		*e = ending{score: score, last: int32(end - start), id: id}
