@@ -107,7 +107,7 @@ func (a *addedTokens) candidates(text string, allowed *regions) []candidate {
 // two with id -1. Special tokens match only within allowed.
 //
 // A match that fails for singleWord still uses up its text, and the white space that rstrip takes may
-// be matched again, as in Hugging Face tokenizers.
+// be matched again, but by a token with lstrip, as in Hugging Face tokenizers.
 func (a *addedTokens) split(text string, allowed *regions, part func(start, end int, id int32)) {
 	if a.order != nil {
 		a.order.split(a, text, allowed, part)
@@ -126,7 +126,8 @@ func (a *addedTokens) split(text string, allowed *regions, part func(start, end 
 		if c.token.singleWord && (endsInWord(text[:start]) || beginsInWord(text[end:])) {
 			continue
 		}
-		if c.token.lstrip && done < start {
+		if c.token.lstrip {
+			start = max(start, done)
 			start = done + len(strings.TrimRightFunc(text[done:start], isSpace))
 		}
 		if c.token.rstrip {
@@ -134,6 +135,9 @@ func (a *addedTokens) split(text string, allowed *regions, part func(start, end 
 				blank = region{end, len(text) - len(strings.TrimLeftFunc(text[end:], isSpace))}
 			}
 			end = blank.end
+		}
+		if start >= end {
+			continue // white space that rstrip took before
 		}
 		if done < start {
 			part(done, start, -1)

@@ -23,9 +23,24 @@ type bpe struct {
 	fuse     bool          // neighbouring unknown characters become one token
 	absent   *absentTokens // nil for none
 	joins    *joins        // nil when more than the tokens says what merges
+	barred   []bool        // what text may not become, by id; nil for nothing
 
-	mergers mergers
+	mergers *mergers
 }
+
+// without returns b without the tokens that are barred.
+func (b *bpe) without(barred []bool) model {
+	if barred == nil {
+		return b
+	}
+	other := *b
+	other.barred = barred
+	other.joins = nil // a barred byte is unknown, and how unknown characters join is a matter of the whole piece
+	return &other
+}
+
+// bars reports whether text may not become the token.
+func (b *bpe) bars(id int32) bool { return b.barred != nil && int(id) < len(b.barred) && b.barred[id] }
 
 // mergeRule is what a pair becomes and when.
 type mergeRule struct{ id, rank int32 }
@@ -33,11 +48,12 @@ type mergeRule struct{ id, rank int32 }
 // merge implements mergeRules.
 func (b *bpe) merge(left, right *part) (id, rank int32, ok bool) {
 	rule, ok := b.rules[[2]int32{left.id, right.id}]
-	return rule.id, rule.rank, ok
+	return rule.id, rule.rank, ok && !b.bars(rule.id)
 }
 
 // init completes b from its vocabulary and its other fields, but for whole lines. ignoreMerges makes a piece that is a token that token.
 func (b *bpe) init(ignoreMerges bool) {
+	b.mergers = new(mergers)
 	for i, spelling := range byteChars {
 		b.bytes[i] = b.charID(spelling)
 	}
@@ -70,15 +86,17 @@ func (b *bpe) init(ignoreMerges bool) {
 	}
 }
 
-// charID returns the id of a character, -1 for none.
+// charID returns the id of the token that a character found in text, as the vocabulary spells it, becomes: -1 for
+// none.
 func (b *bpe) charID(char string) int32 {
-	if id, ok := b.vocab.ids[char]; ok {
-		if b.vocab.tokens[id].hidden {
-			return -1
-		}
-		return id
+	if _, ok := b.vocab.ids[char]; !ok {
+		return b.absent.find(char)
 	}
-	return b.absent.find(char)
+	id, ok := b.vocab.textID(char)
+	if !ok || b.bars(id) {
+		return -1
+	}
+	return id
 }
 
 // knowsAll reports whether no text has an unknown character.
@@ -105,7 +123,7 @@ func (b *bpe) wholeLines() {
 
 // encode implements model.
 func (b *bpe) encode(dst []int32, text string) []int32 {
-	if id, ok := b.whole[text]; ok {
+	if id, ok := b.whole[text]; ok && !b.bars(id) {
 		return append(dst, id)
 	}
 	for b.joins != nil && len(text) > joinedPart {
@@ -140,6 +158,9 @@ func (b *bpe) start(m *merger, text string) {
 		var id int32
 		if b.byteLevel {
 			char, id = byteChars[text[i]], b.bytes[text[i]]
+			if id >= 0 && b.bars(id) {
+				id = -1
+			}
 			i++
 		} else {
 			_, n := utf8.DecodeRuneInString(text[i:])
@@ -149,11 +170,11 @@ func (b *bpe) start(m *merger, text string) {
 		}
 		if !first && b.prefix != "" {
 			char = b.prefix + char
-			id, _ = b.vocab.textID(char)
+			id = b.charID(char)
 		}
 		if i == len(text) && b.suffix != "" {
 			char += b.suffix
-			id, _ = b.vocab.textID(char)
+			id = b.charID(char)
 		}
 		switch {
 		case id >= 0:

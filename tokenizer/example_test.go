@@ -8,12 +8,12 @@ import (
 )
 
 const smallJSON = `{
-	"added_tokens": [{"id": 4, "content": "<end>", "special": true}],
+	"added_tokens": [{"id": 9, "content": "<end>", "special": true}],
 	"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
 	"decoder": {"type": "ByteLevel"},
 	"model": {
 		"type": "BPE",
-		"vocab": {"h": 0, "i": 1, "hi": 2, "Ġ": 3, "<": 5, "e": 6, "n": 7, "d": 8, ">": 9},
+		"vocab": {"h": 0, "i": 1, "hi": 2, "Ġ": 3, "<": 4, "e": 5, "n": 6, "d": 7, ">": 8},
 		"merges": [["h", "i"]]
 	}
 }`
@@ -35,11 +35,11 @@ func ExampleTokenizer_EncodeSpans() {
 	// Output:
 	// 2 hi
 	// 3 Ġ
-	// 5 <
-	// 6 e
-	// 7 n
-	// 8 d
-	// 9 >
-	// 4 <end>
+	// 4 <
+	// 5 e
+	// 6 n
+	// 7 d
+	// 8 >
+	// 9 <end>
 	// hi <end>
 }

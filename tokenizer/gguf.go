@@ -122,7 +122,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.post = postProcessor{around}
+	t.post = around.post()
 	for i, id := range []int32{
 		t.bos, t.eos, id(keyUnknown), id(keyPadding), id(keySeparator), id(keyClass), id(keyMask),
 	} {

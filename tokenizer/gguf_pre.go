@@ -8,7 +8,7 @@ import (
 // ggufPre is what a name in tokenizer.ggml.pre stands for.
 type ggufPre struct {
 	patterns     []finder // each isolates its matches in the pieces that the one before left
-	expressions  []string // the same, for package regexp, before patterns
+	expressions  []string // the same, before patterns
 	first, last  splitter // before and after both
 	ignoreMerges bool
 	addBOS       bool // unless the file says otherwise
@@ -21,7 +21,7 @@ type ggufPre struct {
 func (p *ggufPre) splitter() (splitter, error) {
 	steps := slices.Clone(p.first)
 	for _, expression := range p.expressions {
-		f, err := patternFor(expression)
+		f, err := expressionFor(expression)
 		if err != nil {
 			return nil, err
 		}
@@ -32,6 +32,10 @@ func (p *ggufPre) splitter() (splitter, error) {
 	}
 	return append(steps, p.last...), nil
 }
+
+// trailingSpace is how most expressions end: white space, of which the last character is left to what
+// follows it.
+const trailingSpace = `|\s+(?!\S)|\s+`
 
 // ggufPreTokenizers are the pre-tokenizers by their name in llama.cpp.
 var ggufPreTokenizers = func() map[string]ggufPre {

@@ -131,26 +131,22 @@ func (f *jsonFile) build(config *jsonConfig, limit int64) (*Tokenizer, error) {
 		pre.spell()
 		t.splitter = pre.steps
 	}
-	model, err := f.Model.build(&t.vocab, special, pre.byteLevel)
+	own := len(t.vocab.tokens)
+	model, err := f.Model.build(&t.vocab, pre.byteLevel)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if err := t.addTokens(added, special, limit); err != nil {
+	if err := t.addTokens(added, special, f.Model.size(), limit); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
-	model.init()
 	t.model, t.kind = model.model, model.kind
+	t.typed = model.without(t.vocab.barred(special, own))
 	if f.Model.UnkToken != nil {
 		t.names["unk_token"] = *f.Model.UnkToken
 	} else if id := f.Model.UnkID; id != nil {
 		t.names["unk_token"] = t.vocab.tokens[*id].text
 	}
-	for _, p := range t.post {
-		if len(p.before) > 0 {
-			t.bos = p.before[0]
-			break
-		}
-	}
+	t.bos = t.post.first()
 	config.apply(t)
 	return t, nil
 }
@@ -176,12 +172,15 @@ func (f *jsonFile) addedTokens(config *jsonConfig, v *vocabulary) (added []jsonA
 	return added, special
 }
 
-// addTokens gives each added token its id and makes it findable.
-func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, limit int64) error {
+// addTokens gives each added token its id and makes it findable. A token that the model does not have gets the
+// next number after the size of its vocabulary, whatever the file says; in a vocabulary with holes that may be
+// another token's, whose place it takes when ids are decoded.
+func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, size int, limit int64) error {
 	byContent := make(map[string]jsonAdded, len(tokens))
 	var order []int32 // ids in the order of their first appearance
 	byID := make(map[int32]jsonAdded, len(tokens))
-	next := int64(len(t.vocab.ids))
+	next := int64(size)
+	t.vocab.added = make(map[string]int32)
 	for _, a := range tokens {
 		if a.Content == "" {
 			continue
@@ -190,25 +189,15 @@ func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, limit
 			continue
 		}
 		byContent[a.Content] = a.withoutID()
-		id, known := t.vocab.ids[a.Content]
+		id, known := t.vocab.find(a.Content)
 		if !known {
-			// As in the original, a token that the model does not have gets the next number, whatever its
-			// id says, but in a vocabulary with holes that may be another token's.
-			number := next
-			if t.vocab.has(int32(number)) {
-				number = a.ID
-			} else {
-				next++
+			if next > limit {
+				return fmt.Errorf("%w: %s has id %d, which is not from 0 to %d", ErrInvalid, quoted(a.Content), next, limit)
 			}
-			if number < 0 || number > limit || t.vocab.has(int32(number)) {
-				return fmt.Errorf("%w: %s has id %d, which is another token's or not from 0 to %d",
-					ErrInvalid, quoted(a.Content), number, limit)
-			}
-			id = int32(number)
+			id = int32(next)
+			next++
 			t.vocab.set(id, a.Content)
-			t.vocab.ids[a.Content] = id
-			// The model does not have it, so that only a match of the whole text makes it.
-			t.vocab.tokens[id].hidden = true
+			t.vocab.added[a.Content] = id
 		}
 		if _, ok := byID[id]; !ok {
 			order = append(order, id)
@@ -229,11 +218,16 @@ func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, limit
 		} else {
 			raw = append(raw, found)
 		}
-		entry.hidden = entry.hidden || special[a.Content]
-		// As in the original, a special token that the normalizer spells otherwise is not skipped.
-		entry.special = special[entry.decoded]
 	}
 	t.added, t.folded = newAddedTokens(raw), newAddedTokens(folded)
+	if len(special) > 0 {
+		// By the text that the decoder gets: a special token that the normalizer spells otherwise is not left
+		// out, and another token that is spelled like one is.
+		for i := range t.vocab.tokens {
+			entry := &t.vocab.tokens[i]
+			entry.special = entry.present && special[entry.decoded]
+		}
+	}
 	return nil
 }
 
@@ -281,24 +275,24 @@ func (c *jsonConfig) apply(t *Tokenizer) {
 			t.names[specialNames[i]] = string(n)
 		}
 	}
-	if id, ok := t.vocab.ids[string(c.BOS)]; ok {
+	if id, ok := t.vocab.find(string(c.BOS)); ok {
 		t.bos = id
 	}
-	if id, ok := t.vocab.ids[string(c.EOS)]; ok {
+	if id, ok := t.vocab.find(string(c.EOS)); ok {
 		t.eos = id
 		t.ends = []int32{id}
 	}
-	if len(t.post) > 0 {
+	if t.post.special != nil {
 		return
 	}
-	var around template
+	var special template
 	if c.AddBOS != nil && *c.AddBOS && t.bos >= 0 {
-		around.before = []int32{t.bos}
+		special.before = []int32{t.bos}
 	}
 	if c.AddEOS != nil && *c.AddEOS && t.eos >= 0 {
-		around.after = []int32{t.eos}
+		special.after = []int32{t.eos}
 	}
-	if around.before != nil || around.after != nil {
-		t.post = postProcessor{around}
+	if special.before != nil || special.after != nil {
+		t.post = special.post()
 	}
 }

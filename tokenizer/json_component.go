@@ -1,9 +1,11 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -29,18 +31,25 @@ func (p *jsonPattern) finder() (f named, shortest int, err error) {
 		return f, 0, fmt.Errorf("%w: a pattern that is neither String nor Regex", ErrInvalid)
 	case p.String != nil && *p.String != "":
 		return named{finder: literal(*p.String)}, len(*p.String), nil
-	case p.String != nil || *p.Regex == "":
-		return f, 0, fmt.Errorf("%w: an empty pattern", ErrUnsupported)
-	case regexp.QuoteMeta(*p.Regex) == *p.Regex:
+	case p.String != nil:
+		f, err = expressionFor("")
+	case *p.Regex != "" && regexp.QuoteMeta(*p.Regex) == *p.Regex:
 		return named{finder: literal(*p.Regex)}, len(*p.Regex), nil // an expression that is but a string
+	default:
+		f, err = expressionFor(*p.Regex)
 	}
-	f, err = patternFor(*p.Regex)
+	if e, ok := f.finder.(*expression); ok && e.empty {
+		return f, 0, err
+	}
 	return f, 1, err
 }
 
 // replacement returns what a Replace does.
 func (p *jsonPattern) replacement(content string, times *growth) (replace, error) {
 	f, shortest, err := p.finder()
+	if err == nil && shortest == 0 {
+		err = fmt.Errorf("%w: a pattern that matches nothing at all", ErrUnsupported)
+	}
 	if err == nil {
 		err = times.multiply(len(content), shortest)
 	}
@@ -326,11 +335,11 @@ type jsonPost struct {
 	Type          string                     `json:"type"`
 	Processors    []jsonPost                 `json:"processors"`
 	Single        []jsonPiece                `json:"single"`
+	Pair          []jsonPiece                `json:"pair"` // of two sequences
 	SpecialTokens map[string]jsonPieceTokens `json:"special_tokens"`
 	Sep           jsonTokenID                `json:"sep"`
 	Cls           jsonTokenID                `json:"cls"`
 
-	Pair           any `json:"pair"` // of two texts
 	AddPrefixSpace any `json:"add_prefix_space"`
 	TrimOffsets    any `json:"trim_offsets"`
 	UseRegex       any `json:"use_regex"`
@@ -364,75 +373,130 @@ func (t *jsonTokenID) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&text, (*int64)(t)})
 }
 
-func (j *jsonPost) build(limit int64) (postProcessor, error) {
-	var p postProcessor
-	if j == nil {
-		return p, nil
-	}
-	err := j.appendTo(&p, limit)
-	return p, err
+// postBuild is what a sequence becomes while its post-processors are read: parts that each are a sequence to
+// the next one, with special tokens and without. They are nil when nothing changes a sequence.
+type postBuild struct {
+	special, plain [][]int32
+	limit          int64 // of ids
 }
 
-func (j *jsonPost) appendTo(p *postProcessor, limit int64) error {
-	var t template
-	add := func(ids *[]int32, more ...int64) error {
-		for _, id := range more {
-			if id < 0 || id > limit {
-				return fmt.Errorf("%s: %w: id %d is not from 0 to %d", j.Type, ErrInvalid, id, limit)
-			}
-			*ids = append(*ids, int32(id))
-		}
-		if len(*ids) > maxAround {
-			return fmt.Errorf("%s: %w: more than %d tokens", j.Type, ErrUnsupported, maxAround)
-		}
-		return nil
+func (j *jsonPost) build(limit int64) (postProcessor, error) {
+	if j == nil {
+		return postProcessor{}, nil
 	}
+	b := postBuild{limit: limit}
+	if err := j.appendTo(&b); err != nil {
+		return postProcessor{}, err
+	}
+	p := postProcessor{special: slices.Concat(b.special...), plain: slices.Concat(b.plain...)}
+	if b.special != nil && !slices.Contains(p.special, sequence) {
+		return postProcessor{}, fmt.Errorf("%w: %s: a template without its sequence", ErrUnsupported, j.Type)
+	}
+	return p, nil
+}
+
+func (j *jsonPost) appendTo(b *postBuild) error {
 	switch j.Type {
 	case "Sequence":
 		for i := range j.Processors {
-			if err := j.Processors[i].appendTo(p, limit); err != nil {
+			if err := j.Processors[i].appendTo(b); err != nil {
 				return err
 			}
 		}
 		return nil
 	case "ByteLevel": // it concerns offsets
 		return nil
-	case "BertProcessing", "RobertaProcessing":
-		if err := add(&t.before, int64(j.Cls)); err != nil {
-			return err
-		}
-		if err := add(&t.after, int64(j.Sep)); err != nil {
-			return err
-		}
-	case "TemplateProcessing":
-		side, sequences := &t.before, 0
-		for _, piece := range j.Single {
-			switch {
-			case piece.Sequence != nil && piece.Sequence.ID == "A":
-				side = &t.after
-				sequences++
-			case piece.SpecialToken != nil:
-				tokens, ok := j.SpecialTokens[piece.SpecialToken.ID]
-				if !ok {
-					return fmt.Errorf("%s: %w: %s is not among its special_tokens", j.Type,
-						ErrInvalid, quoted(piece.SpecialToken.ID))
-				}
-				if err := add(side, tokens.IDs...); err != nil {
-					return err
-				}
-			default:
-				return fmt.Errorf("%s: %w: a piece of single is neither a special token nor sequence A",
-					j.Type, ErrInvalid)
-			}
-		}
-		if sequences != 1 {
-			return fmt.Errorf("%s: %w: single has sequence A %d times", j.Type, ErrUnsupported, sequences)
-		}
+	case "BertProcessing", "RobertaProcessing", "TemplateProcessing":
 	default:
 		return fmt.Errorf("%w: %s", ErrUnsupported, quoted(j.Type))
 	}
-	*p = append(*p, t)
-	return tooLong(len(*p))
+	if b.special == nil {
+		b.special, b.plain = [][]int32{{sequence}}, [][]int32{{sequence}}
+	}
+	var err error
+	if j.Type == "TemplateProcessing" {
+		if b.special, err = j.template(b.special, b.limit, true); err == nil {
+			b.plain, err = j.template(b.plain, b.limit, false)
+		}
+	} else {
+		b.special, err = j.surround(b.special, b.limit)
+	}
+	size := 0
+	for _, part := range b.special {
+		size += len(part)
+	}
+	if err == nil && size > maxAround {
+		err = fmt.Errorf("%w: more than %d tokens", ErrUnsupported, maxAround)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.Type, err)
+	}
+	return nil
+}
+
+// checkID returns an error for an id that is none.
+func checkID(id, limit int64) error {
+	if id < 0 || id > limit {
+		return fmt.Errorf("%w: id %d is not from 0 to %d", ErrInvalid, id, limit)
+	}
+	return nil
+}
+
+// surround puts BERT's or RoBERTa's tokens around each of parts.
+func (j *jsonPost) surround(parts [][]int32, limit int64) ([][]int32, error) {
+	if err := cmp.Or(checkID(int64(j.Cls), limit), checkID(int64(j.Sep), limit)); err != nil {
+		return nil, err
+	}
+	out := make([][]int32, len(parts))
+	for i, part := range parts {
+		switch {
+		case i == 0:
+			out[i] = append(out[i], int32(j.Cls))
+		case j.Type == "RobertaProcessing":
+			out[i] = append(out[i], int32(j.Sep))
+		}
+		out[i] = append(append(out[i], part...), int32(j.Sep))
+	}
+	return out, nil
+}
+
+// template returns what a template makes of one sequence or of two.
+func (j *jsonPost) template(parts [][]int32, limit int64, special bool) ([][]int32, error) {
+	pieces := j.Single
+	switch len(parts) {
+	case 1:
+	case 2:
+		pieces = j.Pair
+	default:
+		return nil, fmt.Errorf("%w: it gets %d sequences from what is before it", ErrUnsupported, len(parts))
+	}
+	out := make([][]int32, 0, len(pieces))
+	for _, piece := range pieces {
+		switch {
+		case piece.Sequence != nil && piece.Sequence.ID == "A":
+			out = append(out, parts[0])
+		case piece.Sequence != nil && piece.Sequence.ID == "B" && len(parts) == 2:
+			out = append(out, parts[1])
+		case piece.SpecialToken != nil:
+			tokens, ok := j.SpecialTokens[piece.SpecialToken.ID]
+			if !ok {
+				return nil, fmt.Errorf("%w: %s is not among its special_tokens", ErrInvalid, quoted(piece.SpecialToken.ID))
+			}
+			var ids []int32
+			for _, id := range tokens.IDs {
+				if err := checkID(id, limit); err != nil {
+					return nil, err
+				}
+				ids = append(ids, int32(id))
+			}
+			if special {
+				out = append(out, ids)
+			}
+		default:
+			return nil, fmt.Errorf("%w: a piece of a template is neither a special token nor a sequence", ErrInvalid)
+		}
+	}
+	return out, nil
 }
 
 // jsonDecoder is a decoder of any type.

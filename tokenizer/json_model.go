@@ -165,16 +165,20 @@ func (m *jsonModel) vocabulary(limit int64) (vocabulary, error) {
 	return v, nil
 }
 
-// builtModel is a model, which is complete after init.
+// size returns how many tokens the model has, which is where the numbers of others begin.
+func (m *jsonModel) size() int { return max(len(m.Vocab.ids), len(m.Vocab.scored)) }
+
+// builtModel is a model.
 type builtModel struct {
 	model
 	kind string
-	init func() // when the vocabulary has the added tokens
+
+	// without returns the model that makes no token that is barred; nil is none, and the model itself.
+	without func(barred []bool) model
 }
 
-// build returns the model over v, whose tokens are the model's own so far. special are the texts of tokens
-// that no merge may make; with byteLevel pieces are in bytes.
-func (m *jsonModel) build(v *vocabulary, special map[string]bool, byteLevel bool) (builtModel, error) {
+// build returns the model over v, whose tokens are the model's own. With byteLevel pieces are in bytes.
+func (m *jsonModel) build(v *vocabulary, byteLevel bool) (builtModel, error) {
 	unknown := int32(-1)
 	if m.UnkToken != nil {
 		if id, ok := v.ids[*m.UnkToken]; ok {
@@ -188,9 +192,11 @@ func (m *jsonModel) build(v *vocabulary, special map[string]bool, byteLevel bool
 	switch m.kind() {
 	case "WordPiece":
 		w := &wordPiece{unknown: unknown, maxChars: *m.MaxInputCharsPerWord}
-		return builtModel{w, "WordPiece", func() { w.init(v, *m.ContinuingSubwordPrefix) }}, nil
+		w.init(v, *m.ContinuingSubwordPrefix)
+		return builtModel{w, "WordPiece", w.without}, nil
 	case "WordLevel":
-		return builtModel{&wordLevel{vocab: v, unknown: unknown}, "WordLevel", func() {}}, nil
+		w := &wordLevel{vocab: v, unknown: unknown}
+		return builtModel{w, "WordLevel", w.without}, nil
 	case "Unigram":
 		u := &unigram{vocab: v, unknown: -1, fallback: fallback, scores: make([]float64, len(m.Vocab.scored))}
 		for i, s := range m.Vocab.scored {
@@ -200,10 +206,10 @@ func (m *jsonModel) build(v *vocabulary, special map[string]bool, byteLevel bool
 		if m.UnkID != nil {
 			u.unknown = int32(*m.UnkID)
 		}
-		own := int32(len(u.scores))
-		return builtModel{u, "Unigram", func() { u.init(func(id int32) bool { return id < own }) }}, nil
+		u.init(nil)
+		return builtModel{u, "Unigram", u.without}, nil
 	}
-	b, err := m.bpe(v, special)
+	b, err := m.bpe(v)
 	if err != nil {
 		return builtModel{}, err
 	}
@@ -215,11 +221,12 @@ func (m *jsonModel) build(v *vocabulary, special map[string]bool, byteLevel bool
 	case m.ByteFallback:
 		kind = "BPE with byte fallback"
 	}
-	return builtModel{b, kind, func() { b.init(m.IgnoreMerges) }}, nil
+	b.init(m.IgnoreMerges)
+	return builtModel{b, kind, b.without}, nil
 }
 
 // bpe returns the merges over v.
-func (m *jsonModel) bpe(v *vocabulary, special map[string]bool) (*bpe, error) {
+func (m *jsonModel) bpe(v *vocabulary) (*bpe, error) {
 	b := &bpe{vocab: v, rules: make(map[[2]int32]mergeRule, len(m.Merges)), fuse: m.FuseUnk}
 	if m.ContinuingSubwordPrefix != nil {
 		b.prefix = *m.ContinuingSubwordPrefix
@@ -243,9 +250,6 @@ func (m *jsonModel) bpe(v *vocabulary, special map[string]bool) (*bpe, error) {
 		if !okLeft || !okRight || !ok {
 			return nil, fmt.Errorf("%w: merge %d of %s and %s: one of them or what they become is no token",
 				ErrInvalid, i, quoted(pair[0]), quoted(pair[1]))
-		}
-		if special[string(buffer)] {
-			continue
 		}
 		b.rules[[2]int32{left, right}] = mergeRule{id: id, rank: int32(i)}
 	}

@@ -1,9 +1,11 @@
 package tokenizer_test
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,14 +51,18 @@ func readLibraryFile(t *testing.T, path string, into any) {
 // result is what a library returned, unless it failed.
 type result[T any] struct {
 	value  T
-	failed bool
+	failed string // why
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]: a failure is an object.
 func (r *result[T]) UnmarshalJSON(data []byte) error {
 	if data[0] == '{' {
-		r.failed = true
-		return nil
+		var failure struct {
+			Error string `json:"error"`
+		}
+		err := json.Unmarshal(data, &failure)
+		r.failed = cmp.Or(failure.Error, "a failure without a reason")
+		return err
 	}
 	return json.Unmarshal(data, &r.value)
 }
@@ -92,7 +98,7 @@ type differences struct {
 
 // equal tells when got is not what want holds.
 func equal[T any](d *differences, want result[T], got T, same func(a, b T) bool, format string, args ...any) {
-	if want.failed || same(want.value, got) {
+	if want.failed != "" || same(want.value, got) {
 		return
 	}
 	d.t.Helper()
@@ -147,6 +153,31 @@ func loadable(t *testing.T, library string, err error) {
 	}
 }
 
+// broken says why a library's results with a tokenizer are not to be equalled; "" for most.
+func (l *libraryTokenizer) broken() string {
+	for _, c := range l.Cases {
+		if strings.Contains(c.IDs.failed, "AddedVocabulary bad split") {
+			return "the normalizer makes nothing of an added token, which is then found between all bytes, also within characters"
+		}
+	}
+	ids := make(map[float64]string)
+	var file struct {
+		Model struct {
+			Vocab map[string]float64 `json:"vocab"`
+		} `json:"model"`
+	}
+	if json.Unmarshal([]byte(l.Tokenizer), &file) != nil { // Unigram's vocabulary is a list
+		return ""
+	}
+	for token, id := range file.Model.Vocab {
+		if other, ok := ids[id]; ok {
+			return fmt.Sprintf("%q and %q have the same id, and which of them it decodes to is left to chance", token, other)
+		}
+		ids[id] = token
+	}
+	return ""
+}
+
 func TestLibrariesJSON(t *testing.T) {
 	for _, kind := range []string{"tokenizers", "converted"} {
 		for _, path := range libraryFiles(t, kind) {
@@ -159,6 +190,9 @@ func TestLibrariesJSON(t *testing.T) {
 					tok, err = tokenizer.FromJSON([]byte(file.Tokenizer), nil)
 				}
 				loadable(t, file.Error, err)
+				if why := file.broken(); why != "" {
+					t.Skip("the library: " + why)
+				}
 				if len(file.Cases) == 0 {
 					t.Fatal("no cases")
 				}

@@ -48,11 +48,12 @@ func (r replace) apply(text string, marks []bool) (string, []bool) {
 	var out strings.Builder
 	outMarks := make([]bool, 0, len(text))
 	at := 0
-	r.from.each(text, func(start, end int) {
+	r.from.each(text, func(start, end int) bool {
 		out.WriteString(text[at:start])
 		out.WriteString(r.to)
 		outMarks = repeatMark(append(outMarks, marks[at:start]...), anyMark(marks[start:end]), len(r.to))
 		at = end
+		return true
 	})
 	out.WriteString(text[at:])
 	outMarks = append(outMarks, marks[at:]...)
@@ -66,10 +67,11 @@ func (r replace) text(text string) string {
 	}
 	var out strings.Builder
 	at := 0
-	r.from.each(text, func(start, end int) {
+	r.from.each(text, func(start, end int) bool {
 		out.WriteString(text[at:start])
 		out.WriteString(r.to)
 		at = end
+		return true
 	})
 	out.WriteString(text[at:])
 	return out.String()

@@ -31,6 +31,8 @@ func (f eachCharacter) apply(text string, marks []bool) (string, []bool) {
 // cleanText drops characters that say nothing and makes all white space a space, as BERT does.
 func cleanText(dst []byte, r rune, spelled string) []byte {
 	switch {
+	case ' ' <= r && r <= '~':
+		return append(dst, byte(r))
 	case r == '\t' || r == '\n' || r == '\r':
 		return append(dst, ' ')
 	case r == 0 || r == utf8.RuneError || isOther(r):

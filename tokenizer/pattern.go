@@ -9,9 +9,9 @@ import (
 
 // finder finds the matches of a pattern.
 type finder interface {
-	// each calls match for every match in text, one after another. None is empty. Finding all takes time in
-	// proportion to the text.
-	each(text string, match func(start, end int))
+	// each calls match for every match in text, one after another, until it returns false. Only an expression has
+	// matches that are empty. Finding all takes time in proportion to the text.
+	each(text string, match func(start, end int) (more bool))
 }
 
 // matcher is a finder whose pattern is decided where it stands: it returns the end of the match that
@@ -19,10 +19,12 @@ type finder interface {
 // that it consumes with a constant number of further matches, so that finding all takes linear time.
 type matcher func(text string, i int) (end int)
 
-func (m matcher) each(text string, match func(start, end int)) {
+func (m matcher) each(text string, match func(start, end int) (more bool)) {
 	for i := 0; i < len(text); {
 		if end := m(text, i); end > i {
-			match(i, end)
+			if !match(i, end) {
+				return
+			}
 			i = end
 			continue
 		}
@@ -34,13 +36,12 @@ func (m matcher) each(text string, match func(start, end int)) {
 // literal finds a string, which is not empty.
 type literal string
 
-func (l literal) each(text string, match func(start, end int)) {
+func (l literal) each(text string, match func(start, end int) (more bool)) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(l))
-		if i < 0 {
+		if i < 0 || !match(at+i, at+i+len(l)) {
 			return
 		}
-		match(at+i, at+i+len(l))
 		at += i + len(l)
 	}
 }
@@ -49,7 +50,7 @@ func (l literal) each(text string, match func(start, end int)) {
 // their only character.
 type blankEnd struct{}
 
-func (blankEnd) each(text string, match func(start, end int)) {
+func (blankEnd) each(text string, match func(start, end int) (more bool)) {
 	if start := len(strings.TrimRightFunc(text, isSpace)); start < len(text) {
 		match(start, len(text))
 	}
@@ -94,18 +95,6 @@ func spaced(m matcher) matcher {
 	}
 }
 
-// spacePrefixed returns a matcher for an optional space and what m matches after it.
-func spacePrefixed(m matcher) matcher {
-	return func(text string, i int) int {
-		if text[i] == ' ' && i+1 < len(text) {
-			if end := m(text, i+1); end > i+1 {
-				return end
-			}
-		}
-		return m(text, i)
-	}
-}
-
 // ofClass returns a test for characters of any class in c.
 func ofClass(c class) func(r rune) bool { return classes.of(c) }
 
@@ -132,18 +121,6 @@ func inSet(set string) func(r rune) bool {
 type named struct {
 	name string
 	finder
-}
-
-// patternFor returns the finder of a regular expression in the syntax of Oniguruma: one that is written by
-// hand, or what [compilePattern] makes of it.
-func patternFor(expression string) (named, error) {
-	// A line break may stand in the expression as it is or escaped.
-	canonical := strings.NewReplacer("\r", `\r`, "\n", `\n`, "\t", `\t`).Replace(expression)
-	if f, ok := patterns[canonical]; ok {
-		return f, nil
-	}
-	f, err := compilePattern(expression)
-	return named{finder: f}, err
 }
 
 // patterns are the regular expressions of published tokenizers. Where two differ only in how they
@@ -188,14 +165,8 @@ var patterns = map[string]named{
 	// Kimi K2.
 	`[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: {"kimi-k2", matcher(matchKimi)},
 
-	// Cohere's Aya and Arcee's Trinity, before another one.
-	`\d{1,3}(?=(?:\d{3})*\b)`: {"", digitsFromRight{}},
-
 	// Jais 2.
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`: {"jais-2", shortSpaces(llama3.matcher(classes))},
-
-	// BLOOM, with brackets between brackets.
-	` ?[^(\s|[.,!?…。，、।۔،])]+`: {"bloom", spacePrefixed(run(0, isBloomWord))},
 
 	// Parts of sequences.
 	`[\r\n]`:     {"", run(1, inSet("\r\n"))},

@@ -129,7 +129,7 @@ func (threesFromRight) cut(piece string, first bool, yield func(string, bool)) {
 // follows, as \s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1} does.
 type shortSpaces matcher
 
-func (m shortSpaces) each(text string, match func(start, end int)) {
+func (m shortSpaces) each(text string, match func(start, end int) (more bool)) {
 	for i := 0; i < len(text); {
 		end := m(text, i)
 		if end == i {
@@ -138,7 +138,9 @@ func (m shortSpaces) each(text string, match func(start, end int)) {
 			continue
 		}
 		if last := text[end-1]; last == '\r' || last == '\n' || !blank(text[i:end]) {
-			match(i, end)
+			if !match(i, end) {
+				return
+			}
 			i = end
 			continue
 		}
@@ -154,42 +156,10 @@ func (m shortSpaces) each(text string, match func(start, end int)) {
 				}
 			}
 			next := run(size, isSpace)(text, i)
-			match(i, next)
+			if !match(i, next) {
+				return
+			}
 			i, left = next, left-size
 		}
 	}
-}
-
-// digitsFromRight finds groups of three digits from the right, and before them the one or two that are left, in
-// numbers that no word character follows: \d{1,3}(?=(?:\d{3})*\b).
-type digitsFromRight struct{}
-
-func (digitsFromRight) each(text string, match func(start, end int)) {
-	digits := run(0, isDecimal)
-	for i := 0; i < len(text); {
-		end := digits(text, i)
-		if end == i {
-			_, n := utf8.DecodeRuneInString(text[i:])
-			i += n
-			continue
-		}
-		if r, n := utf8.DecodeRuneInString(text[end:]); n > 0 && isWord(r) {
-			i = end
-			continue
-		}
-		size := (utf8.RuneCountInString(text[i:end])+2)%3 + 1
-		for i < end {
-			next := run(size, isDecimal)(text, i)
-			match(i, next)
-			i, size = next, 3
-		}
-	}
-}
-
-// isDecimal reports whether r is a decimal digit.
-func isDecimal(r rune) bool { return unicode.Is(unicode.Nd, r) || newDigit(r) }
-
-// isBloomWord reports whether r is none of what stands between the brackets of notPunctuation.
-func isBloomWord(r rune) bool {
-	return !isSpace(r) && !strings.ContainsRune("(|.,!?…。，、।۔،)", r)
 }

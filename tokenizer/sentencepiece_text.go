@@ -63,7 +63,7 @@ func (s *spText) apply(text string, _ []bool) (string, []bool) {
 
 // first returns what the start of text, which is not empty, becomes, and its length.
 func (s *spText) first(text string) (to string, n int) {
-	if _, n := s.user.longest(0, text); n > 0 {
+	if _, n := s.user.longest(0, text, nil); n > 0 {
 		return text[:n], n
 	}
 	if s.chars != nil {
@@ -89,7 +89,7 @@ type spCharacters struct {
 func (s *spCharacters) encode(dst []int32, text string) []int32 {
 	before := false
 	for i := 0; i < len(text); {
-		id, n := s.user.longest(0, text[i:])
+		id, n := s.user.longest(0, text[i:], nil)
 		if n == 0 {
 			_, n = utf8.DecodeRuneInString(text[i:])
 			id, _ = s.vocab.textID(text[i : i+n])

@@ -79,9 +79,19 @@ func (s split) cut(piece string, first bool, yield func(string, bool)) {
 		}
 		end, previous = to, match
 	}
-	s.pattern.each(piece, func(lo, hi int) {
+	s.pattern.each(piece, func(lo, hi int) bool {
 		section(lo, false)
-		section(hi, true)
+		if lo < hi {
+			section(hi, true)
+			return true
+		}
+		// An empty match parts what is beside it.
+		if end > start {
+			yield(piece[start:end], first && start == 0)
+			start = end
+		}
+		previous = !s.invert
+		return true
 	})
 	section(len(piece), false)
 	if end > start {

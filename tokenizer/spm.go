@@ -103,7 +103,7 @@ func (s *spm) encodePart(dst []int32, text string, before bool) (ids []int32, un
 	for i := 0; i < len(text); {
 		id, n := int32(-1), 0
 		if s.user != nil {
-			id, n = s.user.longest(0, text[i:])
+			id, n = s.user.longest(0, text[i:], nil)
 		}
 		if n == 0 {
 			_, n = utf8.DecodeRuneInString(text[i:])

@@ -13,7 +13,10 @@
 // its own with the properties of U+FFFD; byte-level models and byte fallback keep it as it is.
 package tokenizer
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Span is a run of text with one origin.
 type Span struct {
@@ -39,6 +42,7 @@ type Tokenizer struct {
 	folded     *addedTokens // matched in the normalized text
 	splitter   splitter
 	model      model
+	typed      model // makes no special token; nil for model itself
 	post       postProcessor
 	decoder    []decodeStep
 	between    bool // tokens that Decode leaves out lie between the others for decoder
@@ -69,12 +73,16 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 func (t *Tokenizer) EncodeSpans(spans []Span, addSpecial bool) []int32 {
 	text, allowed := joinSpans(spans)
 	e := encoder{t: t, ids: make([]int32, 0, len(text)/4+8)}
+	model := t.model
+	if allowed != nil && t.typed != nil {
+		model = t.typed
+	}
 	e.cut = t.splitter.chain(func(piece string, _ bool) {
 		for len(piece) > maxPiece {
-			e.ids = t.model.encode(e.ids, piece[:maxPiece])
+			e.ids = model.encode(e.ids, piece[:maxPiece])
 			piece = piece[maxPiece:]
 		}
-		e.ids = t.model.encode(e.ids, piece)
+		e.ids = model.encode(e.ids, piece)
 	})
 	t.added.split(text, allowed, func(start, end int, id int32) {
 		if id >= 0 {
@@ -101,7 +109,14 @@ func (e *encoder) text(text string, offset int, allowed *regions) {
 		return
 	}
 	marks := markTyped(text, offset, allowed, e.t.folded)
-	normal, marks := e.t.normalizer.apply(text, marks)
+	head := 0
+	var normal string
+	if first {
+		_, head = utf8.DecodeRuneInString(text)
+		normal, marks, head = e.t.normalizer.withHead(text, marks, head)
+	} else {
+		normal, marks = e.t.normalizer.apply(text, marks)
+	}
 	if normal == "" {
 		return
 	}
@@ -110,7 +125,7 @@ func (e *encoder) text(text string, offset int, allowed *regions) {
 			e.ids = append(e.ids, id)
 			return
 		}
-		e.cut(normal[start:end], first && start == 0)
+		e.cut(normal[start:end], start < head)
 	})
 }
 
@@ -129,8 +144,7 @@ func (t *Tokenizer) Token(id int32) (token string, ok bool) {
 
 // ID returns the id of a token by its spelling in the vocabulary.
 func (t *Tokenizer) ID(token string) (id int32, ok bool) {
-	id, ok = t.vocab.ids[token]
-	return id, ok
+	return t.vocab.find(token)
 }
 
 // IsSpecial reports whether id is a special token, one that Decode leaves out on request: a special

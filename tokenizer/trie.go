@@ -97,14 +97,15 @@ func (t *trie) depth(text string) int {
 }
 
 // longest returns the value of the longest text that begins at text and the node, which is that of what
-// comes before it, and its length; -1 when there is none. What is empty does not count.
-func (t *trie) longest(node int32, text string) (value int32, n int) {
+// comes before it, and its length; -1 when there is none. What is empty does not count, nor what is barred,
+// which may be nil, by its value.
+func (t *trie) longest(node int32, text string, barred []bool) (value int32, n int) {
 	value = -1
 	for i := 0; i < len(text); i++ {
 		if node = t.next(node, text[i]); node < 0 {
 			break
 		}
-		if t.value[node] >= 0 {
+		if v := t.value[node]; v >= 0 && (barred == nil || !barred[v]) {
 			value, n = t.value[node], i+1
 		}
 	}

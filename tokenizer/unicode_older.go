@@ -18,24 +18,24 @@ var (
 
 // isMark reports whether r is a mark (M) in Unicode 9.0.
 func isMark(r rune) bool {
-	switch r {
-	case 0x1CF2, 0x1CF3:
-		return true
-	case 0x111C9:
+	switch {
+	case r < 0x300, r == 0x111C9:
 		return false
+	case r == 0x1CF2, r == 0x1CF3:
+		return true
 	}
-	return r >= 0x300 && unicode.Is(unicode.M, r) && unicode.Is(unicode9, r)
+	return unicode.Is(unicode.M, r) && unicode.Is(unicode9, r)
 }
 
 // isAccent reports whether r is a mark that takes no room (Mn) in Unicode 8.0.
 func isAccent(r rune) bool {
-	switch r {
-	case 0x1734:
-		return true
-	case 0x1885, 0x1886, 0xA9BD, 0x111C9:
+	switch {
+	case r < 0x300, r == 0x1885, r == 0x1886, r == 0xA9BD, r == 0x111C9:
 		return false
+	case r == 0x1734:
+		return true
 	}
-	return r >= 0x300 && unicode.Is(unicode.Mn, r) && unicode.Is(unicode8, r)
+	return unicode.Is(unicode.Mn, r) && unicode.Is(unicode8, r)
 }
 
 // isBertPunctuation reports whether r is of punctuation (P) in Unicode 8.0, for which all symbols of ASCII

@@ -21,12 +21,25 @@ type unigram struct {
 	fallback     *byteFallback // what they become instead; nil for none
 	fuseOnly     bool          // not what they spell together either, as in llama.cpp
 	single       bool          // sums are kept in single precision, as in SentencePiece
+	barred       []bool        // what text may not become, by id; nil for nothing
 
-	lattices sync.Pool
+	lattices *sync.Pool
 }
 
-// init completes u from its vocabulary; keep says which tokens text may become.
-func (u *unigram) init(keep func(id int32) bool) { u.find = u.vocab.visibleTokens(keep) }
+// without returns u without the tokens that are barred.
+func (u *unigram) without(barred []bool) model {
+	if barred == nil {
+		return u
+	}
+	other := *u
+	other.barred = barred
+	return &other
+}
+
+// init completes u from its vocabulary; keep says which tokens text may become, nil all.
+func (u *unigram) init(keep func(id int32) bool) {
+	u.find, u.lattices = u.vocab.visibleTokens(keep), new(sync.Pool)
+}
 
 // lowest returns the lowest of scores; without any, 0.
 func lowest(scores []float64) float64 {
@@ -83,7 +96,7 @@ func (u *unigram) encode(dst []int32, text string) []int32 {
 				break
 			}
 			j++
-			if id := u.find.value[node]; id >= 0 {
+			if id := u.find.value[node]; id >= 0 && (u.barred == nil || !u.barred[id]) {
 				l.reach(i, j, id, score+u.scores[id])
 				known = known || j-i == size
 			}
@@ -152,7 +165,7 @@ func (u *unigram) writeUnknown(dst []int32, l *lattice) []int32 {
 	if text == "" {
 		return dst
 	}
-	if id, ok := u.vocab.textID(text); ok && int(id) < len(u.scores) && !u.fuseOnly {
+	if id, ok := u.vocab.textID(text); ok && !u.fuseOnly && (u.barred == nil || !u.barred[id]) {
 		return append(dst, id) // as with the unknown token's own spelling
 	}
 	if u.fallback.has(text) {

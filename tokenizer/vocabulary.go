@@ -13,7 +13,17 @@ type token struct {
 // vocabulary is the tokens by id and the ids by spelling.
 type vocabulary struct {
 	tokens []token
-	ids    map[string]int32
+	ids    map[string]int32 // what text may become
+	added  map[string]int32 // what only a match of the whole text becomes; nil for nothing
+}
+
+// find returns the id of the token that is spelled text.
+func (v *vocabulary) find(text string) (int32, bool) {
+	id, ok := v.added[text]
+	if !ok {
+		id, ok = v.ids[text]
+	}
+	return id, ok
 }
 
 func (v *vocabulary) has(id int32) bool {
@@ -26,6 +36,21 @@ func (v *vocabulary) set(id int32, text string) {
 		v.tokens = append(v.tokens, make([]token, n-len(v.tokens))...)
 	}
 	v.tokens[id] = token{text: text, decoded: text, present: true}
+}
+
+// barred returns which tokens of the model's own, whose ids are below own, are among those with the texts of
+// special ones; nil for none.
+func (v *vocabulary) barred(special map[string]bool, own int) []bool {
+	var barred []bool
+	for text := range special {
+		if id, ok := v.find(text); ok && int(id) < own {
+			if barred == nil {
+				barred = make([]bool, len(v.tokens))
+			}
+			barred[id] = true
+		}
+	}
+	return barred
 }
 
 // textID returns the id of the token that a spelling found in text may become.

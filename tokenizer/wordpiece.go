@@ -6,9 +6,20 @@ import "unicode/utf8"
 // Korean Voice Search", 2012). A word that has a part without a token is unknown as a whole.
 type wordPiece struct {
 	find     *trie
-	rest     int32 // the node in find of what is written before a token that does not begin a word; -1 for none
-	unknown  int32 // -1 for nothing
-	maxChars int64 // longer words are unknown
+	rest     int32  // the node in find of what is written before a token that does not begin a word; -1 for none
+	unknown  int32  // -1 for nothing
+	maxChars int64  // longer words are unknown
+	barred   []bool // what text may not become, by id; nil for nothing
+}
+
+// without returns w without the tokens that are barred.
+func (w *wordPiece) without(barred []bool) model {
+	if barred == nil {
+		return w
+	}
+	other := *w
+	other.barred = barred
+	return &other
 }
 
 // init completes w from its vocabulary; prefix is written before tokens that do not begin a word.
@@ -23,7 +34,7 @@ func (w *wordPiece) encode(dst []int32, text string) []int32 {
 	if int64(len(text)) <= w.maxChars || int64(utf8.RuneCountInString(text)) <= w.maxChars {
 		node := int32(0)
 		for at := 0; node >= 0; node = w.rest {
-			id, n := w.find.longest(node, text[at:])
+			id, n := w.find.longest(node, text[at:], w.barred)
 			if n == 0 {
 				break
 			}
@@ -43,13 +54,24 @@ func (w *wordPiece) encode(dst []int32, text string) []int32 {
 // wordLevel has a token for every word that it knows.
 type wordLevel struct {
 	vocab   *vocabulary
-	unknown int32 // -1 for nothing
+	unknown int32  // -1 for nothing
+	barred  []bool // what text may not become, by id; nil for nothing
+}
+
+// without returns w without the tokens that are barred.
+func (w *wordLevel) without(barred []bool) model {
+	if barred == nil {
+		return w
+	}
+	other := *w
+	other.barred = barred
+	return &other
 }
 
 // encode implements model.
 func (w *wordLevel) encode(dst []int32, text string) []int32 {
 	id, ok := w.vocab.textID(text)
-	if !ok {
+	if !ok || w.barred != nil && w.barred[id] {
 		id = w.unknown
 	}
 	if id < 0 {

@@ -1,0 +1,63 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A metaspace that is put before the first word alone asks whether a piece begins where the text began. In
+// Hugging Face tokenizers a normalizer may make that untrue: of what it puts in another's place it knows where
+// the last character that it replaces stood. The head of a text is how many of its bytes stand for the first
+// character of the original.
+
+// withHead is [normalizer.apply] for a text whose head is given, and returns that of the result.
+func (n normalizer) withHead(text string, marks []bool, head int) (string, []bool, int) {
+	for _, step := range n {
+		normal, after := step.apply(text, marks)
+		head = min(headAfter(step, text, normal, head), len(normal))
+		text, marks = normal, after
+	}
+	return text, marks, head
+}
+
+// headAfter returns the head of what step has made of a text.
+func headAfter(step normalStep, before, after string, head int) int {
+	if head == 0 || after == "" {
+		return 0
+	}
+	switch step := step.(type) {
+	case prepend:
+		return len(step) + head
+	case replace:
+		return step.head(before, head)
+	case strip:
+		if step.left {
+			head -= len(before) - len(strings.TrimLeftFunc(before, isSpace))
+		}
+		return max(head, 0)
+	case eachCharacter, lowercase:
+		first, _ := step.apply(before[:head], nil)
+		return len(first)
+	}
+	// A form or a charsmap, after which the first character is that of the text.
+	_, n := utf8.DecodeRuneInString(after)
+	return n
+}
+
+// head returns the head of what r makes of a text.
+func (r replace) head(text string, head int) int {
+	size, at := 0, 0
+	r.from.each(text, func(start, end int) bool {
+		size += min(start, head) - at
+		at = min(start, head)
+		if start >= head || end > head {
+			at = head
+			return false
+		}
+		size += len(r.to)
+		at = end
+		return at < head
+	})
+	size += max(0, head-at)
+	return size
+}
