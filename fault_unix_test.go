@@ -104,7 +104,7 @@ func TestCutShortInSteps(t *testing.T) {
 				_, embedded := m.Embed(t.Context(), &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: ids}}, Pooling: realizar.PoolingMean})
 				return map[string]error{
 					"Generate": generated, "Embed": embedded,
-					"Logits": m.Logits(context.Background(), ids, func(int, []float32) error { return nil }),
+					"Logits": m.Logits(context.Background(), ids, 0, func(int, []float32) error { return nil }),
 				}
 			}
 			for name, err := range requests(last) {

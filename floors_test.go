@@ -14,7 +14,7 @@ const module = "github.com/realizar/realizar"
 // the packages of one floor do not import each other. Lowest first; "." is the root.
 var floors = []string{
 	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load",
-	"chat modelfile internal/plan internal/random internal/cuda/driver/drivertest",
+	"chat modelfile internal/eval internal/plan internal/random internal/cuda/driver/drivertest",
 	"internal/arch internal/backends internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	". cuda",
 	"internal/server",

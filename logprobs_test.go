@@ -32,7 +32,7 @@ func checkLogProbs(t *testing.T, m *realizar.Model, ids []int32, first, top int,
 	}
 	// Those of the device, which are all there is without others beside them, are rounded.
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-5 }
-	err := m.Logits(t.Context(), ids, func(i int, logits []float32) error {
+	err := m.Logits(t.Context(), ids, 0, func(i int, logits []float32) error {
 		at := i + 1 - first
 		if at < 0 || at >= len(got) {
 			return nil

@@ -13,7 +13,7 @@ import (
 func lastLogits(t *testing.T, m *realizar.Model, ids []int32) []float32 {
 	t.Helper()
 	var last []float32
-	if err := m.Logits(t.Context(), ids, func(_ int, logits []float32) error {
+	if err := m.Logits(t.Context(), ids, 0, func(_ int, logits []float32) error {
 		last = logits
 		return nil
 	}); err != nil {

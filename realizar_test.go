@@ -276,7 +276,7 @@ func TestContextIsExact(t *testing.T) {
 			t.Errorf("error %q does not say %s", err, part)
 		}
 	}
-	if err := m.Logits(t.Context(), append(prompt, 1), nil); !errors.Is(err, realizar.ErrContext) {
+	if err := m.Logits(t.Context(), append(prompt, 1), 0, nil); !errors.Is(err, realizar.ErrContext) {
 		t.Errorf("logits of one more than the context: %v", err)
 	}
 }

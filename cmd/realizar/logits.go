@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -37,7 +36,7 @@ Examples:
 
 // Run writes the logits.
 func (c *logitsCommand) Run(a *app) error {
-	ids, err := c.read(a)
+	ids, err := readIDs(a, c.IDs)
 	if err != nil {
 		return fmt.Errorf("--ids: %w", err)
 	}
@@ -60,7 +59,7 @@ func (c *logitsCommand) write(a *app, ids []int32, w io.Writer) error {
 		return err
 	}
 	row := make([]byte, 0, 4*m.Vocab())
-	err = m.Logits(a.ctx, ids, func(_ int, logits []float32) error {
+	err = m.Logits(a.ctx, ids, 0, func(_ int, logits []float32) error {
 		row = row[:0]
 		for _, v := range logits {
 			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))
@@ -74,22 +73,10 @@ func (c *logitsCommand) write(a *app, ids []int32, w io.Writer) error {
 	return out.Flush()
 }
 
-func (c *logitsCommand) read(a *app) ([]int32, error) {
-	if c.IDs == "-" {
-		return readIDs(a.stdin)
-	}
-	f, err := os.Open(c.IDs)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return readIDs(f)
-}
-
 // readIDs reads numbers separated by white space or commas; the brackets of a
 // JSON array may be around them.
-func readIDs(r io.Reader) ([]int32, error) {
-	data, err := io.ReadAll(r)
+func readIDs(a *app, name string) ([]int32, error) {
+	data, err := a.read(name)
 	if err != nil {
 		return nil, err
 	}

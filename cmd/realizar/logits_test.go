@@ -43,7 +43,7 @@ func TestLogits(t *testing.T) {
 			}
 			defer func() { _ = m.Close() }()
 			var want []float32
-			if err := m.Logits(t.Context(), ids, func(_ int, logits []float32) error {
+			if err := m.Logits(t.Context(), ids, 0, func(_ int, logits []float32) error {
 				want = append(want, logits...)
 				return nil
 			}); err != nil {

@@ -2,8 +2,9 @@
 //
 // It reads a prompt or opens a chat (run), serves a model over HTTP (serve), says
 // what a model file holds (inspect), turns text into token ids and back (tokenize),
-// renders chat templates (template), computes logits (logits), measures speed
-// (bench), makes files to measure it with (synth) and checks what computes (doctor).
+// renders chat templates (template), computes logits (logits), measures how well a
+// model predicts a text (eval) and how fast it is (bench), makes files to measure
+// with (synth) and checks what computes (doctor).
 // Each command is a file of its own here. What a model is and how it runs is the
 // business of package realizar.
 //
@@ -46,6 +47,7 @@ type grammar struct {
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
 	Template templateCommand `cmd:"" help:"Render a chat template."`
 	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
+	Eval     evalCommand     `cmd:"" help:"Measure how well a model predicts a text."`
 	Bench    benchGroup      `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
 	Synth    synthCommand    `cmd:"" help:"Make a model file of random weights to measure with."`
 	Doctor   doctorCommand   `cmd:"" help:"Check the GPUs and the processor of this machine."`

@@ -91,17 +91,13 @@ func (c *templateCommand) Run(a *app) error {
 // variables reads the object by its members, so that members can be added and
 // the rest stays as it is written.
 func (c *templateCommand) variables(a *app) (map[string]json.RawMessage, error) {
-	var data []byte
-	var err error
+	data, err := a.read(c.Vars)
+	if err != nil {
+		return nil, fmt.Errorf("--vars: %w", err)
+	}
 	name := c.Vars
 	if name == "-" {
 		name = "standard input"
-		data, err = io.ReadAll(a.stdin)
-	} else {
-		data, err = os.ReadFile(name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--vars: %w", err)
 	}
 	var vars map[string]json.RawMessage
 	if err := unmarshal(data, &vars); err != nil {

@@ -22,7 +22,7 @@ func logits(t *testing.T, path string, ids []int32) []float32 {
 	}
 	defer func() { _ = m.Close() }()
 	var all []float32
-	err = m.Logits(context.Background(), ids, func(_ int, logits []float32) error {
+	err = m.Logits(context.Background(), ids, 0, func(_ int, logits []float32) error {
 		all = append(all, logits...)
 		return nil
 	})

@@ -272,7 +272,7 @@ func logits(t *testing.T, path string, ids []int32) [][]float32 {
 	}
 	defer func() { _ = m.Close() }()
 	var rows [][]float32
-	if err := m.Logits(t.Context(), ids, func(_ int, row []float32) error {
+	if err := m.Logits(t.Context(), ids, 0, func(_ int, row []float32) error {
 		rows = append(rows, append([]float32(nil), row...))
 		return nil
 	}); err != nil {
