@@ -18,7 +18,7 @@ var floors = []string{
 	"internal/arch internal/backends internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	". cuda",
 	"internal/server",
-	"cmd/realizar",
+	"cmd/realizar train/export",
 }
 
 func TestFloors(t *testing.T) {
