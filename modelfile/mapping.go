@@ -14,9 +14,10 @@ import (
 // read when they are first touched and given back under pressure. Where the file
 // has been cut short meanwhile reading is a fault, see [File.Guard].
 type mapping struct {
-	path  string
-	data  []byte
-	unmap func() error
+	path     string
+	data     []byte
+	unmap    func() error
+	resident bool // the pages are not the system's to take back
 }
 
 // openMapping maps the whole of a regular file.
@@ -63,7 +64,7 @@ func (m *mapping) letGo(data []byte) bool {
 	if hi < len(m.data) {
 		hi = hi / page * page
 	}
-	if lo < hi {
+	if lo < hi && !m.resident {
 		letGo(m.data[lo:hi])
 	}
 	return true

@@ -26,6 +26,8 @@ import (
 // PREFIX-00001-of-00003.gguf and so on, stands for all of them: they are looked for
 // in its folder.
 //
+// The name of a model that is part of the program ([Register]) opens that one.
+//
 // The weights are mapped, not read, and must not change while the file is open.
 // Whoever reads them does so within [File.Guard], or [tensor.Guard] where there is
 // no File: a file that is cut short is an error then, and ends the process otherwise.
@@ -54,6 +56,9 @@ func Open(path string) (*File, error) {
 }
 
 func (f *File) open() error {
+	if data, ok := builtins[f.path]; ok {
+		return f.openBuiltin(data)
+	}
 	if err := refuseRemote(f.path); err != nil {
 		return err
 	}
@@ -76,7 +81,17 @@ func (f *File) open() error {
 // openFile opens a file of weights, and the others of its model if it says that it
 // is one of several.
 func (f *File) openFile(path string) error {
-	meta, tensors, err := f.load(path)
+	m, err := openMapping(path)
+	if err != nil {
+		return err
+	}
+	return f.openMapped(m)
+}
+
+// openMapped opens the file that m is of.
+func (f *File) openMapped(m *mapping) error {
+	path := m.path
+	meta, tensors, err := f.read(m)
 	if err != nil {
 		return err
 	}
@@ -91,13 +106,19 @@ func (f *File) openFile(path string) error {
 	return f.addTensors(path, tensors)
 }
 
-// load maps one file of weights and returns its metadata, empty for safetensors,
-// and its tensors. All files of a model have one format.
+// load maps one file of weights and reads it.
 func (f *File) load(path string) (*Meta, []*tensor.Tensor, error) {
 	m, err := openMapping(path)
 	if err != nil {
 		return nil, nil, err
 	}
+	return f.read(m)
+}
+
+// read returns the metadata of one file of weights, empty for safetensors, and its
+// tensors. All files of a model have one format.
+func (f *File) read(m *mapping) (*Meta, []*tensor.Tensor, error) {
+	path := m.path
 	f.mappings = append(f.mappings, m)
 	f.size += int64(len(m.data))
 	format, err := detect(path, m.data)

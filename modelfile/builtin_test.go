@@ -1,0 +1,56 @@
+package modelfile_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/realizar/realizar/modelfile"
+)
+
+// A registered model is opened by its name alone, whatever lies at that path, and its
+// bytes stay what they are.
+func TestRegister(t *testing.T) {
+	const name = "a-model-of-this-test"
+	data := ggufBytes(t, allValues, smallTensors())
+	before := bytes.Clone(data)
+	modelfile.Register(name, data)
+	if !modelfile.Registered(name) || modelfile.Registered("another") {
+		t.Error("not registered as it should be")
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir(name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Path() != name || f.Size() != int64(len(data)) || len(f.Tensors()) != len(smallTensors()) {
+		t.Errorf("opened %s of %d bytes with %d tensors", f.Path(), f.Size(), len(f.Tensors()))
+	}
+	for i, x := range f.Tensors() {
+		f.Release(x.Data)
+		if want := smallTensors()[i]; x.Name != want.Name || !bytes.Equal(x.Data, want.Data) {
+			t.Errorf("tensor %d is %s, and its data are as registered: %v", i, x.Name, bytes.Equal(x.Data, want.Data))
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if !cmp.Equal(data, before) {
+		t.Error("the data changed")
+	}
+	if _, err := modelfile.Open("." + string(filepath.Separator) + name); err == nil {
+		t.Error("a path is taken for the name")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a second model of the same name is registered")
+		}
+	}()
+	modelfile.Register(name, data)
+}
