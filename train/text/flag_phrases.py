@@ -1,0 +1,670 @@
+"""What people want who need a flag, in their words.
+
+For each flag the words of which a right explanation has at least one, and what one
+may want to do, as templates of phrases that follow "how do I". "model" stands for the
+flags that all commands share which run a model.
+"""
+
+RUN: dict[str, tuple[list[str], list[str]]] = {
+    "--system": (["instructions"], [
+        "{give|pass|send} {the model |}instructions {before the conversation|first|up front}",
+        "set {a|the} system {prompt|message}",
+        "{tell|instruct} the model {how|in which style} to answer",
+        "make {it|the model} {always |}answer {in French|like a pirate|in one sentence|as a teacher}",
+        "{add|use|define|specify} {a|my own} system {prompt|message|instruction}",
+        "give the {assistant|model|bot} a {role|persona|character|personality}",
+        "change {the way|how} the model {behaves|talks|speaks} {from the start|in the chat|}",
+        "put {rules|guidelines|instructions} {in front of|before} the {chat|conversation|question}",
+        "say {once and for all|at the beginning} how {the answers|replies} should {be|look|sound}",
+        "have instructions that {hold for the whole chat|come before my prompt}",
+    ]),
+    "--raw": (["template"], [
+        "{run|use} {a prompt|the model} without {the|its} chat template",
+        "continue {a text|the prompt|a sentence} as it is",
+        "{skip|disable|leave out|turn off|bypass|avoid} the chat template",
+        "{complete|go on with|continue} a {text|story} instead of {answering|chatting}",
+        "use {a base model|plain completion|text completion}",
+        "{send|give} the {raw|bare|exact|literal} prompt to the model",
+        "make special tokens in {my|the} prompt count",
+        "write the {chat markup|template's tokens|special tokens} {myself|by hand} in the prompt",
+        "get {plain|pure|raw} {continuation|completion} of {a|my} text",
+    ]),
+    "--json": (["json"], [
+        "get the {answer|answers|output} of {realizar |}run as JSON",
+        "make run {write|print|output} JSON",
+        "have {answers|the answer of run} in a {machine readable|machine-readable} {form|format}",
+        "{parse|process|read} the answer {in|with} a {script|program}",
+        "{write|print} one JSON object for each answer",
+        "see the {finish reason|usage|token counts} of an answer {as JSON|in JSON|}",
+        "pipe the {answer|result|output} of run into jq",
+    ]),
+    "--verbose": (["how long"], [
+        "see how {long|much time} {the answer|an answer|run} {took|takes|needed}",
+        "{show|print|display|get} {the timings|timings|the times|statistics} of {an answer|run|a run}",
+        "{see|know|find out} how {fast|slow|quick} an answer was",
+        "make run {more verbose|say more|talkative}",
+        "{see|find out|print} {which|what} random seed was {used|taken}",
+        "see tokens per second {of|after} an answer",
+        "{measure|time} {a single|one} answer",
+    ]),
+    "--n": (["so many answers"], [
+        "get {several|three|more than one|multiple|a few|many|5|two} {answers|replies|completions} {to one prompt|at once|}",
+        "have the model answer {three times|twice|several times|more than once}",
+        "{generate|make|choose|write} {several|multiple|4|different} {answers|alternatives|versions|variants}",
+        "{compare|see} {different|alternative} answers to the same {question|prompt}",
+        "set {the number of answers|how many answers I get|how many answers there are}",
+        "{ask|answer} the same prompt several times in one go",
+    ]),
+    "--max-tokens": (["after n tokens"], [
+        "{limit|restrict|cap|bound} the {length|size} of {the|an} {answer|reply|output|response}",
+        "{limit|restrict|cap} the number of {tokens|words} in the {answer|output|reply}",
+        "make {the answer|answers|replies} {shorter|short|brief}",
+        "{stop|end|cut} {the answer|generation|it|the output} after {100|50|200|32|n|500} tokens",
+        "{set|choose|change} the {maximum|largest} {length|number of tokens} of {an|the} answer",
+        "keep {answers|the answer|the output|replies} from {getting|becoming|being} too long",
+        "get at most {64|100|20|a hundred} tokens",
+        "keep the model from {talking|writing|going on} {forever|endlessly|too long}",
+        "say how many tokens {the model|it} may {write|generate|produce} at most",
+        "have {a maximum|an upper limit} {of|for} {generated|new} tokens",
+    ]),
+    "--min-tokens": (["before n tokens", "ending its answer"], [
+        "make {the answer|answers|replies} longer",
+        "{force|get} {longer|long} {answers|replies|output}",
+        "set {a|the} {minimum|least|smallest} {length|number of tokens} {of|for} {an|the} answer",
+        "keep {the model|it} from {ending|stopping|finishing} too {early|soon}",
+        "get at least {50|100|200|n} tokens",
+        "{prevent|avoid} {answers that are too short|too short answers|short replies}",
+        "have {a minimum|a lower limit} {of|for} {generated|new} tokens",
+        "make sure that an answer has {enough|no fewer than 20|at least 30} tokens",
+    ]),
+    "--temperature": (["likelier", "likely"], [
+        "make {the answer|answers|it|the output} {more|less} {random|creative|varied|wild|predictable}",
+        "{set|change|choose|lower|raise|adjust} the temperature",
+        "{control|change|set|tune|influence} {the randomness|how random the answers are|creativity}",
+        "get {more creative|more varied|less boring|more surprising|wilder} {answers|output|text}",
+        "{always|only} {take|get|choose} the {likeliest|most likely|most probable} token",
+        "make the model {more creative|deterministic|less random|greedy|bolder}",
+        "use greedy {decoding|choice|sampling}",
+        "{sample|choose tokens} with more {randomness|chance|freedom}",
+        "{flatten|sharpen|reshape} the {distribution|probabilities} of the tokens",
+        "get {another|a different} answer each time",
+    ]),
+    "--top-k": (["likeliest"], [
+        "choose among the {40|20|50|10|k} {likeliest|most likely|most probable} tokens",
+        "{use|set|turn on|enable} top-k{ sampling|}",
+        "{sample|choose|pick} {only |}from the {best|top} {k|40|ten|100} tokens",
+        "{limit|restrict} the choice to {a number of|the 30|a fixed number of|K} {likeliest|best} tokens",
+        "keep {only |}the k {best|likeliest|top} candidates {for each token|at each step|}",
+        "set {how many|the number of} {likely|candidate} tokens {are|to be} considered",
+        "cut off all but {the first|a certain number of|50} {candidates|tokens}",
+    ]),
+    "--typical-p": (["surprise"], [
+        "{use|set|turn on|enable} typical sampling",
+        "choose tokens that surprise {about |}as much as {is |}{expected|to be expected}",
+        "use locally typical {sampling|decoding}",
+        "choose {typical|neither too likely nor too unlikely} tokens",
+        "keep tokens of {typical|expected|average} {surprise|information}",
+        "{set|change} typical p",
+    ]),
+    "--top-p": (["add up"], [
+        "{use|set|turn on|enable} {nucleus|top-p} sampling",
+        "choose among {the likeliest |}tokens whose probabilities add up to {0.9|0.95|p|0.8|90 percent}",
+        "{set|change} top-p",
+        "{sample|choose} from the {nucleus|top 90 percent} {of probability|of the tokens|}",
+        "{limit|restrict} the choice by {total|summed|cumulative} probability",
+        "cut off the {tail|least likely part} by {cumulative|summed} probability",
+        "keep the smallest set of tokens {with a given|of a certain} total probability",
+    ]),
+    "--min-p": (["at least p times"], [
+        "{use|set|turn on|enable} min-p{ sampling|}",
+        "{drop|remove|exclude|leave out} tokens that are much less likely than the {likeliest|best}",
+        "set a {minimum|lowest} probability {relative to|compared with} the {likeliest|best|top} token",
+        "keep {only |}tokens at least {0.05|p|0.1} times as likely as the {likeliest|best|top} one",
+        "cut off tokens by {relative|their relative} {probability|likelihood}",
+        "filter tokens {against|by comparison with} the {best|likeliest} one",
+    ]),
+    "--repetition-penalty": (["less likely"], [
+        "{avoid|prevent|reduce|stop} repetition{s|} of {what is in the prompt|words of the prompt and the answer}",
+        "{use|set|add} a {repetition|repeat} penalty",
+        "{make|keep} {the model|it} {repeat itself less|from repeating itself|from repeating the prompt}",
+        "{punish|penalise|discourage} {repeated tokens|repetition|tokens that are already in the prompt or the answer}",
+        "{stop|prevent|avoid} the {model|answer} {from looping|going in circles|saying the same thing again and again}",
+        "get {less repetitive|more diverse} text",
+        "{reduce|fight} {loops|repetition}",
+    ]),
+    "--presence-penalty": (["once"], [
+        "{use|set|add} a presence penalty",
+        "make tokens {that the answer already has|already used in the answer} less likely, {once each|no matter how often they were used}",
+        "{encourage|get} new {topics|subjects|words} in {the|an} answer",
+        "{punish|penalise} tokens that {are present|have appeared at all|were there at least once} in the answer",
+        "{push|nudge} the model to {talk about|use} {something new|new words|new things}",
+        "lower the {score|logit} of each token that has {been used|appeared} {already|}, by a fixed amount",
+    ]),
+    "--frequency-penalty": (["as many times", "as often"], [
+        "{use|set|add} a frequency penalty",
+        "make tokens less likely the {more often|more} they {were used|appear|are used} {in the answer|}",
+        "{punish|penalise} {frequent tokens|tokens by how often they appear|words by their count} {in the answer|}",
+        "{punish|penalise} a word more each time it {comes|appears|is used}",
+        "lower the {score|logit} of tokens in proportion to {their count|how often they came}",
+        "{avoid|reduce} {overused words|words that come too often|using the same word many times}",
+    ]),
+    "--logit-bias": (["logit"], [
+        "{forbid|ban|block|exclude} a {certain |single |particular |}token",
+        "{make|keep} {a|one|some} {token|tokens} {likelier|less likely|from being chosen} by {its id|id}",
+        "{use|set|add} a logit bias",
+        "{add|give} a bias to {a|the logit of a|one} token",
+        "{keep|stop} the model from {ever |}{using|saying|choosing} {a token|token 42|a particular token}",
+        "{favour|prefer|boost|push} {a token|certain tokens|token 100}",
+        "change the {logits|scores} of {single|some|certain} tokens",
+    ]),
+    "--seed": (["same seed", "repeatable"], [
+        "get the same {answer|output|text} {again|every time|each time|twice}",
+        "make {the answer|answers|sampling|the output|a random answer} {repeatable|reproducible|the same each time}",
+        "{set|fix|choose} {the seed|a seed|the random seed} {of an answer|for run|of run|}",
+        "{reproduce|repeat} {an answer|a random answer|a result|an earlier answer}",
+        "have the same tokens {chosen|picked} {again|each time|every time}",
+        "{seed|initialise|start} the random {number generator|choice} {of run|}",
+        "{fix|pin|freeze} the randomness",
+    ]),
+    "--stop": (["before text"], [
+        "{end|stop|cut} {the answer|it|the output} {at|before|when it comes to} a {certain |given |}{text|word|string}",
+        "{use|set|add|give} {a stop|stop} {string|sequence|word|text}{s|}",
+        "{stop|end} {generation|generating|the answer} at {a newline|the word END|a marker|'###'|a blank line}",
+        "make the model stop {when|as soon as|once} it {writes|says|prints} {something|a word|a certain word|'User:'}",
+        "{have|define} a {text|string|marker} that ends the answer",
+        "{stop|finish} before {a|the} {keyword|delimiter|marker}",
+    ]),
+}  # fmt: skip
+
+MODEL: dict[str, tuple[list[str], list[str]]] = {
+    "--activations": (["numbers to compute with"], [
+        "compute {in|with} float32{ throughout| everywhere|}",
+        "{choose|change|set} the numbers {that the model computes with|to compute with}",
+        "{use|get} {full|the highest|the best|higher} {precision|accuracy}{ of the arithmetic|}",
+        "{turn off|switch off|disable|avoid} {8-bit|8 bit|quantised} activations",
+        "{compute|calculate} {more precisely|more exactly|as exactly as possible}",
+        "{set|change} the activations{ to f32|}",
+        "get {more exact|float32} {results|activations|logits}",
+        "have the products in {float32|f32} {and not|instead of} {in |}8 bits",
+    ]),
+    "--threads": (["threads"], [
+        "{set|change|limit|choose} the number of {threads|cores|CPU threads}",
+        "use {all|four|only 2|8|fewer|more} {cores|threads|CPU cores|processors}",
+        "{use|take} {less|fewer} {of the processor|cores|CPU}",
+        "leave {some |a few |}cores {free |}for {other programs|something else}",
+        "{say|tell realizar} how many {threads|cores} {it may use|to use|work}",
+        "make it {use|run on} {a single thread|one core|multiple threads|half of the cores}",
+        "control {the parallelism on the CPU|CPU usage|how many cores work}",
+    ]),
+    "--device": (["where the model runs"], [
+        "run {a|the|my} model on {the|a|my} {GPU|graphics card|video card}",
+        "use {the GPU|my graphics card|CUDA|an NVIDIA GPU|my NVIDIA card}",
+        "run {a|the} model on the {CPU|processor}{ and not on the GPU|}",
+        "{choose|select|set|change} {the device|where the model runs}",
+        "use the {second|other|first} {GPU|graphics card}",
+        "{force|make} realizar {to use|use} the {CPU|GPU|processor}",
+        "{not use|ignore|avoid|disable} the GPU",
+        "{move|put|place|offload} the model {to|on} the {GPU|card}",
+        "{speed it up|make it faster} with {a GPU|my graphics card}",
+        "pick {one of|between} {several|two} GPUs",
+    ]),
+    "--context": (["prompt and its answer"], [
+        "{set|change|increase|enlarge|reduce|limit} the {context|context length|context window|context size}",
+        "use {longer|long|larger} {prompts|texts|documents}",
+        "{make|have} {the context|room for} {larger|more tokens|8192 tokens|smaller}",
+        "{fit|put} {a longer|a long|a bigger} {prompt|document|text|conversation} into {it|the model|the context}",
+        "{set|say} how many tokens a prompt and its answer may have {together|in all}",
+        "{get|use} a {context|window} of {4096|32768|8k|16k} tokens",
+        "save memory {with|by} a {smaller|shorter} context",
+        "allow {more|at most 2048|fewer} tokens {of prompt and answer|in one conversation}",
+    ]),
+    "--parallel": (["one time"], [
+        "{answer|serve|handle|work on} {several|many|more|multiple} {requests|users|prompts|answers} at {once|one time|the same time}",
+        "{set|limit|change} how many {answers|requests} {are|may be} under way at {one|a} time",
+        "{allow|have} {more|16|fewer|many} {answers|requests} {in parallel|at the same time|at once}",
+        "{run|do} {requests|answers} {in parallel|concurrently}",
+        "{set|raise|lower} the {concurrency|parallelism|number of slots} of {the|a} server",
+        "{limit|bound} {the batch|the number of sequences} {that run|} together",
+    ]),
+    "--kv-cache": (["keys and values"], [
+        "{halve|reduce|shrink|save} the {memory of the cache|cache|KV cache|memory of keys and values}",
+        "{quantise|quantize|compress} the {KV cache|cache|keys and values}",
+        "{keep|store} keys and values in {8 bits|fewer bits|q8|float16|float32|f16}",
+        "{choose|set|change} the {format|type|precision|numbers} of the {KV cache|cache}",
+        "{make|get} the {KV |}cache {smaller|more exact|take less memory|in f32}",
+        "have an 8-bit cache",
+        "{use|set} q8 for the cache",
+    ]),
+    "--memory": (["memory"], [
+        "{limit|bound|restrict|cap} {the memory|how much memory|the RAM} {it takes|realizar takes|used|that is used|}",
+        "use {less|at most 8 GiB of|no more than 4GiB of|more} {memory|RAM}",
+        "{set|give} a {memory limit|limit for memory|budget of memory|memory budget}",
+        "{keep|stop} realizar from {taking|using|eating} {too much|all the|all} memory",
+        "{say|tell it} how much {memory|RAM} {may be taken|it may take|it can use}",
+        "{reserve|allow} {more|16GiB of|less} memory for {weights, cache and a step|the cache}",
+        "run {in|with} little {memory|RAM}",
+    ]),
+    "--kv-host": (["host"], [
+        "{keep|put|move|spill|swap} {parts of |}the cache {in|into|to} {the host's memory|RAM|main memory|host memory|system memory}",
+        "{lend|give} the cache {memory of the host|the host's memory|some RAM}",
+        "use {RAM|host memory|main memory|CPU memory} for {parts of the cache|the cache|keys and values}",
+        "{offload|swap out} {the KV cache|keys and values} {to the host|to RAM|}",
+        "{keep|save} {old |}{prefixes|pages of the cache} {that the GPU has no room for|beyond the GPU's memory}",
+        "extend the cache {beyond|past} the memory of the {GPU|device|card}",
+    ]),
+    "--pre-tokenizer": (["pre-tokenizer"], [
+        "open a GGUF file {whose|with a} {pre-tokenizer that is missing|pre-tokenizer is unknown|unknown pre-tokenizer|pre-tokenizer is missing}",
+        "{choose|name|set|override|give} the {pre-tokenizer|pretokenizer|pre tokenizer}",
+        "{fix|get around|solve} an error about {an unknown|a missing} pre-tokenizer",
+        "tell realizar how a GGUF file {splits|cuts} text {before|into words before} the tokenizer",
+        "use {an old|a} GGUF file {that does not say its|without a} pre-tokenizer",
+        "use the {qwen2|llama-bpe|gpt-2} pre-tokenizer for a file",
+    ]),
+}  # fmt: skip
+
+SERVE: dict[str, tuple[list[str], list[str]]] = {
+    "--host": (["listen"], [
+        "make the server {reachable|available|accessible} from {other machines|the network|outside|other computers}",
+        "{listen|have the server listen} on {all addresses|0.0.0.0|every address|another address|all interfaces}",
+        "{set|change|choose} the {address|host|interface} {of the server|to listen on|that serve listens on}",
+        "{open|expose} the server to {the network|my local network|other hosts|the LAN}",
+        "bind {the server |}to {an address|0.0.0.0|another interface}",
+        "reach the server from {my phone|another computer|another machine}",
+        "say where the server listens",
+    ]),
+    "--port": (["port"], [
+        "{change|set|choose} the port{ of the server| to listen on|}",
+        "{serve|listen|run the server} on {another port|port 9000|port 80|a different port|port 3000}",
+        "use {another|a different|a free|a random|some other} port {for the server|}",
+        "{avoid|fix} {a|the} conflict of ports",
+        "start {two servers|a second server} on {one|the same} machine",
+        "run the server somewhere else than on 8080",
+        "let the {system|server} {take|find|choose} a free port",
+    ]),
+    "--served-model-name": (["what requests call"], [
+        "{change|set|choose} the {name of the model|model's name} {that requests use|in the API|for requests|on the server}",
+        "{give|serve} the {served |}model {another|under another|a different|a second} name",
+        "{rename|name} the model {for clients|on the server|in the API}",
+        "have {two|several} names for {the|one} {served |}model",
+        "make clients {that ask for gpt-4|with a fixed model name} work",
+        "{serve|offer} a model as {small|assistant|gpt-4}",
+        "use an alias for the {served |}model",
+    ]),
+    "--api-key-file": (["keys"], [
+        "{protect|secure} the server with {a key|keys|an API key|a password}",
+        "{ask|require} {clients|requests} {for|to have} {a key|an API key}",
+        "{use|set|add|require} {API keys|an API key|keys} {on|for} the server",
+        "{let|allow} only {people|clients|users} with a key {in|use the server}",
+        "{add|turn on|enable} authentication{ to the server|}",
+        "keep {strangers|others|unknown people} {out|from using my server}",
+        "tell the server which {keys|API keys} are {valid|good|known}",
+        "restrict who may use the server",
+    ]),
+    "--tls-cert": (["certificate"], [
+        "serve {over |}{https|HTTPS|TLS}",
+        "{use|set up|turn on|enable|have} {https|HTTPS|TLS|SSL|encryption}{ on the server|}",
+        "{encrypt|secure} the {traffic|connection} {to|of|with} the server",
+        "{give|use|install} {a|my} certificate {on|for|to} the server",
+        "{run|start} the server with {a certificate|TLS|my own certificate}",
+        "make the server speak {https|TLS}",
+        "let clients connect {with|over|by} {https|TLS|SSL}",
+    ]),
+    "--tls-key": (["key"], [
+        "{give|pass|name} the {private key|key of the certificate|certificate's key} {to the server|for https|of TLS|}",
+        "set the {file of the|} private key for {https|TLS}",
+        "tell the server where the certificate's {private |}key is",
+        "use {my|a} private key {with|for} TLS",
+    ]),
+    "--cors": (["web page"], [
+        "{allow|let} {a web page|scripts of a web page|a website|browsers} {to use|use} the server",
+        "{set|allow|enable|turn on} CORS",
+        "call the server from {a browser|JavaScript in a page|a web app|a web page}",
+        "{allow|permit} {an origin|all origins|cross-origin requests|requests from https://example.org}",
+        "fix the {CORS error|origin_not_allowed error|error origin_not_allowed}",
+        "{have|make} {my web app|my page|a front end in the browser} talk to the server",
+        "send the {CORS headers|Access-Control-Allow-Origin header}",
+    ]),
+    "--max-queue": (["wait"], [
+        "{limit|bound|set|change} {the queue|the length of the queue|how many requests wait|the number of waiting answers}",
+        "{refuse|reject|turn away} requests when {too many wait|the queue is full|there are too many}",
+        "set how many {answers|requests} may {wait|wait for their turn|queue}",
+        "make the {queue|waiting line} of the server {longer|shorter|bounded}",
+        "{let|allow} {more|fewer} requests {to wait|in the queue|wait for their turn}",
+        "protect the server {against|from} {too many|a flood of} requests",
+    ]),
+    "--max-body": (["largest"], [
+        "{limit|set|change|raise} the {size of requests|largest request|maximum size of a request|request size}",
+        "{allow|accept|take} {larger|bigger|huge} {requests|bodies}",
+        "fix {the error body_too_large|error 413|a 413}",
+        "{refuse|reject} requests that are too {large|big}",
+        "{limit|bound} the {body|bodies} of requests",
+        "set how {large|big} a request may be",
+    ]),
+    "--request-timeout": (["longest that a request"], [
+        "{limit|bound|set} {the time of a request|how long a request may take|the longest time of a request}",
+        "{end|abort|stop|give up} requests {that take too long|after 10 minutes|on the server that take too long}",
+        "{set|add} a {timeout|time limit} for requests {to the server|of the server|on the server}",
+        "{make|let} {long|slow} requests {fail|end} after {some time|a while|a minute}",
+        "keep {a request|one request} from {running|taking} forever",
+        "fix the error request_timeout",
+    ]),
+    "--write-timeout": (["unread"], [
+        "{drop|cut off|disconnect} clients that do not read {their answer|their answers|}",
+        "{limit|set} how long a client may leave {its answer|a piece of its answer} unread",
+        "set {a|the} timeout for {slow readers|writes|clients that read slowly|writing to clients}",
+        "deal with clients that {stop reading|read too slowly|hang}",
+        "give slow {clients|readers} more time to read",
+    ]),
+    "--drain-timeout": (["sigterm"], [
+        "{set|limit|change} how long {answers under way|the server|running answers} may take {after SIGTERM|when it is stopped|when the server ends|at shutdown}",
+        "{shut down|stop} {the server |}{gracefully|cleanly}{ with more time|}",
+        "give {answers|requests} under way more time {when the server stops|at shutdown|after SIGTERM}",
+        "{make|let} the server {end|stop|exit} {faster|sooner} {after SIGTERM|at shutdown|when asked to}",
+        "set the time {for draining|of draining|that draining may take}",
+        "wait longer for {running|unfinished} {answers|requests} {at|before} the end of the server",
+    ]),
+    "--log": (["line for each request"], [
+        "{change|set|choose} {the format of the log|the server's log|how requests are logged|the log format}",
+        "{write|get} the {server's |}log {as|in} JSON",
+        "{turn off|switch off|disable|silence} the {server's |}log{ of requests|}",
+        "have {JSON logs|structured logs|no log lines|a quiet server}",
+        "log requests {as|in} JSON",
+        "{stop|keep} the server {from writing|writing} a line for each request",
+    ]),
+    "--log-prompts": (["what requests say"], [
+        "{see|log|write down|record} {the prompts|what users ask|what requests say|the text of requests}{ in the log|}",
+        "{put|have|include} {prompts|messages|the content of requests} in{to|} the log",
+        "{find out|check} what people {ask|send to} {the|my} server",
+        "log the {content|text|prompts} of requests{, too|}",
+        "debug what {a client|an app} {really |}sends",
+    ]),
+    "--otlp-endpoint": (["opentelemetry"], [
+        "{send|export} {spans|traces} to {OpenTelemetry|a collector|an OpenTelemetry collector|Jaeger}",
+        "{use|set up|turn on|enable} {tracing|OpenTelemetry|distributed tracing|OTLP}",
+        "{trace|follow} requests {with|by} {OpenTelemetry|OTLP|spans}",
+        "connect {the server|realizar} {to|with} {an OpenTelemetry|a tracing} collector",
+        "name the {collector|address of the collector|OTLP endpoint}",
+    ]),
+}  # fmt: skip
+
+INSPECT: dict[str, tuple[list[str], list[str]]] = {
+    "--tensors": (["tensors"], [
+        "{list|see|show|print|display} {the|all} tensors {of a model|of a file|in a file|in a model file}",
+        "{find out|see} {which|what} tensors {a file|a model|a GGUF file} {has|holds|contains}",
+        "see the {names|shapes|types|shapes and types} of {the tensors|all weights|the weights}",
+        "get a list of {the weights|tensors|all tensors}",
+        "check the dtype of {each|a|every} tensor",
+    ]),
+    "--metadata": (["metadata"], [
+        "{list|see|show|print|read|display} the metadata {of a model|of a GGUF file|of a file|}",
+        "see the {keys and values|GGUF keys|key-value pairs} {of a GGUF file|in a GGUF file|of a model file}",
+        "{see|look at|print} the config.json {of a model|as realizar sees it}",
+        "{find out|read} {the rope base|the author|general.name|what the GGUF header says|the header} {of a file|of a model|in a file}",
+    ]),
+    "--plan": (["program"], [
+        "{see|show|print} the {program|plan} {that runs a model|of a model|that a model becomes}",
+        "see {which|what} kernels {run a model|a model is made of|are used} on a GPU",
+        "{see|show} the operations {of a model|that run a model}",
+        "look at {the plan|the execution plan|what realizar computes} {of a model|for a model|}",
+        "{print|list} the steps {that a model is computed by|of the computation}",
+    ]),
+    "--json": (["json object"], [
+        "get the {description of a model|output of inspect|result of inspect} as JSON",
+        "make inspect {write|print|output} JSON",
+        "read {the output of inspect|what inspect says} in a {script|program}",
+        "pipe inspect into jq",
+    ]),
+}  # fmt: skip
+
+TOKENIZE: dict[str, tuple[list[str], list[str]]] = {
+    "--special": (["around a text"], [
+        "add {the token for the beginning|a BOS token|the beginning token|what the tokenizer puts around a text} {when tokenizing|to the ids|}",
+        "{tokenize|tokenise} {with|including} {special tokens|the BOS token|begin and end tokens}",
+        "have tokenize add special tokens",
+        "get {BOS and EOS|the BOS token|begin and end tokens} {in|into} the token ids",
+    ]),
+    "--jsonl": (["one json string per line", "json string per line"], [
+        "{tokenize|tokenise} {many|several|a lot of|thousands of} texts{ at once| in one go|}",
+        "{tokenize|tokenise} {a file|texts} with one {text|JSON string} {per|on each|in each} line",
+        "{give|feed} tokenize {one text per line|many strings|JSON lines}",
+        "use JSON lines with tokenize",
+        "get one array of ids {per|for each} line",
+    ]),
+    "--decode": (["ids"], [
+        "turn {token ids|ids|tokens|token numbers} {back |}into text",
+        "{decode|detokenize|detokenise} {token ids|ids|tokens|a list of ids}",
+        "see {which|what} text {some ids|these token ids|a list of ids} {are|is|stand for|stands for}",
+        "{convert|translate} ids {back |}to text",
+        "get the {text|words} {of|for|from} {token ids|token numbers|ids}",
+    ]),
+}  # fmt: skip
+
+TEMPLATE: dict[str, tuple[list[str], list[str]]] = {
+    "--vars": (["variables"], [
+        "{give|pass} {variables|messages|the conversation|tools} to {the|a} {chat template|template}",
+        "{set|name} the variables {of|for} {the|a} template",
+        "tell the template {which|what} messages {there are|to render}",
+        "render a template with {my own|a file of} {messages|variables}",
+        "read the template's variables from {a file|standard input}",
+    ]),
+    "--now": (["present"], [
+        "{set|fix|change} the {date|time|present time} {that a template sees|of a template|for a template}",
+        "render a template {as of|at|for} {another|a certain|a fixed} {date|day|time}",
+        "make a template {believe|think} that it is {another day|2025|tomorrow}",
+        "{freeze|pin} the {time|clock} {of|for} {a|the} template",
+    ]),
+}  # fmt: skip
+
+LOGITS: dict[str, tuple[list[str], list[str]]] = {
+    "--ids": (["token ids"], [
+        "{give|pass} {token ids|ids} to {the command logits|realizar logits|logits}",
+        "name the file of token ids for {logits|the logits command}",
+        "tell logits which tokens to {run|compute|read}",
+        "feed {the logits command|logits} from standard input",
+    ]),
+    "--out": (["write"], [
+        "{choose|set|name|say} {where|the file to which} {the logits|logits} are written",
+        "{save|write|store} {the logits|logits} {in|into|to} a {file|safetensors file}",
+        "name the output file of {logits|the logits command}",
+    ]),
+}  # fmt: skip
+
+EVAL: dict[str, tuple[list[str], list[str]]] = {
+    "--text": (["text that the model"], [
+        "{give|name|choose|set} the text {that is|to be} {predicted|measured with|evaluated} {by eval|in eval|for eval|}",
+        "tell eval {which|what} {file|text} to {read|use|measure with}",
+        "{evaluate|measure} a model on {my own|a given|some} {text|file|book}",
+        "compute {the perplexity|perplexity} {on|of|over} {a file|my text|a text}",
+        "{choose|pick} the {data|corpus|file} for {eval|a perplexity measurement|perplexity}",
+    ]),
+    "--stride": (["window"], [
+        "{set|change} {the stride|how far the window moves|by how much the window moves} {of eval|in eval|when measuring perplexity|}",
+        "{move|slide} the window {by|over the text by} {512|256|a number of|fewer} tokens in eval",
+        "{give|let} {each|every} token {in eval |}{more|less} context {in eval|when perplexity is measured|in the windows}",
+        "make eval {faster|more exact} with {larger|smaller} steps of the window",
+        "{overlap|set the overlap of} the windows {of|in} eval",
+    ]),
+    "--against": (["kl divergence"], [
+        "compare {two models|a quantised model with the original|two quantisations|a model with another} {on a text|by KL divergence|in eval|}",
+        "{measure|see|find out} how much {a quantisation|quantisation|Q4_K_M} {loses|changes a model|costs in quality}",
+        "{compute|get|measure} the KL divergence {between|of} two {models|quantisations}",
+        "{see|measure} how often two models {agree|have the same likeliest token|choose the same token}",
+        "{measure|compute} top-1 agreement",
+        "check whether {a smaller|the 4-bit|a quantised} {model|file} is as good as {the original|the large one|F16}",
+        "compare Q4_K_M {against|with} F16",
+    ]),
+    "--json": (["json object"], [
+        "get the results of eval as JSON",
+        "make eval {write|print|output} JSON",
+        "read {perplexity|the results of eval} in a {script|program}",
+    ]),
+}  # fmt: skip
+
+BENCH: dict[str, tuple[list[str], list[str]]] = {
+    "--prompt": (["prompt"], [
+        "{set|change} the length of the prompt {in bench|that bench reads|for bench|in a benchmark}",
+        "{measure|benchmark} {the reading of|prefill of|prompts of} {1024|a longer|256|a long} {tokens|prompt}",
+        "{leave out|skip} the prompt test {of|in} bench",
+        "measure {prefill|prompt processing} with {another|a different} {length|number of tokens}",
+    ]),
+    "--tokens": (["tokens"], [
+        "{set|change} how many tokens are {chosen|generated|decoded} {in bench|by bench|in a benchmark}",
+        "{measure|benchmark} {decoding|the decoding|the generation} of {256|more|64|512} tokens",
+        "{leave out|skip} the {decode|decoding|generation} test {of|in} bench",
+        "make bench {generate|decode} {more|fewer} tokens",
+    ]),
+    "--depth": (["before"], [
+        "{measure|benchmark} decoding {after|with|behind} {a long context|8192 tokens|many tokens|4096 tokens of context}",
+        "{set|change} how many tokens {a sequence holds|come} before {decoding is measured|the measurement|the benchmark}",
+        "see how {speed|decoding} {drops|changes} with {a longer context|depth|the length of the context}",
+        "bench with a {filled|full|deep|long} context",
+    ]),
+    "--batch": (["sequences at one time", "at one time"], [
+        "{measure|benchmark} {several|8|many|16} sequences at {one time|once}",
+        "{measure|see} the {throughput|speed} {of|with} {batches|a batch|several sequences together}",
+        "bench {batch sizes|different batch sizes|a batch of 8}",
+        "see how {decoding scales|the speed grows} with {the batch|more sequences}",
+    ]),
+    "--runs": (["runs"], [
+        "{repeat|run} each {test|benchmark|measurement} {more often|ten times|several times|5 times}",
+        "{set|change} {the number of runs|how often bench measures|how many runs bench makes}",
+        "get {steadier|more reliable|better} {figures|numbers|medians} from bench",
+    ]),
+    "--json": (["json object"], [
+        "get the {figures|results|output} of bench as JSON",
+        "make bench {write|print|output} JSON",
+        "{save|process} benchmark results {in|with} a {script|program}",
+    ]),
+}  # fmt: skip
+
+BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
+    "--model": (["model to ask for"], [
+        "{choose|name|say} {which model|the model that} bench serve asks for",
+        "load test one of {several|many} models of a server",
+        "{name|set} the model {in|for} bench serve",
+    ]),
+    "--endpoint": (["kind of request"], [
+        "{measure|load test|benchmark} {completions|plain completions} {instead of|and not} chats",
+        "{choose|set|change} the {kind of request|endpoint} {of|in|for} bench serve",
+        "send completions {with|from} bench serve",
+    ]),
+    "--api-key": (["key"], [
+        "{measure|load test|benchmark} a server {that wants|that asks for|with} {a key|an API key}",
+        "{give|pass} {a key|the key|an API key} to bench serve",
+        "authenticate {bench serve|a load test}",
+    ]),
+    "--concurrency": (["under way"], [
+        "{keep|have} {64|many|several|32} requests under way {in bench serve|in a load test|while measuring a server}",
+        "{set|change} {how many users|the number of users|the concurrency} {of a load test|in bench serve|}",
+        "load test {a server |}with {100|many|several} {users|clients|concurrent requests}",
+        "measure a server under {many|concurrent} requests",
+    ]),
+    "--rate": (["a second"], [
+        "send {5|10|a number of|a fixed number of} requests {a|per} second {to a server|in a load test|with bench serve}",
+        "{measure|load test} a server at {a given|a fixed|a certain} rate",
+        "simulate users who do not wait for each other",
+        "{use|have} {Poisson|random} arrivals in {bench serve|a load test}",
+    ]),
+    "--requests": (["requests"], [
+        "{set|change} {how many requests|the number of requests} {bench serve sends|a load test sends|in bench serve}",
+        "send {1000|10000|more} requests {in all |}{with bench serve|in a load test|to measure a server}",
+        "make {a load test|bench serve} longer by {more|the number of} requests",
+    ]),
+    "--duration": (["so long"], [
+        "{run|make} {a load test|bench serve} for {5 minutes|two minutes|an hour|a given time}",
+        "{set|limit} {the time of|how long} {a load test|bench serve}{ runs|}",
+        "load test a server for {30 seconds|some time|10 minutes}",
+    ]),
+    "--timeout": (["give", "gives up"], [
+        "give up requests that {do not end|take too long|hang} in {bench serve|a load test}",
+        "set {a|the} timeout {of requests in|for|in} {bench serve|a load test}",
+        "stop waiting for {slow|stuck} requests {in|during} a load test",
+    ]),
+    "--json": (["file"], [
+        "{save|write} the results of {bench serve|a load test} {as|in} JSON",
+        "get {JSON|a JSON file} from bench serve",
+        "make bench serve {write|output} JSON",
+    ]),
+    "--svg": (["draw"], [
+        "{draw|plot|get|make} a {picture|plot|chart|graph|diagram} of {a load test|the latencies|latencies|throughput}",
+        "{see|visualise|plot} latencies and throughput over time",
+        "have bench serve {draw|plot|make} {a picture|a chart|an SVG file}",
+    ]),
+    "--prompt-tokens": (["prompts have"], [
+        "set {the length of prompts|how long prompts are} in {bench serve|a load test}",
+        "send prompts of {random|mixed|different|a given} {lengths|length} to a server {to measure it|in a load test}",
+        "{use|have} {longer|uniform|lognormal} prompts in {bench serve|a load test}",
+    ]),
+    "--answer-tokens": (["answers have"], [
+        "set {the length of answers|how long answers are} in {bench serve|a load test}",
+        "ask for answers of {random|mixed|different|a given} {lengths|length} in {bench serve|a load test}",
+        "{use|have} {longer|shorter} answers in {bench serve|a load test}",
+    ]),
+    "--shared-prefix": (["begin"], [
+        "{measure|load test} {prefix caching|the prefix cache|shared prefixes|a shared system prompt} {of a server|}",
+        "{have|let} prompts {in a load test |of bench serve |}begin with the same tokens",
+        "simulate a common system prompt in {bench serve|a load test}",
+    ]),
+    "--prefixes": (["beginnings"], [
+        "use {several|4|a number of|different} shared {prefixes|beginnings} in {bench serve|a load test}",
+        "set how many {shared |common |}{beginnings|prefixes} there are in {bench serve|a load test}",
+        "simulate several system prompts in {bench serve|a load test}",
+    ]),
+    "--seed": (["same requests"], [
+        "repeat {a load test|bench serve} with the same requests",
+        "make {a load test|bench serve} {repeatable|reproducible}",
+        "send the same requests again {with bench serve|in a load test}",
+        "set the seed of {bench serve|a load test}",
+    ]),
+    "--ignore-eos": (["full length"], [
+        "make answers {in a load test |in bench serve |}{go on to their full length|not end early|as long as asked for}",
+        "have answers of {exactly|fixed} length in {bench serve|a load test}",
+        "ignore the end token in {bench serve|a load test}",
+    ]),
+    "--fields": (["every request"], [
+        "add {fields|my own fields|a temperature|parameters} to {the requests|every request} of {bench serve|a load test}",
+        "send {extra|additional} fields {in|with} bench serve",
+        "take a field out of the requests of bench serve",
+    ]),
+}  # fmt: skip
+
+SYNTH: dict[str, tuple[list[str], list[str]]] = {
+    "--seed": (["random weights"], [
+        "get other random weights from synth",
+        "choose the random weights {of|in} {synth|a synthetic model}",
+        "set the seed of {synth|a synthetic model}",
+    ]),
+    "--force": (["replaces"], [
+        "{overwrite|replace} {the file|an existing file|the output} {of|with} synth",
+        "make synth {replace|overwrite} {a file|its output}",
+        "write a synthetic model over an {old|existing} {file|one}",
+    ]),
+}  # fmt: skip
+
+DOCTOR: dict[str, tuple[list[str], list[str]]] = {
+    "--device": (["which device to check", "check"], [
+        "check only {one|the second|a certain} {GPU|device} with doctor",
+        "have doctor check {the CPU alone|the GPU alone|one device|cuda:1}",
+        "choose what doctor {checks|looks at}",
+    ]),
+    "--json": (["check"], [
+        "get the {checks|findings|output|result} of doctor as JSON",
+        "make doctor {write|print|output} JSON",
+        "read {doctor's checks|what doctor finds} in a {script|program}",
+    ]),
+}  # fmt: skip
+
+VERSION: dict[str, tuple[list[str], list[str]]] = {
+    "--verbose": (["built from"], [
+        "see what realizar was built from",
+        "{see|find out} {which|what} {kernels|CPU kernels|instructions} {realizar|it} {uses|computes with}{ on this machine|}",
+        "get {details|more details} {about|of} the version",
+        "{see|know} whether {AVX-512|AVX2|NEON} is used",
+    ]),
+}  # fmt: skip
+
+PHRASES = {
+    "run": RUN, "model": MODEL, "serve": SERVE, "inspect": INSPECT, "tokenize": TOKENIZE, "template": TEMPLATE,
+    "logits": LOGITS, "eval": EVAL, "bench model": BENCH, "bench serve": BENCH_SERVE, "synth": SYNTH,
+    "doctor": DOCTOR, "version": VERSION,
+}  # fmt: skip

@@ -1,0 +1,175 @@
+"""The frames of questions: what is asked of anything, with a slot for the thing."""
+
+from .grammar import split
+
+# How to ask for a thing that one wants to do.
+DO = [
+    "what is to be done to <x>?", "I seek a way to <x>.", "the way to <x>?", "tell me what to do to <x>.",
+    "show me a way to <x>.", "is <x> possible?", "what is the trick to <x>?", "in which way can I <x>?", "I wonder if I can <x>.", "am I able to <x>?", "are we able to <x>?",
+    "would it be possible to <x>?", "what should I write to <x>?", "what should we do to <x>?", "where do I start to <x>?", "how does somebody <x>?", "how does anybody <x>?",
+    "do we have a way to <x>?", "I was wondering whether one can <x>.", "which way is best to <x>?", "best way to <x>?", "I wanna <x>", "gotta <x>", "where can I <x>?",
+    "what makes it possible to <x>?", "can we <x>?", "can one <x>?", "could one <x>?", "could I <x>?", "may I <x>?", "would realizar <x>?", "let me <x>", "how do they <x>?",
+    "how shall I <x>?", "could we <x> somehow?", "I'm looking for a way to <x>.", "I need a way to <x>.", "we want to <x>.", "we need to <x>.", "a user wants to <x>. what do I tell them?",
+    "my users want to <x>", "hint: how to <x>?", "steps to <x>", "instructions to <x>?", "howto <x>", "any idea how to <x>?", "I have no idea how to <x>.", "no clue how to <x>",
+    "is it hard to <x>?", "how easy is it to <x>?", "how come I cannot <x>?", "I would love to <x>.", "I'd love to <x>", "help, I must <x>.", "at work we have to <x>.",
+    "when I want to <x>, what do I do?", "if I want to <x>?", "in order to <x>, what do I do?", "to <x>, what do I need?", "to <x>, I do what?", "so that I can <x>, what do I do?",
+    "what do I have to do to <x>?", "what do I need to <x>?", "what would I write to <x>?", "what can I write to <x>?", "what has to be done to <x>?", "does realizar know how to <x>?",
+    "will realizar <x>?", "is realizar good to <x>?", "where would I begin to <x>?",
+    "how do I <x>?", "how can I <x>?", "how to <x>?", "how would I <x>?", "what do I do to <x>?", "how do you <x>?",
+    "is there {a|any} way to <x>?", "is it possible to <x>?", "can I <x>?", "I want to <x>.", "I would like to <x>.",
+    "I need to <x>.", "I'd like to <x>, how?", "{please |}tell me how to <x>.", "show me how to <x>.", "help me <x>.",
+    "{please |}explain how to <x>.", "my boss wants me to <x>. how?", "how does one <x>?", "how should I <x>?",
+    "with realizar, how do I <x>?", "what must I type to <x>?", "any way to <x>?", "I am trying to <x>.",
+    "I'm trying to <x> but I don't know how.", "trying to <x>", "need to <x>", "wanna <x>", "what is needed to <x>?",
+    "what's the best way to <x>?", "what is the {right|easiest|correct|usual} way to <x>?", "how could I <x>?", "wondering how to <x>", "I keep wondering how to <x>", "wondering whether I can <x>", "I gotta <x>. how?", "we gotta <x>",
+    "could you tell me how I can <x>?", "do you know how to <x>?", "what can I do if I want to <x>?", "<x>",
+    "suppose I want to <x>: what do I do?", "I have to <x>. what is the way?", "in realizar, how do I <x>?", "<x>?",
+    "how do i <x> using realizar?", "can realizar <x>?", "<x>, how?", "<x> - how do I do that?", "how 2 <x>?",
+    "I can't find how to <x>.", "I don't see a way to <x>. is there one?", "what do I have to write to <x>?",
+    "how is it possible to <x>?", "where do I begin if I want to <x>?", "i wish to <x>", "make it possible to <x>",
+    "for a project I must <x>. how?", "i forgot how to <x>", "what would you do to <x>?", "my goal is to <x>.",
+    "the task is to <x>.", "someone asked me to <x>, how is that done?", "remind me how to <x>.", "how might one <x>?",
+    "can you help me to <x>?", "what are the steps to <x>?", "I {wonder|was wondering} how to <x>.", "let's <x>",
+    "how do people <x>?", "how do we <x>?", "is realizar able to <x>?", "does realizar let me <x>?",
+]  # fmt: skip
+# The same where it is a flag that does it.
+DO_FLAG = [
+    "which flag should I use to <x>?", "which option do I use to <x>?", "what flag should one use to <x>?", "I am looking for a flag to <x>.", "I look for the flag to <x>",
+    "looking for an option to <x>", "does realizar have a setting to <x>?", "does the program have a flag to <x>?", "has realizar a flag to <x>?", "flag that lets me <x>", "option for: <x>",
+    "switch for: <x>", "flag needed to <x>?", "which flags <x>?", "to <x>, which flag?", "to <x>, which option do I use?", "the option to <x>?", "with which flag can I <x>?",
+    "with what option do I <x>?", "by which flag do I <x>?", "which parameter lets me <x>?", "what parameter should I use to <x>?", "what switch would <x>?", "is there a switch to <x>?",
+    "is there a parameter to <x>?", "is there any setting to <x>?", "what is the name of the flag to <x>?", "how is the flag called to <x>?", "flag name to <x>?",
+    "command line option to <x>?", "cli flag to <x>?", "I forgot the flag to <x>.", "remind me of the flag to <x>.", "what do I type behind the command to <x>?",
+    "what goes on the command line to <x>?", "show me the flag to <x>.", "what must be added to the command to <x>?", "which setting do I need to <x>?",
+    "{which|what} flag lets me <x>?", "what flag do I use to <x>?", "which option should I use to <x>?",
+    "what is the {option|flag|setting} to <x>?", "what's the flag to <x>?", "what setting can I use to <x>?",
+    "what would I have to add to <x>?", "does realizar have {a flag|an option} to <x>?", "is there a flag to <x>?",
+    "is there an option to <x>?", "which parameter do I need in order to <x>?", "give me the flag to <x>.",
+    "I have to <x>. which flag is that?", "what argument do I pass to <x>?", "where do I tell realizar to <x>?",
+    "which switch makes it possible to <x>?", "flag to <x>?", "option to <x>?", "the flag to <x>, please",
+    "name the option with which I can <x>.", "what do I put on the command line to <x>?", "flag for: <x>",
+    "which flag is it to <x>?", "what flag would <x>?", "I am looking for the option to <x>.", "param to <x>?",
+    "what do I append to the command to <x>?", "tell me the flag that I need to <x>.", "which setting will <x>?",
+]  # fmt: skip
+# The same where it is a command that does it.
+DO_COMMAND = [
+    "which command do I use to <x>?", "what command should I use to <x>?", "which program do I start to <x>?", "what do I start to <x>?", "what do I have to run to <x>?",
+    "which subcommand should I use to <x>?", "to <x>, which command?", "with which command do I <x>?", "what realizar command can <x>?", "realizar command to <x>?",
+    "is there a subcommand to <x>?", "command that lets me <x>", "what is the name of the command to <x>?", "I forgot the command to <x>.", "I need the command to <x>",
+    "show me the command to <x>.", "which of realizar's commands is good to <x>?",
+    "{which|what} command lets me <x>?", "what command do I use to <x>?", "which command should I use to <x>?",
+    "what is the command to <x>?", "what's the command to <x>?", "is there a command to <x>?", "command to <x>?",
+    "give me the command to <x>.", "which command is for people who want to <x>?", "the command to <x>, please",
+    "what do I run to <x>?", "what do I call to <x>?", "which of the commands will <x>?", "what program do I start to <x>?",
+    "does realizar have a command to <x>?", "I am looking for the command to <x>.", "name the command with which I can <x>.",
+]  # fmt: skip
+# How to ask for a thing.
+WHAT = [
+    "what could you say about <x>?", "what would be a short explanation of <x>?", "anything about <x>?", "what might <x> be?", "say what <x> is.", "tell me something about <x>.",
+    "what sort of thing is <x>?", "what kind of thing is <x>?", "explain to me what <x> means.", "what does one call <x>?", "and what is <x>?", "what do people mean by <x>?",
+    "is <x> something I should know?", "more on <x>", "can you describe <x>?", "could you explain <x>?", "would you explain <x>?", "give me some information on <x>.",
+    "I want to know what <x> is.", "I'd like to understand <x>.", "help me understand <x>.", "how would you describe <x>?", "please describe <x>.", "<x> meaning?", "<x> explained",
+    "<x> - what is that?", "<x>: what does it mean?",
+    "what is <x>?", "what's <x>?", "what is <x> for?", "explain <x>.", "what does <x> mean?", "tell me about <x>.",
+    "describe <x>.", "can you explain <x> to me?", "I don't understand <x>.", "what is the purpose of <x>?",
+    "what is the meaning of <x>?", "define <x>.", "<x>?", "<x>", "help with <x>", "please explain what <x> is.",
+    "what about <x>?", "meaning of <x>", "could you say what <x> is?", "I'd like to know about <x>.",
+    "say something about <x>.", "in short, what is <x>?", "what exactly is <x>?", "what do you know about <x>?",
+    "I read about <x>. what is it?", "can you tell me about <x>?", "what should I know about <x>?", "info on <x>",
+    "give me a short explanation of <x>.", "teach me about <x>.", "what is meant by <x>?", "who or what is <x>?",
+    "a word on <x>, please", "tell me what <x> is.", "I never understood <x>.", "do you know what <x> is?",
+    "what would you say about <x>?", "I keep hearing of <x>. what is it?", "how would you explain <x>?",
+    "summarise <x> for me.", "one sentence about <x>?", "I have a question about <x>: what is it?",
+]  # fmt: skip
+# The same of a flag, a field or anything else that does something.
+WHAT_DOES = [
+    "what is the role of <x>?", "which role has <x>?", "what role has <x> there?", "what would <x> be good for?", "what part does <x> play?", "I noticed <x>. what does it do?",
+    "what happens if I use <x>?", "what happens if I add <x>?", "what happens when I give <x>?", "what happens when I set <x>?", "what happens when <x> is there?", "what happens with <x>?",
+    "what will happen when I use <x>?", "explain how <x> works.", "tell me how <x> works.", "in which way does <x> work?", "how is <x> working?", "how does <x> function?",
+    "how do <x> work?", "what is the way <x> works?", "I don't know how <x> works.", "the workings of <x>?", "what does <x> effect?", "which effect does <x> have?",
+    "what is the effect of <x>?", "what effect has <x>?", "what kind of effect does <x> have?", "I saw <x>. what is it?", "I saw <x> in a command. what does it do?",
+    "in the help there is <x>. what does it do?", "the help has <x>. what is it?", "could you tell me what <x> does?", "please tell me what <x> does.", "can you say what <x> does?",
+    "say what <x> does.", "do you know what <x> does?", "I want to know what <x> does.", "what does using <x> do?", "what is <x> doing?", "what <x> does?", "what role does <x> have?",
+    "what is the job of <x>?", "what is achieved by <x>?", "what does adding <x> do?", "is there a use for <x>?", "should I use <x>?", "why should I use <x>?", "what do people use <x> for?",
+    "somebody told me to use <x>. what for?", "purpose of <x>?", "function of <x>?", "what would happen with <x>?",
+    "what does <x> do?", "what happens when I use <x>?", "when should I use <x>?", "when do I need <x>?",
+    "why would I use <x>?", "I saw <x> in the help. what is it?", "what is the use of <x>?", "how does <x> work?",
+    "what effect does <x> have?", "what's the point of <x>?", "please explain what <x> does.", "what do I use <x> for?",
+    "what will <x> change?", "could you say what <x> does?", "a colleague used <x>: what is that?",
+    "the script has <x> in it. what does it do?", "what can I do with <x>?", "is <x> useful?", "what exactly does <x> do?",
+    "what would <x> do?", "what difference does <x> make?", "who needs <x>?", "what changes with <x>?", "effect of <x>",
+    "why is there <x>?", "what good is <x>?", "what if I add <x>?", "explain what <x> is good for.", "use of <x>?",
+    "how do I use <x>?", "what is <x> supposed to do?", "I found <x> in a script. what for?", "tell me what <x> does.",
+]  # fmt: skip
+
+_ALL = {
+    "do": DO, "do flag": DO + DO_FLAG, "do command": DO + DO_COMMAND, "what": WHAT, "what does": WHAT + WHAT_DOES,
+}  # fmt: skip
+FRAMES = {name: split(frames) for name, frames in _ALL.items()}
+FRAMES["default"] = split([
+    "what does realizar use when <x> is not there?", "does <x> have a default?", "does <x> have a standard value?", "what value is standard for <x>?", "the standard setting of <x>?",
+    "<x>: standard value?", "what is the preset value of <x>?", "what is the usual value of <x>?", "what is the value of <x> by default?", "what's <x> when I don't set it?",
+    "what is <x> when it is not given?", "what is <x> without my setting it?", "is <x> optional?", "is <x> mandatory?", "is it necessary to give <x>?", "is it required to set <x>?",
+    "do I need to set <x>?", "do I need to give <x>?", "must <x> be given?", "must I give <x>?", "can I leave <x> out?", "can I leave out <x>?", "may I omit <x>?", "what if I omit <x>?",
+    "what if <x> is left out?", "what if <x> is not given?", "what if <x> is missing?", "what if I don't give <x>?", "what happens if I leave <x> away?", "what happens if <x> is not given?",
+    "what happens when <x> is missing?", "and if I don't set <x>?", "when <x> is not set, what is taken?", "to what does <x> default?", "what default does <x> have?",
+    "what is the default for <x>?", "which is the default value of <x>?", "the default of <x> is what?", "default value for <x>?", "default setting of <x>?", "give me the default of <x>.",
+    "I want to know the default of <x>.", "how is <x> set by default?", "what does it default to, <x>?", "<x> default value", "without <x>, what do I get?", "is <x> on or off by default?",
+    "need I set <x>?", "does it need <x>?", "is <x> a must?",
+    "what is the default {value |}of <x>?", "what's the default {value |}of <x>?", "what is <x> if I don't set it?",
+    "what happens without <x>?", "which value does <x> have by default?", "default of <x>?", "default <x>?",
+    "what is <x> when it is left out?", "do I have to give <x>?", "what does realizar take when <x> is missing?",
+    "is <x> {needed|required|necessary}?", "what if I leave <x> out?", "what does <x> default to?", "<x>: default?",
+    "tell me the default {value |}of <x>.", "{must|should} I always set <x>?", "what is the standard value of <x>?",
+    "if I do not give <x>, what is taken?", "what's <x> by default?", "which default does <x> have?",
+])  # fmt: skip
+FRAMES["example"] = split([
+    "an example with <x>, please", "please give an example of <x>.", "could you give me an example of <x>?", "give an example of how to write <x>.", "show me how <x> is written.",
+    "how is <x> written?", "how should <x> be written?", "how is <x> spelled on the command line?", "how is <x> used in a command line?", "a command line with <x>, please",
+    "a command line that has <x>?", "show me a command line with <x>.", "give me a command with <x> in it.", "I need an example of <x>.", "I want an example with <x>.", "<x> example",
+    "sample command with <x>?", "<x>: how is it written?", "how would a command with <x> look?", "demonstrate <x>", "usage example of <x>?", "what would I type to use <x>?",
+    "give me an example of <x>.", "{an |}example of <x>{?|, please|}", "show me <x> in use.", "how do I write <x>?",
+    "what does a command line with <x> look like?", "example: <x>", "can I see an example of <x>?", "show <x>",
+    "please show me how <x> is used.", "what do I type for <x>?", "write a command with <x>.", "how is <x> used?",
+    "could you give an example with <x>?", "I'd like to see a command line with <x>.", "syntax of <x>?",
+    "what's the syntax of <x>?", "how does one write <x>?", "give me a command line that has <x>.", "usage of <x>?",
+])  # fmt: skip
+FRAMES["values"] = split([
+    "what may I put after <x>?", "what can be given to <x>?", "what am I to give to <x>?", "what argument goes after <x>?", "arguments of <x>?", "which argument comes with <x>?", "which value goes with <x>?", "what do I have to give to <x>?", "the value of <x> may be what?", "which format has the value of <x>?",
+    "what do I write after <x>?", "what do I put behind <x>?", "what should I write after <x>?", "what must I write for <x>?", "what is written behind <x>?", "what stands behind <x>?",
+    "what goes behind <x>?", "what goes after <x>?", "what should follow <x>?", "what follows <x>?", "which choices does <x> have?", "what choices are there for <x>?",
+    "what are the choices of <x>?", "what can I choose for <x>?", "which options are there for the value of <x>?", "what kind of value does <x> take?",
+    "what kind of values can I give to <x>?", "which kind of argument does <x> want?", "what does <x> want?", "what does <x> expect?", "what does <x> accept?",
+    "what sort of value is right for <x>?", "what type of value does <x> have?", "which type does <x> take?", "type of <x>?", "is <x> a number or a text?", "possible values of <x>?",
+    "allowed values for <x>?", "valid values for <x>?", "what is a valid value for <x>?", "which values are valid for <x>?", "to what can I set <x>?", "what may I give to <x>?",
+    "what argument does <x> need?", "which argument goes with <x>?", "does <x> need a value?", "does <x> want an argument?", "must I write a value behind <x>?", "in which range is <x>?",
+    "what is the range of <x>?", "what format does the value of <x> have?", "<x> takes what?", "<x> values", "<x>: which values?",
+    "what values {can|may} <x> have?", "{which|what} values does <x> {take|accept}?", "what does <x> take?",
+    "what can I put after <x>?", "what are the {possible |allowed |}values of <x>?", "which values are there for <x>?",
+    "what do I write behind <x>?", "does <x> take a value?", "what kind of value does <x> want?", "values of <x>?",
+    "what is allowed for <x>?", "what type is the value of <x>?", "what is the argument of <x>?", "choices for <x>?",
+    "which settings does <x> know?", "what do I give to <x>?", "what comes after <x>?", "range of <x>?",
+])  # fmt: skip
+FRAMES["where"] = split([
+    "where is <x> used?", "where do I use <x>?", "where can <x> be used?", "where may I use <x>?", "where is <x> valid?", "where is <x> allowed?", "where is <x> available?",
+    "where does one use <x>?", "where could I write <x>?", "to what does <x> belong?", "which command does <x> belong to?", "to which commands does <x> belong?",
+    "<x> belongs to which command?", "does <x> belong to a command?", "with what does <x> work?", "with which command does <x> work?", "which commands work with <x>?",
+    "in which commands does <x> work?", "<x> works with which commands?", "in what commands can I use <x>?", "which commands can I use <x> with?", "which commands can use <x>?",
+    "which commands support <x>?", "which commands understand <x>?", "list the commands with <x>.", "name the commands that have <x>.", "commands with <x>?", "commands that take <x>?",
+    "<x>: in which command?", "<x>: which commands?", "<x>: for which command?", "of which command is <x>?", "what has <x>?", "what commands have <x>?", "where is <x> to be found?",
+    "where do I find <x>?", "is <x> for all commands?", "does every command have <x>?", "who has <x>?", "for what commands is <x>?",
+    "{which|what} commands {have|take|know} <x>?", "where can I use <x>?", "with which commands can I use <x>?",
+    "which command has <x>?", "which command is <x> {a flag of|for}?", "to which command does <x> belong?",
+    "what commands is <x> for?", "where does <x> {work|belong}?", "which commands accept <x>?", "who takes <x>?",
+    "in which command is <x>?", "tell me the commands that have <x>.", "for which commands is <x> there?",
+])  # fmt: skip
+
+FRAMES["flags of"] = split([
+    "which settings are there for <x>?", "what flags are there in <x>?", "what options exist for <x>?", "what can be set in <x>?", "what can I configure in <x>?",
+    "what could I set with <x>?", "what may I set for <x>?", "all flags of <x>", "<x>: which flags?", "<x> flags", "<x> options", "name the flags of <x>.", "give me the flags of <x>.",
+    "which flags does <x> know?", "which flags are for <x>?", "which switches does <x> have?", "what options does <x> accept?", "what can be added to <x>?", "list all options of <x>",
+    "which parameters are there for <x>?",
+    "{which|what} {flags|options} does <x> have?", "what {flags|options} are there for <x>?", "list the {flags|options} of <x>", "{flags|options} of <x>?",
+    "what can I set {with|for|in} <x>?", "which {flags|options} can I use with <x>?", "show me the {flags|options} of <x>.", "what are the {flags|options} of <x>?",
+    "how can I configure <x>?", "tell me the {flags|options} of <x>.", "what {flags|parameters|switches} does <x> take?", "what settings does <x> know?",
+])  # fmt: skip
