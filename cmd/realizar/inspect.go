@@ -18,7 +18,7 @@ import (
 
 // inspectCommand is `realizar inspect`.
 type inspectCommand struct {
-	Model       string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
+	Model       string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program."`
 	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for."`
 	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers to compute with."`

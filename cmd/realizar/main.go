@@ -57,7 +57,7 @@ type grammar struct {
 
 const description = `Runs open-weight language models from GGUF and safetensors files.
 
-MODEL is a GGUF file, a safetensors file, or a folder as model hubs lay it out. Results go to standard output, ` +
+MODEL is a GGUF file, a safetensors file, a folder as model hubs lay it out, or demo, a small model that is in the program. Results go to standard output, ` +
 	`everything else to standard error. The exit code is 0, or 1 for a failure, 2 for wrong usage, 130 when interrupted.`
 
 // An app is what commands work with beside their flags.

@@ -121,7 +121,6 @@ func TestUsageErrors(t *testing.T) {
 		says string
 	}{
 		{[]string{"fly"}, "fly"},
-		{[]string{"run"}, "<model>"},
 		{[]string{"run", "m", "p", "q"}, "q"},
 		{[]string{"run", "m", "--wings"}, "--wings"},
 		{[]string{"run", "m", "p", "--threads", "many"}, `"many"`},
@@ -161,7 +160,6 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"doctor", "--device", "tpu"}, `"tpu"`},
 		{[]string{"inspect", "m", "--parallel", "0"}, "--parallel=0"},
 		{[]string{"inspect", "m", "--context=-1"}, "--context=-1"},
-		{[]string{"serve"}, "<model>"},
 		{[]string{"serve", "m", "--port=65536"}, "--port=65536"},
 		{[]string{"serve", "m", "--tls-cert=c"}, "--tls-key"},
 		{[]string{"serve", "m", "--max-queue=-1"}, "--max-queue=-1"},

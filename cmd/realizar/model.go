@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/demo"
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/tokenizer"
 )
@@ -78,6 +79,16 @@ func (f *modelFlags) options() realizar.Options {
 	}
 	f.apply(&o)
 	return o
+}
+
+// orDemo is the model that was named, or the one in the program, of which it says so.
+func (a *app) orDemo(model, command string) string {
+	if model != "" {
+		return model
+	}
+	a.notef("no model was named, so this is %s, the small one in the program; realizar %s MODEL runs another: a GGUF file, a safetensors file, or a folder with one",
+		demo.Name, command)
+	return demo.Name
 }
 
 // open opens the model as the flags say, with progress on a terminal.

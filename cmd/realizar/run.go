@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"strings"
@@ -14,11 +15,12 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/demo"
 )
 
 // runCommand is `realizar run`.
 type runCommand struct {
-	Model  string  `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
+	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program. Default: demo."`
 	Prompt *string `arg:"" optional:"" help:"What to answer. Without it: standard input, or a chat on a terminal."`
 
 	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
@@ -38,6 +40,7 @@ without a prompt it opens a chat that remembers the conversation.
 
 Examples:
 
+    realizar run demo "How do I serve a model?"
     realizar run model.gguf "Why is the sky blue?"
     git diff | realizar run model.gguf --system "Explain this change."
     realizar run model.gguf --raw "Once upon a time" --max-tokens 64 --temperature 0.8
@@ -86,10 +89,11 @@ func (c *runCommand) Run(a *app) error {
 		return usagef("--n %d has no place in a chat, which goes on from one answer", c.N)
 	}
 	c.Parallel = cmp.Or(c.Parallel, min(c.N, defaultTogether))
+	c.Model = a.orDemo(c.Model, "run")
 	begun := time.Now()
 	m, err := a.open(c.Model, &c.modelFlags)
 	if err != nil {
-		return err
+		return c.maybePrompt(err)
 	}
 	loaded := time.Since(begun)
 	defer func() { _ = m.Close() }()
@@ -113,6 +117,14 @@ func (c *runCommand) Run(a *app) error {
 		writeTimings(a.err, loaded, w.answers, &g)
 	}
 	return nil
+}
+
+// maybePrompt adds to err that the model's place may hold the prompt.
+func (c *runCommand) maybePrompt(err error) error {
+	if c.Prompt == nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsRune(c.Model, ' ') {
+		return fmt.Errorf("%w; the model comes before the prompt: realizar run %s %q", err, demo.Name, c.Model)
+	}
+	return err
 }
 
 // defaultTogether are the most answers that are under way at one time where no flag

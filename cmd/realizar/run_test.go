@@ -349,3 +349,18 @@ func TestRunNotFinite(t *testing.T) {
 func TestRunUnknownArchitecture(t *testing.T) {
 	fails(t, realizarRun(t, "run", modeltest.Llama(t, modeltest.Architecture("abacus")), "hi"), 1, `"abacus"`, "llama")
 }
+
+// Without a model the one in the program answers, and one line says so.
+func TestRunWithoutModel(t *testing.T) {
+	r := realizarIn(t, "What is 12 + 30?", "run")
+	if r.code != 0 || !strings.Contains(r.stdout, "42") {
+		t.Errorf("exit code %d, %q", r.code, r.stdout)
+	}
+	if strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "demo") || !strings.Contains(r.stderr, "realizar run MODEL") {
+		t.Errorf("standard error %q, want one line that names the model and how to run another", r.stderr)
+	}
+	if r := realizarRun(t, "run", "demo", "What is 12 + 30?"); r.stderr != "" || !strings.Contains(r.stdout, "42") {
+		t.Errorf("demo: %q, %q", r.stdout, r.stderr)
+	}
+	fails(t, realizarRun(t, "run", "What is 12 + 30?"), 1, "no such file", `realizar run demo "What is 12 + 30?"`)
+}

@@ -18,7 +18,7 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Model string `arg:"" help:"A GGUF file, a safetensors file, or a folder with one."`
+	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program. Default: demo."`
 
 	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
 	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
@@ -95,6 +95,7 @@ func (c *serveCommand) Validate() error {
 
 // Run serves the model until a signal comes.
 func (c *serveCommand) Run(a *app) error {
+	c.Model = a.orDemo(c.Model, "serve")
 	config, err := c.config(a)
 	if err != nil {
 		return err

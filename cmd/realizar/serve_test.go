@@ -411,3 +411,21 @@ func TestServeFailures(t *testing.T) {
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--tls-cert", "/c", "--tls-key", "/k"), 1, "/c")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--otlp-endpoint", "http://localhost:4318"), 1, "-tags otel")
 }
+
+// Without a model the one in the program is served.
+func TestServeWithoutModel(t *testing.T) {
+	s := serve(t, "")
+	resp, err := s.post("/v1/chat/completions", `{"model": "demo", "messages": [{"role": "user", "content": "What is 12 + 30?"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "42") {
+		t.Errorf("%d %s, %v", resp.StatusCode, body, err)
+	}
+	s.signal(os.Interrupt)
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

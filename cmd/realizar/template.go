@@ -12,6 +12,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/modelfile"
 )
 
 // templateCommand is `realizar template`.
@@ -134,8 +135,11 @@ func (c *templateCommand) open(tools bool) (*chat.Template, map[string]string, e
 }
 
 // isModel reports whether path leads to a model and not to a template: a
-// folder, a GGUF file, or by its name a safetensors or a JSON file.
+// folder, a GGUF file, one in the program, or by its name a safetensors or a JSON file.
 func isModel(path string) (bool, error) {
+	if modelfile.Registered(path) {
+		return true, nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return false, err

@@ -1,0 +1,155 @@
+package demo_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/demo"
+)
+
+// A question is one that the model has never been asked in training, with the marks of a
+// right answer.
+type question struct {
+	Kind     string
+	Held     string // what of it never occurred: the wording, the frame around it, or the pair of both
+	Messages []struct{ Role, Content string }
+	Must     []oneOf
+	MustNot  []string `json:"must_not"`
+	Exact    *string
+}
+
+// oneOf are texts of which an answer has one.
+type oneOf []string
+
+// UnmarshalJSON reads a text or a list of texts.
+func (o *oneOf) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*o = oneOf{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(o))
+}
+
+// plain is text in lower case with single spaces.
+func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+// right reports whether an answer has the marks of the question.
+func (q *question) right(answer string) bool {
+	if q.Exact != nil {
+		return strings.Join(strings.Fields(answer), " ") == strings.Join(strings.Fields(*q.Exact), " ")
+	}
+	answer = plain(answer)
+	for _, want := range q.Must {
+		if !slices.ContainsFunc(want, func(w string) bool { return strings.Contains(answer, plain(w)) }) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(q.MustNot, func(bad string) bool { return strings.Contains(answer, strings.ToLower(bad)) })
+}
+
+// aboutCommands are the kinds of question about commands and flags.
+var aboutCommands = []string{"flags", "flags of commands", "commands", "command lines", "command lines explained"}
+
+func questions(t *testing.T) (all []*question) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "train", "heldout.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		q := new(question)
+		if err := json.Unmarshal(lines.Bytes(), q); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(aboutCommands, q.Kind) {
+			all = append(all, q)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 1000 {
+		t.Fatalf("%d questions, want more", len(all))
+	}
+	return all
+}
+
+// At least 95 of 100 held-out questions about commands and flags are answered rightly.
+// With -v the others are listed.
+func TestQuestions(t *testing.T) {
+	all := questions(t)
+	m, err := realizar.Open(t.Context(), demo.Name, realizar.Options{Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	answers := make([]string, len(all))
+	var asking errgroup.Group
+	asking.SetLimit(16)
+	for i, q := range all {
+		asking.Go(func() error {
+			r := &realizar.ChatRequest{Generation: realizar.Generation{MaxTokens: new(int)}}
+			*r.MaxTokens = 200
+			for _, message := range q.Messages {
+				r.Messages = append(r.Messages, chat.Message{Role: message.Role, Content: message.Content})
+			}
+			var text strings.Builder
+			for event, err := range m.Chat(t.Context(), r) {
+				if err != nil {
+					return err
+				}
+				text.WriteString(event.Text)
+			}
+			answers[i] = text.String()
+			return nil
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	wrong := 0
+	for i, q := range all {
+		if !q.right(answers[i]) {
+			wrong++
+			t.Logf("%s, %s: %q\n\t%q", q.Kind, q.Held, q.Messages[len(q.Messages)-1].Content, answers[i])
+		}
+	}
+	t.Logf("%d of %d right", len(all)-wrong, len(all))
+	if 100*wrong > 5*len(all) {
+		t.Errorf("%d of %d questions about commands and flags are answered wrongly, more than 5%%", wrong, len(all))
+	}
+}
+
+// The model is opened without a disk, from a folder that holds something else of its
+// name.
+func TestOffline(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(demo.Name, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := realizar.Describe(demo.Name)
+	if err != nil || d.Problem != "" {
+		t.Fatalf("%v, %s", err, d.Problem)
+	}
+	if d.FileBytes > 8<<20 {
+		t.Errorf("the model takes %d bytes of the program, want 8 MiB at most", d.FileBytes)
+	}
+}
