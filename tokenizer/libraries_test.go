@@ -19,7 +19,10 @@ import (
 // maxReports is how many differences of one tokenizer are told.
 const maxReports = 4
 
-// libraryFiles returns the files of a kind among the results of other libraries.
+// libraryFiles returns the files of a kind among the results of other libraries, which the programs in
+// testdata/libraries make where Python has those:
+//
+//	python3 gen_tokenizers.py OUT; python3 gen_sentencepiece.py OUT
 func libraryFiles(t *testing.T, kind string) []string {
 	t.Helper()
 	root := os.Getenv("REALIZAR_LIBRARIES")
