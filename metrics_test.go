@@ -21,7 +21,8 @@ func TestMetrics(t *testing.T) {
 	generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
 	g.StopTokens = whole.tokens[:1]
 	generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
-	g.StopTokens, g.Stop = nil, []string{whole.text[:1]}
+	// What comes is longer than the engine goes on for a caller who has not looked yet.
+	g.StopTokens, g.Stop, g.MaxTokens = nil, []string{whole.text[:1]}, new(150)
 	generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
 	g.Stop = nil
 	for _, err := range m.Generate(t.Context(), &realizar.Request{PromptTokens: prompt, Generation: g}) {
