@@ -17,6 +17,8 @@ var activations = map[plan.Activation]func(x float64) float64{
 	plan.ReLU:        relu,
 	plan.ReLUSquared: func(x float64) float64 { return relu(x) * relu(x) },
 	plan.Sigmoid:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	plan.QuickGELU:   func(x float64) float64 { return x / (1 + math.Exp(-1.702*x)) },
+	plan.Tanh:        math.Tanh,
 }
 
 // relu keeps NaN.
@@ -34,7 +36,43 @@ func gluGeneric(y, gate, up []float32, act plan.Activation) {
 	}
 }
 
+// functionOf is the function of a [plan.Map].
+func functionOf(a plan.MapAttr) func(x float64) float64 {
+	switch a.Func {
+	case plan.Scale:
+		return func(x float64) float64 { return x * a.By }
+	case plan.Softcap:
+		return func(x float64) float64 { return a.By * math.Tanh(x/a.By) }
+	}
+	return activations[a.Act]
+}
+
+// unitOf is the function of a [plan.GLU].
+func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
+	f := activations[a.Act]
+	return func(gate, up float64) float64 {
+		if a.Limit > 0 {
+			gate, up = min(gate, a.Limit), max(-a.Limit, min(up, a.Limit))
+		}
+		return f(gate) * (up + a.Shift)
+	}
+}
+
+func apply(e *executable, n *plan.Node) ([]kernel, error) {
+	f := functionOf(n.Attr.(plan.MapAttr))
+	return e.rows(n, 1, func(r int) {
+		y := e.row(n.Out, r)
+		for i, x := range e.row(n.In[0], r) {
+			y[i] = float32(f(float64(x)))
+		}
+		e.wrote(n.Out, r, 0, len(y))
+	}), nil
+}
+
 func glu(e *executable, n *plan.Node) ([]kernel, error) {
+	if a := n.Attr.(plan.GLUAttr); a != (plan.GLUAttr{Act: a.Act}) || e.p.Shapes[n.In[0]] != e.p.Shapes[n.In[1]] {
+		return referenceGLU(e, n)
+	}
 	act, glu := n.Attr.(plan.GLUAttr).Act, e.tier.vector.glu
 	return e.rows(n, 1, func(r int) {
 		y := e.row(n.Out, r)

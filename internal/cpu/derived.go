@@ -15,9 +15,10 @@ import (
 func copies(p *plan.Program, interleaved map[*tensor.Tensor]*interleaved) map[*tensor.Tensor]*tensor.Tensor {
 	all := map[*tensor.Tensor]*tensor.Tensor{}
 	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if (n.Op == plan.Linear || n.Op == plan.Embed) && n.Weight.Source != nil && interleaved[n.Weight] == nil {
-			all[n.Weight] = &tensor.Tensor{Name: n.Weight.Name, DType: n.Weight.DType, Shape: n.Weight.Shape}
+		for _, w := range p.Nodes[i].Tensors() {
+			if len(w.Shape) == 2 && w.Source != nil && interleaved[w] == nil {
+				all[w] = &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
+			}
 		}
 	}
 	return all

@@ -12,7 +12,7 @@ func rmsNorm(e *executable, n *plan.Node) ([]kernel, error) {
 		return nil, err
 	}
 	k := e.tier.vector
-	return e.groups(n, func(y, x []float32, eps float64) {
+	return e.groups(n, func(y, x []float32, _ int, eps float64) {
 		k.scale(y, x, w, float32(1/math.Sqrt(k.squares(x, 0)/float64(len(x))+eps)))
 	}), nil
 }
@@ -31,19 +31,20 @@ func layerNorm(e *executable, n *plan.Node) ([]kernel, error) {
 		}
 	}
 	k := e.tier.vector
-	return e.groups(n, func(y, x []float32, eps float64) {
+	return e.groups(n, func(y, x []float32, at int, eps float64) {
 		mean := k.sum(x) / float64(len(x))
-		k.center(y, x, w, bias, mean, 1/math.Sqrt(k.squares(x, mean)/float64(len(x))+eps))
+		at %= len(w)
+		k.center(y, x, w[at:at+len(x)], bias[at:at+len(x)], mean, 1/math.Sqrt(k.squares(x, mean)/float64(len(x))+eps))
 	}), nil
 }
 
-// groups is the work of a norm, norm for each group.
-func (e *executable) groups(n *plan.Node, norm func(y, x []float32, eps float64)) []kernel {
+// groups is the work of a norm, norm for each group, which begins at element at.
+func (e *executable) groups(n *plan.Node, norm func(y, x []float32, at int, eps float64)) []kernel {
 	a := n.Attr.(plan.NormAttr)
 	return e.rows(n, 4, func(r int) {
 		x, y := e.row(n.In[0], r), e.row(n.Out, r)
 		for g := 0; g < len(x); g += a.Group {
-			norm(y[g:g+a.Group], x[g:g+a.Group], a.Eps)
+			norm(y[g:g+a.Group], x[g:g+a.Group], g, a.Eps)
 		}
 		e.wrote(n.Out, r, 0, len(y))
 	})

@@ -7,15 +7,19 @@ import (
 
 // parallel are the lowerings of the backend to run.
 var parallel = map[plan.Op]lowering{
-	plan.Embed:     embed,
-	plan.Linear:    linear,
-	plan.RMSNorm:   rmsNorm,
-	plan.LayerNorm: layerNorm,
-	plan.Rope:      rope,
-	plan.Attention: attention,
-	plan.GLU:       glu,
-	plan.Add:       add,
-	plan.Pick:      pick,
+	plan.Embed:         embed,
+	plan.Position:      position,
+	plan.Linear:        linear,
+	plan.RMSNorm:       rmsNorm,
+	plan.LayerNorm:     layerNorm,
+	plan.Rope:          rope,
+	plan.Attention:     attention,
+	plan.Bidirectional: referenceBidirectional,
+	plan.GLU:           glu,
+	plan.Map:           apply,
+	plan.Experts:       referenceExperts,
+	plan.Add:           add,
+	plan.Pick:          pick,
 }
 
 // floats is a small weight, such as a norm or a bias, as float32.
@@ -59,6 +63,16 @@ func embed(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
+// position takes rows of a table by the positions of tokens.
+func position(e *executable, n *plan.Node) ([]kernel, error) {
+	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
+	return e.rows(n, 16, func(r int) {
+		y := e.row(n.Out, r)
+		dequantize(y, w.Row(int(e.batch.Positions[r])))
+		e.wrote(n.Out, r, 0, len(y))
+	}), nil
+}
+
 func add(e *executable, n *plan.Node) ([]kernel, error) {
 	add := e.tier.vector.add
 	return e.rows(n, 16, func(r int) {
@@ -69,9 +83,30 @@ func add(e *executable, n *plan.Node) ([]kernel, error) {
 }
 
 func pick(e *executable, n *plan.Node) ([]kernel, error) {
+	if a, ok := n.Attr.(plan.PickAttr); ok && a.Mean {
+		return pickMean(e, n)
+	}
 	return e.rows(n, 16, func(r int) {
 		y := e.row(n.Out, r)
 		copy(y, e.row(n.In[0], int(e.batch.Rows[r].Token)))
+		e.wrote(n.Out, r, 0, len(y))
+	}), nil
+}
+
+// pickMean adds up the rows of a sequence in float64, in the order of its tokens.
+func pickMean(e *executable, n *plan.Node) ([]kernel, error) {
+	return e.rows(n, 1, func(r int) {
+		y, s := e.row(n.Out, r), e.seq[e.batch.Rows[r].Token]
+		lo, hi := int(e.batch.Start[s]), int(e.batch.Start[s+1])
+		sums := make([]float64, len(y))
+		for t := lo; t < hi; t++ {
+			for i, v := range e.row(n.In[0], t) {
+				sums[i] += float64(v)
+			}
+		}
+		for i, v := range sums {
+			y[i] = float32(v / float64(hi-lo))
+		}
 		e.wrote(n.Out, r, 0, len(y))
 	}), nil
 }

@@ -70,7 +70,7 @@ func (s *stage) follow(p *plan.Program, i int, done []bool, uses []int, ready []
 		m := &p.Nodes[j]
 		switch {
 		case done[j]:
-		case m.Op == plan.GLU && len(s.nodes) == 2 && s.writes(m.In[0], 0, uses) && s.writes(m.In[1], 1, uses):
+		case plainGLU(p, m) && len(s.nodes) == 2 && s.writes(m.In[0], 0, uses) && s.writes(m.In[1], 1, uses):
 			s.glu, done[j] = m, true
 			return
 		case m.Op == plan.Add && len(s.nodes) == 1:
@@ -82,6 +82,12 @@ func (s *stage) follow(p *plan.Program, i int, done []bool, uses []int, ready []
 			}
 		}
 	}
+}
+
+// plainGLU reports whether n is a GLU of nothing but an activation and a product.
+func plainGLU(p *plan.Program, n *plan.Node) bool {
+	a, ok := n.Attr.(plan.GLUAttr)
+	return ok && n.Op == plan.GLU && a == (plan.GLUAttr{Act: a.Act}) && p.Shapes[n.In[0]] == p.Shapes[n.In[1]]
 }
 
 // writes reports whether v is the result of product i, and used once.

@@ -11,15 +11,19 @@ import (
 // with the others only what has one meaning: where states lie, and how a weight
 // is dequantised.
 var reference = map[plan.Op]lowering{
-	plan.Embed:     embed,
-	plan.Linear:    referenceLinear,
-	plan.RMSNorm:   referenceRMSNorm,
-	plan.LayerNorm: referenceLayerNorm,
-	plan.Rope:      referenceRope,
-	plan.Attention: referenceAttention,
-	plan.GLU:       referenceGLU,
-	plan.Add:       add,
-	plan.Pick:      pick,
+	plan.Embed:         embed,
+	plan.Position:      position,
+	plan.Linear:        referenceLinear,
+	plan.RMSNorm:       referenceRMSNorm,
+	plan.LayerNorm:     referenceLayerNorm,
+	plan.Rope:          referenceRope,
+	plan.Attention:     referenceAttention,
+	plan.Bidirectional: referenceBidirectional,
+	plan.GLU:           referenceGLU,
+	plan.Map:           apply,
+	plan.Experts:       referenceExperts,
+	plan.Add:           add,
+	plan.Pick:          pick,
 }
 
 func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
@@ -105,9 +109,9 @@ func referenceLayerNorm(e *executable, n *plan.Node) ([]kernel, error) {
 				}
 				deviation := math.Sqrt(squares/float64(a.Group) + a.Eps)
 				for i := range a.Group {
-					v := (float64(x[g+i]) - mean) / deviation * float64(w[i])
+					v := (float64(x[g+i]) - mean) / deviation * float64(w[(g+i)%len(w)])
 					if bias != nil {
-						v += float64(bias[i])
+						v += float64(bias[(g+i)%len(w)])
 					}
 					y[g+i] = float32(v)
 				}
@@ -196,13 +200,14 @@ func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
 }
 
 func referenceGLU(e *executable, n *plan.Node) ([]kernel, error) {
-	act := activations[n.Attr.(plan.GLUAttr).Act]
+	f := unitOf(n.Attr.(plan.GLUAttr))
 	return []kernel{one(func() {
 		for r := range e.size(n.Out) {
 			gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
 			for i := range y {
-				y[i] = float32(act(float64(gate[i])) * float64(up[i]))
+				y[i] = float32(f(float64(gate[i%len(gate)]), float64(up[i])))
 			}
+			e.wrote(n.Out, r, 0, len(y))
 		}
 	})}, nil
 }

@@ -70,12 +70,19 @@ func (f inPieces) call(y, x, z []float32) {
 	}
 }
 
+// gated is the GLUs of, and those in plain Go where there is none.
 func gated(of map[plan.Activation]inPieces) func(y, gate, up []float32, a plan.Activation) {
-	list := make([]inPieces, len(of))
+	list := make([]inPieces, len(plan.Activations()))
 	for a, f := range of {
 		list[a] = f
 	}
-	return func(y, gate, up []float32, a plan.Activation) { list[a].call(y, gate, up) }
+	return func(y, gate, up []float32, a plan.Activation) {
+		if list[a] == nil {
+			gluGeneric(y, gate, up, a)
+			return
+		}
+		list[a].call(y, gate, up)
+	}
 }
 
 func sound(poison func(x *float32, n int) float32) func(x []float32) bool {

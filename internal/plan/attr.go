@@ -7,13 +7,13 @@ import (
 
 // NormAttr are the parameters of [RMSNorm] and [LayerNorm].
 type NormAttr struct {
-	Group int     // elements normalised together; the weight's length
+	Group int     // elements normalised together; they divide the weight's length
 	Eps   float64 // added to the mean of squares, or to the variance
 }
 
 func (a NormAttr) String() string { return fmt.Sprintf("{group %d, eps %.6g}", a.Group, a.Eps) }
 
-// An Activation is the function that a [GLU] applies to its gate.
+// An Activation is the function that a [GLU] applies to its gate, or a [Map] to all.
 type Activation uint8
 
 // The activations.
@@ -24,11 +24,13 @@ const (
 	ReLU                          // max(x, 0)
 	ReLUSquared                   // max(x, 0)^2 (So et al., "Primer", 2021)
 	Sigmoid                       // 1 / (1 + exp(-x))
+	QuickGELU                     // x / (1 + exp(-1.702*x)), their other approximation
+	Tanh                          // tanh(x)
 
 	numActivations
 )
 
-var activationNames = [numActivations]string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "sigmoid"}
+var activationNames = [numActivations]string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "sigmoid", "quick_gelu", "tanh"}
 
 // String is the activation's name as a program prints it.
 func (a Activation) String() string {
@@ -47,12 +49,70 @@ func Activations() []Activation {
 	return all
 }
 
-// GLUAttr are the parameters of [GLU].
-type GLUAttr struct{ Act Activation }
+// GLUAttr are the parameters of [GLU]: act(gate) * (up + Shift), where with a Limit the
+// gate is at most Limit and up from -Limit to Limit (OpenAI, "gpt-oss-120b &
+// gpt-oss-20b Model Card", 2025). A gate of one column is that of the whole row.
+type GLUAttr struct {
+	Act   Activation
+	Limit float64 // 0: none
+	Shift float64
+}
 
-func (a GLUAttr) String() string { return fmt.Sprintf("{%v}", a.Act) }
+func (a GLUAttr) String() string {
+	s := "{" + a.Act.String()
+	if a.Limit > 0 {
+		s += fmt.Sprintf(", limit %.6g", a.Limit)
+	}
+	if a.Shift != 0 {
+		s += fmt.Sprintf(", shift %.6g", a.Shift)
+	}
+	return s + "}"
+}
 
-// AttentionAttr are the parameters of [Attention]. q is [T, Heads*HeadDim], k
+// A Func is what a [Map] does to every element.
+type Func uint8
+
+// The functions.
+const (
+	Activate Func = iota // the activation [MapAttr.Act]
+	Scale                // x * By
+	Softcap              // By * tanh(x/By) (Gemma team, "Gemma 2", 2024)
+
+	numFuncs
+)
+
+// MapAttr are the parameters of [Map].
+type MapAttr struct {
+	Func Func
+	Act  Activation // of Activate
+	By   float64    // of the others
+}
+
+func (a MapAttr) String() string {
+	switch a.Func {
+	case Scale:
+		return fmt.Sprintf("{scale %.8g}", a.By)
+	case Softcap:
+		return fmt.Sprintf("{softcap %.8g}", a.By)
+	}
+	return fmt.Sprintf("{%v}", a.Act)
+}
+
+// PickAttr are the parameters of [Pick].
+type PickAttr struct {
+	// Mean: instead of a wanted token's row, the mean of the rows of all tokens of its
+	// sequence; of programs that are [Program.Whole].
+	Mean bool
+}
+
+func (a PickAttr) String() string {
+	if a.Mean {
+		return "{mean}"
+	}
+	return "{}"
+}
+
+// AttentionAttr are the parameters of [Attention] and [Bidirectional]. q is [T, Heads*HeadDim], k
 // and v are [T, KVHeads*HeadDim]; query head h reads key/value head
 // h / (Heads/KVHeads) (Ainslie et al., "GQA", 2023).
 //
@@ -62,7 +122,7 @@ type AttentionAttr struct {
 	Heads, KVHeads, HeadDim int
 	Scale                   float64 // of q·k before the softmax
 	Softcap                 float64 // of the scaled scores; 0: none
-	Window                  int     // a token sees itself and the Window-1 before it; 0: all of the past
+	Window                  int     // a token sees itself and the Window-1 before it, of Bidirectional also after it; 0: all
 }
 
 func (a AttentionAttr) String() string {

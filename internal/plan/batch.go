@@ -142,6 +142,12 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		if b.Positions[lo] < 0 {
 			return bad("sequence %d starts at position %d", q, b.Positions[lo])
 		}
+		if p.Whole && (b.Positions[lo] != 0 || hi-lo != b.Lengths[q]) {
+			return bad("sequence %d has positions %d to %d of %d in a step, and the program wants all", q, b.Positions[lo], b.Positions[hi-1], b.Lengths[q])
+		}
+		if p.Positions > 0 && int(b.Positions[hi-1]) >= p.Positions {
+			return bad("sequence %d goes on to position %d of %d", q, b.Positions[hi-1], p.Positions)
+		}
 		for i := lo + 1; i < hi; i++ {
 			if b.Positions[i] != b.Positions[i-1]+1 {
 				return bad("sequence %d: position %d follows %d", q, b.Positions[i], b.Positions[i-1])

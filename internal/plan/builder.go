@@ -112,6 +112,15 @@ func (b *Builder) Embed(w *tensor.Tensor) Value {
 	return b.add(Node{Op: Embed, Weight: w, State: NoState}, Tokens, Dim(w.Shape[1]))
 }
 
+// Position is the rows of table w [positions, d] at the positions of the step's tokens.
+func (b *Builder) Position(w *tensor.Tensor) Value {
+	b.matrix(w)
+	if b.p.Positions == 0 || w.Shape[0] < b.p.Positions {
+		b.p.Positions = w.Shape[0]
+	}
+	return b.add(Node{Op: Position, Weight: w, State: NoState}, Tokens, Dim(w.Shape[1]))
+}
+
 // Linear is x·wᵀ + bias, w [out, in], bias [out] or nil.
 func (b *Builder) Linear(x Value, w, bias *tensor.Tensor) Value {
 	b.matrix(w)
@@ -126,22 +135,30 @@ func (b *Builder) Linear(x Value, w, bias *tensor.Tensor) Value {
 
 // RMSNorm normalises groups of len(w) columns of x.
 func (b *Builder) RMSNorm(x Value, w *tensor.Tensor, eps float64) Value {
-	return b.norm(RMSNorm, x, w, nil, eps)
+	return b.norm(RMSNorm, x, w, nil, w.Elems(), eps)
 }
 
 // LayerNorm normalises groups of len(w) columns of x, bias [len(w)] or nil.
 func (b *Builder) LayerNorm(x Value, w, bias *tensor.Tensor, eps float64) Value {
-	return b.norm(LayerNorm, x, w, bias, eps)
+	return b.norm(LayerNorm, x, w, bias, w.Elems(), eps)
 }
 
-func (b *Builder) norm(op Op, x Value, w, bias *tensor.Tensor, eps float64) Value {
+// LayerNormHeads normalises heads of headDim columns of x, each by weights of its own:
+// w is a row's length, bias as long or nil.
+func (b *Builder) LayerNormHeads(x Value, w, bias *tensor.Tensor, headDim int, eps float64) Value {
+	if w.Elems() != b.Cols(x) {
+		b.Failf("%s: want %d elements, one for each column, has %d", w.Name, b.Cols(x), w.Elems())
+	}
+	return b.norm(LayerNorm, x, w, bias, headDim, eps)
+}
+
+func (b *Builder) norm(op Op, x Value, w, bias *tensor.Tensor, g int, eps float64) Value {
 	b.vector(w, w.Elems())
-	g := w.Shape[0]
-	if g == 0 || b.Cols(x)%g != 0 {
+	if g <= 0 || b.Cols(x)%g != 0 {
 		b.Failf("%s: normalises groups of %d, which do not divide %d", w.Name, g, b.Cols(x))
 	}
 	if bias != nil {
-		b.vector(bias, g)
+		b.vector(bias, w.Elems())
 	}
 	return b.add(Node{Op: op, In: []Value{x}, Weight: w, Bias: bias, State: NoState, Attr: NormAttr{g, eps}}, b.Rows(x), Dim(b.Cols(x)))
 }
@@ -193,13 +210,75 @@ func (b *Builder) AttentionSinks(q, k, v Value, sinks *tensor.Tensor, state int,
 	return b.add(Node{Op: Attention, In: []Value{q, k, v}, Weight: sinks, State: state, Attr: a}, Tokens, Dim(b.Cols(q)))
 }
 
+// Bidirectional attends to all tokens of a sequence, which is in the step as a whole.
+func (b *Builder) Bidirectional(q, k, v Value, a AttentionAttr) Value {
+	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 || a.Softcap != 0 {
+		b.Failf("bidirectional: %d query heads cannot share %d key/value heads with a softcap of %v", a.Heads, a.KVHeads, a.Softcap)
+	}
+	if b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != b.Cols(k) || b.Rows(q) != Tokens {
+		b.Failf("bidirectional %v does not fit q of %d, k of %d and v of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(v))
+	}
+	b.p.Whole = true
+	return b.add(Node{Op: Bidirectional, In: []Value{q, k, v}, State: NoState, Attr: a}, Tokens, Dim(b.Cols(q)))
+}
+
 // GLU is act(gate) * up.
 func (b *Builder) GLU(gate, up Value, act Activation) Value {
-	b.same("glu", gate, up)
-	if act >= numActivations {
-		b.Failf("glu: there is no %v", act)
+	return b.GLUWith(gate, up, GLUAttr{Act: act})
+}
+
+// GLUWith is a GLU with all its parameters.
+func (b *Builder) GLUWith(gate, up Value, a GLUAttr) Value {
+	if b.Cols(gate) != 1 {
+		b.same("glu", gate, up)
+	} else if b.Rows(gate) != b.Rows(up) {
+		b.Failf("glu: a gate of %v rows for %v", b.Rows(gate), b.Rows(up))
 	}
-	return b.add(Node{Op: GLU, In: []Value{gate, up}, State: NoState, Attr: GLUAttr{act}}, b.Rows(gate), Dim(b.Cols(gate)))
+	b.glu(a)
+	return b.add(Node{Op: GLU, In: []Value{gate, up}, State: NoState, Attr: a}, b.Rows(up), Dim(b.Cols(up)))
+}
+
+func (b *Builder) glu(a GLUAttr) {
+	if a.Act >= numActivations {
+		b.Failf("glu: there is no %v", a.Act)
+	}
+	if !(a.Limit >= 0 && a.Limit <= math.MaxFloat32 && math.Abs(a.Shift) <= math.MaxFloat32) {
+		b.Failf("glu: a limit of %v and a shift of %v: want a positive number, or 0 for none", a.Limit, a.Shift)
+	}
+}
+
+// Activate is act(x).
+func (b *Builder) Activate(x Value, act Activation) Value {
+	if act >= numActivations {
+		b.Failf("map: there is no %v", act)
+	}
+	return b.apply(x, MapAttr{Func: Activate, Act: act})
+}
+
+// Scale is x * by; x itself where by is 1.
+func (b *Builder) Scale(x Value, by float64) Value {
+	if !(math.Abs(by) <= math.MaxFloat32) {
+		b.Failf("map: cannot scale by %v", by)
+	}
+	if by == 1 {
+		return x
+	}
+	return b.apply(x, MapAttr{Func: Scale, By: by})
+}
+
+// Softcap is by * tanh(x/by); x itself where by is 0.
+func (b *Builder) Softcap(x Value, by float64) Value {
+	if !(by >= 0 && by <= math.MaxFloat32) {
+		b.Failf("map: a softcap of %v bounds nothing: want a positive number, or 0 for none", by)
+	}
+	if by == 0 {
+		return x
+	}
+	return b.apply(x, MapAttr{Func: Softcap, By: by})
+}
+
+func (b *Builder) apply(x Value, a MapAttr) Value {
+	return b.add(Node{Op: Map, In: []Value{x}, State: NoState, Attr: a}, b.Rows(x), Dim(b.Cols(x)))
 }
 
 // Add is x + y.
@@ -216,12 +295,21 @@ func (b *Builder) same(what string, x, y Value) {
 
 // Pick keeps the rows of the residual stream x [T, d] that the step wants. A
 // program has one.
-func (b *Builder) Pick(x Value) Value {
+func (b *Builder) Pick(x Value) Value { return b.pick(x, nil) }
+
+// PickMean is Pick with the mean of all tokens of a wanted row's sequence, which is in
+// the step as a whole, in place of the row.
+func (b *Builder) PickMean(x Value) Value {
+	b.p.Whole = true
+	return b.pick(x, PickAttr{Mean: true})
+}
+
+func (b *Builder) pick(x Value, attr any) Value {
 	if b.Rows(x) != Tokens || b.p.Residual >= 0 {
 		b.Failf("pick: want one, of a row per token")
 	}
 	b.p.Residual = x
-	return b.add(Node{Op: Pick, In: []Value{x}, State: NoState}, Rows, Dim(b.Cols(x)))
+	return b.add(Node{Op: Pick, In: []Value{x}, State: NoState, Attr: attr}, Rows, Dim(b.Cols(x)))
 }
 
 // Output ends the program: hidden [R, d] is what the head reads, logits

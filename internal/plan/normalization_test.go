@@ -39,8 +39,10 @@ func TestNormsAndGLUs(t *testing.T) {
 %7 [T 8] = glu %6 %6 {relu}
 %8 [T 8] = glu %7 %7 {relu2}
 %9 [T 8] = glu %8 %8 {sigmoid}
-%10 [R 8] = pick %9
-hidden %10, logits %10
+%10 [T 8] = glu %9 %9 {quick_gelu}
+%11 [T 8] = glu %10 %10 {tanh}
+%12 [R 8] = pick %11
+hidden %12, logits %12
 `
 	if got := p.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

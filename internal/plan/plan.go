@@ -52,6 +52,9 @@ type Op uint8
 const (
 	// Embed: rows of a table [vocab, d] by the step's token ids -> [T, d].
 	Embed Op = iota
+	// Position: rows of a table [positions, d] by the positions of the step's tokens
+	// -> [T, d].
+	Position
 	// Linear: x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
 	Linear
 	// RMSNorm: x / sqrt(mean(x²) + eps) * w over groups of the last dimension
@@ -59,7 +62,8 @@ const (
 	RMSNorm
 	// LayerNorm: (x - mean(x)) / sqrt(var(x) + eps) * w + b over groups of the last
 	// dimension, with an optional b and the variance that divides by the group's
-	// length (Ba, Kiros and Hinton, "Layer Normalization", 2016).
+	// length (Ba, Kiros and Hinton, "Layer Normalization", 2016). w and b have the
+	// length of a group, or of the row where each group has its own.
 	LayerNorm
 	// Rope: rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
 	Rope
@@ -67,17 +71,27 @@ const (
 	// attend to its own sequence's past and itself, see [AttentionAttr]. An
 	// optional weight holds sinks, see [Builder.AttentionSinks].
 	Attention
-	// GLU: act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020).
+	// Bidirectional: every token attends to all tokens of its sequence, or to those
+	// near it, see [AttentionAttr]. There is no state: a sequence is in the step as a
+	// whole, see [Program.Whole].
+	Bidirectional
+	// GLU: act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020), see
+	// [GLUAttr].
 	GLU
+	// Map: f(x), element by element, see [MapAttr].
+	Map
+	// Experts: a mixture of experts (Shazeer et al., "Outrageously Large Neural
+	// Networks", 2017), see [ExpertsAttr].
+	Experts
 	// Add: x + y.
 	Add
-	// Pick: the rows of x that the step wants, [T, d] -> [R, d].
+	// Pick: the rows of x that the step wants, [T, d] -> [R, d], see [PickAttr].
 	Pick
 
 	numOps
 )
 
-var opNames = [numOps]string{"embed", "linear", "rmsnorm", "layernorm", "rope", "attention", "glu", "add", "pick"}
+var opNames = [numOps]string{"embed", "position", "linear", "rmsnorm", "layernorm", "rope", "attention", "bidirectional", "glu", "map", "experts", "add", "pick"}
 
 // String is the operation's name as a program prints it.
 func (o Op) String() string {
@@ -101,7 +115,7 @@ type Node struct {
 	Op     Op
 	In     []Value
 	Weight *tensor.Tensor // nil for operations without one
-	Bias   *tensor.Tensor // [out], or nil
+	Bias   *tensor.Tensor // [out], or nil; of [Experts], what is added to scores to choose by
 	State  int            // index into Program.States, or NoState
 	Attr   any            // the operation's own parameters, or nil
 	Layer  int            // counted from 0, or NoLayer
@@ -131,7 +145,9 @@ type Program struct {
 	Hidden   Value // [R, d]: what the head reads
 	Logits   Value // [R, vocab]
 
-	Vocab int // token ids accepted: rows of the embedding table
+	Vocab     int  // token ids accepted: rows of the embedding table
+	Positions int  // positions accepted are below this, 0: all
+	Whole     bool // the tokens of a sequence are in one step, all of them
 }
 
 // String lists the program, one state or node a line. Golden tests compare it.
@@ -155,6 +171,11 @@ func (p *Program) print(b *strings.Builder, n *Node) {
 	}
 	for _, w := range []*tensor.Tensor{n.Weight, n.Bias} {
 		if w != nil {
+			fmt.Fprintf(b, " %s:%v", w.Name, w.DType)
+		}
+	}
+	if a, ok := n.Attr.(ExpertsAttr); ok {
+		for _, w := range a.first() {
 			fmt.Fprintf(b, " %s:%v", w.Name, w.DType)
 		}
 	}
@@ -182,12 +203,28 @@ func (p *Program) Weights() []*tensor.Tensor {
 	var ws []*tensor.Tensor
 	seen := map[*tensor.Tensor]bool{}
 	for i := range p.Nodes {
-		for _, w := range []*tensor.Tensor{p.Nodes[i].Weight, p.Nodes[i].Bias} {
-			if w == nil || seen[w] {
-				continue
+		for _, w := range p.Nodes[i].Tensors() {
+			if !seen[w] {
+				seen[w] = true
+				ws = append(ws, w)
 			}
-			seen[w] = true
+		}
+	}
+	return ws
+}
+
+// Tensors are the node's weights and biases: its own, then those of experts, the
+// gates of all, what they gate, the products back, and their biases likewise.
+func (n *Node) Tensors() []*tensor.Tensor {
+	var ws []*tensor.Tensor
+	for _, w := range []*tensor.Tensor{n.Weight, n.Bias} {
+		if w != nil {
 			ws = append(ws, w)
+		}
+	}
+	if a, ok := n.Attr.(ExpertsAttr); ok {
+		for _, list := range a.lists() {
+			ws = append(ws, list...)
 		}
 	}
 	return ws
