@@ -11,8 +11,6 @@ package arch
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
@@ -33,27 +31,33 @@ var (
 
 // An architecture is one entry of the registry.
 type architecture struct {
-	gguf  string // general.architecture
-	hub   string // the first of config.json's architectures
-	kind  string // config.json's model_type, where it names no architectures
+	gguf string // general.architecture
+	hub  string // the first of config.json's architectures
+	kind string // config.json's model_type, where it names no architectures
+
+	base      string            // what the names of a checkpoint's tensors begin with, "model." unless it says otherwise
+	hubNames  names             // of tensors, where they are not those of names.go
+	ggufNames names             // where they are not the short names
+	keys      map[string]string // what config.json calls what others call otherwise
+	norm      plan.Op           // RMSNorm unless it says otherwise
+
 	adapt func(*config, *Spec)
-	block func(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value
+	block block
 }
 
 var registry []architecture
 
 func register(a architecture) { registry = append(registry, a) }
 
-// names lists what the registry knows under f's kind of name.
-func names(of func(*architecture) string) string {
+// known lists what the registry knows under f's kind of name.
+func known(of func(*architecture) string) []string {
 	var all []string
 	for i := range registry {
 		if n := of(&registry[i]); n != "" {
 			all = append(all, n)
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return all
 }
 
 // A Model is a file understood: its numbers and its program.
@@ -82,15 +86,15 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name}
-	m := &Model{Architecture: name, Spec: c.spec()}
+	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys}
+	m := &Model{Architecture: name, Spec: c.spec(max(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)
 	}
 	if c.err != nil {
 		return nil, c.err
 	}
-	w := newWeights(f)
+	w := newWeights(f, a)
 	m.Program, err = plan.Build(func(b *plan.Builder) {
 		w.b = b
 		m.Spec.rope(c, w)
@@ -134,5 +138,5 @@ func lookup(name string, of func(*architecture) string) (*architecture, string, 
 			return &registry[i], name, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%w %q; supported are %s", ErrUnknown, name, names(of))
+	return nil, "", fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearest(name, known(of)))
 }

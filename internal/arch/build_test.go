@@ -378,7 +378,7 @@ func TestErrors(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{"unknown architecture", func(s *shape) { s.config = map[string]any{"general.architecture": "wolpertinger"} }, arch.ErrUnknown, `"wolpertinger"; supported are llama, qwen2, qwen3`},
+		{"unknown architecture", func(s *shape) { s.config = map[string]any{"general.architecture": "wolpertinger"} }, arch.ErrUnknown, `"wolpertinger"; the nearest known are`},
 		{"no architecture", func(s *shape) { s.drop = []string{"general.architecture"} }, arch.ErrConfig, "general.architecture"},
 		{"missing key", func(s *shape) { s.drop = []string{"llama.block_count"} }, arch.ErrConfig, "llama.block_count is missing"},
 		{"key of another type", func(s *shape) { s.config = map[string]any{"llama.block_count": "two"} }, arch.ErrConfig, "llama.block_count is of type string"},
@@ -434,7 +434,7 @@ func TestErrors(t *testing.T) {
 		}, arch.ErrTensor, "no use for model.layers.0.self_attn.k_proj.bias"},
 		{"no architectures and another model_type", func(s *shape) {
 			s.hub, s.config, s.drop = true, map[string]any{"model_type": "owl"}, []string{"architectures"}
-		}, arch.ErrUnknown, `"owl"; supported are llama, mistral`},
+		}, arch.ErrUnknown, `"owl"; the nearest known are`},
 		{"neither architectures nor model_type", func(s *shape) { s.hub, s.drop = true, []string{"architectures"} }, arch.ErrConfig, "neither architectures nor a model_type"},
 		{"missing bias", func(s *shape) { s.arch, s.qkvBias = "qwen2", false }, arch.ErrTensor, "blk.0.attn_q.bias"},
 		{"missing q norm", func(s *shape) { s.arch, s.qkNorm = "qwen3", false }, arch.ErrTensor, "blk.0.attn_q_norm.weight"},

@@ -13,7 +13,8 @@ import (
 type config struct {
 	m    *modelfile.Meta
 	gguf bool
-	name string // of the architecture: the prefix of GGUF's keys
+	name string            // of the architecture: the prefix of GGUF's keys
+	keys map[string]string // the architecture's own names of keys
 	err  error
 }
 
@@ -23,10 +24,14 @@ func (c *config) failf(format string, a ...any) {
 	}
 }
 
-// key is the full name: GGUF puts the architecture before it.
+// key is the full name: GGUF puts the architecture before it, and in config.json some
+// architectures have names of their own, which go before the common ones.
 func (c *config) key(key string) string {
 	if c.gguf {
 		return c.name + "." + key
+	}
+	if own, ok := c.keys[key]; ok && (c.m.Type(own) != "" || c.m.Type(key) == "") {
+		return own
 	}
 	return key
 }
@@ -60,6 +65,28 @@ func (c *config) integer(key string, def int) int {
 		return int(n)
 	}
 	return max(def, 1)
+}
+
+// each is the number of at least 1 under key, or def, and where there is a list of one
+// for each layer that list besides the largest of its numbers.
+func (c *config) each(key string, layers, def int) (int, []int) {
+	list, ok := c.m.Ints(c.key(key))
+	if _, single := c.m.Int(c.key(key)); single || !ok {
+		return c.integer(key, def), nil
+	}
+	if len(list) != layers {
+		c.failf("%s has %d numbers for %d layers", c.key(key), len(list), layers)
+		return max(def, 1), nil
+	}
+	var all []int
+	for i, n := range list {
+		if n < 1 || n > largest {
+			c.failf("%s[%d] is %d, want 1 to %d", c.key(key), i, n, largest)
+			return max(def, 1), nil
+		}
+		all = append(all, int(n))
+	}
+	return slices.Max(all), all
 }
 
 // number is the positive number under key, or def when there is none; a

@@ -8,17 +8,23 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
+// A block is the formula of a layer: what becomes of the residual stream.
+type block func(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value
+
 // decoder is the frame that all decoders share: embed, layers, norm, head. A
 // file without a head uses the embedding's table for it.
-func decoder(b *plan.Builder, s *Spec, block func(*plan.Builder, *Spec, layer, plan.Value) plan.Value, w *weights) {
-	top := layer{w, plan.NoLayer}
-	x := b.Embed(top.weight("token_embd"))
+func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
+	top := layer{w, noLayer}
+	x := b.Scale(b.Embed(top.weight("token_embd")), s.EmbeddingScale)
 	if b.Cols(x) != s.Hidden {
 		b.Fail(fmt.Errorf("%w: the embedding is %d wide, the configuration says %d", ErrTensor, b.Cols(x), s.Hidden))
 	}
+	if s.Learned { // Gehring et al., "Convolutional Sequence to Sequence Learning", 2017
+		x = b.Add(x, b.Position(top.weight("position_embd")))
+	}
 	for i := range s.Layers {
 		b.Layer(i)
-		x = block(b, s, layer{w, i}, x)
+		x = block(b, s.at(i), layer{w, i}, x)
 	}
 	b.Layer(plan.NoLayer)
 	head := "output"
@@ -26,21 +32,42 @@ func decoder(b *plan.Builder, s *Spec, block func(*plan.Builder, *Spec, layer, p
 		head = "token_embd"
 	}
 	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	b.Output(x, linear(b, top, x, head, top.weight("token_embd").Shape[0], without))
+	logits := linear(b, top, x, head, top.weight("token_embd").Shape[0], asFound)
+	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 
 // prenorm is the layer that most decoders are: normalise, attend, add;
 // normalise, feed forward, add.
 func prenorm(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	x = b.Add(x, attention(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)))
-	return b.Add(x, swiglu(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)))
+	x = b.Add(x, b.Scale(attention(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)), s.ResidualScale))
+	return b.Add(x, b.Scale(feedForward(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)), s.ResidualScale))
+}
+
+// postnorm normalises what attention and the feed-forward layer give, and not what
+// they are given.
+func postnorm(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	x = b.Add(x, norm(b, s, w, attention(b, s, w, x), "post_attention_norm", s.Hidden))
+	return b.Add(x, norm(b, s, w, feedForward(b, s, w, x), "post_ffw_norm", s.Hidden))
+}
+
+// sandwich normalises both.
+func sandwich(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	y := attention(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden))
+	x = b.Add(x, norm(b, s, w, y, "post_attention_norm", s.Hidden))
+	y = feedForward(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden))
+	return b.Add(x, norm(b, s, w, y, "post_ffw_norm", s.Hidden))
+}
+
+// parallel attends to and feeds forward the same normalised stream (Wang and
+// Komatsuzaki, "GPT-J-6B", 2021).
+func parallel(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	h := norm(b, s, w, x, "attn_norm", s.Hidden)
+	return b.Add(b.Add(x, attention(b, s, w, h)), feedForward(b, s, w, h))
 }
 
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	q, k, v := qkv(b, s, w, x)
-	if s.QKNorm {
-		q, k = norm(b, s, w, q, "attn_q_norm", s.HeadDim), norm(b, s, w, k, "attn_k_norm", s.HeadDim)
-	}
+	q, k = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm")
 	window := s.Windows[w.index]
 	state := b.State(plan.State{
 		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PagedKV,
@@ -48,10 +75,47 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	})
 	a := plan.AttentionAttr{
 		Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: window,
-		Scale: 1 / math.Sqrt(float64(s.HeadDim)),
+		Scale: s.AttentionScale, Softcap: s.AttentionCap,
 	}
-	y := b.Attention(b.Rope(q, s.Rope), b.Rope(k, s.Rope), v, state, a)
+	if a.Scale == 0 {
+		a.Scale = 1 / math.Sqrt(float64(s.HeadDim))
+	}
+	var sinks *tensor.Tensor
+	if s.Sinks {
+		sinks = w.weight("attn_sinks")
+	}
+	y := b.AttentionSinks(q, k, v, sinks, state, a)
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+}
+
+// heads normalises and turns queries or keys.
+func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.Value {
+	turn := func(x plan.Value) plan.Value {
+		if r := s.ropeOf(w.index); r != nil {
+			return b.Rope(x, *r)
+		}
+		return x
+	}
+	switch s.QKNorm {
+	case qkHeads:
+		return turn(norm(b, s, w, x, short, s.HeadDim))
+	case qkWidth:
+		return turn(norm(b, s, w, x, short, b.Cols(x)))
+	case qkTurned:
+		return norm(b, s, w, turn(x), short, s.HeadDim)
+	case qkEach:
+		return turn(b.LayerNormHeads(x, flat(w.weight(short)), nil, s.HeadDim, s.Eps))
+	case qkEachTurned:
+		return b.LayerNormHeads(turn(x), flat(w.weight(short)), nil, s.HeadDim, s.Eps)
+	}
+	return turn(x)
+}
+
+// flat is a tensor of plain numbers as a vector.
+func flat(t *tensor.Tensor) *tensor.Tensor {
+	v := *t
+	v.Shape = []int{t.Elems()}
+	return &v
 }
 
 // qkv is queries, keys and values, from one weight each or from one for all.
@@ -64,28 +128,43 @@ func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	return parts[0], parts[1], parts[2]
 }
 
-// swiglu is the feed-forward layer of Shazeer (2020) with SiLU. Gate and up may
-// be one weight, gate first: ffn_gate_up, or an ffn_up of double width.
-func swiglu(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	var gate, up plan.Value
-	switch {
-	case w.has("ffn_gate"):
-		gate, up = linear(b, w, x, "ffn_gate", s.FFN, s.MLPBias), linear(b, w, x, "ffn_up", s.FFN, s.MLPBias)
-	case w.has("ffn_gate_up"):
-		parts := split(b, w, x, "ffn_gate_up", s.MLPBias, s.FFN, s.FFN)
-		gate, up = parts[0], parts[1]
-	default:
-		parts := split(b, w, x, "ffn_up", s.MLPBias, s.FFN, s.FFN)
-		gate, up = parts[0], parts[1]
-	}
-	return linear(b, w, b.GLU(gate, up, plan.SiLU), "ffn_down", s.Hidden, s.MLPBias)
+// feedForward is a layer's feed-forward part, gated where there is a gate.
+func feedForward(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	return glu(b, s, w, x, "", s.FFN)
 }
 
-// norm is an RMSNorm over groups of size, which its weight must have.
+// glu is the gated feed-forward layer of Shazeer (2020). Gate and up may
+// be one weight, gate first: ffn_gate_up, or an ffn_up of double width.
+func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width int) plan.Value {
+	var gate, up plan.Value
+	switch {
+	case w.has("ffn_gate" + suffix):
+		gate, up = linear(b, w, x, "ffn_gate"+suffix, width, s.MLPBias), linear(b, w, x, "ffn_up"+suffix, width, s.MLPBias)
+	case w.has("ffn_gate_up" + suffix):
+		parts := split(b, w, x, "ffn_gate_up"+suffix, s.MLPBias, width, width)
+		gate, up = parts[0], parts[1]
+	default:
+		parts := split(b, w, x, "ffn_up"+suffix, s.MLPBias, width, width)
+		gate, up = parts[0], parts[1]
+	}
+	return linear(b, w, b.GLU(gate, up, s.Act), "ffn_down"+suffix, s.Hidden, s.MLPBias)
+}
+
+// ungated is the feed-forward layer without a gate.
+func ungated(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	h := b.Activate(linear(b, w, x, "ffn_up", s.FFN, s.MLPBias), s.Act)
+	return linear(b, w, h, "ffn_down", s.Hidden, s.MLPBias)
+}
+
+// norm is the model's kind of norm over groups of size, which its weight must have.
 func norm(b *plan.Builder, s *Spec, w layer, x plan.Value, short string, size int) plan.Value {
 	weight := w.weight(short)
 	if len(weight.Shape) != 1 || weight.Shape[0] != size {
 		b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d]", ErrTensor, weight.Name, weight.Shape, size))
+	}
+	weight = w.plus(weight, s.NormPlus)
+	if s.Norm == plan.LayerNorm {
+		return b.LayerNorm(x, weight, w.bias(short, s.NormBias), s.Eps)
 	}
 	return b.RMSNorm(x, weight, s.Eps)
 }

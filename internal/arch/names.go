@@ -1,29 +1,98 @@
 package arch
 
-// hubTop says what safetensors checkpoints call the tensors outside the layers.
-var hubTop = map[string]string{
-	"token_embd":  "model.embed_tokens",
-	"output_norm": "model.norm",
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// names say what a file calls tensors, by the short names that formulas know them by,
+// which are GGUF's. In a name, * is what all names of a model begin with (which
+// checkpoints of a bare model lack), # is the layer's number and @ an expert's. What a
+// tensor is follows, .weight or .bias; a name that ends in a full stop is whole.
+type names map[string]string
+
+// hubNames is what safetensors checkpoints call tensors, unless an architecture has its
+// own names.
+var hubNames = names{
+	"token_embd":  "*embed_tokens",
+	"output_norm": "*norm",
 	"output":      "lm_head",
+
+	"attn_norm":   "*layers.#.input_layernorm",
+	"attn_q":      "*layers.#.self_attn.q_proj",
+	"attn_k":      "*layers.#.self_attn.k_proj",
+	"attn_v":      "*layers.#.self_attn.v_proj",
+	"attn_qkv":    "*layers.#.self_attn.qkv_proj",
+	"attn_output": "*layers.#.self_attn.o_proj",
+	"attn_q_norm": "*layers.#.self_attn.q_norm",
+	"attn_k_norm": "*layers.#.self_attn.k_norm",
+	"ffn_norm":    "*layers.#.post_attention_layernorm",
+	"ffn_gate":    "*layers.#.mlp.gate_proj",
+	"ffn_up":      "*layers.#.mlp.up_proj",
+	"ffn_gate_up": "*layers.#.mlp.gate_up_proj",
+	"ffn_down":    "*layers.#.mlp.down_proj",
 }
 
-// hubLayer says what they call the tensors of a layer, after its prefix.
-var hubLayer = map[string]string{
-	"attn_norm":   "input_layernorm",
-	"attn_q":      "self_attn.q_proj",
-	"attn_k":      "self_attn.k_proj",
-	"attn_v":      "self_attn.v_proj",
-	"attn_qkv":    "self_attn.qkv_proj",
-	"attn_output": "self_attn.o_proj",
-	"attn_q_norm": "self_attn.q_norm",
-	"attn_k_norm": "self_attn.k_norm",
-	"ffn_norm":    "post_attention_layernorm",
-	"ffn_gate":    "mlp.gate_proj",
-	"ffn_up":      "mlp.up_proj",
-	"ffn_gate_up": "mlp.gate_up_proj",
-	"ffn_down":    "mlp.down_proj",
+// name is what the file calls a tensor.
+func (l layer) name(short, suffix string) string { return l.numbered(short, suffix, -1) }
+
+// numbered is what the file calls a tensor of an expert.
+func (l layer) numbered(short, suffix string, expert int) string {
+	name, ok := l.names[short]
+	switch {
+	case ok:
+	case l.hub:
+		name = hubNames[short]
+	case l.index == noLayer:
+		name = short
+	default:
+		name = "blk.#." + short
+	}
+	name = strings.NewReplacer("*", l.base, "#", strconv.Itoa(l.index), "@", strconv.Itoa(expert)).Replace(name)
+	if whole, ok := strings.CutSuffix(name, "."); ok {
+		return whole
+	}
+	return name + suffix
 }
 
 // derived are suffixes of tensors that a checkpoint may hold although they
 // follow from its configuration.
-var derived = []string{".rotary_emb.inv_freq"}
+var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}
+
+// nearest are those of known that name differs least from, at most three, quoted, the
+// nearest first.
+func nearest(name string, known []string) string {
+	known = slices.Clone(known)
+	slices.Sort(known)
+	slices.SortStableFunc(known, func(a, b string) int { return differences(name, a) - differences(name, b) })
+	var quoted []string
+	for _, k := range slices.Compact(known)[:min(3, len(known))] {
+		quoted = append(quoted, fmt.Sprintf("%q", k))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// differences is how many letters must be changed, added or taken away to make b of a
+// (Levenshtein, 1966), cases aside.
+func differences(a, b string) int {
+	a, b = strings.ToLower(a[:min(len(a), 100)]), strings.ToLower(b)
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -9,6 +9,13 @@ func init() {
 func qwen2(c *config, s *Spec) {
 	s.QKVBias = required
 	if !c.gguf {
-		slidingLayers(c, s)
+		qwenWindows(c, s)
+	}
+}
+
+// qwenWindows reads the windows of the upper layers.
+func qwenWindows(c *config, s *Spec) {
+	if c.flag("use_sliding_window", false) {
+		s.slidingLayers(c, func(i int) bool { return i >= c.first("max_window_layers", 28) })
 	}
 }

@@ -7,12 +7,12 @@ func init() {
 }
 
 func qwen3(c *config, s *Spec) {
-	s.QKNorm = true
+	s.QKNorm = qkHeads
 	attentionBias(c, s)
 	if !c.gguf {
 		if !c.has("head_dim") {
 			s.HeadDim = 128 // what transformers takes then, whatever the width
 		}
-		slidingLayers(c, s)
+		qwenWindows(c, s)
 	}
 }

@@ -25,16 +25,35 @@ type ropeScaling struct {
 
 // rope reads the rotary positions and computes their frequencies.
 func (s *Spec) rope(c *config, w *weights) {
-	r := &s.Rope
-	r.HeadDim = s.HeadDim
-	var sc ropeScaling
-	if c.gguf {
-		r.Dims = c.integer("rope.dimension_count", s.HeadDim)
-		sc = ggufScaling(c, s, w)
-	} else {
-		sc = hubScaling(c, s)
+	const global, local = "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
+	switch {
+	case c.gguf:
+		s.Rope.Dims = c.integer("rope.dimension_count", int(float64(s.HeadDim)*s.Partial))
+		sc := ggufScaling(c, s, w)
+		s.turn(c, &s.Rope, &sc)
+	case c.hasAny(global) || c.hasAny(local):
+		sc := hubScaling(c, s, &s.Rope, global)
+		s.turn(c, &s.Rope, &sc)
+		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved}
+		sc = hubScaling(c, s, s.Local, local)
+		s.turn(c, s.Local, &sc)
+	default:
+		at := "rope_parameters."
+		if c.hasAny("rope_scaling.") {
+			at = "rope_scaling."
+		}
+		sc := hubScaling(c, s, &s.Rope, at)
+		s.turn(c, &s.Rope, &sc)
 	}
-	if c.err != nil {
+	if s.LocalBase > 0 && s.Local == nil && c.err == nil {
+		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved, Dims: s.Rope.Dims}
+		s.turn(c, s.Local, &ropeScaling{kind: "default", base: s.LocalBase, original: s.Context})
+	}
+}
+
+// turn computes what r turns heads by.
+func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
+	if r.HeadDim = s.HeadDim; c.err != nil {
 		return
 	}
 	if r.Dims < 2 || r.Dims%2 != 0 || r.Dims > s.HeadDim {
@@ -46,16 +65,13 @@ func (s *Spec) rope(c *config, w *weights) {
 }
 
 // hubScaling reads rope_parameters (transformers 5), or rope_theta and
-// rope_scaling (before). Where a file has both, transformers takes rope_scaling.
-func hubScaling(c *config, s *Spec) ropeScaling {
-	at := "rope_parameters."
-	if c.hasAny("rope_scaling.") {
-		at = "rope_scaling."
-	}
-	s.Rope.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", 1)))
+// rope_scaling (before), whose keys begin with at. Where a file has both, transformers
+// takes rope_scaling.
+func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string) ropeScaling {
+	to.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", s.Partial)))
 	r := ropeScaling{
 		kind:     c.text(at+"rope_type", c.text(at+"type", "default")),
-		base:     c.number(at+"rope_theta", c.number("rope_theta", 10000)),
+		base:     c.number(at+"rope_theta", c.number("rope_theta", s.RopeBase)),
 		original: s.Context,
 	}
 	if r.kind == "su" { // what longrope was called first
@@ -78,7 +94,7 @@ func hubScaling(c *config, s *Spec) ropeScaling {
 		r.yarnBounds(c.optional(at+"beta_fast"), c.optional(at+"beta_slow"), c.flag(at+"truncate", true))
 	case "longrope":
 		r.attention = c.optional(at + "attention_factor")
-		r.short, r.long = c.numbers(at+"short_factor", s.Rope.Dims/2), c.numbers(at+"long_factor", s.Rope.Dims/2)
+		r.short, r.long = c.numbers(at+"short_factor", to.Dims/2), c.numbers(at+"long_factor", to.Dims/2)
 	}
 	return r
 }
@@ -100,7 +116,7 @@ func (sc *ropeScaling) yarnBounds(fast, slow float64, truncate bool) {
 func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 	r := ropeScaling{
 		kind:      c.text("rope.scaling.type", "default"),
-		base:      c.number("rope.freq_base", 10000),
+		base:      c.number("rope.freq_base", s.RopeBase),
 		factor:    c.optional("rope.scaling.factor"),
 		attention: c.optional("rope.scaling.attn_factor"),
 		original:  c.integer("rope.scaling.original_context_length", s.Context),
@@ -168,7 +184,7 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	case "longrope":
 		sc.longrope(c, s, r)
 	default:
-		c.failf("rotary positions of kind %q; supported are default, linear, dynamic, llama3, yarn and longrope", sc.kind)
+		c.failf("rotary positions of kind %q; the nearest known are %s", sc.kind, nearest(sc.kind, []string{"default", "linear", "dynamic", "llama3", "yarn", "longrope"}))
 	}
 }
 

@@ -1,12 +1,14 @@
 package arch
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Spec is the numbers of a decoder. What is a matter of numbers is a field
+// A Spec is the numbers of a model. What is a matter of numbers is a field
 // here; what is a matter of structure is a block of its own.
 type Spec struct {
 	Layers  int
@@ -18,36 +20,104 @@ type Spec struct {
 	Context int   // positions the model was made for
 	Vocab   int   // rows of the embedding table
 	Windows []int // by layer: tokens that attention sees, 0 all
-	Eps     float64
-	Rope    plan.RopeAttr
-	QKVBias bias // of the projections to queries, keys and values
-	OutBias bias // of the projection back from attention
-	MLPBias bias // of the feed-forward layer
-	QKNorm  bool // queries and keys are normalised by head
+
+	// By layer, or nil: what differs from the number above. See Spec.at.
+	EachFFN, EachHeads, EachKVHeads []int
+
+	Norm     plan.Op // RMSNorm or LayerNorm
+	NormBias bias    // of a LayerNorm
+	NormPlus float64 // added to the weights of norms that the file holds
+	Eps      float64
+
+	Rope      plan.RopeAttr
+	Partial   float64        // share of a head that is turned, where the file does not say
+	RopeBase  float64        // likewise, the base of frequencies
+	LocalBase float64        // the base in layers with a window, 0: as elsewhere
+	Local     *plan.RopeAttr // of layers with a window, nil: Rope
+	Unturned  []bool         // by layer, or nil: heads are not turned
+
+	Act     plan.Activation // of the feed-forward layer
+	QKVBias bias            // of the projections to queries, keys and values
+	OutBias bias            // of the projection back from attention
+	MLPBias bias            // of the feed-forward layer
+	QKNorm  qkNorm
+	Sinks   bool // attention has a sink for each head
+	Learned bool // positions are learned and added to embeddings
+
+	EmbeddingScale float64 // what a token's embedding is multiplied with
+	ResidualScale  float64 // what is multiplied before it is added to the residual stream
+	LogitScale     float64
+	AttentionScale float64 // of scores, 0: 1/sqrt(HeadDim)
+	AttentionCap   float64 // softcap of scores, 0: none
+	LogitCap       float64 // softcap of logits, 0: none
 }
 
-// spec reads what almost all decoders share.
-func (c *config) spec() Spec {
-	if c.gguf {
-		return c.ggufSpec()
+// A qkNorm says how queries and keys are normalised.
+type qkNorm uint8
+
+const (
+	qkPlain      qkNorm = iota // not at all
+	qkHeads                    // by head, before they are turned
+	qkWidth                    // all heads together, before they are turned
+	qkTurned                   // by head, after they are turned
+	qkEach                     // by head, each with weights of its own, before they are turned
+	qkEachTurned               // likewise, after they are turned
+)
+
+// at is the specification of layer i, whose numbers are those of the layer.
+func (s *Spec) at(i int) *Spec {
+	l := *s
+	for _, n := range []struct {
+		each []int
+		to   *int
+	}{{s.EachFFN, &l.FFN}, {s.EachHeads, &l.Heads}, {s.EachKVHeads, &l.KVHeads}} {
+		if n.each != nil {
+			*n.to = n.each[i]
+		}
 	}
-	return c.hubSpec()
+	return &l
+}
+
+// rope says how heads of layer i are turned, nil: they are not.
+func (s *Spec) ropeOf(i int) *plan.RopeAttr {
+	switch {
+	case s.Unturned != nil && s.Unturned[i]:
+		return nil
+	case s.Local != nil && s.Windows[i] > 0:
+		return s.Local
+	}
+	return &s.Rope
+}
+
+// spec reads what almost all models share.
+func (c *config) spec(norm plan.Op) Spec {
+	s := Spec{Norm: norm, Partial: 1, RopeBase: 10000, EmbeddingScale: 1, ResidualScale: 1, LogitScale: 1}
+	if c.gguf {
+		c.ggufSpec(&s)
+	} else {
+		c.hubSpec(&s)
+	}
+	s.validate(c)
+	return s
 }
 
 // ggufSpec reads the keys that GGUF's specification lists.
-func (c *config) ggufSpec() Spec {
-	s := Spec{
-		Layers:  c.integer("block_count", -1),
-		Hidden:  c.integer("embedding_length", -1),
-		FFN:     c.integer("feed_forward_length", -1),
-		Heads:   c.integer("attention.head_count", -1),
-		Context: c.integer("context_length", -1),
-		Eps:     c.number("attention.layer_norm_rms_epsilon", -1),
-		QKVBias: asFound,
-		OutBias: asFound,
-		MLPBias: asFound,
+func (c *config) ggufSpec(s *Spec) {
+	s.Layers = c.integer("block_count", -1)
+	s.Hidden = c.integer("embedding_length", -1)
+	s.FFN, s.EachFFN = c.each("feed_forward_length", s.Layers, -1)
+	s.Heads, s.EachHeads = c.each("attention.head_count", s.Layers, -1)
+	s.Context = c.integer("context_length", -1)
+	if s.Norm == plan.LayerNorm {
+		s.Eps = c.number("attention.layer_norm_epsilon", -1)
+	} else {
+		s.Eps = c.number("attention.layer_norm_rms_epsilon", -1)
 	}
-	s.KVHeads = c.integer("attention.head_count_kv", s.Heads)
+	s.NormBias, s.QKVBias, s.OutBias, s.MLPBias = asFound, asFound, asFound, asFound
+	s.KVHeads, s.EachKVHeads = c.each("attention.head_count_kv", s.Layers, s.Heads)
+	if s.EachHeads != nil && !c.has("attention.head_count_kv") {
+		s.EachKVHeads = s.EachHeads
+	}
 	s.HeadDim = c.integer("attention.key_length", s.Hidden/max(1, s.Heads))
 	if v := c.integer("attention.value_length", s.HeadDim); v != s.HeadDim {
 		c.failf("%s is %d beside keys of %d; they must be equal", c.key("attention.value_length"), v, s.HeadDim)
@@ -58,31 +128,37 @@ func (c *config) ggufSpec() Spec {
 		}
 	}
 	s.windows(func(int) bool { return c.has("attention.sliding_window") }, func() int { return c.integer("attention.sliding_window", 0) })
-	s.validate(c)
-	return s
 }
 
 // hubSpec reads config.json as transformers writes it.
-func (c *config) hubSpec() Spec {
-	if act := c.text("hidden_act", "silu"); act != "silu" && act != "swish" {
-		c.failf("hidden_act is %q, want %q", act, "silu")
-	}
-	s := Spec{
-		Layers:  c.integer("num_hidden_layers", -1),
-		Hidden:  c.integer("hidden_size", -1),
-		FFN:     c.integer("intermediate_size", -1),
-		Heads:   c.integer("num_attention_heads", -1),
-		Context: c.integer("max_position_embeddings", -1),
-		Eps:     c.number("rms_norm_eps", 1e-6),
-		QKVBias: without,
-		OutBias: without,
-		MLPBias: without,
-	}
+func (c *config) hubSpec(s *Spec) {
+	s.Layers = c.integer("num_hidden_layers", -1)
+	s.Hidden = c.integer("hidden_size", -1)
+	s.Heads = c.integer("num_attention_heads", -1)
+	s.FFN = c.integer("intermediate_size", -1)
+	s.Context = c.integer("max_position_embeddings", -1)
+	s.Eps = c.number("rms_norm_eps", 1e-6)
+	s.NormBias, s.QKVBias, s.OutBias, s.MLPBias = required, without, without, without
 	s.KVHeads = c.integer("num_key_value_heads", s.Heads)
 	s.HeadDim = c.integer("head_dim", s.Hidden/max(1, s.Heads))
 	s.Windows = make([]int, min(max(s.Layers, 0), maxLayers))
-	s.validate(c)
-	return s
+	s.Act = c.activation("hidden_act", "silu")
+}
+
+// activations are those of config.json, by transformers' names.
+var activations = map[string]plan.Activation{
+	"silu": plan.SiLU, "swish": plan.SiLU, "gelu": plan.GELU, "gelu_new": plan.GELUTanh, "gelu_pytorch_tanh": plan.GELUTanh, "gelu_fast": plan.GELUTanh,
+	"relu": plan.ReLU, "relu2": plan.ReLUSquared, "quick_gelu": plan.QuickGELU,
+}
+
+// activation is the activation that key names, or def when it names none.
+func (c *config) activation(key, def string) plan.Activation {
+	name := c.text(key, def)
+	act, ok := activations[name]
+	if !ok {
+		c.failf("%s is %q; the nearest known are %s", c.key(key), name, nearest(name, slices.Collect(maps.Keys(activations))))
+	}
+	return act
 }
 
 // maxLayers bounds what a file can make the builder allocate.
@@ -101,22 +177,24 @@ func (s *Spec) windows(sliding func(layer int) bool, size func() int) {
 func (s *Spec) validate(c *config) {
 	if s.Layers > maxLayers {
 		c.failf("%d layers, want at most %d", s.Layers, maxLayers)
-	}
-	if s.KVHeads > 0 && s.Heads%s.KVHeads != 0 {
-		c.failf("%d query heads cannot share %d key/value heads", s.Heads, s.KVHeads)
+		return
 	}
 	if s.HeadDim < 1 {
 		c.failf("a width of %d leaves nothing for each of %d heads", s.Hidden, s.Heads)
 	}
+	for i := range s.Windows {
+		if l := s.at(i); l.KVHeads > 0 && l.Heads%l.KVHeads != 0 {
+			c.failf("%d query heads cannot share %d key/value heads", l.Heads, l.KVHeads)
+		}
+	}
 }
 
-// slidingLayers reads the windows of config.json's that name each layer's kind,
-// or, in the older style, the first layer that slides.
-func slidingLayers(c *config, s *Spec) {
-	if !c.flag("use_sliding_window", false) || c.m.Type("sliding_window") == "null" {
+// slidingLayers gives the layers that config.json's layer_types calls sliding the
+// window of sliding_window, and without layer_types those for which sliding says so.
+func (s *Spec) slidingLayers(c *config, sliding func(layer int) bool) {
+	if c.m.Type("sliding_window") == "null" {
 		return
 	}
-	sliding := func(i int) bool { return i >= c.first("max_window_layers", 28) }
 	if kinds, ok := c.m.Strings("layer_types"); ok {
 		if len(kinds) != s.Layers {
 			c.failf("layer_types names %d layers of %d", len(kinds), s.Layers)
@@ -146,7 +224,7 @@ func attentionBias(c *config, s *Spec) {
 
 // first is a layer's number, which may be 0.
 func (c *config) first(key string, def int) int {
-	if n, ok := c.m.Int(key); ok && n == 0 {
+	if n, ok := c.m.Int(c.key(key)); ok && n == 0 {
 		return 0
 	}
 	return c.integer(key, def)

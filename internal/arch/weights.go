@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -14,33 +16,33 @@ import (
 // weights finds a file's tensors by their short names and remembers which were
 // used.
 type weights struct {
-	b    *plan.Builder
-	f    *modelfile.File
-	used map[string]bool
+	b     *plan.Builder
+	f     *modelfile.File
+	hub   bool   // the file's names are those of safetensors checkpoints
+	names names  // the architecture's own
+	base  string // what names begin with
+	used  map[string]bool
+	made  map[*tensor.Tensor]*tensor.Tensor // what was made of weights
 }
 
-func newWeights(f *modelfile.File) *weights {
-	return &weights{f: f, used: map[string]bool{}}
+func newWeights(f *modelfile.File, a *architecture) *weights {
+	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
+	if w.hub {
+		w.names, w.base = a.hubNames, cmp.Or(a.base, "model.")
+		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
+			w.base = "" // of a bare model
+		}
+	}
+	return w
 }
+
+// noLayer is the number of the layer of what belongs to none.
+const noLayer = plan.NoLayer
 
 // A layer is the tensors of one layer, or those outside the layers.
 type layer struct {
 	*weights
-	index int // plan.NoLayer outside the layers
-}
-
-// name is what the file calls a tensor.
-func (l layer) name(short, suffix string) string {
-	hub, top := l.f.Format() == modelfile.Safetensors, l.index == plan.NoLayer
-	switch {
-	case hub && top:
-		return hubTop[short] + suffix
-	case hub:
-		return fmt.Sprintf("model.layers.%d.%s%s", l.index, hubLayer[short], suffix)
-	case top:
-		return short + suffix
-	}
-	return fmt.Sprintf("blk.%d.%s%s", l.index, short, suffix)
+	index int // noLayer outside the layers
 }
 
 func (w *weights) find(name string) *tensor.Tensor {
@@ -66,6 +68,35 @@ func (l layer) weight(short string) *tensor.Tensor {
 func (l layer) has(short string) bool {
 	_, ok := l.f.Tensor(l.name(short, ".weight"))
 	return ok
+}
+
+// plus is a vector with by added to each element: some files hold the weights of norms
+// less one.
+func (w *weights) plus(t *tensor.Tensor, by float64) *tensor.Tensor {
+	if by == 0 {
+		return t
+	}
+	if sum := w.made[t]; sum != nil {
+		return sum
+	}
+	values, err := t.Float32s()
+	if err != nil {
+		w.b.Fail(fmt.Errorf("%w: %w", ErrTensor, err))
+	}
+	for i := range values {
+		values[i] += float32(by)
+	}
+	w.made[t] = vectorOf(t.Name, values)
+	return w.made[t]
+}
+
+// vectorOf is a vector of those values.
+func vectorOf(name string, values []float32) *tensor.Tensor {
+	t := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(values)}, Data: make([]byte, 0, 4*len(values))}
+	for _, v := range values {
+		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
+	}
+	return t
 }
 
 // bias says whether a projection has a bias.
