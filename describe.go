@@ -195,16 +195,12 @@ func (d *Description) readProgram(f *modelfile.File) {
 	d.Plan = m.Program.String()
 	d.fixed = readByAll(m.Program)
 	for i := range m.Program.Nodes { // the data are views of a mapping that is about to go
-		n := &m.Program.Nodes[i]
-		n.Weight, n.Bias = withoutData(n.Weight), withoutData(n.Bias)
+		m.Program.Nodes[i].Replace(withoutData)
 	}
 	d.program = m.Program
 }
 
 func withoutData(w *tensor.Tensor) *tensor.Tensor {
-	if w == nil {
-		return nil
-	}
 	t := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
 	if w.Source != nil {
 		t.Source = noRows{} // backends plan other memory for derived weights
@@ -221,16 +217,18 @@ func (noRows) ReadRows([]byte, int, int) error {
 
 func (noRows) Parts() []*tensor.Tensor { return nil }
 
-// readByAll is the bytes of weights that every token reads: all but a table of
-// embeddings that is not the head too.
+// readByAll is the bytes of weights that every token reads: all but tables of
+// embeddings that are not the head too, and of experts as many as a token has.
 func readByAll(p *plan.Program) int64 {
 	read := map[*tensor.Tensor]int64{}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		for _, w := range []*tensor.Tensor{n.Weight, n.Bias} {
-			if n.Op != plan.Embed && w != nil {
-				read[w] = int64(w.Size())
-			}
+		if n.Op == plan.Embed || n.Op == plan.Position {
+			continue
+		}
+		used, of := active(n)
+		for _, w := range n.Tensors() {
+			read[w] = int64(w.Size()) * used / of
 		}
 	}
 	var total int64
@@ -520,15 +518,28 @@ func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 	}
 	for i := range d.program.Nodes {
 		n := &d.program.Nodes[i]
-		if n.Op != plan.Linear || d.program.Shapes[n.Out][0] != plan.Tokens {
+		if n.Op != plan.Linear && n.Op != plan.Experts || d.program.Shapes[n.Out][0] != plan.Tokens {
 			continue
 		}
-		products := int64(n.Weight.Elems())
-		if plan.InBytes(n.Weight.DType) && a.products() == tensor.Q8_0 {
-			quantized += products
-		} else {
-			floats += products
+		used, of := active(n)
+		for _, w := range n.Tensors() {
+			products := int64(w.Elems()) * used / of
+			switch {
+			case len(w.Shape) != 2: // a bias
+			case plan.InBytes(w.DType) && a.products() == tensor.Q8_0:
+				quantized += products
+			default:
+				floats += products
+			}
 		}
 	}
 	return quantized, floats
+}
+
+// active is how many of so many parts of n's weights a token reads: all, or its experts.
+func active(n *plan.Node) (used, of int64) {
+	if a, ok := n.Attr.(plan.ExpertsAttr); ok {
+		return int64(a.Route.Used), int64(len(a.Gate))
+	}
+	return 1, 1
 }

@@ -23,15 +23,15 @@ type ExpertsAttr struct {
 	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d], or no list
 }
 
-func (a ExpertsAttr) lists() [6][]*tensor.Tensor {
-	return [6][]*tensor.Tensor{a.Gate, a.Up, a.Down, a.GateBias, a.UpBias, a.DownBias}
+func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
+	return [6]*[]*tensor.Tensor{&a.Gate, &a.Up, &a.Down, &a.GateBias, &a.UpBias, &a.DownBias}
 }
 
 // first are the weights of the first expert, which stand for all.
-func (a ExpertsAttr) first() (ws []*tensor.Tensor) {
+func (a *ExpertsAttr) first() (ws []*tensor.Tensor) {
 	for _, list := range a.lists() {
-		if len(list) > 0 {
-			ws = append(ws, list[0])
+		if len(*list) > 0 {
+			ws = append(ws, (*list)[0])
 		}
 	}
 	return ws
@@ -112,7 +112,8 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 	b.matrix(a.Gate[0])
 	ffn := a.Gate[0].Shape[0]
 	shapes := [6][]int{{ffn, d}, {ffn, d}, {d, ffn}, {ffn}, {ffn}, {d}}
-	for i, list := range a.lists() {
+	for i, kind := range a.lists() {
+		list := *kind
 		if len(list) == 0 && i >= 3 {
 			continue
 		}

@@ -15,6 +15,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/realizar/realizar/tensor"
@@ -224,8 +225,26 @@ func (n *Node) Tensors() []*tensor.Tensor {
 	}
 	if a, ok := n.Attr.(ExpertsAttr); ok {
 		for _, list := range a.lists() {
-			ws = append(ws, list...)
+			ws = append(ws, *list...)
 		}
 	}
 	return ws
+}
+
+// Replace puts what f gives for them in the place of the node's weights and biases.
+func (n *Node) Replace(f func(*tensor.Tensor) *tensor.Tensor) {
+	for _, w := range []**tensor.Tensor{&n.Weight, &n.Bias} {
+		if *w != nil {
+			*w = f(*w)
+		}
+	}
+	if a, ok := n.Attr.(ExpertsAttr); ok {
+		for _, list := range a.lists() {
+			*list = slices.Clone(*list)
+			for i, w := range *list {
+				(*list)[i] = f(w)
+			}
+		}
+		n.Attr = a
+	}
 }
