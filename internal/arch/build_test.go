@@ -448,16 +448,22 @@ func TestErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := small("llama")
 			c.change(&s)
-			_, err := buildFile(t, newToy(s).write(t))
-			if err == nil {
-				t.Fatal("it builds")
-			}
-			if c.is != nil && !errors.Is(err, c.is) {
-				t.Errorf("error %v is not %v", err, c.is)
-			}
-			if !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %q does not say %q", err, c.says)
-			}
+			refused(t, newToy(s).write(t), c.is, c.says)
 		})
+	}
+}
+
+// refused fails unless the file is refused with an error of that kind that says so.
+func refused(t *testing.T, path string, is error, says string) {
+	t.Helper()
+	_, err := buildFile(t, path)
+	if err == nil {
+		t.Fatal("it builds")
+	}
+	if is != nil && !errors.Is(err, is) {
+		t.Errorf("error %v is not %v", err, is)
+	}
+	if !strings.Contains(err.Error(), says) {
+		t.Errorf("error %q does not say %q", err, says)
 	}
 }

@@ -1,17 +1,10 @@
 package arch_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/realizar/realizar/tensor"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden programs")
 
 // An architecture is reviewed as the program that it becomes.
 func TestPrograms(t *testing.T) {
@@ -29,22 +22,7 @@ func TestPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", name+".plan")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(golden, []byte(m.Program.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), m.Program.String()); d != "" {
-				t.Errorf("the program differs from %s; if it should, run the test with -update\n%s", golden, d)
-			}
+			golden(t, name, m)
 		})
 	}
 }

@@ -1,0 +1,171 @@
+package arch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden programs")
+
+// A tiny is a model file as a table: its metadata and the shapes of its tensors, whose
+// values are random.
+type tiny struct {
+	config  map[string]any
+	tensors map[string][]int
+	gguf    bool
+}
+
+// What the marks in the names of a tiny's tensors stand for: # for the number of each
+// layer, @ for that of each expert.
+const (
+	tinyLayers  = 2
+	tinyExperts = 4
+)
+
+// with is the tiny with other values and shapes, nil for what there is none of.
+func (m tiny) with(config map[string]any, tensors map[string][]int) tiny {
+	m.config, m.tensors = maps.Clone(m.config), maps.Clone(m.tensors)
+	maps.Copy(m.config, config)
+	maps.DeleteFunc(m.config, func(_ string, v any) bool { return v == nil })
+	maps.Copy(m.tensors, tensors)
+	maps.DeleteFunc(m.tensors, func(_ string, shape []int) bool { return shape == nil })
+	return m
+}
+
+func (m tiny) write(t *testing.T) string {
+	t.Helper()
+	return tinyFile(t, m.config, m.tensors, m.gguf)
+}
+
+// tinyFile writes a model: a folder with a config.json, or a GGUF file, whose keys are
+// given without the architecture's name before them.
+func tinyFile(t *testing.T, config map[string]any, tensors map[string][]int, gguf bool) string {
+	t.Helper()
+	shapes := expand(expand(tensors, "#", tinyLayers), "@", tinyExperts)
+	rng := rand.New(rand.NewPCG(5, 6))
+	var list []*tensor.Tensor
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		list = append(list, plantest.Weight(rng, name, tensor.F32, 0.15, shapes[name]...))
+	}
+	var weights bytes.Buffer
+	files := map[string][]byte{}
+	if gguf {
+		if err := modelfile.WriteGGUF(&weights, ggufMeta(config), list); err != nil {
+			t.Fatal(err)
+		}
+		files["model.gguf"] = weights.Bytes()
+	} else {
+		data, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := modelfile.WriteSafetensors(&weights, list); err != nil {
+			t.Fatal(err)
+		}
+		files["config.json"], files["model.safetensors"] = data, weights.Bytes()
+	}
+	dir := t.TempDir()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gguf {
+		return filepath.Join(dir, "model.gguf")
+	}
+	return dir
+}
+
+// expand replaces mark in names by the numbers below n.
+func expand(tensors map[string][]int, mark string, n int) map[string][]int {
+	all := map[string][]int{}
+	for name, shape := range tensors {
+		for i := range n { // a name without the mark is the same each time
+			all[strings.ReplaceAll(name, mark, strconv.Itoa(i))] = shape
+		}
+	}
+	return all
+}
+
+// ggufMeta gives keys their architecture's name, and numbers the types that files have.
+func ggufMeta(config map[string]any) []modelfile.KeyValue {
+	var meta []modelfile.KeyValue
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		value := config[key]
+		switch v := value.(type) {
+		case int:
+			value = uint32(v)
+		case float64:
+			value = float32(v)
+		}
+		if !strings.HasPrefix(key, "general.") {
+			key = config["general.architecture"].(string) + "." + key
+		}
+		meta = append(meta, modelfile.KeyValue{Key: key, Value: value})
+	}
+	return meta
+}
+
+// tinyPrograms compares the programs of models with those of testdata.
+func tinyPrograms(t *testing.T, models map[string]tiny) {
+	for name, m := range models {
+		t.Run(name, func(t *testing.T) {
+			built, err := buildFile(t, m.write(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, built)
+		})
+	}
+}
+
+// golden compares a program with that of testdata.
+func golden(t *testing.T, name string, m *arch.Model) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".plan")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(m.Program.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), m.Program.String()); d != "" {
+		t.Errorf("the program differs from %s; if it should, run the test with -update\n%s", path, d)
+	}
+}
+
+// A refusal is a model that does not build, and what its error says.
+type refusal struct {
+	name  string
+	model tiny
+	is    error
+	says  string
+}
+
+func tinyErrors(t *testing.T, cases []refusal) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { refused(t, c.model.write(t), c.is, c.says) })
+	}
+}
