@@ -120,6 +120,15 @@ func (c *config) optional(key string) float64 {
 	return c.number(key, 0)
 }
 
+// softcap is the number under key, or def when there is none, and 0, which caps nothing,
+// where it is null.
+func (c *config) softcap(key string, def float64) float64 {
+	if c.m.Type(c.key(key)) == "null" {
+		return 0
+	}
+	return c.number(key, def)
+}
+
 // hasAny reports whether there is a key that begins so.
 func (c *config) hasAny(prefix string) bool {
 	return slices.ContainsFunc(c.m.Keys(), func(key string) bool { return strings.HasPrefix(key, c.key(prefix)) })

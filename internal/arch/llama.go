@@ -10,7 +10,5 @@ func init() {
 func llama(c *config, s *Spec) {
 	s.Rope.Interleaved = c.gguf
 	attentionBias(c, s)
-	if !c.gguf && c.flag("mlp_bias", false) {
-		s.MLPBias = required
-	}
+	mlpBias(c, s)
 }

@@ -35,6 +35,19 @@ var hubNames = names{
 	"ffn_down":    "*layers.#.mlp.down_proj",
 }
 
+// sandwichNames are those of checkpoints with norms before and after each part.
+var sandwichNames = names{
+	"post_attention_norm": "*layers.#.post_attention_layernorm",
+	"ffn_norm":            "*layers.#.pre_feedforward_layernorm",
+	"post_ffw_norm":       "*layers.#.post_feedforward_layernorm",
+}
+
+// postnormNames are those of checkpoints with norms after each part alone.
+var postnormNames = names{
+	"post_attention_norm": "*layers.#.post_attention_layernorm",
+	"post_ffw_norm":       "*layers.#.post_feedforward_layernorm",
+}
+
 // name is what the file calls a tensor.
 func (l layer) name(short, suffix string) string { return l.numbered(short, suffix, -1) }
 

@@ -9,10 +9,8 @@ func init() {
 func qwen3(c *config, s *Spec) {
 	s.QKNorm = qkHeads
 	attentionBias(c, s)
+	s.headDim(c, 128)
 	if !c.gguf {
-		if !c.has("head_dim") {
-			s.HeadDim = 128 // what transformers takes then, whatever the width
-		}
 		qwenWindows(c, s)
 	}
 }

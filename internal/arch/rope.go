@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -11,6 +12,7 @@ type ropeScaling struct {
 	kind     string
 	base     float64
 	factor   float64 // context stretched by; 0 when the file does not say
+	alpha    float64 // dynamic: what the base is raised by once and for all; 0: by length
 	original int     // context of the first training
 
 	attention        float64 // magnitude, 0: by the kind's own formula
@@ -32,17 +34,17 @@ func (s *Spec) rope(c *config, w *weights) {
 		sc := ggufScaling(c, s, w)
 		s.turn(c, &s.Rope, &sc)
 	case c.hasAny(global) || c.hasAny(local):
-		sc := hubScaling(c, s, &s.Rope, global)
+		sc := hubScaling(c, s, &s.Rope, global, s.RopeBase)
 		s.turn(c, &s.Rope, &sc)
 		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved}
-		sc = hubScaling(c, s, s.Local, local)
+		sc = hubScaling(c, s, s.Local, local, cmp.Or(s.LocalBase, s.RopeBase))
 		s.turn(c, s.Local, &sc)
 	default:
 		at := "rope_parameters."
 		if c.hasAny("rope_scaling.") {
 			at = "rope_scaling."
 		}
-		sc := hubScaling(c, s, &s.Rope, at)
+		sc := hubScaling(c, s, &s.Rope, at, s.RopeBase)
 		s.turn(c, &s.Rope, &sc)
 	}
 	if s.LocalBase > 0 && s.Local == nil && c.err == nil {
@@ -65,16 +67,16 @@ func (s *Spec) turn(c *config, r *plan.RopeAttr, sc *ropeScaling) {
 }
 
 // hubScaling reads rope_parameters (transformers 5), or rope_theta and
-// rope_scaling (before), whose keys begin with at. Where a file has both, transformers
-// takes rope_scaling.
-func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string) ropeScaling {
+// rope_scaling (before), whose keys begin with at; base is for files that do not say.
+// Where a file has both, transformers takes rope_scaling.
+func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) ropeScaling {
 	to.Dims = int(float64(s.HeadDim) * c.number(at+"partial_rotary_factor", c.number("partial_rotary_factor", s.Partial)))
 	r := ropeScaling{
 		kind:     c.text(at+"rope_type", c.text(at+"type", "default")),
-		base:     c.number(at+"rope_theta", c.number("rope_theta", s.RopeBase)),
+		base:     c.number(at+"rope_theta", c.number("rope_theta", base)),
 		original: s.Context,
 	}
-	if r.kind == "su" { // what longrope was called first
+	if r.kind == "su" || r.kind == "yarn" && c.has(at+"short_factor") { // what longrope was called first
 		r.kind = "longrope"
 	}
 	if r.kind != "default" {
@@ -84,6 +86,8 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string) ropeScaling {
 		r.original = c.integer("original_max_position_embeddings", c.integer(at+"original_max_position_embeddings", s.Context))
 	}
 	switch r.kind {
+	case "dynamic":
+		r.alpha = c.optional(at + "alpha")
 	case "llama3":
 		r.low, r.high = c.number(at+"low_freq_factor", -1), c.number(at+"high_freq_factor", -1)
 		if !(r.low < r.high) {
@@ -152,6 +156,9 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	half := r.Dims / 2
 	r.Scale = 1
+	if sc.alpha > 0 && r.Dims > 2 { // NTK-aware, as Hunyuan's models are stretched
+		sc.kind, sc.base = "default", sc.base*math.Pow(sc.alpha, float64(r.Dims)/float64(r.Dims-2))
+	}
 	r.Freqs = make([]float64, half)
 	for i := range r.Freqs {
 		r.Freqs[i] = math.Pow(sc.base, -2*float64(i)/float64(r.Dims))

@@ -127,7 +127,7 @@ func (c *config) ggufSpec(s *Spec) {
 			c.failf("%s is %d; mixtures of experts are not supported", c.key("expert_count"), n)
 		}
 	}
-	s.windows(func(int) bool { return c.has("attention.sliding_window") }, func() int { return c.integer("attention.sliding_window", 0) })
+	s.ggufWindows(c, 0, 0)
 }
 
 // hubSpec reads config.json as transformers writes it.
@@ -214,6 +214,67 @@ func (s *Spec) slidingLayers(c *config, sliding func(layer int) bool) {
 // there; null is none.
 const defaultWindow = 4096
 
+// ggufWindows gives all layers but each nth, or all where nth is 0, the window that the
+// file says, or else def, 0 for none. The file may list the layers, or say nth itself.
+func (s *Spec) ggufWindows(c *config, nth, def int) {
+	const pattern = "attention.sliding_window_pattern"
+	listed, ok := c.m.Bools(c.key(pattern))
+	switch {
+	case !ok:
+		nth = c.first(pattern, nth)
+	case len(listed) != s.Layers:
+		c.failf("%s has %d values for %d layers", c.key(pattern), len(listed), s.Layers)
+		return
+	}
+	s.windows(func(i int) bool {
+		if ok {
+			return listed[i]
+		}
+		return nth == 0 || (i+1)%nth != 0
+	}, func() int { return c.first("attention.sliding_window", def) })
+}
+
+// alternate gives all layers but each nth a window, unless the file says which; def
+// is that of GGUF files that say nothing.
+func (s *Spec) alternate(c *config, nth, def int) {
+	if c.gguf {
+		s.ggufWindows(c, nth, def)
+		return
+	}
+	s.slidingLayers(c, func(i int) bool { return (i+1)%c.integer("sliding_window_pattern", nth) != 0 })
+}
+
+// hasWindow reports whether the file says that layers can have a window.
+func (c *config) hasWindow() bool {
+	if c.gguf {
+		return c.first("attention.sliding_window", 0) > 0
+	}
+	return c.m.Type("sliding_window") != "null"
+}
+
+// turnWindows leaves heads as they are but in layers with a window (Yang et al., "RoPE
+// to NoPE and Back Again", 2025).
+func (s *Spec) turnWindows() {
+	s.Unturned = make([]bool, len(s.Windows))
+	for i, w := range s.Windows {
+		s.Unturned[i] = w == 0
+	}
+}
+
+// epsilon and headDim are for architectures whose config.json leaves out other numbers
+// than the most do.
+func (s *Spec) epsilon(c *config, def float64) {
+	if !c.gguf {
+		s.Eps = c.number("rms_norm_eps", def)
+	}
+}
+
+func (s *Spec) headDim(c *config, def int) {
+	if !c.gguf && c.m.Type("head_dim") == "" {
+		s.HeadDim = def
+	}
+}
+
 // attentionBias reads the flag of config.json that gives all projections of
 // attention biases.
 func attentionBias(c *config, s *Spec) {
@@ -222,7 +283,14 @@ func attentionBias(c *config, s *Spec) {
 	}
 }
 
-// first is a layer's number, which may be 0.
+// mlpBias reads the flag for the feed-forward layer.
+func mlpBias(c *config, s *Spec) {
+	if !c.gguf && c.flag("mlp_bias", false) {
+		s.MLPBias = required
+	}
+}
+
+// first is a number that may be 0, as that of the first layer.
 func (c *config) first(key string, def int) int {
 	if n, ok := c.m.Int(c.key(key)); ok && n == 0 {
 		return 0

@@ -1,0 +1,17 @@
+package arch
+
+// EXAONE 4.0 (LG AI Research, 2025): what attention and the feed-forward layer give is
+// normalised, and queries and keys by head. Where layers have windows, those without
+// one know no positions.
+func init() {
+	register(architecture{gguf: "exaone4", hub: "Exaone4ForCausalLM", kind: "exaone4", hubNames: postnormNames, adapt: exaone4, block: postnorm})
+}
+
+func exaone4(c *config, s *Spec) {
+	s.QKNorm = qkHeads
+	s.epsilon(c, 1e-5)
+	s.alternate(c, 4, 0)
+	if c.hasWindow() {
+		s.turnWindows()
+	}
+}

@@ -1,0 +1,25 @@
+package arch
+
+// Gemma 3 (Gemma team, 2025), of text: Gemma 2 with normalised queries and keys in place
+// of softcaps. Five of six layers have a window, and turn heads by a base of their own
+// that is never stretched.
+func init() {
+	register(architecture{gguf: "gemma3", hub: "Gemma3ForCausalLM", kind: "gemma3_text", keys: gemmaKeys, hubNames: sandwichNames, adapt: gemma3, block: sandwich})
+}
+
+func gemma3(c *config, s *Spec) {
+	gemma(c, s)
+	gemmaScale(c, s, 62)
+	s.QKNorm = qkHeads
+	s.LogitCap = c.softcap("final_logit_softcapping", 0)
+	if limit := c.softcap("attn_logit_softcapping", 0); limit > 0 {
+		c.failf("%s is %v; Gemma 3 has no softcap of scores", c.key("attn_logit_softcapping"), limit)
+	}
+	s.alternate(c, 6, 0)
+	s.RopeBase, s.LocalBase = 1e6, 1e4
+	if c.gguf {
+		s.LocalBase = c.number("rope.freq_base_swa", s.LocalBase)
+	} else {
+		s.LocalBase = c.number("rope_local_base_freq", s.LocalBase)
+	}
+}

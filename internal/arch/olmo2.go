@@ -1,0 +1,28 @@
+package arch
+
+// OLMo 2 (Ai2, "2 OLMo 2 Furious", 2024): what attention and the feed-forward layer give is
+// normalised, not what they are given, and queries and keys are, over all heads together.
+//
+// OLMo 3 (Ai2, 2025) has windows in three of four layers, whose positions are not
+// stretched. GGUF calls both olmo2.
+func init() {
+	register(architecture{gguf: "olmo2", hub: "Olmo2ForCausalLM", kind: "olmo2", hubNames: postnormNames, adapt: olmo2, block: postnorm})
+	register(architecture{hub: "Olmo3ForCausalLM", kind: "olmo3", hubNames: postnormNames, adapt: olmo3, block: postnorm})
+}
+
+func olmo2(c *config, s *Spec) {
+	s.QKNorm = qkWidth
+	s.epsilon(c, 1e-5)
+	attentionBias(c, s)
+	if c.gguf && c.hasWindow() {
+		s.alternate(c, 4, 0)
+		s.LocalBase = c.number("rope.freq_base_swa", c.number("rope.freq_base", s.RopeBase))
+	}
+}
+
+func olmo3(c *config, s *Spec) {
+	olmo2(c, s)
+	s.alternate(c, 4, 0)
+	s.RopeBase = 500000
+	s.LocalBase = c.number("rope_parameters.rope_theta", c.number("rope_theta", s.RopeBase))
+}

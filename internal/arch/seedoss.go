@@ -1,0 +1,24 @@
+package arch
+
+// Seed-OSS (ByteDance Seed, 2025): LLaMA with biases on queries, keys and values and a flag
+// for each other kind. GGUF names its second norm by where it is.
+func init() {
+	register(architecture{
+		gguf: "seed_oss", hub: "SeedOssForCausalLM", kind: "seed_oss", adapt: seedOSS, block: prenorm,
+		ggufNames: names{"ffn_norm": "blk.#.post_attention_norm"},
+	})
+}
+
+func seedOSS(c *config, s *Spec) {
+	s.headDim(c, 128)
+	mlpBias(c, s)
+	if c.gguf {
+		return
+	}
+	if c.flag("attention_bias", true) {
+		s.QKVBias = required
+	}
+	if c.flag("attention_out_bias", false) {
+		s.OutBias = required
+	}
+}
