@@ -9,8 +9,10 @@
 package arch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
@@ -31,6 +33,9 @@ var (
 
 // An architecture is one entry of the registry.
 type architecture struct {
+	title string // what people call its models
+	about string // what distinguishes it from LLaMA
+
 	gguf string // general.architecture
 	hub  string // the first of config.json's architectures
 	kind string // config.json's model_type, where it names no architectures
@@ -48,6 +53,26 @@ type architecture struct {
 var registry []architecture
 
 func register(a architecture) { registry = append(registry, a) }
+
+// An Architecture is what the registry says of one.
+type Architecture struct {
+	Title string // what people call its models
+	About string // what distinguishes it
+	Class string // as config.json's architectures has it, "" for none
+	GGUF  string // as general.architecture has it, "" for none
+}
+
+// Architectures are all that are registered, by title.
+func Architectures() []Architecture {
+	var all []Architecture
+	for _, a := range registry {
+		all = append(all, Architecture{a.title, a.about, a.hub, a.gguf})
+	}
+	slices.SortFunc(all, func(a, b Architecture) int {
+		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Class, b.Class))
+	})
+	return all
+}
 
 // known lists what the registry knows under f's kind of name.
 func known(of func(*architecture) string) []string {

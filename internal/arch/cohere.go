@@ -6,7 +6,10 @@ import "github.com/realizar/realizar/internal/plan"
 // after one norm without bias, pairs that turn as neighbours, and scaled logits. Command
 // R+ normalises queries and keys by head, each head with weights of its own.
 func init() {
-	register(architecture{gguf: "command-r", hub: "CohereForCausalLM", kind: "cohere", keys: cohereKeys, norm: plan.LayerNorm, adapt: cohere, block: commandR})
+	register(architecture{
+		title: "Command R, R+", about: "one norm for attention and feed-forward side by side, neighbouring pairs turned, scaled logits; R+ normalises queries and keys by head",
+		gguf: "command-r", hub: "CohereForCausalLM", kind: "cohere", keys: cohereKeys, norm: plan.LayerNorm, adapt: cohere, block: commandR,
+	})
 }
 
 var cohereKeys = map[string]string{"rms_norm_eps": "layer_norm_eps"}

@@ -5,7 +5,10 @@ import "github.com/realizar/realizar/internal/plan"
 // Command R7B (Cohere, "Command A", 2025): Command R with windows in three of four layers;
 // the fourth sees all and knows no positions.
 func init() {
-	register(architecture{gguf: "cohere2", hub: "Cohere2ForCausalLM", kind: "cohere2", keys: cohereKeys, norm: plan.LayerNorm, adapt: cohere2, block: parallel})
+	register(architecture{
+		title: "Command R7B, Command A", about: "Command R with windows in three of four layers, and no positions in the fourth",
+		gguf: "cohere2", hub: "Cohere2ForCausalLM", kind: "cohere2", keys: cohereKeys, norm: plan.LayerNorm, adapt: cohere2, block: parallel,
+	})
 }
 
 func cohere2(c *config, s *Spec) {

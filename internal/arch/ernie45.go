@@ -3,8 +3,14 @@ package arch
 // ERNIE 4.5 (Baidu, 2025), dense: LLaMA whose pairs turn as neighbours in every format.
 // Older checkpoints name their class otherwise.
 func init() {
-	register(architecture{gguf: "ernie4_5", hub: "Ernie4_5ForCausalLM", kind: "ernie4_5", adapt: ernie45, block: prenorm})
-	register(architecture{hub: "Ernie4_5_ForCausalLM", adapt: ernie45, block: prenorm})
+	register(architecture{
+		title: "ERNIE 4.5", about: "neighbouring pairs turned, optional biases",
+		gguf: "ernie4_5", hub: "Ernie4_5ForCausalLM", kind: "ernie4_5", adapt: ernie45, block: prenorm,
+	})
+	register(architecture{
+		title: "ERNIE 4.5", about: "neighbouring pairs turned, optional biases",
+		hub: "Ernie4_5_ForCausalLM", adapt: ernie45, block: prenorm,
+	})
 }
 
 func ernie45(c *config, s *Spec) {

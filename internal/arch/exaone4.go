@@ -4,7 +4,10 @@ package arch
 // normalised, and queries and keys by head. Where layers have windows, those without
 // one know no positions.
 func init() {
-	register(architecture{gguf: "exaone4", hub: "Exaone4ForCausalLM", kind: "exaone4", hubNames: postnormNames, adapt: exaone4, block: postnorm})
+	register(architecture{
+		title: "EXAONE 4.0", about: "norms after each part, normalised queries and keys, windows in three of four layers and no positions in the fourth",
+		gguf: "exaone4", hub: "Exaone4ForCausalLM", kind: "exaone4", hubNames: postnormNames, adapt: exaone4, block: postnorm,
+	})
 }
 
 func exaone4(c *config, s *Spec) {

@@ -10,7 +10,10 @@ import (
 // layer's gate is a GELU, and the weights of norms are less by one than what they
 // multiply with; GGUF has the sum.
 func init() {
-	register(architecture{gguf: "gemma", hub: "GemmaForCausalLM", kind: "gemma", keys: gemmaKeys, adapt: gemma, block: prenorm})
+	register(architecture{
+		title: "Gemma", about: "embeddings scaled by the root of their width, norms that multiply by 1+w, GELU gates",
+		gguf: "gemma", hub: "GemmaForCausalLM", kind: "gemma", keys: gemmaKeys, adapt: gemma, block: prenorm,
+	})
 }
 
 var gemmaKeys = map[string]string{"hidden_act": "hidden_activation", "sliding_window_pattern": "_sliding_window_pattern"}

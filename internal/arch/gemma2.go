@@ -3,7 +3,10 @@ package arch
 // Gemma 2 (Gemma team, 2024): Gemma with norms before and after each part, softcaps of
 // scores and logits, and a window in every second layer.
 func init() {
-	register(architecture{gguf: "gemma2", hub: "Gemma2ForCausalLM", kind: "gemma2", keys: gemmaKeys, hubNames: sandwichNames, adapt: gemma2, block: sandwich})
+	register(architecture{
+		title: "Gemma 2", about: "norms before and after each part, softcaps of scores and logits, a window in every second layer",
+		gguf: "gemma2", hub: "Gemma2ForCausalLM", kind: "gemma2", keys: gemmaKeys, hubNames: sandwichNames, adapt: gemma2, block: sandwich,
+	})
 }
 
 func gemma2(c *config, s *Spec) {

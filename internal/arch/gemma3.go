@@ -4,7 +4,10 @@ package arch
 // of softcaps. Five of six layers have a window, and turn heads by a base of their own
 // that is never stretched.
 func init() {
-	register(architecture{gguf: "gemma3", hub: "Gemma3ForCausalLM", kind: "gemma3_text", keys: gemmaKeys, hubNames: sandwichNames, adapt: gemma3, block: sandwich})
+	register(architecture{
+		title: "Gemma 3 (text)", about: "normalised queries and keys, windows in five of six layers with a rope base of their own",
+		gguf: "gemma3", hub: "Gemma3ForCausalLM", kind: "gemma3_text", keys: gemmaKeys, hubNames: sandwichNames, adapt: gemma3, block: sandwich,
+	})
 }
 
 func gemma3(c *config, s *Spec) {

@@ -4,6 +4,7 @@ package arch
 // neighbours, and gate and up in one weight.
 func init() {
 	register(architecture{
+		title: "GLM-4-0414", about: "norms before and after each part, half of a head turned, neighbouring pairs",
 		gguf: "glm4", hub: "Glm4ForCausalLM", kind: "glm4", adapt: glm4, block: sandwich,
 		hubNames: names{
 			"post_attention_norm": "*layers.#.post_self_attn_layernorm",

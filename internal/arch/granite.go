@@ -4,7 +4,10 @@ package arch
 // embeddings, of scores, of what is added to the residual stream, and, as a divisor, of
 // logits. GGUF permutes its queries and keys as LLaMA's.
 func init() {
-	register(architecture{gguf: "granite", hub: "GraniteForCausalLM", kind: "granite", adapt: granite, block: prenorm})
+	register(architecture{
+		title: "Granite 3", about: "multipliers of embeddings, scores, residuals and logits",
+		gguf: "granite", hub: "GraniteForCausalLM", kind: "granite", adapt: granite, block: prenorm,
+	})
 }
 
 func granite(c *config, s *Spec) {

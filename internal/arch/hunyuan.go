@@ -4,6 +4,7 @@ package arch
 // they are turned.
 func init() {
 	register(architecture{
+		title: "Hunyuan (dense)", about: "queries and keys normalised after they are turned",
 		gguf: "hunyuan-dense", hub: "HunYuanDenseV1ForCausalLM", kind: "hunyuan_v1_dense", adapt: hunyuan, block: prenorm,
 		hubNames: names{"attn_q_norm": "*layers.#.self_attn.query_layernorm", "attn_k_norm": "*layers.#.self_attn.key_layernorm"},
 	})

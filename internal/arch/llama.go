@@ -4,7 +4,7 @@ package arch
 // of its query and key weights permuted, so that pairs turn as neighbours; the
 // same files carry Mistral's models.
 func init() {
-	register(architecture{gguf: "llama", hub: "LlamaForCausalLM", kind: "llama", adapt: llama, block: prenorm})
+	register(architecture{title: "LLaMA 1 to 3, Mistral", about: "the model that the others differ from", gguf: "llama", hub: "LlamaForCausalLM", kind: "llama", adapt: llama, block: prenorm})
 }
 
 func llama(c *config, s *Spec) {

@@ -6,8 +6,14 @@ package arch
 // OLMo 3 (Ai2, 2025) has windows in three of four layers, whose positions are not
 // stretched. GGUF calls both olmo2.
 func init() {
-	register(architecture{gguf: "olmo2", hub: "Olmo2ForCausalLM", kind: "olmo2", hubNames: postnormNames, adapt: olmo2, block: postnorm})
-	register(architecture{hub: "Olmo3ForCausalLM", kind: "olmo3", hubNames: postnormNames, adapt: olmo3, block: postnorm})
+	register(architecture{
+		title: "OLMo 2", about: "norms after each part and none before, queries and keys normalised over all heads",
+		gguf: "olmo2", hub: "Olmo2ForCausalLM", kind: "olmo2", hubNames: postnormNames, adapt: olmo2, block: postnorm,
+	})
+	register(architecture{
+		title: "OLMo 3", about: "OLMo 2 with windows in three of four layers; its files in GGUF are OLMo 2's",
+		hub: "Olmo3ForCausalLM", kind: "olmo3", hubNames: postnormNames, adapt: olmo3, block: postnorm,
+	})
 }
 
 func olmo2(c *config, s *Spec) {

@@ -3,7 +3,10 @@ package arch
 // Phi-3 (Microsoft, "Phi-3 Technical Report", 2024) and Phi-4: LLaMA with one weight for
 // queries, keys and values, one for gate and up, and contexts stretched by longrope.
 func init() {
-	register(architecture{gguf: "phi3", hub: "Phi3ForCausalLM", kind: "phi3", adapt: phi3, block: prenorm})
+	register(architecture{
+		title: "Phi-3, Phi-4", about: "queries, keys and values in one weight, gate and up in one; longrope",
+		gguf: "phi3", hub: "Phi3ForCausalLM", kind: "phi3", adapt: phi3, block: prenorm,
+	})
 }
 
 func phi3(c *config, s *Spec) {

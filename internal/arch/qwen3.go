@@ -3,7 +3,7 @@ package arch
 // Qwen3 (Yang et al., 2025): queries and keys normalised by head before they
 // are turned.
 func init() {
-	register(architecture{gguf: "qwen3", hub: "Qwen3ForCausalLM", kind: "qwen3", adapt: qwen3, block: prenorm})
+	register(architecture{title: "Qwen 3", about: "queries and keys normalised by head", gguf: "qwen3", hub: "Qwen3ForCausalLM", kind: "qwen3", adapt: qwen3, block: prenorm})
 }
 
 func qwen3(c *config, s *Spec) {

@@ -4,6 +4,7 @@ package arch
 // for each other kind. GGUF names its second norm by where it is.
 func init() {
 	register(architecture{
+		title: "Seed-OSS", about: "biases by three flags",
 		gguf: "seed_oss", hub: "SeedOssForCausalLM", kind: "seed_oss", adapt: seedOSS, block: prenorm,
 		ggufNames: names{"ffn_norm": "blk.#.post_attention_norm"},
 	})

@@ -4,7 +4,10 @@ package arch
 // et al., "RoPE to NoPE and Back Again", 2025). GGUF permutes its queries and keys as
 // LLaMA's, and does not say which layers these are.
 func init() {
-	register(architecture{gguf: "smollm3", hub: "SmolLM3ForCausalLM", kind: "smollm3", adapt: smollm3, block: prenorm})
+	register(architecture{
+		title: "SmolLM3", about: "no positions in every fourth layer",
+		gguf: "smollm3", hub: "SmolLM3ForCausalLM", kind: "smollm3", adapt: smollm3, block: prenorm,
+	})
 }
 
 func smollm3(c *config, s *Spec) {

@@ -1,0 +1,134 @@
+package arch_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/modelfile"
+)
+
+// checked are the conformance cases by architecture, as a checkpoint or a GGUF file
+// names it. TestChecked holds the list against the data.
+var checked = map[string][]string{
+	"Cohere2ForCausalLM":        {"hf/cohere2"},
+	"CohereForCausalLM":         {"hf/cohere"},
+	"Ernie4_5ForCausalLM":       {"hf/ernie4-5"},
+	"Exaone4ForCausalLM":        {"hf/exaone4"},
+	"Gemma2ForCausalLM":         {"hf/gemma2"},
+	"Gemma3ForCausalLM":         {"hf/gemma3"},
+	"GemmaForCausalLM":          {"hf/gemma"},
+	"Glm4ForCausalLM":           {"hf/glm4"},
+	"GraniteForCausalLM":        {"hf/granite"},
+	"HunYuanDenseV1ForCausalLM": {"hf/hunyuan"},
+	"LlamaForCausalLM":          {"hf/llama", "hf/llama-3-rope-tied", "hf/llama-linear-rope-bias", "hf/llama-yarn"},
+	"MistralForCausalLM":        {"hf/mistral-swa"},
+	"Olmo2ForCausalLM":          {"hf/olmo2"},
+	"Olmo3ForCausalLM":          {"hf/olmo3"},
+	"Phi3ForCausalLM":           {"hf/phi3", "hf/phi3-longrope"},
+	"Qwen2ForCausalLM":          {"hf/qwen2"},
+	"Qwen3ForCausalLM":          {"hf/qwen3"},
+	"SeedOssForCausalLM":        {"hf/seed-oss"},
+	"SmolLM3ForCausalLM":        {"hf/smollm3"},
+	"command-r":                 {"gguf/cohere.gguf"},
+	"ernie4_5":                  {"gguf/ernie4-5.gguf"},
+	"gemma":                     {"gguf/gemma.gguf"},
+	"granite":                   {"gguf/granite.gguf"},
+	"llama":                     {"gguf/llama-3-rope-tied.gguf", "gguf/llama-linear-rope-bias.gguf", "gguf/llama.gguf"},
+	"qwen2":                     {"gguf/qwen2.gguf"},
+	"qwen3":                     {"gguf/qwen3.gguf"},
+	"seed_oss":                  {"gguf/seed-oss.gguf"},
+}
+
+const (
+	modelsPage = "../../docs/models.md"
+	tableBegin = "<!-- the table is written by go test ./internal/arch -run TestModelsPage -update -->\n"
+	tableEnd   = "<!-- end of the table -->\n"
+)
+
+// The page of models says what the registry does.
+func TestModelsPage(t *testing.T) {
+	page, err := os.ReadFile(modelsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), tableBegin)
+	_, after, ok2 := strings.Cut(rest, tableEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", modelsPage)
+	}
+	want := before + tableBegin + table(t) + tableEnd + after
+	if *update {
+		if err := os.WriteFile(modelsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, string(page)); d != "" {
+		t.Errorf("%s is not what the registry says; run the test with -update\n%s", modelsPage, d)
+	}
+}
+
+func table(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("| models | class in `config.json` | `general.architecture` in GGUF | what distinguishes them | checked with |\n|---|---|---|---|---|\n")
+	for _, a := range arch.Architectures() {
+		if a.Title == "" || a.About == "" {
+			t.Errorf("%s %s: the registry does not say what it is", a.Class, a.GGUF)
+		}
+		var with []string
+		for _, name := range []string{a.Class, a.GGUF} {
+			if name != "" {
+				with = append(with, checked[name]...)
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", a.Title, code(a.Class), code(a.GGUF), a.About, strings.Join(with, ", "))
+	}
+	return b.String()
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+// The list of what was checked is that of the conformance data.
+func TestChecked(t *testing.T) {
+	got := map[string][]string{}
+	for path := range casesIn(conformance(t)) {
+		kind := filepath.Base(filepath.Dir(path))
+		if kind == "gguf-quants" {
+			continue
+		}
+		f, err := modelfile.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _ := f.Meta().String("general.architecture")
+		if list, ok := f.Meta().Strings("architectures"); ok {
+			name = list[0]
+		}
+		got[name] = append(got[name], kind+"/"+filepath.Base(path))
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range got {
+		slices.Sort(got[name])
+	}
+	if d := cmp.Diff(got, checked); d != "" {
+		t.Errorf("cases (-) and list (+):\n%s", d)
+		for _, name := range slices.Sorted(maps.Keys(got)) {
+			t.Logf("%q: {%q},", name, got[name])
+		}
+	}
+}
