@@ -43,7 +43,10 @@ type architecture struct {
 	base      string            // what the names of a checkpoint's tensors begin with, "model." unless it says otherwise
 	hubNames  names             // of tensors, where they are not those of names.go
 	ggufNames names             // where they are not the short names
+	layouts   map[string]layout // of tensors that checkpoints keep otherwise than GGUF does
 	keys      map[string]string // what config.json calls what others call otherwise
+	defaults  map[string]int    // what transformers takes for keys that config.json lacks
+	ffn       int               // widths of the residual stream in the feed-forward layer's, where config.json does not say
 	norm      plan.Op           // RMSNorm unless it says otherwise
 
 	adapt func(*config, *Spec)
@@ -111,7 +114,7 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys}
+	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn}
 	m := &Model{Architecture: name, Spec: c.spec(max(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)
@@ -121,7 +124,7 @@ func build(f *modelfile.File) (*Model, error) {
 	}
 	w := newWeights(f, a)
 	m.Program, err = plan.Build(func(b *plan.Builder) {
-		w.b = b
+		w.b, w.spec = b, &m.Spec
 		m.Spec.rope(c, w)
 		if c.err != nil {
 			b.Fail(c.err)

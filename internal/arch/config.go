@@ -15,7 +15,11 @@ type config struct {
 	gguf bool
 	name string            // of the architecture: the prefix of GGUF's keys
 	keys map[string]string // the architecture's own names of keys
-	err  error
+
+	defaults map[string]int // of keys that config.json lacks
+	ffn      int            // see architecture.ffn
+
+	err error
 }
 
 func (c *config) failf(format string, a ...any) {
@@ -50,6 +54,9 @@ const largest = 1 << 30
 // negative def makes the key required.
 func (c *config) integer(key string, def int) int {
 	if !c.has(key) {
+		if n, ok := c.defaults[key]; ok && !c.gguf {
+			return n
+		}
 		if def < 0 {
 			c.failf("%s is missing", c.key(key))
 		}
@@ -171,4 +178,11 @@ func (c *config) flag(key string, def bool) bool {
 		c.failf("%s is of type %s, want true or false", c.key(key), c.m.Type(c.key(key)))
 	}
 	return v
+}
+
+// only fails where the truth value under key is not the one that is supported.
+func (c *config) only(key string, supported bool) {
+	if v := c.flag(key, supported); v != supported {
+		c.failf("%s is %v; supported is %v", c.key(key), v, supported)
+	}
 }

@@ -20,7 +20,11 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		b.Fail(fmt.Errorf("%w: the embedding is %d wide, the configuration says %d", ErrTensor, b.Cols(x), s.Hidden))
 	}
 	if s.Learned { // Gehring et al., "Convolutional Sequence to Sequence Learning", 2017
-		x = b.Add(x, b.Position(top.weight("position_embd")))
+		table := top.weight("position_embd")
+		if len(table.Shape) != 2 || table.Shape[0] < s.Context {
+			b.Fail(fmt.Errorf("%w: %s has shape %v, want rows for the %d positions of the configuration", ErrTensor, table.Name, table.Shape, s.Context))
+		}
+		x = b.Add(x, b.Position(table))
 	}
 	for i := range s.Layers {
 		b.Layer(i)
@@ -32,7 +36,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		head = "token_embd"
 	}
 	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	logits := linear(b, top, x, head, top.weight("token_embd").Shape[0], asFound)
+	logits := linear(b, top, x, head, top.weight("token_embd").Shape[0], s.HeadBias)
 	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 
@@ -63,6 +67,13 @@ func sandwich(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 func parallel(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	h := norm(b, s, w, x, "attn_norm", s.Hidden)
 	return b.Add(b.Add(x, attention(b, s, w, h)), feedForward(b, s, w, h))
+}
+
+// parallelNorms is parallel with a norm for attention and one for the feed-forward
+// layer, of those names.
+func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn string) plan.Value {
+	y := attention(b, s, w, norm(b, s, w, x, attn, s.Hidden))
+	return b.Add(b.Add(x, y), feedForward(b, s, w, norm(b, s, w, x, ffn, s.Hidden)))
 }
 
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
@@ -104,18 +115,11 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 	case qkTurned:
 		return norm(b, s, w, turn(x), short, s.HeadDim)
 	case qkEach:
-		return turn(b.LayerNormHeads(x, flat(w.weight(short)), nil, s.HeadDim, s.Eps))
+		return turn(b.LayerNormHeads(x, w.vectors(short, b.Cols(x)/s.HeadDim, s.HeadDim), nil, s.HeadDim, s.Eps))
 	case qkEachTurned:
-		return b.LayerNormHeads(turn(x), flat(w.weight(short)), nil, s.HeadDim, s.Eps)
+		return b.LayerNormHeads(turn(x), w.vectors(short, b.Cols(x)/s.HeadDim, s.HeadDim), nil, s.HeadDim, s.Eps)
 	}
 	return turn(x)
-}
-
-// flat is a tensor of plain numbers as a vector.
-func flat(t *tensor.Tensor) *tensor.Tensor {
-	v := *t
-	v.Shape = []int{t.Elems()}
-	return &v
 }
 
 // qkv is queries, keys and values, from one weight each or from one for all.
@@ -130,6 +134,9 @@ func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 
 // feedForward is a layer's feed-forward part, gated where there is a gate.
 func feedForward(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	if s.Ungated {
+		return ungated(b, s, w, x)
+	}
 	return glu(b, s, w, x, "", s.FFN)
 }
 

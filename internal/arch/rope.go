@@ -29,6 +29,8 @@ type ropeScaling struct {
 func (s *Spec) rope(c *config, w *weights) {
 	const global, local = "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
 	switch {
+	case s.Learned:
+		return
 	case c.gguf:
 		s.Rope.Dims = c.integer("rope.dimension_count", int(float64(s.HeadDim)*s.Partial))
 		sc := ggufScaling(c, s, w)

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,20 +37,25 @@ type Spec struct {
 	Local     *plan.RopeAttr // of layers with a window, nil: Rope
 	Unturned  []bool         // by layer, or nil: heads are not turned
 
-	Act     plan.Activation // of the feed-forward layer
-	QKVBias bias            // of the projections to queries, keys and values
-	OutBias bias            // of the projection back from attention
-	MLPBias bias            // of the feed-forward layer
-	QKNorm  qkNorm
-	Sinks   bool // attention has a sink for each head
-	Learned bool // positions are learned and added to embeddings
+	Act      plan.Activation // of the feed-forward layer
+	QKVBias  bias            // of the projections to queries, keys and values
+	OutBias  bias            // of the projection back from attention
+	MLPBias  bias            // of the feed-forward layer
+	HeadBias bias            // of the head
+	QKNorm   qkNorm
+	Sinks    bool // attention has a sink for each head
+	Learned  bool // positions are learned and added to embeddings; heads are not turned
+
+	Ungated  bool // the feed-forward layer has no gate
+	Parallel bool // it is given what attention is given, in layers that can be of both kinds
 
 	EmbeddingScale float64 // what a token's embedding is multiplied with
 	ResidualScale  float64 // what is multiplied before it is added to the residual stream
 	LogitScale     float64
-	AttentionScale float64 // of scores, 0: 1/sqrt(HeadDim)
-	AttentionCap   float64 // softcap of scores, 0: none
-	LogitCap       float64 // softcap of logits, 0: none
+	AttentionScale float64   // of scores, 0: 1/sqrt(HeadDim)
+	EachScale      []float64 // by layer, or nil: AttentionScale
+	AttentionCap   float64   // softcap of scores, 0: none
+	LogitCap       float64   // softcap of logits, 0: none
 }
 
 // A qkNorm says how queries and keys are normalised.
@@ -75,13 +81,16 @@ func (s *Spec) at(i int) *Spec {
 			*n.to = n.each[i]
 		}
 	}
+	if s.EachScale != nil {
+		l.AttentionScale = s.EachScale[i]
+	}
 	return &l
 }
 
 // rope says how heads of layer i are turned, nil: they are not.
 func (s *Spec) ropeOf(i int) *plan.RopeAttr {
 	switch {
-	case s.Unturned != nil && s.Unturned[i]:
+	case s.Learned, s.Unturned != nil && s.Unturned[i]:
 		return nil
 	case s.Local != nil && s.Windows[i] > 0:
 		return s.Local
@@ -135,9 +144,12 @@ func (c *config) hubSpec(s *Spec) {
 	s.Layers = c.integer("num_hidden_layers", -1)
 	s.Hidden = c.integer("hidden_size", -1)
 	s.Heads = c.integer("num_attention_heads", -1)
-	s.FFN = c.integer("intermediate_size", -1)
+	s.FFN = c.integer("intermediate_size", cmp.Or(c.ffn*s.Hidden, -1))
 	s.Context = c.integer("max_position_embeddings", -1)
 	s.Eps = c.number("rms_norm_eps", 1e-6)
+	if s.Norm == plan.LayerNorm {
+		s.Eps = c.number("rms_norm_eps", 1e-5)
+	}
 	s.NormBias, s.QKVBias, s.OutBias, s.MLPBias = required, without, without, without
 	s.KVHeads = c.integer("num_key_value_heads", s.Heads)
 	s.HeadDim = c.integer("head_dim", s.Hidden/max(1, s.Heads))

@@ -21,14 +21,17 @@ type weights struct {
 	hub   bool   // the file's names are those of safetensors checkpoints
 	names names  // the architecture's own
 	base  string // what names begin with
+	spec  *Spec
 	used  map[string]bool
-	made  map[*tensor.Tensor]*tensor.Tensor // what was made of weights
+
+	layouts map[string]layout                 // of the file's tensors, by short names
+	made    map[*tensor.Tensor]*tensor.Tensor // what was made of weights
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
 	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
 	if w.hub {
-		w.names, w.base = a.hubNames, cmp.Or(a.base, "model.")
+		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
 			w.base = "" // of a bare model
 		}
@@ -61,7 +64,23 @@ func (l layer) weight(short string) *tensor.Tensor {
 	if t == nil {
 		l.b.Fail(fmt.Errorf("%w: %s is missing", ErrTensor, name))
 	}
-	return t
+	return l.laid(short, t)
+}
+
+// laid is t as formulas take it.
+func (w *weights) laid(short string, t *tensor.Tensor) *tensor.Tensor {
+	make := w.layouts[short]
+	if make == nil {
+		return t
+	}
+	if w.made[t] == nil {
+		other, err := make(w.spec, t)
+		if err != nil {
+			w.b.Fail(err)
+		}
+		w.made[t] = other
+	}
+	return w.made[t]
 }
 
 // has reports whether there is a tensor short.weight.
@@ -99,6 +118,31 @@ func vectorOf(name string, values []float32) *tensor.Tensor {
 	return t
 }
 
+// vectors are n vectors of size elements after each other: the tensor short.weight, or,
+// where its name has a place for a number, one for each.
+func (l layer) vectors(short string, n, size int) *tensor.Tensor {
+	first := l.numbered(short, ".weight", 0)
+	if first == l.numbered(short, ".weight", 1) {
+		t := *l.weight(short)
+		t.Shape = []int{t.Elems()}
+		return &t
+	}
+	var all []float32
+	for i := range n {
+		name := l.numbered(short, ".weight", i)
+		t := l.find(name)
+		if t == nil {
+			l.b.Fail(fmt.Errorf("%w: %s is missing", ErrTensor, name))
+		}
+		values, err := t.Float32s()
+		if err != nil || len(values) != size {
+			l.b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d]", ErrTensor, name, t.Shape, size))
+		}
+		all = append(all, values...)
+	}
+	return vectorOf(first, all)
+}
+
 // bias says whether a projection has a bias.
 type bias uint8
 
@@ -121,7 +165,10 @@ func (l layer) bias(short string, want bias) *tensor.Tensor {
 	if t == nil && want == required {
 		l.b.Fail(fmt.Errorf("%w: %s is missing, though the architecture or its configuration has one", ErrTensor, name))
 	}
-	return t
+	if t == nil {
+		return nil
+	}
+	return l.laid(short, t)
 }
 
 // factors is a small tensor of n positive factors outside the layers, or nil.

@@ -1,0 +1,26 @@
+package arch
+
+import "github.com/realizar/realizar/internal/plan"
+
+// Nemotron-4 (Parmar et al., "Nemotron-4 15B Technical Report", 2024), and Minitron: the
+// square of ReLU without a gate, half of each head turned, and LayerNorms whose weights
+// checkpoints hold less one, GGUF as they are.
+func init() {
+	register(architecture{
+		gguf: "nemotron", hub: "NemotronForCausalLM", kind: "nemotron", adapt: nemotron, block: prenorm, norm: plan.LayerNorm,
+		keys: map[string]string{"rms_norm_eps": "norm_eps"},
+	})
+}
+
+func nemotron(c *config, s *Spec) {
+	s.Ungated, s.Partial = true, 0.5
+	s.Act = c.activation("hidden_act", "relu2")
+	if c.gguf {
+		return
+	}
+	s.NormPlus, s.HeadBias = 1, without
+	attentionBias(c, s)
+	if c.flag("mlp_bias", false) {
+		s.MLPBias = required
+	}
+}
