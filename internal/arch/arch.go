@@ -119,6 +119,9 @@ func build(f *modelfile.File) (*Model, error) {
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)
 	}
+	if n, _ := c.m.Int(c.key("expert_count")); c.gguf && n > 0 && m.Spec.Experts == 0 {
+		c.failf("%s is %d; there are no mixtures of experts in this architecture", c.key("expert_count"), n)
+	}
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -135,7 +138,7 @@ func build(f *modelfile.File) (*Model, error) {
 		return nil, err
 	}
 	m.Spec.Vocab = m.Program.Vocab
-	return m, w.unused()
+	return m, w.unused(&m.Spec)
 }
 
 // find is the architecture that f names.

@@ -80,16 +80,9 @@ func models(t *testing.T) map[string]string {
 var unsupported = []string{
 	"deepseek-v2",
 	"deepseek-v3",
-	"glm4-moe",
-	"gpt-oss",
-	"granite-moe",
 	"lfm2",
 	"mamba2",
-	"minimax-m2",
-	"mixtral",
-	"qwen2-moe",
 	"qwen3-5",
-	"qwen3-moe",
 	"qwen3-next",
 }
 

@@ -108,6 +108,11 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 		return x
 	}
 	switch s.QKNorm {
+	case qkFound:
+		if !w.has(short) {
+			return turn(x)
+		}
+		fallthrough
 	case qkHeads:
 		return turn(norm(b, s, w, x, short, s.HeadDim))
 	case qkWidth:
@@ -132,9 +137,12 @@ func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	return parts[0], parts[1], parts[2]
 }
 
-// feedForward is a layer's feed-forward part, gated where there is a gate.
+// feedForward is a layer's feed-forward part: its mixture of experts, where it has one.
 func feedForward(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	if s.Ungated {
+	switch {
+	case s.Experts > 0:
+		return experts(b, s, w, x)
+	case s.Ungated:
 		return ungated(b, s, w, x)
 	}
 	return glu(b, s, w, x, "", s.FFN)

@@ -2,13 +2,16 @@ package arch
 
 // LLaMA (Touvron et al., 2023) and what is shaped like it. GGUF keeps the rows
 // of its query and key weights permuted, so that pairs turn as neighbours; the
-// same files carry Mistral's models.
+// same files carry Mistral's models, those with experts too.
 func init() {
 	register(architecture{title: "LLaMA 1 to 3, Mistral", about: "the model that the others differ from", gguf: "llama", hub: "LlamaForCausalLM", kind: "llama", adapt: llama, block: prenorm})
 }
 
 func llama(c *config, s *Spec) {
 	s.Rope.Interleaved = c.gguf
+	if n, _ := c.m.Int(c.key("expert_count")); c.gguf && n > 0 {
+		s.mixture(c, mixtralExperts)
+	}
 	attentionBias(c, s)
 	mlpBias(c, s)
 }

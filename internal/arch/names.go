@@ -10,7 +10,9 @@ import (
 // names say what a file calls tensors, by the short names that formulas know them by,
 // which are GGUF's. In a name, * is what all names of a model begin with (which
 // checkpoints of a bare model lack), # is the layer's number and @ an expert's. What a
-// tensor is follows, .weight or .bias; a name that ends in a full stop is whole.
+// tensor is follows, .weight or .bias; a name that ends in a full stop is whole. A bias
+// may have a short name of its own, which ends in .bias. Tensors that hold all experts
+// are _exps, or _exps_t where each is transposed, and those that hold one _exp.
 type names map[string]string
 
 // hubNames is what safetensors checkpoints call tensors, unless an architecture has its
@@ -33,6 +35,25 @@ var hubNames = names{
 	"ffn_up":      "*layers.#.mlp.up_proj",
 	"ffn_gate_up": "*layers.#.mlp.gate_up_proj",
 	"ffn_down":    "*layers.#.mlp.down_proj",
+
+	"ffn_gate_inp":     "*layers.#.mlp.gate",
+	"exp_probs_b":      "*layers.#.mlp.gate.e_score_correction_bias.",
+	"ffn_gate_exp":     "*layers.#.mlp.experts.@.gate_proj",
+	"ffn_up_exp":       "*layers.#.mlp.experts.@.up_proj",
+	"ffn_down_exp":     "*layers.#.mlp.experts.@.down_proj",
+	"ffn_gate_up_exps": "*layers.#.mlp.experts.gate_up_proj.",
+	"ffn_down_exps":    "*layers.#.mlp.experts.down_proj.",
+	"ffn_gate_shexp":   "*layers.#.mlp.shared_experts.gate_proj",
+	"ffn_up_shexp":     "*layers.#.mlp.shared_experts.up_proj",
+	"ffn_down_shexp":   "*layers.#.mlp.shared_experts.down_proj",
+}
+
+// ggufNames is what GGUF files call tensors by other than their short names: what they
+// held before all experts lay in one tensor.
+var ggufNames = names{
+	"ffn_gate_exp": "blk.#.ffn_gate.@",
+	"ffn_up_exp":   "blk.#.ffn_up.@",
+	"ffn_down_exp": "blk.#.ffn_down.@",
 }
 
 // sandwichNames are those of checkpoints with norms before and after each part.
@@ -53,11 +74,16 @@ func (l layer) name(short, suffix string) string { return l.numbered(short, suff
 
 // numbered is what the file calls a tensor of an expert.
 func (l layer) numbered(short, suffix string, expert int) string {
-	name, ok := l.names[short]
+	name, ok := l.names[short+suffix]
+	if !ok {
+		name, ok = l.names[short]
+	}
 	switch {
 	case ok:
 	case l.hub:
 		name = hubNames[short]
+	case ggufNames[short] != "":
+		name = ggufNames[short]
 	case l.index == noLayer:
 		name = short
 	default:

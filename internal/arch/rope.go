@@ -130,7 +130,7 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 	if r.factor == 0 {
 		r.factor = c.optional("rope.scale_linear")
 	}
-	r.yarnBounds(c.optional("rope.scaling.yarn_beta_fast"), c.optional("rope.scaling.yarn_beta_slow"), true)
+	r.yarnBounds(c.optional("rope.scaling.yarn_beta_fast"), c.optional("rope.scaling.yarn_beta_slow"), !s.Unrounded)
 	if r.kind == "none" {
 		r.kind, r.factor = "default", 0
 	}

@@ -36,6 +36,7 @@ type Spec struct {
 	LocalBase float64        // the base in layers with a window, 0: as elsewhere
 	Local     *plan.RopeAttr // of layers with a window, nil: Rope
 	Unturned  []bool         // by layer, or nil: heads are not turned
+	Unrounded bool           // YaRN blends between fractions of pairs, which GGUF does not say
 
 	Act      plan.Activation // of the feed-forward layer
 	QKVBias  bias            // of the projections to queries, keys and values
@@ -56,6 +57,9 @@ type Spec struct {
 	EachScale      []float64 // by layer, or nil: AttentionScale
 	AttentionCap   float64   // softcap of scores, 0: none
 	LogitCap       float64   // softcap of logits, 0: none
+
+	Mixture
+	Predicting int // layers after the last, which predict tokens beyond the next one and are not used
 }
 
 // A qkNorm says how queries and keys are normalised.
@@ -68,6 +72,7 @@ const (
 	qkTurned                   // by head, after they are turned
 	qkEach                     // by head, each with weights of its own, before they are turned
 	qkEachTurned               // likewise, after they are turned
+	qkFound                    // as qkHeads, in layers that have weights for it
 )
 
 // at is the specification of layer i, whose numbers are those of the layer.
@@ -83,6 +88,9 @@ func (s *Spec) at(i int) *Spec {
 	}
 	if s.EachScale != nil {
 		l.AttentionScale = s.EachScale[i]
+	}
+	if s.Sparse != nil && !s.Sparse[i] {
+		l.Experts = 0
 	}
 	return &l
 }
@@ -130,11 +138,6 @@ func (c *config) ggufSpec(s *Spec) {
 	s.HeadDim = c.integer("attention.key_length", s.Hidden/max(1, s.Heads))
 	if v := c.integer("attention.value_length", s.HeadDim); v != s.HeadDim {
 		c.failf("%s is %d beside keys of %d; they must be equal", c.key("attention.value_length"), v, s.HeadDim)
-	}
-	if c.has("expert_count") {
-		if n, _ := c.m.Int(c.key("expert_count")); n > 0 {
-			c.failf("%s is %d; mixtures of experts are not supported", c.key("expert_count"), n)
-		}
 	}
 	s.ggufWindows(c, 0, 0)
 }

@@ -58,8 +58,10 @@ func (w *weights) find(name string) *tensor.Tensor {
 }
 
 // weight is the tensor short.weight, which must be there.
-func (l layer) weight(short string) *tensor.Tensor {
-	name := l.name(short, ".weight")
+func (l layer) weight(short string) *tensor.Tensor { return l.named(l.name(short, ".weight")) }
+
+// named is the tensor of that name, which must be there.
+func (l layer) named(name string) *tensor.Tensor {
 	t := l.find(name)
 	if t == nil {
 		l.b.Fail(fmt.Errorf("%w: %s is missing", ErrTensor, name))
@@ -196,10 +198,10 @@ func (w *weights) factors(short string, n int) []float64 {
 
 // unused is an error when the file holds tensors that the architecture has no
 // use for: what it computes would then not be the model.
-func (w *weights) unused() error {
+func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
-		if !w.used[t.Name] && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
+		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
 			left = append(left, t.Name)
 		}
 	}
@@ -210,4 +212,19 @@ func (w *weights) unused() error {
 		return fmt.Errorf("%w: the architecture has no use for %s", ErrTensor, strings.Join(left, ", "))
 	}
 	return fmt.Errorf("%w: the architecture has no use for %s and %d more", ErrTensor, strings.Join(left[:3], ", "), len(left)-3)
+}
+
+// predicting reports whether a tensor belongs to one of the layers that predict tokens
+// beyond the next one.
+func (w *weights) predicting(s *Spec, name string) bool {
+	prefix := "blk."
+	if w.hub {
+		prefix = w.base + "layers."
+	}
+	for i := range s.Predicting {
+		if strings.HasPrefix(name, fmt.Sprintf("%s%d.", prefix, s.Layers+i)) {
+			return true
+		}
+	}
+	return false
 }

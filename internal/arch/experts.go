@@ -1,0 +1,256 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Mixture is the numbers of a model's mixtures of experts (Shazeer et al.,
+// "Outrageously Large Neural Networks", 2017).
+type Mixture struct {
+	Experts   int    // 0: there are no mixtures
+	ExpertFFN int    // width of an expert
+	SharedFFN int    // width of what all tokens have beside their experts, 0: nothing
+	Sparse    []bool // by layer, or nil: whether it has experts; those without have a feed-forward layer
+
+	Route      plan.RouteAttr
+	ExpertGLU  plan.GLUAttr
+	Alternate  bool // gate and up are the even and the odd rows of the weight that fuses them
+	RouterBias bias // of the router's logits
+	ChoiceBias bias // added to scores to choose by
+	ExpertBias bias // of the experts' projections
+	SharedGate bias // what the shared part is gated by
+}
+
+// mixture reads what a file says about experts. m holds what the architecture takes
+// where the file does not say; an ExpertFFN of 0 is the width of a feed-forward layer.
+func (s *Spec) mixture(c *config, m Mixture) {
+	r := &m.Route
+	if m.ExpertFFN == 0 {
+		m.ExpertFFN = s.FFN
+	}
+	if r.Scale == 0 {
+		r.Scale = 1
+	}
+	if m.ExpertGLU == (plan.GLUAttr{}) {
+		m.ExpertGLU.Act = s.Act
+	}
+	if c.gguf {
+		m.readGGUF(c, s)
+	} else {
+		m.readHub(c, s)
+	}
+	switch {
+	case c.err != nil:
+	case r.Used > m.Experts:
+		c.failf("%d experts for each token of %d that there are", r.Used, m.Experts)
+	case r.Groups > 1 && (m.Experts%r.Groups != 0 || r.GroupsUsed > r.Groups || r.GroupsUsed*(m.Experts/r.Groups) < r.Used):
+		c.failf("%d of %d experts cannot be chosen from %d of %d groups", r.Used, m.Experts, r.GroupsUsed, r.Groups)
+	default:
+		r.GroupTop = min(r.GroupTop, m.Experts/max(1, r.Groups))
+	}
+	s.Mixture = m
+}
+
+// scores are those of a router, by their numbers in GGUF, from 1 on.
+var scores = []plan.Score{plan.SoftmaxAll, plan.SigmoidEach, plan.SoftmaxChosen}
+
+func (m *Mixture) readGGUF(c *config, s *Spec) {
+	r := &m.Route
+	m.Experts = c.integer("expert_count", -1)
+	r.Used = c.integer("expert_used_count", -1)
+	m.ExpertFFN = c.integer("expert_feed_forward_length", m.ExpertFFN)
+	if shared := c.first("expert_shared_count", 0); shared > 0 {
+		m.SharedFFN = shared * m.ExpertFFN
+	}
+	m.SharedFFN = c.first("expert_shared_feed_forward_length", m.SharedFFN)
+	if n := c.first("expert_gating_func", 0); n > len(scores) {
+		c.failf("%s is %d; the nearest known are 1 (softmax), 2 (sigmoid) and 3 (softmax of the chosen)", c.key("expert_gating_func"), n)
+	} else if n > 0 {
+		r.Score = scores[n-1]
+	}
+	r.Normalize = c.flag("expert_weights_norm", r.Normalize)
+	if scale := c.optional("expert_weights_scale"); scale > 0 {
+		r.Scale = scale
+	}
+	r.Groups, r.GroupsUsed = c.first("expert_group_count", r.Groups), c.first("expert_group_used_count", r.GroupsUsed)
+	if first := c.first("leading_dense_block_count", 0); first > 0 {
+		s.sparse(m, func(i int) bool { return i >= first })
+	}
+}
+
+// scoreNames are transformers' names of scores.
+var scoreNames = map[string]plan.Score{"softmax": plan.SoftmaxAll, "sigmoid": plan.SigmoidEach}
+
+func (m *Mixture) readHub(c *config, s *Spec) {
+	r := &m.Route
+	for _, b := range []*bias{&m.RouterBias, &m.ChoiceBias, &m.ExpertBias, &m.SharedGate} {
+		*b = max(*b, without) // GGUF has no keys for them
+	}
+	m.Experts = c.among(m.Experts, "num_experts", "num_local_experts", "n_routed_experts")
+	r.Used = c.among(r.Used, "num_experts_per_tok", "experts_per_token", "num_experts_per_token")
+	m.ExpertFFN = c.integer("moe_intermediate_size", m.ExpertFFN)
+	if shared := c.first("n_shared_experts", 0); shared > 0 {
+		m.SharedFFN = shared * m.ExpertFFN
+	}
+	m.SharedFFN = c.first("shared_expert_intermediate_size", c.first("shared_intermediate_size", m.SharedFFN))
+	if name := c.text("scoring_func", ""); name != "" {
+		score, ok := scoreNames[name]
+		if !ok {
+			c.failf("%s is %q; the nearest known are %s", c.key("scoring_func"), name, nearest(name, []string{"softmax", "sigmoid"}))
+		}
+		r.Score = score
+	}
+	r.Normalize = c.flag("norm_topk_prob", r.Normalize)
+	r.Scale = c.number("routed_scaling_factor", r.Scale)
+	r.Groups, r.GroupsUsed = c.first("n_group", r.Groups), c.first("topk_group", r.GroupsUsed)
+
+	first, step := c.first("first_k_dense_replace", 0), c.integer("decoder_sparse_step", 1)
+	dense, _ := c.m.Ints(c.key("mlp_only_layers"))
+	if first > 0 || step > 1 || len(dense) > 0 {
+		s.sparse(m, func(i int) bool { return i >= first && (i+1)%step == 0 && !slices.Contains(dense, int64(i)) })
+	}
+}
+
+// sparse says which layers have experts.
+func (s *Spec) sparse(m *Mixture, has func(layer int) bool) {
+	m.Sparse = make([]bool, min(max(s.Layers, 0), maxLayers))
+	for i := range m.Sparse {
+		m.Sparse[i] = has(i)
+	}
+}
+
+// among is the number of at least 1 under the first of keys that there is, or def.
+func (c *config) among(def int, keys ...string) int {
+	for _, key := range keys {
+		if c.has(key) {
+			return c.integer(key, def)
+		}
+	}
+	if def < 1 {
+		c.failf("%s is missing", keys[0])
+	}
+	return def
+}
+
+// experts is a layer's mixture of experts, and what all tokens have beside them.
+func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	logits := linear(b, w, x, "ffn_gate_inp", s.Experts, s.RouterBias)
+	a := plan.ExpertsAttr{Route: s.Route, GLU: s.ExpertGLU}
+	a.Gate, a.Up, a.GateBias, a.UpBias = w.gates(s)
+	a.Down, a.DownBias = w.matrices("ffn_down", s.Experts, s.Hidden, s.ExpertFFN), w.vectors("ffn_down", s.Experts, s.Hidden, s.ExpertBias)
+	y := b.Experts(x, logits, w.bias("exp_probs_b", s.ChoiceBias), a)
+	if s.SharedFFN == 0 {
+		return y
+	}
+	shared := glu(b, s, w, x, "_shexp", s.SharedFFN)
+	if gate := w.sharedGate(s); gate != nil {
+		shared = b.GLUWith(b.Linear(x, gate, nil), shared, plan.GLUAttr{Act: plan.Sigmoid})
+	}
+	return b.Add(y, shared)
+}
+
+// sharedGate is the row by which a token's shared part is gated, or nil.
+func (l layer) sharedGate(s *Spec) *tensor.Tensor {
+	const short = "ffn_gate_inp_shexp"
+	if s.SharedGate == without || s.SharedGate == asFound && !l.has(short) {
+		return nil
+	}
+	gate := *l.weight(short)
+	if gate.Elems() != s.Hidden || gate.Cols() != s.Hidden {
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want [1 %d]", ErrTensor, gate.Name, gate.Shape, s.Hidden))
+	}
+	gate.Shape = []int{1, s.Hidden}
+	return &gate
+}
+
+// gates are the experts' projections to gate and up and their biases. Both may be one
+// weight, gate first or row by row.
+func (l layer) gates(s *Spec) (gate, up, gateBias, upBias []*tensor.Tensor) {
+	const fused = "ffn_gate_up"
+	n, ffn := s.Experts, s.ExpertFFN
+	if !l.has(fused+"_exps") && !l.has(fused+"_exps_t") {
+		return l.matrices("ffn_gate", n, ffn, s.Hidden), l.matrices("ffn_up", n, ffn, s.Hidden),
+			l.vectors("ffn_gate", n, ffn, s.ExpertBias), l.vectors("ffn_up", n, ffn, s.ExpertBias)
+	}
+	part := func(t *tensor.Tensor, which int) *tensor.Tensor {
+		switch {
+		case s.Alternate && len(t.Shape) == 1:
+			return alternateElements(t, which)
+		case s.Alternate:
+			return alternateRows(t, which)
+		case len(t.Shape) == 1:
+			return vectorSlice(t, which*ffn, (which+1)*ffn)
+		}
+		half := t.RowSlice(which*ffn, (which+1)*ffn)
+		half.Name = fmt.Sprintf("%s[%d:%d]", t.Name, which*ffn, (which+1)*ffn)
+		return half
+	}
+	for _, t := range l.matrices(fused, n, 2*ffn, s.Hidden) {
+		gate, up = append(gate, part(t, 0)), append(up, part(t, 1))
+	}
+	for _, t := range l.vectors(fused, n, 2*ffn, s.ExpertBias) {
+		gateBias, upBias = append(gateBias, part(t, 0)), append(upBias, part(t, 1))
+	}
+	return gate, up, gateBias, upBias
+}
+
+// matrices are the weights [rows, cols] of n experts, from one tensor that holds all, as
+// they are or transposed, or from one tensor for each.
+func (l layer) matrices(short string, n, rows, cols int) []*tensor.Tensor {
+	var list []*tensor.Tensor
+	one := func(e int) string { return l.numbered(short+"_exp", ".weight", e) }
+	switch _, single := l.f.Tensor(one(0)); {
+	case l.has(short + "_exps_t"):
+		for _, t := range l.stacked(short+"_exps_t", n, cols, rows) {
+			list = append(list, l.transposed(t))
+		}
+	case l.has(short+"_exps") || !l.hub && !single:
+		return l.stacked(short+"_exps", n, rows, cols)
+	default:
+		for e := range n {
+			t := l.named(one(e))
+			if len(t.Shape) != 2 || t.Shape[0] != rows || t.Shape[1] != cols {
+				l.b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d %d] by the configuration", ErrTensor, t.Name, t.Shape, rows, cols))
+			}
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// stacked are the n matrices that lie one after the other in a tensor.
+func (l layer) stacked(short string, n, rows, cols int) []*tensor.Tensor {
+	t := l.weight(short)
+	if !slices.Equal(t.Shape, []int{n, rows, cols}) {
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d %d %d] by the configuration", ErrTensor, t.Name, t.Shape, n, rows, cols))
+	}
+	var list []*tensor.Tensor
+	for e := range n {
+		one := t.RowSlice(e*rows, (e+1)*rows)
+		one.Name = fmt.Sprintf("%s[%d]", t.Name, e)
+		list = append(list, one)
+	}
+	return list
+}
+
+// vectors are the biases of n experts, which lie in one tensor, or nil.
+func (l layer) vectors(short string, n, size int, want bias) []*tensor.Tensor {
+	t := l.bias(short+"_exps", want)
+	if t == nil {
+		return nil
+	}
+	if !slices.Equal(t.Shape, []int{n, size}) || t.DType.Quantized() || t.Source != nil {
+		l.b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want plain numbers of shape [%d %d]", ErrTensor, t.Name, t.DType, t.Shape, n, size))
+	}
+	var list []*tensor.Tensor
+	for e := range n {
+		one := flat(t.RowSlice(e, e+1))
+		one.Name = fmt.Sprintf("%s[%d]", t.Name, e)
+		list = append(list, one)
+	}
+	return list
+}

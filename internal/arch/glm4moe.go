@@ -1,0 +1,36 @@
+package arch
+
+import "github.com/realizar/realizar/internal/plan"
+
+// GLM-4.5 and later (Zeng et al., "GLM-4.5: Agentic, Reasoning, and Coding (ARC)
+// Foundation Models", 2025): experts chosen by sigmoids and a bias, as in DeepSeek-V3,
+// and one that is shared, from the second layer or so on. Half of a head is turned. The layers
+// that predict further tokens are left out.
+func init() {
+	register(architecture{
+		gguf: "glm4moe", hub: "Glm4MoeForCausalLM", kind: "glm4_moe", adapt: glm4moe, block: prenorm,
+		ggufNames: names{"ffn_norm": "blk.#.post_attention_norm"},
+	})
+}
+
+func glm4moe(c *config, s *Spec) {
+	s.Partial = 0.5
+	s.epsilon(c, 1e-5)
+	s.mixture(c, Mixture{
+		Experts: 128, ExpertFFN: 1408, ChoiceBias: required,
+		Route: plan.RouteAttr{Used: 8, Score: plan.SigmoidEach, Normalize: true, Groups: 1, GroupsUsed: 1, GroupTop: 2},
+	})
+	if c.gguf {
+		s.Predicting = min(c.first("nextn_predict_layers", 0), s.Layers)
+		s.Layers -= s.Predicting
+		s.QKNorm = qkFound
+		return
+	}
+	s.Predicting = c.first("num_nextn_predict_layers", 0)
+	if c.flag("use_qk_norm", false) {
+		s.QKNorm = qkHeads
+	}
+	if c.flag("attention_bias", false) {
+		s.QKVBias = required
+	}
+}

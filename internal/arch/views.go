@@ -1,0 +1,86 @@
+package arch
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// A strided is a source of rows of plain numbers that lie at fixed distances from each
+// other in another tensor: those of its transpose, or every other one.
+type strided struct {
+	of                  *tensor.Tensor
+	first, byRow, byCol int // elements before the first one, from a row to the next, from a column to the next
+	cols                int
+}
+
+// Parts implements [tensor.Source].
+func (v *strided) Parts() []*tensor.Tensor { return []*tensor.Tensor{v.of} }
+
+// ReadRows implements [tensor.Source]. Elements of a column lie near each other where a
+// tensor is transposed, so rows are written side by side.
+func (v *strided) ReadRows(dst []byte, lo, hi int) error {
+	size := v.of.DType.BlockBytes()
+	for c := range v.cols {
+		from := (v.first + lo*v.byRow + c*v.byCol) * size
+		for to := c * size; to < len(dst); to += v.cols * size {
+			switch size {
+			case 2:
+				binary.LittleEndian.PutUint16(dst[to:], binary.LittleEndian.Uint16(v.of.Data[from:]))
+			case 4:
+				binary.LittleEndian.PutUint32(dst[to:], binary.LittleEndian.Uint32(v.of.Data[from:]))
+			default:
+				copy(dst[to:to+size], v.of.Data[from:])
+			}
+			from += v.byRow * size
+		}
+	}
+	return nil
+}
+
+// transposed is a matrix of plain numbers the other way round.
+func (w *weights) transposed(t *tensor.Tensor) *tensor.Tensor {
+	if len(t.Shape) != 2 || t.DType.BlockLen() != 1 || t.Source != nil {
+		w.b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want a matrix of plain numbers, since it is stored transposed", ErrTensor, t.Name, t.DType, t.Shape))
+	}
+	rows, cols := t.Shape[1], t.Shape[0]
+	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{rows, cols}, Source: &strided{of: t, byRow: 1, byCol: rows, cols: cols}}
+}
+
+// alternateElements are the even elements of a vector of plain numbers, or the odd ones.
+func alternateElements(t *tensor.Tensor, odd int) *tensor.Tensor {
+	n := t.Elems() / 2
+	return &tensor.Tensor{Name: alternateName(t, odd), DType: t.DType, Shape: []int{n}, Source: &strided{of: t, first: odd, byCol: 2, cols: n}}
+}
+
+// alternateRows are the even rows of a matrix, or the odd ones.
+func alternateRows(t *tensor.Tensor, odd int) *tensor.Tensor {
+	half := &tensor.Tensor{Name: alternateName(t, odd), DType: t.DType, Shape: []int{t.Rows() / 2, t.Cols()}, Source: alternate{t, odd}}
+	if v, ok := t.Source.(*strided); ok {
+		half.Source = &strided{v.of, v.first + odd*v.byRow, 2 * v.byRow, v.byCol, v.cols}
+	}
+	return half
+}
+
+func alternateName(t *tensor.Tensor, odd int) string { return fmt.Sprintf("%s[%d::2]", t.Name, odd) }
+
+// An alternate is a source of the even rows of a tensor, or of the odd ones.
+type alternate struct {
+	of  *tensor.Tensor
+	odd int
+}
+
+// Parts implements [tensor.Source].
+func (a alternate) Parts() []*tensor.Tensor { return []*tensor.Tensor{a.of} }
+
+// ReadRows implements [tensor.Source].
+func (a alternate) ReadRows(dst []byte, lo, hi int) error {
+	n := a.of.RowBytes()
+	for r := lo; r < hi; r++ {
+		if err := a.of.ReadRows(dst[(r-lo)*n:(r-lo+1)*n], 2*r+a.odd, 2*r+a.odd+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
