@@ -120,9 +120,9 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 	case qkTurned:
 		return norm(b, s, w, turn(x), short, s.HeadDim)
 	case qkEach:
-		return turn(b.LayerNormHeads(x, w.vectors(short, b.Cols(x)/s.HeadDim, s.HeadDim), nil, s.HeadDim, s.Eps))
+		return turn(b.LayerNormHeads(x, w.eachHead(short, b.Cols(x)/s.HeadDim, s.HeadDim), nil, s.HeadDim, s.Eps))
 	case qkEachTurned:
-		return b.LayerNormHeads(turn(x), w.vectors(short, b.Cols(x)/s.HeadDim, s.HeadDim), nil, s.HeadDim, s.Eps)
+		return b.LayerNormHeads(turn(x), w.eachHead(short, b.Cols(x)/s.HeadDim, s.HeadDim), nil, s.HeadDim, s.Eps)
 	}
 	return turn(x)
 }

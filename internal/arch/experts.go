@@ -206,7 +206,11 @@ func (l layer) matrices(short string, n, rows, cols int) []*tensor.Tensor {
 	switch _, single := l.f.Tensor(one(0)); {
 	case l.has(short + "_exps_t"):
 		for _, t := range l.stacked(short+"_exps_t", n, cols, rows) {
-			list = append(list, l.transposed(t))
+			other, err := transposed(nil, t)
+			if err != nil {
+				l.b.Fail(err)
+			}
+			list = append(list, other)
 		}
 	case l.has(short+"_exps") || !l.hub && !single:
 		return l.stacked(short+"_exps", n, rows, cols)

@@ -26,10 +26,12 @@ func init() {
 		},
 		ggufNames: names{"norm_of_attn": "blk.#.attn_norm_2", "norm_of_ffn": "blk.#.attn_norm"},
 		layouts:   map[string]layout{"attn_qkv": grouped},
+
+		title: "Falcon 1 and 2", about: "attention and feed-forward side by side, few key/value heads, three layouts of the fused weight",
 	}
 	register(a)
 	// What the first checkpoints call themselves.
-	a.gguf, a.hub, a.keys = "", "RWForCausalLM", maps.Clone(a.keys)
+	a.gguf, a.hub, a.keys, a.title = "", "RWForCausalLM", maps.Clone(a.keys), "Falcon 1, the first checkpoints"
 	a.keys["num_key_value_heads"] = "n_head_kv"
 	for _, a.kind = range []string{"RefinedWebModel", "RefinedWeb"} {
 		register(a)

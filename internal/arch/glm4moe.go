@@ -8,6 +8,7 @@ import "github.com/realizar/realizar/internal/plan"
 // that predict further tokens are left out.
 func init() {
 	register(architecture{
+		title: "GLM-4.5, 4.6", about: "experts by sigmoid with a bias to choose by, in groups, and shared ones; the first layers dense",
 		gguf: "glm4moe", hub: "Glm4MoeForCausalLM", kind: "glm4_moe", adapt: glm4moe, block: prenorm,
 		ggufNames: names{"ffn_norm": "blk.#.post_attention_norm"},
 	})

@@ -10,6 +10,7 @@ import (
 // learned positions and layers without gates. Checkpoints keep weights as [in, out].
 func init() {
 	register(architecture{
+		title: "GPT-2", about: "learned positions, LayerNorm, no gate; transposed weights in safetensors",
 		gguf: "gpt2", hub: "GPT2LMHeadModel", kind: "gpt2", adapt: gpt2, block: prenorm, norm: plan.LayerNorm,
 		base: "transformer.", ffn: 4,
 		keys: map[string]string{

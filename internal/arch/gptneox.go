@@ -7,6 +7,7 @@ import "github.com/realizar/realizar/internal/plan"
 // own. Checkpoints keep the queries, keys and values of a head together.
 func init() {
 	register(architecture{
+		title: "GPT-NeoX, Pythia", about: "attention and feed-forward side by side, each with its norm; a quarter of a head turned; queries, keys and values of a head in one weight",
 		gguf: "gptneox", hub: "GPTNeoXForCausalLM", kind: "gpt_neox", adapt: gptneox, block: gptneoxLayer, norm: plan.LayerNorm,
 		base: "gpt_neox.",
 		keys: map[string]string{"rms_norm_eps": "layer_norm_eps", "partial_rotary_factor": "rotary_pct", "rope_theta": "rotary_emb_base"},

@@ -8,6 +8,7 @@ import "github.com/realizar/realizar/internal/plan"
 // transposed, with gate and up row by row.
 func init() {
 	register(architecture{
+		title: "gpt-oss", about: "sinks, windows in every second layer, experts with biases and clamped gates, also in MXFP4",
 		gguf: "gpt-oss", hub: "GptOssForCausalLM", kind: "gpt_oss", adapt: gptOSS, block: prenorm,
 		ggufNames: names{"ffn_norm": "blk.#.post_attention_norm"},
 		hubNames: names{

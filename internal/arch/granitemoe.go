@@ -14,9 +14,10 @@ func init() {
 			"ffn_gate_up_shexp": "*layers.#.shared_mlp.input_linear",
 			"ffn_down_shexp":    "*layers.#.shared_mlp.output_linear",
 		},
+		title: "Granite 3 MoE", about: "Granite with experts, by softmax over those chosen",
 	}
 	register(a)
-	a.gguf, a.hub, a.kind = "", "GraniteMoeSharedForCausalLM", "granitemoeshared"
+	a.gguf, a.hub, a.kind, a.title = "", "GraniteMoeSharedForCausalLM", "granitemoeshared", "Granite 3 MoE, with a shared expert"
 	register(a)
 }
 

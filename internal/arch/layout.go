@@ -18,25 +18,8 @@ func transposed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t.DType.BlockLen() != 1 || t.Source != nil {
 		return nil, fmt.Errorf("%w: %s is kept with rows and columns exchanged, which is supported for plain numbers, not for %v", ErrTensor, t.Name, t.DType)
 	}
-	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{t.Shape[1], t.Shape[0]}, Source: columns{t}}, nil
-}
-
-// columns are the columns of a matrix of plain numbers as rows.
-type columns struct{ of *tensor.Tensor }
-
-// Parts is the matrix.
-func (c columns) Parts() []*tensor.Tensor { return []*tensor.Tensor{c.of} }
-
-// ReadRows collects columns lo to hi.
-func (c columns) ReadRows(dst []byte, lo, hi int) error {
-	size, rows := c.of.DType.BlockBytes(), c.of.Rows()
-	for i := range rows {
-		row := c.of.Row(i)
-		for j := lo; j < hi; j++ {
-			copy(dst[((j-lo)*rows+i)*size:][:size], row[j*size:])
-		}
-	}
-	return finite(c.of, dst)
+	rows, cols := t.Shape[1], t.Shape[0]
+	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{rows, cols}, Source: &strided{of: t, byRow: 1, byCol: rows, cols: cols}}, nil
 }
 
 // grouped is for queries, keys and values in one weight, or bias, by key/value head: the

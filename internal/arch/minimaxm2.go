@@ -6,7 +6,10 @@ import "github.com/realizar/realizar/internal/plan"
 // sigmoids and a bias, none shared; queries and keys are normalised over all heads
 // together, and of a head a part is turned.
 func init() {
-	register(architecture{gguf: "minimax-m2", hub: "MiniMaxM2ForCausalLM", kind: "minimax_m2", hubNames: blockSparse, adapt: minimaxM2, block: prenorm})
+	register(architecture{
+		title: "MiniMax-M2", about: "experts by sigmoid with a bias to choose by; queries and keys normalised over all heads",
+		gguf: "minimax-m2", hub: "MiniMaxM2ForCausalLM", kind: "minimax_m2", hubNames: blockSparse, adapt: minimaxM2, block: prenorm,
+	})
 }
 
 func minimaxM2(c *config, s *Spec) {

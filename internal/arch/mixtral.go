@@ -5,7 +5,10 @@ import "github.com/realizar/realizar/internal/plan"
 // Mixtral (Jiang et al., "Mixtral of Experts", 2024): Mistral with experts in the place
 // of every feed-forward layer. In GGUF its models are called llama.
 func init() {
-	register(architecture{hub: "MixtralForCausalLM", kind: "mixtral", hubNames: blockSparse, adapt: mixtral, block: prenorm})
+	register(architecture{
+		title: "Mixtral", about: "a mixture of experts in every layer; its files in GGUF are LLaMA's",
+		hub: "MixtralForCausalLM", kind: "mixtral", hubNames: blockSparse, adapt: mixtral, block: prenorm,
+	})
 }
 
 // blockSparse is what Mixtral calls the parts of a mixture.

@@ -7,6 +7,7 @@ import "github.com/realizar/realizar/internal/plan"
 // checkpoints hold less one, GGUF as they are.
 func init() {
 	register(architecture{
+		title: "Nemotron 3/4, Minitron", about: "LayerNorm that multiplies by 1+w, squared ReLU without a gate, half of a head turned",
 		gguf: "nemotron", hub: "NemotronForCausalLM", kind: "nemotron", adapt: nemotron, block: prenorm, norm: plan.LayerNorm,
 		keys: map[string]string{"rms_norm_eps": "norm_eps"},
 	})

@@ -7,6 +7,7 @@ import "github.com/realizar/realizar/internal/plan"
 // the head's included.
 func init() {
 	register(architecture{
+		title: "Phi-1, 1.5, 2", about: "attention and feed-forward side by side after one LayerNorm, part of a head turned, biases everywhere",
 		gguf: "phi2", hub: "PhiForCausalLM", kind: "phi", adapt: phi, block: parallel, norm: plan.LayerNorm,
 		keys: map[string]string{"rms_norm_eps": "layer_norm_eps"},
 		hubNames: names{

@@ -7,6 +7,7 @@ import "github.com/realizar/realizar/internal/plan"
 // that each token gates by itself.
 func init() {
 	register(architecture{
+		title: "Qwen 1.5 MoE, Qwen 2 MoE", about: "experts by softmax, and a shared one with a gate of its own",
 		gguf: "qwen2moe", hub: "Qwen2MoeForCausalLM", kind: "qwen2_moe", adapt: qwen2moe, block: prenorm,
 		hubNames: names{
 			"ffn_gate_inp_shexp": "*layers.#.mlp.shared_expert_gate",

@@ -5,7 +5,10 @@ import "github.com/realizar/realizar/internal/plan"
 // Qwen3-MoE (Yang et al., "Qwen3 Technical Report", 2025): Qwen3 with many small experts
 // and none that is shared.
 func init() {
-	register(architecture{gguf: "qwen3moe", hub: "Qwen3MoeForCausalLM", kind: "qwen3_moe", adapt: qwen3moe, block: prenorm})
+	register(architecture{
+		title: "Qwen 3 MoE", about: "Qwen 3 with experts by softmax, normalised",
+		gguf: "qwen3moe", hub: "Qwen3MoeForCausalLM", kind: "qwen3_moe", adapt: qwen3moe, block: prenorm,
+	})
 }
 
 func qwen3moe(c *config, s *Spec) {

@@ -12,10 +12,11 @@ func init() {
 		hubNames: names{
 			"attn_q_norm": "*layers.#.self_attn.q_layernorm.norms.@", "attn_k_norm": "*layers.#.self_attn.k_layernorm.norms.@",
 		},
+		title: "StableLM 2", about: "LayerNorm, a quarter of a head turned; larger ones side by side with normalised queries and keys",
 	}
 	register(a)
 	// What the first checkpoints call themselves.
-	a.gguf, a.hub, a.kind = "", "StableLMEpochForCausalLM", "stablelm_epoch"
+	a.gguf, a.hub, a.kind, a.title = "", "StableLMEpochForCausalLM", "stablelm_epoch", "StableLM, the first checkpoints"
 	a.keys = map[string]string{"rms_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"}
 	register(a)
 }

@@ -6,6 +6,7 @@ import "github.com/realizar/realizar/internal/plan"
 // and a feed-forward layer without a gate.
 func init() {
 	register(architecture{
+		title: "StarCoder2", about: "LayerNorm, biases, no gate",
 		gguf: "starcoder2", hub: "Starcoder2ForCausalLM", kind: "starcoder2", adapt: starcoder2, block: prenorm, norm: plan.LayerNorm,
 		keys:     map[string]string{"rms_norm_eps": "norm_epsilon"},
 		hubNames: names{"ffn_up": "*layers.#.mlp.c_fc", "ffn_down": "*layers.#.mlp.c_proj"},

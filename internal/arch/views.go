@@ -36,16 +36,7 @@ func (v *strided) ReadRows(dst []byte, lo, hi int) error {
 			from += v.byRow * size
 		}
 	}
-	return nil
-}
-
-// transposed is a matrix of plain numbers the other way round.
-func (w *weights) transposed(t *tensor.Tensor) *tensor.Tensor {
-	if len(t.Shape) != 2 || t.DType.BlockLen() != 1 || t.Source != nil {
-		w.b.Fail(fmt.Errorf("%w: %s is %v of shape %v, want a matrix of plain numbers, since it is stored transposed", ErrTensor, t.Name, t.DType, t.Shape))
-	}
-	rows, cols := t.Shape[1], t.Shape[0]
-	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{rows, cols}, Source: &strided{of: t, byRow: 1, byCol: rows, cols: cols}}
+	return finite(v.of, dst)
 }
 
 // alternateElements are the even elements of a vector of plain numbers, or the odd ones.
@@ -82,5 +73,5 @@ func (a alternate) ReadRows(dst []byte, lo, hi int) error {
 			return err
 		}
 	}
-	return nil
+	return finite(a.of, dst)
 }

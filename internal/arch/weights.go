@@ -58,7 +58,9 @@ func (w *weights) find(name string) *tensor.Tensor {
 }
 
 // weight is the tensor short.weight, which must be there.
-func (l layer) weight(short string) *tensor.Tensor { return l.named(l.name(short, ".weight")) }
+func (l layer) weight(short string) *tensor.Tensor {
+	return l.laid(short, l.named(l.name(short, ".weight")))
+}
 
 // named is the tensor of that name, which must be there.
 func (l layer) named(name string) *tensor.Tensor {
@@ -66,7 +68,7 @@ func (l layer) named(name string) *tensor.Tensor {
 	if t == nil {
 		l.b.Fail(fmt.Errorf("%w: %s is missing", ErrTensor, name))
 	}
-	return l.laid(short, t)
+	return t
 }
 
 // laid is t as formulas take it.
@@ -111,6 +113,13 @@ func (w *weights) plus(t *tensor.Tensor, by float64) *tensor.Tensor {
 	return w.made[t]
 }
 
+// flat is a tensor as a vector.
+func flat(t *tensor.Tensor) *tensor.Tensor {
+	v := *t
+	v.Shape = []int{t.Elems()}
+	return &v
+}
+
 // vectorOf is a vector of those values.
 func vectorOf(name string, values []float32) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(values)}, Data: make([]byte, 0, 4*len(values))}
@@ -120,25 +129,19 @@ func vectorOf(name string, values []float32) *tensor.Tensor {
 	return t
 }
 
-// vectors are n vectors of size elements after each other: the tensor short.weight, or,
+// eachHead are n vectors of size elements after each other: the tensor short.weight, or,
 // where its name has a place for a number, one for each.
-func (l layer) vectors(short string, n, size int) *tensor.Tensor {
+func (l layer) eachHead(short string, n, size int) *tensor.Tensor {
 	first := l.numbered(short, ".weight", 0)
 	if first == l.numbered(short, ".weight", 1) {
-		t := *l.weight(short)
-		t.Shape = []int{t.Elems()}
-		return &t
+		return flat(l.weight(short))
 	}
 	var all []float32
 	for i := range n {
-		name := l.numbered(short, ".weight", i)
-		t := l.find(name)
-		if t == nil {
-			l.b.Fail(fmt.Errorf("%w: %s is missing", ErrTensor, name))
-		}
+		t := l.named(l.numbered(short, ".weight", i))
 		values, err := t.Float32s()
 		if err != nil || len(values) != size {
-			l.b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d]", ErrTensor, name, t.Shape, size))
+			l.b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d]", ErrTensor, t.Name, t.Shape, size))
 		}
 		all = append(all, values...)
 	}
