@@ -85,7 +85,12 @@ func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context
 }
 
 func sameBits(t *testing.T, b plan.Backend) {
-	p := Model(t, nil)
+	for name, model := range models {
+		t.Run(name, func(t *testing.T) { sameBitsOf(t, b, model(t, nil)) })
+	}
+}
+
+func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program) {
 	list := ids(newRand(21), 257+3, modelVocab)
 	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}, {Cache: tensor.Q8_0}} {
 		r := runner(t, b, p, 600, 3, 300, base)
@@ -127,13 +132,14 @@ func same(t *testing.T, what string, got, want [][]float32) {
 // A sequence whose pages were saved, moved and restored goes on with the same
 // bits, and so does one on a copy of another's pages.
 func states(t *testing.T, b plan.Backend) {
-	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
-		t.Run(cache.String(), func(t *testing.T) { movedStates(t, b, cache) })
+	for name, model := range models {
+		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+			t.Run(fmt.Sprintf("%s, %v", name, cache), func(t *testing.T) { movedStates(t, b, model(t, nil), cache) })
+		}
 	}
 }
 
-func movedStates(t *testing.T, b plan.Backend, cache tensor.DType) {
-	p := Model(t, nil)
+func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DType) {
 	list := ids(newRand(23), 60, modelVocab)
 	r := runner(t, b, p, 64, 3, 64, plan.Limits{Cache: cache, Activations: tensor.Q8_0})
 	whole := r.Add(list, 64)

@@ -20,15 +20,23 @@ import (
 // All runs the suite.
 func All(t *testing.T, b plan.Backend) {
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
+	t.Run("Position", func(t *testing.T) { position(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
 	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("Derived", func(t *testing.T) { derived(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
 	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
+	t.Run("LayerNormHeads", func(t *testing.T) { layerNormHeads(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
+	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
+	t.Run("Map", func(t *testing.T) { maps(t, b) })
+	t.Run("GLU", func(t *testing.T) { glus(t, b) })
+	t.Run("Experts", func(t *testing.T) { experts(t, b) })
 	t.Run("Pick", func(t *testing.T) { pick(t, b) })
+	t.Run("PickMean", func(t *testing.T) { pickMean(t, b) })
+	t.Run("Whole", func(t *testing.T) { whole(t, b) })
 	t.Run("SameBits", func(t *testing.T) { sameBits(t, b) })
 	t.Run("States", func(t *testing.T) { states(t, b) })
 	t.Run("HostMemory", func(t *testing.T) { hostMemory(t, b) })
@@ -37,6 +45,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("NoChoice", func(t *testing.T) { noChoice(t, b) })
 	t.Run("Layers", func(t *testing.T) { layers(t, b) })
 	t.Run("NotFinite", func(t *testing.T) { notFinite(t, b) })
+	t.Run("NotFiniteExperts", func(t *testing.T) { notFiniteExperts(t, b) })
 	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
 }
 
@@ -287,20 +296,40 @@ func layerNorm(t *testing.T, b plan.Backend) {
 	}
 }
 
+func layerNormHeads(t *testing.T, b plan.Backend) {
+	for _, c := range []struct{ heads, dim int }{{1, 264}, {3, 88}, {8, 33}, {66, 4}} {
+		rng := newRand(uint64(c.dim))
+		table := Weight(rng, "table", tensor.F32, 1, 11, c.heads*c.dim)
+		w, bias := vector(rng, "w", 1, 0.3, c.heads*c.dim), vector(rng, "bias", 0, 0.5, c.heads*c.dim)
+		tokens := ids(rng, 6, 11)
+		x, m, zero := rowsOf(matrix(table), tokens), matrix(w)[0], make([]float64, c.heads*c.dim)
+		what := fmt.Sprintf("%d heads of %d", c.heads, c.dim)
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.LayerNormHeads(x, w, bias, c.dim, 1e-5) })
+		near(t, what, outputs(t, b, p, tokens, tensor.F32, 16, 0), centeredBy(x, m, matrix(bias)[0], c.dim, 1e-5), 1e-6, 0)
+		p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.LayerNormHeads(x, w, nil, c.dim, 1e-5) })
+		near(t, what+" without a bias", outputs(t, b, p, tokens, tensor.F32, 16, 0), centeredBy(x, m, zero, c.dim, 1e-5), 1e-6, 0)
+	}
+}
+
 // centered is layer normalisation in float64.
 func centered(x [][]float64, w, bias []float64, eps float64) [][]float64 {
+	return centeredBy(x, w, bias, len(w), eps)
+}
+
+// centeredBy is that of groups, w and bias for all of them in turn.
+func centeredBy(x [][]float64, w, bias []float64, group int, eps float64) [][]float64 {
 	y := make([][]float64, len(x))
 	for i := range x {
-		for g := 0; g < len(x[i]); g += len(w) {
+		for g := 0; g < len(x[i]); g += group {
 			mean, squares := 0.0, 0.0
-			for _, v := range x[i][g : g+len(w)] {
-				mean += v / float64(len(w))
+			for _, v := range x[i][g : g+group] {
+				mean += v / float64(group)
 			}
-			for _, v := range x[i][g : g+len(w)] {
+			for _, v := range x[i][g : g+group] {
 				squares += (v - mean) * (v - mean)
 			}
-			for j := range w {
-				y[i] = append(y[i], (x[i][g+j]-mean)/math.Sqrt(squares/float64(len(w))+eps)*w[j]+bias[j])
+			for j := g; j < g+group; j++ {
+				y[i] = append(y[i], (x[i][j]-mean)/math.Sqrt(squares/float64(group)+eps)*w[j%len(w)]+bias[j%len(w)])
 			}
 		}
 	}
@@ -497,14 +526,7 @@ func elementwise(t *testing.T, b plan.Backend) {
 			sum[i] = append(sum[i], x[i][j]+y[i][j])
 		}
 	}
-	for act, f := range map[plan.Activation]func(float64) float64{
-		plan.SiLU:        func(x float64) float64 { return x / (1 + math.Exp(-x)) },
-		plan.GELU:        func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
-		plan.GELUTanh:    func(x float64) float64 { return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
-		plan.ReLU:        func(x float64) float64 { return max(x, 0) },
-		plan.ReLUSquared: func(x float64) float64 { return max(x, 0) * max(x, 0) },
-		plan.Sigmoid:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	} {
+	for act, f := range activated {
 		glu := make([][]float64, len(x))
 		for i := range x {
 			for j := range x[i] {

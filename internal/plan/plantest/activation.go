@@ -1,0 +1,279 @@
+package plantest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// activated are the activations in float64.
+var activated = map[plan.Activation]func(float64) float64{
+	plan.SiLU:        func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+	plan.GELU:        func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
+	plan.GELUTanh:    func(x float64) float64 { return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
+	plan.ReLU:        func(x float64) float64 { return max(x, 0) },
+	plan.ReLUSquared: func(x float64) float64 { return max(x, 0) * max(x, 0) },
+	plan.Sigmoid:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	plan.QuickGELU:   func(x float64) float64 { return x / (1 + math.Exp(-1.702*x)) },
+	plan.Tanh:        math.Tanh,
+}
+
+// gated is a GLU in float64. A gate of one column is that of the row.
+func gated(gate, up [][]float64, a plan.GLUAttr) [][]float64 {
+	y := make([][]float64, len(up))
+	for r := range up {
+		for i, u := range up[r] {
+			g := gate[r][i%len(gate[r])]
+			if a.Limit > 0 {
+				g, u = math.Min(g, a.Limit), math.Max(-a.Limit, math.Min(u, a.Limit))
+			}
+			y[r] = append(y[r], activated[a.Act](g)*(u+a.Shift))
+		}
+	}
+	return y
+}
+
+// mapped is a Map in float64.
+func mapped(x [][]float64, f func(float64) float64) [][]float64 {
+	y := make([][]float64, len(x))
+	for r := range x {
+		for _, v := range x[r] {
+			y[r] = append(y[r], f(v))
+		}
+	}
+	return y
+}
+
+// floatTable is a table of these rows.
+func floatTable(name string, rows ...[]float32) *tensor.Tensor {
+	w := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(rows), len(rows[0])}}
+	for _, row := range rows {
+		for _, v := range row {
+			w.Data = binary.LittleEndian.AppendUint32(w.Data, math.Float32bits(v))
+		}
+	}
+	return w
+}
+
+// A mapping is a Map and what it must give.
+type mapping struct {
+	name  string
+	node  func(b *plan.Builder, x plan.Value) plan.Value
+	f     func(float64) float64
+	least float64 // the largest magnitude for which float32 holds what comes of it
+}
+
+func mappings() []mapping {
+	var all []mapping
+	for _, act := range plan.Activations() {
+		m := mapping{act.String(), func(b *plan.Builder, x plan.Value) plan.Value { return b.Activate(x, act) }, activated[act], math.MaxFloat32}
+		if act == plan.ReLUSquared {
+			m.least = 1e18
+		}
+		all = append(all, m)
+	}
+	for _, by := range []float64{-1, 0.22, 12, math.Sqrt(2048)} {
+		all = append(all, mapping{fmt.Sprintf("scale %g", by), func(b *plan.Builder, x plan.Value) plan.Value { return b.Scale(x, by) },
+			func(x float64) float64 { return x * by }, 1e36})
+	}
+	for _, by := range []float64{0.5, 30} {
+		all = append(all, mapping{fmt.Sprintf("softcap %g", by), func(b *plan.Builder, x plan.Value) plan.Value { return b.Softcap(x, by) },
+			func(x float64) float64 { return by * math.Tanh(x/by) }, math.MaxFloat32})
+	}
+	return all
+}
+
+// maps holds each function to every value by itself: a row's size says nothing of its
+// small values.
+func maps(t *testing.T, b plan.Backend) {
+	sizes := []float32{0, 1e-38, 1e-30, 1e-6, 1e-3, 0.1, 0.5, 1, 1.702, 2, 3, 4, 5, 7, 9, 20, 50, 87, 88, 89, 100, 104, 1e3, 1e6, 1e10, 1e18, 1e30, 3e38}
+	values := make([]float32, 0, 2*len(sizes))
+	for _, v := range sizes {
+		values = append(values, v, -v)
+	}
+	rng := newRand(41)
+	for len(values) < 8*31 {
+		values = append(values, float32(rng.NormFloat64()*5))
+	}
+	for _, m := range mappings() {
+		var rows [][]float32
+		for at := 0; at < len(values); at += 31 { // rows of whole registers and more
+			row := append([]float32(nil), values[at:at+31]...)
+			for i, v := range row {
+				if math.Abs(float64(v)) > m.least {
+					row[i] = 1
+				}
+			}
+			rows = append(rows, row)
+		}
+		table := floatTable("table", rows...)
+		p := single(t, table, m.node)
+		got := outputs(t, b, p, []int32{0, 1, 2, 3, 4, 5, 6, 7}, tensor.F32, 16, 0)
+		for r, row := range rows {
+			for i, x := range row {
+				want := m.f(float64(x))
+				if d := math.Abs(float64(got[r][i]) - want); !(d <= 1e-5*math.Abs(want)+1e-6*math.Min(1, math.Abs(float64(x)))+1e-37) {
+					t.Errorf("%s of %g is %g, want %g", m.name, x, got[r][i], want)
+				}
+			}
+		}
+		m.keepsNaN(t, b)
+		m.between(t, b)
+	}
+}
+
+// keepsNaN checks that what is not a number does not become one.
+func (m *mapping) keepsNaN(t *testing.T, b plan.Backend) {
+	t.Helper()
+	table := floatTable("table", []float32{1, 2, 3}, []float32{1, math.MaxFloat32, 2})
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+		infinite := b.Add(x, x)
+		return m.node(b, b.Add(infinite, b.Scale(infinite, -1)))
+	})
+	r := runner(t, b, p, 2, 1, 2, plan.Limits{Cache: tensor.F32})
+	r.Add([]int32{0}, 1)
+	if err := r.Run(); err != nil {
+		t.Errorf("%s: %v", m.name, err)
+	}
+	r.Add([]int32{0, 1}, 2)
+	if err := r.Run(); !errors.Is(err, plan.ErrNotFinite) {
+		t.Errorf("%s of NaN: error %v", m.name, err)
+	}
+}
+
+// between has the map between two products, where it may be a part of the first.
+func (m *mapping) between(t *testing.T, b plan.Backend) {
+	t.Helper()
+	const d, ffn, tokens = 256, 288, 20
+	for _, format := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0, tensor.Q4_0} {
+		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			rng := newRand(uint64(format))
+			table := Weight(rng, "table", tensor.F32, 1, 31, d)
+			up, down := Weight(rng, "up", format, 0.1, ffn, d), Weight(rng, "down", format, 0.1, d, ffn)
+			bias := vector(rng, "bias", 0, 0.3, ffn)
+			list := ids(rng, tokens, 31)
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.Linear(m.node(b, b.Linear(x, up, bias)), down, nil)
+			})
+			in8 := func(x [][]float64) [][]float64 {
+				if activations == tensor.Q8_0 && plan.InBytes(format) {
+					return rounded8(x)
+				}
+				return x
+			}
+			want := product(in8(mapped(product(in8(rowsOf(matrix(table), list)), matrix(up), matrix(bias)[0]), m.f)), matrix(down), nil)
+			got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
+			between8(t, fmt.Sprintf("%s between products of %v, %v activations", m.name, format, activations), got, want, activations, format)
+		}
+	}
+}
+
+// between8 checks what came of values that were rounded to 8 bits on their way, of
+// which a few may have been rounded the other way; formats that are not multiplied so
+// take floats of 16 bits or more.
+func between8(t *testing.T, what string, got [][]float32, want [][]float64, activations, format tensor.DType) {
+	t.Helper()
+	tolerance := 1e-5
+	switch {
+	case activations == tensor.Q8_0 && plan.InBytes(format):
+		tolerance = 2e-3
+	case activations == tensor.Q8_0:
+		tolerance = 1e-2
+	}
+	if e := distance(got, want); !(e <= tolerance) {
+		t.Errorf("%s: %.2g from what they are in float64", what, e)
+	}
+}
+
+// glus are those with more than an activation.
+func glus(t *testing.T, b plan.Backend) {
+	rng := newRand(43)
+	table, other := Weight(rng, "table", tensor.F32, 4, 23, 65), Weight(rng, "other", tensor.F32, 0.5, 65, 65)
+	column := Weight(rng, "column", tensor.F32, 3, 23, 1)
+	list := ids(rng, 12, 23)
+	x := rowsOf(matrix(table), list)
+	y, c := product(x, matrix(other), nil), rowsOf(matrix(column), list)
+	for _, act := range plan.Activations() {
+		for _, a := range []plan.GLUAttr{{Act: act}, {Act: act, Limit: 7, Shift: 1}, {Act: act, Limit: 1.5}, {Act: act, Shift: -0.5}} {
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLUWith(x, b.Linear(x, other, nil), a) })
+			near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), gated(x, y, a), 1e-5, 0)
+			p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.GLUWith(b.Embed(column), b.Linear(x, other, nil), a)
+			})
+			near(t, a.String()+", one column", outputs(t, b, p, list, tensor.F32, 16, 0), gated(c, y, a), 1e-5, 1)
+		}
+	}
+
+	// Between products they may be a part of them.
+	const d, ffn = 256, 288
+	wide := Weight(rng, "wide", tensor.F32, 1, 31, d)
+	list = ids(rng, 20, 31)
+	x = rowsOf(matrix(wide), list)
+	for _, format := range []tensor.DType{tensor.F32, tensor.BF16, tensor.Q8_0, tensor.Q4_0} {
+		gate, up, down := Weight(rng, "gate", format, 0.2, ffn, d), Weight(rng, "up", format, 0.2, ffn, d), Weight(rng, "down", format, 0.1, d, ffn)
+		one := Weight(rng, "one", format, 0.1, 1, d)
+		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			for _, a := range []plan.GLUAttr{{Act: plan.SiLU}, {Act: plan.QuickGELU, Limit: 7, Shift: 1}, {Act: plan.Sigmoid}} {
+				in8 := func(x [][]float64) [][]float64 {
+					if activations == tensor.Q8_0 && plan.InBytes(format) {
+						return rounded8(x)
+					}
+					return x
+				}
+				for _, g := range []*tensor.Tensor{gate, one} {
+					p := single(t, wide, func(b *plan.Builder, x plan.Value) plan.Value {
+						return b.Linear(b.GLUWith(b.Linear(x, g, nil), b.Linear(x, up, nil), a), down, nil)
+					})
+					want := product(in8(gated(product(in8(x), matrix(g), nil), product(in8(x), matrix(up), nil), a)), matrix(down), nil)
+					got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
+					between8(t, fmt.Sprintf("%v of %d columns between products of %v, %v activations", a, g.Rows(), format, activations), got, want, activations, format)
+				}
+			}
+		}
+	}
+}
+
+// A sequence that a program wants as a whole cannot be cut.
+func whole(t *testing.T, b plan.Backend) {
+	table := Weight(newRand(44), "table", tensor.F32, 1, 9, 32)
+	for name, op := range map[string]func(b *plan.Builder, x plan.Value) plan.Value{
+		"bidirectional": func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.Pick(b.Bidirectional(x, x, x, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 16, Scale: 0.2}))
+		},
+		"mean": func(b *plan.Builder, x plan.Value) plan.Value { return b.PickMean(x) },
+	} {
+		p := build(t, func(b *plan.Builder) {
+			y := op(b, b.Embed(table))
+			b.Output(y, y)
+		})
+		exe, err := b.Compile(context.Background(), p, LimitsFor(p, 8, 2, 8, 4, plan.Limits{Cache: tensor.F32}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			first, tokens, length int32
+			fails                 bool
+		}{{0, 5, 5, false}, {0, 1, 1, false}, {0, 3, 5, true}, {3, 2, 5, true}, {1, 4, 4, true}} {
+			batch := &plan.Batch{Start: []int32{0, c.tokens}, Lengths: []int32{c.length}, Tables: []plan.PageTable{}}
+			for i := range c.tokens {
+				batch.Tokens, batch.Positions = append(batch.Tokens, i), append(batch.Positions, c.first+i)
+			}
+			step, err := exe.Submit(batch)
+			if c.fails != errors.Is(err, plan.ErrBatch) || !c.fails && err != nil {
+				t.Errorf("%s: %d tokens from position %d of %d: error %v", name, c.tokens, c.first, c.length, err)
+			}
+			if err == nil {
+				wait(t, step)
+			}
+		}
+		if err := exe.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
