@@ -1,5 +1,7 @@
 package arch
 
+import "cmp"
+
 // Gemma 3 (Gemma team, 2025), of text: Gemma 2 with normalised queries and keys in place
 // of softcaps. Five of six layers have a window, and turn heads by a base of their own
 // that is never stretched.
@@ -19,10 +21,9 @@ func gemma3(c *config, s *Spec) {
 		c.failf("%s is %v; Gemma 3 has no softcap of scores", c.key("attn_logit_softcapping"), limit)
 	}
 	s.alternate(c, 6, 0)
-	s.RopeBase, s.LocalBase = 1e6, 1e4
-	if c.gguf {
-		s.LocalBase = c.number("rope.freq_base_swa", s.LocalBase)
-	} else {
-		s.LocalBase = c.number("rope_local_base_freq", s.LocalBase)
+	s.RopeBase = 1e6
+	if !c.gguf {
+		s.LocalBase = c.optional("rope_local_base_freq")
 	}
+	s.LocalBase = cmp.Or(s.LocalBase, 1e4)
 }

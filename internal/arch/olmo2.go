@@ -1,5 +1,7 @@
 package arch
 
+import "cmp"
+
 // OLMo 2 (Ai2, "2 OLMo 2 Furious", 2024): what attention and the feed-forward layer give is
 // normalised, not what they are given, and queries and keys are, over all heads together.
 //
@@ -22,7 +24,7 @@ func olmo2(c *config, s *Spec) {
 	attentionBias(c, s)
 	if c.gguf && c.hasWindow() {
 		s.alternate(c, 4, 0)
-		s.LocalBase = c.number("rope.freq_base_swa", c.number("rope.freq_base", s.RopeBase))
+		s.LocalBase = cmp.Or(s.LocalBase, c.number("rope.freq_base", s.RopeBase))
 	}
 }
 

@@ -140,6 +140,7 @@ func (c *config) ggufSpec(s *Spec) {
 		c.failf("%s is %d beside keys of %d; they must be equal", c.key("attention.value_length"), v, s.HeadDim)
 	}
 	s.ggufWindows(c, 0, 0)
+	s.LocalBase = c.optional("rope.freq_base_swa")
 }
 
 // hubSpec reads config.json as transformers writes it.
