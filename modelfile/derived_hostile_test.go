@@ -262,6 +262,14 @@ func TestDerivedParts(t *testing.T) {
 		{"packed", "x.weight_zero_point", shaped(tensor.I32, 160, 10), modelfile.ErrFormat, "x.weight_zero_point", 0, "want [20 10]"},
 		{"packed", "x.weight_shape", shaped(tensor.I64, 2), modelfile.ErrFormat, "x.weight_shape", 0, "a weight of shape [0 0]"},
 		{"packed", "x.weight_shape", shaped(tensor.I64, 20000), modelfile.ErrFormat, "x.weight_shape", 0, "160 rows and 320 columns"},
+
+		{"mxfp4", "x_scales", missing, modelfile.ErrFormat, "x_blocks", 0, `"x_scales", which belongs to it, is missing`},
+		{"mxfp4", "x_blocks", missing, modelfile.ErrFormat, "x_scales", 0, "a part of no weight"},
+		{"mxfp4", "x_blocks", shaped(tensor.U8, 160, 160), modelfile.ErrFormat, "x_blocks", 0, "packed numbers of shape [160 160]"},
+		{"mxfp4", "x_blocks", shaped(tensor.U8, 160, 20, 8), modelfile.ErrFormat, "x_blocks", 0, "16 bytes of a block"},
+		{"mxfp4", "x_blocks", shaped(tensor.I32, 160, 10, 16), modelfile.ErrFormat, "x_blocks", 0, "packed numbers in I32"},
+		{"mxfp4", "x_scales", shaped(tensor.U8, 160, 20), modelfile.ErrFormat, "x_scales", 0, "want U8 of shape [160 10]"},
+		{"mxfp4", "x_scales", shaped(tensor.BF16, 160, 10), modelfile.ErrFormat, "x_scales", 0, "scales in BF16"},
 	} {
 		t.Run(test.layout+", "+test.part+", "+test.says, func(t *testing.T) {
 			l := modeltest.LayoutOf(t, test.layout)
@@ -295,6 +303,7 @@ func TestDerivedNothing(t *testing.T) {
 		"awq":        {zeros("x.qweight", tensor.I32, many, 0), zeros("x.qzeros", tensor.I32, many/32, 0), zeros("x.scales", tensor.F16, many/32, 0)},
 		"gptq":       {zeros("x.qweight", tensor.I32, 0, many), zeros("x.qzeros", tensor.I32, 0, many/8), zeros("x.scales", tensor.F16, 0, many)},
 		"packed":     {zeros("x.weight_packed", tensor.I32, many, 0), zeros("x.weight_scale", tensor.F16, many, 0)},
+		"mxfp4":      {zeros("x_blocks", tensor.U8, many, 0, 16), zeros("x_scales", tensor.U8, many, 0)},
 		"fp8 blocks": {zeros("x.weight", tensor.F8_E4M3, many, 0), zeros("x.weight_scale_inv", tensor.F32, many/128, 0)},
 	} {
 		dir := t.TempDir()
@@ -414,6 +423,25 @@ func TestDerivedNumbers(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, modelfile.ErrFormat) || e.Tensor != name || e.Offset != offsetIn(t, dir, name)+int64(at) || !strings.Contains(e.Problem, "NaN") {
 			t.Errorf("%s: %v, want one about %s, byte %d of it", layout, err, name, at)
 		}
+	}
+}
+
+// Exponents that stand for no number are looked for when rows are read.
+func TestDerivedExponents(t *testing.T) {
+	l := modeltest.LayoutOf(t, "mxfp4")
+	raw, _ := stored(l, "x.weight", 8, 96)
+	const row, group = 6, 2
+	raw[1].Data[row*3+group] = 0xff
+	dir := t.TempDir()
+	writeQuantised(t, dir, l.Config, raw...)
+	x, _ := opened(t, dir).Tensor("x.weight")
+	if err := x.ReadRows(make([]byte, row*x.RowBytes()), 0, row); err != nil {
+		t.Errorf("the rows before: %v", err)
+	}
+	err := x.ReadRows(make([]byte, x.RowBytes()), row, row+1)
+	var e *modelfile.FormatError
+	if !errors.As(err, &e) || !errors.Is(err, modelfile.ErrFormat) || e.Tensor != "x_scales" || e.Offset != offsetIn(t, dir, "x_scales")+row*3+group {
+		t.Errorf("%v, want one about byte %d of x_scales", err, row*3+group)
 	}
 }
 

@@ -14,11 +14,12 @@ var conventions = map[string]func(*quantization) *convention{
 	"compressed-tensors": compressedTensors,
 	"gptq":               gptq,
 	"awq":                awq,
+	"mxfp4":              mxfp4,
 }
 
 // supportedMethods says what the conventions are, for errors.
 const supportedMethods = "supported are fp8, fbgemm_fp8, modelopt with FP8, compressed-tensors with float-quantized or 4-bit pack-quantized, " +
-	"gptq and awq with 4 bits; use those, the model's bf16 files or a GGUF"
+	"gptq and awq with 4 bits, mxfp4; use those, the model's bf16 files or a GGUF"
 
 // A quantization reads what config.json says about how weights are quantised. The
 // first value that is missing, of the wrong type or not supported is kept as an

@@ -80,6 +80,7 @@ func Layouts() []*Layout {
 		{"packed", compressed("pack-quantized", "int", 4, "group", map[string]any{"group_size": 32}),
 			tensor.Q5_0, storePacked(32, false)},
 		{"packed channel", compressed("pack-quantized", "int", 4, "channel", nil), tensor.Q4_0, storePacked(-1, true)},
+		{"mxfp4", map[string]any{"quant_method": "mxfp4", "modules_to_not_convert": []string{"lm_head"}}, tensor.MXFP4, storeMXFP4},
 	}
 }
 
@@ -328,4 +329,45 @@ func storePacked(group int, symmetric bool) func(string, int, int, []float32) ([
 		}
 		return parts, values
 	}
+}
+
+// e2m1 are the eight numbers of FP4 that have no sign; number i has the code i, and
+// i+8 with one.
+var e2m1 = [8]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}
+
+// storeMXFP4 has two columns in a byte, and an exponent of two for each 32.
+func storeMXFP4(name string, rows, cols int, w []float32) (parts []*tensor.Tensor, values []float32) {
+	base := name[:len(name)-len(".weight")]
+	blocks := &tensor.Tensor{Name: base + "_blocks", DType: tensor.U8, Shape: []int{rows, cols / 32, 16}}
+	scales := &tensor.Tensor{Name: base + "_scales", DType: tensor.U8, Shape: []int{rows, cols / 32}}
+	for at := 0; at < len(w); at += 32 {
+		top := 0.0
+		for _, v := range w[at : at+32] {
+			top = max(top, math.Abs(float64(v)))
+		}
+		exponent := -127
+		if top > 0 {
+			exponent = max(exponent, math.Ilogb(top)-2)
+		}
+		scales.Data = append(scales.Data, byte(exponent+127))
+		var codes [32]byte
+		for i, v := range w[at : at+32] {
+			size, best := math.Abs(float64(v))/math.Ldexp(1, exponent), 0
+			for c, n := range e2m1 {
+				if math.Abs(n-size) < math.Abs(e2m1[best]-size) {
+					best = c
+				}
+			}
+			codes[i] = byte(best)
+			value := float32(math.Ldexp(e2m1[best], exponent))
+			if v < 0 {
+				codes[i], value = codes[i]|8, -value
+			}
+			values = append(values, value)
+		}
+		for i := range 16 {
+			blocks.Data = append(blocks.Data, codes[2*i]|codes[2*i+1]<<4)
+		}
+	}
+	return []*tensor.Tensor{blocks, scales}, values
 }
