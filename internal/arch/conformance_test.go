@@ -249,6 +249,25 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits pl
 	}
 }
 
+// So do those of models with other options, made by testdata/variants/make.py.
+func TestVariants(t *testing.T) {
+	dir := os.Getenv("REALIZAR_VARIANTS")
+	if dir == "" {
+		t.Skip("REALIZAR_VARIANTS is not set; it names what testdata/variants/make.py wrote")
+	}
+	for path, want := range casesIn(dir) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			m, err := buildFile(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, b := range backends(t) {
+				t.Run(name, func(t *testing.T) { agree(t, b, m, expected(t, want), numbers[0].limits, numbers[0].bound) })
+			}
+		})
+	}
+}
+
 // The bits of a sequence's logits depend neither on where its prompt was cut
 // nor on who else is in the step.
 func TestSameBits(t *testing.T) {
