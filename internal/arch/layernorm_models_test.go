@@ -1,6 +1,7 @@
 package arch_test
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -156,12 +157,36 @@ func stablelmHub() tiny {
 	})
 }
 
+// stablelmGGUF is sequential, whatever its key says.
+func stablelmGGUF() tiny {
+	return layerNormGGUF("stablelm", map[string]any{"attention.head_count_kv": 2, "use_parallel_residual": true, "rope.dimension_count": 2}, apart).with(nil, map[string][]int{
+		"output.weight": {40, 32}, "blk.#.ffn_gate.weight": {48, 32}, "blk.#.attn_q_norm.weight": {4, 8}, "blk.#.attn_k_norm.weight": {2, 8},
+	})
+}
+
 func nemotronHub() tiny {
 	return hubLayers("NemotronForCausalLM", map[string]any{"norm_eps": 1e-5, "attention_bias": true, "mlp_bias": true}, gated).with(nil, map[string][]int{
 		"model.layers.#.mlp.gate_proj.weight": nil, "model.layers.#.mlp.up_proj.bias": {48}, "model.layers.#.mlp.down_proj.bias": {32},
 		"model.layers.#.self_attn.q_proj.bias": {32}, "model.layers.#.self_attn.k_proj.bias": {16},
 		"model.layers.#.self_attn.v_proj.bias": {16}, "model.layers.#.self_attn.o_proj.bias": {32},
 	})
+}
+
+func gptjHub() tiny {
+	return tiny{
+		config: map[string]any{
+			"architectures": []string{"GPTJForCausalLM"}, "n_layer": 2, "n_embd": 32, "n_head": 4, "n_positions": 64,
+			"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "rotary_dim": 6,
+		},
+		tensors: map[string][]int{
+			"transformer.wte.weight": {40, 32}, "transformer.ln_f.weight": {32}, "transformer.ln_f.bias": {32}, "lm_head.weight": {40, 32}, "lm_head.bias": {40},
+			"transformer.h.#.ln_1.weight": {32}, "transformer.h.#.ln_1.bias": {32}, "transformer.h.#.attn.masked_bias": {1},
+			"transformer.h.#.attn.q_proj.weight": {32, 32}, "transformer.h.#.attn.k_proj.weight": {32, 32},
+			"transformer.h.#.attn.v_proj.weight": {32, 32}, "transformer.h.#.attn.out_proj.weight": {32, 32},
+			"transformer.h.#.mlp.fc_in.weight": {128, 32}, "transformer.h.#.mlp.fc_in.bias": {128},
+			"transformer.h.#.mlp.fc_out.weight": {32, 128}, "transformer.h.#.mlp.fc_out.bias": {32},
+		},
+	}
 }
 
 // apart are queries, keys and values of two heads in GGUF.
@@ -174,6 +199,7 @@ func TestLayerNormPrograms(t *testing.T) {
 		"gpt2-gguf": layerNormGGUF("gpt2", nil, biases(map[string][]int{
 			"position_embd.weight": {64, 32}, "blk.#.attn_qkv.weight": {96, 32}, "blk.#.attn_qkv.bias": {96},
 		})),
+		"gptj-hub":    gptjHub(),
 		"gptneox-hub": gptneoxHub(),
 		"gptneox-hub-sequential": gptneoxHub().with(map[string]any{"use_parallel_residual": false, "attention_bias": false}, map[string][]int{
 			"gpt_neox.layers.#.attention.query_key_value.bias": nil, "gpt_neox.layers.#.attention.dense.bias": nil,
@@ -198,11 +224,9 @@ func TestLayerNormPrograms(t *testing.T) {
 		"starcoder2-hub":  starcoder2Hub(),
 		"starcoder2-gguf": layerNormGGUF("starcoder2", map[string]any{"attention.head_count_kv": 2, "rope.freq_base": 1000.0}, biases(apart)),
 		"stablelm-hub":    stablelmHub(),
-		"stablelm-gguf": layerNormGGUF("stablelm", map[string]any{"attention.head_count_kv": 2, "use_parallel_residual": true, "rope.dimension_count": 2}, apart).with(nil, map[string][]int{
-			"output.weight": {40, 32}, "blk.#.ffn_gate.weight": {48, 32}, "blk.#.attn_q_norm.weight": {4, 8}, "blk.#.attn_k_norm.weight": {2, 8},
-		}),
-		"nemotron-hub":  nemotronHub(),
-		"nemotron-gguf": layerNormGGUF("nemotron", map[string]any{"attention.head_count_kv": 2, "rope.dimension_count": 4}, apart).with(nil, map[string][]int{"output.weight": {40, 32}}),
+		"stablelm-gguf":   stablelmGGUF(),
+		"nemotron-hub":    nemotronHub(),
+		"nemotron-gguf":   layerNormGGUF("nemotron", map[string]any{"attention.head_count_kv": 2, "rope.dimension_count": 4}, apart).with(nil, map[string][]int{"output.weight": {40, 32}}),
 	})
 }
 
@@ -249,6 +273,7 @@ func TestLayerNormErrors(t *testing.T) {
 	config := func(m tiny, key string, v any) tiny { return m.with(map[string]any{key: v}, nil) }
 	shape := func(m tiny, name string, shape []int) tiny { return m.with(nil, map[string][]int{name: shape}) }
 	tinyErrors(t, []refusal{
+		{"nothing turned", config(gptjHub(), "rotary_dim", json.RawMessage("null")), arch.ErrConfig, "rotary_dim is null"},
 		{"cross attention", config(gpt2Hub(), "add_cross_attention", true), arch.ErrConfig, "add_cross_attention is true; supported is false"},
 		{"alibi", config(falconHub(), "alibi", true), arch.ErrConfig, "alibi is true; supported is false"},
 		{"new and not parallel", config(falconGroups(), "parallel_attn", false), arch.ErrConfig, "parallel_attn is false"},
@@ -268,6 +293,7 @@ func TestLayerNormErrors(t *testing.T) {
 		{"norms of heads", shape(stablelmHub(), "model.layers.0.self_attn.q_layernorm.norms.3.weight", nil), arch.ErrTensor, "model.layers.0.self_attn.q_layernorm.norms.3.weight is missing"},
 		{"more norms than heads", shape(stablelmHub(), "model.layers.0.self_attn.k_layernorm.norms.2.weight", []int{8}), arch.ErrTensor, "no use for model.layers.0.self_attn.k_layernorm.norms.2.weight"},
 		{"norm of a head", shape(stablelmHub(), "model.layers.0.self_attn.q_layernorm.norms.1.weight", []int{9}), arch.ErrTensor, "has shape [9], want [8]"},
+		{"norms of fewer heads", shape(stablelmGGUF(), "blk.1.attn_q_norm.weight", []int{3, 8}), arch.ErrTensor, "blk.1.attn_q_norm.weight has shape [3 8], want 4 vectors of 8"},
 		{"sequential without its norm", config(stablelmHub(), "use_parallel_residual", false), arch.ErrTensor, "model.layers.0.post_attention_layernorm.weight is missing"},
 		{"gate without use", shape(nemotronHub(), "model.layers.0.mlp.gate_proj.weight", []int{48, 32}), arch.ErrTensor, "no use for model.layers.0.mlp.gate_proj.weight"},
 	})

@@ -26,6 +26,9 @@ func transposed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 // heads of queries that share it, the head of keys, that of values. They are taken
 // after each other: all queries, all keys, all values.
 func grouped(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if rows := (s.Heads + 2*s.KVHeads) * s.HeadDim; len(t.Shape) == 0 || len(t.Shape) > 2 || t.Shape[0] != rows {
+		return nil, fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, t.Name, t.Shape, rows)
+	}
 	shared := s.Heads / s.KVHeads
 	blocks := make([]int, 0, s.KVHeads*(shared+2))
 	for i := range s.Heads {
@@ -39,11 +42,9 @@ func grouped(s *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return reordered(t, blocks, s.HeadDim)
 }
 
-// reordered is a tensor with blocks of size rows, or elements of a vector, in that order.
+// reordered is a matrix or a vector with its blocks of size rows, or elements, in that
+// order.
 func reordered(t *tensor.Tensor, blocks []int, size int) (*tensor.Tensor, error) {
-	if len(t.Shape) == 0 || len(t.Shape) > 2 || t.Shape[0] != len(blocks)*size {
-		return nil, fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, t.Name, t.Shape, len(blocks)*size)
-	}
 	if len(t.Shape) == 2 {
 		return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Source: moved{t, blocks, size}}, nil
 	}

@@ -73,12 +73,12 @@ func (l layer) named(name string) *tensor.Tensor {
 
 // laid is t as formulas take it.
 func (w *weights) laid(short string, t *tensor.Tensor) *tensor.Tensor {
-	make := w.layouts[short]
-	if make == nil {
+	lay := w.layouts[short]
+	if lay == nil {
 		return t
 	}
 	if w.made[t] == nil {
-		other, err := make(w.spec, t)
+		other, err := lay(w.spec, t)
 		if err != nil {
 			w.b.Fail(err)
 		}
@@ -134,7 +134,11 @@ func vectorOf(name string, values []float32) *tensor.Tensor {
 func (l layer) eachHead(short string, n, size int) *tensor.Tensor {
 	first := l.numbered(short, ".weight", 0)
 	if first == l.numbered(short, ".weight", 1) {
-		return flat(l.weight(short))
+		t := l.weight(short)
+		if t.Elems() != n*size {
+			l.b.Fail(fmt.Errorf("%w: %s has shape %v, want %d vectors of %d", ErrTensor, t.Name, t.Shape, n, size))
+		}
+		return flat(t)
 	}
 	var all []float32
 	for i := range n {
@@ -145,7 +149,7 @@ func (l layer) eachHead(short string, n, size int) *tensor.Tensor {
 		}
 		all = append(all, values...)
 	}
-	return vectorOf(first, all)
+	return vectorOf(fmt.Sprintf("%s and %d more", first, n-1), all)
 }
 
 // bias says whether a projection has a bias.
