@@ -58,7 +58,7 @@ func TestGPTJIsPhi(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := logitsOf(t, m), logitsOf(t, other)
+	got, want := logitsOfTiny(t, m), logitsOfTiny(t, other)
 	if rel := relative(got, want); !(rel < 1e-6) {
 		t.Errorf("relative error %.3g", rel)
 	}
@@ -88,8 +88,8 @@ func phiFolder(t *testing.T, config map[string]any, tensors map[string]*tensor.T
 	return dir
 }
 
-// logitsOf are those of some tokens.
-func logitsOf(t *testing.T, m *arch.Model) [][]float32 {
+// logitsOfTiny are those of some tokens.
+func logitsOfTiny(t *testing.T, m *arch.Model) [][]float32 {
 	t.Helper()
 	r, err := plantest.NewRunner(cpu.New(2), m.Program, plantest.LimitsFor(m.Program, 8, 1, 64, 4, plan.Limits{Cache: tensor.F32}))
 	if err != nil {

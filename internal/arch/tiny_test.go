@@ -63,6 +63,12 @@ func tinyFile(t *testing.T, config map[string]any, tensors map[string][]int, ggu
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		list = append(list, plantest.Weight(rng, name, tensor.F32, 0.15, shapes[name]...))
 	}
+	return writeModel(t, config, list, gguf)
+}
+
+// writeModel is tinyFile with tensors of known values.
+func writeModel(t *testing.T, config map[string]any, list []*tensor.Tensor, gguf bool) string {
+	t.Helper()
 	var weights bytes.Buffer
 	files := map[string][]byte{}
 	if gguf {

@@ -1,0 +1,134 @@
+package arch_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// routes are the experts that each token has, in all layers.
+func routes(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits) []string {
+	t.Helper()
+	all := make([]string, len(ids))
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		a, ok := n.Attr.(plan.ExpertsAttr)
+		if !ok {
+			continue
+		}
+		bias := make([]float32, len(a.Gate))
+		if n.Bias != nil {
+			var err error
+			if bias, err = n.Bias.Float32s(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for token, scores := range logitsOf(t, b, upTo(p, i), ids, limits) {
+			all[token] += fmt.Sprint(chosen(t, scores, bias, &a.Route))
+		}
+	}
+	return all
+}
+
+// upTo is the program that ends with the logits of the router of node i.
+func upTo(p *plan.Program, i int) *plan.Program {
+	q, router := *p, p.Nodes[i].In[1]
+	out := plan.Value(len(p.Shapes))
+	q.Shapes = append(slices.Clip(p.Shapes), [2]plan.Dim{plan.Rows, p.Shapes[router][1]})
+	q.Nodes = append(slices.Clip(p.Nodes[:i]), plan.Node{Op: plan.Pick, In: []plan.Value{router}, State: plan.NoState, Layer: plan.NoLayer, Out: out})
+	q.Residual, q.Hidden, q.Logits = router, out, out
+	return &q
+}
+
+// chosen are the experts of the highest scores, in their order.
+func chosen(t *testing.T, scores, bias []float32, a *plan.RouteAttr) []int {
+	t.Helper()
+	if a.Groups > 1 {
+		t.Fatal("experts in groups are not compared")
+	}
+	by := make([]float64, len(scores))
+	for i, v := range scores {
+		if by[i] = float64(v); a.Score == plan.SigmoidEach {
+			by[i] = 1 / (1 + math.Exp(-by[i]))
+		}
+		by[i] += float64(bias[i])
+	}
+	order := make([]int, len(by))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if by[a] > by[b] {
+			return -1
+		}
+		return 1
+	})
+	order = order[:a.Used]
+	slices.Sort(order)
+	return order
+}
+
+// onlySameExperts leaves the rows of tokens that have the same experts as with
+// float32: rounding may give others to a token between two.
+func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits, rows ...*[][]float32) {
+	t.Helper()
+	if !slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return n.Op == plan.Experts }) {
+		return
+	}
+	got, want := routes(t, b, p, ids, limits), routes(t, b, p, ids, plan.Limits{Cache: tensor.F32})
+	same := 0
+	for i := range want {
+		if got[i] == want[i] {
+			for _, r := range rows {
+				(*r)[same] = (*r)[i]
+			}
+			same++
+		}
+	}
+	if 2*same < len(want) {
+		t.Fatalf("%d of %d tokens have the same experts as with float32", same, len(want))
+	}
+	for _, r := range rows {
+		*r = (*r)[:same]
+	}
+}
+
+// Activations of 8 bits stay near float32 for tokens that have the same experts.
+func TestExpertActivations(t *testing.T) {
+	m := newMixture(qwen3Norms)
+	for name, w := range m {
+		if len(w.Shape) == 2 && w.Shape[1]%32 == 0 && w.Shape[0] > tinyExperts {
+			values, err := w.Float32s()
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := &tensor.Tensor{DType: tensor.Q8_0, Shape: w.Shape, Data: make([]byte, w.Elems()/32*34)}
+			if err := tensor.Quantize(tensor.Q8_0, q.Data, values); err != nil {
+				t.Fatal(err)
+			}
+			m[name] = q
+		}
+	}
+	built, err := buildFile(t, m.write(t, ggufQwen3MoE))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int32, 60)
+	for i := range ids {
+		ids[i] = int32(i * i % 40)
+	}
+	want := logitsOf(t, cpu.Reference(), built.Program, ids, plan.Limits{Cache: tensor.F32})
+	for name, b := range backends(t) {
+		limits := plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}
+		got, want := logitsOf(t, b, built.Program, ids, limits), slices.Clone(want)
+		onlySameExperts(t, b, built.Program, ids, limits, &got, &want)
+		if d := relative(got, want); !(d > 0 && d < 5e-2) {
+			t.Errorf("%s: relative error %.3g over %d tokens, want below 0.05", name, d, len(want))
+		}
+	}
+}
