@@ -4,6 +4,7 @@ package arch_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -57,23 +58,43 @@ func TestGPUConformance(t *testing.T) {
 	fmt.Printf("conformance on %s: %d cases, %d failed\n", b.Description(), len(cases), failed)
 }
 
-// The bits of a sequence are its own in every format.
+// The bits of a sequence are its own in every format and every architecture.
 func TestGPUSameBits(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(conformance(t), "gguf-quants", "*.gguf"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no quantised model: %v", err)
+	cases := casesIn(conformance(t))
+	if len(cases) == 0 {
+		t.Fatalf("there is no case under %s", conformance(t))
 	}
 	b := gpu(t)
-	for _, path := range files {
+	for path, want := range cases {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
+			m, err := buildFile(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := expected(t, want).ids
+			sameBits(t, b, m, ids, numbers[0].limits)
+			sameBits(t, b, m, ids, numbers[2].limits)
+		})
+	}
+	fmt.Printf("same bits on %s: %d models\n", b.Description(), len(cases))
+}
+
+// Models with other options, which testdata/variants/make.py makes.
+func TestGPUVariants(t *testing.T) {
+	dir := os.Getenv("REALIZAR_VARIANTS")
+	if dir == "" {
+		t.Skip("REALIZAR_VARIANTS is not set; it names what testdata/variants/make.py wrote")
+	}
+	b := gpu(t)
+	for path, want := range casesIn(dir) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			m, err := buildFile(t, path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameBits(t, b, m, expected(t, casesIn(conformance(t))[path]).ids, numbers[2].limits)
+			agree(t, b, m, expected(t, want), numbers[0].limits, numbers[0].bound)
 		})
 	}
-	fmt.Printf("same bits on %s: %d formats\n", b.Description(), len(files))
 }
 
 // What checkpoints store as several tensors is on a GPU what it is on the processor.
