@@ -65,6 +65,8 @@ func (s *Shape) check() error {
 		return fmt.Errorf("%d query heads cannot share %d key/value heads", s.Heads, s.KVHeads)
 	case s.HeadDim%2 != 0:
 		return fmt.Errorf("heads of %d cannot be turned in pairs", s.HeadDim)
+	case s.Experts != 0 && (min(s.Experts, s.Used, s.ExpertFFN) < 1 || s.Used > s.Experts):
+		return fmt.Errorf("%d of %d experts of width %d: want 1 or more of each, and no more for a token than there are", s.Used, s.Experts, s.ExpertFFN)
 	case s.Vocab < minVocab:
 		return fmt.Errorf("a vocabulary of %d, want %d or more", s.Vocab, minVocab)
 	}
@@ -125,6 +127,13 @@ func (s *Shape) metadata(m *Mix, seed uint64) []modelfile.KeyValue {
 		{Key: a + "attention.layer_norm_rms_epsilon", Value: float32(s.Eps)},
 		{Key: a + "rope.dimension_count", Value: uint32(s.HeadDim)},
 		{Key: a + "rope.freq_base", Value: float32(s.RopeBase)},
+	}
+	if s.Experts > 0 {
+		meta = append(meta,
+			modelfile.KeyValue{Key: a + "expert_count", Value: uint32(s.Experts)},
+			modelfile.KeyValue{Key: a + "expert_used_count", Value: uint32(s.Used)},
+			modelfile.KeyValue{Key: a + "expert_feed_forward_length", Value: uint32(s.ExpertFFN)},
+		)
 	}
 	if m.base.Quantized() {
 		meta = append(meta, modelfile.KeyValue{Key: "general.quantization_version", Value: uint32(2)})

@@ -10,7 +10,7 @@ import (
 type role int
 
 // The roles of tensors. Vectors are norms, biases and factors, which are float32 in
-// every mix; the others are matrices.
+// every mix, and so are routers of experts; the others are matrices.
 const (
 	vector role = iota
 	embedding
@@ -22,14 +22,15 @@ const (
 	ffnGate
 	ffnUp
 	ffnDown
+	router
 )
 
 // A Mix says which format each tensor of a model gets. The mixes are llama.cpp's
 // (src/llama-quant.cpp, without an importance matrix): a format that gives its name
 // to the mix, and others for the tensors that suffer most from few bits.
 //
-// MXFP4 is this package's own. llama.cpp's puts only experts into that format, and
-// these models have none: here it is the format of all matrices of the layers,
+// MXFP4 is this package's own. llama.cpp's puts only experts into that format, which
+// most of these models have none of: here it is the format of all matrices of the layers,
 // beside an embedding and a head of Q8_0 as there.
 type Mix struct {
 	Name string
@@ -115,7 +116,7 @@ func sharedHeads(s *Shape, _ int) bool { return s.Heads/s.KVHeads >= 4 }
 // dtype is the format of a tensor whose rows have cols values.
 func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
 	switch {
-	case r == vector:
+	case r == vector || r == router:
 		return tensor.F32
 	case !m.base.Quantized():
 		return m.base

@@ -5,7 +5,7 @@ import "strings"
 // A Shape is the numbers of a model, as its publisher's config.json gives them.
 type Shape struct {
 	Name         string // what users call it
-	Architecture string // general.architecture of GGUF: llama, qwen2 or qwen3
+	Architecture string // general.architecture of GGUF: llama, qwen2, qwen3 or qwen3moe
 
 	Layers  int
 	Hidden  int // width of the residual stream
@@ -15,6 +15,10 @@ type Shape struct {
 	HeadDim int
 	Vocab   int // rows of the embedding table
 	Context int // positions the model was made for
+
+	Experts   int // in the place of each feed-forward layer; 0: none
+	Used      int // of a token
+	ExpertFFN int // width of one
 
 	RopeBase float64
 	RopeLong RopeLong // how positions are stretched; zero: not at all
@@ -31,7 +35,8 @@ type RopeLong struct {
 	Original          int // context of the first training
 }
 
-// Shapes are the published models whose shapes are known, small ones first.
+// Shapes are the published models whose shapes are known, small ones first, and after
+// them two to compare: one of experts, and one that computes with all of their weights.
 var Shapes = []Shape{
 	{
 		Name: "qwen2.5-0.5b", Architecture: "qwen2",
@@ -62,6 +67,17 @@ var Shapes = []Shape{
 		Name: "qwen3-8b", Architecture: "qwen3",
 		Layers: 36, Hidden: 4096, FFN: 12288, Heads: 32, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
 		RopeBase: 1e6, Eps: 1e-6, QKNorm: true,
+	},
+	{
+		Name: "moe-8of64", Architecture: "qwen3moe",
+		Layers: 18, Hidden: 1024, FFN: 2048, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
+		Experts: 64, Used: 8, ExpertFFN: 256,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "dense-1.2b", Architecture: "qwen3",
+		Layers: 18, Hidden: 1024, FFN: 64 * 256, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 }
 

@@ -24,7 +24,7 @@ import (
 
 // tiny are small shapes with all that the published ones have: rows that are whole
 // blocks of every format and rows that are not, heads that are shared by four and
-// by fewer, both kinds of head.
+// by fewer, both kinds of head, experts.
 var tiny = []synth.Shape{
 	{
 		Name: "tiny-llama", Architecture: "llama",
@@ -40,6 +40,12 @@ var tiny = []synth.Shape{
 		Name: "tiny-qwen3", Architecture: "qwen3",
 		Layers: 8, Hidden: 256, FFN: 768, Heads: 4, KVHeads: 1, HeadDim: 128, Vocab: 600, Context: 512,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "tiny-moe", Architecture: "qwen3moe",
+		Layers: 8, Hidden: 256, FFN: 256, Heads: 4, KVHeads: 2, HeadDim: 64, Vocab: 600, Context: 512,
+		Experts: 8, Used: 3, ExpertFFN: 96,
+		RopeBase: 1e6, Eps: 1e-6, QKNorm: true,
 	},
 }
 
@@ -97,13 +103,15 @@ func TestParams(t *testing.T) {
 		"qwen2.5-1.5b": 1_543_714_304,
 		"qwen3-0.6b":   596_049_920,
 		"qwen3-8b":     8_190_735_360,
+		"moe-8of64":    1_176_020_480,
+		"dense-1.2b":   1_174_840_832,
 	} {
 		if got := shape(t, name).Params(); got != want {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
 		}
 	}
-	if len(synth.Shapes) != 6 {
-		t.Errorf("%d shapes, 6 are tested", len(synth.Shapes))
+	if len(synth.Shapes) != 8 {
+		t.Errorf("%d shapes, 8 are tested", len(synth.Shapes))
 	}
 }
 
@@ -209,6 +217,11 @@ func TestMixes(t *testing.T) {
 		{1, "Q8_0", nil, tensor.Q8_0},
 		// The embedding is the head.
 		{2, "Q4_0", map[string]tensor.DType{"token_embd.weight": tensor.Q6_K, "blk.0.attn_v.weight": tensor.Q4_0}, 0},
+		// Rows of 96 are not blocks of 256, and routers are float32.
+		{3, "Q4_K_M", map[string]tensor.DType{
+			"blk.0.ffn_gate_inp.weight": 0, "blk.1.ffn_gate_exps.weight": tensor.Q4_K, "blk.1.ffn_down_exps.weight": tensor.Q5_0,
+			"blk.0.ffn_down_exps.weight": tensor.Q8_0,
+		}, 0},
 		{2, "Q5_1", map[string]tensor.DType{"token_embd.weight": tensor.Q6_K, "blk.0.attn_v.weight": tensor.Q5_1}, 0},
 	} {
 		path, _ := write(t, &tiny[test.shape], mix(t, test.mix), 1, 2)
@@ -307,8 +320,12 @@ func (w weights) values(name string) ([]float32, int) {
 	return v, x.Cols()
 }
 
-func (w weights) linear(name string, x []float64) []float64 {
+func (w weights) linear(name string, x []float64) []float64 { return w.part(name, 0, 1, x) }
+
+// part is linear with one of several matrices that lie one after the other.
+func (w weights) part(name string, which, of int, x []float64) []float64 {
 	m, cols := w.values(name + ".weight")
+	m = m[which*len(m)/of:][:len(m)/of]
 	y := make([]float64, len(m)/cols)
 	for i := range y {
 		for k, v := range m[i*cols : (i+1)*cols] {
@@ -333,6 +350,36 @@ func (w weights) norm(name string, x []float64, eps float64) []float64 {
 	return y
 }
 
+// feedForward is the gated layer that is the one of that number among as many as lie
+// one after the other in each weight.
+func (w weights) feedForward(block, suffix string, which, of int, x []float64) []float64 {
+	gate, up := w.part(block+"ffn_gate"+suffix, which, of, x), w.part(block+"ffn_up"+suffix, which, of, x)
+	for i, g := range gate {
+		gate[i] = g / (1 + math.Exp(-g)) * up[i]
+	}
+	return w.part(block+"ffn_down"+suffix, which, of, gate)
+}
+
+// route is the shares of the experts that x has, by their numbers.
+func (w weights) route(s *synth.Shape, block string, x []float64) map[int]float64 {
+	scores := w.linear(block+"ffn_gate_inp", x)
+	shares, sum := map[int]float64{}, 0.0
+	for range s.Used {
+		best := -1
+		for e, score := range scores {
+			if _, taken := shares[e]; !taken && (best < 0 || score > scores[best]) {
+				best = e
+			}
+		}
+		shares[best] = math.Exp(scores[best])
+		sum += shares[best]
+	}
+	for e := range shares {
+		shares[e] /= sum
+	}
+	return shares
+}
+
 // forward is the logits after one token, and the size of the residual stream after
 // each layer.
 func (w weights) forward(s *synth.Shape, id int) (logits, stream []float64) {
@@ -352,12 +399,16 @@ func (w weights) forward(s *synth.Shape, id int) (logits, stream []float64) {
 			x[i] += d
 		}
 		n := w.norm(b+"ffn_norm", x, s.Eps)
-		gate, up := w.linear(b+"ffn_gate", n), w.linear(b+"ffn_up", n)
-		for i, g := range gate {
-			gate[i] = g / (1 + math.Exp(-g)) * up[i]
-		}
-		for i, d := range w.linear(b+"ffn_down", gate) {
-			x[i] += d
+		if s.Experts > 0 {
+			for e, share := range w.route(s, b, n) {
+				for i, d := range w.feedForward(b, "_exps", e, s.Experts, n) {
+					x[i] += share * d
+				}
+			}
+		} else {
+			for i, d := range w.feedForward(b, "", 0, 1, n) {
+				x[i] += d
+			}
 		}
 		stream = append(stream, size(x))
 	}
@@ -424,7 +475,7 @@ func TestChecksum(t *testing.T) {
 			}
 		}
 	}
-	const want = "9fa0a6737251d618e726700621570f207497c8c91f5a7766dabd6ff7d8ca6fc2"
+	const want = "3499153c7032439332bfc243cbb35a0c4be765eb35ab52c601e108eb322da83a"
 	if got := fmt.Sprintf("%x", h.Sum(nil)); got != want {
 		t.Errorf("the files have changed: checksum %s, want %s", got, want)
 	}
@@ -500,7 +551,9 @@ func TestRefusesShapes(t *testing.T) {
 		"no key/value heads":      func(s *synth.Shape) { s.KVHeads = 0 },
 		"heads that do not share": func(s *synth.Shape) { s.KVHeads = 3 },
 		"odd heads":               func(s *synth.Shape) { s.HeadDim = 33 },
-		"few tokens":              func(s *synth.Shape) { s.Vocab = 300 },
+		"more experts for a token than there are": func(s *synth.Shape) { s.Experts, s.Used, s.ExpertFFN = 4, 5, 32 },
+		"experts without a width":                 func(s *synth.Shape) { s.Experts, s.Used = 4, 2 },
+		"few tokens":                              func(s *synth.Shape) { s.Vocab = 300 },
 	} {
 		s := tiny[0]
 		change(&s)

@@ -53,6 +53,9 @@ func (s *Shape) weights() []weight {
 	norm := func(layer int, name string, n int) {
 		all = append(all, weight{name: name + ".weight", layer: layer, shape: []int{n}, mean: 1, std: 0.1})
 	}
+	experts := func(r role, layer int, name string, rows, cols int, length float64) {
+		all = append(all, weight{name: name + "_exps.weight", role: r, layer: layer, shape: []int{s.Experts, rows, cols}, std: length / math.Sqrt(float64(cols))})
+	}
 	if s.RopeLong.Factor > 0 {
 		f := s.ropeFactors()
 		all = append(all, weight{name: "rope_freqs.weight", shape: []int{len(f)}, values: f})
@@ -79,6 +82,15 @@ func (s *Shape) weights() []weight {
 		}
 		matrix(attnOutput, i, block+"attn_output", s.Hidden, q, fromAttention)
 		norm(i, block+"ffn_norm", s.Hidden)
+		if s.Experts > 0 {
+			matrix(router, i, block+"ffn_gate_inp", s.Experts, s.Hidden, 1)
+			experts(ffnGate, i, block+"ffn_gate", s.ExpertFFN, s.Hidden, 1)
+			experts(ffnUp, i, block+"ffn_up", s.ExpertFFN, s.Hidden, 1)
+			// A token's experts share one, so that each is smaller by their number and
+			// their sum by its root.
+			experts(ffnDown, i, block+"ffn_down", s.Hidden, s.ExpertFFN, fromFFN*math.Sqrt(float64(s.Used)))
+			continue
+		}
 		matrix(ffnGate, i, block+"ffn_gate", s.FFN, s.Hidden, 1)
 		matrix(ffnUp, i, block+"ffn_up", s.FFN, s.Hidden, 1)
 		matrix(ffnDown, i, block+"ffn_down", s.Hidden, s.FFN, fromFFN)
