@@ -66,9 +66,10 @@ func embed(e *executable, n *plan.Node) ([]kernel, error) {
 // position takes rows of a table by the positions of tokens.
 func position(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
+	a, _ := n.Attr.(plan.PositionAttr)
 	return e.rows(n, 16, func(r int) {
 		y := e.row(n.Out, r)
-		dequantize(y, w.Row(int(e.batch.Positions[r])))
+		dequantize(y, w.Row(int(e.batch.Axis(a.Axis, r))))
 		e.wrote(n.Out, r, 0, len(y))
 	}), nil
 }

@@ -15,6 +15,10 @@ const (
 	chunkTokens = 256 // of prompts, at most, in one step
 	chunkRows   = 16  // outputs of prompts, at most, in one step
 	stepsAhead  = 2   // steps under way at one time: while one runs, the next is ready
+
+	// wholeTokens are those that have room in a step of a program that reads sequences
+	// as a whole, where one sequence of the context does not need more.
+	wholeTokens = 1024
 )
 
 // Config is what an engine is sized by.
@@ -47,7 +51,16 @@ func (c Config) check() error {
 // Limits are the sizes that c takes of p. Beside a chunk of prompts there is room
 // for a token of every other sequence, and beside outputs of prompts for a token
 // that each sequence chooses, so that none waits for another.
+//
+// Where the program reads sequences as a whole, a step has room for the longest, and
+// for an output of every token.
 func (c Config) Limits(p *plan.Program) plan.Limits {
+	if p.Whole {
+		tokens := max(c.Context, min(wholeTokens, c.Parallel*c.Context))
+		l := plan.Limits{Tokens: tokens, Seqs: c.Parallel, Rows: tokens, PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations}
+		l.Pages = c.pages(p, &l)
+		return l
+	}
 	others := c.Parallel - 1
 	l := plan.Limits{
 		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel,

@@ -14,6 +14,7 @@ type flight struct {
 	number uint64 // of the steps submitted, from 1
 	batch  plan.Batch
 	from   []int32 // batch.From, where that is not nil
+	axes   []int32 // batch.Axes, likewise
 	parts  []part  // by sequence of the batch
 	saves  []save
 	begun  time.Time
@@ -65,6 +66,7 @@ func (f *flight) clear() {
 	clear(b.Rows)
 	clear(b.States)
 	b.Trace = false
+	b.Axes, f.axes = nil, f.axes[:0]
 	f.prompt, f.from, f.parts, f.saves, f.masks, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.adjust[:0]
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)
@@ -115,6 +117,16 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	for i := range n {
 		f.from = append(f.from, from)
 		b.Positions = append(b.Positions, int32(s.sent+i))
+	}
+	if e.program.Axes[0] > 0 {
+		for i := range n {
+			axis := int32(0)
+			if at := s.sent + i; at < len(s.run.Types) {
+				axis = s.run.Types[at]
+			}
+			f.axes = append(f.axes, axis, 0)
+		}
+		b.Axes = f.axes
 	}
 	if b.From != nil || from >= 0 {
 		b.From = f.from

@@ -38,12 +38,13 @@ type hashModel struct {
 	windows  []int // by layer, 0: all of the past
 	longFrom int   // lengths above it turn by other frequencies; 0: they do not
 	dynamic  bool  // each of them by its own
+	whole    bool  // it reads sequences as a whole; windows are none
 }
 
 // program is the model as engines know it. A page of a layer takes 8 bytes for
 // each of its tokens when the cache is F32.
 func (m *hashModel) program() *plan.Program {
-	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab}
+	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab, Whole: m.whole}
 	for i, w := range m.windows {
 		p.States = append(p.States, plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, Window: w, Group: i})
 		p.Groups = append(p.Groups, plan.Group{Window: w})

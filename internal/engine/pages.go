@@ -225,6 +225,9 @@ func (e *Engine) release(s *sequence) {
 // publish lets others find the pages of s whose tokens are known up to upto, the
 // last of which step fills.
 func (e *Engine) publish(s *sequence, upto int, step uint64) {
+	if s.whole {
+		return // it leaves no states
+	}
 	for i := len(s.path) - 1; (i+1)*pageTokens <= upto; i++ {
 		n := e.tree.grow(s.path[i], s.page(i))
 		n.uses++

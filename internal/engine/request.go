@@ -14,6 +14,7 @@ import (
 // returns.
 type Request struct {
 	Prompt  []int32
+	Types   []int32  // of the prompt's tokens, or nil: their second positions, see [plan.Program.Axes]
 	Outputs []Output // wanted of the prompt's tokens, in ascending order of Token
 
 	Tokens    int       // to choose after the prompt, at most; 0: none
@@ -101,12 +102,23 @@ func (r *Request) check(c Config, p *plan.Program) error {
 		return fmt.Errorf("engine: %d tokens, at least %d, in %d answers do not exist", r.Tokens, r.MinTokens, r.Choices)
 	case r.total() > c.Context:
 		return fmt.Errorf("engine: %d tokens exceed the context of %d", r.total(), c.Context)
+	case p.Whole && r.Tokens > 0:
+		return fmt.Errorf("engine: %d tokens cannot be chosen: the program reads a text as a whole, and writes none", r.Tokens)
+	case r.Types != nil && !p.Whole:
+		return fmt.Errorf("engine: the program knows no types of tokens")
+	case r.Types != nil && len(r.Types) != len(r.Prompt):
+		return fmt.Errorf("engine: %d tokens have %d types", len(r.Prompt), len(r.Types))
 	case r.answers() > math.MaxInt32-int(min(r.Sampling.Choice, math.MaxInt32)):
 		return fmt.Errorf("engine: %d answers from the number %d on do not exist", r.Choices, r.Sampling.Choice)
 	}
 	for i, id := range r.Prompt {
 		if id < 0 || int(id) >= p.Vocab {
 			return fmt.Errorf("engine: token id %d at %d is outside the vocabulary of %d", id, i, p.Vocab)
+		}
+	}
+	for i, v := range r.Types {
+		if v < 0 || int(v) >= max(1, p.Axes[0]) {
+			return fmt.Errorf("engine: token type %d at %d; the program has %d", v, i, max(1, p.Axes[0]))
 		}
 	}
 	last, outputs := int32(-1), len(r.Prompt)

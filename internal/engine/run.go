@@ -95,12 +95,16 @@ func (e *Engine) newRun(r *Request) *run {
 	if r.wide() {
 		most = widesAhead
 	}
-	w.results = make(chan result, n*(1+min(most, max(1, r.Tokens)))+min(rowsAhead, len(r.Outputs))+1)
+	rows := rowsAhead
+	if e.program.Whole {
+		rows = len(r.Outputs) // of one step
+	}
+	w.results = make(chan result, n*(1+min(most, max(1, r.Tokens)))+min(rows, len(r.Outputs))+1)
 	vocab := int(e.program.Shapes[e.program.Logits][1])
 	adjust := r.adjustments(vocab)
 	class := e.program.LengthClass(len(r.Prompt))
 	for i := range n {
-		s := &sequence{run: w, choice: i, class: class, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
+		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
 		if s.adjust = adjust; r.counts() && i+1 < n {
 			s.adjust = slices.Clone(adjust)
 		}

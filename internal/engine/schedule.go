@@ -54,7 +54,10 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	lack = e.queue.admit(patience, e.giveUp)
 	f = e.newFlight()
 	f.number = e.steps + 1
-	tokens, room := e.pace.tokens(e.limits.Tokens-(e.limits.Seqs-1), e.queue.active), e.limits.Rows-e.limits.Seqs
+	tokens, room := e.limits.Tokens, e.limits.Rows
+	if !e.program.Whole { // beside what the others choose
+		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
+	}
 	full := false // those who have no pages yet get none in this step
 	for i, s := range e.queue.active {
 		if !s.placed {
@@ -87,7 +90,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 			lack = true
 			continue
 		}
-		if room -= outputs; n > 1 {
+		if room -= outputs; n > 1 || s.whole {
 			tokens -= n
 		}
 		s.missed = 0

@@ -24,7 +24,8 @@ const (
 type sequence struct {
 	run    *run
 	choice int
-	class  int // of rotary frequencies
+	class  int  // of rotary frequencies
+	whole  bool // it is in one step, all of it
 
 	tokens []int32 // the prompt, and what was chosen after it
 	adjust []sample.Adjustment
@@ -97,6 +98,9 @@ func (s *sequence) outputs() []Output {
 // reusable is how many of s's first tokens need not be run where their states are
 // there: those before the last one known and before the first that has an output.
 func (s *sequence) reusable() int {
+	if s.whole {
+		return 0
+	}
 	n := len(s.tokens) - 1
 	if o := s.outputs(); s.given < len(o) {
 		n = min(n, int(o[s.given].Token))
@@ -124,6 +128,12 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 			return 0, 0
 		}
 		return 1, 0
+	}
+	if s.whole {
+		if outputs = len(s.outputs()); known > tokens || outputs > room {
+			return 0, 0
+		}
+		return known, outputs
 	}
 	n = min(known, tokens, chunkTokens-s.sent%chunkTokens)
 	if n == known && chooses && !s.mayChoose() {

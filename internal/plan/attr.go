@@ -98,6 +98,13 @@ func (a MapAttr) String() string {
 	return fmt.Sprintf("{%v}", a.Act)
 }
 
+// PositionAttr are the parameters of [Position]; a node without them is of axis 0.
+type PositionAttr struct {
+	Axis int // 0: [Batch.Positions]; 1 or 2: a token's second or third position, of [Batch.Axes]
+}
+
+func (a PositionAttr) String() string { return fmt.Sprintf("{axis %d}", a.Axis) }
+
 // PickAttr are the parameters of [Pick].
 type PickAttr struct {
 	// Mean: instead of a wanted token's row, the mean of the rows of all tokens of its

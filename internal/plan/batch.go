@@ -29,7 +29,7 @@ type Batch struct {
 	Trace  bool        // the time by layer is wanted, see [Result.Layers]
 
 	Embeddings [][]float32 // nil, or [T]: a row instead of a token's embedding
-	Axes       []int32     // nil, or [T, 2]: second and third position of each token
+	Axes       []int32     // nil: all are 0, or [T, 2]: second and third position of each token, see [Program.Axes]
 	Adapters   []int32     // nil, or [S]: adapter of each sequence, -1 for none
 }
 
@@ -100,6 +100,17 @@ func (b *Batch) Seqs() int { return max(0, len(b.Start)-1) }
 // Length is the length that rotary frequencies of token t of sequence s go by.
 func (b *Batch) Length(s, t int) int { return int(max(b.Lengths[s], b.Positions[t]+1)) }
 
+// Axis is the position of token t by [PositionAttr.Axis].
+func (b *Batch) Axis(axis, t int) int32 {
+	switch {
+	case axis == 0:
+		return b.Positions[t]
+	case b.Axes == nil:
+		return 0
+	}
+	return b.Axes[2*t+axis-1]
+}
+
 // Validate checks everything about b that would make a backend read or write
 // where it must not. previous is the number of rows of the step before.
 func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
@@ -108,8 +119,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	}
 	t, s := len(b.Tokens), b.Seqs()
 	switch {
-	case b.Embeddings != nil || b.Axes != nil || b.Adapters != nil:
-		return fmt.Errorf("plan: embeddings, several positions a token and adapters: %w", errors.ErrUnsupported)
+	case b.Embeddings != nil || b.Adapters != nil || b.Axes != nil && p.Axes == [2]int{}:
+		return fmt.Errorf("plan: embeddings, adapters, and several positions a token that the program does not go by: %w", errors.ErrUnsupported)
 	case t == 0 || t > l.Tokens:
 		return bad("%d tokens, want 1 to %d", t, l.Tokens)
 	case s == 0 || s > l.Seqs:
@@ -118,6 +129,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		return bad("%d rows, want at most %d", len(b.Rows), l.Rows)
 	case len(b.Positions) != t || (b.From != nil && len(b.From) != t):
 		return bad("%d tokens have %d positions and %d origins", t, len(b.Positions), len(b.From))
+	case b.Axes != nil && len(b.Axes) != 2*t:
+		return bad("%d tokens have %d second and third positions", t, len(b.Axes))
 	case len(b.Lengths) != s:
 		return bad("%d sequences have %d lengths", s, len(b.Lengths))
 	case b.Start[0] != 0 || int(b.Start[s]) != t:
@@ -132,6 +145,11 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 			}
 		} else if id < 0 || int(id) >= p.Vocab {
 			return bad("token id %d at %d is outside the vocabulary of %d", id, i, p.Vocab)
+		}
+	}
+	for i, v := range b.Axes {
+		if n := p.Axes[i%2]; v < 0 || int(v) >= max(1, n) {
+			return bad("position %d of axis %d at %d is outside a table of %d", v, 1+i%2, i/2, n)
 		}
 	}
 	for q := range s {

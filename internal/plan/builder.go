@@ -121,6 +121,19 @@ func (b *Builder) Position(w *tensor.Tensor) Value {
 	return b.add(Node{Op: Position, Weight: w, State: NoState}, Tokens, Dim(w.Shape[1]))
 }
 
+// PositionAxis is the rows of table w at the second (axis 1) or third (axis 2) positions
+// of the step's tokens: which of two texts a token is of, for example.
+func (b *Builder) PositionAxis(w *tensor.Tensor, axis int) Value {
+	b.matrix(w)
+	if axis < 1 || axis > len(b.p.Axes) {
+		b.Failf("%s: a token has no position of axis %d", w.Name, axis)
+	}
+	if n := &b.p.Axes[axis-1]; *n == 0 || w.Shape[0] < *n {
+		*n = w.Shape[0]
+	}
+	return b.add(Node{Op: Position, Weight: w, State: NoState, Attr: PositionAttr{Axis: axis}}, Tokens, Dim(w.Shape[1]))
+}
+
 // Linear is x·wᵀ + bias, w [out, in], bias [out] or nil.
 func (b *Builder) Linear(x Value, w, bias *tensor.Tensor) Value {
 	b.matrix(w)

@@ -54,7 +54,7 @@ const (
 	// Embed: rows of a table [vocab, d] by the step's token ids -> [T, d].
 	Embed Op = iota
 	// Position: rows of a table [positions, d] by the positions of the step's tokens
-	// -> [T, d].
+	// -> [T, d], see [PositionAttr].
 	Position
 	// Linear: x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
 	Linear
@@ -149,6 +149,10 @@ type Program struct {
 	Vocab     int  // token ids accepted: rows of the embedding table
 	Positions int  // positions accepted are below this, 0: all
 	Whole     bool // the tokens of a sequence are in one step, all of them
+
+	// Axes are the second and third positions that a token can have, which are below
+	// these; 0: the program does not go by them.
+	Axes [2]int
 }
 
 // String lists the program, one state or node a line. Golden tests compare it.
