@@ -51,6 +51,8 @@ type architecture struct {
 
 	adapt func(*config, *Spec)
 	block block
+
+	encode func(*plan.Builder, *Spec, *weights) // the whole of an encoder, which has no block
 }
 
 var registry []architecture
@@ -132,12 +134,19 @@ func build(f *modelfile.File) (*Model, error) {
 		if c.err != nil {
 			b.Fail(c.err)
 		}
-		decoder(b, &m.Spec, a.block, w)
+		if a.encode != nil {
+			a.encode(b, &m.Spec, w)
+		} else {
+			decoder(b, &m.Spec, a.block, w)
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	m.Spec.Vocab = m.Program.Vocab
+	if n := m.Program.Positions; n > 0 {
+		m.Spec.Context = min(m.Spec.Context, n)
+	}
 	return m, w.unused(&m.Spec)
 }
 

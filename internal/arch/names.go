@@ -98,7 +98,7 @@ func (l layer) numbered(short, suffix string, expert int) string {
 
 // derived are suffixes of tensors that a checkpoint may hold although they
 // follow from its configuration.
-var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}
+var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "embeddings.position_ids", "embeddings.token_type_ids"}
 
 // nearest are those of known that name differs least from, at most three, quoted, the
 // nearest first.

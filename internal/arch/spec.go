@@ -60,6 +60,9 @@ type Spec struct {
 
 	Mixture
 	Predicting int // layers after the last, which predict tokens beyond the next one and are not used
+
+	Encoder encoding
+	Labels  int // of the head that classifies texts, 0: there is none
 }
 
 // A qkNorm says how queries and keys are normalised.

@@ -93,6 +93,12 @@ func (l layer) has(short string) bool {
 	return ok
 }
 
+// ignore says of a tensor and its bias that they are no part of what is computed.
+func (l layer) ignore(short string) {
+	l.find(l.name(short, ".weight"))
+	l.find(l.name(short, ".bias"))
+}
+
 // plus is a vector with by added to each element: some files hold the weights of norms
 // less one.
 func (w *weights) plus(t *tensor.Tensor, by float64) *tensor.Tensor {

@@ -1,0 +1,101 @@
+package arch
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// BERT (Devlin et al., 2018) and what computes as it does: RoBERTa (Liu et al., 2019)
+// and XLM-RoBERTa (Conneau et al., 2019), whose positions begin after the padding
+// token's id. GGUF has one architecture for all, and tables without the rows before.
+// A head reads the first token's state through a product and a tanh, which BERT calls
+// its pooler.
+func init() {
+	norms := map[string]string{"rms_norm_eps": "layer_norm_eps"}
+	add := func(a architecture) {
+		a.keys, a.norm, a.encode = norms, plan.LayerNorm, encodeBERT
+		register(a)
+	}
+	bertNames := maps.Clone(bertNames)
+	maps.Copy(bertNames, names{"cls": "*pooler.dense", "cls.output": "classifier"})
+	add(architecture{gguf: "bert", hub: "BertModel", kind: "bert", base: "bert.", hubNames: bertNames, adapt: bert})
+	add(architecture{hub: "BertForSequenceClassification", base: "bert.", hubNames: bertNames, adapt: classifying(bert)})
+
+	robertaNames := maps.Clone(bertNames)
+	maps.Copy(robertaNames, names{"cls": "classifier.dense", "cls.output": "classifier.out_proj"})
+	for prefix, kind := range map[string]string{"Roberta": "roberta", "XLMRoberta": "xlm-roberta", "Camembert": "camembert"} {
+		add(architecture{hub: prefix + "Model", kind: kind, base: "roberta.", hubNames: robertaNames, adapt: roberta})
+		add(architecture{hub: prefix + "ForSequenceClassification", base: "roberta.", hubNames: robertaNames, adapt: classifying(roberta)})
+	}
+}
+
+var bertNames = names{
+	"token_embd":      "*embeddings.word_embeddings",
+	"token_types":     "*embeddings.token_type_embeddings",
+	"position_embd":   "*embeddings.position_embeddings",
+	"token_embd_norm": "*embeddings.LayerNorm",
+	"pooler":          "*pooler.dense",
+
+	"attn_q":            "*encoder.layer.#.attention.self.query",
+	"attn_k":            "*encoder.layer.#.attention.self.key",
+	"attn_v":            "*encoder.layer.#.attention.self.value",
+	"attn_output":       "*encoder.layer.#.attention.output.dense",
+	"attn_output_norm":  "*encoder.layer.#.attention.output.LayerNorm",
+	"ffn_up":            "*encoder.layer.#.intermediate.dense",
+	"ffn_down":          "*encoder.layer.#.output.dense",
+	"layer_output_norm": "*encoder.layer.#.output.LayerNorm",
+}
+
+func bert(c *config, s *Spec) {
+	s.Unturned = slices.Repeat([]bool{true}, len(s.Windows))
+	s.Encoder.act = plan.Tanh
+	if c.gguf {
+		s.Act = plan.GELU
+		if c.flag("attention.causal", false) {
+			c.failf("%s is true, want false: tokens see those after them", c.key("attention.causal"))
+		}
+		return
+	}
+	s.Act = c.activation("hidden_act", "gelu")
+	s.QKVBias, s.OutBias, s.MLPBias, s.Encoder.bias = required, required, required, required
+	if !c.has("rms_norm_eps") {
+		s.Eps = 1e-12 // what transformers takes then
+	}
+	if kind := c.text("position_embedding_type", "absolute"); kind != "absolute" {
+		c.failf("position_embedding_type is %q, want %q", kind, "absolute")
+	}
+	if c.flag("is_decoder", false) {
+		c.failf("is_decoder is true; models of this kind are encoders here")
+	}
+}
+
+func roberta(c *config, s *Spec) {
+	bert(c, s)
+	if !c.gguf {
+		s.Encoder.firstPosition = c.first("pad_token_id", 1) + 1
+		s.Context -= s.Encoder.firstPosition
+		if s.Context < 1 {
+			c.failf("max_position_embeddings leaves no position after the %d that are not used", s.Encoder.firstPosition)
+		}
+	}
+}
+
+func encodeBERT(b *plan.Builder, s *Spec, w *weights) {
+	top := layer{w, noLayer}
+	x := embedded(b, s, top)
+	if top.hub || top.has("token_types") {
+		x = b.Add(x, b.PositionAxis(top.weight("token_types"), 1))
+	}
+	x = b.Add(x, b.Position(rowsFrom(b, top.weight("position_embd"), s.Encoder.firstPosition)))
+	x = norm(b, s, top, x, "token_embd_norm", s.Hidden)
+	encoded(b, s, top, encoderLayers(b, s, w, bertLayer, x))
+	top.ignore("pooler")
+}
+
+// bertLayer normalises the residual stream itself, after each addition.
+func bertLayer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	x = norm(b, s, w, b.Add(x, bidirectional(b, s, w, x)), "attn_output_norm", s.Hidden)
+	return norm(b, s, w, b.Add(x, ungated(b, s, w, x)), "layer_output_norm", s.Hidden)
+}

@@ -1,0 +1,357 @@
+package arch_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A text of an encoder's expectation, and what transformers computes for it.
+type encodedText struct {
+	ids, types []int32
+	hidden     [][]float32
+	logits     []float32 // nil without a head
+}
+
+// encoders are the cases that testdata/encoders/make.py has written into the folder
+// that REALIZAR_ENCODERS names: the folders of models, with both of their texts.
+func encoders(t *testing.T) map[string][]encodedText {
+	t.Helper()
+	dir := os.Getenv("REALIZAR_ENCODERS")
+	if dir == "" {
+		t.Skip("REALIZAR_ENCODERS is not set; it names the folder that testdata/encoders/make.py has written")
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "expected.safetensors"))
+	if err != nil || len(paths) < 10 {
+		t.Fatalf("%d cases under %s (%v)", len(paths), dir, err)
+	}
+	all := map[string][]encodedText{}
+	for _, path := range paths {
+		all[filepath.Dir(path)] = encodedTexts(t, path)
+	}
+	return all
+}
+
+func encodedTexts(t *testing.T, path string) []encodedText {
+	t.Helper()
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	rows := func(name string) (rows [][]float32) {
+		x, ok := f.Tensor(name)
+		if !ok {
+			return nil
+		}
+		values, err := x.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row := range slices.Chunk(values, x.Cols()) {
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	row := func(name string) []float32 {
+		if all := rows(name); all != nil {
+			return slices.Concat(all...)
+		}
+		return nil
+	}
+	ints := func(name string) (ids []int32) {
+		for _, v := range row(name) {
+			ids = append(ids, int32(v))
+		}
+		return ids
+	}
+	return []encodedText{
+		{ids: ints("input_ids"), hidden: rows("hidden"), logits: row("logits")},
+		{ids: ints("pair_ids"), types: ints("pair_types"), hidden: rows("pair_hidden"), logits: row("pair_logits")},
+	}
+}
+
+// encode runs texts in one step, and has the states of all tokens of each, and the
+// logits of its first.
+func encode(t *testing.T, b plan.Backend, p *plan.Program, activations tensor.DType, texts ...encodedText) (hidden, logits [][][]float32) {
+	t.Helper()
+	batch := &plan.Batch{Start: []int32{0}}
+	for _, text := range texts {
+		for i, id := range text.ids {
+			batch.Rows = append(batch.Rows, plan.Row{Token: int32(len(batch.Tokens)), Want: plan.WantHidden | plan.WantLogits})
+			batch.Tokens, batch.Positions = append(batch.Tokens, id), append(batch.Positions, int32(i))
+			if p.Axes[0] > 0 {
+				axis := int32(0)
+				if text.types != nil {
+					axis = text.types[i]
+				}
+				batch.Axes = append(batch.Axes, axis, 0)
+			}
+		}
+		batch.Start, batch.Lengths = append(batch.Start, int32(len(batch.Tokens))), append(batch.Lengths, int32(len(text.ids)))
+	}
+	n := len(batch.Tokens)
+	exe, err := b.Compile(t.Context(), p, plan.Limits{Tokens: n, Seqs: len(texts), Rows: n, PageTokens: 16, Cache: tensor.F32, Activations: activations}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = exe.Close() }()
+	step, err := exe.Submit(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := step.Wait(t.Context())
+	if err != nil || res.Err != nil {
+		t.Fatal(err, res)
+	}
+	for s := range texts {
+		lo, hi := batch.Start[s], batch.Start[s+1]
+		hidden, logits = append(hidden, res.Hidden[lo:hi]), append(logits, res.Logits[lo:hi])
+	}
+	return hidden, logits
+}
+
+// pooledByMean says that the states that the head reads are the mean of all.
+func pooledByMean(p *plan.Program) bool {
+	return slices.ContainsFunc(p.Nodes, func(n plan.Node) bool {
+		a, ok := n.Attr.(plan.PickAttr)
+		return ok && a.Mean
+	})
+}
+
+// agreeEncoded compares a text's states and logits with what is expected.
+func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logits [][]float32, bound float64) {
+	t.Helper()
+	want := text.hidden
+	if pooledByMean(p) {
+		mean := make([]float32, len(want[0]))
+		for _, row := range want {
+			for i, v := range row {
+				mean[i] += v / float32(len(want))
+			}
+		}
+		want = slices.Repeat([][]float32{mean}, len(want))
+	}
+	if rel := relative(hidden, want); !(rel < bound) {
+		t.Errorf("states of %d tokens: relative error %.3g, want below %g", len(want), rel, bound)
+	} else {
+		t.Logf("states of %d tokens: relative error %.3g", len(want), rel)
+	}
+	switch {
+	case text.logits == nil:
+		if p.Logits != p.Hidden {
+			t.Error("there is a head that nobody made")
+		}
+	case len(logits[0]) != len(text.logits):
+		t.Errorf("%d labels, want %d", len(logits[0]), len(text.logits))
+	default:
+		if rel := relative(logits[:1], [][]float32{text.logits}); !(rel < bound) {
+			t.Errorf("logits %v, want %v", logits[0], text.logits)
+		}
+	}
+}
+
+// States and logits agree with transformers', of texts alone and of pairs; and beside
+// others they have the bits that they have alone.
+func TestEncoders(t *testing.T) {
+	other := encodedText{ids: []int32{9, 30, 7, 7, 50}}
+	for path, texts := range encoders(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			m, err := buildFile(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Program.States) > 0 || !m.Program.Whole || m.Spec.Labels != len(texts[0].logits) || m.Spec.Context != 64 {
+				t.Errorf("%d states, whole: %v, %d labels, a context of %d", len(m.Program.States), m.Program.Whole, m.Spec.Labels, m.Spec.Context)
+			}
+			for name, b := range backends(t) {
+				t.Run(name, func(t *testing.T) {
+					for i := range texts {
+						text := &texts[i]
+						hidden, logits := encode(t, b, m.Program, tensor.F32, *text)
+						agreeEncoded(t, m.Program, text, hidden[0], logits[0], 1e-4)
+						besides, besideLogits := encode(t, b, m.Program, tensor.F32, other, texts[1-i], *text, other)
+						for r := range text.ids {
+							if !slices.Equal(besides[2][r], hidden[0][r]) || !slices.Equal(besideLogits[2][r], logits[0][r]) {
+								t.Fatalf("token %d of %d has other bits beside other texts", r, len(text.ids))
+							}
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// ggufEncoder writes the weights of the model at path, of whose program p is, as a GGUF
+// file with the names and the keys that llama.cpp's converters give them.
+func ggufEncoder(t *testing.T, path string) string {
+	t.Helper()
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	number := func(key string) int64 {
+		n, _ := f.Meta().Int(key)
+		return n
+	}
+	kind, _ := f.Meta().String("model_type")
+	modern, skip := kind == "modernbert", 0
+	if strings.Contains(kind, "roberta") {
+		skip = int(number("pad_token_id")) + 1
+	}
+	name, eps := "bert", "layer_norm_eps"
+	if modern {
+		name, eps = "modern-bert", "norm_eps"
+	}
+	epsilon, _ := f.Meta().Float(eps)
+	meta := []modelfile.KeyValue{{Key: "general.architecture", Value: name}}
+	set := func(key string, value any) {
+		meta = append(meta, modelfile.KeyValue{Key: name + "." + key, Value: value})
+	}
+	for key, of := range map[string]string{
+		"block_count": "num_hidden_layers", "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads",
+	} {
+		set(key, uint32(number(of)))
+	}
+	set("context_length", uint32(number("max_position_embeddings")-int64(skip)))
+	set("attention.layer_norm_epsilon", float32(epsilon))
+	set("attention.causal", false)
+	if modern {
+		set("attention.sliding_window", uint32(number("local_attention")))
+		set("attention.sliding_window_pattern", uint32(2))
+		set("rope.freq_base", float32(160000))
+		set("rope.freq_base_swa", float32(10000))
+		set("rope.scaling.type", "none")
+	}
+	renamed := strings.NewReplacer(
+		// The pooler of a model without a head is left out.
+		"embeddings.word_embeddings", "token_embd", "embeddings.token_type_embeddings", "token_types", "embeddings.position_embeddings", "position_embd",
+		"embeddings.LayerNorm", "token_embd_norm", "encoder.layer.", "blk.", "attention.self.query", "attn_q", "attention.self.key", "attn_k",
+		"attention.self.value", "attn_v", "attention.output.dense", "attn_output", "attention.output.LayerNorm", "attn_output_norm",
+		"intermediate.dense", "ffn_up", ".output.dense", ".ffn_down", ".output.LayerNorm", ".layer_output_norm",
+		"pooler.dense", "cls", "classifier.dense", "cls", "classifier.out_proj", "cls.output", "classifier.", "cls.output.",
+		"embeddings.tok_embeddings", "token_embd", "embeddings.norm", "token_embd_norm", "final_norm", "output_norm", "head.dense", "cls", "head.norm", "cls.norm",
+		"layers.", "blk.", "attn.Wqkv", "attn_qkv", "attn.Wo", "attn_output", "mlp_norm", "ffn_norm", "mlp.Wi", "ffn_up", "mlp.Wo", "ffn_down",
+	)
+	var tensors []*tensor.Tensor
+	classifies := slices.ContainsFunc(f.Tensors(), func(x *tensor.Tensor) bool { return strings.HasPrefix(x.Name, "classifier.") })
+	for _, x := range f.Tensors() {
+		name := x.Name
+		for _, prefix := range []string{"bert.", "roberta.", "model."} {
+			name = strings.TrimPrefix(name, prefix)
+		}
+		if strings.HasPrefix(name, "pooler.") && !classifies {
+			continue
+		}
+		y := *x
+		if skip > 0 && strings.HasPrefix(name, "embeddings.position_embeddings") {
+			y = *x.RowSlice(skip, x.Rows())
+		}
+		y.Name = renamed.Replace(name)
+		tensors = append(tensors, &y)
+	}
+	to := filepath.Join(t.TempDir(), filepath.Base(path)+".gguf")
+	file, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := modelfile.WriteGGUF(file, meta, tensors); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A GGUF of the same weights computes the same.
+func TestEncodersOfGGUF(t *testing.T) {
+	for path, texts := range encoders(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			want, err := buildFile(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := buildFile(t, ggufEncoder(t, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Spec.Context != want.Spec.Context || !slices.Equal(m.Spec.Windows, want.Spec.Windows) || m.Spec.Labels != want.Spec.Labels {
+				t.Errorf("context %d, windows %v, %d labels; want %d, %v, %d",
+					m.Spec.Context, m.Spec.Windows, m.Spec.Labels, want.Spec.Context, want.Spec.Windows, want.Spec.Labels)
+			}
+			if m.Spec.Act != want.Spec.Act || pooledByMean(m.Program) != pooledByMean(want.Program) {
+				t.Skip("GGUF has no key for the activation or the head's pooling")
+			}
+			for i := range texts {
+				hidden, logits := encode(t, backends(t)["reference"], m.Program, tensor.F32, texts[i])
+				agreeEncoded(t, m.Program, &texts[i], hidden[0], logits[0], 1e-4)
+			}
+		})
+	}
+}
+
+// What an encoder's configuration says that there is no such thing for is an error.
+func TestEncodersRefuse(t *testing.T) {
+	for _, test := range []struct {
+		model, key string
+		value      any
+		says       string
+	}{
+		{"bert", "position_embedding_type", `"relative_key"`, "relative_key"},
+		{"bert", "is_decoder", "true", "is_decoder"},
+		{"bert", "hidden_act", `"gelou"`, "gelu"},
+		{"bert", "num_attention_heads", "65", "65"},
+		{"roberta", "pad_token_id", "70", "no position"},
+		{"modernbert-rank", "classifier_pooling", `"last"`, "last"},
+		{"modernbert-rank", "layer_types", `["full_attention"]`, "1 layers of 3"},
+		{"modernbert-rank", "norm_bias", "true", "norm.bias"},
+	} {
+		t.Run(fmt.Sprint(test.model, " ", test.key), func(t *testing.T) {
+			all := encoders(t)
+			for path := range maps.Keys(all) {
+				if filepath.Base(path) != test.model {
+					continue
+				}
+				_, err := buildFile(t, changedConfig(t, path, test.key, fmt.Sprint(test.value)))
+				if err == nil || !strings.Contains(err.Error(), test.says) {
+					t.Errorf("%v, want an error with %q", err, test.says)
+				}
+			}
+		})
+	}
+}
+
+// changedConfig is the model at path with another value in config.json.
+func changedConfig(t *testing.T, path, key, value string) string {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := os.ReadFile(filepath.Join(path, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	config[key] = json.RawMessage(value)
+	if data, err = json.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(path, "model.safetensors"), filepath.Join(dir, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
