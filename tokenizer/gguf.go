@@ -20,25 +20,26 @@ type Metadata interface {
 
 // Keys of GGUF's metadata for tokenizers (the GGUF specification, "Tokenizer").
 const (
-	keyModel       = "tokenizer.ggml.model"
-	keyPre         = "tokenizer.ggml.pre"
-	keyTokens      = "tokenizer.ggml.tokens"
-	keyTypes       = "tokenizer.ggml.token_type"
-	keyScores      = "tokenizer.ggml.scores"
-	keyMerges      = "tokenizer.ggml.merges"
-	keyBOS         = "tokenizer.ggml.bos_token_id"
-	keyEOS         = "tokenizer.ggml.eos_token_id"
-	keyEOT         = "tokenizer.ggml.eot_token_id"
-	keyEOM         = "tokenizer.ggml.eom_token_id"
-	keyUnknown     = "tokenizer.ggml.unknown_token_id"
-	keyPadding     = "tokenizer.ggml.padding_token_id"
-	keySeparator   = "tokenizer.ggml.seperator_token_id" // the format spells it so
-	keyClass       = "tokenizer.ggml.cls_token_id"
-	keyMask        = "tokenizer.ggml.mask_token_id"
-	keyAddBOS      = "tokenizer.ggml.add_bos_token"
-	keyAddEOS      = "tokenizer.ggml.add_eos_token"
-	keySpacePrefix = "tokenizer.ggml.add_space_prefix"
-	keyName        = "general.name"
+	keyModel        = "tokenizer.ggml.model"
+	keyPre          = "tokenizer.ggml.pre"
+	keyTokens       = "tokenizer.ggml.tokens"
+	keyTypes        = "tokenizer.ggml.token_type"
+	keyScores       = "tokenizer.ggml.scores"
+	keyMerges       = "tokenizer.ggml.merges"
+	keyBOS          = "tokenizer.ggml.bos_token_id"
+	keyEOS          = "tokenizer.ggml.eos_token_id"
+	keyEOT          = "tokenizer.ggml.eot_token_id"
+	keyEOM          = "tokenizer.ggml.eom_token_id"
+	keyUnknown      = "tokenizer.ggml.unknown_token_id"
+	keyPadding      = "tokenizer.ggml.padding_token_id"
+	keySeparator    = "tokenizer.ggml.seperator_token_id" // the format spells it so
+	keyClass        = "tokenizer.ggml.cls_token_id"
+	keyMask         = "tokenizer.ggml.mask_token_id"
+	keyAddBOS       = "tokenizer.ggml.add_bos_token"
+	keyAddSeparator = "tokenizer.ggml.add_sep_token"
+	keyAddEOS       = "tokenizer.ggml.add_eos_token"
+	keySpacePrefix  = "tokenizer.ggml.add_space_prefix"
+	keyName         = "general.name"
 
 	keyArchitecture = "general.architecture"
 
@@ -123,6 +124,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 		return nil, err
 	}
 	t.post = around.post()
+	t.post.pair = around.pair(ggufBetween(m, kind, around, id(keySeparator)))
 	for i, id := range []int32{
 		t.bos, t.eos, id(keyUnknown), id(keyPadding), id(keySeparator), id(keyClass), id(keyMask),
 	} {
@@ -170,6 +172,17 @@ func ggufAround(m Metadata, t *Tokenizer, kind string, d ggufDefault, separator 
 		around.after = []int32{t.eos}
 	}
 	return around, nil
+}
+
+// ggufBetween returns what stands before the second text of a pair, after what ends the first: of RoBERTa's
+// kin another separator.
+func ggufBetween(m Metadata, kind string, around template, separator int32) []int32 {
+	architecture, _ := m.String(keyArchitecture)
+	add, ok := m.Bool(keyAddSeparator)
+	if kind == "bert" || architecture == "modern-bert" || ok && !add || separator < 0 || len(around.after) == 0 {
+		return nil
+	}
+	return []int32{separator}
 }
 
 // ggufVocabulary returns the vocabulary of texts with their types; missing types are normal. Of equal

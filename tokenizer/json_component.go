@@ -357,6 +357,14 @@ type jsonPieceID struct {
 	TypeID any    `json:"type_id"`
 }
 
+// kind is the type of the tokens that a piece stands for.
+func (j *jsonPieceID) kind() int32 {
+	if n, ok := j.TypeID.(float64); ok && n >= 0 && n < 1<<31 {
+		return int32(n)
+	}
+	return 0
+}
+
 // jsonPieceTokens is what a special token of a template becomes.
 type jsonPieceTokens struct {
 	ID     any     `json:"id"`
@@ -374,9 +382,12 @@ func (t *jsonTokenID) UnmarshalJSON(data []byte) error {
 }
 
 // postBuild is what a sequence becomes while its post-processors are read: parts that each are a sequence to
-// the next one, with special tokens and without. They are nil when nothing changes a sequence.
+// the next one, with special tokens and without. They are nil when nothing changes a sequence. So are those
+// that a pair becomes, unless there is an error of pairs alone.
 type postBuild struct {
-	special, plain [][]int32
+	special, plain [][]slot
+	pair           [][]slot
+	pairErr        error
 	limit          int64 // of ids
 }
 
@@ -388,11 +399,24 @@ func (j *jsonPost) build(limit int64) (postProcessor, error) {
 	if err := j.appendTo(&b); err != nil {
 		return postProcessor{}, err
 	}
-	p := postProcessor{special: slices.Concat(b.special...), plain: slices.Concat(b.plain...)}
+	p := postProcessor{special: idsOf(b.special), plain: idsOf(b.plain), pair: slices.Concat(b.pair...), pairErr: b.pairErr}
 	if b.special != nil && !slices.Contains(p.special, sequence) {
 		return postProcessor{}, fmt.Errorf("%w: %s: a template without its sequence", ErrUnsupported, j.Type)
 	}
+	if pair := idsOf(b.pair); b.pair != nil && p.pairErr == nil && !(slices.Contains(pair, sequence) && slices.Contains(pair, second)) {
+		p.pairErr = fmt.Errorf("%w: %s: a template of pairs without both sequences", ErrUnsupported, j.Type)
+	}
 	return p, nil
+}
+
+// idsOf are those of all parts, in a row.
+func idsOf(parts [][]slot) (ids []int32) {
+	for _, all := range parts {
+		for _, p := range all {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
 }
 
 func (j *jsonPost) appendTo(b *postBuild) error {
@@ -411,7 +435,8 @@ func (j *jsonPost) appendTo(b *postBuild) error {
 		return fmt.Errorf("%w: %s", ErrUnsupported, quoted(j.Type))
 	}
 	if b.special == nil {
-		b.special, b.plain = [][]int32{{sequence}}, [][]int32{{sequence}}
+		b.special, b.plain = [][]slot{{{id: sequence}}}, [][]slot{{{id: sequence}}}
+		b.pair = [][]slot{{{id: sequence}}, {{id: second, kind: 1}}}
 	}
 	var err error
 	if j.Type == "TemplateProcessing" {
@@ -421,15 +446,31 @@ func (j *jsonPost) appendTo(b *postBuild) error {
 	} else {
 		b.special, err = j.surround(b.special, b.limit)
 	}
+	if err = cmp.Or(err, checkSize(b.special)); err != nil {
+		return fmt.Errorf("%s: %w", j.Type, err)
+	}
+	if b.pairErr != nil {
+		return nil
+	}
+	if j.Type == "TemplateProcessing" {
+		b.pair, err = j.template(b.pair, b.limit, true)
+	} else {
+		b.pair, err = j.surround(b.pair, b.limit)
+	}
+	if err = cmp.Or(err, checkSize(b.pair)); err != nil {
+		b.pairErr = fmt.Errorf("%s: pairs: %w", j.Type, err)
+	}
+	return nil
+}
+
+// checkSize returns an error for parts that are too long.
+func checkSize(parts [][]slot) error {
 	size := 0
-	for _, part := range b.special {
+	for _, part := range parts {
 		size += len(part)
 	}
-	if err == nil && size > maxAround {
-		err = fmt.Errorf("%w: more than %d tokens", ErrUnsupported, maxAround)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", j.Type, err)
+	if size > maxAround {
+		return fmt.Errorf("%w: more than %d tokens", ErrUnsupported, maxAround)
 	}
 	return nil
 }
@@ -443,25 +484,38 @@ func checkID(id, limit int64) error {
 }
 
 // surround puts BERT's or RoBERTa's tokens around each of parts.
-func (j *jsonPost) surround(parts [][]int32, limit int64) ([][]int32, error) {
+func (j *jsonPost) surround(parts [][]slot, limit int64) ([][]slot, error) {
 	if err := cmp.Or(checkID(int64(j.Cls), limit), checkID(int64(j.Sep), limit)); err != nil {
 		return nil, err
 	}
-	out := make([][]int32, len(parts))
-	for i, part := range parts {
+	out := make([][]slot, len(parts))
+	for i, all := range parts {
+		kind := int32(min(i, 1))
+		if j.Type == "RobertaProcessing" { // which knows no types
+			kind, all = 0, typed(all, 0)
+		}
 		switch {
 		case i == 0:
-			out[i] = append(out[i], int32(j.Cls))
+			out[i] = append(out[i], slot{int32(j.Cls), kind})
 		case j.Type == "RobertaProcessing":
-			out[i] = append(out[i], int32(j.Sep))
+			out[i] = append(out[i], slot{int32(j.Sep), kind})
 		}
-		out[i] = append(append(out[i], part...), int32(j.Sep))
+		out[i] = append(append(out[i], all...), slot{int32(j.Sep), kind})
 	}
 	return out, nil
 }
 
+// typed returns all, of that kind.
+func typed(all []slot, kind int32) []slot {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].kind = kind
+	}
+	return all
+}
+
 // template returns what a template makes of one sequence or of two.
-func (j *jsonPost) template(parts [][]int32, limit int64, special bool) ([][]int32, error) {
+func (j *jsonPost) template(parts [][]slot, limit int64, special bool) ([][]slot, error) {
 	pieces := j.Single
 	switch len(parts) {
 	case 1:
@@ -470,24 +524,24 @@ func (j *jsonPost) template(parts [][]int32, limit int64, special bool) ([][]int
 	default:
 		return nil, fmt.Errorf("%w: it gets %d sequences from what is before it", ErrUnsupported, len(parts))
 	}
-	out := make([][]int32, 0, len(pieces))
+	out := make([][]slot, 0, len(pieces))
 	for _, piece := range pieces {
 		switch {
 		case piece.Sequence != nil && piece.Sequence.ID == "A":
-			out = append(out, parts[0])
+			out = append(out, typed(parts[0], piece.Sequence.kind()))
 		case piece.Sequence != nil && piece.Sequence.ID == "B" && len(parts) == 2:
-			out = append(out, parts[1])
+			out = append(out, typed(parts[1], piece.Sequence.kind()))
 		case piece.SpecialToken != nil:
 			tokens, ok := j.SpecialTokens[piece.SpecialToken.ID]
 			if !ok {
 				return nil, fmt.Errorf("%w: %s is not among its special_tokens", ErrInvalid, quoted(piece.SpecialToken.ID))
 			}
-			var ids []int32
+			var ids []slot
 			for _, id := range tokens.IDs {
 				if err := checkID(id, limit); err != nil {
 					return nil, err
 				}
-				ids = append(ids, int32(id))
+				ids = append(ids, slot{int32(id), piece.SpecialToken.kind()})
 			}
 			if special {
 				out = append(out, ids)

@@ -6,17 +6,46 @@ import "slices"
 type postProcessor struct {
 	special []int32 // with special tokens
 	plain   []int32 // without
+
+	pair    []slot // what two sequences become, with special tokens
+	pairErr error  // why they become nothing
 }
 
-// sequence stands for the ids of the sequence.
-const sequence = -1
+// What stands for the ids of a sequence, and of the second of a pair.
+const (
+	sequence = -1
+	second   = -2
+)
+
+// A slot is a token, or a sequence, of a pair.
+type slot struct {
+	id   int32
+	kind int32 // what BERT calls the token's type: which text of the pair it is of
+}
 
 // template is the ids before and after a sequence.
 type template struct{ before, after []int32 }
 
 // post returns the post-processor that puts t around a sequence.
 func (t template) post() postProcessor {
-	return postProcessor{special: append(append(append([]int32{}, t.before...), sequence), t.after...)}
+	return postProcessor{special: append(append(append([]int32{}, t.before...), sequence), t.after...), pair: t.pair(nil)}
+}
+
+// pair puts t's tokens around two sequences, with those of between before the second.
+func (t template) pair(between []int32) []slot {
+	var all []slot
+	add := func(kind int32, ids ...int32) {
+		for _, id := range ids {
+			all = append(all, slot{id, kind})
+		}
+	}
+	add(0, t.before...)
+	add(0, sequence)
+	add(0, t.after...)
+	add(0, between...)
+	add(1, second)
+	add(1, t.after...)
+	return all
 }
 
 // first returns the special token that comes before a sequence, or -1.

@@ -71,6 +71,11 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 // bytes whose tokens the file calls special. Everything else is tokenized as if it had never been
 // split into spans. See [Tokenizer.Encode] for addSpecial.
 func (t *Tokenizer) EncodeSpans(spans []Span, addSpecial bool) []int32 {
+	return t.post.apply(t.encode(spans), addSpecial)
+}
+
+// encode returns the ids of spans and nothing around them.
+func (t *Tokenizer) encode(spans []Span) []int32 {
 	text, allowed := joinSpans(spans)
 	e := encoder{t: t, ids: make([]int32, 0, len(text)/4+8)}
 	model := t.model
@@ -91,7 +96,7 @@ func (t *Tokenizer) EncodeSpans(spans []Span, addSpecial bool) []int32 {
 		}
 		e.text(text[start:end], start, allowed)
 	})
-	return t.post.apply(e.ids, addSpecial)
+	return e.ids
 }
 
 // encoder is the state of one EncodeSpans call.

@@ -1,0 +1,31 @@
+package tokenizer
+
+import "fmt"
+
+// EncodePair returns the ids of two texts as the tokenizer joins them for a model that compares
+// texts, with special tokens, and for each id its type, which BERT tells texts apart by: that of the
+// post-processor, or without one 0 for the first text and 1 for the second. Texts are as in
+// [Tokenizer.EncodeSpans]. The error wraps [ErrUnsupported] where the tokenizer joins no pairs.
+func (t *Tokenizer) EncodePair(first, then []Span) (ids, types []int32, err error) {
+	if t.post.pairErr != nil {
+		return nil, nil, fmt.Errorf("tokenizer: post_processor: %w", t.post.pairErr)
+	}
+	pair := t.post.pair
+	if pair == nil {
+		pair = template{}.pair(nil)
+	}
+	texts := [2][]int32{t.encode(first), t.encode(then)}
+	for _, p := range pair {
+		part := []int32{p.id}
+		switch p.id {
+		case sequence:
+			part = texts[0]
+		case second:
+			part = texts[1]
+		}
+		for _, id := range part {
+			ids, types = append(ids, id), append(types, p.kind)
+		}
+	}
+	return ids, types, nil
+}
