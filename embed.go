@@ -43,11 +43,13 @@ type Embedding struct {
 func (m *Model) Embed(ctx context.Context, r *EmbedRequest) ([]Embedding, error) {
 	pooling := r.Pooling
 	switch {
+	case m.Labels() > 0:
+		return nil, m.unsuited("an embedding")
 	case pooling == PoolingAuto && m.poolingErr != nil:
 		return nil, wrap(m.poolingErr)
 	case pooling == PoolingAuto:
 		pooling = m.pooling
-	case pooling > PoolingCLS:
+	case pooling > PoolingMax:
 		return nil, fmt.Errorf("realizar: %w: %v", ErrRequest, pooling)
 	}
 	prompts := make([][]int32, len(r.Inputs))
@@ -58,27 +60,31 @@ func (m *Model) Embed(ctx context.Context, r *EmbedRequest) ([]Embedding, error)
 		}
 	}
 	all := make([]Embedding, len(prompts))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(m.parallel)
-	for i, ids := range prompts {
-		group.Go(func() error {
-			vector, err := m.embed(ctx, r, ids, pooling)
-			if err != nil {
-				return ofInput(err, i, len(prompts))
-			}
-			all[i] = Embedding{Vector: vector, Tokens: len(ids)}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := m.together(ctx, len(prompts), func(ctx context.Context, i int) error {
+		vector, err := m.embed(ctx, r, prompts[i], pooling)
+		all[i] = Embedding{Vector: vector, Tokens: len(prompts[i])}
+		return ofInput(err, i, len(prompts))
+	})
+	if err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
+// together does n things, as many at one time as the model does. Where one fails, all
+// do.
+func (m *Model) together(ctx context.Context, n int, one func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(m.parallel)
+	for i := range n {
+		group.Go(func() error { return one(ctx, i) })
+	}
+	return group.Wait()
+}
+
 // ofInput says which input an error is of.
 func ofInput(err error, i, n int) error {
-	if n == 1 {
+	if n == 1 || err == nil {
 		return err
 	}
 	return fmt.Errorf("%w (input %d of %d)", err, i+1, n)
@@ -100,7 +106,7 @@ func (m *Model) embed(ctx context.Context, r *EmbedRequest, ids []int32, pooling
 		e.Outputs = append(e.Outputs, engine.Output{Token: int32(token), Want: plan.WantHidden})
 	}
 	switch pooling {
-	case PoolingMean:
+	case PoolingMean, PoolingMax:
 		for i := range ids {
 			want(i)
 		}
@@ -110,19 +116,29 @@ func (m *Model) embed(ctx context.Context, r *EmbedRequest, ids []int32, pooling
 		want(len(ids) - 1)
 	}
 	var sums []float64
+	n := len(e.Outputs)
 	err := m.run(ctx, e, func(r *engine.Result) (bool, error) {
-		if sums == nil {
+		first := sums == nil
+		if first {
 			sums = make([]float64, len(r.Hidden))
 		}
 		for i, v := range r.Hidden {
-			sums[i] += float64(v)
+			switch {
+			case pooling != PoolingMax:
+				sums[i] += float64(v)
+			case first || float64(v) > sums[i]:
+				sums[i] = float64(v)
+			}
 		}
 		return true, nil
 	})
 	if err != nil {
 		return nil, wrap(err)
 	}
-	return scaled(sums, len(e.Outputs), !r.KeepLength), nil
+	if pooling == PoolingMax {
+		n = 1
+	}
+	return scaled(sums, n, !r.KeepLength), nil
 }
 
 // scaled is the mean of n vectors with these sums, of unit length where that is

@@ -153,8 +153,9 @@ func TestReadPooling(t *testing.T) {
 		`{"pooling_mode_cls_token": true}`:                                   PoolingCLS,
 		`{"pooling_mode_lasttoken": true}`:                                   PoolingLast,
 		`{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}`: PoolingAuto,
-		`{"pooling_mode_max_tokens": true}`:                                  PoolingAuto,
-		`{`:                                                                  PoolingAuto,
+		`{"pooling_mode_max_tokens": true}`:                                  PoolingMax,
+		`{"pooling_mode_weightedmean_tokens": true}`:                         PoolingAuto,
+		`{`: PoolingAuto,
 	} {
 		dir := modeltest.Hub(t)
 		if err := os.Mkdir(filepath.Join(dir, "1_Pooling"), 0o700); err != nil {

@@ -32,6 +32,9 @@ var (
 	// ErrContext says that a prompt is longer than the context; the error is a
 	// [*ContextError].
 	ErrContext = errors.New("the prompt exceeds the context")
+	// ErrUnsuited says that the model is not made for what was asked of it, such as
+	// text of one that gives embeddings alone; the error says what it is for.
+	ErrUnsuited = errors.New("the model is not made for this")
 	// ErrMemory says that the memory at hand is too small for what was asked.
 	ErrMemory = errors.New("not enough memory")
 	// ErrDevice says that a device cannot be used, or is not there.

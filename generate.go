@@ -80,6 +80,9 @@ type task struct {
 
 func (t *task) run(ctx context.Context, prompt func(context.Context) ([]int32, error)) (err error) {
 	m, g := t.model, t.settings
+	if m.arch.Program.Whole {
+		return m.unsuited("text")
+	}
 	if err := g.validate(m.Vocab()); err != nil {
 		return err
 	}

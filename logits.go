@@ -13,6 +13,9 @@ import (
 // order: those at index i are of the token after ids[:i+1]. It stops at yield's
 // first error and returns it.
 func (m *Model) Logits(ctx context.Context, ids []int32, from int, yield func(i int, logits []float32) error) error {
+	if m.arch.Program.Whole {
+		return m.unsuited("the logits of tokens")
+	}
 	if err := checkTokens("token", ids, m.Vocab()); err != nil {
 		return err
 	}

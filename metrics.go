@@ -3,8 +3,8 @@ package realizar
 import "github.com/realizar/realizar/internal/engine"
 
 // Metrics are what a model has done since it was opened, and how it stands. An
-// answer is one of a request's [Generation.Choices]; [Model.Logits] and [Model.Embed]
-// count as answers of no tokens.
+// answer is one of a request's [Generation.Choices]; [Model.Logits], [Model.Embed]
+// and [Model.Rank] count as answers of no tokens.
 type Metrics struct {
 	Running int // answers that have memory in the cache
 	Waiting int // answers that have none

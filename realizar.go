@@ -52,6 +52,9 @@ type Model struct {
 	templateErr  error
 	pooling      Pooling
 	poolingErr   error
+	sigmoid      bool  // scores are the sigmoid of the head's logits, see [Model.Rank]
+	untyped      bool  // the model is not told which text of a pair a token is of
+	rankErr      error // why texts cannot be ranked, though there is a head
 	defaults     Sampling
 	hasDefaults  bool
 	specialNames map[string]string // bos_token and so on, for templates
@@ -120,7 +123,9 @@ func (m *Model) readText(pre string) error {
 	if m.defaults, m.hasDefaults, err = readSampling(m.file, generation); err != nil {
 		return err
 	}
-	m.pooling, m.poolingErr = readPooling(m.file)
+	m.pooling, m.poolingErr = readPooling(m.file, m.arch.Program.Whole)
+	m.sigmoid, m.rankErr = readActivation(m.file, m.arch.Spec.Labels)
+	m.untyped = withoutTypes(m.file)
 	m.specialNames = specialTexts(m.tok)
 	return nil
 }
@@ -141,6 +146,22 @@ func (m *Model) Parallel() int { return m.parallel }
 
 // EmbeddingLength is the number of elements of an embedding.
 func (m *Model) EmbeddingLength() int { return m.arch.Spec.Hidden }
+
+// Labels is the number of scores that [Model.Rank] gives a document; 0 where the model
+// has no head for that.
+func (m *Model) Labels() int { return m.arch.Spec.Labels }
+
+// unsuited says that the model is not made for a purpose, and what it is made for.
+func (m *Model) unsuited(purpose string) error {
+	is := "writes text: Generate and Chat"
+	switch {
+	case m.Labels() > 0:
+		is = "scores pairs of texts: Rank"
+	case m.arch.Program.Whole:
+		is = "reads texts as a whole and writes none: Embed"
+	}
+	return fmt.Errorf("realizar: %w: %s is asked for, and %s %s", ErrUnsuited, purpose, m.arch.Architecture, is)
+}
 
 // Device is where the model runs: "cpu" or "cuda".
 func (m *Model) Device() string { return m.device.name }

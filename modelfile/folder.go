@@ -34,7 +34,7 @@ var assetNames = []string{
 	"tokenizer_config.json",
 	"special_tokens_map.json",
 	"chat_template.jinja",
-	"1_Pooling/config.json", // of sentence-transformers
+	"modules.json", "1_Pooling/config.json", // of sentence-transformers
 }
 
 // The most bytes that files beside the weights may have. The largest

@@ -77,7 +77,7 @@ func (f *File) Tensor(name string) (*tensor.Tensor, bool) {
 // within the folder, and whether there is one: "config.json",
 // "generation_config.json", "tokenizer.json", "tokenizer.model",
 // "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
-// "1_Pooling/config.json", and "additional_chat_templates/NAME.jinja". A GGUF file that was opened by its own
+// "modules.json", "1_Pooling/config.json", and "additional_chat_templates/NAME.jinja". A GGUF file that was opened by its own
 // path has no assets. The content stays valid after [File.Close] and must not be
 // written to.
 func (f *File) Asset(name string) ([]byte, bool) {
