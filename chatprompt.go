@@ -13,6 +13,9 @@ import (
 // say what the template wrote and what the caller did. A template that is still
 // at work when ctx ends is stopped.
 func (m *Model) RenderChat(ctx context.Context, r *ChatRequest) (chat.Text, error) {
+	if m.arch.Program.Whole {
+		return nil, m.unsuited("a conversation")
+	}
 	t, err := m.template(len(r.Tools) > 0)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)

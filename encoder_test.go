@@ -143,19 +143,19 @@ func TestUnsuited(t *testing.T) {
 		do   func(*Model) error
 		says string // empty: it works
 	}{
-		{embeds, generate, "BertModel reads texts as a whole"},
-		{embeds, talk, "Embed"},
-		{embeds, logits, "Embed"},
+		{embeds, generate, "a BertModel is for embeddings"},
+		{embeds, talk, "is for embeddings"},
+		{embeds, logits, "is for embeddings"},
 		{embeds, embed, ""},
-		{embeds, rank, "Embed"},
-		{ranks, generate, "BertForSequenceClassification scores pairs of texts: Rank"},
-		{ranks, talk, "Rank"},
-		{ranks, logits, "Rank"},
-		{ranks, embed, "Rank"},
+		{embeds, rank, "is for embeddings"},
+		{ranks, generate, "a BertForSequenceClassification is for scores of pairs of texts"},
+		{ranks, talk, "is for scores"},
+		{ranks, logits, "is for scores"},
+		{ranks, embed, "is for scores"},
 		{ranks, rank, ""},
 		{writes, generate, ""},
 		{writes, embed, ""},
-		{writes, rank, "llama writes text"},
+		{writes, rank, "a llama is for writing text"},
 	} {
 		err := test.do(test.m)
 		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), test.says) || strings.Count(err.Error(), "realizar: ") != 1) {

@@ -153,14 +153,14 @@ func (m *Model) Labels() int { return m.arch.Spec.Labels }
 
 // unsuited says that the model is not made for a purpose, and what it is made for.
 func (m *Model) unsuited(purpose string) error {
-	is := "writes text: Generate and Chat"
+	made := "writing text"
 	switch {
 	case m.Labels() > 0:
-		is = "scores pairs of texts: Rank"
+		made = "scores of pairs of texts"
 	case m.arch.Program.Whole:
-		is = "reads texts as a whole and writes none: Embed"
+		made = "embeddings"
 	}
-	return fmt.Errorf("realizar: %w: %s is asked for, and %s %s", ErrUnsuited, purpose, m.arch.Architecture, is)
+	return fmt.Errorf("realizar: %w: %s is asked of it, and a %s is for %s", ErrUnsuited, purpose, m.arch.Architecture, made)
 }
 
 // Device is where the model runs: "cpu" or "cuda".

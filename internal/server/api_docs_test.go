@@ -46,6 +46,8 @@ var documented = map[string]string{
 	"responses reasoning":        table(reasoningFields),
 	"responses stream options":   table(responseStreamFields),
 	"embeddings":                 table(embeddingsFields),
+	"rerank":                     table(rerankFields),
+	"document":                   table(rankedTextFields),
 	"tokenize":                   table(tokenizeFields),
 	"detokenize":                 table(detokenizeFields),
 }

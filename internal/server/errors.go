@@ -104,6 +104,8 @@ func (x *exchange) errorOf(err error) *Error {
 	switch {
 	case errors.Is(err, realizar.ErrNoTemplate):
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_chat_template", Message: "the model has no chat template that can be used; /v1/completions takes a prompt as it is"}
+	case errors.Is(err, realizar.ErrUnsuited):
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "unsuited_model", Message: plain(err)}
 	case errors.Is(err, realizar.ErrNoTokenizer):
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_tokenizer", Message: "the model has no tokenizer that can be used; /v1/completions takes token ids"}
 	case errors.Is(err, realizar.ErrNotFinite):

@@ -48,8 +48,8 @@ var embeddingsFields = fields[embeddingsRequest]{
 		r.dimensions, err = readWhole(value, 1, math.MaxInt32)
 		return err
 	}},
-	{"pooling", `"mean", "last" or "cls": which tokens count`, "what the model's files say, or else the last token", func(r *embeddingsRequest, value json.RawMessage) error {
-		for _, p := range []realizar.Pooling{realizar.PoolingMean, realizar.PoolingLast, realizar.PoolingCLS} {
+	{"pooling", `"mean", "last", "cls" or "max": which tokens count, and how`, "what the model's files say, or else the last token; of a model that reads texts as a whole, the mean", func(r *embeddingsRequest, value json.RawMessage) error {
+		for _, p := range []realizar.Pooling{realizar.PoolingMean, realizar.PoolingLast, realizar.PoolingCLS, realizar.PoolingMax} {
 			if string(value) == `"`+p.String()+`"` {
 				r.pooling = p
 				return nil

@@ -98,7 +98,7 @@ func TestEmbeddings(t *testing.T) {
 		}
 	}
 	var first []float32
-	for _, pooling := range []string{"mean", "cls", "last"} {
+	for _, pooling := range []string{"mean", "cls", "last", "max"} {
 		v := vector(t, s.embed(`{"model": "small", "input": "hello world", "dimensions": 64, "pooling": "` + pooling + `"}`).Data[0].Embedding, false)
 		if slices.Equal(v, first) {
 			t.Errorf("%s pooling changes nothing", pooling)
@@ -155,7 +155,7 @@ func TestEmbeddingsErrors(t *testing.T) {
 		{`"model": "small", "input": "a", "encoding_format": "int8"`, "encoding_format", "invalid_value", 400},
 		{`"model": "small", "input": "a", "dimensions": 32`, "dimensions", "invalid_value", 400},
 		{`"model": "small", "input": "a", "dimensions": 0`, "dimensions", "invalid_value", 400},
-		{`"model": "small", "input": "a", "pooling": "max"`, "pooling", "invalid_value", 400},
+		{`"model": "small", "input": "a", "pooling": "least"`, "pooling", "invalid_value", 400},
 		{`"model": "small", "input": "a", "truncate": true`, "truncate", "unknown_parameter", 400},
 	} {
 		s.post("/v1/embeddings", "{"+test.fields+"}").fails(t, test.status, test.param, test.code)

@@ -15,6 +15,8 @@ func (s *Server) routes() {
 	s.handle("POST /v1/chat/completions/render", s.render)
 	s.handle("POST /v1/responses", s.responses)
 	s.handle("POST /v1/embeddings", s.embeddings)
+	s.handle("POST /v1/rerank", s.rerank)
+	s.handle("POST /rerank", s.rerank)
 
 	s.handle("POST /tokenize", s.tokenize)
 	s.handle("POST /detokenize", s.detokenize)
