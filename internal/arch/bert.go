@@ -3,6 +3,7 @@ package arch
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -20,14 +21,16 @@ func init() {
 	}
 	bertNames := maps.Clone(bertNames)
 	maps.Copy(bertNames, names{"cls": "*pooler.dense", "cls.output": "classifier"})
-	add(architecture{gguf: "bert", hub: "BertModel", kind: "bert", base: "bert.", hubNames: bertNames, adapt: bert})
-	add(architecture{hub: "BertForSequenceClassification", base: "bert.", hubNames: bertNames, adapt: classifying(bert)})
+	const about = "an encoder: bidirectional attention, learned positions and token types, norms after each addition"
+	add(architecture{title: "BERT", about: about, gguf: "bert", hub: "BertModel", kind: "bert", base: "bert.", hubNames: bertNames, adapt: bert})
+	add(architecture{title: "BERT with a head", about: "ranks or classifies", hub: "BertForSequenceClassification", base: "bert.", hubNames: bertNames, adapt: classifying(bert)})
 
 	robertaNames := maps.Clone(bertNames)
 	maps.Copy(robertaNames, names{"cls": "classifier.dense", "cls.output": "classifier.out_proj"})
 	for prefix, kind := range map[string]string{"Roberta": "roberta", "XLMRoberta": "xlm-roberta", "Camembert": "camembert"} {
-		add(architecture{hub: prefix + "Model", kind: kind, base: "roberta.", hubNames: robertaNames, adapt: roberta})
-		add(architecture{hub: prefix + "ForSequenceClassification", base: "roberta.", hubNames: robertaNames, adapt: classifying(roberta)})
+		title := strings.Replace(prefix, "Roberta", "RoBERTa", 1)
+		add(architecture{title: title, about: "BERT whose positions begin after the padding token's id", hub: prefix + "Model", kind: kind, base: "roberta.", hubNames: robertaNames, adapt: roberta})
+		add(architecture{title: title + " with a head", about: "ranks or classifies", hub: prefix + "ForSequenceClassification", base: "roberta.", hubNames: robertaNames, adapt: classifying(roberta)})
 	}
 }
 

@@ -8,8 +8,8 @@ import "github.com/realizar/realizar/internal/plan"
 // the embedding's norm gives.
 func init() {
 	for _, a := range []architecture{
-		{gguf: "modern-bert", hub: "ModernBertModel", kind: "modernbert", adapt: modernBERT},
-		{hub: "ModernBertForSequenceClassification", adapt: classifying(modernBERT)},
+		{title: "ModernBERT", about: "an encoder with rotary positions, gated feed-forward layers, and windows in two of three layers", gguf: "modern-bert", hub: "ModernBertModel", kind: "modernbert", adapt: modernBERT},
+		{title: "ModernBERT with a head", about: "ranks or classifies", hub: "ModernBertForSequenceClassification", adapt: classifying(modernBERT)},
 	} {
 		a.hubNames, a.norm, a.encode = modernNames, plan.LayerNorm, encodeModernBERT
 		a.keys = map[string]string{"rms_norm_eps": "norm_eps", "hidden_act": "hidden_activation", "rope_theta": "global_rope_theta"}
