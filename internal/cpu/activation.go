@@ -57,26 +57,3 @@ func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
 		return f(gate) * (up + a.Shift)
 	}
 }
-
-func apply(e *executable, n *plan.Node) ([]kernel, error) {
-	f := functionOf(n.Attr.(plan.MapAttr))
-	return e.rows(n, 1, func(r int) {
-		y := e.row(n.Out, r)
-		for i, x := range e.row(n.In[0], r) {
-			y[i] = float32(f(float64(x)))
-		}
-		e.wrote(n.Out, r, 0, len(y))
-	}), nil
-}
-
-func glu(e *executable, n *plan.Node) ([]kernel, error) {
-	if a := n.Attr.(plan.GLUAttr); a != (plan.GLUAttr{Act: a.Act}) || e.p.Shapes[n.In[0]] != e.p.Shapes[n.In[1]] {
-		return referenceGLU(e, n)
-	}
-	act, glu := n.Attr.(plan.GLUAttr).Act, e.tier.vector.glu
-	return e.rows(n, 1, func(r int) {
-		y := e.row(n.Out, r)
-		glu(y, e.row(n.In[0], r), e.row(n.In[1], r), act)
-		e.wrote(n.Out, r, 0, len(y))
-	}), nil
-}

@@ -21,9 +21,25 @@ type code struct {
 	turns   map[string]*turns
 }
 
-// product reports whether a node multiplies records rather than float32.
+// inRecords reports whether a weight is multiplied with records rather than float32.
+func (b *Backend) inRecords(w *tensor.Tensor, lim *plan.Limits) bool {
+	return b.products && lim.Activations == tensor.Q8_0 && blockFormats[w.DType] != nil
+}
+
+// product reports whether a node multiplies records.
 func (b *Backend) product(n *plan.Node, lim *plan.Limits) bool {
-	return b.products && lim.Activations == tensor.Q8_0 && n.Op == plan.Linear && blockFormats[n.Weight.DType] != nil
+	return n.Op == plan.Linear && b.inRecords(n.Weight, lim)
+}
+
+// reads reports how a node reads its first input.
+func (b *Backend) reads(n *plan.Node, lim *plan.Limits) (records, floats bool) {
+	a, ok := n.Attr.(plan.ExpertsAttr)
+	if !ok {
+		records = b.product(n, lim)
+		return records, !records
+	}
+	gate, up := b.inRecords(a.Gate[0], lim), b.inRecords(a.Up[0], lim)
+	return gate || up, !gate || !up
 }
 
 // layout cuts p into stages and says where its values lie, without making room for
@@ -40,16 +56,15 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	}
 	c.scratch = plan.PlanScratch(p, io)
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; product(n) {
-			c.quantized[n.In[0]] = true
+		if records, _ := b.reads(&p.Nodes[i], lim); records {
+			c.quantized[p.Nodes[i].In[0]] = true
 		}
 	}
 	c.unread = slices.Clone(c.quantized)
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; !product(n) {
-			for _, v := range n.In {
-				c.unread[v] = false
-			}
+		_, floats := b.reads(&p.Nodes[i], lim)
+		for j, v := range p.Nodes[i].In {
+			c.unread[v] = c.unread[v] && j == 0 && !floats
 		}
 	}
 	for _, v := range []plan.Value{p.Residual, p.Hidden, p.Logits} {
@@ -141,7 +156,7 @@ func pieces(n *plan.Node) int {
 	switch n.Op {
 	case plan.Linear:
 		return dotRows
-	case plan.Attention:
+	case plan.Attention, plan.Bidirectional:
 		a := n.Attr.(plan.AttentionAttr)
 		return a.Heads / a.KVHeads * a.HeadDim
 	}

@@ -116,7 +116,8 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 // states, in bytes, but for copies of norms, biases and rotary angles, and for the results of steps.
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
-	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.threads*desk.bytes()
+	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.expertRoom(p, &lim).bytes(b.threads) +
+		b.threads*desk.bytes()
 }
 
 // A lowering makes the kernels of one node. What does not change from step to

@@ -1,20 +1,27 @@
 package cpu
 
-import "github.com/realizar/realizar/internal/plan"
+import (
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
 
 // A desk is what one worker multiplies on, for all nodes.
 type desk struct {
 	tile []float32 // rows of a weight that float32 is multiplied with
 	sums [dotTokens * dotRows]float32
 
-	totals [2][]float32 // [groups][tokens][lanes] of a tile of one or two products of records
-	values []float32
+	totals [2][]float32 // [groups][tokens][lanes] of a tile of one or two products
+	places []float32    // those of all experts that tokens have chosen, one expert after the other
+	values [2 * tileRows]float32
+	unit   unitSpace
 
 	embedding []byte // a row of a table that is interleaved
 }
 
 // deskSize is how long the slices of a desk are.
-type deskSize struct{ tile, totals, values, embedding int }
+type deskSize struct{ tile, totals, places, embedding int }
 
 // desk is what the products of p need.
 func (b *Backend) desk(p *plan.Program, lim *plan.Limits) (s deskSize) {
@@ -23,24 +30,33 @@ func (b *Backend) desk(p *plan.Program, lim *plan.Limits) (s deskSize) {
 		if n.Op == plan.Embed {
 			s.embedding = max(s.embedding, n.Weight.RowBytes())
 		}
-		if n.Op != plan.Linear {
-			continue
+		var products []*tensor.Tensor
+		if a, ok := n.Attr.(plan.ExpertsAttr); ok {
+			products = []*tensor.Tensor{a.Gate[0], a.Up[0], a.Down[0]}
+			s.totals = tileRows * lim.Tokens
+			s.places = max(s.places, tileRows*lim.Tokens*a.Route.Used)
+		} else if n.Op == plan.Linear {
+			products = []*tensor.Tensor{n.Weight}
 		}
-		if b.product(n, lim) {
-			s.totals, s.values = tileRows*lim.Tokens, 2*tileRows
-		} else {
-			s.tile = max(s.tile, dotRows*rowStride(n.Weight.Shape[1]))
+		for _, w := range products {
+			if b.inRecords(w, lim) {
+				s.totals = tileRows * lim.Tokens
+			} else {
+				s.tile = max(s.tile, dotRows*rowStride(w.Cols()))
+			}
 		}
 	}
 	return s
 }
 
-func (s *deskSize) bytes() int { return 4*(s.tile+2*s.totals+s.values) + s.embedding }
+func (s *deskSize) bytes() int {
+	return int(unsafe.Sizeof(desk{})) + 4*(s.tile+2*s.totals+s.places) + s.embedding
+}
 
 func (s *deskSize) make() desk {
 	return desk{
 		tile:   make([]float32, s.tile),
 		totals: [2][]float32{make([]float32, s.totals), make([]float32, s.totals)},
-		values: make([]float32, s.values), embedding: make([]byte, s.embedding),
+		places: make([]float32, s.places), embedding: make([]byte, s.embedding),
 	}
 }

@@ -28,6 +28,7 @@ type executable struct {
 	workers   *workers
 	desks     []desk          // by worker
 	attention *attentionSpace // nil before the first attention node
+	experts   *expertSpace    // nil before the first mixture of experts
 	sampler   sample.Sampler
 	host      map[*byte][]byte // of AllocHost, by where it begins
 

@@ -17,7 +17,7 @@ var parallel = map[plan.Op]lowering{
 	plan.Bidirectional: referenceBidirectional,
 	plan.GLU:           glu,
 	plan.Map:           apply,
-	plan.Experts:       referenceExperts,
+	plan.Experts:       experts,
 	plan.Add:           add,
 	plan.Pick:          pick,
 }

@@ -13,6 +13,7 @@ import (
 // before the gate and the addition are done. They change no bit of a result.
 type stage struct {
 	nodes []*plan.Node // the products, where there are several: of one input
+	maps  []*plan.Node // by product: nil, or what is made of it
 	glu   *plan.Node   // nil, or of the first product and the second
 	add   *plan.Node   // nil, or of the product and something else
 }
@@ -21,7 +22,7 @@ type stage struct {
 func single(p *plan.Program) []stage {
 	all := make([]stage, len(p.Nodes))
 	for i := range p.Nodes {
-		all[i] = stage{nodes: []*plan.Node{&p.Nodes[i]}}
+		all[i] = stage{nodes: []*plan.Node{&p.Nodes[i]}, maps: make([]*plan.Node, 1)}
 	}
 	return all
 }
@@ -47,11 +48,11 @@ func join(p *plan.Program, product func(n *plan.Node) bool) []stage {
 		if done[i] {
 			continue
 		}
-		s := stage{nodes: []*plan.Node{n}}
+		s := stage{nodes: []*plan.Node{n}, maps: make([]*plan.Node, 1)}
 		if product(n) {
 			for j := i + 1; j < len(p.Nodes); j++ {
 				if m := &p.Nodes[j]; !done[j] && product(m) && m.In[0] == n.In[0] {
-					s.nodes, done[j] = append(s.nodes, m), true
+					s.nodes, s.maps, done[j] = append(s.nodes, m), append(s.maps, nil), true
 				}
 			}
 			s.follow(p, i, done, uses, ready)
@@ -70,7 +71,13 @@ func (s *stage) follow(p *plan.Program, i int, done []bool, uses []int, ready []
 		m := &p.Nodes[j]
 		switch {
 		case done[j]:
-		case plainGLU(p, m) && len(s.nodes) == 2 && s.writes(m.In[0], 0, uses) && s.writes(m.In[1], 1, uses):
+		case m.Op == plan.Map:
+			for k := range s.nodes {
+				if s.maps[k] == nil && s.writes(m.In[0], k, uses) {
+					s.maps[k], done[j] = m, true
+				}
+			}
+		case elementwiseGLU(p, m) && len(s.nodes) == 2 && s.maps[0] == nil && s.maps[1] == nil && s.writes(m.In[0], 0, uses) && s.writes(m.In[1], 1, uses):
 			s.glu, done[j] = m, true
 			return
 		case m.Op == plan.Add && len(s.nodes) == 1:
@@ -84,27 +91,34 @@ func (s *stage) follow(p *plan.Program, i int, done []bool, uses []int, ready []
 	}
 }
 
-// plainGLU reports whether n is a GLU of nothing but an activation and a product.
-func plainGLU(p *plan.Program, n *plan.Node) bool {
-	a, ok := n.Attr.(plan.GLUAttr)
-	return ok && n.Op == plan.GLU && a == (plan.GLUAttr{Act: a.Act}) && p.Shapes[n.In[0]] == p.Shapes[n.In[1]]
+// elementwiseGLU reports whether n is a GLU whose gate has the columns of what it gates.
+func elementwiseGLU(p *plan.Program, n *plan.Node) bool {
+	return n.Op == plan.GLU && p.Shapes[n.In[0]] == p.Shapes[n.In[1]]
 }
 
-// writes reports whether v is the result of product i, and used once.
+// out is what comes of product i.
+func (s *stage) out(i int) plan.Value {
+	if s.maps[i] != nil {
+		return s.maps[i].Out
+	}
+	return s.nodes[i].Out
+}
+
+// writes reports whether v is what comes of product i, and used once.
 func (s *stage) writes(v plan.Value, i int, uses []int) bool {
-	return s.nodes[i].Out == v && uses[v] == 1
+	return s.out(i) == v && uses[v] == 1
 }
 
 // io are the values that the stage reads and writes.
 func (s *stage) io() plan.Stage {
 	var st plan.Stage
-	for _, n := range s.nodes {
+	for i, n := range s.nodes {
 		for _, v := range n.In {
 			if !slices.Contains(st.In, v) {
 				st.In = append(st.In, v)
 			}
 		}
-		st.Out = append(st.Out, n.Out)
+		st.Out = append(st.Out, s.out(i))
 	}
 	switch {
 	case s.glu != nil:
@@ -118,7 +132,7 @@ func (s *stage) io() plan.Stage {
 
 // residual is what the stage adds its product to.
 func (s *stage) residual() plan.Value {
-	if s.add.In[0] == s.nodes[0].Out {
+	if s.add.In[0] == s.out(0) {
 		return s.add.In[1]
 	}
 	return s.add.In[0]

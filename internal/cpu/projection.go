@@ -14,6 +14,7 @@ type projection struct {
 	in       plan.Value
 	products []*product
 	glu      *plan.Node
+	unit     *unit
 	residual plan.Value // added to the product, or -1
 }
 
@@ -22,6 +23,7 @@ type product struct {
 	node     *plan.Node
 	out      plan.Value // where it goes, unless it is gated
 	bias     []float32
+	mapper   *mapper // or nil
 	weight   *interleaved
 	multiply productFunc
 	tiles    int
@@ -29,15 +31,19 @@ type product struct {
 
 func project(e *executable, s *stage) ([]kernel, error) {
 	p := &projection{e: e, in: s.nodes[0].In[0], glu: s.glu, residual: -1}
-	for _, n := range s.nodes {
+	for i, n := range s.nodes {
 		bias, err := floats(n.Bias)
 		if err != nil {
 			return nil, err
 		}
-		p.products = append(p.products, &product{
-			node: n, out: n.Out, bias: bias, weight: e.weights[n.Weight], multiply: e.tier.quantized.products[n.Weight.DType],
+		t := &product{
+			node: n, out: s.out(i), bias: bias, weight: e.weights[n.Weight], multiply: e.tier.quantized.products[n.Weight.DType],
 			tiles: (n.Weight.Rows() + tileRows - 1) / tileRows,
-		})
+		}
+		if m := s.maps[i]; m != nil {
+			t.mapper = e.tier.mapper(m.Attr.(plan.MapAttr))
+		}
+		p.products = append(p.products, t)
 	}
 	if s.add != nil {
 		p.residual, p.products[0].out = s.residual(), s.add.Out
@@ -49,6 +55,7 @@ func project(e *executable, s *stage) ([]kernel, error) {
 	run := p.tile
 	if s.glu != nil {
 		tiles, run = p.products[0].tiles, p.gated
+		p.unit = e.tier.unit(s.glu.Attr.(plan.GLUAttr))
 	}
 	size := func() int {
 		if e.size(s.nodes[0].Out) == 0 {
@@ -85,11 +92,22 @@ func (p *projection) tile(b *desk, i int) {
 		}
 		p.multiply(b, 0, t, i)
 		rows := min(tileRows, t.weight.rows-i*tileRows)
+		unread := p.e.code.unread[t.out]
 		for r := range p.e.size(t.node.Out) {
-			y := p.e.row(t.out, r)[i*tileRows:][:rows]
+			y := b.values[:rows]
+			if !unread {
+				y = p.e.row(t.out, r)[i*tileRows:][:rows]
+			}
 			p.gather(y, b, 0, r, t, i)
+			if t.mapper != nil {
+				t.mapper.apply(y, y, &b.unit)
+			}
 			if p.residual >= 0 {
 				p.e.tier.vector.add(y, y, p.e.row(p.residual, r)[i*tileRows:][:rows])
+			}
+			if unread { // whoever writes these rows has them far from the processor
+				p.e.quantizePiece(t.out, r, i*tileRows, y)
+				continue
 			}
 			p.e.wrote(t.out, r, i*tileRows, i*tileRows+rows)
 		}
@@ -107,12 +125,12 @@ func (p *projection) gated(b *desk, i int) {
 	for r := range p.e.size(p.glu.Out) {
 		p.gather(g, b, 0, r, gate, i)
 		p.gather(u, b, 1, r, up, i)
-		if p.e.code.unread[p.glu.Out] { // whoever writes these rows has them far from the processor
-			p.e.tier.vector.glu(g, g, u, p.glu.Attr.(plan.GLUAttr).Act)
+		if p.e.code.unread[p.glu.Out] {
+			p.unit.apply(g, g, u, &b.unit)
 			p.e.quantizePiece(p.glu.Out, r, i*tileRows, g)
 			continue
 		}
-		p.e.tier.vector.glu(p.e.row(p.glu.Out, r)[i*tileRows:][:rows], g, u, p.glu.Attr.(plan.GLUAttr).Act)
+		p.unit.apply(p.e.row(p.glu.Out, r)[i*tileRows:][:rows], g, u, &b.unit)
 		p.e.wrote(p.glu.Out, r, i*tileRows, i*tileRows+rows)
 	}
 }

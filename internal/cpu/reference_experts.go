@@ -28,7 +28,8 @@ func referenceExperts(e *executable, n *plan.Node) ([]kernel, error) {
 		}
 		experts = append(experts, expert{gate, up, down})
 	}
-	r, f := newRouter(a.Route, choice, len(a.Gate)), unitOf(a.GLU)
+	r, f := router{a: a.Route, bias: choice}, unitOf(a.GLU)
+	desk := newRouteDesk(len(a.Gate), a.Route.Groups)
 	chosen, weights := make([]int32, a.Route.Used), make([]float32, a.Route.Used)
 	ffn := a.Gate[0].Shape[0]
 	g, u, d := make([]float32, ffn), make([]float32, ffn), make([]float32, a.Down[0].Shape[0])
@@ -36,7 +37,7 @@ func referenceExperts(e *executable, n *plan.Node) ([]kernel, error) {
 		for t := range e.size(n.Out) {
 			x, y := e.row(n.In[0], t), e.row(n.Out, t)
 			clear(y)
-			r.route(e.row(n.In[1], t), chosen, weights)
+			r.route(&desk, e.row(n.In[1], t), chosen, weights)
 			for k, i := range chosen {
 				experts[i].gate(g, x)
 				experts[i].up(u, x)

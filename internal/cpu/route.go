@@ -11,103 +11,107 @@ import (
 type router struct {
 	a    plan.RouteAttr
 	bias []float32 // [experts], or nil
-
-	scores, choice []float64 // [experts]
-	groups         []float64 // of the best experts of a group
 }
 
-func newRouter(a plan.RouteAttr, bias []float32, experts int) *router {
-	return &router{a: a, bias: bias, scores: make([]float64, experts), choice: make([]float64, experts), groups: make([]float64, max(1, a.Groups))}
+// A routeDesk is what one worker routes on.
+type routeDesk struct {
+	scores, choice []float64 // [experts]
+	out            []bool    // [experts]: cannot be chosen, or has been
+	groups         []float64 // how good each group is
+	counted        []bool    // [experts]: counts for its group
+}
+
+func newRouteDesk(experts, groups int) routeDesk {
+	return routeDesk{
+		scores: make([]float64, experts), choice: make([]float64, experts), out: make([]bool, experts),
+		groups: make([]float64, groups), counted: make([]bool, experts),
+	}
 }
 
 // route writes the experts that logits choose and their weights, the best first; both
-// have the length of [plan.RouteAttr.Used]. Logits that are not finite choose the
-// first experts, with weights that are not finite either.
-func (r *router) route(logits []float32, experts []int32, weights []float32) {
-	r.score(logits)
-	copy(r.choice, r.scores)
+// have the length of [plan.RouteAttr.Used]. What is not a number is better than all
+// that is one, so that it is in a weight and thus in what comes of the token. No expert
+// is chosen twice whatever the logits are.
+func (r *router) route(d *routeDesk, logits []float32, experts []int32, weights []float32) {
+	n := len(logits)
+	scores, choice, out := d.scores[:n], d.choice[:n], d.out[:n]
+	r.score(scores, logits)
+	copy(choice, scores)
 	for i, b := range r.bias {
-		r.choice[i] += float64(b)
+		choice[i] += float64(b)
 	}
+	clear(out)
 	if r.a.Groups > 1 {
-		r.limit()
+		r.limit(d, choice, out)
 	}
 	for k := range experts {
-		experts[k] = int32(best(r.choice))
-		r.choice[experts[k]] = math.Inf(-1)
+		at := best(choice, out)
+		experts[k], out[at] = int32(at), true
 	}
-	r.weigh(experts, weights)
+	r.weigh(scores, experts, weights)
 }
 
 // score is what each expert is weighed by.
-func (r *router) score(logits []float32) {
+func (r *router) score(scores []float64, logits []float32) {
 	for i, v := range logits {
-		r.scores[i] = float64(v)
+		scores[i] = float64(v)
 	}
 	switch r.a.Score {
 	case plan.SoftmaxAll:
-		top, sum := slices.Max(r.scores), 0.0
-		for i, s := range r.scores {
-			r.scores[i] = math.Exp(s - top)
-			sum += r.scores[i]
+		top, sum := slices.Max(scores), 0.0
+		for i, s := range scores {
+			scores[i] = math.Exp(s - top)
+			sum += scores[i]
 		}
-		for i := range r.scores {
-			r.scores[i] /= sum
+		for i := range scores {
+			scores[i] /= sum
 		}
 	case plan.SigmoidEach:
-		for i, s := range r.scores {
-			r.scores[i] = 1 / (1 + math.Exp(-s))
+		for i, s := range scores {
+			scores[i] = 1 / (1 + math.Exp(-s))
 		}
 	}
 }
 
 // limit leaves only the experts of the best groups.
-func (r *router) limit() {
-	size := len(r.choice) / r.a.Groups
-	for g := range r.groups {
-		group := slices.Clone(r.choice[g*size : (g+1)*size])
-		slices.SortFunc(group, func(a, b float64) int {
-			switch {
-			case a > b:
-				return -1
-			case a < b:
-				return 1
-			}
-			return 0
-		})
-		r.groups[g] = 0
-		for _, v := range group[:r.a.GroupTop] {
-			r.groups[g] += v
+func (r *router) limit(d *routeDesk, choice []float64, out []bool) {
+	size, groups, counted := len(choice)/r.a.Groups, d.groups[:r.a.Groups], d.counted[:len(choice)]
+	clear(counted)
+	for g := range groups {
+		of, known := choice[g*size:(g+1)*size], counted[g*size:(g+1)*size]
+		groups[g] = 0
+		for range r.a.GroupTop {
+			at := best(of, known)
+			groups[g] += of[at]
+			known[at] = true
 		}
 	}
-	for range r.a.Groups - r.a.GroupsUsed {
-		worst := 0
-		for g, v := range r.groups {
-			if v <= r.groups[worst] { // of equals the later one
-				worst = g
-			}
-		}
-		r.groups[worst] = math.Inf(1)
-		for i := range size {
-			r.choice[worst*size+i] = math.Inf(-1)
-		}
+	for i := range out {
+		out[i] = true
+	}
+	left := counted[:len(groups)]
+	clear(left)
+	for range r.a.GroupsUsed {
+		g := best(groups, left)
+		left[g] = true
+		clear(out[g*size : (g+1)*size])
 	}
 }
 
 // weigh computes the weights of those chosen.
-func (r *router) weigh(experts []int32, weights []float32) {
-	top, sum := r.scores[experts[0]], 0.0
+func (r *router) weigh(scores []float64, experts []int32, weights []float32) {
+	top, sum := scores[experts[0]], 0.0
 	for _, e := range experts {
-		top = max(top, r.scores[e])
+		top = max(top, scores[e])
 	}
 	for _, e := range experts {
 		if r.a.Score == plan.SoftmaxChosen {
-			r.scores[e] = math.Exp(r.scores[e] - top)
+			scores[e] = math.Exp(scores[e] - top)
 		}
-		sum += r.scores[e]
+		sum += scores[e]
 	}
 	for k, e := range experts {
-		w := r.scores[e]
+		w := scores[e]
 		if r.a.Score == plan.SoftmaxChosen || r.a.Normalize {
 			w /= sum
 		}
@@ -115,11 +119,11 @@ func (r *router) weigh(experts []int32, weights []float32) {
 	}
 }
 
-// best is the first of the largest values.
-func best(x []float64) int {
-	at := 0
+// best is the first of the largest values that are not out. NaN is larger than all.
+func best(x []float64, out []bool) int {
+	at := -1
 	for i, v := range x {
-		if v > x[at] {
+		if !out[i] && (at < 0 || v > x[at] || v != v && x[at] == x[at]) {
 			at = i
 		}
 	}

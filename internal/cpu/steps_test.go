@@ -12,7 +12,17 @@ import (
 
 // A step of decoding allocates nothing, with one sequence or with eight.
 func TestStepsDoNotAllocate(t *testing.T) {
-	p := plantest.Model(t, nil)
+	for name, p := range models(t) {
+		t.Run(name, func(t *testing.T) { allocatesNothing(t, p) })
+	}
+}
+
+// models are programs with every operation of a decoder.
+func models(t *testing.T) map[string]*plan.Program {
+	return map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil)}
+}
+
+func allocatesNothing(t *testing.T, p *plan.Program) {
 	for _, tier := range tiers() {
 		if testing.Short() && tier.name == "generic" {
 			continue
@@ -80,7 +90,12 @@ func lockstep(p *plan.Program, seqs int) *plan.Batch {
 
 // What the passes join has the bits of the nodes one by one.
 func TestPassesChangeNoBit(t *testing.T) {
-	p := plantest.Model(t, nil)
+	for name, p := range models(t) {
+		t.Run(name, func(t *testing.T) { passesChangeNoBit(t, p) })
+	}
+}
+
+func passesChangeNoBit(t *testing.T, p *plan.Program) {
 	for _, tier := range tiers() {
 		b, err := New(2).WithTier(tier.name)
 		if err != nil {
@@ -119,7 +134,12 @@ func TestPassesChangeNoBit(t *testing.T) {
 
 // However many workers there are, the bits are the same.
 func TestThreadsChangeNoBit(t *testing.T) {
-	p := plantest.Model(t, nil)
+	for name, p := range models(t) {
+		t.Run(name, func(t *testing.T) { threadsChangeNoBit(t, p) })
+	}
+}
+
+func threadsChangeNoBit(t *testing.T, p *plan.Program) {
 	list := make([]int32, 70)
 	for i := range list {
 		list[i] = int32(i * 31 % 97)

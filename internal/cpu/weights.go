@@ -24,11 +24,23 @@ func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int {
 // interleaved are the weights of p's products, without data.
 func (b *Backend) interleaved(p *plan.Program, lim *plan.Limits) map[*tensor.Tensor]*interleaved {
 	all := map[*tensor.Tensor]*interleaved{}
+	add := func(w *tensor.Tensor) {
+		if b.inRecords(w, lim) {
+			f, q := blockFormats[w.DType], b.tier.quantized
+			all[w] = &interleaved{format: f, lanes: q.lanes, words: q.words, rows: w.Rows(), blocks: w.Cols() / f.values}
+		}
+	}
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; b.product(n, lim) {
-			f := blockFormats[n.Weight.DType]
-			q := b.tier.quantized
-			all[n.Weight] = &interleaved{format: f, lanes: q.lanes, words: q.words, rows: n.Weight.Rows(), blocks: n.Weight.Cols() / f.values}
+		n := &p.Nodes[i]
+		if n.Op == plan.Linear {
+			add(n.Weight)
+		}
+		if a, ok := n.Attr.(plan.ExpertsAttr); ok {
+			for e := range a.Gate {
+				add(a.Gate[e])
+				add(a.Up[e])
+				add(a.Down[e])
+			}
 		}
 	}
 	return all
@@ -105,14 +117,15 @@ func firstOf(t *tensor.Tensor, err error) error {
 }
 
 // spare are the weights of which no step reads more than a few rows: those that are
-// interleaved or copied, and tables of embeddings.
+// interleaved or copied, and tables.
 func (e *executable) spare() map[*tensor.Tensor]bool {
 	all := map[*tensor.Tensor]bool{}
 	for i := range e.p.Nodes {
-		if n := &e.p.Nodes[i]; n.Weight != nil {
-			few := n.Op == plan.Embed || e.backend.product(n, &e.lim) || e.copies[n.Weight] != nil
-			before, seen := all[n.Weight]
-			all[n.Weight] = few && (before || !seen)
+		n := &e.p.Nodes[i]
+		for _, w := range n.Tensors() {
+			few := n.Op == plan.Embed || n.Op == plan.Position || e.weights[w] != nil || e.copies[w] != nil
+			before, seen := all[w]
+			all[w] = few && (before || !seen)
 		}
 	}
 	return all

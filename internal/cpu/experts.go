@@ -1,0 +1,266 @@
+package cpu
+
+import (
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A mixture is a mixture of experts that is ready to run. An item of its work is a
+// tile of an expert that some token has chosen, for all tokens that have: a step reads
+// what it needs of the weights once, and even for one token all workers have something
+// to do.
+type mixture struct {
+	e     *executable
+	n     *plan.Node
+	used  int
+	space *expertSpace
+
+	router         *router
+	unit           *unit
+	gate, up, down *expertWeights
+	direct         operand // the rows of the node's input
+	in, hidden     operand // by place
+}
+
+// experts chooses, gathers the inputs of experts that have several tokens, computes
+// the hidden rows and then those of the output, each a sum over a token's experts.
+func experts(e *executable, n *plan.Node) ([]kernel, error) {
+	a := n.Attr.(plan.ExpertsAttr)
+	choice, err := floats(n.Bias)
+	if err != nil {
+		return nil, err
+	}
+	if e.experts == nil {
+		e.experts = newExpertSpace(e.backend.expertRoom(e.p, &e.lim), len(e.desks))
+	}
+	m := &mixture{e: e, n: n, used: a.Route.Used, space: e.experts, router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU)}
+	for _, w := range []struct {
+		to           **expertWeights
+		list, biases []*tensor.Tensor
+	}{{&m.gate, a.Gate, a.GateBias}, {&m.up, a.Up, a.UpBias}, {&m.down, a.Down, a.DownBias}} {
+		if *w.to, err = e.expertWeights(w.list, w.biases); err != nil {
+			return nil, err
+		}
+	}
+	m.operands()
+	rows := func() int { return e.size(n.Out) }
+	return []kernel{
+		{size: rows, grain: 8, run: func(worker, lo, hi int) {
+			for t := lo; t < hi; t++ {
+				at := t * m.used
+				m.router.route(&m.space.desks[worker], e.row(n.In[1], t), m.space.chosen[at:at+m.used], m.space.weights[at:at+m.used])
+			}
+		}},
+		one(func() { m.space.group(rows()*m.used, m.used) }),
+		{size: func() int {
+			if m.space.shared == 0 {
+				return 0
+			}
+			return rows() * m.used
+		}, grain: 8, run: m.gather},
+		// Nobody knows before which experts will be read.
+		{size: func() int { return len(m.space.active) * m.gate.tiles }, ahead: func(int) {}, run: func(worker, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				m.hide(&e.desks[worker], m.space.active[i/m.gate.tiles], i%m.gate.tiles)
+			}
+		}},
+		{size: func() int {
+			if rows() == 0 {
+				return 0
+			}
+			return m.down.tiles
+		}, ahead: func(worker int) {
+			if len(m.space.active) > 0 {
+				m.down.fetch(m.space.active[0], m.down.tiles*worker/len(e.desks))
+			}
+		}, run: func(worker, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				m.combine(&e.desks[worker], i)
+			}
+		}},
+	}, nil
+}
+
+// operands finds out in which forms rows are wanted.
+func (m *mixture) operands() {
+	in, d, ffn, s := m.n.In[0], m.gate.cols, m.down.cols, m.space
+	m.in = operand{width: rowStride(d), bytes: recordStride(d)}
+	m.direct = m.in
+	if m.gate.packed != nil || m.up.packed != nil {
+		m.in.records, m.direct.records = s.inRec, m.e.record(in, 0)
+	}
+	if m.gate.packed == nil || m.up.packed == nil {
+		m.in.floats, m.direct.floats = s.in, m.e.code.buffers[m.e.code.scratch.Buffer[in]]
+	}
+	m.hidden = operand{width: rowStride(ffn), bytes: recordStride(ffn)}
+	if m.down.packed != nil {
+		m.hidden.records = s.hiddenRec
+	} else {
+		m.hidden.floats = s.hidden
+	}
+}
+
+// gather copies the inputs of places lo to hi, where an expert has several.
+func (m *mixture) gather(_, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		t := int(m.space.token[i])
+		if m.in.records != nil {
+			copy(m.in.from(i).records[:m.in.bytes], m.direct.from(t).records)
+		}
+		if m.in.floats != nil {
+			copy(m.in.from(i).floats[:m.gate.cols], m.direct.from(t).floats)
+		}
+	}
+}
+
+// hide computes tile i of an expert's hidden rows.
+func (m *mixture) hide(d *desk, expert int32, i int) {
+	first, tokens := m.space.tokens(expert)
+	x := m.in.from(first)
+	if tokens == 1 {
+		x = m.direct.from(int(m.space.token[first]))
+	}
+	m.gate.multiply(d, d.totals[0], expert, i, x, tokens)
+	m.up.multiply(d, d.totals[1], expert, i, x, tokens)
+	lo := i * tileRows
+	rows := min(tileRows, m.gate.rows-lo)
+	g, u := d.values[:rows], d.values[tileRows:][:rows]
+	for r := range tokens {
+		clear(g)
+		clear(u)
+		m.gate.add(g, 1, d.totals[0], expert, i, r, tokens)
+		m.up.add(u, 1, d.totals[1], expert, i, r, tokens)
+		h := m.hidden.from(first + r)
+		if m.hidden.floats != nil {
+			m.unit.apply(h.floats[lo:lo+rows], g, u, &d.unit)
+			continue
+		}
+		m.unit.apply(g, g, u, &d.unit)
+		m.e.tier.vector.quantize(h.records[recordBytes(lo):recordBytes(lo+rows)], g, 0, rows)
+	}
+}
+
+// combine computes tile i of the output: what every expert makes of its tokens, and
+// then each token's sum, its best expert first.
+func (m *mixture) combine(d *desk, i int) {
+	for _, expert := range m.space.active {
+		first, tokens := m.space.tokens(expert)
+		m.down.multiply(d, d.places[first*tileRows:], expert, i, m.hidden.from(first), tokens)
+	}
+	lo := i * tileRows
+	rows := min(tileRows, m.down.rows-lo)
+	for t := range m.e.size(m.n.Out) {
+		y := m.e.row(m.n.Out, t)[lo : lo+rows]
+		clear(y)
+		for c := t * m.used; c < (t+1)*m.used; c++ {
+			expert := m.space.chosen[c]
+			first, tokens := m.space.tokens(expert)
+			m.down.add(y, m.space.weights[c], d.places[first*tileRows:], expert, i, int(m.space.place[c])-first, tokens)
+		}
+		m.e.wrote(m.n.Out, t, lo, lo+rows)
+	}
+}
+
+// expertWeights are the weights of one kind of all experts, and their biases.
+type expertWeights struct {
+	e          *executable
+	rows, cols int
+	tiles      int
+	lanes      int         // rows that lie beside each other in totals
+	biases     [][]float32 // nil: there are none
+
+	packed   []*interleaved // multiplied with records; nil: with float32
+	products productFunc
+
+	weights    []*tensor.Tensor
+	stored     storedDots // or nil
+	dequantize dequantizer
+}
+
+func (e *executable) expertWeights(list, biases []*tensor.Tensor) (*expertWeights, error) {
+	d := list[0].DType
+	w := &expertWeights{e: e, rows: list[0].Rows(), cols: list[0].Cols(), lanes: dotRows, stored: e.tier.stored[d], dequantize: e.tier.dequantizer(d)}
+	w.tiles = (w.rows + tileRows - 1) / tileRows
+	for _, t := range list {
+		if packed := e.weights[t]; packed != nil {
+			w.packed, w.lanes, w.products = append(w.packed, packed), packed.lanes, e.tier.quantized.products[d]
+		} else {
+			w.weights = append(w.weights, e.stored(t))
+		}
+	}
+	for _, t := range biases {
+		b, err := floats(t)
+		if err != nil {
+			return nil, err
+		}
+		w.biases = append(w.biases, b)
+	}
+	return w, nil
+}
+
+// multiply computes tile i of an expert for so many rows of x, in totals
+// [groups][tokens][lanes].
+func (w *expertWeights) multiply(d *desk, totals []float32, expert int32, i int, x operand, tokens int) {
+	totals = totals[:tileRows*tokens]
+	if w.packed == nil {
+		w.multiplyFloats(d, totals, w.weights[expert], i*tileRows, x, tokens)
+		return
+	}
+	clear(totals)
+	p := w.packed[expert]
+	groups := tileRows / w.lanes
+	w.products(totals, p.section(i*groups, min(groups, p.groups()-i*groups)), x.records, x.bytes, tokens)
+}
+
+// multiplyFloats does the rows from lo on as linear does.
+func (w *expertWeights) multiplyFloats(d *desk, totals []float32, weight *tensor.Tensor, lo int, x operand, tokens int) {
+	size := weight.RowBytes()
+	for hi := min(w.rows, lo+tileRows); lo < hi; lo += dotRows {
+		few := w.stored != nil && tokens <= storedTokens
+		if !few {
+			for r := range min(dotRows, hi-lo) {
+				w.dequantize(d.tile[r*x.width:][:w.cols], weight.Row(lo+r))
+			}
+		}
+		for t := 0; t < tokens; t += dotTokens {
+			n := min(dotTokens, tokens-t)
+			if few {
+				w.stored(totals[t*dotRows:], weight.Data[lo*size:], size, x.floats[t*x.width:], w.cols, x.width, n)
+			} else {
+				w.e.tier.dots(totals[t*dotRows:], d.tile, x.floats[t*x.width:], w.cols, x.width, n)
+			}
+		}
+		totals = totals[dotRows*tokens:]
+	}
+}
+
+// add adds to y what tile i of an expert gave for row r of so many, the bias added,
+// times by.
+func (w *expertWeights) add(y []float32, by float32, totals []float32, expert int32, i, r, tokens int) {
+	var bias []float32
+	if w.biases != nil {
+		bias = w.biases[expert][i*tileRows:][:len(y)]
+	}
+	for g := 0; g < len(y); g += w.lanes {
+		part := y[g:min(len(y), g+w.lanes)]
+		from := totals[g*tokens+r*w.lanes:][:len(part)]
+		if bias == nil {
+			for j, v := range from {
+				part[j] += float32(by * v)
+			}
+			continue
+		}
+		for j, v := range from {
+			part[j] += float32(by * (v + bias[g+j]))
+		}
+	}
+}
+
+// fetch asks memory for tile i of an expert.
+func (w *expertWeights) fetch(expert int32, i int) {
+	if w.packed == nil {
+		return
+	}
+	p, groups := w.packed[expert], tileRows/w.lanes
+	prefetch(&p.data[i*groups*p.groupBytes()], min(groups, p.groups()-i*groups)*p.groupBytes()/64)
+}

@@ -1,0 +1,119 @@
+package cpu
+
+import "github.com/realizar/realizar/internal/plan"
+
+// An operand are the rows that a product of experts reads, in the forms that are
+// wanted, one after the other.
+type operand struct {
+	floats       []float32
+	records      []byte
+	width, bytes int // from a row to the next
+}
+
+// from are the rows from r on.
+func (o operand) from(r int) operand {
+	if o.floats != nil {
+		o.floats = o.floats[r*o.width:]
+	}
+	if o.records != nil {
+		o.records = o.records[r*o.bytes:]
+	}
+	return o
+}
+
+// An expertSpace is the memory in which mixtures of experts work. All nodes of a
+// program use the same. A place is a token's at one of its experts: those of an expert
+// follow each other, in the order of tokens.
+type expertSpace struct {
+	desks []routeDesk // by worker
+
+	chosen  []int32   // [T, Used] experts
+	weights []float32 // [T, Used]
+	place   []int32   // [T, Used]
+	token   []int32   // by place
+	start   []int32   // [experts+1] first place of each expert
+	next    []int32   // [experts]
+	active  []int32   // experts that have tokens, in order
+	shared  int       // places of experts that have several tokens
+
+	in, hidden       []float32 // by place: what gate and up read, and what down does
+	inRec, hiddenRec []byte
+}
+
+// expertSizes are the sizes of an expertSpace.
+type expertSizes struct {
+	experts, groups, choices, in, hidden, inRec, hiddenRec int
+}
+
+// expertRoom is what the mixtures of p need at most in a step of lim: every token has
+// a row for each of its experts, of what gate and up read and of what down does.
+func (b *Backend) expertRoom(p *plan.Program, lim *plan.Limits) (z expertSizes) {
+	for i := range p.Nodes {
+		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
+		if !ok {
+			continue
+		}
+		choices, d, ffn := lim.Size(p.Shapes[p.Nodes[i].Out][0])*a.Route.Used, a.Gate[0].Cols(), a.Down[0].Cols()
+		z.experts, z.groups, z.choices = max(z.experts, len(a.Gate)), max(z.groups, a.Route.Groups), max(z.choices, choices)
+		records, floats := b.reads(&p.Nodes[i], lim)
+		if records {
+			z.inRec = max(z.inRec, choices*recordStride(d))
+		}
+		if floats {
+			z.in = max(z.in, choices*rowStride(d))
+		}
+		if b.inRecords(a.Down[0], lim) {
+			z.hiddenRec = max(z.hiddenRec, choices*recordStride(ffn))
+		} else {
+			z.hidden = max(z.hidden, choices*rowStride(ffn))
+		}
+	}
+	return z
+}
+
+func (z expertSizes) bytes(workers int) int {
+	desk := (2*8+2)*z.experts + 8*z.groups
+	return workers*desk + 4*(4*z.choices+3*z.experts+1+z.in+z.hidden) + z.inRec + z.hiddenRec
+}
+
+func newExpertSpace(z expertSizes, workers int) *expertSpace {
+	s := &expertSpace{
+		desks:  make([]routeDesk, workers),
+		chosen: make([]int32, z.choices), weights: make([]float32, z.choices), place: make([]int32, z.choices), token: make([]int32, z.choices),
+		start: make([]int32, z.experts+1), next: make([]int32, z.experts), active: make([]int32, 0, z.experts),
+		in: make([]float32, z.in), hidden: make([]float32, z.hidden), inRec: make([]byte, z.inRec), hiddenRec: make([]byte, z.hiddenRec),
+	}
+	for i := range s.desks {
+		s.desks[i] = newRouteDesk(z.experts, z.groups)
+	}
+	return s
+}
+
+// group gives the first choices their places, used of each token.
+func (s *expertSpace) group(choices, used int) {
+	clear(s.start)
+	for _, e := range s.chosen[:choices] {
+		s.start[e+1]++
+	}
+	s.active, s.shared = s.active[:0], 0
+	for e := range s.next {
+		n := s.start[e+1]
+		if n > 0 {
+			s.active = append(s.active, int32(e))
+		}
+		if n > 1 {
+			s.shared += int(n)
+		}
+		s.start[e+1] += s.start[e]
+		s.next[e] = s.start[e]
+	}
+	for i, e := range s.chosen[:choices] {
+		s.place[i], s.token[s.next[e]] = s.next[e], int32(i/used)
+		s.next[e]++
+	}
+}
+
+// tokens are the first place of an expert and the number of its places.
+func (s *expertSpace) tokens(expert int32) (first, n int) {
+	return int(s.start[expert]), int(s.start[expert+1] - s.start[expert])
+}
