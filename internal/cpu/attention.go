@@ -21,6 +21,7 @@ type attending struct {
 	n       *plan.Node
 	a       plan.AttentionAttr
 	pool    *kvPool
+	whole   *bothWays // of a Bidirectional, else nil
 	kernels *attentionKernels
 	cacheKernels
 	space *attentionSpace
@@ -44,14 +45,19 @@ type tile struct {
 	t0     int // first token
 	tokens int
 	pos    int // of the first token
+	end    int // position behind those of the sequence in the step
 
 	first, segments int // the first segment seen by any of them, and their number
 	item, slot      int // of its first segment, where each is an item
 }
 
-// attention stores the step's keys and values and then shares tiles and key/value
-// heads among the workers, or their segments where these are too few.
 func attention(e *executable, n *plan.Node) ([]kernel, error) {
+	return attend(e, n, e.pools[n.State], nil)
+}
+
+// attend stores the step's keys and values and then shares tiles and key/value
+// heads among the workers, or their segments where these are too few.
+func attend(e *executable, n *plan.Node, pool *kvPool, whole *bothWays) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
 	sinks, err := floats(n.Weight)
 	if err != nil {
@@ -61,7 +67,7 @@ func attention(e *executable, n *plan.Node) ([]kernel, error) {
 		e.attention = newAttentionSpace(attentionRoom(e.p, &e.lim, len(e.desks)), len(e.desks))
 	}
 	j := &attending{
-		e: e, n: n, a: a, pool: e.pools[n.State], kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[e.lim.Cache],
+		e: e, n: n, a: a, pool: pool, whole: whole, kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[pool.dtype],
 		space: e.attention, group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
 	}
@@ -69,7 +75,7 @@ func attention(e *executable, n *plan.Node) ([]kernel, error) {
 	return []kernel{
 		one(j.begin),
 		{size: func() int { return len(e.ids) * a.KVHeads }, grain: 32, run: j.store},
-		{size: func() int { return max(j.apart, heads()) }, run: j.attend},
+		{size: func() int { return max(j.apart, heads()) }, run: j.tilesOrSegments},
 		{size: func() int {
 			if j.apart == 0 {
 				return 0
@@ -82,16 +88,20 @@ func attention(e *executable, n *plan.Node) ([]kernel, error) {
 
 // begin cuts the step's tokens into tiles and decides whether segments are items.
 func (j *attending) begin() {
-	e, b := j.e, j.e.batch
-	e.reach(j.pool)
+	b := j.e.batch
+	if j.whole != nil {
+		j.whole.cut(b)
+	} else {
+		j.e.reach(j.pool)
+	}
 	j.tiles = j.space.tiles[:0]
 	items, slots := 0, 0
 	for s := range b.Seqs() {
-		past := e.past(j.pool, int32(s))
+		past := j.past(int32(s))
 		for t, end := int(b.Start[s]), int(b.Start[s+1]); t < end; {
-			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(j.group)), pos: int(b.Positions[t]), item: items, slot: slots}
+			tl := tile{past: past, t0: t, tokens: min(end-t, tileTokens(j.group)), pos: int(b.Positions[t]), end: int(b.Positions[end-1]) + 1, item: items, slot: slots}
 			tl.first = j.firstVisible(tl.pos) / contextSegment
-			tl.segments = (tl.pos+tl.tokens-1)/contextSegment + 1 - tl.first
+			tl.segments = (j.endVisible(&tl, tl.tokens-1)-1)/contextSegment + 1 - tl.first
 			items += tl.segments * j.a.KVHeads
 			slots += tl.segments * j.a.KVHeads * tl.tokens * j.group
 			j.tiles = append(j.tiles, tl)
@@ -100,13 +110,32 @@ func (j *attending) begin() {
 	}
 	heads := len(j.tiles) * j.a.KVHeads
 	j.apart = 0
-	if heads < fewItems*len(e.desks) && items > heads && j.space.holds(slots, j.width) {
+	if heads < fewItems*len(j.e.desks) && items > heads && j.space.holds(slots, j.width) {
 		j.apart = items
 	}
 }
 
+func (j *attending) past(s int32) past {
+	if j.whole != nil {
+		return j.whole.past(s)
+	}
+	return j.e.past(j.pool, s)
+}
+
 func (j *attending) firstVisible(pos int) int {
 	return plan.Group{Window: j.a.Window}.FirstVisible(pos)
+}
+
+// endVisible is the position behind those that token i of a tile sees.
+func (j *attending) endVisible(tl *tile, i int) int {
+	switch pos := tl.pos + i; {
+	case j.whole == nil:
+		return pos + 1
+	case j.a.Window == 0:
+		return tl.end
+	default:
+		return min(tl.end, pos+j.a.Window)
+	}
 }
 
 // store writes the keys and values of items lo to hi: a head, and its tokens, which
@@ -115,7 +144,7 @@ func (j *attending) store(worker, lo, hi int) {
 	b, half := j.e.batch, j.space.desks[worker].half[:j.a.HeadDim]
 	for i := lo; i < hi; i++ {
 		g, t := i/len(j.e.ids), i%len(j.e.ids)
-		past := j.e.past(j.pool, j.e.seq[t])
+		past := j.past(j.e.seq[t])
 		if at := g * j.a.HeadDim; !past.slot(int(b.Positions[t]), g).store(j.kernels, j.e.row(j.n.In[1], t)[at:at+len(half)], j.e.row(j.n.In[2], t)[at:at+len(half)], half) {
 			j.lost[i] = true
 			j.anyLost.Store(true)
@@ -140,8 +169,8 @@ func (j *attending) report() {
 	}
 }
 
-// attend does items lo to hi.
-func (j *attending) attend(worker, lo, hi int) {
+// tilesOrSegments does items lo to hi.
+func (j *attending) tilesOrSegments(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	if j.apart > 0 {
 		j.attendApart(d, lo, hi)

@@ -28,7 +28,9 @@ func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
 // seen are the tokens from and before to of a tile that see any of a segment.
 func (j *attending) seen(tl *tile, segment int) (from, to int) {
 	lo := segment * contextSegment
-	from, to = max(0, lo-tl.pos), tl.tokens
+	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
+		from++
+	}
 	// The last one to see position p is at p+Window-1.
 	if after := tl.pos - (lo + contextSegment - 1); j.a.Window > 0 && j.a.Window < after+to {
 		to = j.a.Window - after
@@ -39,8 +41,8 @@ func (j *attending) seen(tl *tile, segment int) (from, to int) {
 // visible are the positions lo and before hi of a segment that token i sees,
 // counted from the segment's begin.
 func (j *attending) visible(tl *tile, i, segment int) (lo, hi int) {
-	begin, pos := segment*contextSegment, tl.pos+i
-	return max(0, j.firstVisible(pos)-begin), min(contextSegment, pos+1-begin)
+	begin := segment * contextSegment
+	return max(0, j.firstVisible(tl.pos+i)-begin), min(contextSegment, j.endVisible(tl, i)-begin)
 }
 
 // segment computes the rows of a segment into part, each over what its token sees,
@@ -122,7 +124,7 @@ func capScores(score []float32, limit float64) {
 
 // addValues adds the values at lo to hi by the weights of tokens from to to.
 func (j *attending) addValues(d *attentionDesk, tl *tile, g, segment, from, to, lo, hi int, part softSums) {
-	r, begin, last := from*j.group, segment*contextSegment, tl.pos+tl.tokens-1
+	r, begin, last := from*j.group, segment*contextSegment, j.endVisible(tl, tl.tokens-1)-1
 	for at := lo; at < hi; at += d.at.n {
 		d.at.values(&tl.past, g, begin+at, begin+hi)
 		if pos := begin + at + tl.past.lead(); pos >= begin+hi && pos <= last {

@@ -77,10 +77,11 @@ type attentionSizes struct {
 func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSizes {
 	var z attentionSizes
 	for i := range p.Nodes {
-		if p.Nodes[i].Op != plan.Attention {
+		n := &p.Nodes[i]
+		if n.Op != plan.Attention && n.Op != plan.Bidirectional {
 			continue
 		}
-		a := p.Nodes[i].Attr.(plan.AttentionAttr)
+		a := n.Attr.(plan.AttentionAttr)
 		group, width := a.Heads/a.KVHeads, headWidth(&a)
 		tokens := min(tileTokens(group), lim.Tokens)
 		z.tiles = max(z.tiles, min(lim.Tokens, lim.Tokens/tokens+lim.Seqs))
@@ -94,7 +95,11 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 		// Tiles that are few have few rows, and about as many positions as fit the pool at
 		// most: there can be more where sequences share pages, which go without.
 		rows := min(lim.Tokens, (fewItems*workers/a.KVHeads+1)*tokens) * a.Heads
-		segments := lim.Pages[p.States[p.Nodes[i].State].Group]*lim.PageTokens/contextSegment + 2
+		positions := lim.Tokens
+		if n.State != plan.NoState {
+			positions = lim.Pages[p.States[n.State].Group] * lim.PageTokens
+		}
+		segments := positions/contextSegment + 2
 		slots := min(rows*segments, max(maxKept/width, a.Heads*segments))
 		z.slots, z.kept = max(z.slots, slots), max(z.kept, slots*width)
 	}

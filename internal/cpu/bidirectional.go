@@ -1,45 +1,81 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
-// referenceBidirectional attends in float64 to the tokens of the step.
-func referenceBidirectional(e *executable, n *plan.Node) ([]kernel, error) {
-	a := n.Attr.(plan.AttentionAttr)
-	return []kernel{one(func() {
-		for t, s := range e.seq {
-			lo, hi := int(e.batch.Start[s]), int(e.batch.Start[s+1])
-			if a.Window > 0 {
-				lo, hi = max(lo, t+1-a.Window), min(hi, t+a.Window)
-			}
-			for h := range a.Heads {
-				g := h / (a.Heads / a.KVHeads) * a.HeadDim
-				q, out := e.row(n.In[0], t)[h*a.HeadDim:][:a.HeadDim], e.row(n.Out, t)[h*a.HeadDim:][:a.HeadDim]
-				scores, top := make([]float64, 0, hi-lo), math.Inf(-1)
-				for p := lo; p < hi; p++ {
-					var score float64
-					for i, k := range e.row(n.In[1], p)[g:][:a.HeadDim] {
-						score += float64(q[i]) * float64(k)
-					}
-					scores = append(scores, score*a.Scale)
-					top = max(top, score*a.Scale)
-				}
-				sum, weighted := 0.0, make([]float64, a.HeadDim)
-				for i, score := range scores {
-					weight := math.Exp(score - top)
-					sum += weight
-					for j, v := range e.row(n.In[2], lo+i)[g:][:a.HeadDim] {
-						weighted[j] += weight * float64(v)
-					}
-				}
-				for j := range out {
-					out[j] = float32(weighted[j] / sum)
-				}
-			}
-			e.wrote(n.Out, t, 0, a.Heads*a.HeadDim)
-		}
-	})}, nil
+// bothWaysPage is how many tokens a page of a step's own keys and values has.
+const bothWaysPage = 32
+
+// A bothWays is the keys and values of one step, laid out as those of a cache are: it
+// is attended to as the past is, but for where a token's sight ends. Nodes of one
+// shape share it.
+type bothWays struct {
+	pool  *kvPool
+	pages []int32 // all, in order
+	start []int32 // [S+1] first page of each sequence, in the step at hand
 }
+
+// bothWaysState is the shape of what n keeps.
+func bothWaysState(n *plan.Node) plan.State {
+	a := n.Attr.(plan.AttentionAttr)
+	return plan.State{Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim}
+}
+
+// bothWaysPages are the pages that a step can need.
+func bothWaysPages(lim *plan.Limits) int { return lim.Tokens/bothWaysPage + min(lim.Seqs, lim.Tokens) }
+
+func newBothWays(s plan.State, lim *plan.Limits, m *pageMemory) *bothWays {
+	n := bothWaysPages(lim)
+	w := &bothWays{
+		pool:  newKVPool(s, &plan.Limits{PageTokens: bothWaysPage, Pages: []int{n}, Cache: tensor.F32}, m),
+		pages: make([]int32, n), start: make([]int32, 0, lim.Seqs+1),
+	}
+	for i := range w.pages {
+		w.pages[i] = int32(i)
+	}
+	return w
+}
+
+// bothWaysBytes is what the pages of all shapes of p take.
+func bothWaysBytes(p *plan.Program, lim *plan.Limits) int {
+	seen, total := map[plan.State]bool{}, 0
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == plan.Bidirectional && !seen[bothWaysState(n)] {
+			seen[bothWaysState(n)] = true
+			var m pageMemory
+			newBothWays(bothWaysState(n), lim, &m)
+			total += m.left
+		}
+	}
+	return total
+}
+
+// bidirectional lays the step's keys and values into pages of its own and attends to
+// them.
+func bidirectional(e *executable, n *plan.Node) ([]kernel, error) {
+	s := bothWaysState(n)
+	if e.whole[s] == nil {
+		if e.whole == nil {
+			e.whole = map[plan.State]*bothWays{}
+		}
+		e.whole[s] = newBothWays(s, &e.lim, &e.pages)
+	}
+	return attend(e, n, e.whole[s].pool, e.whole[s])
+}
+
+// cut gives the sequences of the step their pages.
+func (w *bothWays) cut(b *plan.Batch) {
+	w.start = append(w.start[:0], 0)
+	for s := range b.Seqs() {
+		tokens := int(b.Start[s+1] - b.Start[s])
+		w.start = append(w.start, w.start[s]+int32((tokens+bothWaysPage-1)/bothWaysPage))
+	}
+	for _, page := range w.pages[:w.start[b.Seqs()]] {
+		w.pool.page(page)
+	}
+}
+
+// past is where a sequence's keys and values are.
+func (w *bothWays) past(s int32) past { return past{w.pool, w.pages[w.start[s]:w.start[s+1]], 0} }

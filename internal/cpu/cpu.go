@@ -117,7 +117,7 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
 	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.expertRoom(p, &lim).bytes(b.threads) +
-		b.threads*desk.bytes()
+		bothWaysBytes(p, &lim) + b.threads*desk.bytes()
 }
 
 // A lowering makes the kernels of one node. What does not change from step to

@@ -29,6 +29,7 @@ type executable struct {
 	desks     []desk          // by worker
 	attention *attentionSpace // nil before the first attention node
 	experts   *expertSpace    // nil before the first mixture of experts
+	whole     map[plan.State]*bothWays
 	sampler   sample.Sampler
 	host      map[*byte][]byte // of AllocHost, by where it begins
 

@@ -14,7 +14,7 @@ var parallel = map[plan.Op]lowering{
 	plan.LayerNorm:     layerNorm,
 	plan.Rope:          rope,
 	plan.Attention:     attention,
-	plan.Bidirectional: referenceBidirectional,
+	plan.Bidirectional: bidirectional,
 	plan.GLU:           glu,
 	plan.Map:           apply,
 	plan.Experts:       experts,
@@ -94,19 +94,23 @@ func pick(e *executable, n *plan.Node) ([]kernel, error) {
 	}), nil
 }
 
-// pickMean adds up the rows of a sequence in float64, in the order of its tokens.
+// pickMean adds up the rows of a sequence in float64, in the order of its tokens, some
+// columns at a time.
 func pickMean(e *executable, n *plan.Node) ([]kernel, error) {
 	return e.rows(n, 1, func(r int) {
 		y, s := e.row(n.Out, r), e.seq[e.batch.Rows[r].Token]
 		lo, hi := int(e.batch.Start[s]), int(e.batch.Start[s+1])
-		sums := make([]float64, len(y))
-		for t := lo; t < hi; t++ {
-			for i, v := range e.row(n.In[0], t) {
-				sums[i] += float64(v)
+		for at := 0; at < len(y); at += 64 {
+			var sums [64]float64
+			part := y[at:min(len(y), at+64)]
+			for t := lo; t < hi; t++ {
+				for i, v := range e.row(n.In[0], t)[at:][:len(part)] {
+					sums[i] += float64(v)
+				}
 			}
-		}
-		for i, v := range sums {
-			y[i] = float32(v / float64(hi-lo))
+			for i := range part {
+				part[i] = float32(sums[i] / float64(hi-lo))
+			}
 		}
 		e.wrote(n.Out, r, 0, len(y))
 	}), nil
