@@ -3,7 +3,6 @@ package arch
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -21,16 +20,16 @@ func init() {
 	}
 	bertNames := maps.Clone(bertNames)
 	maps.Copy(bertNames, names{"cls": "*pooler.dense", "cls.output": "classifier"})
-	const about = "an encoder: bidirectional attention, learned positions and token types, norms after each addition"
+	const about, head = "an encoder: bidirectional attention, learned positions and token types, norms after each addition", "ranks or classifies"
 	add(architecture{title: "BERT", about: about, gguf: "bert", hub: "BertModel", kind: "bert", base: "bert.", hubNames: bertNames, adapt: bert})
-	add(architecture{title: "BERT with a head", about: "ranks or classifies", hub: "BertForSequenceClassification", base: "bert.", hubNames: bertNames, adapt: classifying(bert)})
+	add(architecture{title: "BERT with a head", about: head, hub: "BertForSequenceClassification", base: "bert.", hubNames: bertNames, adapt: classifying(bert)})
 
 	robertaNames := maps.Clone(bertNames)
 	maps.Copy(robertaNames, names{"cls": "classifier.dense", "cls.output": "classifier.out_proj"})
-	for prefix, kind := range map[string]string{"Roberta": "roberta", "XLMRoberta": "xlm-roberta", "Camembert": "camembert"} {
-		title := strings.Replace(prefix, "Roberta", "RoBERTa", 1)
-		add(architecture{title: title, about: "BERT whose positions begin after the padding token's id", hub: prefix + "Model", kind: kind, base: "roberta.", hubNames: robertaNames, adapt: roberta})
-		add(architecture{title: title + " with a head", about: "ranks or classifies", hub: prefix + "ForSequenceClassification", base: "roberta.", hubNames: robertaNames, adapt: classifying(roberta)})
+	const later = "BERT whose positions begin after the padding token's id; its files in GGUF are BERT's"
+	for _, m := range []struct{ title, class, kind string }{{"RoBERTa", "Roberta", "roberta"}, {"XLM-RoBERTa", "XLMRoberta", "xlm-roberta"}, {"CamemBERT", "Camembert", "camembert"}} {
+		add(architecture{title: m.title, about: later, hub: m.class + "Model", kind: m.kind, base: "roberta.", hubNames: robertaNames, adapt: roberta})
+		add(architecture{title: m.title + " with a head", about: head, hub: m.class + "ForSequenceClassification", base: "roberta.", hubNames: robertaNames, adapt: classifying(roberta)})
 	}
 }
 

@@ -109,7 +109,7 @@ func table(t *testing.T) string {
 		var with []string
 		for _, name := range []string{a.Class, a.GGUF} {
 			if name != "" {
-				with = append(with, checked[name]...)
+				with = append(append(with, checked[name]...), checkedEncoders[name]...)
 			}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", a.Title, code(a.Class), code(a.GGUF), a.About, strings.Join(with, ", "))
