@@ -70,13 +70,13 @@ var Shapes = []Shape{
 	},
 	{
 		Name: "moe-8of64", Architecture: "qwen3moe",
-		Layers: 18, Hidden: 1024, FFN: 2048, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
-		Experts: 64, Used: 8, ExpertFFN: 256,
+		Layers: 12, Hidden: 2048, FFN: 4096, Heads: 16, KVHeads: 4, HeadDim: 64, Vocab: 32768, Context: 40960,
+		Experts: 64, Used: 8, ExpertFFN: 512,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 	{
-		Name: "dense-1.2b", Architecture: "qwen3",
-		Layers: 18, Hidden: 1024, FFN: 64 * 256, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Context: 40960,
+		Name: "dense-2.5b", Architecture: "qwen3",
+		Layers: 12, Hidden: 2048, FFN: 64 * 512, Heads: 16, KVHeads: 4, HeadDim: 64, Vocab: 32768, Context: 40960,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 }

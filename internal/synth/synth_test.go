@@ -103,8 +103,8 @@ func TestParams(t *testing.T) {
 		"qwen2.5-1.5b": 1_543_714_304,
 		"qwen3-0.6b":   596_049_920,
 		"qwen3-8b":     8_190_735_360,
-		"moe-8of64":    1_176_020_480,
-		"dense-1.2b":   1_174_840_832,
+		"moe-8of64":    2_547_568_128,
+		"dense-2.5b":   2_545_995_264,
 	} {
 		if got := shape(t, name).Params(); got != want {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
