@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -19,7 +20,34 @@ func TestStepsDoNotAllocate(t *testing.T) {
 
 // models are programs with every operation of a decoder.
 func models(t *testing.T) map[string]*plan.Program {
-	return map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil)}
+	return map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil), "beside": beside(t)}
+}
+
+// beside is a program with maps and gates after products that share their input.
+func beside(t *testing.T) *plan.Program {
+	t.Helper()
+	const d = 96
+	rng := rand.New(rand.NewPCG(5, 6))
+	weight := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.Q8_0, 0.15, rows, d) }
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Embed(plantest.Weight(rng, "embed", tensor.F32, 1, 97, d))
+		h := b.RMSNorm(x, plantest.Weight(rng, "norm", tensor.F32, 1, d), 1e-5)
+		up := b.Activate(b.Linear(h, weight(d), nil), plan.GELU)                                     // read as a record alone
+		side := b.Scale(b.Linear(h, weight(d), plantest.Weight(rng, "bias", tensor.F32, 1, d)), 0.5) // read in both forms
+		x = b.Add(x, b.Linear(b.Linear(h, weight(d), nil), weight(d), nil))
+		x = b.Add(x, b.Add(side, b.Add(b.Linear(up, weight(d), nil), b.Linear(side, weight(d), nil))))
+		h = b.RMSNorm(x, plantest.Weight(rng, "norm", tensor.F32, 1, d), 1e-5)
+		x = b.Add(x, b.GLUWith(b.Scale(b.Linear(h, weight(d), nil), 2), b.Linear(h, weight(d), nil), plan.GLUAttr{Act: plan.SiLU, Limit: 1}))
+		h = b.RMSNorm(x, plantest.Weight(rng, "norm", tensor.F32, 1, d), 1e-5)
+		g := b.GLUWith(b.Linear(h, weight(64), nil), b.Linear(h, weight(64), nil), plan.GLUAttr{Act: plan.QuickGELU, Limit: 1, Shift: 1})
+		x = b.Add(x, b.Scale(b.Linear(g, plantest.Weight(rng, "w", tensor.Q8_0, 0.15, d, 64), nil), 0.3))
+		h = b.Pick(x)
+		b.Output(h, b.Softcap(b.Linear(h, weight(97), nil), 3))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func allocatesNothing(t *testing.T, p *plan.Program) {
