@@ -403,7 +403,8 @@ func (j *jsonPost) build(limit int64) (postProcessor, error) {
 	if b.special != nil && !slices.Contains(p.special, sequence) {
 		return postProcessor{}, fmt.Errorf("%w: %s: a template without its sequence", ErrUnsupported, j.Type)
 	}
-	if pair := idsOf(b.pair); b.pair != nil && p.pairErr == nil && !(slices.Contains(pair, sequence) && slices.Contains(pair, second)) {
+	pair := idsOf(b.pair)
+	if b.pair != nil && p.pairErr == nil && (!slices.Contains(pair, sequence) || !slices.Contains(pair, second)) {
 		p.pairErr = fmt.Errorf("%w: %s: a template of pairs without both sequences", ErrUnsupported, j.Type)
 	}
 	return p, nil
@@ -449,16 +450,21 @@ func (j *jsonPost) appendTo(b *postBuild) error {
 	if err = cmp.Or(err, checkSize(b.special)); err != nil {
 		return fmt.Errorf("%s: %w", j.Type, err)
 	}
-	if b.pairErr != nil {
-		return nil
+	if b.pairErr == nil {
+		b.pairErr = j.appendToPair(b)
 	}
+	return nil
+}
+
+// appendToPair is appendTo of what pairs become alone.
+func (j *jsonPost) appendToPair(b *postBuild) (err error) {
 	if j.Type == "TemplateProcessing" {
 		b.pair, err = j.template(b.pair, b.limit, true)
 	} else {
 		b.pair, err = j.surround(b.pair, b.limit)
 	}
 	if err = cmp.Or(err, checkSize(b.pair)); err != nil {
-		b.pairErr = fmt.Errorf("%s: pairs: %w", j.Type, err)
+		return fmt.Errorf("%s: pairs: %w", j.Type, err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 func All(t *testing.T, b plan.Backend) {
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
 	t.Run("Position", func(t *testing.T) { position(t, b) })
+	t.Run("Axes", func(t *testing.T) { axes(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
 	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("Derived", func(t *testing.T) { derived(t, b) })
