@@ -73,10 +73,7 @@ func TestEmbedByEncoder(t *testing.T) {
 
 // The pooled vectors of encoders are those of transformers.
 func TestEmbedConformance(t *testing.T) {
-	dir := os.Getenv("REALIZAR_ENCODERS")
-	if dir == "" {
-		t.Skip("REALIZAR_ENCODERS is not set; it names the folder that internal/arch/testdata/encoders/make.py has written")
-	}
+	dir := filepath.Join("internal", "arch", "testdata", "encoders")
 	for _, name := range []string{"bert", "bert-plain", "roberta", "modernbert"} {
 		f, err := modelfile.Open(filepath.Join(dir, name, "expected.safetensors"))
 		if err != nil {

@@ -97,6 +97,20 @@ func TestGPUVariants(t *testing.T) {
 	}
 }
 
+// Encoders, in the folder of this package.
+func TestGPUEncoders(t *testing.T) {
+	b := gpu(t)
+	for path, texts := range encoders(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			m, err := buildFile(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			encodes(t, b, m.Program, texts)
+		})
+	}
+}
+
 // What checkpoints store as several tensors is on a GPU what it is on the processor.
 func TestGPUDerivedWeights(t *testing.T) {
 	b := gpu(t)

@@ -32,17 +32,13 @@ var checkedEncoders = map[string][]string{
 	"ModernBertForSequenceClassification": {"encoders/modernbert-classes", "encoders/modernbert-rank"},
 }
 
-// encoders are the cases that testdata/encoders/make.py has written into the folder
-// that REALIZAR_ENCODERS names: the folders of models, with both of their texts.
+// encoders are the cases that testdata/encoders/make.py has written beside it: the
+// folders of models, with both of their texts.
 func encoders(t *testing.T) map[string][]encodedText {
 	t.Helper()
-	dir := os.Getenv("REALIZAR_ENCODERS")
-	if dir == "" {
-		t.Skip("REALIZAR_ENCODERS is not set; it names the folder that testdata/encoders/make.py has written")
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*", "expected.safetensors"))
+	paths, err := filepath.Glob(filepath.Join("testdata", "encoders", "*", "expected.safetensors"))
 	if err != nil || len(paths) < 10 {
-		t.Fatalf("%d cases under %s (%v)", len(paths), dir, err)
+		t.Fatalf("%d cases (%v)", len(paths), err)
 	}
 	all := map[string][]encodedText{}
 	for _, path := range paths {
@@ -173,7 +169,6 @@ func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logi
 // States and logits agree with transformers', of texts alone and of pairs; and beside
 // others they have the bits that they have alone.
 func TestEncoders(t *testing.T) {
-	other := encodedText{ids: []int32{9, 30, 7, 7, 50}}
 	for path, texts := range encoders(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			m, err := buildFile(t, path)
@@ -184,21 +179,25 @@ func TestEncoders(t *testing.T) {
 				t.Errorf("%d states, whole: %v, %d labels, a context of %d", len(m.Program.States), m.Program.Whole, m.Spec.Labels, m.Spec.Context)
 			}
 			for name, b := range backends(t) {
-				t.Run(name, func(t *testing.T) {
-					for i := range texts {
-						text := &texts[i]
-						hidden, logits := encode(t, b, m.Program, tensor.F32, *text)
-						agreeEncoded(t, m.Program, text, hidden[0], logits[0], 1e-4)
-						besides, besideLogits := encode(t, b, m.Program, tensor.F32, other, texts[1-i], *text, other)
-						for r := range text.ids {
-							if !slices.Equal(besides[2][r], hidden[0][r]) || !slices.Equal(besideLogits[2][r], logits[0][r]) {
-								t.Fatalf("token %d of %d has other bits beside other texts", r, len(text.ids))
-							}
-						}
-					}
-				})
+				t.Run(name, func(t *testing.T) { encodes(t, b, m.Program, texts) })
 			}
 		})
+	}
+}
+
+func encodes(t *testing.T, b plan.Backend, p *plan.Program, texts []encodedText) {
+	t.Helper()
+	other := encodedText{ids: []int32{9, 30, 7, 7, 50}}
+	for i := range texts {
+		text := &texts[i]
+		hidden, logits := encode(t, b, p, tensor.F32, *text)
+		agreeEncoded(t, p, text, hidden[0], logits[0], 1e-4)
+		besides, besideLogits := encode(t, b, p, tensor.F32, other, texts[1-i], *text, other)
+		for r := range text.ids {
+			if !slices.Equal(besides[2][r], hidden[0][r]) || !slices.Equal(besideLogits[2][r], logits[0][r]) {
+				t.Fatalf("token %d of %d has other bits beside other texts", r, len(text.ids))
+			}
+		}
 	}
 }
 
