@@ -20,7 +20,7 @@ var reference = map[plan.Op]lowering{
 	plan.Attention:     referenceAttention,
 	plan.Bidirectional: referenceBidirectional,
 	plan.GLU:           referenceGLU,
-	plan.Map:           apply,
+	plan.Map:           referenceMap,
 	plan.Experts:       referenceExperts,
 	plan.Add:           add,
 	plan.Pick:          pick,
@@ -206,6 +206,19 @@ func referenceGLU(e *executable, n *plan.Node) ([]kernel, error) {
 			gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
 			for i := range y {
 				y[i] = float32(f(float64(gate[i%len(gate)]), float64(up[i])))
+			}
+			e.wrote(n.Out, r, 0, len(y))
+		}
+	})}, nil
+}
+
+func referenceMap(e *executable, n *plan.Node) ([]kernel, error) {
+	f := functionOf(n.Attr.(plan.MapAttr))
+	return []kernel{one(func() {
+		for r := range e.size(n.Out) {
+			y := e.row(n.Out, r)
+			for i, x := range e.row(n.In[0], r) {
+				y[i] = float32(f(float64(x)))
 			}
 			e.wrote(n.Out, r, 0, len(y))
 		}

@@ -331,9 +331,9 @@ func expertBits(t *testing.T, b plan.Backend) {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
 		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some have more tokens than others
-		list, other := ids(rng, 130, mixtureVocab), ids(rng, 100, mixtureVocab)
+		list, other := ids(rng, 80, mixtureVocab), ids(rng, 70, mixtureVocab)
 		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
-			r := runner(t, b, m.program, 300, 3, 130, plan.Limits{Cache: tensor.F32, Activations: activations})
+			r := runner(t, b, m.program, 240, 3, 80, plan.Limits{Cache: tensor.F32, Activations: activations})
 			run := func(chunk int, beside ...*Seq) [][]float32 {
 				t.Helper()
 				s := r.Add(list, chunk)
