@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
@@ -134,8 +135,8 @@ func pooledByMean(p *plan.Program) bool {
 	})
 }
 
-// agreeEncoded compares a text's states and logits with what is expected.
-func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logits [][]float32, bound float64) {
+// agreeStates compares a text's states with what is expected.
+func agreeStates(t *testing.T, p *plan.Program, text *encodedText, hidden [][]float32, bound float64) {
 	t.Helper()
 	want := text.hidden
 	if pooledByMean(p) {
@@ -152,6 +153,12 @@ func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logi
 	} else {
 		t.Logf("states of %d tokens: relative error %.3g", len(want), rel)
 	}
+}
+
+// agreeEncoded compares its logits too.
+func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logits [][]float32, bound float64) {
+	t.Helper()
+	agreeStates(t, p, text, hidden, bound)
 	switch {
 	case text.logits == nil:
 		if p.Logits != p.Hidden {
@@ -219,9 +226,10 @@ func TestCheckedEncoders(t *testing.T) {
 	}
 }
 
-// ggufEncoder writes the weights of the model at path, of whose program p is, as a GGUF
-// file with the names and the keys that llama.cpp's converters give them.
-func ggufEncoder(t *testing.T, path string) string {
+// ggufEncoder writes the weights of the model at path as a GGUF file with the names and
+// the keys that llama.cpp's converters give them, and the layers' matrices in blocks where
+// those are asked for.
+func ggufEncoder(t *testing.T, path string, blocks tensor.DType) string {
 	t.Helper()
 	f, err := modelfile.Open(path)
 	if err != nil {
@@ -286,6 +294,9 @@ func ggufEncoder(t *testing.T, path string) string {
 			y = *x.RowSlice(skip, x.Rows())
 		}
 		y.Name = renamed.Replace(name)
+		if blocks.Quantized() && strings.HasPrefix(y.Name, "blk.") && len(y.Shape) == 2 {
+			quantize(t, &y, blocks)
+		}
 		tensors = append(tensors, &y)
 	}
 	to := filepath.Join(t.TempDir(), filepath.Base(path)+".gguf")
@@ -300,7 +311,24 @@ func ggufEncoder(t *testing.T, path string) string {
 	return to
 }
 
-// A GGUF of the same weights computes the same.
+// quantize gives x another format.
+func quantize(t *testing.T, x *tensor.Tensor, d tensor.DType) {
+	t.Helper()
+	values, err := x.Float32s()
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := d.Size(len(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.DType, x.Data = d, make([]byte, size)
+	if err := tensor.Quantize(d, x.Data, values); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A GGUF of the same weights computes the same, and in 8 bits nearly the same.
 func TestEncodersOfGGUF(t *testing.T) {
 	for path, texts := range encoders(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -308,7 +336,7 @@ func TestEncodersOfGGUF(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := buildFile(t, ggufEncoder(t, path))
+			m, err := buildFile(t, ggufEncoder(t, path, tensor.F32))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,8 +348,24 @@ func TestEncodersOfGGUF(t *testing.T) {
 				t.Skip("GGUF has no key for the activation or the head's pooling")
 			}
 			for i := range texts {
-				hidden, logits := encode(t, backends(t)["reference"], m.Program, tensor.F32, texts[i])
+				hidden, logits := encode(t, cpu.Reference(), m.Program, tensor.F32, texts[i])
 				agreeEncoded(t, m.Program, &texts[i], hidden[0], logits[0], 1e-4)
+			}
+			quantized, err := buildFile(t, ggufEncoder(t, path, tensor.Q8_0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range texts {
+				want, _ := encode(t, cpu.Reference(), quantized.Program, tensor.Q8_0, texts[i])
+				agreeStates(t, quantized.Program, &texts[i], want[0], 0.1) // of the weights and of what they are multiplied with
+				for name, b := range backends(t) {
+					hidden, _ := encode(t, b, quantized.Program, tensor.Q8_0, texts[i])
+					if rel := relative(hidden[0], want[0]); !(rel < 1e-2) {
+						t.Errorf("%s: states of %d tokens differ from the reference's by %.3g", name, len(want[0]), rel)
+					} else {
+						t.Logf("%s: states of %d tokens differ from the reference's by %.3g", name, len(want[0]), rel)
+					}
+				}
 			}
 		})
 	}
