@@ -78,6 +78,15 @@ type Dimensions struct {
 	Vocab   int         `json:"vocab,omitempty"`
 	Context int         `json:"context,omitempty"` // tokens the model was made for
 	Windows map[int]int `json:"windows,omitempty"`
+
+	// Of a mixture of experts: how many a layer has, how many of them a token, and their
+	// width.
+	Experts     int `json:"experts,omitempty"`
+	ExpertsUsed int `json:"experts_used,omitempty"`
+	ExpertFFN   int `json:"expert_ffn,omitempty"`
+
+	Encoder bool `json:"encoder,omitempty"` // the model reads texts and writes none
+	Labels  int  `json:"labels,omitempty"`  // of an encoder that ranks or classifies texts
 }
 
 // A TokenizerDescription is what a tokenizer is.
@@ -192,6 +201,10 @@ func (d *Description) readProgram(f *modelfile.File) {
 	for _, w := range s.Windows {
 		d.Dimensions.Windows[w]++
 	}
+	if s.Experts > 0 {
+		d.Dimensions.Experts, d.Dimensions.ExpertsUsed, d.Dimensions.ExpertFFN = s.Experts, s.Route.Used, s.ExpertFFN
+	}
+	d.Dimensions.Encoder, d.Dimensions.Labels = m.Program.Whole, s.Labels
 	d.Plan = m.Program.String()
 	d.fixed = readByAll(m.Program)
 	for i := range m.Program.Nodes { // the data are views of a mapping that is about to go

@@ -216,6 +216,12 @@ func summary(d *realizar.Description, memory *realizar.Memory) string {
 	add("context", positive(n.Context, "tokens"))
 	add("layers", positive(n.Layers, "")+windows(n.Windows))
 	add("width", positive(n.Hidden, "")+aside(n.FFN, ", feed-forward %d"))
+	if n.Experts > 0 {
+		add("experts", fmt.Sprintf("%d of %d for a token, feed-forward %d", n.ExpertsUsed, n.Experts, n.ExpertFFN))
+	}
+	if n.Encoder {
+		add("made for", madeFor(n.Labels))
+	}
 	add("heads", positive(n.Heads, "")+aside(n.KVHeads, ", key/value heads %d")+aside(n.HeadDim, ", head width %d"))
 	add("token ids", positive(n.Vocab, ""))
 	add("tokenizer", tokenizerText(d))
@@ -445,4 +451,15 @@ func weightsText(m *realizar.Memory) string {
 		return "mapped from the file"
 	}
 	return byteText(m.Resident) + " laid out for the kernels, the rest mapped from the file"
+}
+
+// madeFor says what an encoder is for.
+func madeFor(labels int) string {
+	switch labels {
+	case 0:
+		return "embeddings"
+	case 1:
+		return "ranking texts"
+	}
+	return fmt.Sprintf("classifying texts by %d labels", labels)
 }

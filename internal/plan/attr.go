@@ -77,8 +77,6 @@ const (
 	Activate Func = iota // the activation [MapAttr.Act]
 	Scale                // x * By
 	Softcap              // By * tanh(x/By) (Gemma team, "Gemma 2", 2024)
-
-	numFuncs
 )
 
 // MapAttr are the parameters of [Map].
