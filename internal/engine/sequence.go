@@ -98,9 +98,6 @@ func (s *sequence) outputs() []Output {
 // reusable is how many of s's first tokens need not be run where their states are
 // there: those before the last one known and before the first that has an output.
 func (s *sequence) reusable() int {
-	if s.whole {
-		return 0
-	}
 	n := len(s.tokens) - 1
 	if o := s.outputs(); s.given < len(o) {
 		n = min(n, int(o[s.given].Token))

@@ -87,7 +87,8 @@ func TestWhole(t *testing.T) {
 	for _, n := range []int{1, 2, 299, 31, 32, 300, 33, 64, 255, 256, 257, 300, 300, 1, 7, 64} {
 		r := whole(rng, n)
 		if n == 64 {
-			r.Prompt = tokens(64, 3) // a second time the same
+			r.Prompt, r.Types = tokens(64, 3), nil // the same more than once, of which only the end is wanted
+			r.Outputs = r.Outputs[63:]
 		}
 		b := &plan.Batch{Tokens: r.Prompt, Start: []int32{0, int32(n)}, Lengths: []int32{int32(n)}}
 		for i := range n {
@@ -105,12 +106,13 @@ func TestWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		want := res.Hidden[n-len(r.Outputs):]
 		all.Go(func() {
 			for range 3 {
 				got, err := states(e, r)
 				if err != nil {
 					t.Error(err)
-				} else if diff := cmp.Diff(res.Hidden, got); diff != "" {
+				} else if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%d tokens have other states than alone:\n%s", n, diff)
 				}
 			}
@@ -133,14 +135,15 @@ func TestWholeSteps(t *testing.T) {
 			}
 		}
 		// The first two steps are of one sequence each; the others wait by then.
-		first := s.ask(1, 0, outputs(1), nil)
+		first := s.ask(2, 0, outputs(2), nil)
 		second := s.ask(1400, 0, nil, nil)
 		callers := []*caller{first, second}
+		// One token more is one too many.
+		for _, n := range []int{1, 1500, 100} {
+			callers = append(callers, s.ask(n, 0, nil, nil))
+		}
 		for _, n := range []int{800, 900, 600} {
 			callers = append(callers, s.ask(n, 0, outputs(n), nil))
-		}
-		for _, n := range []int{100, 1500} {
-			callers = append(callers, s.ask(n, 0, nil, nil))
 		}
 		for range 20 {
 			if len(s.b.steps) > 0 && !slices.ContainsFunc(callers, func(c *caller) bool { return !c.over }) {
