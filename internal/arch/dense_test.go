@@ -1,148 +1,17 @@
 package arch_test
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/internal/arch"
 )
 
-// dense is a decoder in LLaMA's shape: 4 query and 2 key/value heads of 8.
-func dense(name string, gguf bool) tiny {
-	if gguf {
-		return tiny{gguf: true, config: map[string]any{
-			"general.architecture": name, "block_count": 2, "embedding_length": 16, "feed_forward_length": 24, "context_length": 64,
-			"attention.head_count": 4, "attention.head_count_kv": 2, "attention.key_length": 8, "attention.value_length": 8,
-			"attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1000.0,
-		}, tensors: map[string][]int{
-			"token_embd.weight": {32, 16}, "output_norm.weight": {16}, "output.weight": {32, 16},
-			"blk.#.attn_norm.weight": {16}, "blk.#.ffn_norm.weight": {16},
-			"blk.#.attn_q.weight": {32, 16}, "blk.#.attn_k.weight": {16, 16}, "blk.#.attn_v.weight": {16, 16}, "blk.#.attn_output.weight": {16, 32},
-			"blk.#.ffn_gate.weight": {24, 16}, "blk.#.ffn_up.weight": {24, 16}, "blk.#.ffn_down.weight": {16, 24},
-		}}
-	}
-	return tiny{config: map[string]any{
-		"architectures": []string{name}, "num_hidden_layers": 2, "hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 64,
-		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "rope_theta": 1000.0,
-	}, tensors: map[string][]int{
-		"model.embed_tokens.weight": {32, 16}, "model.norm.weight": {16}, "lm_head.weight": {32, 16},
-		"model.layers.#.input_layernorm.weight": {16}, "model.layers.#.post_attention_layernorm.weight": {16},
-		"model.layers.#.self_attn.q_proj.weight": {32, 16}, "model.layers.#.self_attn.k_proj.weight": {16, 16},
-		"model.layers.#.self_attn.v_proj.weight": {16, 16}, "model.layers.#.self_attn.o_proj.weight": {16, 32},
-		"model.layers.#.mlp.gate_proj.weight": {24, 16}, "model.layers.#.mlp.up_proj.weight": {24, 16}, "model.layers.#.mlp.down_proj.weight": {16, 24},
-	}}
-}
-
-// shapes are tensors of every layer, by what is the same for a kind of file.
-func shapes(prefix, suffix string, all map[string][]int) map[string][]int {
-	named := map[string][]int{}
-	for name, shape := range all {
-		named[prefix+name+suffix] = shape
-	}
-	return named
-}
-
-// both joins shapes.
-func both(a, b map[string][]int) map[string][]int {
-	a = maps.Clone(a)
-	maps.Copy(a, b)
-	return a
-}
-
 const ofLayer = "model.layers.#."
-
-// What differs from LLaMA's shape, by what architectures share.
-var (
-	hubTied      = map[string][]int{"lm_head.weight": nil}
-	ggufTied     = map[string][]int{"output.weight": nil}
-	hubHeadNorms = shapes(ofLayer+"self_attn.", "_norm.weight", map[string][]int{"q": {8}, "k": {8}})
-	headNorms    = shapes("blk.#.attn_", "_norm.weight", map[string][]int{"q": {8}, "k": {8}})
-	hubQKVBias   = shapes(ofLayer+"self_attn.", "_proj.bias", map[string][]int{"q": {32}, "k": {16}, "v": {16}})
-	qkvBias      = shapes("blk.#.attn_", ".bias", map[string][]int{"q": {32}, "k": {16}, "v": {16}})
-	hubSandwich  = shapes(ofLayer, "_feedforward_layernorm.weight", map[string][]int{"pre": {16}, "post": {16}})
-	ggufSandwich = shapes("blk.#.post_", "_norm.weight", map[string][]int{"attention": {16}, "ffw": {16}})
-	hubPostnorm  = both(shapes(ofLayer, "_layernorm.weight", map[string][]int{"input": nil, "post_feedforward": {16}}), hubWidthNorms)
-	ggufPostnorm = both(both(shapes("blk.#.", "_norm.weight", map[string][]int{"attn": nil, "ffn": nil}), ggufSandwich), ggufWidthNorms)
-
-	hubWidthNorms  = shapes(ofLayer+"self_attn.", "_norm.weight", map[string][]int{"q": {32}, "k": {16}})
-	ggufWidthNorms = shapes("blk.#.attn_", "_norm.weight", map[string][]int{"q": {32}, "k": {16}})
-	hubFused       = shapes(ofLayer, ".weight", map[string][]int{
-		"self_attn.q_proj": nil, "self_attn.k_proj": nil, "self_attn.v_proj": nil, "self_attn.qkv_proj": {64, 16},
-		"mlp.gate_proj": nil, "mlp.up_proj": nil, "mlp.gate_up_proj": {48, 16},
-	})
-	ggufFused = shapes("blk.#.", ".weight", map[string][]int{
-		"attn_q": nil, "attn_k": nil, "attn_v": nil, "attn_qkv": {64, 16}, "ffn_gate": nil, "ffn_up": {48, 16},
-	})
-	ggufLayerNorm = map[string]any{"attention.layer_norm_rms_epsilon": nil, "attention.layer_norm_epsilon": 1e-5}
-	hubParallel   = both(map[string][]int{ofLayer + "post_attention_layernorm.weight": nil}, hubTied)
-	ggufParallel  = both(map[string][]int{"blk.#.ffn_norm.weight": nil}, ggufTied)
-	hubGLM4       = both(both(shapes(ofLayer+"mlp.", "_proj.weight", map[string][]int{"gate": nil, "up": nil, "gate_up": {48, 16}}), hubQKVBias),
-		shapes(ofLayer, "_layernorm.weight", map[string][]int{"post_self_attn": {16}, "post_mlp": {16}}))
-	ggufGLM4 = both(both(shapes("blk.#.ffn_", ".weight", map[string][]int{"gate": nil, "up": {48, 16}}), qkvBias), ggufSandwich)
-)
-
-// denseModels are the kin of LLaMA's, one for each kind of file.
-func denseModels() map[string]tiny {
-	longrope := map[string]any{
-		"type": "su", "short_factor": []float64{1, 1, 1.5, 2}, "long_factor": []float64{1, 2, 4, 8},
-	}
-	return map[string]tiny{
-		"gemma":      dense("GemmaForCausalLM", false).with(map[string]any{"hidden_act": "gelu", "hidden_activation": nil}, hubTied),
-		"gemma-gguf": dense("gemma", true).with(nil, ggufTied),
-		"gemma2": dense("Gemma2ForCausalLM", false).with(
-			map[string]any{"query_pre_attn_scalar": 16, "sliding_window": 4}, both(hubSandwich, hubTied)),
-		"gemma2-gguf": dense("gemma2", true).with(
-			map[string]any{"attn_logit_softcapping": 20.0, "final_logit_softcapping": 10.0}, both(ggufSandwich, ggufTied)),
-		"gemma3": dense("Gemma3ForCausalLM", false).with(map[string]any{
-			"query_pre_attn_scalar": 16, "sliding_window": 4, "sliding_window_pattern": 2, "rope_theta": 1e6,
-			"rope_scaling": map[string]any{"rope_type": "linear", "factor": 8.0}}, both(both(hubSandwich, hubHeadNorms), hubTied)),
-		"gemma3-gguf": dense("gemma3", true).with(map[string]any{
-			"attention.sliding_window": 4, "attention.sliding_window_pattern": []bool{true, false}, "rope.scaling.type": "linear", "rope.scaling.factor": 8.0,
-		}, both(both(ggufSandwich, headNorms), ggufTied)),
-		"olmo2":      dense("Olmo2ForCausalLM", false).with(nil, hubPostnorm),
-		"olmo2-gguf": dense("olmo2", true).with(nil, ggufPostnorm),
-		"olmo3": dense("Olmo3ForCausalLM", false).with(map[string]any{
-			"sliding_window": 4, "layer_types": []string{"sliding_attention", "full_attention"},
-			"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}}, hubPostnorm),
-		"olmo3-gguf": dense("olmo2", true).with(map[string]any{
-			"attention.sliding_window": 4, "attention.sliding_window_pattern": []bool{true, false},
-			"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16}, ggufPostnorm),
-		"cohere": dense("CohereForCausalLM", false).with(map[string]any{"use_qk_norm": true},
-			both(hubParallel, shapes(ofLayer+"self_attn.", "_norm.weight", map[string][]int{"q": {4, 8}, "k": {2, 8}}))),
-		"cohere-gguf": dense("command-r", true).with(map[string]any{"logit_scale": 0.0625}, ggufParallel).with(ggufLayerNorm,
-			shapes("blk.#.attn_", "_norm.weight", map[string][]int{"q": {4, 8}, "k": {2, 8}})),
-		"cohere2":      dense("Cohere2ForCausalLM", false).with(map[string]any{"logit_scale": 0.25, "sliding_window": 4, "sliding_window_pattern": 2}, hubParallel),
-		"cohere2-gguf": dense("cohere2", true).with(map[string]any{"logit_scale": 0.25, "attention.sliding_window": 4, "attention.sliding_window_pattern": 2}, ggufParallel).with(ggufLayerNorm, nil),
-		"granite": dense("GraniteForCausalLM", false).with(map[string]any{
-			"embedding_multiplier": 12.0, "attention_multiplier": 0.0625, "residual_multiplier": 0.25, "logits_scaling": 8.0}, nil),
-		"granite-gguf": dense("granite", true).with(map[string]any{
-			"embedding_scale": 12.0, "attention.scale": 0.0625, "residual_scale": 0.25, "logit_scale": 8.0}, nil),
-		"smollm3":       dense("SmolLM3ForCausalLM", false).with(map[string]any{"no_rope_layers": []int{1, 0}}, hubTied),
-		"smollm3-gguf":  dense("smollm3", true).with(nil, ggufTied),
-		"glm4":          dense("Glm4ForCausalLM", false).with(nil, hubGLM4),
-		"glm4-gguf":     dense("glm4", true).with(map[string]any{"rope.dimension_count": 4}, ggufGLM4),
-		"exaone4":       dense("Exaone4ForCausalLM", false).with(map[string]any{"sliding_window": 4, "sliding_window_pattern": 2}, both(hubPostnorm, hubHeadNorms)),
-		"exaone4-gguf":  dense("exaone4", true).with(map[string]any{"attention.sliding_window": 4, "attention.sliding_window_pattern": []bool{true, false}}, both(ggufPostnorm, headNorms)),
-		"ernie4-5":      dense("Ernie4_5ForCausalLM", false).with(nil, hubTied),
-		"ernie4-5-gguf": dense("ernie4_5", true).with(nil, ggufTied),
-		"seed-oss":      dense("SeedOssForCausalLM", false).with(nil, hubQKVBias),
-		"seed-oss-gguf": dense("seed_oss", true).with(nil, both(qkvBias, map[string][]int{"blk.#.ffn_norm.weight": nil, "blk.#.post_attention_norm.weight": {16}})),
-		"hunyuan": dense("HunYuanDenseV1ForCausalLM", false).with(
-			map[string]any{"rope_scaling": map[string]any{"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
-			shapes(ofLayer+"self_attn.", "_layernorm.weight", map[string][]int{"query": {8}, "key": {8}})),
-		"hunyuan-gguf": dense("hunyuan-dense", true).with(map[string]any{"rope.scaling.type": "none", "rope.scaling.factor": 1.0}, headNorms),
-		"phi3":         dense("Phi3ForCausalLM", false).with(map[string]any{"sliding_window": 6, "rope_scaling": longrope, "original_max_position_embeddings": 16}, hubFused),
-		"phi3-gguf":    dense("phi3", true).with(map[string]any{"attention.sliding_window": 0}, ggufFused),
-	}
-}
-
-func TestDensePrograms(t *testing.T) { tinyPrograms(t, denseModels()) }
 
 // What a configuration leaves out or says in another way.
 func TestDenseVariants(t *testing.T) {
-	models := denseModels()
-	largest := models["gemma2-gguf"].with(map[string]any{"block_count": 46}, nil)
+	largest := goldenModel(t, "gemma2-gguf").with(map[string]any{"block_count": 46}, nil)
 	largest.tensors = expand(largest.tensors, "#", 46)
 	for _, c := range []struct {
 		name    string
@@ -150,31 +19,32 @@ func TestDenseVariants(t *testing.T) {
 		has     []string
 		without string
 	}{
-		{name: "two bases, nested", model: models["gemma3"].with(map[string]any{"rope_scaling": nil, "rope_theta": nil, "rope_parameters": map[string]any{
+		{name: "two bases, nested", model: goldenModel(t, "gemma3").with(map[string]any{"rope_scaling": nil, "rope_theta": nil, "rope_parameters": map[string]any{
 			"full_attention": map[string]any{"rope_type": "default", "rope_theta": 1e8}, "sliding_attention": map[string]any{"rope_type": "default"}}}, nil),
 			has: []string{"freqs 1 to 0.001}", "freqs 1 to 1e-06}"}},
-		{name: "a pattern by another name", model: models["gemma3"].with(map[string]any{"sliding_window_pattern": nil, "_sliding_window_pattern": 1}, nil), without: "window"},
-		{name: "no window", model: models["gemma3"].with(map[string]any{"sliding_window": nil, "layer_types": []string{"full_attention", "full_attention"}}, nil), without: "window"},
-		{name: "no window in GGUF", model: models["gemma3-gguf"].with(map[string]any{"attention.sliding_window": nil}, nil), without: "window"},
-		{name: "a local base in GGUF", model: models["gemma3-gguf"].with(map[string]any{"rope.freq_base_swa": 1e8}, nil), has: []string{"freqs 1 to 1e-06}"}},
+		{name: "a pattern by another name", model: goldenModel(t, "gemma3").with(map[string]any{"sliding_window_pattern": nil, "_sliding_window_pattern": 1}, nil), without: "window"},
+		{name: "no window", model: goldenModel(t, "gemma3").with(map[string]any{"sliding_window": nil, "layer_types": []string{"full_attention", "full_attention"}}, nil), without: "window"},
+		{name: "no window in GGUF", model: goldenModel(t, "gemma3-gguf").with(map[string]any{"attention.sliding_window": nil}, nil), without: "window"},
+		{name: "a local base in GGUF", model: goldenModel(t, "gemma3-gguf").with(map[string]any{"rope.freq_base_swa": 1e8}, nil), has: []string{"freqs 1 to 1e-06}"}},
 		{name: "the largest Gemma 2", model: largest, has: []string{"{heads 4/2, dim 8, scale 0.5, softcap 20, window 4096} @44", "{heads 4/2, dim 8, scale 0.5, softcap 20} @45"}},
-		{name: "a window by default in GGUF", model: models["gemma2-gguf"], has: []string{"scale 0.35355339, softcap 20, window 4096"}},
-		{name: "capped by default", model: models["gemma2"], has: []string{"softcap 50", "{softcap 30}"}},
-		{name: "capped by nothing", model: nulls(models["gemma2"], "attn_logit_softcapping", "final_logit_softcapping"), without: "softcap"},
-		{name: "a gate by name", model: models["gemma"].with(map[string]any{"hidden_activation": "gelu"}, nil), has: []string{"{gelu}"}},
-		{name: "a gate by null", model: nulls(models["gemma"], "hidden_activation"), has: []string{"{gelu_tanh}"}},
-		{name: "half of a head by default", model: models["glm4"], has: []string{"{norm, dim 8, turned 4"}},
-		{name: "positions of parts", model: models["glm4-gguf"].with(map[string]any{"rope.dimension_sections": []int32{1, 1, 0, 0}}, nil), has: []string{"{neox, dim 8, turned 4"}},
-		{name: "positions everywhere without windows", model: nulls(models["exaone4"], "sliding_window"), has: []string{"%22 [T 32] = rope"}, without: "window"},
-		{name: "no positions without windows", model: nulls(models["cohere2"], "sliding_window"), without: "rope"},
-		{name: "no positions by GGUF's flag", model: models["granite-gguf"].with(map[string]any{"rope.scaling.finetuned": false}, nil), without: "rope"},
-		{name: "no positions by interval", model: models["smollm3"].with(map[string]any{"no_rope_layers": nil, "no_rope_layer_interval": 1}, nil), without: "rope"},
-		{name: "windows without positions", model: models["smollm3"].with(map[string]any{"use_sliding_window": true, "sliding_window": 5}, nil), has: []string{"window 5"}},
-		{name: "windows that are not used", model: models["smollm3"].with(map[string]any{"sliding_window": 5}, nil), without: "window"},
-		{name: "no scale of scores", model: models["granite-gguf"].with(map[string]any{"attention.scale": nil}, nil), has: []string{"scale 0.35355339"}},
-		{name: "all multipliers are 1", model: dense("GraniteForCausalLM", false), has: []string{"dim 8, scale 1}"}, without: "map"},
-		{name: "the class's former name", model: dense("Ernie4_5_ForCausalLM", false), has: []string{"{norm, dim 8"}},
-		{name: "yarn that is longrope", model: models["phi3"].with(map[string]any{"rope_scaling": map[string]any{
+		{name: "a window by default in GGUF", model: goldenModel(t, "gemma2-gguf"), has: []string{"scale 0.35355339, softcap 20, window 4096"}},
+		{name: "capped by default", model: goldenModel(t, "gemma2"), has: []string{"softcap 50", "{softcap 30}"}},
+		{name: "capped by nothing", model: nulls(goldenModel(t, "gemma2"), "attn_logit_softcapping", "final_logit_softcapping"), without: "softcap"},
+		{name: "a gate by name", model: goldenModel(t, "gemma").with(map[string]any{"hidden_activation": "gelu"}, nil), has: []string{"{gelu}"}},
+		{name: "a gate by null", model: nulls(goldenModel(t, "gemma"), "hidden_activation"), has: []string{"{gelu_tanh}"}},
+		{name: "half of a head by default", model: goldenModel(t, "glm4"), has: []string{"{norm, dim 8, turned 4"}},
+		{name: "positions of parts", model: goldenModel(t, "glm4-gguf").with(map[string]any{"rope.dimension_sections": []int32{1, 1, 0, 0}}, nil), has: []string{"{neox, dim 8, turned 4"}},
+		{name: "positions everywhere without windows", model: nulls(goldenModel(t, "exaone4"), "sliding_window"), has: []string{"%22 [T 32] = rope"}, without: "window"},
+		{name: "no positions without windows", model: nulls(goldenModel(t, "cohere2"), "sliding_window"), without: "rope"},
+		{name: "no positions by GGUF's flag", model: goldenModel(t, "granite-gguf").with(map[string]any{"rope.scaling.finetuned": false}, nil), without: "rope"},
+		{name: "no positions by interval", model: goldenModel(t, "smollm3").with(map[string]any{"no_rope_layers": nil, "no_rope_layer_interval": 1}, nil), without: "rope"},
+		{name: "windows without positions", model: goldenModel(t, "smollm3").with(map[string]any{"use_sliding_window": true, "sliding_window": 5}, nil), has: []string{"window 5"}},
+		{name: "windows that are not used", model: goldenModel(t, "smollm3").with(map[string]any{"sliding_window": 5}, nil), without: "window"},
+		{name: "no scale of scores", model: goldenModel(t, "granite-gguf").with(map[string]any{"attention.scale": nil}, nil), has: []string{"scale 0.35355339"}},
+		{name: "all multipliers are 1", model: goldenModel(t, "granite").with(map[string]any{
+			"embedding_multiplier": nil, "attention_multiplier": nil, "residual_multiplier": nil, "logits_scaling": nil}, nil), has: []string{"dim 8, scale 1}"}, without: "map"},
+		{name: "the class's former name", model: goldenModel(t, "ernie4-5").with(map[string]any{"architectures": []string{"Ernie4_5_ForCausalLM"}}, map[string][]int{"lm_head.weight": {32, 16}}), has: []string{"{norm, dim 8"}},
+		{name: "yarn that is longrope", model: goldenModel(t, "phi3").with(map[string]any{"rope_scaling": map[string]any{
 			"type": "yarn", "short_factor": []float64{1, 1, 1, 1}, "long_factor": []float64{2, 2, 2, 2}}}, nil), has: []string{"beyond 16"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -197,7 +67,7 @@ func TestDenseVariants(t *testing.T) {
 
 // A configuration may bound the context below what the model was made for.
 func TestContextBesideBound(t *testing.T) {
-	m, err := buildFile(t, denseModels()["cohere"].with(map[string]any{"model_max_length": 1000}, nil).write(t))
+	m, err := buildFile(t, goldenModel(t, "cohere").with(map[string]any{"model_max_length": 1000}, nil).write(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,11 +86,10 @@ func nulls(m tiny, keys ...string) tiny {
 }
 
 func TestDenseErrors(t *testing.T) {
-	models := denseModels()
-	with := func(name string, config map[string]any) tiny { return models[name].with(config, nil) }
-	without := func(name, tensor string) tiny { return models[name].with(nil, map[string][]int{tensor: nil}) }
+	with := func(name string, config map[string]any) tiny { return goldenModel(t, name).with(config, nil) }
+	without := func(name, tensor string) tiny { return goldenModel(t, name).with(nil, map[string][]int{tensor: nil}) }
 	shaped := func(name, tensor string, shape ...int) tiny {
-		return models[name].with(nil, map[string][]int{tensor: shape})
+		return goldenModel(t, name).with(nil, map[string][]int{tensor: shape})
 	}
 	tinyErrors(t, []refusal{
 		{"a norm after attention", without("gemma2", ofLayer+"post_attention_layernorm.weight"), arch.ErrTensor, "model.layers.0.post_attention_layernorm.weight is missing"},

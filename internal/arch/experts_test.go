@@ -29,7 +29,7 @@ const (
 
 func newMixture(names map[string][]int) mixture {
 	rng, m := rand.New(rand.NewPCG(8, 9)), mixture{}
-	all := both(map[string][]int{
+	all := joined(map[string][]int{
 		"token_embd.weight": {40, 64}, "output_norm.weight": {64}, "output.weight": {40, 64},
 		"blk.#.attn_norm.weight": {64}, "blk.#.ffn_norm.weight": {64},
 		"blk.#.attn_q.weight": {64, 64}, "blk.#.attn_k.weight": {32, 64}, "blk.#.attn_v.weight": {32, 64}, "blk.#.attn_output.weight": {64, 64},
@@ -236,8 +236,8 @@ var (
 	hubGPTOSSNames = append([]string{"ffn_gate_inp", "mlp.router"}, hubMixture...)
 )
 
-// joined joins configurations.
-func joined(a, b map[string]any) map[string]any {
+// joined joins configurations or shapes.
+func joined[V any](a, b map[string]V) map[string]V {
 	a = maps.Clone(a)
 	maps.Copy(a, b)
 	return a

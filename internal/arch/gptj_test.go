@@ -22,7 +22,7 @@ import (
 // other order and biases of zero, it gives the same logits.
 func TestGPTJIsPhi(t *testing.T) {
 	const dim, turned = 8, 6
-	f, m := built(t, gptjHub())
+	f, m := built(t, goldenModel(t, "gptj-hub"))
 	name := strings.NewReplacer(
 		"transformer.wte", "model.embed_tokens", "transformer.ln_f", "model.final_layernorm", "transformer.h.", "model.layers.", "ln_1", "input_layernorm",
 		"attn.out_proj", "self_attn.dense", "attn.", "self_attn.", "mlp.fc_in", "mlp.fc1", "mlp.fc_out", "mlp.fc2")

@@ -61,15 +61,15 @@ func TestGrouped(t *testing.T) {
 		of    string
 		parts map[string]func(head int) int // by rows: which block of the file's the head's is
 	}{
-		{"heads of their own", gptneoxHub(), "gpt_neox.layers.1.attention.query_key_value", map[string]func(int) int{
+		{"heads of their own", goldenModel(t, "gptneox-hub"), "gpt_neox.layers.1.attention.query_key_value", map[string]func(int) int{
 			"[0:32]": perHead(0), "[32:64]": perHead(1), "[64:96]": perHead(2),
 		}},
-		{"two heads to one", falconGroups(), "transformer.h.1.self_attention.query_key_value", map[string]func(int) int{
+		{"two heads to one", goldenModel(t, "falcon-hub-groups"), "transformer.h.1.self_attention.query_key_value", map[string]func(int) int{
 			"[0:32]":  func(h int) int { return h/2*4 + h%2 },
 			"[32:48]": func(h int) int { return h*4 + 2 },
 			"[48:64]": func(h int) int { return h*4 + 3 },
 		}},
-		{"all heads to one", falconHub(), "transformer.h.1.self_attention.query_key_value", map[string]func(int) int{
+		{"all heads to one", goldenModel(t, "falcon-hub"), "transformer.h.1.self_attention.query_key_value", map[string]func(int) int{
 			"[0:32]": func(h int) int { return h }, "[32:40]": func(int) int { return 4 }, "[40:48]": func(int) int { return 5 },
 		}},
 	} {
@@ -101,7 +101,7 @@ func TestGrouped(t *testing.T) {
 
 // A weight that is kept as [in, out] is taken as [out, in].
 func TestTransposed(t *testing.T) {
-	f, model := built(t, gpt2Hub())
+	f, model := built(t, goldenModel(t, "gpt2-hub"))
 	for _, c := range []struct{ name, rows string }{{"attn.c_attn", "[32:64]"}, {"attn.c_proj", ""}, {"mlp.c_fc", ""}, {"mlp.c_proj", ""}} {
 		name := "transformer.h.1." + c.name + ".weight"
 		kept, ok := f.Tensor(name)
@@ -127,7 +127,7 @@ func TestTransposed(t *testing.T) {
 
 // Whatever rows are asked for, they are those of the whole.
 func TestRowsOfLayouts(t *testing.T) {
-	for _, m := range []tiny{gpt2Hub(), gptneoxHub(), falconGroups()} {
+	for _, m := range []tiny{goldenModel(t, "gpt2-hub"), goldenModel(t, "gptneox-hub"), goldenModel(t, "falcon-hub-groups")} {
 		_, model := built(t, m)
 		derived := 0
 		for _, w := range model.Program.Weights() {
@@ -161,7 +161,7 @@ func TestNotFiniteInLayouts(t *testing.T) {
 	for _, c := range []struct {
 		model tiny
 		name  string
-	}{{gpt2Hub(), "transformer.h.1.attn.c_attn.weight"}, {gptneoxHub(), "gpt_neox.layers.1.attention.query_key_value.weight"}} {
+	}{{goldenModel(t, "gpt2-hub"), "transformer.h.1.attn.c_attn.weight"}, {goldenModel(t, "gptneox-hub"), "gpt_neox.layers.1.attention.query_key_value.weight"}} {
 		t.Run(c.name, func(t *testing.T) {
 			path := c.model.write(t)
 			spoil(t, path, c.name, 777, float32(math.Inf(1)))
