@@ -11,6 +11,9 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
+// maxHeadDim is the longest head.
+const maxHeadDim = 256
+
 // blockHeads is how many query heads of one key/value head a block serves.
 const blockHeads = 8
 
@@ -39,8 +42,8 @@ func planPools(p *plan.Program, l *plan.Limits) (pools []pool, bytes int, err er
 		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
 	}
 	for _, s := range p.States {
-		if s.HeadDim > 256 {
-			return nil, 0, fmt.Errorf("cuda: no kernel for heads of %d values, of which 256 is the most; use --device cpu", s.HeadDim)
+		if s.HeadDim > maxHeadDim {
+			return nil, 0, fmt.Errorf("cuda: no kernel for heads of %d values, of which %d is the most; use --device cpu", s.HeadDim, maxHeadDim)
 		}
 		if l.Cache == tensor.Q8_0 && s.HeadDim%32 != 0 {
 			return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are no multiple of 32; use %v", l.Cache, s.HeadDim, tensor.F16)

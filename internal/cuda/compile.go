@@ -54,7 +54,7 @@ func (c *compiler) compile() (before []launch, stages [][]launch, err error) {
 
 func (c *compiler) stage(s *stage) ([]launch, error) {
 	switch n := s.nodes[0]; n.Op {
-	case plan.Embed:
+	case plan.Embed, plan.Position:
 		return c.embed(n)
 	case plan.Linear:
 		return c.products(s)
@@ -64,8 +64,14 @@ func (c *compiler) stage(s *stage) ([]launch, error) {
 		return c.rope(n)
 	case plan.Attention:
 		return c.attention(s)
+	case plan.Bidirectional:
+		return c.bidirectional(n)
 	case plan.GLU:
 		return c.gate(n)
+	case plan.Map:
+		return c.apply(n)
+	case plan.Experts:
+		return c.experts(s)
 	case plan.Add:
 		return c.add(n)
 	case plan.Pick:
@@ -133,9 +139,12 @@ type embedArgs struct {
 
 func (c *compiler) embed(n *plan.Node) ([]launch, error) {
 	f, t := c.forms(n.Out), c.weights.matrices[n.Weight]
-	a := embedArgs{
-		w: c.weight(n.Weight), tokens: c.step.tokens, from: c.step.from, sampled: c.step.sampled, ids: c.step.ids, failed: c.step.failed,
-		sequence: c.step.sequence, count: c.count(n.Out), y: f.f32, stride: f.stride, cols: f.cols, colTiles: int32(t.colTiles),
+	a := embedArgs{w: c.weight(n.Weight), tokens: c.step.positions, count: c.count(n.Out), y: f.f32, stride: f.stride, cols: f.cols, colTiles: int32(t.colTiles)}
+	if attr, ok := n.Attr.(plan.PositionAttr); ok && attr.Axis > 0 {
+		a.tokens = c.step.axes[attr.Axis-1]
+	}
+	if n.Op == plan.Embed {
+		a.tokens, a.from, a.sampled, a.ids, a.failed, a.sequence = c.step.tokens, c.step.from, c.step.sampled, c.step.ids, c.step.failed, c.step.sequence
 	}
 	return c.one(family(t.format), "embed", plan.Tokens, arguments(&a), 128, func(sh *shape) driver.Dim3 {
 		return driver.Dim3{X: (t.colTiles + 3) / 4, Y: sh.tokens}
@@ -151,12 +160,23 @@ type linearArgs struct {
 	p                               [maxProducts]productArgs
 	units, colTiles, cols, inStride int32
 	x, q8, meta, h16, residual      driver.DevicePtr
-	residualStride, act             int32
+	residualStride                  int32
+	scale                           float32
 	count                           driver.DevicePtr
 	out                             forms
 	norm, row                       driver.DevicePtr
 	eps                             float32
-	_                               int32
+	unit                            unit
+}
+
+// A unit is a gated one, see kernels/activation.cuh.
+type unit struct {
+	act          int32
+	limit, shift float32
+}
+
+func unitOf(a plan.GLUAttr) unit {
+	return unit{act: int32(a.Act), limit: float32(a.Limit), shift: float32(a.Shift)}
 }
 
 // A variant is a kernel of a product: for so many rows of the input at most, the last of
@@ -175,15 +195,15 @@ var (
 func (c *compiler) products(s *stage) ([]launch, error) {
 	n := s.nodes[0]
 	in, t := c.forms(n.In[0]), c.weights.matrices[n.Weight]
-	a := linearArgs{colTiles: int32(t.colTiles), cols: in.cols, inStride: in.stride, x: in.f32, q8: in.q8, meta: in.meta, count: c.count(n.Out)}
+	a := linearArgs{colTiles: int32(t.colTiles), cols: in.cols, inStride: in.stride, x: in.f32, q8: in.q8, meta: in.meta, count: c.count(n.Out), scale: 1}
 	for i, m := range s.nodes {
 		mt := c.weights.matrices[m.Weight]
 		a.p[i] = productArgs{w: c.weight(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.rows)}
 		a.units += int32(mt.rowTiles)
 		if s.glu == nil {
 			out := m.Out
-			if s.add != nil {
-				out = s.add.Out
+			if len(s.nodes) == 1 {
+				out = s.out()
 			}
 			f := c.forms(out)
 			a.p[i].y, a.p[i].stride = f.f32, f.stride
@@ -202,9 +222,17 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 		r := c.forms(s.residual())
 		a.residual, a.residualStride = r.f32, r.stride
 	}
+	if s.scale != nil {
+		a.scale = float32(s.scale.Attr.(plan.MapAttr).By)
+	}
 	if s.glu != nil {
 		variants, a.out = gatedVariants, c.forms(s.glu.Out)
-		a.act = int32(s.glu.Attr.(plan.GLUAttr).Act)
+		switch attr := s.glu.Attr.(type) {
+		case plan.GLUAttr:
+			a.unit = unitOf(attr)
+		case plan.MapAttr:
+			a.unit.act = int32(attr.Act)
+		}
 		a.units = int32((t.rowTiles + 1) / 2)
 	}
 	args := arguments(&a)
@@ -258,9 +286,12 @@ const productBlocks = 2
 
 // blocks is how many blocks share so many units of work: no more than run at a time,
 // and as few as do not take longer, so that all of them have the same to do.
-func (c *compiler) blocks(units int) int {
+func (c *compiler) blocks(units int) int { return c.blocksOf(units, 1) }
+
+// blocksOf is blocks where several such products are done at the same time.
+func (c *compiler) blocksOf(units, products int) int {
 	most := max(1, productBlocks*c.multiprocessors)
-	rounds := (units + most - 1) / most
+	rounds := (units*products + most - 1) / most
 	return (units + rounds - 1) / max(1, rounds)
 }
 
@@ -269,7 +300,7 @@ type normArgs struct {
 	stride, cols            int32
 	group, centered         int32
 	eps                     float32
-	_                       int32
+	width                   int32
 	weight, bias, at, count driver.DevicePtr
 	out                     forms
 }
@@ -279,7 +310,7 @@ func (c *compiler) norm(s *stage) ([]launch, error) {
 	attr := n.Attr.(plan.NormAttr)
 	in := c.forms(s.inputs()[0])
 	a := normArgs{
-		x: in.f32, stride: in.stride, cols: in.cols, group: int32(attr.Group), eps: float32(attr.Eps),
+		x: in.f32, stride: in.stride, cols: in.cols, group: int32(attr.Group), eps: float32(attr.Eps), width: int32(n.Weight.Elems()),
 		weight: c.weight(n.Weight), bias: c.weight(n.Bias), count: c.count(n.Out), out: c.forms(n.Out),
 	}
 	if n.Op == plan.LayerNorm {
@@ -310,21 +341,45 @@ func elementGrid(rows plan.Dim, stride int32) func(sh *shape) driver.Dim3 {
 }
 
 type gateArgs struct {
-	gate, up                          driver.DevicePtr
-	gateStride, upStride, cols, which int32
-	count                             driver.DevicePtr
-	out                               forms
+	gate, up                             driver.DevicePtr
+	gateStride, upStride, cols, gateCols int32
+	unit                                 unit
+	_                                    int32
+	count                                driver.DevicePtr
+	out                                  forms
 }
 
 func (c *compiler) gate(n *plan.Node) ([]launch, error) {
 	g, u, out := c.forms(n.In[0]), c.forms(n.In[1]), c.forms(n.Out)
-	a := gateArgs{gate: g.f32, up: u.f32, gateStride: g.stride, upStride: u.stride, cols: g.cols, which: int32(n.Attr.(plan.GLUAttr).Act), count: c.count(n.Out), out: out}
+	a := gateArgs{gate: g.f32, up: u.f32, gateStride: g.stride, upStride: u.stride, cols: u.cols, gateCols: g.cols, unit: unitOf(n.Attr.(plan.GLUAttr)), count: c.count(n.Out), out: out}
 	return c.one("elementwise", "gate", c.rows(n.Out), arguments(&a), 256, elementGrid(c.rows(n.Out), out.stride))
+}
+
+type mapArgs struct {
+	x                        driver.DevicePtr
+	stride, cols, which, act int32
+	by                       float32
+	_                        int32
+	count                    driver.DevicePtr
+	out                      forms
+}
+
+func (c *compiler) apply(n *plan.Node) ([]launch, error) {
+	x, out, attr := c.forms(n.In[0]), c.forms(n.Out), n.Attr.(plan.MapAttr)
+	a := mapArgs{x: x.f32, stride: x.stride, cols: x.cols, which: int32(attr.Func), act: int32(attr.Act), by: float32(attr.By), count: c.count(n.Out), out: out}
+	return c.one("elementwise", "map", c.rows(n.Out), arguments(&a), 256, elementGrid(c.rows(n.Out), out.stride))
+}
+
+type addArgs struct {
+	x, y                      driver.DevicePtr
+	xStride, yStride, cols, _ int32
+	count                     driver.DevicePtr
+	out                       forms
 }
 
 func (c *compiler) add(n *plan.Node) ([]launch, error) {
 	x, y, out := c.forms(n.In[0]), c.forms(n.In[1]), c.forms(n.Out)
-	a := gateArgs{gate: x.f32, up: y.f32, gateStride: x.stride, upStride: y.stride, cols: x.cols, count: c.count(n.Out), out: out}
+	a := addArgs{x: x.f32, y: y.f32, xStride: x.stride, yStride: y.stride, cols: x.cols, count: c.count(n.Out), out: out}
 	return c.one("elementwise", "add", c.rows(n.Out), arguments(&a), 256, elementGrid(c.rows(n.Out), out.stride))
 }
 
@@ -335,8 +390,19 @@ type convertArgs struct {
 	out          forms
 }
 
+type meanArgs struct {
+	x                             driver.DevicePtr
+	stride, cols                  int32
+	rows, sequence, starts, count driver.DevicePtr
+	out                           forms
+}
+
 func (c *compiler) pick(n *plan.Node) ([]launch, error) {
 	in, out := c.forms(n.In[0]), c.forms(n.Out)
+	if picksMean(n) {
+		a := meanArgs{x: in.f32, stride: in.stride, cols: in.cols, rows: c.step.rows, sequence: c.step.sequence, starts: c.step.starts, count: c.count(n.Out), out: out}
+		return c.one("elementwise", "mean", plan.Rows, arguments(&a), 256, elementGrid(plan.Rows, out.stride))
+	}
 	a := convertArgs{x: in.f32, stride: in.stride, cols: in.cols, at: c.step.rows, count: c.count(n.Out), out: out}
 	return c.one("elementwise", "convert", plan.Rows, arguments(&a), 256, elementGrid(plan.Rows, out.stride))
 }

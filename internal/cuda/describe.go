@@ -82,6 +82,7 @@ func describe(s *stage) string {
 		add(n)
 	}
 	add(s.glu)
+	add(s.scale)
 	add(s.add)
 	return strings.Join(parts, ", ")
 }

@@ -41,6 +41,48 @@ func gated(t *testing.T, d tensor.DType) *plan.Program {
 	})
 }
 
+// mixed is a program of experts: the gate and what it gates are of one format where joined.
+func mixed(t *testing.T, d tensor.DType, joined bool) *plan.Program {
+	const experts, width = 4, 256
+	rng := newRand()
+	w := func(d tensor.DType, rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, width) }
+	list := func(d tensor.DType) (all []*tensor.Tensor) {
+		for range experts {
+			all = append(all, w(d, width))
+		}
+		return all
+	}
+	up := d
+	if !joined {
+		up = tensor.F16
+		if laidAs(d, &plan.Limits{Activations: tensor.Q8_0}) == tensor.F16 {
+			up = tensor.Q8_0
+		}
+	}
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(tensor.F32, decoderVocab))
+		a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 2, Scale: 1}, Gate: list(d), Up: list(up), Down: list(d)}
+		h := b.Pick(b.Add(b.Experts(x, b.Linear(x, w(tensor.F32, experts), nil), nil, a), x))
+		b.Output(h, b.Linear(h, w(d, decoderVocab), nil))
+	})
+}
+
+// encoding is a program that reads sequences as a whole and tells two labels apart.
+func encoding(t *testing.T, headDim int) *plan.Program {
+	const heads, kvHeads = 4, 2
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.Q8_0, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Add(b.Embed(w(decoderVocab, heads*headDim)), b.Position(w(testContext, heads*headDim)))
+		x = b.Add(x, b.PositionAxis(w(2, heads*headDim), 1))
+		k, v := b.Linear(x, w(kvHeads*headDim, heads*headDim), nil), b.Linear(x, w(kvHeads*headDim, heads*headDim), nil)
+		y := b.Bidirectional(x, k, v, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 1})
+		y = b.Scale(b.Softcap(b.Activate(y, plan.GELU), 20), 0.5)
+		h := b.PickMean(b.GLU(b.Linear(y, w(1, heads*headDim), nil), y, plan.Sigmoid))
+		b.Output(h, b.Linear(h, w(2, heads*headDim), nil))
+	})
+}
+
 // attending is a program of attention with many query heads of that length to a key.
 func attending(t *testing.T, headDim int) *plan.Program {
 	const heads, kvHeads = 16, 2
@@ -70,7 +112,10 @@ func TestKernels(t *testing.T) {
 		heads = append(heads, attending(t, headDim))
 	}
 	for _, d := range plantest.Dtypes {
-		programs = append(programs, decoder(t, d), gated(t, d))
+		programs = append(programs, decoder(t, d), gated(t, d), mixed(t, d, true), mixed(t, d, false))
+	}
+	for _, headDim := range []int{64, 96, 256} {
+		programs = append(programs, encoding(t, headDim))
 	}
 	for _, capability := range []driver.Capability{{Major: 8}, {Major: 9}, {Major: 12}} {
 		t.Run(capability.String(), func(t *testing.T) {

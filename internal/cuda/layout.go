@@ -51,8 +51,13 @@ func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
 		s := &l.stages[i]
 		for j, v := range s.inputs() {
 			k := inFloats
-			if n := s.nodes[0]; n.Op == plan.Linear && j == 0 {
+			switch n := s.nodes[0]; {
+			case n.Op == plan.Linear && j == 0:
 				k = arithmetic(n, lim)
+			case n.Op == plan.Experts && j == 0:
+				a := n.Attr.(plan.ExpertsAttr)
+				k = arithmeticOf(a.Gate[0], lim)
+				l.wanted[v][arithmeticOf(a.Up[0], lim)] = true
 			}
 			l.wanted[v][k] = true
 		}
@@ -107,9 +112,9 @@ func (l *layout) writesForms(s *stage) bool {
 	switch n := s.nodes[0]; n.Op {
 	case plan.Linear:
 		return s.glu != nil
-	case plan.Embed, plan.Rope:
+	case plan.Embed, plan.Position, plan.Rope:
 		return false
-	case plan.Attention:
+	case plan.Attention, plan.Bidirectional:
 		return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0
 	}
 	return true

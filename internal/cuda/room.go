@@ -28,11 +28,12 @@ type room struct {
 	ropes  []plan.RopeAttr
 	groups int
 
-	counts, tokens, from, positions, sequence, rows, params int
-	sets                                                    []int // by rope: which frequencies a token goes by
-	places                                                  []int // by group: of tokens, up to the shape's
-	failed, bad, overflow, flagsEnd                         int   // [S] each
-	ids, results, resultsEnd                                int
+	counts, tokens, from, positions, sequence, starts, rows, params int
+	axes                                                            [2]int // by axis less 1: of tokens, where the program goes by it
+	sets                                                            []int  // by rope: which frequencies a token goes by
+	places                                                          []int  // by group: of tokens, up to the shape's
+	failed, bad, overflow, flagsEnd                                 int    // [S] each
+	ids, results, resultsEnd                                        int
 
 	masks, maskWords int
 	freqs            []int // by rope: [2, or 2 and T][pairs] float64
@@ -42,6 +43,7 @@ type room struct {
 	sampled          int
 	sampling         int
 	samplingRow      int // bytes
+	experts          expertRoom
 	bytes            int
 }
 
@@ -55,7 +57,12 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 	}
 	r.counts = take(16)
 	r.tokens, r.from, r.positions, r.sequence = take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens)
-	r.rows = take(4 * l.Rows)
+	r.starts, r.rows = take(4*(l.Seqs+1)), take(4*l.Rows)
+	for i, n := range p.Axes {
+		if n > 0 {
+			r.axes[i] = take(4 * l.Tokens)
+		}
+	}
 	for range r.ropes {
 		r.sets = append(r.sets, take(4*l.Tokens))
 	}
@@ -81,7 +88,7 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 	}
 	partial, heads := 0, 0
 	for i := range p.Nodes {
-		if a, ok := p.Nodes[i].Attr.(plan.AttentionAttr); ok {
+		if a, ok := p.Nodes[i].Attr.(plan.AttentionAttr); ok && p.Nodes[i].Op == plan.Attention {
 			partial = max(partial, 4*headGroups(a)*blockHeads*(a.HeadDim+2))
 			heads = max(heads, a.Heads)
 		}
@@ -93,15 +100,17 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 	r.bytes = align(r.bytes)
 	r.sampling = take(r.samplingRow * l.Rows)
 	r.bytes = align(r.bytes)
+	r.experts, r.bytes = planExperts(p, l, r.bytes)
 	return r
 }
 
 // stepAddresses is where the kernels find what a step is told.
 type stepAddresses struct {
-	counts, tokens, from, positions, sequence, rows, params driver.DevicePtr
-	sets, places, pages                                     []driver.DevicePtr
-	adjustments                                             driver.DevicePtr
-	failed, bad, overflow, ids, results, sampled            driver.DevicePtr
+	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
+	axes                                                            [2]driver.DevicePtr
+	sets, places, pages                                             []driver.DevicePtr
+	adjustments                                                     driver.DevicePtr
+	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
 }
 
 func (r *room) addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAddresses {
@@ -113,8 +122,8 @@ func (r *room) addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 		return a
 	}
 	return stepAddresses{
-		counts: at(r.counts), tokens: at(r.tokens), from: at(r.from), positions: at(r.positions), sequence: at(r.sequence), rows: at(r.rows), params: at(r.params),
-		sets: all(r.sets), places: all(r.places), pages: pages,
+		counts: at(r.counts), tokens: at(r.tokens), from: at(r.from), positions: at(r.positions), sequence: at(r.sequence), starts: at(r.starts), rows: at(r.rows), params: at(r.params),
+		axes: [2]driver.DevicePtr{at(r.axes[0]), at(r.axes[1])}, sets: all(r.sets), places: all(r.places), pages: pages,
 		failed: at(r.failed), bad: at(r.bad), overflow: at(r.overflow), ids: at(r.ids), results: at(r.results), sampled: at(r.sampled),
 	}
 }

@@ -10,13 +10,14 @@ import (
 // A stage is what one or two launches do: a node, or several that are joined.
 //
 // Joining changes no bit of a result. Products of one input and one format are one
-// launch; the product of a gate and of an addition is not written out before the gate
-// and the addition are done; heads are normalised and turned where keys and values
+// launch; the product of a gate, of an activation, of a scale and of an addition is not
+// written out before these are done; heads are normalised and turned where keys and values
 // are stored; the rows that are wanted are picked where they are normalised.
 type stage struct {
 	nodes []*plan.Node // of one kind; the products, where there are several
-	glu   *plan.Node   // nil, or of the first product and the second
-	add   *plan.Node   // nil, or of the product and something else
+	glu   *plan.Node   // nil, or of the first product and the second; or the activation of the only one
+	scale *plan.Node   // nil, or of the product
+	add   *plan.Node   // nil, or of the product, its scale, or the experts and something else
 	pick  *plan.Node   // nil, or what the norm reads
 	q, k  head         // of attention: what is done before
 }
@@ -83,6 +84,8 @@ func join(p *plan.Program, lim *plan.Limits) []stage {
 		switch n.Op {
 		case plan.Linear:
 			j.products(&s, i)
+		case plan.Experts:
+			j.addition(&s, i, n.Out)
 		case plan.Attention:
 			s.q, s.k = j.chain(n.In[0], n), j.chain(n.In[1], n)
 		case plan.RMSNorm, plan.LayerNorm:
@@ -113,7 +116,7 @@ func (j *joiner) absorb() {
 				}
 			}
 		case plan.RMSNorm, plan.LayerNorm:
-			if pick := j.by[n.In[0]]; pick != nil && pick.Op == plan.Pick && j.uses[pick.Out] == 1 {
+			if pick := j.by[n.In[0]]; pick != nil && pick.Op == plan.Pick && !picksMean(pick) && j.uses[pick.Out] == 1 {
 				j.taken[pick] = true
 			}
 		}
@@ -163,19 +166,48 @@ func (j *joiner) products(s *stage, i int) {
 		s.nodes = append(s.nodes, m)
 		j.taken[m] = true
 	}
-	if len(s.nodes) > 1 || j.uses[first.Out] != 1 {
+	if len(s.nodes) > 1 {
 		return
+	}
+	if m := j.reader(i, first.Out); m != nil && m.Op == plan.Map {
+		switch m.Attr.(plan.MapAttr).Func {
+		case plan.Activate:
+			if arithmetic(first, j.lim) != inFloats {
+				s.glu, j.taken[m] = m, true
+			}
+			return
+		case plan.Scale:
+			s.scale, j.taken[m] = m, true
+		}
+	}
+	j.addition(s, i, s.product())
+}
+
+// reader is the only node that reads v, which node i or one joined to it writes; nil
+// where there are several.
+func (j *joiner) reader(i int, v plan.Value) *plan.Node {
+	if j.uses[v] != 1 {
+		return nil
 	}
 	for k := i + 1; k < len(j.p.Nodes); k++ {
-		m := &j.p.Nodes[k]
-		if m.Op != plan.Add || j.taken[m] || !slices.Contains(m.In, first.Out) {
-			continue
+		if m := &j.p.Nodes[k]; slices.Contains(m.In, v) && !j.taken[m] {
+			return m
 		}
-		if other := otherInput(m, first.Out); j.ready[other] {
-			s.add, j.taken[m] = m, true
-		}
-		return
 	}
+	return nil
+}
+
+// addition joins the addition of v, which node i writes, and of what is there by then.
+func (j *joiner) addition(s *stage, i int, v plan.Value) {
+	if m := j.reader(i, v); m != nil && m.Op == plan.Add && j.ready[otherInput(m, v)] {
+		s.add, j.taken[m] = m, true
+	}
+}
+
+// picksMean reports whether n picks means rather than rows.
+func picksMean(n *plan.Node) bool {
+	a, ok := n.Attr.(plan.PickAttr)
+	return ok && a.Mean
 }
 
 // maxProducts is how many products a launch takes.
@@ -189,8 +221,16 @@ func otherInput(add *plan.Node, v plan.Value) plan.Value {
 	return add.In[0]
 }
 
+// product is what the stage's only node makes, scaled.
+func (s *stage) product() plan.Value {
+	if s.scale != nil {
+		return s.scale.Out
+	}
+	return s.nodes[0].Out
+}
+
 // residual is what the stage adds its product to.
-func (s *stage) residual() plan.Value { return otherInput(s.add, s.nodes[0].Out) }
+func (s *stage) residual() plan.Value { return otherInput(s.add, s.product()) }
 
 // out is what the stage writes, its only result unless it has several products.
 func (s *stage) out() plan.Value {
@@ -200,7 +240,7 @@ func (s *stage) out() plan.Value {
 	case s.add != nil:
 		return s.add.Out
 	}
-	return s.nodes[0].Out
+	return s.product()
 }
 
 // inputs are the values that the stage reads.
@@ -212,7 +252,7 @@ func (s *stage) inputs() []plan.Value {
 	case s.pick != nil:
 		return s.pick.In
 	case s.add != nil:
-		return []plan.Value{n.In[0], s.residual()}
+		return append(slices.Clone(n.In), s.residual())
 	}
 	return n.In
 }
@@ -241,8 +281,10 @@ const (
 
 // arithmetic is how a product is computed: by its weight's format and by what
 // activations the limits ask for, never by the size of a step.
-func arithmetic(n *plan.Node, lim *plan.Limits) kind {
-	switch d := laidAs(n.Weight.DType, lim); {
+func arithmetic(n *plan.Node, lim *plan.Limits) kind { return arithmeticOf(n.Weight, lim) }
+
+func arithmeticOf(w *tensor.Tensor, lim *plan.Limits) kind {
+	switch d := laidAs(w.DType, lim); {
 	case lim.Activations != tensor.Q8_0 || d == tensor.F32:
 		return inFloats
 	case d == tensor.BF16:

@@ -123,6 +123,11 @@ func TestJoin(t *testing.T) {
 		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 2, HeadDim: 32})
 		return b.Attention(q, k, v, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
 	}
+	// one is a mixture of a single expert.
+	one := func(w func() *tensor.Tensor) plan.ExpertsAttr {
+		list := func() []*tensor.Tensor { return []*tensor.Tensor{w()} }
+		return plan.ExpertsAttr{Route: plan.RouteAttr{Used: 1, Scale: 1}, Gate: list(), Up: list(), Down: list()}
+	}
 	for _, test := range []struct {
 		name        string
 		activations tensor.DType
@@ -254,6 +259,93 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear", "%2 add", "%3 glu"},
 		},
 		{
+			name: "a scale and an addition",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.Add(x, b.Scale(b.Linear(x, w(), nil), 0.5))
+			},
+			want: []string{"%1 linear, %2 map, %3 add"},
+		},
+		{
+			name: "a scale alone",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Scale(b.Linear(x, w(), nil), 0.5)
+				return b.GLU(y, b.Add(y, x), plan.SiLU)
+			},
+			want: []string{"%1 linear, %2 map", "%3 add", "%4 glu"},
+		},
+		{
+			name: "a product that is scaled and read",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Linear(x, w(), nil)
+				return b.Add(b.Scale(y, 0.5), y)
+			},
+			want: []string{"%1 linear", "%2 map", "%3 add"},
+		},
+		{
+			name: "a softcap",
+			body: func(b *plan.Builder, x plan.Value) plan.Value { return b.Softcap(b.Linear(x, w(), nil), 30) },
+			want: []string{"%1 linear", "%2 map"},
+		},
+		{
+			name: "an activation", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.Add(x, b.Linear(b.Activate(b.Linear(x, w(), nil), plan.GELU), w(), nil))
+			},
+			want: []string{"%1 linear, %2 map", "%3 linear, %4 add"},
+		},
+		{
+			name: "an activation of float32 activations",
+			body: func(b *plan.Builder, x plan.Value) plan.Value { return b.Activate(b.Linear(x, w(), nil), plan.GELU) },
+			want: []string{"%1 linear", "%2 map"},
+		},
+		{
+			name: "a gate of one column", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.GLU(b.Linear(x, matrix(tensor.Q8_0, 1), nil), b.Linear(x, w(), nil), plan.Sigmoid)
+			},
+			want: []string{"%1 linear, %2 linear", "%3 glu"},
+		},
+		{
+			name: "experts and an addition", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Experts(x, b.Linear(x, matrix(tensor.F32, 1), nil), nil, one(w))
+				return b.Add(x, y)
+			},
+			want: []string{"%1 linear", "%2 experts, %3 add"},
+		},
+		{
+			name: "experts and what comes later", activations: tensor.Q8_0,
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				y := b.Experts(x, b.Linear(x, matrix(tensor.F32, 1), nil), nil, one(w))
+				return b.Add(b.Add(y, b.Linear(x, w(), nil)), y)
+			},
+			want: []string{"%1 linear", "%2 experts", "%3 linear, %4 add", "%5 add"},
+		},
+		{
+			name: "heads that are normalised when they are turned",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				return attend(b, b.RMSNorm(turn(b, q, 32), vector(32), 1e-5), b.LayerNorm(k, vector(32), nil, 1e-5), v)
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 rope", "%5 rmsnorm", "%6 layernorm", "%7 attention"},
+		},
+		{
+			name: "layer norms of heads",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
+				return attend(b, turn(b, b.LayerNormHeads(q, vector(width), nil, 32, 1e-5), 32), turn(b, b.LayerNorm(k, vector(32), nil, 1e-5), 32), v)
+			},
+			want: []string{"%1 linear, %2 linear, %3 linear", "%4 layernorm", "%6 layernorm", "%5 rope, %7 rope, %8 attention"},
+		},
+		{
+			name: "both ways",
+			body: func(b *plan.Builder, x plan.Value) plan.Value {
+				q := turn(b, b.RMSNorm(x, vector(32), 1e-5), 32)
+				return b.Bidirectional(q, x, x, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
+			},
+			want: []string{"%1 rmsnorm", "%2 rope", "%3 bidirectional"},
+		},
+		{
 			name: "heads",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				q, k, v := b.Linear(x, w(), nil), b.Linear(x, w(), nil), b.Linear(x, w(), nil)
@@ -301,7 +393,7 @@ func TestJoin(t *testing.T) {
 		for i := range stages {
 			s := &stages[i]
 			got = append(got, describe(s))
-			for _, n := range append([]*plan.Node{s.glu, s.add, s.pick, s.q.norm, s.q.rope, s.k.norm, s.k.rope}, s.nodes...) {
+			for _, n := range append([]*plan.Node{s.glu, s.scale, s.add, s.pick, s.q.norm, s.q.rope, s.k.norm, s.k.rope}, s.nodes...) {
 				if n != nil {
 					done[n]++
 				}
@@ -336,14 +428,19 @@ func TestJoinPick(t *testing.T) {
 	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, 32) }
 	norm := plantest.Weight(rng, "v", tensor.F32, 1, 32)
 	for _, test := range []struct {
-		twice bool
-		want  []string
+		twice, mean bool
+		want        []string
 	}{
-		{false, []string{"%0 embed", "%1 pick, %2 rmsnorm", "%3 linear"}},
-		{true, []string{"%0 embed", "%1 pick", "%2 rmsnorm", "%3 add", "%4 linear"}},
+		{false, false, []string{"%0 embed", "%1 pick, %2 rmsnorm", "%3 linear"}},
+		{true, false, []string{"%0 embed", "%1 pick", "%2 rmsnorm", "%3 add", "%4 linear"}},
+		{false, true, []string{"%0 embed", "%1 pick", "%2 rmsnorm", "%3 linear"}},
 	} {
 		p := program(t, func(b *plan.Builder) {
-			x := b.Pick(b.Embed(w(40)))
+			pick := b.Pick
+			if test.mean {
+				pick = b.PickMean
+			}
+			x := pick(b.Embed(w(40)))
 			h := b.RMSNorm(x, norm, 1e-5)
 			if test.twice {
 				h = b.Add(h, x)
@@ -356,7 +453,7 @@ func TestJoinPick(t *testing.T) {
 			got = append(got, describe(&stages[i]))
 		}
 		if d := cmp.Diff(test.want, got); d != "" {
-			t.Errorf("read twice %v: want -, got +\n%s", test.twice, d)
+			t.Errorf("read twice %v, mean %v: want -, got +\n%s", test.twice, test.mean, d)
 		}
 	}
 }

@@ -254,6 +254,15 @@ func (s *step) fill() {
 		}
 	}
 	copy(at(r.positions), b.Positions)
+	copy(at(r.starts), b.Start)
+	for i, n := range e.p.Axes {
+		if n == 0 {
+			continue
+		}
+		for t, axis := 0, at(r.axes[i]); t < len(b.Tokens); t++ {
+			axis[t] = b.Axis(i+1, t)
+		}
+	}
 	sequence := at(r.sequence)
 	for q := range b.Seqs() {
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,11 +73,14 @@ func (t *tiling) size() int { return t.rowTiles * t.colTiles * t.bytes }
 // rowBytes are those of a row on its way to the device.
 func (t *tiling) rowBytes() int { return t.cols / t.format.BlockLen() * t.format.BlockBytes() }
 
+// suffix is how the names of the kernels for a format end.
+func suffix(d tensor.DType) string { return strings.ToLower(d.String()) }
+
 // family is the kernels for weights of a format.
-func family(d tensor.DType) string { return "weights_" + strings.ToLower(d.String()) }
+func family(d tensor.DType) string { return "weights_" + suffix(d) }
 
 // floatFamily is the kernel for products of a format with float32.
-func floatFamily(d tensor.DType) string { return "floats_" + strings.ToLower(d.String()) }
+func floatFamily(d tensor.DType) string { return "floats_" + suffix(d) }
 
 // A weightPlan says where the weights of a program lie in one piece of memory:
 // matrices as tiles, vectors as float32.
@@ -92,8 +96,8 @@ func align(n int) int { return (n + 255) &^ 255 }
 func planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
 	w := &weightPlan{order: p.Weights(), matrices: map[*tensor.Tensor]tiling{}, at: map[*tensor.Tensor]int{}}
 	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Op == plan.Linear || n.Op == plan.Embed {
-			w.matrices[n.Weight] = tilingOf(n.Weight, lim)
+		for _, m := range matrices(&p.Nodes[i]) {
+			w.matrices[m] = tilingOf(m, lim)
 		}
 	}
 	for _, t := range w.order {
@@ -404,15 +408,44 @@ func (l *loader) arrived(weight int) {
 	}
 }
 
-// checkWeights says which weight of p the kernels cannot take.
+// matrices are the weights of n that lie as tiles.
+func matrices(n *plan.Node) []*tensor.Tensor {
+	switch n.Op {
+	case plan.Linear, plan.Embed, plan.Position:
+		return []*tensor.Tensor{n.Weight}
+	case plan.Experts:
+		a := n.Attr.(plan.ExpertsAttr)
+		return slices.Concat(a.Gate, a.Up, a.Down)
+	}
+	return nil
+}
+
+// checkWeights says which weight or operation of p the kernels cannot take.
 func checkWeights(p *plan.Program, lim *plan.Limits) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Op != plan.Linear && n.Op != plan.Embed {
-			continue
+		if err := checkLimits(n); err != nil {
+			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
 		}
-		if t := tilingOf(n.Weight, lim); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
-			return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), n.Weight.Shape)
+		for _, w := range matrices(n) {
+			if t := tilingOf(w, lim); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
+				return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), w.Shape)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLimits says how n is larger than the kernels can be.
+func checkLimits(n *plan.Node) error {
+	switch a := n.Attr.(type) {
+	case plan.AttentionAttr:
+		if n.Op == plan.Bidirectional && a.HeadDim > maxHeadDim {
+			return fmt.Errorf("no kernel for heads of %d values, of which %d is the most", a.HeadDim, maxHeadDim)
+		}
+	case plan.ExpertsAttr:
+		if len(a.Gate) > maxExperts {
+			return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
 		}
 	}
 	return nil

@@ -1,9 +1,9 @@
-// The functions of a gated unit.
+// The functions of gated units and of maps.
 #pragma once
 #include "device.cuh"
 
 // As plan.Activation counts them.
-enum { actSiLU, actGELU, actGELUTanh, actReLU, actReLUSquared, actSigmoid };
+enum { actSiLU, actGELU, actGELUTanh, actReLU, actReLUSquared, actSigmoid, actQuickGELU, actTanh };
 
 INLINE float tanhOf(float x) {
   const float a = absOf(x);
@@ -47,13 +47,43 @@ INLINE float erfOf(float x) {
   return x < 0 ? -r : r;
 }
 
+// within keeps finite numbers between -most and most, beyond which a function has its
+// limits to the last bit: what it computes on the way leaves float32 there.
+INLINE float within(float x, float most) { return absOf(x) > most && isFinite(x) ? (x < 0 ? -most : most) : x; }
+
 INLINE float activate(int act, float x) {
   switch (act) {
-  case actSiLU: return divide(x, 1 + expOf(-x));
-  case actGELU: return 0.5f * x * (1 + erfOf(x * 0.707106781f));
-  case actGELUTanh: return 0.5f * x * (1 + tanhOf(0.797884561f * fma(0.044715f * x * x, x, x)));
+  case actSiLU: return divide(x, 1 + expOf(-within(x, 1000)));
+  case actGELU: return 0.5f * x * (1 + erfOf(within(x, 20) * 0.707106781f));
+  case actGELUTanh: {
+    const float v = within(x, 20);
+    return 0.5f * x * (1 + tanhOf(0.797884561f * fma(0.044715f * v * v, v, v)));
+  }
   case actReLU: return x > 0 || x != x ? x : 0;
   case actReLUSquared: return x > 0 || x != x ? x * x : 0;
-  default: return divide(1.0f, 1 + expOf(-x));
+  case actQuickGELU: return divide(x, 1 + expOf(-1.702f * within(x, 1000)));
+  case actTanh: return tanhOf(within(x, 50));
+  default: return divide(1.0f, 1 + expOf(-within(x, 1000)));
   }
+}
+
+// A Unit is a gated one: act(gate)*(up+shift), where with a limit the gate is at most
+// limit and up from -limit to limit. NaN stays NaN.
+struct Unit {
+  s32 act;
+  float limit; // 0: none
+  float shift;
+};
+INLINE float unitOf(const Unit &u, float gate, float up) {
+  if (u.limit > 0) {
+    gate = gate > u.limit ? u.limit : gate;
+    up = up > u.limit ? u.limit : up < -u.limit ? -u.limit : up;
+  }
+  if (u.shift != 0) up = up + u.shift;
+  return activate(u.act, gate) * up;
+}
+
+INLINE float softcapOf(float x, float by) {
+  const float v = divide(x, by);
+  return by * tanhOf(isFinite(x) && absOf(v) > 50 ? (v < 0 ? -50.0f : 50.0f) : v);
 }

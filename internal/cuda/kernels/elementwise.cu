@@ -1,41 +1,56 @@
-// What is done with each value of a row alone: the gate of a unit, a sum of two
-// rows, a copy into other forms, and the search for values that are not finite.
+// What is done with each value of a row alone: the gate of a unit, a function, a sum of
+// two rows, a copy into other forms, the mean of rows, and the search for values that
+// are not finite.
 #include "activation.cuh"
-#include "forms.cuh"
-
-constexpr int threads = 256;
-
-// eachBlock calls of(row, col) for the 32 columns of every row that a warp has, and
-// stores what it returns; column col of a row is there only if of is called.
-template <typename Of> INLINE void eachBlock(const Forms &out, const s32 *count, int cols, Of of) {
-  const int lane = tidX() & 31;
-  const int block = blockX() * (threads / 32) + tidX() / 32;
-  if (32 * block >= cols) return; // padding: the warp of the last block writes it
-  const int col = 32 * block + lane;
-  const int rows = *count;
-  for (int row = blockY(); row < rows; row += gridY()) {
-    storeBlock(out, row, block, lane, col < cols ? of(row, col) : 0.0f);
-  }
-}
+#include "each.cuh"
 
 struct GateArgs {
   const float *gate; // [T, gateStride]
   const float *up;   // [T, upStride]
   s32 gateStride;    // elements
   s32 upStride;      // elements
-  s32 cols;          // of gate, up and out
-  s32 act;           // an activation
+  s32 cols;          // of up and out
+  s32 gateCols;      // of gate: cols, or 1 that is every column's
+  Unit unit;
+  s32 pad;
   const s32 *count;  // rows of this step
   Forms out;         // cols columns
 };
+static_assert(sizeof(GateArgs) == 104);
 
-// gate writes activation(gate)*up.
+// gate writes what the unit makes of gate and up.
 extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
   waitForPrevious();
   allowNext();
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
     const float up = a.up[s64(row) * a.upStride + col];
-    return activate(a.act, a.gate[s64(row) * a.gateStride + col]) * up;
+    return unitOf(a.unit, a.gate[s64(row) * a.gateStride + (a.gateCols == 1 ? 0 : col)], up);
+  });
+}
+
+// As plan.Func counts them.
+enum { funcActivate, funcScale, funcSoftcap };
+
+struct MapArgs {
+  const float *x;   // [T, xStride]
+  s32 xStride;      // elements
+  s32 cols;         // of x and out
+  s32 func;
+  s32 act;          // of funcActivate
+  float by;         // of the others
+  s32 pad;
+  const s32 *count; // rows of this step
+  Forms out;        // cols columns
+};
+static_assert(sizeof(MapArgs) == 88);
+
+// map writes a function of each value.
+extern "C" __global__ void __launch_bounds__(threads) map(const MapArgs a) {
+  waitForPrevious();
+  allowNext();
+  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+    const float x = a.x[s64(row) * a.xStride + col];
+    return a.func == funcActivate ? activate(a.act, x) : a.func == funcScale ? x * a.by : softcapOf(x, a.by);
   });
 }
 
@@ -71,6 +86,33 @@ extern "C" __global__ void __launch_bounds__(threads) convert(const ConvertArgs 
   waitForPrevious();
   allowNext();
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) { return a.x[s64(a.rows ? a.rows[row] : row) * a.xStride + col]; });
+}
+
+struct MeanArgs {
+  const float *x;      // [T, xStride]
+  s32 xStride;         // elements
+  s32 cols;            // of x and out
+  const s32 *rows;     // [count] a token of the sequence of each row of out
+  const s32 *sequence; // [T]
+  const s32 *starts;   // [S+1] first token of each sequence, and T
+  const s32 *count;    // rows of out
+  Forms out;           // cols columns
+};
+static_assert(sizeof(MeanArgs) == 96);
+
+// mean writes the means of the rows of whole sequences, which are added from the first
+// token on.
+extern "C" __global__ void __launch_bounds__(threads) mean(const MeanArgs a) {
+  waitForPrevious();
+  allowNext();
+  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+    const int s = a.sequence[a.rows[row]], first = a.starts[s], end = a.starts[s + 1];
+    const float *x = a.x + col;
+    double sum = 0;
+#pragma unroll 4
+    for (int t = first; t < end; t++) sum = sum + double(x[s64(t) * a.xStride]);
+    return float(sum / double(end - first));
+  });
 }
 
 struct FiniteArgs {

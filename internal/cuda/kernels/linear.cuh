@@ -13,18 +13,19 @@
 //   f32  any weights times float32: a lane's columns one by one, then the four lanes of
 //        a row.
 #pragma once
-#include "activation.cuh"
 #include "row.cuh"
 
 // linear is what a block does: units blockX, blockX+gridX and so on, each of R tiles of
-// rows; gated ones have 4, of which the first two are the gate's. M multiplies. ONE is for
-// one row of the input, which the block may normalise itself.
+// rows; gated ones have 4, of which the first two are the gate's, or those 2 alone where
+// nothing is gated. M multiplies. ONE is for one row of the input, which the block may
+// normalise itself.
 template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE void linear(const LinearArgs &a) {
-  constexpr int R = GATED ? 4 : 1, columns = ONE ? 1 : 8 * NT;
+  constexpr int most = GATED ? 4 : 1, columns = ONE ? 1 : 8 * NT;
+  const int R = GATED && !a.p[1].w ? 2 : most;
   // Of a unit, and where there is room of the one before it, so that fast warps need not
   // wait for slow ones twice.
-  constexpr int turns = segments * R * tileRows * columns * 8 > 32768 ? 1 : 2;
-  __shared__ float part[turns][segments][R * tileRows][columns];
+  constexpr int turns = segments * most * tileRows * columns * 8 > 32768 ? 1 : 2;
+  __shared__ float part[turns][segments][most * tileRows][columns];
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.kTiles * warp / segments, tiles = a.kTiles * (warp + 1) / segments - from;
   const s64 rowBytes = s64(a.kTiles) * F::tileBytes;
@@ -100,6 +101,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
         if (row >= p.rows || token >= count) continue;
         float v = sum(i / columns, i % columns);
         if (p.bias) v = v + p.bias[row];
+        v = v * a.scale;
         if (a.residual) v = a.residual[s64(token) * a.residualStride + row] + v;
         p.y[s64(token) * p.yStride + row] = v;
       }
@@ -109,10 +111,14 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
         const int row = 32 * unit + lane;
         float v = 0;
         if (row < a.p[0].rows) {
-          float gate = sum(lane, c), up = sum(32 + lane, c);
+          float gate = sum(lane, c);
           if (a.p[0].bias) gate = gate + a.p[0].bias[row];
-          if (a.p[1].bias) up = up + a.p[1].bias[row];
-          v = activate(a.act, gate) * up;
+          float up = 1;
+          if (R > 2) {
+            up = sum(32 + lane, c);
+            if (a.p[1].bias) up = up + a.p[1].bias[row];
+          }
+          v = unitOf(a.unit, gate, up);
         }
         storeBlock(a.out, first + c, unit, lane, v);
       }

@@ -1,6 +1,7 @@
 // Tiles of weights times rows of activations: what a warp does with a tile, for every kind
 // of product. Of each kind there is one arithmetic, whatever the number of rows.
 #pragma once
+#include "activation.cuh"
 #include "formats.cuh"
 #include "forms.cuh"
 
@@ -14,7 +15,7 @@ struct Product {
 };
 
 struct LinearArgs {
-  Product p[4]; // of one input and one format; gated: the gate and what it gates
+  Product p[4]; // of one input and one format; gated: the gate and what it gates, or without tiles nothing
   s32 units;    // of work: tiles of rows of all products; gated: two of the gate's, with those that it gates
   s32 kTiles;   // tiles of a row
   s32 cols, xStride;
@@ -24,14 +25,15 @@ struct LinearArgs {
   const u16 *h16;
   const float *residual; // [count, residualStride] added to the first product, or 0
   s32 residualStride;
-  s32 act;          // gated: the activation
+  float scale;      // of a product with its bias, before anything is added; gated ones have none
   const s32 *count; // rows of x in this step
-  Forms out;        // gated: where act(gate)*up goes
+  Forms out;        // gated: where the unit's values go; those of its activation alone, where nothing is gated
   const float *norm; // [cols] weights of an RMS norm of one row, where the kernel does it
   const s32 *row;    // which row that is, or 0: the first
   float eps;
-  s32 pad;
+  Unit unit; // gated
 };
+static_assert(sizeof(LinearArgs) == 280);
 
 INLINE void mmaBytes(int *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -51,13 +53,18 @@ INLINE void mma16(const BF16 *, float *c, uint4 a, u32 b0, u32 b1) {
 }
 
 // A Tokens knows which rows of the input a lane takes part in: of each 8 one as an
-// operand and two as results. Beyond count it is the last.
+// operand and two as results. Beyond count it is the last. Where there are rows, they say
+// which one stands at each place.
 template <int NT> struct Tokens {
   int operand[NT], result[NT][2];
-  METHOD Tokens(int first, int count, int lane) {
+  METHOD Tokens(int first, int count, int lane, const s32 *rows = nullptr) {
+    const auto at = [=](int i) ALWAYS {
+      const int place = minOf(i, count - 1);
+      return rows ? int(rows[place]) : place;
+    };
     UNROLL for (int n = 0; n < NT; n++) {
-      operand[n] = minOf(first + 8 * n + lane / 4, count - 1);
-      UNROLL for (int i = 0; i < 2; i++) result[n][i] = minOf(first + 8 * n + lane % 4 * 2 + i, count - 1);
+      operand[n] = at(first + 8 * n + lane / 4);
+      UNROLL for (int i = 0; i < 2; i++) result[n][i] = at(first + 8 * n + lane % 4 * 2 + i);
     }
   }
 };
@@ -104,8 +111,8 @@ template <class F> INLINE void multiplyBlock(int *c, int *c2, const F &w, int b,
 template <class F, int NT> struct Bytes {
   const s8 *x[NT];
   const uint2 *meta[NT][2];
-  METHOD Bytes(const LinearArgs &a, int first, int count, int lane) {
-    const Tokens<NT> tk(first, count, lane);
+  template <class A> METHOD Bytes(const A &a, int first, int count, int lane, const s32 *rows = nullptr) {
+    const Tokens<NT> tk(first, count, lane, rows);
     UNROLL for (int n = 0; n < NT; n++) {
       x[n] = a.q8 + s64(tk.operand[n]) * a.xStride + 8 * (lane & 3);
       UNROLL for (int i = 0; i < 2; i++) meta[n][i] = a.meta + s64(tk.result[n][i]) * (a.xStride / 32);
@@ -174,8 +181,8 @@ template <class F> struct BytesOne {
 // Words multiplies tiles of 16-bit numbers.
 template <class F, int NT> struct Words {
   const u16 *x[NT];
-  METHOD Words(const LinearArgs &a, int first, int count, int lane) {
-    const Tokens<NT> tk(first, count, lane);
+  template <class A> METHOD Words(const A &a, int first, int count, int lane, const s32 *rows = nullptr) {
+    const Tokens<NT> tk(first, count, lane, rows);
     UNROLL for (int n = 0; n < NT; n++) x[n] = a.h16 + s64(tk.operand[n]) * a.xStride + 8 * (lane & 3);
   }
   METHOD void multiply(float (*acc)[4], const F &w, int kt) const {
@@ -238,11 +245,21 @@ template <> METHOD void weightsOf<F32>(float (*v)[4], const F32 &w, int) {
 
 // Floats multiplies tiles of any format by float32, for 8 rows of the input. A lane adds
 // up its own columns of a tile, and its four lanes' sums are added to the accumulators.
-template <class F> struct Floats {
+// Where rows are GATHERED, they stand where rows says, see Tokens.
+template <class F, bool GATHERED = false> struct Floats {
   const float *x;
   s64 stride;
   int cols, first, count, lane;
-  METHOD Floats(const LinearArgs &a, int first, int count, int lane) : x(a.x), stride(a.xStride), cols(a.cols), first(first), count(count), lane(lane) {}
+  int place[GATHERED ? 8 : 1];
+  template <class A> METHOD Floats(const A &a, int first, int count, int lane, const s32 *rows = nullptr)
+      : x(a.x), stride(a.xStride), cols(a.cols), first(first), count(count), lane(lane) {
+    if constexpr (GATHERED) {
+      UNROLL for (int i = 0; i < 8; i++) {
+        place[i] = minOf(first + i, count - 1);
+        if (rows) place[i] = rows[place[i]];
+      }
+    }
+  }
   METHOD void multiply(float (*acc)[4], const F &w, int kt) const {
     float own[2][8];
     UNROLL for (int r = 0; r < 2; r++) {
@@ -253,7 +270,7 @@ template <class F> struct Floats {
       weightsOf(v, w, b);
       const int k = kt * F::tileK + 32 * b + 4 * (lane & 3);
       UNROLL for (int i = 0; i < 8; i++) {
-        const float *row = x + s64(minOf(first + i, count - 1)) * stride;
+        const float *row = x + s64(GATHERED ? place[GATHERED ? i : 0] : minOf(first + i, count - 1)) * stride;
         UNROLL for (int half = 0; half < 2; half++) {
           UNROLL for (int j = 0; j < 4; j++) {
             const float u = row[minOf(k + 16 * half + j, cols - 1)]; // beyond, weights are 0

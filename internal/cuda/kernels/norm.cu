@@ -9,8 +9,9 @@ struct NormArgs {
   s32 group;           // columns normalised together; divides cols
   s32 centered;        // 0: x/sqrt(mean(x^2)+eps)*weight; 1: (x-mean)/sqrt(variance+eps)*weight+bias
   float eps;
-  const float *weight; // [group]
-  const float *bias;   // [group], or 0: none
+  s32 width;           // of weight and bias: group, or cols where each group has its own
+  const float *weight; // [width]
+  const float *bias;   // [width], or 0: none
   const s32 *rows;     // [count] row of x that each row of out is made of, or 0: the same
   const s32 *count;    // rows of this step
   Forms out;           // cols columns
@@ -92,16 +93,18 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
   const int lane = tidX() & 31;
   const int start = 4 * (block ? tidX() : lane);
   const int lanes = a.group < 128 && !block ? a.group / 4 : 32;
-  const int wrap = a.group < 128 && !block ? a.group - 1 : -1;
-  const int n = minOf(span, a.cols - first);
+  const bool own = a.width != a.group; // each group has weights of its own
+  const int wrap = a.group < 128 && !block && !own ? a.group - 1 : -1;
+  const int n = minOf(span, a.cols - first), weights = own ? n : a.group;
   const float share = divide(1.0f, float(a.group));
+  const float *weight = own ? a.weight + first : a.weight, *bias = own && a.bias ? a.bias + first : a.bias;
   x += first;
-  const bool wholeX = aligned(x), wholeWeight = aligned(a.weight), wholeBias = aligned(a.bias);
+  const bool wholeX = aligned(x), wholeWeight = aligned(weight), wholeBias = aligned(bias);
 
   float4 v[kept], w[kept];
   UNROLL for (int k = 0; k < kept; k++) {
     v[k] = loadFour(x, start + k * step, n, wholeX);
-    w[k] = loadFour(a.weight, (start + k * step) & wrap, a.group, wholeWeight);
+    w[k] = loadFour(weight, (start + k * step) & wrap, weights, wholeWeight);
   }
   if (row >= count) return;
 
@@ -140,7 +143,7 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
 
   const auto store = [&](int i, float4 v, float4 w) {
     float4 y = normalized(spread, v, w);
-    if (a.bias) y += loadFour(a.bias, i & wrap, a.group, wholeBias);
+    if (bias) y += loadFour(bias, i & wrap, weights, wholeBias);
     storeFour(a.out, row, first + i, lane, away(y, 0.0f, i, n));
   };
   // A warp stores together, also where only some of its lanes have columns.
@@ -148,7 +151,7 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
     if (start - 4 * lane + k * step < n) store(start + k * step, v[k], w[k]);
   }
   for (int i = start + kept * step; i - 4 * lane < n; i += step) {
-    store(i, loadFour(x, i, n, wholeX), loadFour(a.weight, i & wrap, a.group, wholeWeight));
+    store(i, loadFour(x, i, n, wholeX), loadFour(weight, i & wrap, weights, wholeWeight));
   }
 }
 
@@ -183,7 +186,7 @@ INLINE void normalizeUneven(const NormArgs &a, const float *x, int row) {
     }
     syncBlock();
     for (int block = from / 32 + warp; 32 * block < to; block += warps) {
-      const int col = 32 * block + lane, g = col / a.group, i = col - g * a.group;
+      const int col = 32 * block + lane, g = col / a.group, i = a.width != a.group ? col : col - g * a.group;
       float y = 0;
       if (col < a.cols) {
         y = normalized(spreads[g - group], x[col], a.weight[i]);
@@ -203,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) 
   // One row waits for little else than memory; the weights need not wait for the
   // kernel before.
   if (row == 0) {
-    for (int i = 32 * tidX(); i < a.group; i += 32 * threads) {
+    for (int i = 32 * tidX(); i < a.width; i += 32 * threads) {
       prefetch(a.weight + i);
       if (a.bias) prefetch(a.bias + i);
     }

@@ -60,8 +60,8 @@ template <class F> INLINE void packTiles(const PackArgs &a) {
 
 struct EmbedArgs {
   const u8 *w;        // tiles of the table
-  const s32 *tokens;  // [T] ids
-  const s32 *from;    // [T] the row of the step before whose sampled token this is, or -1
+  const s32 *tokens;  // [T] ids, or positions
+  const s32 *from;    // [T] the row of the step before whose sampled token this is, or -1; 0 for positions, like the next four
   const s32 *sampled; // [rows of the step before]
   s32 *ids;           // [T] the ids that were taken
   s32 *failed;        // [S] set to 0 where the row of the step before gave no token
@@ -78,13 +78,15 @@ template <class F> INLINE void embedRows(const EmbedArgs &a) {
   const int token = blockY(), kt = blockX() * 4 + tidX() / 32, lane = tidX() & 31;
   if (token >= *a.count || kt >= a.kTiles) return;
   int id = a.tokens[token];
-  const int from = a.from[token];
-  if (from >= 0) id = a.sampled[from];
-  if (id < 0) {
-    id = 0;
-    if (kt == 0 && lane == 0) a.failed[a.sequence[token]] = 0;
+  if (a.from) {
+    const int from = a.from[token];
+    if (from >= 0) id = a.sampled[from];
+    if (id < 0) {
+      id = 0;
+      if (kt == 0 && lane == 0) a.failed[a.sequence[token]] = 0;
+    }
+    if (kt == 0 && lane == 0) a.ids[token] = id;
   }
-  if (kt == 0 && lane == 0) a.ids[token] = id;
   F w;
   w.load(a.w + (s64(id / tileRows) * a.kTiles + kt) * F::tileBytes, lane);
   w.prepare();

@@ -1,0 +1,336 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// maxExperts is how many experts the kernels choose from.
+const maxExperts = 2048
+
+// activeBytes are those of an expert that was chosen, see kernels/experts.cuh.
+const activeBytes = 16
+
+// An expertRoom is where a mixture of experts works: offsets as those of a [room]. All of
+// a program use the same, one after another. A slot is a token with one of its experts.
+type expertRoom struct {
+	chosen, weights, slots int    // by token and rank
+	tokens                 int    // by slot
+	active, sizes          int    // experts that were chosen; how many, and how many slots
+	parts                  [2]int // by slot: gate and what it gates, where one launch does not do both
+	hidden, meta           int    // by slot: the unit's values in the form that the last product reads; the scales of bytes
+	out                    int    // by slot: what the experts make
+}
+
+// unjoined reports whether the gate and what it gates are products of two launches.
+func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
+	return laidAs(a.Gate[0].DType, lim) != laidAs(a.Up[0].DType, lim)
+}
+
+// planExperts makes room from at on, and says where it ends.
+func planExperts(p *plan.Program, lim *plan.Limits, at int) (r expertRoom, end int) {
+	var entries, active, parts, hidden, meta, out int // bytes
+	for i := range p.Nodes {
+		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
+		if !ok {
+			continue
+		}
+		n := p.Nodes[i].Out
+		slots := a.Route.Used * lim.Size(p.Shapes[n][0])
+		elems := slots * rowStride(a.Gate[0].Rows())
+		entries, active = max(entries, 4*slots), max(active, activeBytes*min(slots, len(a.Gate)))
+		out = max(out, 4*slots*rowStride(int(p.Shapes[n][1])))
+		switch arithmeticOf(a.Down[0], lim) {
+		case inBytes:
+			hidden, meta = max(hidden, elems), max(meta, elems/4)
+		case inFloats:
+			hidden = max(hidden, 4*elems)
+		default:
+			hidden = max(hidden, 2*elems)
+		}
+		if unjoined(&a, lim) {
+			parts = max(parts, 4*elems)
+		}
+	}
+	take := func(bytes int) int {
+		begin := at
+		at += align(bytes)
+		return begin
+	}
+	if entries == 0 {
+		return r, at
+	}
+	r = expertRoom{
+		chosen: take(entries), weights: take(entries), slots: take(entries), tokens: take(entries), active: take(active), sizes: take(8),
+		parts: [2]int{take(parts), take(parts)}, hidden: take(hidden), meta: take(meta), out: take(out),
+	}
+	return r, at
+}
+
+type routeArgs struct {
+	logits, bias                 driver.DevicePtr
+	stride, experts, used, score int32
+	normalize, groups            int32
+	groupsUsed, groupTop         int32
+	scale                        float64
+	count, chosen, weights       driver.DevicePtr
+	slots, tokens, active, sizes driver.DevicePtr
+}
+
+type groupArgs struct {
+	chosen                              driver.DevicePtr
+	experts, used                       int32
+	count, slots, tokens, active, sizes driver.DevicePtr
+}
+
+type expertProductArgs struct {
+	w, bias      driver.DevicePtr
+	apart        int64
+	biasApart, _ int32
+}
+
+type expertArgs struct {
+	p                           [2]expertProductArgs
+	rows, units, colTiles, cols int32
+	inStride, stride            int32
+	x, q8, meta, h16            driver.DevicePtr
+	tokens, active, count, y    driver.DevicePtr
+	out                         forms
+	unit                        unit
+	_                           int32
+}
+
+type combineArgs struct {
+	y                        driver.DevicePtr
+	stride, cols             int32
+	slots, weights, residual driver.DevicePtr
+	residualStride, used     int32
+	count                    driver.DevicePtr
+	out                      forms
+}
+
+// A mixture makes the launches of a mixture of experts.
+type mixture struct {
+	*compiler
+	attr plan.ExpertsAttr
+	rows plan.Dim
+	at   func(offset int) driver.DevicePtr
+}
+
+// slots is how many there are at most in a step of that shape.
+func (m *mixture) slots(sh *shape) int { return sh.size(m.rows) * m.attr.Route.Used }
+
+// experts routes tokens, groups them by expert, multiplies and adds up. The single token
+// of a step is a group by itself for each of its experts.
+func (c *compiler) experts(s *stage) ([]launch, error) {
+	n := s.nodes[0]
+	m := &mixture{
+		compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out),
+		at: func(offset int) driver.DevicePtr { return c.scratchAt + driver.DevicePtr(offset) },
+	}
+	all, err := m.route(n)
+	if err != nil {
+		return nil, err
+	}
+	unit, hidden, err := m.units(n)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, unit...)
+	down, err := m.expertWeights(m.attr.Down, m.attr.DownBias)
+	if err != nil {
+		return nil, err
+	}
+	e, to := &c.room.experts, c.forms(s.out())
+	l, err := m.product(m.attr.Down[0], hidden, &expertArgs{p: [2]expertProductArgs{down}, stride: to.stride, y: m.at(e.out)}, false)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, l)
+
+	a := combineArgs{
+		y: m.at(e.out), stride: to.stride, cols: to.cols, slots: m.at(e.slots), weights: m.at(e.weights),
+		used: int32(m.attr.Route.Used), count: c.count(n.Out), out: to,
+	}
+	if s.add != nil {
+		r := c.forms(s.residual())
+		a.residual, a.residualStride = r.f32, r.stride
+	}
+	if l, err = c.launch("experts", "combine", m.rows, arguments(&a), 256, elementGrid(m.rows, to.stride)); err != nil {
+		return nil, err
+	}
+	return append(all, l), nil
+}
+
+// route chooses experts, and gives the tokens of each their slots.
+func (m *mixture) route(n *plan.Node) ([]launch, error) {
+	e, r, logits := &m.room.experts, &m.attr.Route, m.forms(n.In[1])
+	experts := len(m.attr.Gate)
+	a := routeArgs{
+		logits: logits.f32, bias: m.weight(n.Bias), stride: logits.stride, experts: int32(experts), used: int32(r.Used), score: int32(r.Score),
+		groups: int32(r.Groups), groupsUsed: int32(r.GroupsUsed), groupTop: int32(r.GroupTop), scale: r.Scale,
+		count: m.count(n.Out), chosen: m.at(e.chosen), weights: m.at(e.weights), slots: m.at(e.slots), tokens: m.at(e.tokens),
+		active: m.at(e.active), sizes: m.at(e.sizes),
+	}
+	if r.Normalize {
+		a.normalize = 1
+	}
+	shared := 8*(2*experts+r.Groups+r.Used) + 4*r.Used
+	route, err := m.launchShared("experts", "route", m.rows, arguments(&a), 32, shared, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.size(m.rows)} })
+	if err != nil {
+		return nil, err
+	}
+	g := groupArgs{chosen: a.chosen, experts: a.experts, used: a.used, count: a.count, slots: a.slots, tokens: a.tokens, active: a.active, sizes: a.sizes}
+	group, err := m.launch("experts", "group", m.rows, arguments(&g), 256, func(*shape) driver.Dim3 { return driver.Dim3{X: experts} })
+	if err != nil {
+		return nil, err
+	}
+	begin := group.begin
+	group.begin = func(st *driver.Stream, sh *shape) error {
+		if sh.size(m.rows) == 1 {
+			return nil
+		}
+		return begin(st, sh)
+	}
+	return []launch{route, group}, nil
+}
+
+// units computes the gated units of all slots, and says where their values are.
+func (m *mixture) units(n *plan.Node) ([]launch, forms, error) {
+	e, x, ffn := &m.room.experts, m.forms(n.In[0]), m.attr.Gate[0].Rows()
+	out := forms{stride: int32(rowStride(ffn)), cols: int32(ffn)}
+	switch hidden := m.at(e.hidden); arithmeticOf(m.attr.Down[0], m.l.lim) {
+	case inBytes:
+		out.q8, out.meta = hidden, m.at(e.meta)
+	case inBF16:
+		out.bf16 = hidden
+	case inF16:
+		out.f16 = hidden
+	default:
+		out.f32 = hidden
+	}
+	gate, err := m.expertWeights(m.attr.Gate, m.attr.GateBias)
+	if err != nil {
+		return nil, out, err
+	}
+	up, err := m.expertWeights(m.attr.Up, m.attr.UpBias)
+	if err != nil {
+		return nil, out, err
+	}
+	if !unjoined(&m.attr, m.l.lim) {
+		a := expertArgs{p: [2]expertProductArgs{gate, up}, tokens: m.at(e.tokens), out: out, unit: unitOf(m.attr.GLU)}
+		l, err := m.product(m.attr.Gate[0], x, &a, true)
+		return []launch{l}, out, err
+	}
+	var all []launch
+	for i, p := range []expertProductArgs{gate, up} {
+		w := []*tensor.Tensor{m.attr.Gate[0], m.attr.Up[0]}[i]
+		a := expertArgs{p: [2]expertProductArgs{p}, tokens: m.at(e.tokens), y: m.at(e.parts[i]), stride: out.stride}
+		l, err := m.product(w, x, &a, false)
+		if err != nil {
+			return nil, out, err
+		}
+		all = append(all, l)
+	}
+	a := gateArgs{
+		gate: m.at(e.parts[0]), up: m.at(e.parts[1]), gateStride: out.stride, upStride: out.stride, cols: out.cols, gateCols: out.cols,
+		unit: unitOf(m.attr.GLU), count: m.at(e.sizes + 4), out: out,
+	}
+	l, err := m.launch("elementwise", "gate", m.rows, arguments(&a), 256, func(sh *shape) driver.Dim3 {
+		return driver.Dim3{X: (int(out.stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
+	})
+	return append(all, l), out, err
+}
+
+// expertWeights says where the matrices of experts lie, and their biases if there are any.
+func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArgs, err error) {
+	apart := func(ts []*tensor.Tensor) (int, error) {
+		if len(ts) < 2 {
+			return 0, nil
+		}
+		at := m.weights.at
+		d := at[ts[1]] - at[ts[0]]
+		for i, t := range ts {
+			if at[t] != at[ts[0]]+i*d {
+				return 0, fmt.Errorf("%s has its place elsewhere; the weights of experts must not be those of other operations", t.Name)
+			}
+		}
+		return d, nil
+	}
+	d, err := apart(ws)
+	if err != nil {
+		return a, err
+	}
+	a.w, a.apart = m.weight(ws[0]), int64(d)
+	if len(biases) > 0 {
+		if d, err = apart(biases); err != nil {
+			return a, err
+		}
+		a.bias, a.biasApart = m.weight(biases[0]), int32(d/4)
+	}
+	return a, nil
+}
+
+// The kernels of a product of experts, see [variant]: rows are those of one expert.
+var (
+	expertVariants      = []variant{{"expert_1", 1}, {"expert_8", 8}, {"expert_16", 16}}
+	gatedExpertVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
+)
+
+// product multiplies the rows of in, which those of the tokens or of the slots are, by the
+// experts' matrices, which are like w.
+func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool) (launch, error) {
+	t := m.weights.matrices[w]
+	a.rows, a.units, a.colTiles, a.cols, a.inStride = int32(t.rows), int32(t.rowTiles), int32(t.colTiles), in.cols, in.stride
+	a.x, a.q8, a.meta = in.f32, in.q8, in.meta
+	a.active, a.count = m.at(m.room.experts.active), m.at(m.room.experts.sizes)
+	family, variants := "experts_"+suffix(t.format), expertVariants
+	if gated {
+		variants, a.units = gatedExpertVariants, int32((t.rowTiles+1)/2)
+	}
+	switch arithmeticOf(w, m.l.lim) {
+	case inFloats:
+		family, variants = "experts_floats_"+suffix(t.format), []variant{{"expert_f32", 8}}
+		if gated {
+			variants = []variant{{"gated_f32", 8}}
+		}
+	case inBF16:
+		a.h16 = in.bf16
+	case inF16:
+		a.h16 = in.f16
+	}
+	experts, units, used := len(m.attr.Gate), int(a.units), m.attr.Route.Used
+	alone := m.blocksOf(units, used)
+	args := arguments(a)
+	var by []launch
+	name := family
+	for i, v := range variants {
+		l, err := m.launch(family, v.name, m.rows, args, 256, func(sh *shape) driver.Dim3 {
+			if sh.size(m.rows) == 1 {
+				return driver.Dim3{X: alone, Y: used}
+			}
+			return driver.Dim3{X: units, Y: min(m.slots(sh), experts)}
+		})
+		if err != nil {
+			return launch{}, err
+		}
+		by = append(by, l)
+		if i > 0 {
+			name += ","
+		}
+		name += " " + v.name
+	}
+	return launch{name: name, rows: m.rows, begin: func(st *driver.Stream, sh *shape) error {
+		// As many tokens as an expert has if all have as many.
+		share := (m.slots(sh) + experts - 1) / experts
+		for i, v := range variants {
+			if i == len(variants)-1 || (v.rows == 1 && sh.size(m.rows) == 1) || (v.rows > 1 && share <= v.rows) {
+				return by[i].begin(st, sh)
+			}
+		}
+		return nil
+	}}, nil
+}

@@ -1,0 +1,279 @@
+// A mixture of experts beside its products: which experts a token has, which tokens an
+// expert has, and what a token gets of its experts.
+#include "each.cuh"
+#include "experts.cuh"
+
+constexpr int maxExperts = 2048;
+constexpr double infinity = __builtin_inf();
+
+INLINE double doubleOf(u64 v) { return __builtin_bit_cast(double, v); }
+INLINE double shuffleXor(double v, int mask) { return doubleOf(shuffleXor(__builtin_bit_cast(u64, v), mask)); }
+INLINE double warpSum(double v) {
+  UNROLL for (int m = 16; m; m >>= 1) v = v + shuffleXor(v, m);
+  return v;
+}
+INLINE double warpMax(double v) {
+  UNROLL for (int m = 16; m; m >>= 1) {
+    const double other = shuffleXor(v, m);
+    v = other > v ? other : v;
+  }
+  return v;
+}
+
+// exponential is e^v to about one unit in the last place.
+INLINE double exponential(double v) {
+  if (v > 709.7) return infinity;
+  if (v < -745) return 0;
+  const double k = __builtin_rint(v * 1.4426950408889634);
+  double r = __builtin_fma(-k, 0x1.62e42fefa39efp-1, v);
+  r = __builtin_fma(-k, 0x1.abc9e3b39803fp-56, r);
+  double s = 1.0 / 6227020800;
+  s = __builtin_fma(s, r, 1.0 / 479001600);
+  s = __builtin_fma(s, r, 1.0 / 39916800);
+  s = __builtin_fma(s, r, 1.0 / 3628800);
+  s = __builtin_fma(s, r, 1.0 / 362880);
+  s = __builtin_fma(s, r, 1.0 / 40320);
+  s = __builtin_fma(s, r, 1.0 / 5040);
+  s = __builtin_fma(s, r, 1.0 / 720);
+  s = __builtin_fma(s, r, 1.0 / 120);
+  s = __builtin_fma(s, r, 1.0 / 24);
+  s = __builtin_fma(s, r, 1.0 / 6);
+  s = __builtin_fma(s, r, 0.5);
+  s = __builtin_fma(s, r, 1.0);
+  s = __builtin_fma(s, r, 1.0);
+  // 2^k in two steps, so that both are numbers.
+  const int n = int(k), half = n / 2;
+  return s * doubleOf(u64(1023 + half) << 52) * doubleOf(u64(1023 + n - half) << 52);
+}
+
+// As plan.Score counts them.
+enum { softmaxAll, softmaxChosen, sigmoidEach };
+
+struct RouteArgs {
+  const float *logits; // [T, stride]
+  const float *bias;   // [experts] added to scores to choose by, or 0
+  s32 stride;          // elements
+  s32 experts;         // at most maxExperts
+  s32 used;            // experts of a token
+  s32 score;
+  s32 normalize;       // 1: weights are divided by their sum
+  s32 groups;          // of consecutive experts; 0 or 1: all experts can be chosen
+  s32 groupsUsed;
+  s32 groupTop;        // experts by which a group is judged
+  double scale;        // of the weights
+  const s32 *count;    // tokens of this step
+  s32 *chosen;         // [T, used] the best first
+  float *weights;      // [T, used]
+  s32 *slots;          // [T, used]; these four are written where there is one token
+  s32 *tokens;         // [T*used] token of each slot
+  Active *active;      // [min(T*used, experts)]
+  s32 *sizes;          // [2] active experts, and slots
+};
+static_assert(sizeof(RouteArgs) == 112);
+
+// inGroup adds up the best experts of a group, the best first.
+INLINE double inGroup(const double *choice, int size, int top) {
+  double sum = 0, last = infinity;
+  int at = -1;
+  for (int k = 0; k < top; k++) {
+    double best = -infinity;
+    int next = size;
+    for (int i = 0; i < size; i++) {
+      const double v = choice[i];
+      if ((v < last || (v == last && i > at)) && (v > best || next == size)) best = v, next = i;
+    }
+    sum = sum + best, last = best, at = next;
+  }
+  return sum;
+}
+
+// route chooses the experts of each token, as internal/cpu/route.go defines it, in
+// float64. A warp does a token; grid (T), shared memory of 8*(2*experts+groups+used) +
+// 4*used bytes.
+extern "C" __global__ void __launch_bounds__(32) route(const RouteArgs a) {
+  extern __shared__ double shared[];
+  waitForPrevious();
+  allowNext();
+  const int token = blockX(), lane = tidX(), count = *a.count;
+  if (token >= count) return;
+  double *scores = shared, *choice = scores + a.experts, *groups = choice + a.experts, *mine = groups + a.groups;
+  s32 *picked = reinterpret_cast<s32 *>(mine + a.used);
+  const float *logits = a.logits + s64(token) * a.stride;
+
+  bool good = true;
+  double top = -infinity;
+  for (int i = lane; i < a.experts; i += 32) {
+    const float v = logits[i];
+    good = good && isFinite(v);
+    scores[i] = v;
+    top = double(v) > top ? double(v) : top;
+  }
+  good = ballot(good) == 0xffffffffu;
+  top = warpMax(top);
+  if (good) {
+    if (a.score == softmaxAll) {
+      double sum = 0;
+      for (int i = lane; i < a.experts; i += 32) {
+        scores[i] = exponential(scores[i] - top);
+        sum = sum + scores[i];
+      }
+      sum = warpSum(sum);
+      for (int i = lane; i < a.experts; i += 32) scores[i] = scores[i] / sum;
+    } else if (a.score == sigmoidEach) {
+      for (int i = lane; i < a.experts; i += 32) scores[i] = 1 / (1 + exponential(-scores[i]));
+    }
+    for (int i = lane; i < a.experts; i += 32) choice[i] = a.bias ? scores[i] + double(a.bias[i]) : scores[i];
+    syncWarp();
+
+    if (a.groups > 1) {
+      const int size = a.experts / a.groups;
+      for (int g = lane; g < a.groups; g += 32) groups[g] = inGroup(choice + g * size, size, a.groupTop);
+      syncWarp();
+      for (int g = lane; g < a.groups; g += 32) {
+        int better = 0;
+        for (int h = 0; h < a.groups; h++) better += groups[h] > groups[g] || (groups[h] == groups[g] && h < g);
+        if (better < a.groupsUsed) continue;
+        for (int i = 0; i < size; i++) choice[g * size + i] = -infinity;
+      }
+      syncWarp();
+    }
+
+    for (int k = 0; k < a.used; k++) {
+      double best = -infinity;
+      int at = 0x7fffffff;
+      for (int i = lane; i < a.experts; i += 32) {
+        if (choice[i] > best) best = choice[i], at = i;
+      }
+      UNROLL for (int m = 16; m; m >>= 1) {
+        const double otherBest = shuffleXor(best, m);
+        const int otherAt = shuffleXor(at, m);
+        if (otherBest > best || (otherBest == best && otherAt < at)) best = otherBest, at = otherAt;
+      }
+      at = minOf(at, a.experts - 1);
+      if (lane == 0) picked[k] = at, mine[k] = scores[at], choice[at] = -infinity;
+      syncWarp();
+    }
+
+    if (a.score == softmaxChosen) {
+      double best = -infinity;
+      for (int k = lane; k < a.used; k += 32) best = mine[k] > best ? mine[k] : best;
+      best = warpMax(best);
+      for (int k = lane; k < a.used; k += 32) mine[k] = exponential(mine[k] - best);
+      syncWarp();
+    }
+  }
+  double sum = 1;
+  if (good && (a.score == softmaxChosen || a.normalize)) {
+    sum = 0;
+    for (int k = 0; k < a.used; k++) sum = sum + mine[k];
+  }
+  for (int k = lane; k < a.used; k += 32) {
+    const s64 i = s64(token) * a.used + k;
+    // What is not finite chooses the first experts, and stays so.
+    const int expert = good ? picked[k] : k;
+    a.chosen[i] = expert;
+    a.weights[i] = good ? float(mine[k] / sum * a.scale) : asFloat(0x7fc00000);
+    if (count == 1) {
+      a.slots[k] = k;
+      a.tokens[k] = 0;
+      a.active[k] = Active{expert, k, k + 1, 0};
+      if (k == 0) a.sizes[0] = a.used, a.sizes[1] = a.used;
+    }
+  }
+}
+
+struct GroupArgs {
+  const s32 *chosen; // [T, used]
+  s32 experts;       // at most maxExperts
+  s32 used;
+  const s32 *count;  // tokens of this step
+  s32 *slots;        // [T, used]
+  s32 *tokens;       // [T*used] token of each slot
+  Active *active;    // [min(T*used, experts)] in ascending order
+  s32 *sizes;        // [2] active experts, and slots
+};
+static_assert(sizeof(GroupArgs) == 56);
+
+constexpr int groupThreads = 256;
+
+// group gives the tokens of each expert their slots. A block does an expert, and looks at
+// all that was chosen; grid (experts).
+extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs a) {
+  constexpr int warps = groupThreads / 32;
+  __shared__ u8 seen[maxExperts];
+  __shared__ int sums[4][warps], hits[2][warps];
+  waitForPrevious();
+  allowNext();
+  const int expert = blockX(), n = *a.count * a.used, tid = tidX(), warp = tid / 32, lane = tid & 31;
+  for (int i = tid; i < a.experts; i += groupThreads) seen[i] = 0;
+  syncBlock();
+  int of[4] = {0, 0, 0, 0}; // slots of experts below, slots of this one, active experts below, active experts
+#pragma unroll 4
+  for (int i = tid; i < n; i += groupThreads) {
+    const int e = a.chosen[i];
+    seen[e] = 1;
+    of[0] += e < expert, of[1] += e == expert;
+  }
+  syncBlock();
+  for (int i = tid; i < a.experts; i += groupThreads) of[2] += i < expert ? seen[i] : 0, of[3] += seen[i];
+  UNROLL for (int k = 0; k < 4; k++) {
+    of[k] = warpSum(of[k]);
+    if (lane == 0) sums[k][warp] = of[k];
+  }
+  syncBlock();
+  UNROLL for (int k = 0; k < 4; k++) {
+    of[k] = 0;
+    UNROLL for (int i = 0; i < warps; i++) of[k] += sums[k][i];
+  }
+  if (expert == 0 && tid == 0) a.sizes[0] = of[3], a.sizes[1] = n;
+  if (of[1] == 0) return;
+  if (tid == 0) a.active[of[2]] = Active{expert, of[0], of[0] + of[1], 0};
+  int next = of[0];
+  for (int first = 0, turn = 0; first < n; first += groupThreads, turn ^= 1) {
+    const int i = first + tid;
+    const bool hit = i < n && a.chosen[i] == expert;
+    const u32 all = ballot(hit);
+    if (lane == 0) hits[turn][warp] = __builtin_popcount(all);
+    syncBlock();
+    int before = 0, total = 0;
+    UNROLL for (int k = 0; k < warps; k++) {
+      before += k < warp ? hits[turn][k] : 0;
+      total += hits[turn][k];
+    }
+    if (hit) {
+      const int slot = next + before + __builtin_popcount(all & ((1u << lane) - 1));
+      a.slots[i] = slot;
+      a.tokens[slot] = i / a.used;
+    }
+    next += total;
+  }
+}
+
+struct CombineArgs {
+  const float *y;        // [slots, yStride] what experts made of their tokens
+  s32 yStride;           // elements
+  s32 cols;              // of y and out
+  const s32 *slots;      // [T, used]
+  const float *weights;  // [T, used]
+  const float *residual; // [T, residualStride] added to the sum, or 0
+  s32 residualStride;    // elements
+  s32 used;
+  const s32 *count;      // tokens of this step
+  Forms out;             // cols columns
+};
+static_assert(sizeof(CombineArgs) == 104);
+
+// combine adds up the experts of each token, the best first.
+extern "C" __global__ void __launch_bounds__(threads) combine(const CombineArgs a) {
+  waitForPrevious();
+  allowNext();
+  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+    const s32 *slots = a.slots + s64(row) * a.used;
+    const float *weights = a.weights + s64(row) * a.used;
+    float v = weights[0] * a.y[s64(slots[0]) * a.yStride + col];
+#pragma unroll 4
+    for (int k = 1; k < a.used; k++) v = v + weights[k] * a.y[s64(slots[k]) * a.yStride + col];
+    if (a.residual) v = a.residual[s64(row) * a.residualStride + col] + v;
+    return v;
+  });
+}

@@ -1,0 +1,4 @@
+// Experts whose weights are IQ4_XS.
+#include "experts.cuh"
+
+EXPERTS(IQ4_XS, Bytes, false)

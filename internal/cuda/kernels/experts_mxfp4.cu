@@ -1,0 +1,4 @@
+// Experts whose weights are MXFP4.
+#include "experts.cuh"
+
+EXPERTS(MXFP4, Bytes, false)

@@ -1,0 +1,4 @@
+// Experts whose weights are Q4_0.
+#include "experts.cuh"
+
+EXPERTS(Q4_0, Bytes, false)
