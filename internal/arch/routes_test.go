@@ -74,11 +74,12 @@ func chosen(t *testing.T, scores, bias []float32, a *plan.RouteAttr) []int {
 }
 
 // onlySameExperts leaves the rows of tokens that have the same experts as with
-// float32: rounding may give others to a token between two.
-func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits, rows ...*[][]float32) {
+// float32: rounding may give others to a token between two. It returns how many of them
+// come before the first of those; tokens after it attend to what its experts made.
+func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits, rows ...*[][]float32) (before int) {
 	t.Helper()
 	if !slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return n.Op == plan.Experts }) {
-		return
+		return len(ids)
 	}
 	got, want := routes(t, b, p, ids, limits), routes(t, b, p, ids, plan.Limits{Cache: tensor.F32})
 	same := 0
@@ -89,6 +90,9 @@ func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32,
 			}
 			same++
 		}
+		if same == i+1 {
+			before = same
+		}
 	}
 	if 2*same < len(want) {
 		t.Fatalf("%d of %d tokens have the same experts as with float32", same, len(want))
@@ -96,6 +100,7 @@ func onlySameExperts(t *testing.T, b plan.Backend, p *plan.Program, ids []int32,
 	for _, r := range rows {
 		*r = (*r)[:same]
 	}
+	return before
 }
 
 // Activations of 8 bits stay near float32 for tokens that have the same experts.

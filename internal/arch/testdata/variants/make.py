@@ -142,7 +142,7 @@ def expected(model, seed):
 def main(root):
     for seed, (name, (config, values)) in enumerate(CASES.items()):
         config = getattr(hf, config)(**values)
-        config._attn_implementation = "eager"
+        config._attn_implementation = config._experts_implementation = "eager" # others have no float64
         model = hf.AutoModelForCausalLM.from_config(config).eval()
         randomize(model, seed)
         cast(model, [torch.bfloat16, torch.float16, torch.float32][seed % 3])
