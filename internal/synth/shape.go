@@ -36,7 +36,7 @@ type RopeLong struct {
 }
 
 // Shapes are the published models whose shapes are known, small ones first, and after
-// them two to compare: one of experts, and one that computes with all of their weights.
+// them pairs to compare: one of experts, and one that computes with all of their weights.
 var Shapes = []Shape{
 	{
 		Name: "qwen2.5-0.5b", Architecture: "qwen2",
@@ -77,6 +77,17 @@ var Shapes = []Shape{
 	{
 		Name: "dense-2.5b", Architecture: "qwen3",
 		Layers: 12, Hidden: 2048, FFN: 64 * 512, Heads: 16, KVHeads: 4, HeadDim: 64, Vocab: 32768, Context: 40960,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "moe-8of64-20b", Architecture: "qwen3moe",
+		Layers: 24, Hidden: 4096, FFN: 8192, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 32768, Context: 40960,
+		Experts: 64, Used: 8, ExpertFFN: 1024,
+		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
+	},
+	{
+		Name: "dense-20b", Architecture: "qwen3",
+		Layers: 24, Hidden: 4096, FFN: 64 * 1024, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 32768, Context: 40960,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 }

@@ -105,13 +105,16 @@ func TestParams(t *testing.T) {
 		"qwen3-8b":     8_190_735_360,
 		"moe-8of64":    2_547_568_128,
 		"dense-2.5b":   2_545_995_264,
+
+		"moe-8of64-20b": 20_374_038_528,
+		"dense-20b":     20_367_747_072,
 	} {
 		if got := shape(t, name).Params(); got != want {
 			t.Errorf("%s has %d weights, want %d", name, got, want)
 		}
 	}
-	if len(synth.Shapes) != 8 {
-		t.Errorf("%d shapes, 8 are tested", len(synth.Shapes))
+	if len(synth.Shapes) != 10 {
+		t.Errorf("%d shapes, 10 are tested", len(synth.Shapes))
 	}
 }
 
