@@ -189,7 +189,7 @@ type variant struct {
 var (
 	plainVariants = []variant{{"linear_1", 1}, {"linear_8", 8}, {"linear_16", 16}, {"linear_32", 32}}
 	gatedVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
-	floatVariants = []variant{{"linear_f32", 8}}
+	floatVariants = []variant{{"linear_f32_1", 1}, {"linear_f32", 8}}
 )
 
 func (c *compiler) products(s *stage) ([]launch, error) {

@@ -179,7 +179,7 @@ func (m *mixture) route(n *plan.Node) ([]launch, error) {
 		a.normalize = 1
 	}
 	shared := 8*(2*experts+r.Groups+r.Used) + 4*r.Used
-	route, err := m.launchShared("experts", "route", m.rows, arguments(&a), 32, shared, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.size(m.rows)} })
+	route, err := m.launchShared("experts", "route", m.rows, arguments(&a), 128, shared, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.size(m.rows)} })
 	if err != nil {
 		return nil, err
 	}
@@ -293,9 +293,9 @@ func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool)
 	}
 	switch arithmeticOf(w, m.l.lim) {
 	case inFloats:
-		family, variants = "experts_floats_"+suffix(t.format), []variant{{"expert_f32", 8}}
+		family, variants = "experts_floats_"+suffix(t.format), []variant{{"expert_f32_1", 1}, {"expert_f32", 8}}
 		if gated {
-			variants = []variant{{"gated_f32", 8}}
+			variants = []variant{{"gated_f32_1", 1}, {"gated_f32", 8}}
 		}
 	case inBF16:
 		a.h16 = in.bf16

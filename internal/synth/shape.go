@@ -81,13 +81,13 @@ var Shapes = []Shape{
 	},
 	{
 		Name: "moe-8of64-20b", Architecture: "qwen3moe",
-		Layers: 24, Hidden: 4096, FFN: 8192, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 32768, Context: 40960,
-		Experts: 64, Used: 8, ExpertFFN: 1024,
+		Layers: 6, Hidden: 8192, FFN: 16384, Heads: 64, KVHeads: 8, HeadDim: 128, Vocab: 32768, Context: 40960,
+		Experts: 64, Used: 8, ExpertFFN: 2048,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 	{
 		Name: "dense-20b", Architecture: "qwen3",
-		Layers: 24, Hidden: 4096, FFN: 64 * 1024, Heads: 32, KVHeads: 4, HeadDim: 128, Vocab: 32768, Context: 40960,
+		Layers: 6, Hidden: 8192, FFN: 64 * 2048, Heads: 64, KVHeads: 8, HeadDim: 128, Vocab: 32768, Context: 40960,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 }

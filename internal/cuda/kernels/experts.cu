@@ -87,19 +87,9 @@ INLINE double inGroup(const double *choice, int size, int top) {
   return sum;
 }
 
-// route chooses the experts of each token, as internal/cpu/route.go defines it, in
-// float64. A warp does a token; grid (T), shared memory of 8*(2*experts+groups+used) +
-// 4*used bytes.
-extern "C" __global__ void __launch_bounds__(32) route(const RouteArgs a) {
-  extern __shared__ double shared[];
-  waitForPrevious();
-  allowNext();
-  const int token = blockX(), lane = tidX(), count = *a.count;
-  if (token >= count) return;
-  double *scores = shared, *choice = scores + a.experts, *groups = choice + a.experts, *mine = groups + a.groups;
-  s32 *picked = reinterpret_cast<s32 *>(mine + a.used);
-  const float *logits = a.logits + s64(token) * a.stride;
-
+// scoreExperts has a warp write the scores of all experts, and what they are chosen by. It
+// reports whether the logits are finite.
+INLINE bool scoreExperts(const RouteArgs &a, const float *logits, double *scores, double *choice, double *groups, int lane) {
   bool good = true;
   double top = -infinity;
   for (int i = lane; i < a.experts; i += 32) {
@@ -108,59 +98,70 @@ extern "C" __global__ void __launch_bounds__(32) route(const RouteArgs a) {
     scores[i] = v;
     top = double(v) > top ? double(v) : top;
   }
-  good = ballot(good) == 0xffffffffu;
+  if (ballot(good) != 0xffffffffu) return false;
   top = warpMax(top);
-  if (good) {
-    if (a.score == softmaxAll) {
-      double sum = 0;
-      for (int i = lane; i < a.experts; i += 32) {
-        scores[i] = exponential(scores[i] - top);
-        sum = sum + scores[i];
-      }
-      sum = warpSum(sum);
-      for (int i = lane; i < a.experts; i += 32) scores[i] = scores[i] / sum;
-    } else if (a.score == sigmoidEach) {
-      for (int i = lane; i < a.experts; i += 32) scores[i] = 1 / (1 + exponential(-scores[i]));
+  if (a.score == softmaxAll) {
+    double sum = 0;
+    for (int i = lane; i < a.experts; i += 32) {
+      scores[i] = exponential(scores[i] - top);
+      sum = sum + scores[i];
     }
-    for (int i = lane; i < a.experts; i += 32) choice[i] = a.bias ? scores[i] + double(a.bias[i]) : scores[i];
+    sum = warpSum(sum);
+    for (int i = lane; i < a.experts; i += 32) scores[i] = scores[i] / sum;
+  } else if (a.score == sigmoidEach) {
+    for (int i = lane; i < a.experts; i += 32) scores[i] = 1 / (1 + exponential(-scores[i]));
+  }
+  for (int i = lane; i < a.experts; i += 32) choice[i] = a.bias ? scores[i] + double(a.bias[i]) : scores[i];
+  if (a.groups <= 1) return true;
+  syncWarp();
+  const int size = a.experts / a.groups;
+  for (int g = lane; g < a.groups; g += 32) groups[g] = inGroup(choice + g * size, size, a.groupTop);
+  syncWarp();
+  for (int g = lane; g < a.groups; g += 32) {
+    int better = 0;
+    for (int h = 0; h < a.groups; h++) better += groups[h] > groups[g] || (groups[h] == groups[g] && h < g);
+    if (better < a.groupsUsed) continue;
+    for (int i = 0; i < size; i++) choice[g * size + i] = -infinity;
+  }
+  return true;
+}
+
+constexpr int routeThreads = 128;
+
+// route chooses the experts of each token, as internal/cpu/route.go defines it, in
+// float64. A block does a token: its first warp the scores and the weights, and a thread
+// the place of an expert among all. Grid (T), shared memory of
+// 8*(2*experts+groups+used) + 4*used bytes.
+extern "C" __global__ void __launch_bounds__(routeThreads) route(const RouteArgs a) {
+  extern __shared__ double shared[];
+  __shared__ int finite;
+  waitForPrevious();
+  allowNext();
+  const int token = blockX(), lane = tidX() & 31, count = *a.count;
+  if (token >= count) return;
+  double *scores = shared, *choice = scores + a.experts, *groups = choice + a.experts, *mine = groups + a.groups;
+  s32 *picked = reinterpret_cast<s32 *>(mine + a.used);
+  if (tidX() < 32) {
+    const bool good = scoreExperts(a, a.logits + s64(token) * a.stride, scores, choice, groups, lane);
+    if (lane == 0) finite = good;
+  }
+  syncBlock();
+  const bool good = finite;
+  for (int i = tidX(); good && i < a.experts; i += routeThreads) {
+    const double own = choice[i];
+    int better = 0;
+#pragma unroll 8
+    for (int j = 0; j < a.experts; j++) better += choice[j] > own || (choice[j] == own && j < i);
+    if (better < a.used) picked[better] = i, mine[better] = scores[i];
+  }
+  syncBlock();
+  if (tidX() >= 32) return;
+  if (good && a.score == softmaxChosen) {
+    double best = -infinity;
+    for (int k = lane; k < a.used; k += 32) best = mine[k] > best ? mine[k] : best;
+    best = warpMax(best);
+    for (int k = lane; k < a.used; k += 32) mine[k] = exponential(mine[k] - best);
     syncWarp();
-
-    if (a.groups > 1) {
-      const int size = a.experts / a.groups;
-      for (int g = lane; g < a.groups; g += 32) groups[g] = inGroup(choice + g * size, size, a.groupTop);
-      syncWarp();
-      for (int g = lane; g < a.groups; g += 32) {
-        int better = 0;
-        for (int h = 0; h < a.groups; h++) better += groups[h] > groups[g] || (groups[h] == groups[g] && h < g);
-        if (better < a.groupsUsed) continue;
-        for (int i = 0; i < size; i++) choice[g * size + i] = -infinity;
-      }
-      syncWarp();
-    }
-
-    for (int k = 0; k < a.used; k++) {
-      double best = -infinity;
-      int at = 0x7fffffff;
-      for (int i = lane; i < a.experts; i += 32) {
-        if (choice[i] > best) best = choice[i], at = i;
-      }
-      UNROLL for (int m = 16; m; m >>= 1) {
-        const double otherBest = shuffleXor(best, m);
-        const int otherAt = shuffleXor(at, m);
-        if (otherBest > best || (otherBest == best && otherAt < at)) best = otherBest, at = otherAt;
-      }
-      at = minOf(at, a.experts - 1);
-      if (lane == 0) picked[k] = at, mine[k] = scores[at], choice[at] = -infinity;
-      syncWarp();
-    }
-
-    if (a.score == softmaxChosen) {
-      double best = -infinity;
-      for (int k = lane; k < a.used; k += 32) best = mine[k] > best ? mine[k] : best;
-      best = warpMax(best);
-      for (int k = lane; k < a.used; k += 32) mine[k] = exponential(mine[k] - best);
-      syncWarp();
-    }
   }
   double sum = 1;
   if (good && (a.score == softmaxChosen || a.normalize)) {

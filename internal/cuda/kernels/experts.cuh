@@ -196,5 +196,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
 
 // Those of a format times float32.
 #define EXPERTS_OF_FLOATS(F)                                                      \
-  EXPERT(expert_f32, F, SINGLE(Floats<F, true>), 1, false, false, false, 1)       \
-  EXPERT(gated_f32, F, SINGLE(Floats<F, true>), 1, false, true, false, 1)
+  EXPERT(expert_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, false, false, 1)  \
+  EXPERT(gated_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, true, false, 1)    \
+  EXPERT(expert_f32, F, SINGLE(Floats<F, 8, true>), 1, false, false, false, 1)    \
+  EXPERT(gated_f32, F, SINGLE(Floats<F, 8, true>), 1, false, true, false, 1)

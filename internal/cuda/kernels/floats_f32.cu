@@ -1,4 +1,4 @@
 // Weights in F32 times float32.
 #include "linear.cuh"
 
-LINEAR(linear_f32, F32, Floats<F32>, 1, false, false, false, 1)
+LINEAR_OF_FLOATS(F32)

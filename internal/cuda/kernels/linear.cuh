@@ -177,3 +177,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   LINEAR(gated_8, F, SINGLE(M<F, 1>), 1, false, true, SCALED, 2)    \
   LINEAR(gated_16, F, SINGLE(M<F, 2>), 2, false, true, SCALED, 1)
 #define SINGLE(...) __VA_ARGS__
+
+// Those of any format times float32, for one row of the input and for 8.
+#define LINEAR_OF_FLOATS(F)                                                      \
+  LINEAR(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, false, 1)       \
+  LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, false, 1)

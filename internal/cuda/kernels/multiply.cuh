@@ -243,33 +243,33 @@ template <> METHOD void weightsOf<F32>(float (*v)[4], const F32 &w, int) {
   UNROLL for (int r = 0; r < 4; r++) v[r][0] = w.w[r].x, v[r][1] = w.w[r].y, v[r][2] = w.w[r].z, v[r][3] = w.w[r].w;
 }
 
-// Floats multiplies tiles of any format by float32, for 8 rows of the input. A lane adds
-// up its own columns of a tile, and its four lanes' sums are added to the accumulators.
+// Floats multiplies tiles of any format by float32, for N rows of the input, up to 8. A lane
+// adds up its own columns of a tile, and its four lanes' sums are added to the accumulators.
 // Where rows are GATHERED, they stand where rows says, see Tokens.
-template <class F, bool GATHERED = false> struct Floats {
+template <class F, int N, bool GATHERED = false> struct Floats {
   const float *x;
   s64 stride;
   int cols, first, count, lane;
-  int place[GATHERED ? 8 : 1];
+  int place[GATHERED ? N : 1];
   template <class A> METHOD Floats(const A &a, int first, int count, int lane, const s32 *rows = nullptr)
       : x(a.x), stride(a.xStride), cols(a.cols), first(first), count(count), lane(lane) {
     if constexpr (GATHERED) {
-      UNROLL for (int i = 0; i < 8; i++) {
+      UNROLL for (int i = 0; i < N; i++) {
         place[i] = minOf(first + i, count - 1);
         if (rows) place[i] = rows[place[i]];
       }
     }
   }
   METHOD void multiply(float (*acc)[4], const F &w, int kt) const {
-    float own[2][8];
+    float own[2][N];
     UNROLL for (int r = 0; r < 2; r++) {
-      UNROLL for (int i = 0; i < 8; i++) own[r][i] = 0;
+      UNROLL for (int i = 0; i < N; i++) own[r][i] = 0;
     }
     UNROLL for (int b = 0; b < F::blocks; b++) {
       float v[4][4];
       weightsOf(v, w, b);
       const int k = kt * F::tileK + 32 * b + 4 * (lane & 3);
-      UNROLL for (int i = 0; i < 8; i++) {
+      UNROLL for (int i = 0; i < N; i++) {
         const float *row = x + s64(GATHERED ? place[GATHERED ? i : 0] : minOf(first + i, count - 1)) * stride;
         UNROLL for (int half = 0; half < 2; half++) {
           UNROLL for (int j = 0; j < 4; j++) {
@@ -281,7 +281,7 @@ template <class F, bool GATHERED = false> struct Floats {
       }
     }
     UNROLL for (int r = 0; r < 2; r++) {
-      UNROLL for (int i = 0; i < 8; i++) {
+      UNROLL for (int i = 0; i < N; i++) {
         float v = own[r][i];
         v = v + shuffleXor(v, 1);
         v = v + shuffleXor(v, 2);
