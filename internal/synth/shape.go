@@ -80,7 +80,7 @@ var Shapes = []Shape{
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,
 	},
 	{
-		Name: "moe-8of64-20b", Architecture: "qwen3moe",
+		Name: "moe-20b", Architecture: "qwen3moe",
 		Layers: 6, Hidden: 8192, FFN: 16384, Heads: 64, KVHeads: 8, HeadDim: 128, Vocab: 32768, Context: 40960,
 		Experts: 64, Used: 8, ExpertFFN: 2048,
 		RopeBase: 1e6, Eps: 1e-6, Tied: true, QKNorm: true,

@@ -106,8 +106,8 @@ func TestParams(t *testing.T) {
 		"moe-8of64":    2_547_568_128,
 		"dense-2.5b":   2_545_995_264,
 
-		"moe-8of64-20b": 20_505_011_712,
-		"dense-20b":     20_501_865_984,
+		"moe-20b":   20_505_011_712,
+		"dense-20b": 20_501_865_984,
 	} {
 		if got := shape(t, name).Params(); got != want {
 			t.Errorf("%s has %d weights, want %d", name, got, want)

@@ -18,8 +18,8 @@
 // linear is what a block does: units blockX, blockX+gridX and so on, each of R tiles of
 // rows; gated ones have 4, of which the first two are the gate's, or those 2 alone where
 // nothing is gated. M multiplies. ONE is for one row of the input, which the block may
-// normalise itself.
-template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE void linear(const LinearArgs &a) {
+// normalise itself. DEPTH tiles are on their way while one is worked on.
+template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH> INLINE void linear(const LinearArgs &a) {
   constexpr int most = GATED ? 4 : 1, columns = ONE ? 1 : 8 * NT;
   const int R = GATED && !a.p[1].w ? 2 : most;
   // Of a unit, and where there is room of the one before it, so that fast warps need not
@@ -45,7 +45,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
     return a.p[which].w + unit * rowBytes + s64(from) * F::tileBytes;
   };
 
-  // What is loaded next: two tiles are on their way while one is worked on.
+  // What is loaded next.
   int ahead = blockX(), aheadR = 0, aheadK = 0;
   const u8 *next = rowOf(ahead, 0);
   auto load = [&](F &w) ALWAYS {
@@ -57,10 +57,11 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
     if (++aheadR == R) aheadR = 0, ahead += gridX();
     if (ahead < a.units) next = rowOf(ahead, aheadR);
   };
-  F one, two;
+  F one, two, more[DEPTH];
   if (tiles > 0) {
     load(one);
     load(two);
+    UNROLL for (int i = 2; i < DEPTH; i++) load(more[i]);
   }
 
   waitForPrevious();
@@ -143,6 +144,9 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
     while (tiles > 0 && unit < a.units) {
       step(one);
       if (unit < a.units) step(two);
+      UNROLL for (int i = 2; i < DEPTH; i++) {
+        if (unit < a.units) step(more[i]);
+      }
     }
     for (; unit < a.units; unit += gridX(), turn = (turn + 1) % turns) { // a warp without columns
       for (r = 0; r < R; r++) keep(r, turn);
@@ -163,8 +167,9 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   }
 }
 
-#define LINEAR(name, F, M, NT, ONE, GATED, SCALED, BLOCKS) \
-  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, SCALED>(a); }
+#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, SCALED, DEPTH, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, SCALED, DEPTH>(a); }
+#define LINEAR(name, F, M, NT, ONE, GATED, SCALED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, SCALED, 2, BLOCKS)
 
 // The kernels of a format with products of their own: for one row of the input, 8, 16 and
 // 32; gated ones up to 16.
@@ -178,7 +183,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   LINEAR(gated_16, F, SINGLE(M<F, 2>), 2, false, true, SCALED, 1)
 #define SINGLE(...) __VA_ARGS__
 
-// Those of any format times float32, for one row of the input and for 8.
-#define LINEAR_OF_FLOATS(F)                                                      \
-  LINEAR(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, false, 1)       \
+// Those of any format times float32, for one row of the input and for 8. Small tiles are
+// of weights that few blocks have to themselves, such as a router's.
+#define LINEAR_OF_FLOATS(F)                                                                               \
+  LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, false, F::tileK == 32 ? 8 : 2, 1)  \
   LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, false, 1)
