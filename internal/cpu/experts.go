@@ -70,9 +70,7 @@ func experts(e *executable, n *plan.Node) ([]kernel, error) {
 			}
 			return m.down.tiles
 		}, ahead: func(worker int) {
-			if len(m.space.active) > 0 {
-				m.down.fetch(m.space.active[0], m.down.tiles*worker/len(e.desks))
-			}
+			m.down.fetch(m.space.first.Load(), m.down.tiles*worker/len(e.desks))
 		}, run: func(worker, lo, hi int) {
 			for i := lo; i < hi; i++ {
 				m.combine(&e.desks[worker], i)
@@ -261,6 +259,6 @@ func (w *expertWeights) fetch(expert int32, i int) {
 	if w.packed == nil {
 		return
 	}
-	p, groups := w.packed[expert], tileRows/w.lanes
+	p, groups := w.packed[min(int(expert), len(w.packed)-1)], tileRows/w.lanes // another mixture may have more experts
 	prefetch(&p.data[i*groups*p.groupBytes()], min(groups, p.groups()-i*groups)*p.groupBytes()/64)
 }

@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/realizar/realizar/internal/plan"
+import (
+	"sync/atomic"
+
+	"github.com/realizar/realizar/internal/plan"
+)
 
 // An operand are the rows that a product of experts reads, in the forms that are
 // wanted, one after the other.
@@ -35,6 +39,10 @@ type expertSpace struct {
 	next    []int32   // [experts]
 	active  []int32   // experts that have tokens, in order
 	shared  int       // places of experts that have several tokens
+
+	// The first of active, for workers that are done with a kernel and look ahead while
+	// others go on.
+	first atomic.Int32
 
 	in, hidden       []float32 // by place: what gate and up read, and what down does
 	inRec, hiddenRec []byte
@@ -106,6 +114,9 @@ func (s *expertSpace) group(choices, used int) {
 		}
 		s.start[e+1] += s.start[e]
 		s.next[e] = s.start[e]
+	}
+	if len(s.active) > 0 {
+		s.first.Store(s.active[0])
 	}
 	for i, e := range s.chosen[:choices] {
 		s.place[i], s.token[s.next[e]] = s.next[e], int32(i/used)
