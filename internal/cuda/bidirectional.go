@@ -43,7 +43,7 @@ func (c *compiler) bidirectional(n *plan.Node) ([]launch, error) {
 			continue
 		}
 		shared := 4 * (4*padded*(b.queries+bidirectionalKeys) + bidirectionalKeys*b.headDim)
-		l, err := c.launchShared("bidirectional", b.name, plan.Tokens, arguments(&a), 256, shared, func(sh *shape) driver.Dim3 {
+		l, err := c.launchShared("bidirectional", b.name, plan.Tokens, arguments(&a), 256, shared, 0, func(sh *shape) driver.Dim3 {
 			return driver.Dim3{X: (sh.tokens + b.queries - 1) / b.queries, Y: attr.Heads}
 		})
 		return []launch{l}, err

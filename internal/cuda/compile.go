@@ -82,11 +82,12 @@ func (c *compiler) stage(s *stage) ([]launch, error) {
 
 // launch is one kernel with fixed arguments.
 func (c *compiler) launch(family, name string, rows plan.Dim, a *driver.Args, threads int, grid func(sh *shape) driver.Dim3) (launch, error) {
-	return c.launchShared(family, name, rows, a, threads, 0, grid)
+	return c.launchShared(family, name, rows, a, threads, 0, 0, grid)
 }
 
-// launchShared is launch with shared memory beside what the kernel declares.
-func (c *compiler) launchShared(family, name string, rows plan.Dim, a *driver.Args, threads, shared int, grid func(sh *shape) driver.Dim3) (launch, error) {
+// launchShared is launch with shared memory beside what the kernel declares, and with
+// clusters of so many blocks, 0 for none.
+func (c *compiler) launchShared(family, name string, rows plan.Dim, a *driver.Args, threads, shared, cluster int, grid func(sh *shape) driver.Dim3) (launch, error) {
 	f, err := c.kernel(family, name)
 	if err != nil {
 		return launch{}, err
@@ -98,7 +99,11 @@ func (c *compiler) launchShared(family, name string, rows plan.Dim, a *driver.Ar
 		c.shared[f] = max(shared, c.shared[f])
 	}
 	return launch{name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *shape) error {
-		return f.Launch(s, driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.early}, a)
+		config := driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.early}
+		if cluster > 0 {
+			config.Cluster = driver.Dim3{X: cluster}
+		}
+		return f.Launch(s, config, a)
 	}}, nil
 }
 
@@ -190,6 +195,7 @@ var (
 	plainVariants = []variant{{"linear_1", 1}, {"linear_8", 8}, {"linear_16", 16}, {"linear_32", 32}}
 	gatedVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
 	floatVariants = []variant{{"linear_f32_1", 1}, {"linear_f32", 8}}
+	splitVariants = []variant{{"linear_f32_split", 1}, {"linear_f32", 8}}
 )
 
 func (c *compiler) products(s *stage) ([]launch, error) {
@@ -246,6 +252,9 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 		one = arguments(&a)
 	}
 
+	if c.splits(n, &a) {
+		variants = splitVariants
+	}
 	rows, blocks := c.rows(n.Out), c.blocks(int(a.units))
 	var by []launch
 	name := kernels
@@ -256,7 +265,14 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 				shared = 2 * int(in.stride) // the row in 16 bits, or in less
 			}
 		}
-		l, err := c.launchShared(kernels, v.name, rows, given, 256, shared, func(sh *shape) driver.Dim3 {
+		cluster := 0
+		if c.hopper && v.name == splitVariants[0].name {
+			cluster = segments
+		}
+		l, err := c.launchShared(kernels, v.name, rows, given, 256, shared, cluster, func(sh *shape) driver.Dim3 {
+			if cluster > 0 {
+				return driver.Dim3{X: cluster * int(a.units), Y: 1}
+			}
 			if v.rows > 1 {
 				return driver.Dim3{X: int(a.units), Y: (sh.size(rows) + v.rows - 1) / v.rows}
 			}
@@ -279,6 +295,20 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 		}
 		return nil
 	}}}, nil
+}
+
+// segments is how many parts the columns of a product are cut into.
+const segments = 8
+
+// maxSplitTiles is how many tiles of columns a segment has at most where it is a block's.
+const maxSplitTiles = 128
+
+// splits reports whether a single row of a product has a block for each segment, where
+// there are clusters: of a small weight, a router's for example, few multiprocessors would
+// read it otherwise.
+func (c *compiler) splits(n *plan.Node, a *linearArgs) bool {
+	return n.Weight.DType == tensor.F32 && arithmetic(n, c.l.lim) == inFloats &&
+		segments*int(a.units) <= productBlocks*c.multiprocessors && int(a.colTiles) <= segments*maxSplitTiles
 }
 
 // productBlocks is how many blocks of a product a multiprocessor holds.

@@ -179,7 +179,7 @@ func (m *mixture) route(n *plan.Node) ([]launch, error) {
 		a.normalize = 1
 	}
 	shared := 8*(2*experts+r.Groups+r.Used) + 4*r.Used
-	route, err := m.launchShared("experts", "route", m.rows, arguments(&a), 128, shared, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.size(m.rows)} })
+	route, err := m.launchShared("experts", "route", m.rows, arguments(&a), 128, shared, 0, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.size(m.rows)} })
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,70 @@
+// The product of a single row with a weight of few rows, such as a router's: the segments
+// of a tile of rows are blocks of a cluster, so that many multiprocessors read the weight.
+// The sums are those of linear.cuh, in the same order.
+#pragma once
+#include "linear.cuh"
+
+#if __CUDA_ARCH__ >= 900
+INLINE void arriveCluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+INLINE void waitCluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+
+// storeIn writes to the place in block's shared memory where p is in this block's.
+INLINE void storeIn(int block, float *p, float v) {
+  u64 there;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(p), "r"(block));
+  asm volatile("st.f32 [%0], %1;" ::"l"(there), "f"(v) : "memory");
+}
+
+constexpr int maxSplitTiles = 128; // of a segment
+
+// split is what a block does: segment blockX%8 of tile blockX/8 of the rows of all products.
+// Its warps have every eighth tile of columns, whose sums are added in their order.
+template <class F> INLINE void split(const LinearArgs &a) {
+  __shared__ float sums[maxSplitTiles][tileRows], part[segments][tileRows];
+  const int lane = tidX() & 31, warp = tidX() >> 5, segment = blockX() % segments;
+  const int from = a.kTiles * segment / segments, tiles = a.kTiles * (segment + 1) / segments - from;
+  int unit = blockX() / segments, which = 0;
+  for (; which < 3 && unit >= (a.p[which].rows + tileRows - 1) / tileRows; which++) unit -= (a.p[which].rows + tileRows - 1) / tileRows;
+  const Product &p = a.p[which];
+  const u8 *w = p.w + (s64(unit) * a.kTiles + from) * F::tileBytes;
+  arriveCluster(); // every block must be there before one writes to its memory
+
+  constexpr int depth = 4;
+  F ring[depth];
+  UNROLL for (int i = 0; i < depth; i++) {
+    if (warp + 8 * i < tiles) ring[i].load(w + s64(warp + 8 * i) * F::tileBytes, lane);
+  }
+  waitForPrevious();
+  allowNext();
+  const Floats<F, 1> m(a, 0, 1, lane);
+  for (int first = warp; first < tiles; first += 8 * depth) {
+    UNROLL for (int i = 0; i < depth; i++) {
+      const int k = first + 8 * i;
+      if (k >= tiles) break;
+      float acc[1][4] = {};
+      ring[i].prepare();
+      m.multiply(acc, ring[i], from + k);
+      if (lane % 4 == 0) sums[k][lane / 4] = acc[0][0], sums[k][lane / 4 + 8] = acc[0][2];
+      if (k + 8 * depth < tiles) ring[i].load(w + s64(k + 8 * depth) * F::tileBytes, lane);
+    }
+  }
+  syncBlock();
+  waitCluster();
+  if (tidX() < tileRows) {
+    float v = 0;
+#pragma unroll 8
+    for (int k = 0; k < tiles; k++) v = v + sums[k][tidX()];
+    storeIn(0, &part[segment][tidX()], v);
+  }
+  arriveCluster();
+  waitCluster();
+  const int row = unit * tileRows + tidX();
+  if (segment > 0 || tidX() >= tileRows || row >= p.rows || *a.count < 1) return;
+  float v = part[0][tidX()];
+  UNROLL for (int s = 1; s < segments; s++) v = v + part[s][tidX()];
+  if (p.bias) v = v + p.bias[row];
+  v = v * a.scale;
+  if (a.residual) v = a.residual[row] + v;
+  p.y[row] = v;
+}
+#endif
