@@ -1,11 +1,12 @@
 package tokenizer
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/realizar/realizar/internal/nearest"
 )
 
 // modelsBPE are the values of tokenizer.ggml.model for which tokenizer.ggml.pre counts.
@@ -42,36 +43,7 @@ func (c chosenPreTokenizer) String(key string) (string, bool) {
 // unknownPreTokenizer is the error for a name that is not in the table, with those that are nearest to it.
 func unknownPreTokenizer(name string) error {
 	return fmt.Errorf("%w: %w %s; the nearest known are %s",
-		ErrUnsupported, ErrPreTokenizer, quoted(name), strings.Join(nearestPreTokenizers(name), ", "))
-}
-
-// nearestPreTokenizers returns known names that differ little from name, the nearest first.
-func nearestPreTokenizers(name string) []string {
-	const few, long = 5, 64
-	name = strings.ToLower(name[:min(len(name), long)])
-	names := PreTokenizers()
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(editDistance(name, a), editDistance(name, b)) })
-	return names[:few]
-}
-
-// editDistance returns how many bytes have to be put in, taken out or replaced to make b of a (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1) // the distance from what was read of a to each beginning of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+		ErrUnsupported, ErrPreTokenizer, quoted(name), strings.Join(nearest.Names(name, PreTokenizers(), 5), ", "))
 }
 
 // PreTokenizers returns the names that [WithPreTokenizer] takes, sorted.

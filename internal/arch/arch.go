@@ -178,5 +178,5 @@ func lookup(name string, of func(*architecture) string) (*architecture, string, 
 			return &registry[i], name, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearest(name, known(of)))
+	return nil, "", fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearestOf(name, known(of)))
 }

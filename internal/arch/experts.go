@@ -100,7 +100,7 @@ func (m *Mixture) readHub(c *config, s *Spec) {
 	if name := c.text("scoring_func", ""); name != "" {
 		score, ok := scoreNames[name]
 		if !ok {
-			c.failf("%s is %q; the nearest known are %s", c.key("scoring_func"), name, nearest(name, []string{"softmax", "sigmoid"}))
+			c.failf("%s is %q; the nearest known are %s", c.key("scoring_func"), name, nearestOf(name, []string{"softmax", "sigmoid"}))
 		}
 		r.Score = score
 	}

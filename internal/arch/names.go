@@ -2,9 +2,10 @@ package arch
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/realizar/realizar/internal/nearest"
 )
 
 // names say what a file calls tensors, by the short names that formulas know them by,
@@ -100,38 +101,12 @@ func (l layer) numbered(short, suffix string, expert int) string {
 // follow from its configuration.
 var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "embeddings.position_ids", "embeddings.token_type_ids"}
 
-// nearest are those of known that name differs least from, at most three, quoted, the
+// nearestOf are those of known that name differs least from, at most three, quoted, the
 // nearest first.
-func nearest(name string, known []string) string {
-	known = slices.Clone(known)
-	slices.Sort(known)
-	slices.SortStableFunc(known, func(a, b string) int { return differences(name, a) - differences(name, b) })
+func nearestOf(name string, known []string) string {
 	var quoted []string
-	for _, k := range slices.Compact(known)[:min(3, len(known))] {
+	for _, k := range nearest.Names(name, known, 3) {
 		quoted = append(quoted, fmt.Sprintf("%q", k))
 	}
 	return strings.Join(quoted, ", ")
-}
-
-// differences is how many letters must be changed, added or taken away to make b of a
-// (Levenshtein, 1966), cases aside.
-func differences(a, b string) int {
-	a, b = strings.ToLower(a[:min(len(a), 100)]), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

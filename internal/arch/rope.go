@@ -193,7 +193,7 @@ func (sc *ropeScaling) apply(c *config, s *Spec, r *plan.RopeAttr) {
 	case "longrope":
 		sc.longrope(c, s, r)
 	default:
-		c.failf("rotary positions of kind %q; the nearest known are %s", sc.kind, nearest(sc.kind, []string{"default", "linear", "dynamic", "llama3", "yarn", "longrope"}))
+		c.failf("rotary positions of kind %q; the nearest known are %s", sc.kind, nearestOf(sc.kind, []string{"default", "linear", "dynamic", "llama3", "yarn", "longrope"}))
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Spec) at(i int) *Spec {
 	return &l
 }
 
-// rope says how heads of layer i are turned, nil: they are not.
+// ropeOf says how heads of layer i are turned, nil: they are not.
 func (s *Spec) ropeOf(i int) *plan.RopeAttr {
 	switch {
 	case s.Learned, s.Unturned != nil && s.Unturned[i]:
@@ -175,7 +175,7 @@ func (c *config) activation(key, def string) plan.Activation {
 	name := c.text(key, def)
 	act, ok := activations[name]
 	if !ok {
-		c.failf("%s is %q; the nearest known are %s", c.key(key), name, nearest(name, slices.Collect(maps.Keys(activations))))
+		c.failf("%s is %q; the nearest known are %s", c.key(key), name, nearestOf(name, slices.Collect(maps.Keys(activations))))
 	}
 	return act
 }
