@@ -27,7 +27,11 @@ func (a *abacus) Description() string                        { return "Large Aba
 func (a *abacus) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: a.free, Total: a.free} }
 func (a *abacus) Weights(*plan.Program, plan.Limits) int     { return 1 << 20 }
 func (a *abacus) Bandwidth(context.Context) (float64, error) { return 1, nil }
-func (a *abacus) Close() error                               { a.closed++; return nil }
+func (a *abacus) Link(context.Context) (float64, error)      { return 1, nil }
+func (a *abacus) Streaming(p *plan.Program, l plan.Limits) plan.Streaming {
+	return plan.Streaming{Resident: a.Weights(p, l)}
+}
+func (a *abacus) Close() error { a.closed++; return nil }
 
 func (a *abacus) Kernels(p *plan.Program, _ plan.Limits) []string {
 	return slices.Repeat([]string{"beads"}, len(p.Nodes))

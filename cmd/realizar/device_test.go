@@ -28,7 +28,11 @@ func (a *abacus) Name() string                               { return "abacus" }
 func (a *abacus) Description() string                        { return "Large Abacus" }
 func (a *abacus) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: 1 << 40, Total: 2 << 40} }
 func (a *abacus) Bandwidth(context.Context) (float64, error) { return 2e9, nil }
-func (a *abacus) Close() error                               { a.closed++; return nil }
+func (a *abacus) Link(context.Context) (float64, error)      { return 1e9, nil }
+func (a *abacus) Streaming(p *plan.Program, l plan.Limits) plan.Streaming {
+	return plan.Streaming{Resident: a.Weights(p, l)}
+}
+func (a *abacus) Close() error { a.closed++; return nil }
 
 func (a *abacus) Kernels(p *plan.Program, _ plan.Limits) []string {
 	return slices.Repeat([]string{"a row of beads"}, len(p.Nodes))

@@ -24,6 +24,11 @@ type Device interface {
 	Kernels(p *plan.Program, l plan.Limits) []string
 	// Bandwidth measures how fast the device reads its memory, in bytes a second.
 	Bandwidth(ctx context.Context) (float64, error)
+	// Link measures how fast pinned memory of the host is copied to the device, in bytes
+	// a second.
+	Link(ctx context.Context) (float64, error)
+	// Streaming is where the weights of p lie with these limits.
+	Streaming(p *plan.Program, l plan.Limits) plan.Streaming
 	// Close lets go of the device, when what was compiled on it is closed.
 	Close() error
 }

@@ -13,6 +13,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -106,10 +107,15 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 		e.desks[i] = size.make()
 	}
 	e.code.allocate(e.p, &e.lim)
+	begun := time.Now()
 	if err := e.load(ctx, loaded); err != nil {
 		return err
 	}
-	return b.lower(e)
+	e.setup.Load = time.Since(begun)
+	begun = time.Now()
+	err := b.lower(e)
+	e.setup.Compile = time.Since(begun)
+	return err
 }
 
 // Scratch is the memory that [Backend.Compile] takes beside the weights and the

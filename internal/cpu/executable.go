@@ -32,6 +32,7 @@ type executable struct {
 	whole     map[plan.State]*bothWays
 	sampler   sample.Sampler
 	host      map[*byte][]byte // of AllocHost, by where it begins
+	setup     plan.Setup
 
 	wanted int // rows of the step submitted last
 	closed bool
@@ -111,6 +112,9 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	e.workers.post(s)
 	return s, nil
 }
+
+// Setup implements [plan.Executable].
+func (e *executable) Setup() plan.Setup { return e.setup }
 
 // Close implements [plan.Executable].
 func (e *executable) Close() error {

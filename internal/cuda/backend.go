@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/kernels"
@@ -43,6 +45,8 @@ type Backend struct {
 	waiter  *driver.Context // waits
 
 	close func() error
+
+	compiled atomic.Int64 // nanoseconds that kernels took to build and load
 
 	// Used on the main thread alone.
 	modules map[string]*module
@@ -145,7 +149,9 @@ func (b *Backend) function(family, name string) (*driver.Function, error) {
 			return nil, err
 		}
 		defer b.main.Doing(b.main.Doing("loading the kernels " + family))
+		begun := time.Now()
 		code, err := b.main.LoadModule(text)
+		b.compiled.Add(int64(time.Since(begun)))
 		if err != nil {
 			return nil, err
 		}

@@ -53,30 +53,38 @@ func (b *Backend) bandwidth(ctx context.Context) (rate float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := c.NewStream()
+	a := arguments(&readArgs{p: p, n: int64(n / 16), out: p})
+	return b.fastest(ctx, n, bandwidthRuns, func(s *driver.Stream) error {
+		return f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 8 * b.device.Multiprocessors}, Block: driver.Dim3{X: 256}}, a)
+	})
+}
+
+// fastest is how many bytes a second move where f moves n of them: the best of a few
+// runs. It is called on the main thread.
+func (b *Backend) fastest(ctx context.Context, n, runs int, f func(*driver.Stream) error) (rate float64, err error) {
+	s, err := b.main.NewStream()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Destroy()) }()
-	from, err := c.NewTimer()
+	from, err := b.main.NewTimer()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, from.Destroy()) }()
-	to, err := c.NewTimer()
+	to, err := b.main.NewTimer()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, to.Destroy()) }()
-	a := arguments(&readArgs{p: p, n: int64(n / 16), out: p})
-	for range bandwidthRuns {
+	for range runs {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		if err := from.Record(s); err != nil {
 			return 0, err
 		}
-		if err := f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 8 * b.device.Multiprocessors}, Block: driver.Dim3{X: 256}}, a); err != nil {
+		if err := f(s); err != nil {
 			return 0, err
 		}
 		if err := to.Record(s); err != nil {

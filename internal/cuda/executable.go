@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
@@ -57,6 +58,7 @@ type executable struct {
 
 	wanted int // rows of the step submitted last
 	closed bool
+	setup  setup
 	host   map[*byte][]byte // of AllocHost, by where it begins
 	made   []*step          // all steps
 
@@ -104,9 +106,12 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 	if err != nil {
 		return err
 	}
+	begun, before := time.Now(), e.b.compiling()
 	if err := e.b.load(ctx, e.weights, e.weightsAt, e.stream, loaded); err != nil {
 		return err
 	}
+	compiled := e.b.compiling() - before // kernels that lay weights out
+	e.setup.load = time.Since(begun) - compiled
 	return c.Do(func() (err error) {
 		if e.statesAt, err = e.alloc(states, "states"); err != nil {
 			return err
@@ -130,7 +135,10 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		if err := e.setFrequencies(); err != nil {
 			return err
 		}
-		return e.compile()
+		begun := time.Now()
+		err = e.compile()
+		e.setup.compile = time.Since(begun) + compiled
+		return err
 	})
 }
 
@@ -283,12 +291,15 @@ func (e *executable) run(s *step) error {
 
 func (e *executable) capture(sh *shape, all []launch) (*driver.GraphExec, error) {
 	defer e.b.main.Doing(e.b.main.Doing(fmt.Sprintf("capturing a step of %d tokens", sh.tokens)))
+	begun := time.Now()
 	g, err := e.stream.Capture(func() error { return give(e.stream, sh, all) })
 	if err != nil {
 		return nil, err
 	}
 	x, err := g.Instantiate()
-	return x, errors.Join(err, g.Destroy())
+	err = errors.Join(err, g.Destroy())
+	e.setup.capture.Add(int64(time.Since(begun)))
+	return x, err
 }
 
 // finish completes the steps in their order.

@@ -35,6 +35,9 @@ type Config struct {
 	Cache tensor.DType // of keys and values
 	// Activations are what quantised weights are multiplied with: F32, or Q8_0.
 	Activations tensor.DType
+
+	Weights, Pinned int  // as in [plan.Limits]
+	Observed        bool // likewise
 }
 
 // check says whether c can be counted with.
@@ -57,14 +60,14 @@ func (c Config) check() error {
 func (c Config) Limits(p *plan.Program) plan.Limits {
 	if p.Whole {
 		tokens := max(c.Context, min(wholeTokens, c.Parallel*c.Context))
-		l := plan.Limits{Tokens: tokens, Seqs: c.Parallel, Rows: tokens, PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations}
+		l := plan.Limits{Tokens: tokens, Seqs: c.Parallel, Rows: tokens, PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed}
 		l.Pages = c.pages(p, &l)
 		return l
 	}
 	others := c.Parallel - 1
 	l := plan.Limits{
 		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel,
-		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations,
+		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed,
 	}
 	l.Pages = c.pages(p, &l)
 	return l

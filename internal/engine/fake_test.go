@@ -163,6 +163,9 @@ func (f *fake) AllocHost(n int) ([]byte, error) {
 	return h.memory, nil
 }
 
+// Setup implements [plan.Executable].
+func (f *fake) Setup() plan.Setup { return plan.Setup{} }
+
 // FreeHost implements [plan.Executable].
 func (f *fake) FreeHost(b []byte) error {
 	defer f.alone()()

@@ -50,6 +50,7 @@ func (b *quick) Compile(_ context.Context, _ *plan.Program, l plan.Limits, _ pla
 func (b *quick) Close() error                    { return nil }
 func (b *quick) AllocHost(n int) ([]byte, error) { return make([]byte, n), nil }
 func (b *quick) FreeHost([]byte) error           { return nil }
+func (b *quick) Setup() plan.Setup               { return plan.Setup{} }
 
 func (b *quick) Submit(batch *plan.Batch) (plan.Step, error) {
 	b.steps++

@@ -41,6 +41,7 @@ func (b *scripted) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ 
 func (b *scripted) Close() error                    { return nil }
 func (b *scripted) AllocHost(n int) ([]byte, error) { return make([]byte, n), nil }
 func (b *scripted) FreeHost([]byte) error           { return nil }
+func (b *scripted) Setup() plan.Setup               { return plan.Setup{} }
 
 func (b *scripted) Submit(batch *plan.Batch) (plan.Step, error) {
 	if b.refuse != nil {

@@ -23,7 +23,7 @@ type Backend interface {
 	// [*tensor.FaultError], and Close still works.
 	Compile(ctx context.Context, p *Program, l Limits, loaded Loaded) (Executable, error)
 	// Weights is the memory in bytes that Compile takes for weights beside those
-	// of the program.
+	// of the program, where they are computed with: see [Limits.Weights].
 	Weights(*Program, Limits) int
 	// Scratch is the memory in bytes that Compile takes beside the weights and
 	// the states.
@@ -53,6 +53,8 @@ type Executable interface {
 	// FreeHost gives back what AllocHost returned, once the steps submitted are done;
 	// it may wait for them. b begins where that did.
 	FreeHost(b []byte) error
+	// Setup is what making it ready has taken.
+	Setup() Setup
 	// Close ends the executable after the steps submitted.
 	Close() error
 }
@@ -81,6 +83,10 @@ type Result struct {
 	// at its Layer+1; the first is what belongs to no layer: the embedding, the head, the
 	// choice of tokens. It is nil unless [Batch.Trace] asked for it.
 	Layers []time.Duration
+	// Times are there where [Batch.Timed] asked for them.
+	Times Times
+	// Spans are nil unless [Batch.Spans] asked for them.
+	Spans []Span
 	// Err is nil or holds, for each sequence, nil or what went wrong with it
 	// alone. A failed sequence's rows and state mean nothing.
 	Err []error

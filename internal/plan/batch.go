@@ -27,6 +27,14 @@ type Batch struct {
 	Rows   []Row       // [R] in ascending order of Token
 	States []StateOp   // done in order before the step
 	Trace  bool        // the time by layer is wanted, see [Result.Layers]
+	Timed  bool        // [Result.Times] are wanted, which cost little
+	Spans  bool        // [Result.Spans] are wanted: every kernel is launched and timed by itself
+
+	// Observe, where not nil, is told of the values that the step's own kernels write,
+	// each when it is there: x [rows, columns], which is valid during the call. What
+	// kernels keep to themselves, or write in other forms than float32 alone, is left
+	// out. It takes [Limits.Observed], and the step waits for it.
+	Observe func(v Value, x []float32)
 
 	Embeddings [][]float32 // nil, or [T]: a row instead of a token's embedding
 	Axes       []int32     // nil: all are 0, or [T, 2]: second and third position of each token, see [Program.Axes]
@@ -127,6 +135,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 		return bad("%d sequences, want 1 to %d", s, l.Seqs)
 	case len(b.Rows) > l.Rows:
 		return bad("%d rows, want at most %d", len(b.Rows), l.Rows)
+	case b.Observe != nil && !l.Observed:
+		return bad("values are to be observed, but the executable was not made for that")
 	case len(b.Positions) != t || (b.From != nil && len(b.From) != t):
 		return bad("%d tokens have %d positions and %d origins", t, len(b.Positions), len(b.From))
 	case b.Axes != nil && len(b.Axes) != 2*t:

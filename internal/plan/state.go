@@ -67,6 +67,17 @@ type Limits struct {
 	Pages              []int        // pages of each group
 	Cache              tensor.DType // of keys and values: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
 	Activations        tensor.DType // of what weights are multiplied with: F32, or Q8_0 for 8 bits, see InBytes
+
+	// Weights is how many bytes of a device's memory the program's weights may take, 0
+	// for as many as they need: what has no room there comes to the device when it is
+	// needed, see [Streaming]. Less than the least that works counts as that.
+	Weights int
+	// Pinned is how many bytes of the host's memory weights that stream may take
+	// beside those of the program. Layers that have no room there are read from the
+	// program's weights in every step.
+	Pinned int
+
+	Observed bool // steps may have a [Batch.Observe]
 }
 
 // InBytes reports whether products of weights of d read their input in 8 bits where
