@@ -41,6 +41,7 @@ type Backend struct {
 	version driver.Version
 	target  driver.Capability // that the kernels are made for
 	eager   bool
+	slots   int             // that layers that stream have at most
 	main    *driver.Context // launches
 	waiter  *driver.Context // waits
 
@@ -76,7 +77,7 @@ func Open(o Options) (*Backend, error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
 	}
-	b := &Backend{device: devices[o.Device], version: d.Version(), eager: o.Eager, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
+	b := &Backend{device: devices[o.Device], version: d.Version(), eager: o.Eager, slots: streamSlots, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
 	base := driver.Capability{Major: 8}
 	if !b.device.Capability.AtLeast(base.Major, base.Minor) {
 		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)

@@ -27,7 +27,7 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 	}
 	r := newRoom(p, &lim, l.bytes)
 	c := &compiler{
-		l: l, weights: planWeights(p, &lim), pools: pools, room: r, hopper: b.hopper(), early: b.early(), step: r.addresses(0, make([]driver.DevicePtr, len(p.Groups))),
+		l: l, weights: b.planWeights(p, &lim), pools: pools, room: r, hopper: b.hopper(), early: b.early(), step: r.addresses(0, make([]driver.DevicePtr, len(p.Groups))),
 		kernel: func(string, string) (*driver.Function, error) { return nil, nil },
 	}
 	before, stages, err := c.compile()

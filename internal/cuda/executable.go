@@ -12,8 +12,13 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Weights implements [plan.Backend]: all weights are copied to the device.
-func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return planWeights(p, &lim).bytes }
+// Weights implements [plan.Backend]: what stays on the device, and slots for what streams.
+func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return b.planWeights(p, &lim).bytes }
+
+// Streaming is where the weights of p lie, and which of them stream.
+func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
+	return b.planWeights(p, &lim).streaming()
+}
 
 // Scratch implements [plan.Backend].
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
@@ -71,7 +76,7 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	e := &executable{b: b, p: p, lim: lim, weights: planWeights(p, &lim), graphs: map[shape]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
+	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[shape]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
 	if err := checkWeights(p, &lim); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
-	"github.com/realizar/realizar/internal/plan"
 )
 
 // What Link copies, and how often.
@@ -44,9 +43,4 @@ func (b *Backend) Link(ctx context.Context) (rate float64, err error) {
 		return 0, fmt.Errorf("cuda: %w", err)
 	}
 	return rate, nil
-}
-
-// Streaming is where the weights of p lie: all on the device.
-func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
-	return plan.Streaming{Resident: planWeights(p, &lim).bytes}
 }

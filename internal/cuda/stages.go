@@ -9,8 +9,8 @@ import (
 
 // A stage is what one or two launches do: a node, or several that are joined.
 //
-// Joining changes no bit of a result. Products of one input and one format are one
-// launch; the product of a gate, of an activation, of a scale and of an addition is not
+// Joining changes no bit of a result. A layer's products of one input and one format are
+// one launch; the product of a gate, of an activation, of a scale and of an addition is not
 // written out before these are done; heads are normalised and turned where keys and values
 // are stored; the rows that are wanted are picked where they are normalised.
 type stage struct {
@@ -145,7 +145,7 @@ func (j *joiner) products(s *stage, i int) {
 	first := &j.p.Nodes[i]
 	var same []*plan.Node
 	for k := i + 1; k < len(j.p.Nodes); k++ {
-		if m := &j.p.Nodes[k]; !j.taken[m] && m.Op == plan.Linear && m.In[0] == first.In[0] && m.Weight.DType == first.Weight.DType {
+		if m := &j.p.Nodes[k]; !j.taken[m] && m.Op == plan.Linear && m.Layer == first.Layer && m.In[0] == first.In[0] && m.Weight.DType == first.Weight.DType {
 			same = append(same, m)
 		}
 	}

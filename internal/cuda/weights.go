@@ -82,35 +82,6 @@ func family(d tensor.DType) string { return "weights_" + suffix(d) }
 // floatFamily is the kernel for products of a format with float32.
 func floatFamily(d tensor.DType) string { return "floats_" + suffix(d) }
 
-// A weightPlan says where the weights of a program lie in one piece of memory:
-// matrices as tiles, vectors as float32.
-type weightPlan struct {
-	order    []*tensor.Tensor
-	matrices map[*tensor.Tensor]tiling
-	at       map[*tensor.Tensor]int // offset
-	bytes    int
-}
-
-func align(n int) int { return (n + 255) &^ 255 }
-
-func planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
-	w := &weightPlan{order: p.Weights(), matrices: map[*tensor.Tensor]tiling{}, at: map[*tensor.Tensor]int{}}
-	for i := range p.Nodes {
-		for _, m := range matrices(&p.Nodes[i]) {
-			w.matrices[m] = tilingOf(m, lim)
-		}
-	}
-	for _, t := range w.order {
-		w.at[t] = w.bytes
-		if m, ok := w.matrices[t]; ok {
-			w.bytes += align(m.size())
-		} else {
-			w.bytes += align(4 * t.Elems())
-		}
-	}
-	return w
-}
-
 // stageBytes is about how much of a weight is on its way at a time, for each of
 // the goroutines that load.
 const stageBytes = 16 << 20

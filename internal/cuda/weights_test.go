@@ -59,7 +59,7 @@ func TestTilings(t *testing.T) {
 // lies there once.
 func TestWeightsAreApart(t *testing.T) {
 	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
-		w := planWeights(p, &plan.Limits{})
+		w := planWeights(p, &plan.Limits{}, streamSlots)
 		end := 0
 		for _, x := range w.order {
 			if at := w.at[x]; at != end || at%256 != 0 {

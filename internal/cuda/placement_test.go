@@ -1,0 +1,192 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// stack is a program of matrices, each of so many tiles of 4096 bytes, a few to a layer:
+// a table, which is the head as well, and layers of a norm and matrices. A name that two
+// layers have is one matrix, and a layer that is named twice comes twice.
+func stack(t *testing.T, layers []int, matrices map[int][]string, tiles map[string]int) *plan.Program {
+	t.Helper()
+	const width = 16
+	rng := newRand()
+	made := map[string]*tensor.Tensor{}
+	matrix := func(name string) *tensor.Tensor {
+		if made[name] == nil {
+			made[name] = plantest.Weight(rng, name, tensor.F16, 1, tileRows*tiles[name], width)
+		}
+		return made[name]
+	}
+	return program(t, func(b *plan.Builder) {
+		table := plantest.Weight(rng, "table", tensor.F16, 1, decoderVocab, width)
+		x := b.Embed(table)
+		for _, layer := range layers {
+			b.Layer(layer)
+			h := b.RMSNorm(x, plantest.Weight(rng, fmt.Sprint("norm ", layer), tensor.F32, 1, width), 1e-5)
+			for _, name := range matrices[layer] {
+				up := b.Linear(h, matrix(name), nil)
+				if tiles[name] == 1 {
+					x = b.Add(x, up)
+				}
+			}
+		}
+		b.Layer(plan.NoLayer)
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, table, nil))
+	})
+}
+
+// Of a table of three tiles, a norm a layer and matrices, what does not fit streams:
+// whole layers, at equal distances, as few as it takes.
+func TestPlacement(t *testing.T) {
+	const tile = 4096
+	six := map[int][]string{}
+	tiles := map[string]int{}
+	for i := range 6 {
+		names := []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
+		six[i], tiles[names[0]], tiles[names[1]] = names, 1, 2
+	}
+	in := []int{0, 1, 2, 3, 4, 5}
+	const fixed, layer = 3*tile + 6*256, 3 * tile // of this program
+	uneven := map[string]int{}
+	for name, n := range tiles {
+		uneven[name] = n
+	}
+	uneven["b0"] = 20
+	shared := map[int][]string{}
+	for i := range six {
+		shared[i] = []string{six[i][0], "b0"}
+	}
+	shared[3] = six[3]
+	for _, test := range []struct {
+		name     string
+		layers   []int
+		matrices map[int][]string
+		tiles    map[string]int
+		weights  int
+		pinned   int
+		want     plan.Streaming
+	}{
+		{"no limit", in, six, tiles, 0, 0, plan.Streaming{Resident: fixed + 6*layer}},
+		{"all fit", in, six, tiles, fixed + 6*layer, 1 << 30, plan.Streaming{Resident: fixed + 6*layer}},
+		{"one byte too few", in, six, tiles, fixed + 6*layer - 1, 1 << 30,
+			plan.Streaming{Resident: fixed + 3*layer, Layers: []int{1, 3, 5}, Slots: 2, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
+		{"two stay", in, six, tiles, fixed + 4*layer + 17, 2*layer + 1,
+			plan.Streaming{Resident: fixed + 2*layer, Layers: []int{0, 2, 3, 5}, Slots: 2, SlotBytes: layer, Streamed: 4 * layer, Pinned: 2 * layer, Staged: 2 * layer}},
+		{"none stays", in, six, tiles, fixed + 2*layer, 0,
+			plan.Streaming{Resident: fixed, Layers: in, Slots: 2, SlotBytes: layer, Streamed: 6 * layer, Staged: 6 * layer}},
+		{"less than the least", in, six, tiles, 1, 1 << 30,
+			plan.Streaming{Resident: fixed, Layers: in, Slots: 2, SlotBytes: layer, Streamed: 6 * layer, Pinned: 6 * layer}},
+		// Two slots for the layer that is larger than the others together would be more.
+		{"a large layer", in, six, uneven, 1, 1 << 30,
+			plan.Streaming{Resident: fixed + 21*tile, Layers: []int{1, 2, 3, 4, 5}, Slots: 2, SlotBytes: layer, Streamed: 5 * layer, Pinned: 5 * layer}},
+		// The matrix that several layers have stays, and so does a layer of two slots more.
+		{"a matrix of several layers", in, shared, tiles, 1, 1 << 30,
+			plan.Streaming{Resident: fixed + 2*tile + layer, Layers: []int{0, 1, 2, 4, 5}, Slots: 2, SlotBytes: tile, Streamed: 5 * tile, Pinned: 5 * tile}},
+		{"slots that take more than they leave", []int{0, 1}, six, tiles, 1, 1 << 30, plan.Streaming{Resident: fixed - 4*256 + 2*layer}},
+		// A layer that another one comes in between of stays.
+		{"layers within layers", []int{0, 1, 0, 2, 3}, six, tiles, 1, 1 << 30,
+			plan.Streaming{Resident: 3*tile + 5*256 + layer, Layers: []int{1, 2, 3}, Slots: 2, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
+	} {
+		p := stack(t, test.layers, test.matrices, test.tiles)
+		lim := plan.Limits{Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
+		w := planWeights(p, &lim, streamSlots)
+		if got := w.streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.bytes != got.Device() {
+			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.bytes, test.want, test.want.Device())
+		}
+		checkPlaces(t, test.name, w)
+	}
+}
+
+// checkPlaces checks that no weight lies on another one, but for those of layers that
+// have the same slot, and that all have their own place within the memory.
+func checkPlaces(t *testing.T, name string, w *weightPlan) {
+	t.Helper()
+	image := map[*tensor.Tensor]int{}
+	for i, m := range w.images {
+		end := w.slot(i)
+		for _, x := range m.weights {
+			image[x] = i + 1
+			if w.at[x] != end || end%256 != 0 {
+				t.Errorf("%s: %s lies at %d, want %d", name, x.Name, w.at[x], end)
+			}
+			end += align(w.size(x))
+		}
+		if end != w.slot(i)+m.bytes || m.bytes > w.slotBytes {
+			t.Errorf("%s: image %d has %d bytes, planned are %d", name, i, end-w.slot(i), m.bytes)
+		}
+	}
+	end := 0
+	for _, x := range w.order {
+		if image[x] > 0 {
+			continue
+		}
+		if w.at[x] != end {
+			t.Errorf("%s: %s lies at %d, want %d", name, x.Name, w.at[x], end)
+		}
+		end += align(w.size(x))
+	}
+	if end != w.resident || w.bytes != w.resident+w.slots*w.slotBytes {
+		t.Errorf("%s: what stays ends at %d of %d", name, end, w.resident)
+	}
+}
+
+// The more memory there is, the more stays; a plan takes no more than it is given, and
+// with the least that is planned for anything it is that.
+func TestPlacementIsMonotone(t *testing.T) {
+	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
+		all := planWeights(p, &plan.Limits{}, streamSlots).bytes
+		least := planWeights(p, &plan.Limits{Weights: 1}, streamSlots).bytes
+		before := -1
+		for most := 1; most <= all; most += all/97 + 1 {
+			w := planWeights(p, &plan.Limits{Weights: most}, streamSlots)
+			if w.bytes > max(most, least) || most < least && w.bytes != least {
+				t.Errorf("%d bytes are planned of %d, the least is %d", w.bytes, most, least)
+			}
+			if before >= 0 && len(w.images) > before {
+				t.Errorf("with %d bytes %d layers stream, with fewer %d", most, len(w.images), before)
+			}
+			before = len(w.images)
+			checkPlaces(t, fmt.Sprint(most), w)
+		}
+		w := planWeights(p, &plan.Limits{Weights: all}, streamSlots)
+		if len(w.images) > 0 || w.bytes != all {
+			t.Errorf("%d layers stream where all have room", len(w.images))
+		}
+	}
+}
+
+// Experts stream with their layer, and lie at equal distances in its slot.
+func TestPlacementOfExperts(t *testing.T) {
+	p := plantest.MoEModel(t, nil)
+	lim := plan.Limits{Weights: 1}
+	w := planWeights(p, &lim, streamSlots)
+	found := false
+	for i := range p.Nodes {
+		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
+		if !ok {
+			continue
+		}
+		found = true
+		k := slices.IndexFunc(w.images, func(m image) bool { return m.layer == p.Nodes[i].Layer })
+		if k < 0 {
+			t.Errorf("layer %d does not stream", p.Nodes[i].Layer)
+			continue
+		}
+		for j, e := range a.Gate {
+			if want := w.at[a.Gate[0]] + j*(w.at[a.Gate[1]]-w.at[a.Gate[0]]); w.at[e] != want || !slices.Contains(w.images[k].weights, e) {
+				t.Errorf("%s lies at %d, want %d in the image of its layer", e.Name, w.at[e], want)
+			}
+		}
+	}
+	if !found {
+		t.Fatal("the program has no experts")
+	}
+}
