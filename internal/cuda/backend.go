@@ -37,6 +37,7 @@ type Options struct {
 
 // A Backend is one device. Its methods may be called by any goroutine.
 type Backend struct {
+	driver  *driver.Driver
 	device  driver.Device
 	version driver.Version
 	target  driver.Capability // that the kernels are made for
@@ -77,7 +78,7 @@ func Open(o Options) (*Backend, error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
 	}
-	b := &Backend{device: devices[o.Device], version: d.Version(), eager: o.Eager, slots: streamSlots, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
+	b := &Backend{driver: d, device: devices[o.Device], version: d.Version(), eager: o.Eager, slots: streamSlots, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
 	base := driver.Capability{Major: 8}
 	if !b.device.Capability.AtLeast(base.Major, base.Minor) {
 		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)

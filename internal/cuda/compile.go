@@ -12,13 +12,14 @@ import (
 // A compiler makes launches of the stages of a layout. Addresses may be 0, where only
 // the launches' names are wanted; then there is no device either.
 type compiler struct {
-	l       *layout
-	weights *weightPlan
-	pools   []pool
-	room    *room
-	kernel  func(family, name string) (*driver.Function, error)
-	hopper  bool // the kernels are those for capability 9.0
-	early   bool // they may begin before those before them have ended
+	l        *layout
+	weights  *weightPlan
+	rotation *rotation // nil where nothing streams
+	pools    []pool
+	room     *room
+	kernel   func(family, name string) (*driver.Function, error)
+	hopper   bool // the kernels are those for capability 9.0
+	early    bool // they may begin before those before them have ended
 
 	weightsAt, scratchAt driver.DevicePtr
 	step                 stepAddresses
@@ -49,6 +50,7 @@ func (c *compiler) compile() (before []launch, stages [][]launch, err error) {
 		}
 		stages = append(stages, ls)
 	}
+	c.stream(stages)
 	return before, stages, nil
 }
 

@@ -23,7 +23,7 @@ func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
 // Scratch implements [plan.Backend].
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	l := newLayout(p, &lim, false)
-	n := newRoom(p, &lim, l.bytes).bytes
+	n := newRoom(p, &lim, l.bytes).bytes + stagingBytes(b.planWeights(p, &lim))
 	for _, pages := range lim.Pages {
 		n += 4 * pageRoom(pages)
 	}
@@ -39,13 +39,14 @@ func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 // An executable is a compiled program with its memory. Everything of the device is
 // used on the backend's main thread.
 type executable struct {
-	b       *Backend
-	p       *plan.Program
-	lim     plan.Limits
-	weights *weightPlan
-	layout  *layout
-	room    *room
-	pools   []pool
+	b        *Backend
+	p        *plan.Program
+	lim      plan.Limits
+	weights  *weightPlan
+	layout   *layout
+	rotation *rotation
+	room     *room
+	pools    []pool
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: where a step's tables are
@@ -54,12 +55,13 @@ type executable struct {
 	adjustmentRoom                 int                // how many of them there is room for
 	stale                          bool               // launches and graphs name other tables
 
-	stream  *driver.Stream
-	forward []launch
-	sample  []launch // of ordinary rows
-	adjust  []launch // of a step with others among them
-	graphs  map[shape]*driver.GraphExec
-	samples map[samplingShape]*driver.GraphExec
+	stream   *driver.Stream
+	forward  []launch
+	sections []section                     // of forward
+	sample   []launch                      // of ordinary rows
+	adjust   []launch                      // of a step with others among them
+	graphs   map[shape][]*driver.GraphExec // by section; nil for what is live or does nothing
+	samples  map[samplingShape]*driver.GraphExec
 
 	wanted int // rows of the step submitted last
 	closed bool
@@ -69,14 +71,16 @@ type executable struct {
 
 	mu      sync.Mutex
 	free    []*step
+	queued  []*step    // to begin, in order; the first one is begun now
 	pending []*step    // given to the stream, in order
-	work    *sync.Cond // there is something pending, or the end
+	given   bool       // no other step will be pending
+	work    *sync.Cond // one of these has changed, or closed has
 	ended   chan struct{}
 }
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[shape]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
+	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[shape][]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
 	if err := checkWeights(p, &lim); err != nil {
@@ -95,6 +99,11 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		_ = b.main.Do(e.release)
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
+	if e.rotation.staging() {
+		go e.conduct()
+	} else {
+		e.given = true
+	}
 	go e.finish()
 	return e, nil
 }
@@ -105,14 +114,23 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		if e.stream, err = c.NewStream(); err != nil {
 			return err
 		}
-		e.weightsAt, err = e.alloc(e.weights.bytes, "weights")
+		if e.weightsAt, err = e.alloc(e.weights.bytes, "weights"); err != nil || len(e.weights.images) == 0 {
+			return err
+		}
+		e.rotation, err = e.b.newRotation(e.weights, e.weightsAt)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	begun, before := time.Now(), e.b.compiling()
-	if err := e.b.load(ctx, e.weights, e.weightsAt, e.stream, loaded); err != nil {
+	landed := func(image int) error {
+		if !e.weights.images[image].pinned {
+			return nil
+		}
+		return c.Do(func() error { return e.rotation.keep(c, image) })
+	}
+	if err := e.b.load(ctx, e.weights, e.weightsAt, e.stream, loaded, landed); err != nil {
 		return err
 	}
 	compiled := e.b.compiling() - before // kernels that lay weights out
@@ -143,6 +161,9 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		begun := time.Now()
 		err = e.compile()
 		e.setup.compile = time.Since(begun) + compiled
+		if err == nil && e.rotation != nil {
+			err = e.rotation.begin()
+		}
 		return err
 	})
 }
@@ -160,7 +181,7 @@ func (e *executable) compiler() *compiler {
 	to := e.room.addresses(e.scratchAt, e.pages)
 	to.adjustments = e.adjustments
 	return &compiler{
-		l: e.layout, weights: e.weights, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
+		l: e.layout, weights: e.weights, rotation: e.rotation, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
 		weightsAt: e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: to,
 	}
 }
@@ -178,6 +199,7 @@ func (e *executable) compile() error {
 		return err
 	}
 	e.forward = append(e.forward, finite...)
+	e.sections = sections(e.forward)
 	if e.sample, err = c.sampling(false); err != nil {
 		return err
 	}
@@ -207,7 +229,7 @@ func (e *executable) Close() error {
 	}
 	e.mu.Lock()
 	e.closed = true
-	e.work.Signal()
+	e.work.Broadcast()
 	e.mu.Unlock()
 	<-e.ended // all steps are done
 	return e.b.main.Do(e.release)
@@ -221,6 +243,7 @@ func (e *executable) release() error {
 		keep(e.stream.Synchronize())
 	}
 	keep(e.dropGraphs())
+	keep(e.rotation.release(e.b.main))
 	for _, s := range e.made {
 		keep(s.release())
 	}
@@ -244,16 +267,26 @@ func (e *executable) release() error {
 }
 
 func (e *executable) dropGraphs() error {
-	var all error
-	for _, g := range e.graphs {
-		all = errors.Join(all, g.Destroy())
+	var all []error
+	for _, graphs := range e.graphs {
+		all = append(all, destroyGraphs(graphs))
 	}
 	for _, g := range e.samples {
-		all = errors.Join(all, g.Destroy())
+		all = append(all, g.Destroy())
 	}
 	clear(e.graphs)
 	clear(e.samples)
-	return all
+	return errors.Join(all...)
+}
+
+func destroyGraphs(all []*driver.GraphExec) error {
+	var errs []error
+	for _, g := range all {
+		if g != nil {
+			errs = append(errs, g.Destroy())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // run gives the stream the program of a step, and its sampling.
@@ -272,20 +305,27 @@ func (e *executable) run(s *step) error {
 		}
 		return give(e.stream, sh, launches)
 	}
-	g := e.graphs[*sh]
-	if g == nil {
-		var err error
-		if g, err = e.capture(sh, e.forward); err != nil {
-			return err
-		}
-		e.graphs[*sh] = g
-	}
-	if err := g.Launch(e.stream); err != nil || sh.rows == 0 {
+	graphs, err := e.graphsOf(sh)
+	if err != nil {
 		return err
 	}
+	for i := range e.sections {
+		switch {
+		case graphs[i] != nil:
+			err = graphs[i].Launch(e.stream)
+		case e.sections[i].live:
+			err = give(e.stream, sh, e.sections[i].all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if sh.rows == 0 {
+		return nil
+	}
 	// Sampling is a graph of its own, so that masks may arrive in between.
-	if g = e.samples[sampling]; g == nil {
-		var err error
+	g := e.samples[sampling]
+	if g == nil {
 		if g, err = e.capture(sh, launches); err != nil {
 			return err
 		}
@@ -294,14 +334,37 @@ func (e *executable) run(s *step) error {
 	return g.Launch(e.stream)
 }
 
-func (e *executable) capture(sh *shape, all []launch) (*driver.GraphExec, error) {
+// graphsOf are the graphs of the program's sections for a shape.
+func (e *executable) graphsOf(sh *shape) ([]*driver.GraphExec, error) {
+	if graphs := e.graphs[*sh]; graphs != nil {
+		return graphs, nil
+	}
+	graphs := make([]*driver.GraphExec, len(e.sections))
+	for i, r := range e.sections {
+		if r.live {
+			continue
+		}
+		var err error
+		if graphs[i], err = e.capture(sh, r.all); err != nil {
+			return nil, errors.Join(err, destroyGraphs(graphs))
+		}
+	}
+	e.graphs[*sh] = graphs
+	return graphs, nil
+}
+
+// capture makes a graph of launches; nil where none of them has anything to do.
+func (e *executable) capture(sh *shape, all []launch) (x *driver.GraphExec, err error) {
 	defer e.b.main.Doing(e.b.main.Doing(fmt.Sprintf("capturing a step of %d tokens", sh.tokens)))
 	begun := time.Now()
 	g, err := e.stream.Capture(func() error { return give(e.stream, sh, all) })
 	if err != nil {
 		return nil, err
 	}
-	x, err := g.Instantiate()
+	nodes, err := g.Nodes()
+	if err == nil && nodes > 0 {
+		x, err = g.Instantiate()
+	}
 	err = errors.Join(err, g.Destroy())
 	e.setup.capture.Add(int64(time.Since(begun)))
 	return x, err
@@ -312,7 +375,7 @@ func (e *executable) finish() {
 	defer close(e.ended)
 	for {
 		e.mu.Lock()
-		for len(e.pending) == 0 && !e.closed {
+		for len(e.pending) == 0 && !(e.closed && e.given) {
 			e.work.Wait()
 		}
 		if len(e.pending) == 0 {

@@ -31,6 +31,7 @@ func (e *executable) FreeHost(b []byte) error {
 	if !found {
 		return fmt.Errorf("cuda: no memory of AllocHost begins at %p", unsafe.SliceData(b))
 	}
+	e.conducted()
 	err := e.b.main.Do(func() error {
 		if err := e.stream.Synchronize(); err != nil {
 			return err

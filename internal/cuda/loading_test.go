@@ -43,7 +43,7 @@ func TestLoadingIsToldOfWholeWeights(t *testing.T) {
 		}
 		here := [3]int{}
 		for _, w := range order {
-			l.arrived(w)
+			l.read(w)
 			here[w]++
 			whole := 0
 			for whole < 3 && here[whole] == whole+1 {

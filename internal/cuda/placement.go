@@ -180,6 +180,43 @@ func chooseImages(all []image, total, most, slots int) []image {
 	return best
 }
 
+// phases are the weights, as indexes into order, that are loaded at a time: those of one
+// image after another with what stays and comes before them, and in the end the rest.
+func (w *weightPlan) phases() [][]int {
+	phase := map[*tensor.Tensor]int{}
+	for i := range w.images {
+		for _, t := range w.images[i].weights {
+			phase[t] = i + 1
+		}
+	}
+	phases := make([][]int, len(w.images)+1)
+	last := len(w.images)
+	for i := len(w.order) - 1; i >= 0; i-- {
+		at := last
+		if p := phase[w.order[i]]; p > 0 {
+			at, last = p-1, min(last, p-1)
+		}
+		phases[at] = append(phases[at], i)
+	}
+	for _, p := range phases {
+		slices.Reverse(p)
+	}
+	return phases
+}
+
+// staged are the weights that every step reads again.
+func (w *weightPlan) staged() map[*tensor.Tensor]bool {
+	all := map[*tensor.Tensor]bool{}
+	for i := range w.images {
+		if !w.images[i].pinned {
+			for _, t := range w.images[i].weights {
+				all[t] = true
+			}
+		}
+	}
+	return all
+}
+
 // streaming describes the plan.
 func (w *weightPlan) streaming() plan.Streaming {
 	s := plan.Streaming{Resident: w.resident, Slots: w.slots, SlotBytes: w.slotBytes}

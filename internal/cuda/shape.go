@@ -55,9 +55,11 @@ func (s *shape) size(d plan.Dim) int {
 	return s.tokens
 }
 
-// A launch is a kernel with what it is given.
+// A launch is a kernel with what it is given, or what else a stream is to do between
+// kernels.
 type launch struct {
 	name  string // for people
+	live  bool   // it is done anew in every step, also where the others are in graphs
 	place int    // of its layer in [plan.Result.Layers]; 0: it belongs to none
 	rows  plan.Dim
 	begin func(s *driver.Stream, sh *shape) error
@@ -74,6 +76,25 @@ func give(s *driver.Stream, sh *shape, all []launch) error {
 		}
 	}
 	return nil
+}
+
+// A section is launches that follow each other: one that is live, or others that are
+// captured together.
+type section struct {
+	live bool
+	all  []launch
+}
+
+// sections cuts launches.
+func sections(all []launch) (cut []section) {
+	for i := range all {
+		if last := len(cut) - 1; last >= 0 && !cut[last].live && !all[i].live {
+			cut[last].all = append(cut[last].all, all[i])
+			continue
+		}
+		cut = append(cut, section{all[i].live, []launch{all[i]}})
+	}
+	return cut
 }
 
 // idle says that the launch has nothing to do in a step of that shape.

@@ -107,16 +107,24 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	}
 	s := e.takeStep()
 	s.batch = b
-	if err := e.b.main.Do(s.start); err != nil {
+	if e.rotation.staging() {
+		e.enqueue(s)
+	} else if err := e.b.main.Do(s.start); err != nil {
 		e.abandon(s)
 		return nil, fmt.Errorf("cuda: %w", err)
+	} else {
+		e.begun(s)
 	}
 	e.wanted = len(b.Rows)
-	e.mu.Lock()
-	e.pending = append(e.pending, s)
-	e.work.Signal()
-	e.mu.Unlock()
 	return s, nil
+}
+
+// begun lets a step that the stream was given be completed.
+func (e *executable) begun(s *step) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pending = append(e.pending, s)
+	e.work.Broadcast()
 }
 
 // abandon makes a step that did not begin ready for another use: what the stream was

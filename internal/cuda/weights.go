@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -82,9 +83,9 @@ func family(d tensor.DType) string { return "weights_" + suffix(d) }
 // floatFamily is the kernel for products of a format with float32.
 func floatFamily(d tensor.DType) string { return "floats_" + suffix(d) }
 
-// stageBytes is about how much of a weight is on its way at a time, for each of
+// loadBytes is about how much of a weight is on its way at a time, for each of
 // the goroutines that load.
-const stageBytes = 16 << 20
+const loadBytes = 16 << 20
 
 // A chunk is rows of a weight that travel together.
 type chunk struct {
@@ -93,9 +94,11 @@ type chunk struct {
 	rows   int
 }
 
-// chunks cuts the matrices into pieces of whole tiles of rows.
-func (w *weightPlan) chunks() (all []chunk, largest int) {
-	for i, t := range w.order {
+// chunks cuts some of the weights into pieces of about so many bytes, matrices into whole
+// tiles of rows. None is larger than largest.
+func (w *weightPlan) chunks(weights []int, bytes int) (all []chunk, largest int) {
+	for _, i := range weights {
+		t := w.order[i]
 		m, ok := w.matrices[t]
 		if !ok {
 			all = append(all, chunk{weight: i})
@@ -103,7 +106,7 @@ func (w *weightPlan) chunks() (all []chunk, largest int) {
 			continue
 		}
 		rowBytes := m.rowBytes()
-		rows := max(tileRows, stageBytes/max(1, rowBytes)/tileRows*tileRows)
+		rows := max(tileRows, bytes/max(1, rowBytes)/tileRows*tileRows)
 		for r := 0; r < m.rows; r += rows {
 			all = append(all, chunk{i, r, min(rows, m.rows-r)})
 		}
@@ -114,93 +117,127 @@ func (w *weightPlan) chunks() (all []chunk, largest int) {
 
 // A loader brings weights to the device.
 type loader struct {
-	b      *Backend
 	plan   *weightPlan
 	base   driver.DevicePtr
-	loaded plan.Loaded
+	c      *driver.Context // that the stream is of
+	waiter *driver.Context // waits while c goes on
 	stream *driver.Stream
-	chunks []chunk
-	next   atomic.Int64
+	pack   map[tensor.DType]*driver.Function // kernels that lay a format out, for use in c
+	berths []berth
 
+	loaded    plan.Loaded
+	staged    map[*tensor.Tensor]bool // what steps will read
 	mu        sync.Mutex
-	left      []int // chunks of each weight that are not there yet
+	left      []int // chunks of each weight that are not read yet
 	announced int
 }
 
 // A berth is where one goroutine's chunks are on their way.
 type berth struct {
-	host   []byte
-	device driver.DevicePtr
-	done   *driver.Event
-	rows   []byte    // that a derived matrix's source makes
-	row    []float32 // of such a matrix
+	host    []byte
+	device  driver.DevicePtr
+	done    *driver.Event
+	busy    bool      // until done
+	trusted bool      // what was read once is not looked at for values that are not finite
+	rows    []byte    // that a derived matrix's source makes
+	row     []float32 // of such a matrix
 }
 
-// load fills the memory at base, which has w.bytes, and tells loaded of each weight.
-func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr, stream *driver.Stream, loaded plan.Loaded) (err error) {
-	l := &loader{b: b, plan: w, base: base, loaded: loaded, stream: stream, left: make([]int, len(w.order))}
-	var largest int
-	l.chunks, largest = w.chunks()
-	if len(l.chunks) == 0 {
-		return nil
-	}
-	for _, c := range l.chunks {
-		l.left[c.weight]++
-	}
-	berths := make([]berth, min(len(l.chunks), max(2, min(8, runtime.GOMAXPROCS(0)))))
-	defer func() {
-		if e := b.main.Do(func() error { return b.leave(berths) }); err == nil {
-			err = e
-		}
-	}()
-	err = b.main.Do(func() error {
-		defer b.main.Doing(b.main.Doing("loading weights"))
-		for _, m := range w.matrices {
-			if _, err := b.function(family(m.format), "pack"); err != nil {
-				return err
-			}
-		}
-		for i := range berths {
-			var err error
-			if berths[i].host, err = b.main.AllocHost(align(largest)); err != nil {
-				return err
-			}
-			if berths[i].device, err = b.main.Alloc(align(largest)); err != nil {
-				return err
-			}
-			if berths[i].done, err = b.main.NewEvent(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	errs := make([]error, len(berths))
-	var all sync.WaitGroup
+// newBerths makes berths of so many bytes on the thread of c.
+func newBerths(c *driver.Context, n, bytes int) (berths []berth, err error) {
+	defer c.Doing(c.Doing("making room for weights on their way"))
+	berths = make([]berth, n)
 	for i := range berths {
-		all.Go(func() { errs[i] = l.work(ctx, &berths[i]) })
-	}
-	all.Wait()
-	for _, e := range errs {
-		if e != nil {
-			return e
+		x := &berths[i]
+		if x.host, err = c.AllocHost(bytes); err != nil {
+			return berths, err
+		}
+		if x.device, err = c.Alloc(bytes); err != nil {
+			return berths, err
+		}
+		if x.done, err = c.NewEvent(); err != nil {
+			return berths, err
 		}
 	}
-	return ctx.Err() // also where it ended too late to end anything
+	return berths, nil
 }
 
-func (b *Backend) leave(berths []berth) error {
+// leaveBerths gives back berths on the thread of c, which made them. Freeing the device's
+// memory waits for what is on its way, also where that was not given an end.
+func leaveBerths(c *driver.Context, berths []berth) error {
 	var all error
 	for _, x := range berths {
-		for _, err := range []error{freeHost(b.main, x.host), b.main.Free(x.device), destroyEvent(x.done)} {
+		for _, err := range []error{c.Free(x.device), freeHost(c, x.host), destroyEvent(x.done)} {
 			if all == nil {
 				all = err
 			}
 		}
 	}
 	return all
+}
+
+// packers are the kernels that lay out the matrices of w, for use in c. It is called on
+// the main thread.
+func (b *Backend) packers(w *weightPlan, c *driver.Context) (map[tensor.DType]*driver.Function, error) {
+	all := map[tensor.DType]*driver.Function{}
+	for _, m := range w.matrices {
+		if all[m.format] != nil {
+			continue
+		}
+		f, err := b.function(family(m.format), "pack")
+		if err != nil {
+			return nil, err
+		}
+		all[m.format] = f.In(c)
+	}
+	return all, nil
+}
+
+// load fills the memory at base, which has w.bytes, and tells loaded of each weight.
+// Images come to their slots one after another; landed is told of each while it is there.
+func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
+	if len(w.order) == 0 {
+		return nil
+	}
+	l := &loader{plan: w, base: base, c: b.main, waiter: b.waiter, stream: stream, loaded: loaded, staged: w.staged(), left: make([]int, len(w.order))}
+	phases := w.phases()
+	most, largest := 0, 0
+	chunks := make([][]chunk, len(phases))
+	for i, weights := range phases {
+		var n int
+		chunks[i], n = w.chunks(weights, loadBytes)
+		most, largest = max(most, len(chunks[i])), max(largest, n)
+		for _, c := range chunks[i] {
+			l.left[c.weight]++
+		}
+	}
+	defer func() {
+		if e := b.main.Do(func() error { return leaveBerths(b.main, l.berths) }); err == nil {
+			err = e
+		}
+	}()
+	err = b.main.Do(func() (err error) {
+		defer b.main.Doing(b.main.Doing("loading weights"))
+		if l.pack, err = b.packers(w, b.main); err != nil {
+			return err
+		}
+		l.berths, err = newBerths(b.main, min(most, max(2, min(8, runtime.GOMAXPROCS(0)))), align(largest))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range phases {
+		if err := errors.Join(l.bring(ctx, chunks[i]), l.settle()); err != nil {
+			return err
+		}
+		if i < len(w.images) {
+			if err := landed(i); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err() // also where it ended too late to end anything
 }
 
 func freeHost(c *driver.Context, b []byte) error {
@@ -217,23 +254,62 @@ func destroyEvent(e *driver.Event) error {
 	return e.Destroy()
 }
 
+// bring reads chunks and gives the stream all that brings them to their places.
+func (l *loader) bring(ctx context.Context, chunks []chunk) error {
+	var next atomic.Int64
+	errs := make([]error, len(l.berths))
+	var all sync.WaitGroup
+	for i := range min(len(l.berths), len(chunks)) {
+		all.Go(func() {
+			if errs[i] = l.work(ctx, &l.berths[i], chunks, &next); errs[i] != nil {
+				next.Store(int64(len(chunks)))
+			}
+		})
+	}
+	all.Wait()
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
 // work brings one chunk after another.
-func (l *loader) work(ctx context.Context, x *berth) error {
+func (l *loader) work(ctx context.Context, x *berth, chunks []chunk, next *atomic.Int64) error {
 	for {
-		i := int(l.next.Add(1)) - 1
-		if i >= len(l.chunks) {
+		i := int(next.Add(1)) - 1
+		if i >= len(chunks) {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {
-			l.next.Store(int64(len(l.chunks)))
 			return err
 		}
-		if err := l.bring(&l.chunks[i], x); err != nil {
-			l.next.Store(int64(len(l.chunks)))
+		if err := l.send(&chunks[i], x); err != nil {
 			return err
 		}
-		l.arrived(l.chunks[i].weight)
+		l.read(chunks[i].weight)
 	}
+}
+
+// settle waits until what was brought is there.
+func (l *loader) settle() error {
+	var all error
+	for i := range l.berths {
+		if err := l.free(&l.berths[i]); all == nil {
+			all = err
+		}
+	}
+	return all
+}
+
+// free waits until a berth has nothing on its way.
+func (l *loader) free(x *berth) error {
+	if !x.busy {
+		return nil
+	}
+	x.busy = false
+	return l.waiter.Do(func() error { return x.done.In(l.waiter).Synchronize() })
 }
 
 // packArgs are the parameters of the kernels pack.
@@ -245,10 +321,14 @@ type packArgs struct {
 	_          int32
 }
 
-func (l *loader) bring(c *chunk, x *berth) error {
+// send reads a chunk, and gives the stream the rest.
+func (l *loader) send(c *chunk, x *berth) error {
 	t := l.plan.order[c.weight]
 	m, matrix := l.plan.matrices[t]
 	to := l.base + driver.DevicePtr(l.plan.at[t])
+	if err := l.free(x); err != nil {
+		return err
+	}
 	var n int
 	// This is all that reads the weights, and Go does it: the driver copies from memory
 	// that it has pinned itself, and from no other (see [driver.Stream.CopyToDevice]). So
@@ -264,8 +344,9 @@ func (l *loader) bring(c *chunk, x *berth) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	err = l.b.main.Do(func() error {
-		defer l.b.main.Doing(l.b.main.Doing("loading " + t.Name))
+	x.busy = true
+	return l.c.Do(func() error {
+		defer l.c.Doing(l.c.Doing("loading " + t.Name))
 		if !matrix {
 			if err := l.stream.CopyToDevice(to, x.host[:n]); err != nil {
 				return err
@@ -275,24 +356,16 @@ func (l *loader) bring(c *chunk, x *berth) error {
 		if err := l.stream.CopyToDevice(x.device, x.host[:n]); err != nil {
 			return err
 		}
-		f, err := l.b.function(family(m.format), "pack")
-		if err != nil {
-			return err
-		}
 		a := packArgs{
 			src: x.device, dst: to + driver.DevicePtr(c.row/tileRows*m.colTiles*m.bytes), rowBytes: int64(n / c.rows),
 			rows: int32(c.rows), cols: int32(m.cols), colTiles: int32(m.colTiles),
 		}
 		grid := driver.Dim3{X: (c.rows + tileRows - 1) / tileRows, Y: (m.colTiles + 3) / 4}
-		if err := f.Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, arguments(&a)); err != nil {
+		if err := l.pack[m.format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, arguments(&a)); err != nil {
 			return err
 		}
 		return x.done.Record(l.stream)
 	})
-	if err != nil {
-		return err
-	}
-	return l.b.wait(x.done)
 }
 
 // fillVector writes a vector's values to the host's memory and returns how many bytes
@@ -353,6 +426,9 @@ func (x *berth) read(t *tensor.Tensor, lo, hi int) ([]byte, error) {
 	size := t.RowBytes()
 	if t.Source == nil {
 		rows := t.Data[lo*size : hi*size]
+		if x.trusted {
+			return rows, nil
+		}
 		return rows, tensor.CheckFinite(t.DType, rows)
 	}
 	if n := (hi - lo) * size; len(x.rows) < n {
@@ -362,20 +438,17 @@ func (x *berth) read(t *tensor.Tensor, lo, hi int) ([]byte, error) {
 	return rows, t.ReadRows(rows, lo, hi)
 }
 
-// wait waits for an event while the main thread goes on.
-func (b *Backend) wait(e *driver.Event) error {
-	return b.waiter.Do(func() error { return e.In(b.waiter).Synchronize() })
-}
-
-// arrived announces the weights that are complete, in order. None of them is read
-// from the file again.
-func (l *loader) arrived(weight int) {
+// read announces the weights that are complete, in order. No step reads again what is
+// not staged.
+func (l *loader) read(weight int) {
+	if l.loaded == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.left[weight]--; l.announced < len(l.left) && l.left[l.announced] == 0; l.announced++ {
-		if l.loaded != nil {
-			l.loaded(l.plan.order[l.announced], true)
-		}
+		t := l.plan.order[l.announced]
+		l.loaded(t, !l.staged[t])
 	}
 }
 

@@ -89,7 +89,7 @@ func TestChunks(t *testing.T) {
 		order:    []*tensor.Tensor{big, vector, wide},
 		matrices: map[*tensor.Tensor]tiling{big: tilingOf(big, &plan.Limits{}), wide: tilingOf(wide, &plan.Limits{})},
 	}
-	chunks, largest := w.chunks()
+	chunks, largest := w.chunks([]int{0, 1, 2}, loadBytes)
 	row, weight := 0, 0
 	for _, c := range chunks {
 		if c.weight != weight {

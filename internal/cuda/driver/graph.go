@@ -80,7 +80,10 @@ func (x *GraphExec) Upload(s *Stream) error { return x.on(fnGraphUpload, s) }
 
 // Launch gives the stream the whole graph. A graph runs once at a time: its next
 // launch waits for the one before, also on another stream.
-func (x *GraphExec) Launch(s *Stream) error { return x.on(fnGraphLaunch, s) }
+func (x *GraphExec) Launch(s *Stream) error {
+	s.waits = false // what follows waits for the whole graph, which does
+	return x.on(fnGraphLaunch, s)
+}
 
 func (x *GraphExec) on(f function, s *Stream) error {
 	if x.handle == 0 {

@@ -28,7 +28,9 @@ type LaunchConfig struct {
 	Cluster Dim3
 	// Programmatic lets the kernel begin before the stream's previous one has
 	// ended, on capability 9.0 and later: until its griddepcontrol.wait it must read
-	// nothing that that one writes, nor write what it reads.
+	// nothing that that one writes, nor write what it reads. A launch that is the first
+	// one after a [Stream.Wait] is an ordinary one: what the stream waits for may be
+	// what the kernel reads before.
 	Programmatic bool
 }
 
@@ -76,9 +78,11 @@ func (f *Function) Launch(s *Stream, config LaunchConfig, a *Args) error {
 		extra = base + unsafe.Offsetof(a.extra)
 	}
 
+	programmatic := config.Programmatic && !s.waits
+	s.waits = false
 	fn := fnLaunchKernel
 	var code Code
-	if config.Cluster.X == 0 && !config.Programmatic {
+	if config.Cluster.X == 0 && !programmatic {
 		code = c.call(fn, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(bx), uintptr(by), uintptr(bz), uintptr(config.Shared), s.handle, 0, extra)
 	} else {
 		fn = fnLaunchKernelEx
@@ -89,7 +93,7 @@ func (f *Function) Launch(s *Stream, config LaunchConfig, a *Args) error {
 			l.attributes[n] = launchAttribute{id: launchClusterDimension, value: [8]uint64{uint64(x) | uint64(y)<<32, uint64(z)}}
 			n++
 		}
-		if config.Programmatic {
+		if programmatic {
 			l.attributes[n] = launchAttribute{id: launchProgrammaticSerialization, value: [8]uint64{1}}
 			n++
 		}

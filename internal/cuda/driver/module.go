@@ -83,6 +83,10 @@ func (m *Module) Function(name string) (*Function, error) {
 	return &Function{c, name, c.out.handle}, nil
 }
 
+// In is the kernel for the use of another context of the same device. It lives as long as
+// its module, which is unloaded by its own.
+func (f *Function) In(c *Context) *Function { return &Function{c, f.name, f.handle} }
+
 // Name is the kernel's name.
 func (f *Function) Name() string { return f.name }
 

@@ -5,6 +5,7 @@ package driver
 type Stream struct {
 	c      *Context
 	handle uintptr // 0 once destroyed, which the driver would take for another stream
+	waits  bool    // the next launch is after a Wait
 }
 
 const streamNonBlocking = 1
@@ -14,7 +15,7 @@ func (c *Context) NewStream() (*Stream, error) {
 	if err := c.do(fnStreamCreate, at(&c.out.handle), streamNonBlocking); err != nil {
 		return nil, err
 	}
-	return &Stream{c, c.out.handle}, nil
+	return &Stream{c: c, handle: c.out.handle}, nil
 }
 
 // Destroy lets go of the stream; the device finishes what it was given. A second
@@ -32,6 +33,7 @@ func (s *Stream) Wait(e *Event) error {
 	if e.handle == 0 {
 		return s.c.invalid(fnStreamWaitEvent, "the event is destroyed")
 	}
+	s.waits = true
 	return s.do(fnStreamWaitEvent, s.handle, e.handle, 0)
 }
 

@@ -1,0 +1,215 @@
+package cuda
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A rotation brings the layers that stream to their slots, in steps and between them. The
+// image of a layer comes on a stream of its own when the last launch of the slot's layer
+// before is done; so while a layer is at work, the one after it arrives, and the first
+// ones of a step arrive while the step before ends.
+//
+// It is used on the main thread, in the order in which the executable's stream is given
+// launches.
+type rotation struct {
+	plan   *weightPlan
+	base   driver.DevicePtr
+	copies *driver.Stream
+	host   [][]byte // by image: pinned memory with what it has on the device; nil where it is staged
+	slots  []slot
+	stager *stager // nil where nothing is staged
+}
+
+// A slot is a place for one image at a time.
+type slot struct {
+	image   int           // that it has or that is on its way, or noImage
+	done    *driver.Event // the last launch that read it
+	arrived *driver.Event // the image
+	asked   bool          // the stager was asked for it, and its answer is not read yet
+	answer  chan error    // of the stager: all copies of the image are under way
+}
+
+// noImage is in a slot that has none.
+const noImage = -1
+
+// newRotation makes what the images of w come with; base is where the weights lie. It is
+// called on the main thread, and what it returns with an error is released too.
+func (b *Backend) newRotation(w *weightPlan, base driver.DevicePtr) (r *rotation, err error) {
+	r = &rotation{plan: w, base: base, host: make([][]byte, len(w.images)), slots: make([]slot, w.slots)}
+	if len(w.images) == 0 {
+		return r, nil
+	}
+	c := b.main
+	defer c.Doing(c.Doing("making room for layers that stream"))
+	if r.copies, err = c.NewStream(); err != nil {
+		return r, err
+	}
+	for i := range r.slots {
+		k := &r.slots[i]
+		k.image, k.answer = noImage, make(chan error, 1)
+		if k.done, err = c.NewEvent(); err != nil {
+			return r, err
+		}
+		if k.arrived, err = c.NewEvent(); err != nil {
+			return r, err
+		}
+	}
+	for i := range w.images {
+		if !w.images[i].pinned {
+			continue
+		}
+		if r.host[i], err = c.AllocHost(w.images[i].bytes); err != nil {
+			return r, err
+		}
+	}
+	if len(w.staged()) > 0 {
+		r.stager, err = b.newStager(w, base, r.slots)
+	}
+	return r, err
+}
+
+// keep takes an image over to the host's memory while its slot has it.
+func (r *rotation) keep(c *driver.Context, image int) error {
+	return c.CopyToHost(r.host[image], r.at(image))
+}
+
+// at is where an image comes to.
+func (r *rotation) at(image int) driver.DevicePtr {
+	return r.base + driver.DevicePtr(r.plan.slot(image))
+}
+
+// begin asks for the images that the first step begins with.
+func (r *rotation) begin() error {
+	for i := range r.slots {
+		if err := r.fetch(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await lets the stream wait for an image.
+func (r *rotation) await(s *driver.Stream, image int) error {
+	k := &r.slots[image%len(r.slots)]
+	if k.image != image { // a step before did not come to its end
+		if err := k.done.Record(s); err != nil {
+			return err
+		}
+		if err := r.fetch(image); err != nil {
+			return err
+		}
+	}
+	if err := k.settle(); err != nil {
+		return err
+	}
+	return s.Wait(k.arrived)
+}
+
+// leave says that the launches that the stream was given are the last ones to read an
+// image, and asks for the next one that has its slot, of this step or the one after it.
+func (r *rotation) leave(s *driver.Stream, image int) error {
+	if err := r.slots[image%len(r.slots)].done.Record(s); err != nil {
+		return err
+	}
+	next := image + len(r.slots)
+	if next >= len(r.host) {
+		next = image % len(r.slots)
+	}
+	return r.fetch(next)
+}
+
+// fetch asks for an image.
+func (r *rotation) fetch(image int) error {
+	k := &r.slots[image%len(r.slots)]
+	if k.image == image {
+		return nil
+	}
+	_ = k.settle() // nobody wants what is on its way
+	k.image = noImage
+	if r.host[image] == nil {
+		r.stager.images <- image
+		k.image, k.asked = image, true
+		return nil
+	}
+	if err := r.copies.Wait(k.done); err != nil {
+		return err
+	}
+	if err := r.copies.CopyToDevice(r.at(image), r.host[image]); err != nil {
+		return err
+	}
+	if err := k.arrived.Record(r.copies); err != nil {
+		return err
+	}
+	k.image = image
+	return nil
+}
+
+// settle waits for the stager's answer, where there is one to come. After an error the
+// slot has no image.
+func (k *slot) settle() error {
+	if !k.asked {
+		return nil
+	}
+	k.asked = false
+	err := <-k.answer
+	if err != nil {
+		k.image = noImage
+	}
+	return err
+}
+
+// staging reports whether steps read weights.
+func (r *rotation) staging() bool { return r != nil && r.stager != nil }
+
+// release gives back all that the rotation has, on the thread of c.
+func (r *rotation) release(c *driver.Context) error {
+	if r == nil {
+		return nil
+	}
+	var all []error
+	if r.stager != nil {
+		all = append(all, r.stager.close())
+	}
+	if r.copies != nil {
+		all = append(all, r.copies.Synchronize(), r.copies.Destroy())
+	}
+	for _, k := range r.slots {
+		all = append(all, destroyEvent(k.done), destroyEvent(k.arrived))
+	}
+	for _, b := range r.host {
+		all = append(all, freeHost(c, b))
+	}
+	return errors.Join(all...)
+}
+
+// stream puts among the launches of stages those that let the stream wait for images, and
+// leave them.
+func (c *compiler) stream(stages [][]launch) {
+	if c.rotation == nil {
+		return
+	}
+	for image := range c.weights.images {
+		layer := c.weights.images[image].layer
+		first, last := -1, -1
+		for i := range stages {
+			if c.l.stages[i].nodes[0].Layer != layer {
+				continue
+			}
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+		live := func(name string, begin func(*driver.Stream, int) error) launch {
+			return launch{
+				name: name, place: layer - plan.NoLayer, rows: plan.Tokens, live: true,
+				begin: func(s *driver.Stream, _ *shape) error { return begin(s, image) },
+			}
+		}
+		stages[first] = slices.Insert(stages[first], 0, live("weights await", c.rotation.await))
+		stages[last] = append(stages[last], live("weights leave", c.rotation.leave))
+	}
+}
