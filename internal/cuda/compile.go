@@ -22,6 +22,7 @@ type compiler struct {
 	early    bool // they may begin before those before them have ended
 
 	weightsAt, scratchAt driver.DevicePtr
+	expertImages         []driver.DevicePtr // by mixture, in the host's memory; nil where they stay on the device
 	step                 stepAddresses
 
 	multiprocessors int

@@ -63,6 +63,8 @@ type executable struct {
 	graphs   map[shape][]*driver.GraphExec // by section; nil for what is live or does nothing
 	samples  map[samplingShape]*driver.GraphExec
 
+	expertImages [][]byte // by mixture, where the device has no room for all experts
+
 	wanted int // rows of the step submitted last
 	closed bool
 	setup  setup
@@ -73,6 +75,7 @@ type executable struct {
 	free    []*step
 	queued  []*step    // to begin, in order; the first one is begun now
 	pending []*step    // given to the stream, in order
+	used    expertUse  // by the steps that are done
 	given   bool       // no other step will be pending
 	work    *sync.Cond // one of these has changed, or closed has
 	ended   chan struct{}
@@ -114,7 +117,10 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		if e.stream, err = c.NewStream(); err != nil {
 			return err
 		}
-		if e.weightsAt, err = e.alloc(e.weights.bytes, "weights"); err != nil || len(e.weights.images) == 0 {
+		if e.weightsAt, err = e.alloc(e.weights.bytes, "weights"); err != nil {
+			return err
+		}
+		if err := e.openExperts(); err != nil || len(e.weights.images) == 0 {
 			return err
 		}
 		e.rotation, err = e.b.newRotation(e.weights, e.weightsAt)
@@ -130,7 +136,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		}
 		return c.Do(func() error { return e.rotation.keep(c, image) })
 	}
-	if err := e.b.load(ctx, e.weights, e.weightsAt, e.stream, loaded, landed); err != nil {
+	if err := e.b.load(ctx, e.weights, e.weightsAt, e.expertImages, e.stream, loaded, landed); err != nil {
 		return err
 	}
 	compiled := e.b.compiling() - before // kernels that lay weights out
@@ -182,7 +188,8 @@ func (e *executable) compiler() *compiler {
 	to.adjustments = e.adjustments
 	return &compiler{
 		l: e.layout, weights: e.weights, rotation: e.rotation, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
-		weightsAt: e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: to,
+		expertImages: e.reachExperts(),
+		weightsAt:    e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: to,
 	}
 }
 
@@ -251,6 +258,9 @@ func (e *executable) release() error {
 		keep(e.b.main.FreeHost(b))
 	}
 	e.host = nil
+	for _, b := range e.expertImages {
+		keep(e.b.main.FreeHost(b))
+	}
 	for _, at := range append(e.pages, e.adjustments, e.scratchAt, e.statesAt, e.weightsAt) {
 		keep(e.b.main.Free(at))
 	}

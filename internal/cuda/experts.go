@@ -14,12 +14,16 @@ const maxExperts = 2048
 // activeBytes are those of an expert that was chosen, see kernels/experts.cuh.
 const activeBytes = 16
 
+// missingBytes are those of an expert that is to be fetched, see kernels/expertcache.cu.
+const missingBytes = 8
+
 // An expertRoom is where a mixture of experts works: offsets as those of a [room]. All of
 // a program use the same, one after another. A slot is a token with one of its experts.
 type expertRoom struct {
 	chosen, weights, slots int    // by token and rank
 	tokens                 int    // by slot
 	active, sizes          int    // experts that were chosen; how many, and how many slots
+	missing, missed        int    // of these, what the device does not have; how many
 	parts                  [2]int // by slot: gate and what it gates, where one launch does not do both
 	hidden, meta           int    // by slot: the unit's values in the form that the last product reads; the scales of bytes
 	out                    int    // by slot: what the experts make
@@ -32,7 +36,7 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 
 // planExperts makes room from at on, and says where it ends.
 func planExperts(p *plan.Program, lim *plan.Limits, at int) (r expertRoom, end int) {
-	var entries, active, parts, hidden, meta, out int // bytes
+	var entries, active, missing, parts, hidden, meta, out int // bytes
 	for i := range p.Nodes {
 		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
 		if !ok {
@@ -42,6 +46,7 @@ func planExperts(p *plan.Program, lim *plan.Limits, at int) (r expertRoom, end i
 		slots := a.Route.Used * lim.Size(p.Shapes[n][0])
 		elems := slots * rowStride(a.Gate[0].Rows())
 		entries, active = max(entries, 4*slots), max(active, activeBytes*min(slots, len(a.Gate)))
+		missing = max(missing, missingBytes*min(slots, len(a.Gate)))
 		out = max(out, 4*slots*rowStride(int(p.Shapes[n][1])))
 		switch arithmeticOf(a.Down[0], lim) {
 		case inBytes:
@@ -65,6 +70,7 @@ func planExperts(p *plan.Program, lim *plan.Limits, at int) (r expertRoom, end i
 	}
 	r = expertRoom{
 		chosen: take(entries), weights: take(entries), slots: take(entries), tokens: take(entries), active: take(active), sizes: take(8),
+		missing: take(missing), missed: take(4),
 		parts: [2]int{take(parts), take(parts)}, hidden: take(hidden), meta: take(meta), out: take(out),
 	}
 	return r, at
@@ -135,6 +141,11 @@ func (c *compiler) experts(s *stage) ([]launch, error) {
 	if err != nil {
 		return nil, err
 	}
+	fetch, err := m.fetch()
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, fetch...)
 	unit, hidden, err := m.units(n)
 	if err != nil {
 		return nil, err
@@ -260,13 +271,19 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 		}
 		return d, nil
 	}
-	d, err := apart(ws)
-	if err != nil {
-		return a, err
+	if _, cache := m.cached(); cache != nil {
+		x := cache.of[ws[0]]
+		a.w, a.apart = m.weightsAt+driver.DevicePtr(cache.at+cache.mixtures[x.mixture].parts[x.part]), int64(cache.Bytes)
+	} else {
+		d, err := apart(ws)
+		if err != nil {
+			return a, err
+		}
+		a.w, a.apart = m.weight(ws[0]), int64(d)
 	}
-	a.w, a.apart = m.weight(ws[0]), int64(d)
 	if len(biases) > 0 {
-		if d, err = apart(biases); err != nil {
+		d, err := apart(biases)
+		if err != nil {
 			return a, err
 		}
 		a.bias, a.biasApart = m.weight(biases[0]), int32(d/4)

@@ -153,6 +153,7 @@ func TestKernels(t *testing.T) {
 					use(p, plan.Limits{Cache: tensor.F32, Activations: activations})
 				}
 			}
+			use(plantest.MoEModel(t, nil), plan.Limits{Cache: tensor.F32, Weights: 1, Pinned: 1 << 30}) // experts that are fetched
 			if _, err := b.Bandwidth(context.Background()); err != nil {
 				t.Error(err)
 			}

@@ -20,7 +20,8 @@ type weightPlan struct {
 	images    []image // in the order in which a step uses them; image i has slot i % slots
 	slots     int
 	slotBytes int
-	bytes     int // of all
+	experts   *expertCache // at the end; nil where experts lie as other weights do
+	bytes     int          // of all
 }
 
 // An image is the matrices of a layer that streams, one behind the other as they lie in
@@ -43,7 +44,8 @@ func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
 }
 
 // planWeights places the weights of p. As many layers as [plan.Limits.Weights] has room
-// for stay, and the others have at most so many slots.
+// for stay, and the others have at most so many slots. Before layers, experts give way:
+// a step uses few of them.
 func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 	w := &weightPlan{order: p.Weights(), matrices: map[*tensor.Tensor]tiling{}, at: map[*tensor.Tensor]int{}}
 	for i := range p.Nodes {
@@ -55,6 +57,12 @@ func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 	for _, t := range w.order {
 		total += align(w.size(t))
 	}
+	if c := newExpertCache(p, lim); c != nil && 0 < lim.Weights && lim.Weights < total && c.pinned() <= lim.Pinned {
+		w.experts = c
+		total -= c.pinned()
+		c.fill(lim.Weights - total)
+		total += c.size()
+	}
 	w.images = chooseImages(w.layers(p), total, lim.Weights, slots)
 	streams := map[*tensor.Tensor]bool{}
 	for i := range w.images {
@@ -65,13 +73,17 @@ func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 		}
 	}
 	for _, t := range w.order {
-		if !streams[t] {
+		if !streams[t] && !w.caches(t) {
 			w.at[t] = w.resident
 			w.resident += align(w.size(t))
 		}
 	}
 	w.slots = min(slots, len(w.images))
 	pinned := 0
+	if w.experts != nil {
+		pinned = w.experts.pinned()
+		w.resident = w.experts.putTables(w.resident)
+	}
 	for i := range w.images {
 		m := &w.images[i]
 		at := w.slot(i)
@@ -84,7 +96,19 @@ func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 		}
 	}
 	w.bytes = w.resident + w.slots*w.slotBytes
+	if w.experts != nil {
+		w.bytes = w.experts.putPlaces(w.bytes, w.at)
+	}
 	return w
+}
+
+// caches reports whether a weight is an expert's of which a cache has some.
+func (w *weightPlan) caches(t *tensor.Tensor) bool {
+	if w.experts == nil {
+		return false
+	}
+	_, cached := w.experts.of[t]
+	return cached
 }
 
 // size is how many bytes of the device's memory a weight takes.
@@ -129,7 +153,7 @@ func (w *weightPlan) layers(p *plan.Program) []image {
 	}
 	for _, t := range w.order {
 		_, matrix := w.matrices[t]
-		if i, streams := index[of[t]]; matrix && streams && i >= 0 {
+		if i, streams := index[of[t]]; matrix && streams && i >= 0 && !w.caches(t) {
 			all[i].weights = append(all[i].weights, t)
 			all[i].bytes += align(w.size(t))
 		}
@@ -231,5 +255,9 @@ func (w *weightPlan) streaming() plan.Streaming {
 		}
 	}
 	slices.Sort(s.Layers)
+	if w.experts != nil {
+		s.Experts = w.experts.ExpertCache
+		s.Pinned += w.experts.pinned()
+	}
 	return s
 }

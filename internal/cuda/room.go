@@ -16,7 +16,8 @@ const (
 const (
 	paramsBytes = 80 // of a row, see kernels/sample.cu
 	resultBytes = 16
-	placeBytes  = 8 // of a token
+	placeBytes  = 8  // of a token
+	usesBytes   = 24 // see kernels/expertcache.cu
 )
 
 // A room is the scratch memory of an executable beside the values: offsets into one
@@ -33,7 +34,7 @@ type room struct {
 	sets                                                            []int  // by rope: which frequencies a token goes by
 	places                                                          []int  // by group: of tokens, up to the shape's
 	failed, bad, overflow, flagsEnd                                 int    // [S] each
-	ids, results, resultsEnd                                        int
+	ids, results, uses, resultsEnd                                  int    // uses: of experts, since the beginning
 
 	masks, maskWords int
 	freqs            []int // by rope: [2, or 2 and T][pairs] float64
@@ -73,6 +74,7 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 	r.failed, r.bad, r.overflow = take(4*l.Seqs), take(4*l.Seqs), take(4*l.Seqs)
 	r.flagsEnd = r.bytes
 	r.ids, r.results = take(4*l.Tokens), take(resultBytes*l.Rows)
+	r.uses = take(usesBytes)
 	r.resultsEnd = r.bytes
 
 	vocab := int(p.Shapes[p.Logits][1])

@@ -377,6 +377,11 @@ func (s *step) collect() {
 			fail(q, plan.ErrNotFinite)
 		}
 	}
+	if e.weights.experts != nil {
+		e.mu.Lock()
+		e.used = words[expertUse](s.out[r.uses-r.failed:])[0]
+		e.mu.Unlock()
+	}
 	logits, hidden := s.wideSizes()
 	s.logits, s.hidden = slices.Grow(s.logits[:0], logits), slices.Grow(s.hidden[:0], hidden)
 	results, wide := words[rowResult](s.out[r.results-r.failed:]), words[float32](s.wide)

@@ -119,6 +119,7 @@ func (w *weightPlan) chunks(weights []int, bytes int) (all []chunk, largest int)
 type loader struct {
 	plan   *weightPlan
 	base   driver.DevicePtr
+	images [][]byte        // of the experts of each mixture, where there is a cache for them
 	c      *driver.Context // that the stream is of
 	waiter *driver.Context // waits while c goes on
 	stream *driver.Stream
@@ -193,13 +194,14 @@ func (b *Backend) packers(w *weightPlan, c *driver.Context) (map[tensor.DType]*d
 	return all, nil
 }
 
-// load fills the memory at base, which has w.bytes, and tells loaded of each weight.
-// Images come to their slots one after another; landed is told of each while it is there.
-func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
+// load fills the memory at base, which has w.bytes, and the images of experts where there
+// is a cache for them, and tells loaded of each weight. Images of layers come to their
+// slots one after another; landed is told of each while it is there.
+func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr, experts [][]byte, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
 	if len(w.order) == 0 {
 		return nil
 	}
-	l := &loader{plan: w, base: base, c: b.main, waiter: b.waiter, stream: stream, loaded: loaded, staged: w.staged(), left: make([]int, len(w.order))}
+	l := &loader{plan: w, base: base, images: experts, c: b.main, waiter: b.waiter, stream: stream, loaded: loaded, staged: w.staged(), left: make([]int, len(w.order))}
 	phases := w.phases()
 	most, largest := 0, 0
 	chunks := make([][]chunk, len(phases))
@@ -356,13 +358,20 @@ func (l *loader) send(c *chunk, x *berth) error {
 		if err := l.stream.CopyToDevice(x.device, x.host[:n]); err != nil {
 			return err
 		}
+		first, tiles := c.row/tileRows*m.colTiles*m.bytes, (c.rows+tileRows-1)/tileRows
 		a := packArgs{
-			src: x.device, dst: to + driver.DevicePtr(c.row/tileRows*m.colTiles*m.bytes), rowBytes: int64(n / c.rows),
+			src: x.device, dst: to + driver.DevicePtr(first), rowBytes: int64(n / c.rows),
 			rows: int32(c.rows), cols: int32(m.cols), colTiles: int32(m.colTiles),
 		}
-		grid := driver.Dim3{X: (c.rows + tileRows - 1) / tileRows, Y: (m.colTiles + 3) / 4}
+		grid := driver.Dim3{X: tiles, Y: (m.colTiles + 3) / 4}
 		if err := l.pack[m.format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, arguments(&a)); err != nil {
 			return err
+		}
+		// The stream takes it over before another expert comes to the same place.
+		if image := l.plan.experts.image(l.images, t); image != nil {
+			if err := l.stream.CopyToHost(image[first:first+tiles*m.colTiles*m.bytes], a.dst); err != nil {
+				return err
+			}
 		}
 		return x.done.Record(l.stream)
 	})

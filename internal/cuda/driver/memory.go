@@ -83,6 +83,16 @@ func (c *Context) FreeHost(b []byte) error {
 	return nil
 }
 
+// Reach is where kernels find b, which is memory of [Context.AllocHost], and which they
+// read over the link: the host and its devices have one space of addresses. It is 0 where
+// b is other memory.
+func (c *Context) Reach(b []byte) DevicePtr {
+	if !c.isPinned(b) {
+		return 0
+	}
+	return DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}
+
 func (c *Context) findPinned(start uintptr) (int, bool) {
 	return slices.BinarySearchFunc(c.pinned, start, func(p pinned, start uintptr) int { return cmp.Compare(p.start, start) })
 }

@@ -3,7 +3,6 @@
 #include "each.cuh"
 #include "experts.cuh"
 
-constexpr int maxExperts = 2048;
 constexpr double infinity = __builtin_inf();
 
 INLINE double doubleOf(u64 v) { return __builtin_bit_cast(double, v); }
@@ -177,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(routeThreads) route(const RouteArgs
     if (count == 1) {
       a.slots[k] = k;
       a.tokens[k] = 0;
-      a.active[k] = Active{expert, k, k + 1, 0};
+      a.active[k] = Active{expert, k, k + 1, expert};
       if (k == 0) a.sizes[0] = a.used, a.sizes[1] = a.used;
     }
   }
@@ -228,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs
   }
   if (expert == 0 && tid == 0) a.sizes[0] = of[3], a.sizes[1] = n;
   if (of[1] == 0) return;
-  if (tid == 0) a.active[of[2]] = Active{expert, of[0], of[0] + of[1], 0};
+  if (tid == 0) a.active[of[2]] = Active{expert, of[0], of[0] + of[1], expert};
   int next = of[0];
   for (int first = 0, turn = 0; first < n; first += groupThreads, turn ^= 1) {
     const int i = first + tid;

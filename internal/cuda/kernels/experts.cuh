@@ -8,18 +8,20 @@
 #pragma once
 #include "linear.cuh"
 
+constexpr int maxExperts = 2048; // of a mixture
+
 // An Active is an expert that some token chose, with its slots.
 struct alignas(16) Active {
   s32 expert;
   s32 begin, end; // of its slots
-  s32 pad;
+  s32 place;      // of its matrices: the expert's number, or what keep says
 };
 
-// The matrices of all experts lie one behind the other.
+// The matrices of experts lie in places of one size.
 struct ExpertProduct {
-  const u8 *w;       // tiles of expert 0
+  const u8 *w;       // tiles in place 0
   const float *bias; // [experts, biasApart], or 0: none
-  s64 apart;         // bytes from an expert's tiles to those of the next
+  s64 apart;         // bytes from a place to the next
   s32 biasApart;     // elements
   s32 pad;
 };
@@ -67,7 +69,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   const int from = a.kTiles * warp / segments, tiles = a.kTiles * (warp + 1) / segments - from;
   const s64 rowBytes = s64(a.kTiles) * F::tileBytes;
   const int rowTiles = (a.rows + tileRows - 1) / tileRows;
-  const u8 *w = a.p[0].w + e.expert * a.p[0].apart, *up = GATED ? a.p[1].w + e.expert * a.p[1].apart : nullptr;
+  const u8 *w = a.p[0].w + e.place * a.p[0].apart, *up = GATED ? a.p[1].w + e.place * a.p[1].apart : nullptr;
   const float *bias = a.p[0].bias ? a.p[0].bias + s64(e.expert) * a.p[0].biasApart : nullptr;
   const float *upBias = GATED && a.p[1].bias ? a.p[1].bias + s64(e.expert) * a.p[1].biasApart : nullptr;
 

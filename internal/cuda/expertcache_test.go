@@ -1,0 +1,391 @@
+package cuda
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// Of a program of mixtures: bytes of a tile, of an expert, and of a layer's other matrices.
+const (
+	mixtureTile   = 4096
+	mixtureExpert = 3 * mixtureTile
+	mixtureRest   = mixtureTile + 2048
+)
+
+// mixtures is a program with a layer for each mixture of so many experts. Where shared
+// is true, all have the experts of the first.
+func mixtures(t *testing.T, shared bool, of ...int) *plan.Program {
+	t.Helper()
+	const width = 16
+	rng := newRand()
+	matrix := func(name string, d tensor.DType, rows int) *tensor.Tensor {
+		return plantest.Weight(rng, name, d, 1, rows, width)
+	}
+	lists := map[string][]*tensor.Tensor{}
+	list := func(layer int, name string, n int) []*tensor.Tensor {
+		if !shared {
+			name = fmt.Sprint(layer, " ", name)
+		}
+		if lists[name] == nil {
+			for e := range n {
+				lists[name] = append(lists[name], matrix(fmt.Sprint(name, " ", e), tensor.F16, width))
+			}
+		}
+		return lists[name]
+	}
+	return program(t, func(b *plan.Builder) {
+		table := matrix("table", tensor.F16, decoderVocab)
+		x := b.Embed(table)
+		for i, n := range of {
+			b.Layer(i)
+			h := b.RMSNorm(x, plantest.Weight(rng, fmt.Sprint("norm ", i), tensor.F32, 1, width), 1e-5)
+			x = b.Add(x, b.Linear(h, matrix(fmt.Sprint("plain ", i), tensor.F16, width), nil))
+			a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 2, Scale: 1}, Gate: list(i, "gate", n), Up: list(i, "up", n), Down: list(i, "down", n)}
+			x = b.Add(x, b.Experts(h, b.Linear(h, matrix(fmt.Sprint("router ", i), tensor.F32, n), nil), nil, a))
+		}
+		b.Layer(plan.NoLayer)
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, table, nil))
+	})
+}
+
+// Experts give way before layers do, each mixture as many. Places that all share take
+// those of one mixture that have none, or as many as a step uses.
+func TestExpertPlacement(t *testing.T) {
+	const (
+		tables  = 4 * 256 // of what keep knows
+		fixed   = 3*mixtureTile + 4*256
+		rest    = fixed + 4*mixtureRest
+		experts = 4 * 8 * mixtureExpert
+	)
+	four := []int{8, 8, 8, 8}
+	cache := func(kept, shared int) plan.ExpertCache {
+		return plan.ExpertCache{Layers: 4, Of: 8, Used: 2, Kept: kept, Shared: shared, Bytes: mixtureExpert}
+	}
+	for _, test := range []struct {
+		name                    string
+		of                      []int
+		tokens, weights, pinned int
+		want                    plan.Streaming
+	}{
+		{"no limit", four, 8, 0, 1 << 30, plan.Streaming{Resident: rest + experts}},
+		{"all fit", four, 8, rest + experts, 1 << 30, plan.Streaming{Resident: rest + experts}},
+		{"one byte too few", four, 8, rest + experts - 1, experts, plan.Streaming{Resident: rest + tables, Experts: cache(7, 1), Pinned: experts}},
+		{"two of eight", four, 8, rest + tables + (4*2+6)*mixtureExpert, experts, plan.Streaming{Resident: rest + tables, Experts: cache(2, 6), Pinned: experts}},
+		{"less than two", four, 8, rest + tables + (4*2+6)*mixtureExpert - 1, experts, plan.Streaming{Resident: rest + tables, Experts: cache(1, 7), Pinned: experts}},
+		{"none", four, 8, rest + tables + 8*mixtureExpert, experts, plan.Streaming{Resident: rest + tables, Experts: cache(0, 8), Pinned: experts}},
+		{"less than none", four, 8, rest + tables + 8*mixtureExpert - 1, 1 << 30,
+			plan.Streaming{Resident: fixed + tables + mixtureRest, Layers: []int{0, 2, 3}, Slots: 2, SlotBytes: mixtureRest, Streamed: 3 * mixtureRest, Experts: cache(0, 8), Pinned: experts + 3*mixtureRest}},
+		{"less than the least", four, 8, 1, experts + mixtureRest,
+			plan.Streaming{Resident: fixed + tables, Layers: []int{0, 1, 2, 3}, Slots: 2, SlotBytes: mixtureRest, Streamed: 4 * mixtureRest, Staged: 3 * mixtureRest, Experts: cache(0, 8), Pinned: experts + mixtureRest}},
+		{"a token at a time", four, 1, rest + tables + (4*3+2)*mixtureExpert, experts, plan.Streaming{Resident: rest + tables, Experts: cache(3, 2), Pinned: experts}},
+		// Where the host has no room for all experts, they stream with their layers.
+		{"too little pinned", four, 8, rest + experts - 1, experts - 1,
+			plan.Streaming{Resident: rest + experts - 3*(8*mixtureExpert+mixtureRest), Layers: []int{0, 2, 3}, Slots: 2, SlotBytes: 8*mixtureExpert + mixtureRest, Streamed: 3 * (8*mixtureExpert + mixtureRest), Pinned: 3 * (8*mixtureExpert + mixtureRest)}},
+		// The places that are shared would be as many as there are experts.
+		{"one mixture", []int{8}, 8, 1, 1 << 30, plan.Streaming{Resident: 3*mixtureTile + 256 + 8*mixtureExpert + mixtureRest}},
+	} {
+		p := mixtures(t, false, test.of...)
+		lim := plan.Limits{Tokens: test.tokens, Rows: 1, Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
+		w := planWeights(p, &lim, streamSlots)
+		if got := w.streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.bytes != got.Device() {
+			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.bytes, test.want, test.want.Device())
+		}
+	}
+	w := planWeights(mixtures(t, true, four...), &plan.Limits{Tokens: 8, Activations: tensor.Q8_0, Weights: 1, Pinned: 1 << 30}, streamSlots)
+	if w.experts != nil {
+		t.Error("experts of several mixtures are in a cache")
+	}
+}
+
+// Nothing of a cache lies on anything else, and at first each mixture has those of its
+// experts in its own places that the tables say.
+func TestExpertPlaces(t *testing.T) {
+	for _, p := range []*plan.Program{mixtures(t, false, 8, 8, 8, 8), mixtures(t, false, 3, 9, 2, 8, 8, 2), plantest.MoEModel(t, nil)} {
+		lim := plan.Limits{Tokens: 8, Rows: 1, Activations: tensor.Q8_0, Pinned: 1 << 30}
+		all := planWeights(p, &lim, streamSlots).bytes
+		for lim.Weights = 1; lim.Weights < all; lim.Weights += all / 23 {
+			w := planWeights(p, &lim, streamSlots)
+			c := w.experts
+			if c == nil {
+				t.Fatalf("%d bytes of %d: no cache", lim.Weights, all)
+			}
+			type span struct {
+				what       string
+				begin, end int
+			}
+			spans := []span{{"slots", w.resident, w.resident + w.slots*w.slotBytes}, {"shared places", c.at + c.Layers*c.Kept*c.Bytes, w.bytes}}
+			for i, m := range c.mixtures {
+				spans = append(spans, span{fmt.Sprint("tables of ", i), m.tables, m.tables + m.tableBytes()})
+				if m.first+m.kept > (i+1)*c.Kept || m.bytes > c.Bytes {
+					t.Errorf("mixture %d has places %d to %d and %d bytes", i, m.first, m.first+m.kept, m.bytes)
+				}
+			}
+			for _, x := range w.order {
+				part, cached := c.of[x]
+				switch {
+				case cached && part.expert < c.mixtures[part.mixture].kept:
+					m := &c.mixtures[part.mixture]
+					if want := c.at + (m.first+int(words[int32](m.table())[part.expert]))*c.Bytes + m.parts[part.part]; w.at[x] != want {
+						t.Errorf("%s is loaded to %d, its table says %d", x.Name, w.at[x], want)
+					}
+					spans = append(spans, span{x.Name, w.at[x], w.at[x] + w.size(x)})
+				case cached:
+					if w.at[x] < c.at+c.Layers*c.Kept*c.Bytes || w.at[x]+w.size(x) > w.bytes {
+						t.Errorf("%s is loaded to %d", x.Name, w.at[x])
+					}
+				case w.at[x] < w.resident:
+					spans = append(spans, span{x.Name, w.at[x], w.at[x] + w.size(x)})
+				}
+			}
+			spans = slices.DeleteFunc(spans, func(s span) bool { return s.begin == s.end })
+			slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
+			for i := 1; i < len(spans); i++ {
+				if spans[i].begin < spans[i-1].end || spans[i].begin%256 != 0 {
+					t.Errorf("%d bytes: %s at %d, %s ends at %d", lim.Weights, spans[i].what, spans[i].begin, spans[i-1].what, spans[i-1].end)
+				}
+			}
+		}
+	}
+}
+
+// A keeper is what the kernel keep does, for a mixture of a cache.
+type keeper struct {
+	first, shared         int32
+	table, heat, holders  []int32
+	chosen, missing, left int64
+}
+
+func newKeeper(c *expertCache, i int) *keeper {
+	m := &c.mixtures[i]
+	all := words[int32](m.table())
+	return &keeper{first: int32(m.first), shared: int32(c.Layers * c.Kept), table: all[:m.experts], heat: all[m.experts : 2*m.experts], holders: all[2*m.experts:]}
+}
+
+// An active is an expert that some token chose, see kernels/experts.cuh.
+type active struct{ expert, begin, end, place int32 }
+
+// A missing expert, see kernels/expertcache.cu.
+type missing struct{ expert, place int32 }
+
+// keep gives the active experts their places, and says which are missing.
+func (k *keeper) keep(all []active) []missing {
+	const unit, most, loss = 1 << 16, 255, 64
+	slots := make([]int32, len(k.heat))
+	for _, a := range all {
+		slots[a.expert] = a.end - a.begin
+	}
+	for e := range k.heat {
+		k.heat[e] += unit*min(slots[e], most) - k.heat[e]/loss
+	}
+	var wanted, cold []int32 // experts, places
+	for i := range all {
+		if p := k.table[all[i].expert]; p >= 0 {
+			all[i].place = k.first + p
+		} else {
+			wanted = append(wanted, all[i].expert)
+		}
+	}
+	heat := func(p int32) int32 {
+		if k.holders[p] < 0 {
+			return -1
+		}
+		return k.heat[k.holders[p]]
+	}
+	for p, e := range k.holders {
+		if e < 0 || slots[e] == 0 {
+			cold = append(cold, int32(p))
+		}
+	}
+	slices.SortStableFunc(wanted, func(a, b int32) int { return cmp.Compare(k.heat[b], k.heat[a]) })
+	slices.SortStableFunc(cold, func(a, b int32) int { return cmp.Compare(heat(a), heat(b)) })
+	k.chosen, k.missing = k.chosen+int64(len(all)), k.missing+int64(len(wanted))
+	var list []missing
+	left := int32(0)
+	for i, e := range wanted {
+		place := k.shared + left
+		if i < len(cold) && heat(cold[i]) < k.heat[e] {
+			p := cold[i]
+			if old := k.holders[p]; old >= 0 {
+				k.table[old] = -1
+			}
+			k.table[e], k.holders[p], place = p, e, k.first+p
+		} else {
+			left++
+		}
+		list = append(list, missing{e, place})
+		all[slices.IndexFunc(all, func(a active) bool { return a.expert == e })].place = place
+	}
+	k.left += int64(left)
+	return list
+}
+
+// choose is a step of so many tokens, which prefer some experts.
+func choose(rng *rand.Rand, experts, used, tokens int) (all []active) {
+	slots := make([]int32, experts)
+	for range tokens {
+		for range used {
+			slots[int(float64(experts)*rng.Float64()*rng.Float64())]++
+		}
+	}
+	at := int32(0)
+	for e, n := range slots {
+		if n > 0 {
+			all = append(all, active{int32(e), at, at + n, int32(e)})
+			at += n
+		}
+	}
+	return all
+}
+
+// Whatever steps choose, every chosen expert has a place of its own, in those of its
+// mixture or of all, and what is not fetched is where it was left.
+func TestPlacesSuffice(t *testing.T) {
+	rng := newRand()
+	for _, of := range [][]int{{8, 8, 8, 8}, {3, 9, 2, 8, 8, 2}, {64, 64}} {
+		p := mixtures(t, false, of...)
+		for _, tokens := range []int{1, 3, 64} {
+			lim := plan.Limits{Tokens: tokens, Activations: tensor.Q8_0}
+			c := newExpertCache(p, &lim)
+			if c == nil {
+				continue
+			}
+			for kept := range c.Of {
+				c.keep(kept)
+				held := map[int32][2]int{} // mixture and expert, by place
+				var ks []*keeper
+				for i := range c.mixtures {
+					ks = append(ks, newKeeper(c, i))
+					for e := range c.mixtures[i].kept {
+						held[int32(c.mixtures[i].first+e)] = [2]int{i, e}
+					}
+				}
+				for step := range 30 {
+					for i, k := range ks {
+						m := &c.mixtures[i]
+						all := choose(rng, m.experts, 2, 1+rng.IntN(tokens))
+						for _, x := range k.keep(all) {
+							held[x.place] = [2]int{i, int(x.expert)}
+						}
+						for _, a := range all {
+							own := int(a.place) >= m.first && int(a.place) < m.first+m.kept
+							if shared := int(a.place) >= c.Layers*c.Kept && int(a.place) < c.Layers*c.Kept+c.Shared; !own && !shared || held[a.place] != [2]int{i, int(a.expert)} {
+								t.Fatalf("%v, %d kept, step %d: expert %d of %d is in place %d, which has %v", of, kept, step, a.expert, i, a.place, held[a.place])
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// A mixture in a cache has two launches more than one whose experts all stay: they come
+// after its experts are chosen and before their products, which read them by place.
+func TestExpertsAreFetched(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
+	p := mixtures(t, false, 8, 8, 8)
+	lim := limitsFor(p, 8, 2)
+	lim.Pinned = 1 << 30
+	resident := compiled(t, b, p, lim)
+	lim.Weights = resident.weights.bytes - 3*8*mixtureExpert/2
+	cached := compiled(t, b, p, lim)
+	s := b.Streaming(p, lim)
+	pinned := 0
+	for _, x := range cached.expertImages {
+		pinned += len(x)
+	}
+	if s.Experts.Kept == 0 || len(s.Layers) > 0 || pinned != s.Pinned || len(resident.expertImages) > 0 {
+		t.Fatalf("%+v, images are %d bytes", s, pinned)
+	}
+	names := func(e *executable, tokens int) (all []string, launches []drivertest.Launch) {
+		before := len(f.Launches())
+		if err := run(e, batchOf(p, 2, 0, tokens)); err != nil {
+			t.Fatal(err)
+		}
+		launches = f.Launches()[before:]
+		for _, l := range launches {
+			all = append(all, l.Kernel)
+		}
+		return all, launches
+	}
+	for _, tokens := range []int{1, 4} {
+		plain, _ := names(resident, tokens)
+		got, launches := names(cached, tokens)
+		want := strings.ReplaceAll(strings.Join(plain, " "), "group ", "group keep fetch ")
+		if strings.Join(got, " ") != want {
+			t.Errorf("%d tokens: %v, want\n%v", tokens, got, want)
+		}
+		i := -1
+		for _, l := range launches {
+			params := unsafe.Pointer(unsafe.SliceData(l.Params))
+			switch c := cached.weights.experts; {
+			case l.Kernel == "keep":
+				i++
+				a, m := (*keepArgs)(params), &c.mixtures[i]
+				if a.table != cached.weightsAt+driver.DevicePtr(m.tables) || a.heat != a.table+8*4 || a.holders != a.heat+8*4 || int(a.first) != i*c.Kept || int(a.shared) != 3*c.Kept || int(a.kept) != c.Kept || a.experts != 8 || a.bytes != mixtureExpert {
+					t.Errorf("keep of mixture %d: %+v", i, *a)
+				}
+			case l.Kernel == "fetch":
+				a := (*fetchArgs)(params)
+				if a.images != driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(cached.expertImages[i])))) || a.places != cached.weightsAt+driver.DevicePtr(c.at) || a.apart != mixtureExpert || l.Grid.X != fetchBlocks {
+					t.Errorf("fetch of mixture %d: %+v in %d blocks", i, *a, l.Grid.X)
+				}
+			case strings.HasPrefix(l.Kernel, "gated_") && len(l.Params) == int(unsafe.Sizeof(expertArgs{})):
+				a := (*expertArgs)(params)
+				if at := cached.weightsAt + driver.DevicePtr(c.at); a.p[0].w != at || a.p[1].w != at+mixtureTile || a.p[0].apart != mixtureExpert || a.p[1].apart != mixtureExpert {
+					t.Errorf("the units of mixture %d: %+v", i, a.p)
+				}
+			}
+		}
+		if i != 2 {
+			t.Errorf("%d tokens: %d mixtures fetch", tokens, i+1)
+		}
+	}
+	// The tables on the device are those of the plan.
+	for i := range cached.weights.experts.mixtures {
+		m := &cached.weights.experts.mixtures[i]
+		table := make([]byte, m.tableBytes())
+		if err := b.main.Do(func() error { return b.main.CopyToHost(table, cached.weightsAt+driver.DevicePtr(m.tables)) }); err != nil || !slices.Equal(table, m.table()) {
+			t.Errorf("mixture %d begins with %v, %v", i, words[int32](table), err)
+		}
+	}
+}
+
+// Whichever piece of pinned memory is not to be had, nothing is left of the others.
+func TestNoMemoryForExperts(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	p := mixtures(t, false, 8, 8, 8)
+	lim := limitsFor(p, 8, 2)
+	lim.Weights, lim.Pinned = 1, 1<<30
+	for n := 1; ; n++ {
+		f.Fail("cuMemHostAlloc", n, driver.OutOfMemory)
+		x, err := b.Compile(context.Background(), p, lim, nil)
+		if err == nil {
+			f.Mend()
+			if err := x.Close(); err != nil || n <= 3 {
+				t.Errorf("call %d: %v", n, err)
+			}
+			return
+		}
+		if n == 3 && !strings.Contains(err.Error(), "making room for experts in the host's memory") || !errors.Is(err, driver.ErrOutOfMemory) {
+			t.Errorf("call %d: %v", n, err)
+		}
+		if left := kept(f); left != "" {
+			t.Errorf("call %d: left are %s", n, left)
+		}
+	}
+}
