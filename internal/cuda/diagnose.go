@@ -21,7 +21,12 @@ func (s *step) diagnose() {
 	if open == 0 {
 		return
 	}
-	_ = s.e.b.main.Do(func() error { return s.look(open) }) // without it, failures stay without a place
+	// Without it, failures stay without a place.
+	_ = s.e.b.main.Do(func() error {
+		err := s.look(open)
+		s.e.torn = s.e.torn || err != nil
+		return err
+	})
 }
 
 // look finds the first value that is not finite of each of open sequences.

@@ -64,6 +64,7 @@ type executable struct {
 	samples  map[samplingShape]*driver.GraphExec
 
 	expertImages [][]byte // by mixture, where the device has no room for all experts
+	torn         bool     // a step ended among its launches
 
 	wanted int // rows of the step submitted last
 	closed bool

@@ -1,8 +1,6 @@
 package cuda
 
 import (
-	"unsafe"
-
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -169,16 +167,22 @@ func (c *expertCache) image(all [][]byte, t *tensor.Tensor) []byte {
 	return all[x.mixture][x.expert*m.bytes+m.parts[x.part]:]
 }
 
-// tables are what keep knows of a mixture at first: the experts with the lowest numbers
-// are there, and none was used.
-func (m *cachedExperts) table() []byte {
-	words := make([]int32, 2*m.experts+m.kept)
-	for e := range m.experts {
-		if words[e] = -1; e < m.kept {
-			words[e], words[2*m.experts+e] = int32(e), int32(e)
-		}
+// table is what keep knows of a mixture at first: of its experts the first n are in its
+// first places, and none was used.
+func (m *cachedExperts) table(n int) []byte {
+	all := make([]byte, m.tableBytes())
+	entries := words[int32](all)
+	places, holders := entries[:m.experts], entries[2*m.experts:]
+	for e := range places {
+		places[e] = -1
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
+	for p := range holders {
+		holders[p] = -1
+	}
+	for i := range min(n, m.kept) {
+		places[i], holders[i] = int32(i), int32(i)
+	}
+	return all
 }
 
 type keepArgs struct {
@@ -247,10 +251,39 @@ func (e *executable) openExperts() error {
 			return err
 		}
 		e.expertImages = append(e.expertImages, b)
-		if err := e.b.main.CopyToDevice(e.weightsAt+driver.DevicePtr(m.tables), m.table()); err != nil {
+	}
+	return e.setTables(true)
+}
+
+// setTables says which experts are in the places of their mixtures: those that loading
+// leaves there, or none.
+func (e *executable) setTables(loaded bool) error {
+	for i := range e.weights.experts.mixtures {
+		m, n := &e.weights.experts.mixtures[i], 0
+		if loaded {
+			n = m.kept
+		}
+		if err := e.b.main.CopyToDevice(e.weightsAt+driver.DevicePtr(m.tables), m.table(n)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// mend makes good what a step left that ended among its launches: experts may be said
+// to have places to which nobody has fetched them.
+func (e *executable) mend() error {
+	if !e.torn || e.weights.experts == nil {
+		return nil
+	}
+	defer e.b.main.Doing(e.b.main.Doing("emptying the cache of experts"))
+	if err := e.stream.Synchronize(); err != nil {
+		return err
+	}
+	if err := e.setTables(false); err != nil {
+		return err
+	}
+	e.torn = false
 	return nil
 }
 

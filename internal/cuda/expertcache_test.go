@@ -139,7 +139,7 @@ func TestExpertPlaces(t *testing.T) {
 				switch {
 				case cached && part.expert < c.mixtures[part.mixture].kept:
 					m := &c.mixtures[part.mixture]
-					if want := c.at + (m.first+int(words[int32](m.table())[part.expert]))*c.Bytes + m.parts[part.part]; w.at[x] != want {
+					if want := c.at + (m.first+int(words[int32](m.table(m.kept))[part.expert]))*c.Bytes + m.parts[part.part]; w.at[x] != want {
 						t.Errorf("%s is loaded to %d, its table says %d", x.Name, w.at[x], want)
 					}
 					spans = append(spans, span{x.Name, w.at[x], w.at[x] + w.size(x)})
@@ -171,7 +171,7 @@ type keeper struct {
 
 func newKeeper(c *expertCache, i int) *keeper {
 	m := &c.mixtures[i]
-	all := words[int32](m.table())
+	all := words[int32](m.table(m.kept))
 	return &keeper{first: int32(m.first), shared: int32(c.Layers * c.Kept), table: all[:m.experts], heat: all[m.experts : 2*m.experts], holders: all[2*m.experts:]}
 }
 
@@ -359,7 +359,7 @@ func TestExpertsAreFetched(t *testing.T) {
 	for i := range cached.weights.experts.mixtures {
 		m := &cached.weights.experts.mixtures[i]
 		table := make([]byte, m.tableBytes())
-		if err := b.main.Do(func() error { return b.main.CopyToHost(table, cached.weightsAt+driver.DevicePtr(m.tables)) }); err != nil || !slices.Equal(table, m.table()) {
+		if err := b.main.Do(func() error { return b.main.CopyToHost(table, cached.weightsAt+driver.DevicePtr(m.tables)) }); err != nil || !slices.Equal(table, m.table(m.kept)) {
 			t.Errorf("mixture %d begins with %v, %v", i, words[int32](table), err)
 		}
 	}
@@ -386,6 +386,52 @@ func TestNoMemoryForExperts(t *testing.T) {
 		}
 		if left := kept(f); left != "" {
 			t.Errorf("call %d: left are %s", n, left)
+		}
+	}
+}
+
+// A step that ends among its launches may leave a place without the expert that was to be
+// fetched to it: the next step begins with all of them free.
+func TestTornStep(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
+	p := mixtures(t, false, 8, 8, 8)
+	lim := limitsFor(p, 8, 2)
+	lim.Pinned = 1 << 30
+	lim.Weights = planWeights(p, &lim, streamSlots).bytes - 3*8*mixtureExpert/2
+	e := compiled(t, b, p, lim)
+	if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	tables := func() (all [][]byte) {
+		for _, m := range e.weights.experts.mixtures {
+			table := make([]byte, m.tableBytes())
+			if err := b.main.Do(func() error { return b.main.CopyToHost(table, e.weightsAt+driver.DevicePtr(m.tables)) }); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, table)
+		}
+		return all
+	}
+	for i, m := range e.weights.experts.mixtures {
+		if !slices.Equal(tables()[i], m.table(m.kept)) {
+			t.Errorf("mixture %d: a step changes the tables from here", i)
+		}
+	}
+	before := f.Calls("cuLaunchKernelEx")
+	if err := run(e, batchOf(p, 1, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	launches := f.Calls("cuLaunchKernelEx") - before
+	f.Fail("cuLaunchKernelEx", launches/2, driver.OutOfMemory)
+	if err := run(e, batchOf(p, 1, 2, 1)); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Fatalf("the step's error is %v", err)
+	}
+	if err := run(e, batchOf(p, 1, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range e.weights.experts.mixtures {
+		if !slices.Equal(tables()[i], m.table(0)) {
+			t.Errorf("mixture %d: after a torn step places have experts", i)
 		}
 	}
 }

@@ -187,6 +187,9 @@ func (s *step) begin() error {
 	if err := e.renew(); err != nil {
 		return err
 	}
+	if err := e.mend(); err != nil {
+		return err
+	}
 	if err := s.applyStates(); err != nil {
 		return err
 	}
@@ -213,6 +216,7 @@ func (s *step) begin() error {
 	}
 	s.sh = e.shapeOf(b)
 	if err := e.run(s); err != nil {
+		e.torn = true
 		return err
 	}
 	if err := s.copyBack(); err != nil {
