@@ -43,7 +43,8 @@ func (b *Backend) reads(n *plan.Node, lim *plan.Limits) (records, floats bool) {
 }
 
 // layout cuts p into stages and says where its values lie, without making room for
-// them. Apart, every node is a stage of its own and every value is written.
+// them. Apart, every node is a stage of its own and every value is written, as what
+// stages write is where it is to be observed.
 func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 	product := func(n *plan.Node) bool { return b.product(n, lim) }
 	c := &code{quantized: make([]bool, len(p.Shapes))}
@@ -72,7 +73,7 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 			c.unread[v] = false
 		}
 	}
-	if apart {
+	if apart || lim.Observed {
 		clear(c.unread)
 	}
 	return c

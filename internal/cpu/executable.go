@@ -42,10 +42,11 @@ type executable struct {
 
 	// The step that runs.
 	batch    *plan.Batch
-	seq      []int32 // [T] sequence of each token
-	ids      []int32 // [T] token ids, those of earlier rows filled in
-	sampled  []int32 // [R] of the step before
-	overflow []int   // [S] layer whose keys or values the cache cannot hold, or -1
+	seq      []int32   // [T] sequence of each token
+	seen     []float32 // a value that is observed
+	ids      []int32   // [T] token ids, those of earlier rows filled in
+	sampled  []int32   // [R] of the step before
+	overflow []int     // [S] layer whose keys or values the cache cannot hold, or -1
 	failed   failures
 }
 
@@ -185,6 +186,7 @@ func (e *executable) run(clock *layerClock) {
 	for i, ks := range e.code.kernels {
 		e.do(ks)
 		clock.passed(e.code.stages[i].nodes[0].Layer)
+		e.observe(&e.code.stages[i])
 	}
 }
 

@@ -238,17 +238,7 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	turn := store.begin
-	store.begin = func(st *driver.Stream, sh *shape) error {
-		if decodes(sh) {
-			return nil
-		}
-		return turn(st, sh)
-	}
 	attend := launch{name: name + " " + name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *shape) error {
-		if decodes(sh) {
-			return nil
-		}
 		grid := driver.Dim3{X: 1, Y: groups, Z: sh.tokens}
 		a.split, a.maxSegments = 0, 0
 		if sh.tokens*sh.segments <= splitPartials {
@@ -256,7 +246,7 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 		}
 		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.early}, arguments(&a))
 	}}
-	return []launch{store, attend, decode}, nil
+	return []launch{store.unless(decodes), attend.unless(decodes), decode}, nil
 }
 
 // headGroups is how many blocks serve a token's heads.
@@ -297,22 +287,33 @@ func (c *compiler) decode(a *decodeArgs) (launch, error) {
 		}
 		by, names = append(by, f), append(names, name)
 	}
-	return launch{name: family + " " + strings.Join(names, ", "), rows: plan.Tokens, begin: func(st *driver.Stream, sh *shape) error {
-		if !decodes(sh) {
-			return nil
-		}
-		grid := driver.Dim3{X: sh.segments, Z: sh.tokens}
+	// which says which kernel runs, on how many blocks.
+	which := func(sh *shape) (i int, grid driver.Dim3) {
+		grid = driver.Dim3{X: sh.segments, Z: sh.tokens}
 		if w := int(a.attention.window); w > 0 {
 			// A window of w positions begins anywhere in a segment.
 			grid.X = min(grid.X, (w+2*contextSegment-2)/contextSegment)
 		}
-		a.attention.split, a.attention.maxSegments = 1, int32(grid.X)
-		for i, f := range by {
-			grid.Y = kvHeads * ((share + variants[i] - 1) / variants[i])
-			if i == len(by)-1 || grid.X*grid.Y*grid.Z <= decodeBlocks {
-				return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.early}, arguments(a))
+		for i = range by {
+			if grid.Y = kvHeads * ((share + variants[i] - 1) / variants[i]); grid.X*grid.Y*grid.Z <= decodeBlocks {
+				break
 			}
 		}
-		return nil
-	}}, nil
+		return i, grid
+	}
+	return launch{
+		name: family + " " + strings.Join(names, ", "), rows: plan.Tokens,
+		runs: func(sh *shape) string {
+			if !decodes(sh) {
+				return ""
+			}
+			i, _ := which(sh)
+			return family + " " + names[i]
+		},
+		begin: func(st *driver.Stream, sh *shape) error {
+			i, grid := which(sh)
+			a.attention.split, a.attention.maxSegments = 1, int32(grid.X)
+			return by[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.early}, arguments(a))
+		},
+	}, nil
 }

@@ -47,7 +47,7 @@ func (c *compiler) compile() (before []launch, stages [][]launch, err error) {
 			return nil, nil, fmt.Errorf("cuda: %s: %w", s.nodes[0].Where(), err)
 		}
 		for k := range ls {
-			ls[k].place = s.nodes[0].Layer - plan.NoLayer
+			ls[k].stage, ls[k].last, ls[k].place = s, k == len(ls)-1, s.nodes[0].Layer-plan.NoLayer
 		}
 		stages = append(stages, ls)
 	}
@@ -290,14 +290,35 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 		}
 		name += " " + v.name
 	}
-	return []launch{{name: name, rows: rows, begin: func(st *driver.Stream, sh *shape) error {
+	return []launch{oneOf(name, by, func(sh *shape) int {
 		for i, v := range variants {
-			if sh.size(rows) <= v.rows || i == len(variants)-1 {
-				return by[i].begin(st, sh)
+			if sh.size(rows) <= v.rows {
+				return i
 			}
 		}
-		return nil
-	}}}, nil
+		return len(variants) - 1
+	})}, nil
+}
+
+// oneOf is one of several launches of the same rows.
+func oneOf(name string, by []launch, which func(sh *shape) int) launch {
+	return launch{
+		name: name, rows: by[0].rows,
+		runs:  func(sh *shape) string { return by[which(sh)].name },
+		begin: func(st *driver.Stream, sh *shape) error { return by[which(sh)].begin(st, sh) },
+	}
+}
+
+// unless is l but for steps of a shape for which idle holds.
+func (l launch) unless(idle func(sh *shape) bool) launch {
+	name := l.name
+	l.runs = func(sh *shape) string {
+		if idle(sh) {
+			return ""
+		}
+		return name
+	}
+	return l
 }
 
 // segments is how many parts the columns of a product are cut into.
@@ -355,13 +376,7 @@ func (c *compiler) norm(s *stage) ([]launch, error) {
 	rows := c.rows(n.Out)
 	l, err := c.launch("norm", "norm", rows, arguments(&a), 512, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.size(rows)} })
 	if err == nil && c.l.normed[n.Out] == s {
-		begin := l.begin
-		l.begin = func(st *driver.Stream, sh *shape) error {
-			if sh.size(rows) == 1 {
-				return nil
-			}
-			return begin(st, sh)
-		}
+		l = l.unless(func(sh *shape) bool { return sh.size(rows) == 1 })
 	}
 	return []launch{l}, err
 }

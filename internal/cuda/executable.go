@@ -55,13 +55,11 @@ type executable struct {
 	adjustmentRoom                 int                // how many of them there is room for
 	stale                          bool               // launches and graphs name other tables
 
-	stream   *driver.Stream
-	forward  []launch
-	sections []section                     // of forward
-	sample   []launch                      // of ordinary rows
-	adjust   []launch                      // of a step with others among them
-	graphs   map[shape][]*driver.GraphExec // by section; nil for what is live or does nothing
-	samples  map[samplingShape]*driver.GraphExec
+	stream  *driver.Stream
+	forward []launch
+	sample  []launch // of ordinary rows
+	adjust  []launch // of a step with others among them
+	graphs  map[piece]*driver.GraphExec
 
 	expertImages [][]byte // by mixture, where the device has no room for all experts
 	torn         bool     // a step ended among its launches
@@ -70,6 +68,7 @@ type executable struct {
 	closed bool
 	setup  setup
 	host   map[*byte][]byte // of AllocHost, by where it begins
+	seen   []byte           // what is observed
 	made   []*step          // all steps
 
 	mu      sync.Mutex
@@ -84,7 +83,7 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
-	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[shape][]*driver.GraphExec{}, samples: map[samplingShape]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
+	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[piece]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
 	if err := checkWeights(p, &lim); err != nil {
@@ -207,7 +206,6 @@ func (e *executable) compile() error {
 		return err
 	}
 	e.forward = append(e.forward, finite...)
-	e.sections = sections(e.forward)
 	if e.sample, err = c.sampling(false); err != nil {
 		return err
 	}
@@ -278,104 +276,102 @@ func (e *executable) release() error {
 }
 
 func (e *executable) dropGraphs() error {
-	var all []error
-	for _, graphs := range e.graphs {
-		all = append(all, destroyGraphs(graphs))
-	}
-	for _, g := range e.samples {
-		all = append(all, g.Destroy())
+	var all error
+	for _, g := range e.graphs {
+		all = errors.Join(all, g.Destroy())
 	}
 	clear(e.graphs)
-	clear(e.samples)
-	return errors.Join(all...)
+	return all
 }
 
-func destroyGraphs(all []*driver.GraphExec) error {
-	var errs []error
-	for _, g := range all {
-		if g != nil {
-			errs = append(errs, g.Destroy())
-		}
-	}
-	return errors.Join(errs...)
+// A piece is a part of a step's launches that is a graph of its own. Those that sample
+// have a shape of their own, so that masks may arrive in between, and serve steps of any
+// number of tokens.
+type piece struct {
+	shape    shape
+	sampling samplingShape
+	from, to int
 }
 
 // run gives the stream the program of a step, and its sampling.
 func (e *executable) run(s *step) error {
-	sh, sampling := &s.sh, samplingOf(s.batch)
-	launches := e.sample
-	if sampling.adjusted {
-		launches = e.adjust
-	}
-	switch {
-	case s.batch.Trace:
-		return s.timers.give(e.stream, sh, e.forward, launches)
-	case e.b.eager:
-		if err := give(e.stream, sh, e.forward); err != nil {
-			return err
-		}
-		return give(e.stream, sh, launches)
-	}
-	graphs, err := e.graphsOf(sh)
-	if err != nil {
+	s.timers.begin()
+	if err := e.pieces(s, e.forward, piece{shape: s.sh}); err != nil {
 		return err
 	}
-	for i := range e.sections {
-		switch {
-		case graphs[i] != nil:
-			err = graphs[i].Launch(e.stream)
-		case e.sections[i].live:
-			err = give(e.stream, sh, e.sections[i].all)
+	if s.sh.rows > 0 {
+		sampling, launches := samplingOf(s.batch), e.sample
+		if sampling.adjusted {
+			launches = e.adjust
 		}
-		if err != nil {
+		if err := e.pieces(s, launches, piece{sampling: sampling}); err != nil {
 			return err
 		}
 	}
-	if sh.rows == 0 {
-		return nil
+	return s.timers.end(s)
+}
+
+// pieces gives the stream launches of a step, cut where something stands between them.
+func (e *executable) pieces(s *step, all []launch, p piece) error {
+	for p.to < len(all) {
+		p.from, p.to = p.to, s.next(all, p.to)
+		part := all[p.from:p.to]
+		if !idle(part, &s.sh) {
+			if err := s.timers.mark(s, &part[0]); err != nil {
+				return err
+			}
+			if err := e.give(s, part, p); err != nil {
+				return err
+			}
+		}
+		if err := s.observe(&part[len(part)-1]); err != nil {
+			return err
+		}
 	}
-	// Sampling is a graph of its own, so that masks may arrive in between.
-	g := e.samples[sampling]
+	return nil
+}
+
+// next is where the piece ends that begins with all[from].
+func (s *step) next(all []launch, from int) int {
+	to := from + 1
+	for to < len(all) && !s.cuts(&all[to-1], &all[to]) {
+		to++
+	}
+	return to
+}
+
+// cuts reports whether something stands between two launches of the step, or one of
+// them is no part of a graph.
+func (s *step) cuts(before, l *launch) bool {
+	b := s.batch
+	return before.live || l.live || b.Spans || b.Observe != nil && before.last || b.Trace && before.place != l.place || b.Timed && before.place == 0 && l.place > 0
+}
+
+// give gives the stream a piece: launch by launch where parts of the step are looked at
+// or the piece is live, as a graph otherwise.
+func (e *executable) give(s *step, part []launch, p piece) error {
+	if b := s.batch; part[0].live || b.Trace || b.Spans || b.Observe != nil || e.b.eager {
+		return give(e.stream, &s.sh, part)
+	}
+	g := e.graphs[p]
 	if g == nil {
-		if g, err = e.capture(sh, launches); err != nil {
+		var err error
+		if g, err = e.capture(&s.sh, part); err != nil {
 			return err
 		}
-		e.samples[sampling] = g
+		e.graphs[p] = g
 	}
 	return g.Launch(e.stream)
 }
 
-// graphsOf are the graphs of the program's sections for a shape.
-func (e *executable) graphsOf(sh *shape) ([]*driver.GraphExec, error) {
-	if graphs := e.graphs[*sh]; graphs != nil {
-		return graphs, nil
-	}
-	graphs := make([]*driver.GraphExec, len(e.sections))
-	for i, r := range e.sections {
-		if r.live {
-			continue
-		}
-		var err error
-		if graphs[i], err = e.capture(sh, r.all); err != nil {
-			return nil, errors.Join(err, destroyGraphs(graphs))
-		}
-	}
-	e.graphs[*sh] = graphs
-	return graphs, nil
-}
-
-// capture makes a graph of launches; nil where none of them has anything to do.
-func (e *executable) capture(sh *shape, all []launch) (x *driver.GraphExec, err error) {
+func (e *executable) capture(sh *shape, all []launch) (*driver.GraphExec, error) {
 	defer e.b.main.Doing(e.b.main.Doing(fmt.Sprintf("capturing a step of %d tokens", sh.tokens)))
 	begun := time.Now()
 	g, err := e.stream.Capture(func() error { return give(e.stream, sh, all) })
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := g.Nodes()
-	if err == nil && nodes > 0 {
-		x, err = g.Instantiate()
-	}
+	x, err := g.Instantiate()
 	err = errors.Join(err, g.Destroy())
 	e.setup.capture.Add(int64(time.Since(begun)))
 	return x, err

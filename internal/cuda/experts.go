@@ -199,14 +199,7 @@ func (m *mixture) route(n *plan.Node) ([]launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := group.begin
-	group.begin = func(st *driver.Stream, sh *shape) error {
-		if sh.size(m.rows) == 1 {
-			return nil
-		}
-		return begin(st, sh)
-	}
-	return []launch{route, group}, nil
+	return []launch{route, group.unless(func(sh *shape) bool { return sh.size(m.rows) == 1 })}, nil
 }
 
 // units computes the gated units of all slots, and says where their values are.
@@ -340,14 +333,14 @@ func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool)
 		}
 		name += " " + v.name
 	}
-	return launch{name: name, rows: m.rows, begin: func(st *driver.Stream, sh *shape) error {
+	return oneOf(name, by, func(sh *shape) int {
 		// As many tokens as an expert has if all have as many.
 		share := (m.slots(sh) + experts - 1) / experts
 		for i, v := range variants {
-			if i == len(variants)-1 || (v.rows == 1 && sh.size(m.rows) == 1) || (v.rows > 1 && share <= v.rows) {
-				return by[i].begin(st, sh)
+			if (v.rows == 1 && sh.size(m.rows) == 1) || (v.rows > 1 && share <= v.rows) {
+				return i
 			}
 		}
-		return nil
-	}}, nil
+		return len(variants) - 1
+	}), nil
 }

@@ -26,7 +26,7 @@ type formOffsets struct{ f32, q8, meta, bf16, f16 int }
 func rowStride(cols int) int { return align(cols) }
 
 // newLayout cuts p into stages. Apart, every node is a stage of its own, and every
-// value is written as float32.
+// value is written as float32, as what stages write is where it is to be observed.
 func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
 	l := &layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes))}
 	if apart {
@@ -62,7 +62,7 @@ func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
 			l.wanted[v][k] = true
 		}
 		for _, v := range io[i].Out {
-			if apart || !l.writesForms(s) {
+			if apart || lim.Observed || !l.writesForms(s) {
 				l.wanted[v][inFloats] = true
 			}
 		}

@@ -104,6 +104,7 @@ func (c *compiler) sampling(adjusted bool) ([]launch, error) {
 		}
 		return f.Launch(s, config, args)
 	}}
+	survey.sampling, choose.sampling = true, true
 	return []launch{survey, choose}, nil
 }
 

@@ -55,17 +55,32 @@ func (s *shape) size(d plan.Dim) int {
 	return s.tokens
 }
 
-// A launch is a kernel with what it is given, or what else a stream is to do between
-// kernels.
+// A launch is a kernel with what it is given, or several of which a step's shape
+// chooses, or what else a stream is to do between kernels.
 type launch struct {
-	name  string // for people
-	live  bool   // it is done anew in every step, also where the others are in graphs
-	place int    // of its layer in [plan.Result.Layers]; 0: it belongs to none
-	rows  plan.Dim
-	begin func(s *driver.Stream, sh *shape) error
+	name     string                 // for people
+	live     bool                   // it is done anew in every step, also where the others are in graphs
+	runs     func(sh *shape) string // nil: the only one runs; or which does, "" for none
+	stage    *stage                 // that it is of, or nil
+	last     bool                   // of its stage
+	sampling bool                   // it chooses tokens
+	place    int                    // of its layer in [plan.Result.Layers]; 0: it belongs to none
+	rows     plan.Dim
+	begin    func(s *driver.Stream, sh *shape) error
 }
 
-// give gives the stream all launches of a step, but those of rows where none is wanted.
+// kernel is the name of the kernel that runs in a step of that shape, "" for none.
+func (l *launch) kernel(sh *shape) string {
+	switch {
+	case sh.size(l.rows) == 0:
+		return ""
+	case l.runs != nil:
+		return l.runs(sh)
+	}
+	return l.name
+}
+
+// give gives the stream all launches that have something to do.
 func give(s *driver.Stream, sh *shape, all []launch) error {
 	for i := range all {
 		if all[i].idle(sh) {
@@ -78,24 +93,15 @@ func give(s *driver.Stream, sh *shape, all []launch) error {
 	return nil
 }
 
-// A section is launches that follow each other: one that is live, or others that are
-// captured together.
-type section struct {
-	live bool
-	all  []launch
-}
-
-// sections cuts launches.
-func sections(all []launch) (cut []section) {
+// idle says that none of the launches has anything to do.
+func idle(all []launch, sh *shape) bool {
 	for i := range all {
-		if last := len(cut) - 1; last >= 0 && !cut[last].live && !all[i].live {
-			cut[last].all = append(cut[last].all, all[i])
-			continue
+		if !all[i].idle(sh) {
+			return false
 		}
-		cut = append(cut, section{all[i].live, []launch{all[i]}})
 	}
-	return cut
+	return true
 }
 
 // idle says that the launch has nothing to do in a step of that shape.
-func (l *launch) idle(sh *shape) bool { return sh.size(l.rows) == 0 }
+func (l *launch) idle(sh *shape) bool { return l.kernel(sh) == "" }

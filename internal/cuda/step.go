@@ -37,7 +37,7 @@ type step struct {
 
 	adjusted int // adjustments that lists holds
 
-	timers layerTimers
+	timers timers
 
 	logits, hidden []float32 // what the result's rows lie in
 	failed         []error   // [S]
@@ -91,7 +91,7 @@ func (e *executable) takeStep() *step {
 		e.free = e.free[:last]
 		return s
 	}
-	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.ropes)), timers: layerTimers{c: e.b.main}}
+	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.ropes)), timers: timers{c: e.b.main}}
 	s.start, s.await = s.begin, s.wait
 	e.made = append(e.made, s)
 	return s
@@ -141,10 +141,10 @@ func (e *executable) abandon(s *step) {
 
 // wait waits for the step's end, on the backend's second thread.
 func (s *step) wait() error {
-	if err := s.over.In(s.e.b.waiter).Synchronize(); err != nil || !s.batch.Trace {
+	if err := s.over.In(s.e.b.waiter).Synchronize(); err != nil {
 		return err
 	}
-	return s.timers.read(s.e.b.waiter, s.e.p.Layers())
+	return s.timers.read(s.e.b.waiter)
 }
 
 // grow makes *b at least n bytes of pinned memory.
@@ -409,9 +409,7 @@ func (s *step) collect() {
 			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].token, results[i].logProbability
 		}
 	}
-	if b.Trace {
-		s.result.Layers = s.timers.layers
-	}
+	s.measured()
 	if fails {
 		s.diagnose()
 		s.result.Err = slices.Clone(s.failed)

@@ -6,40 +6,46 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// layerTimers measure a step by layer. A graph cannot be looked into, so the step's
-// launches are given one by one, with a timer wherever those of another layer begin.
-type layerTimers struct {
+// timers measure the pieces of a step: one stands before each, and one after the last.
+// A graph cannot be looked into, so a step of which more is wanted than its beginning,
+// its layers and its sampling is given launch by launch.
+type timers struct {
 	c      *driver.Context // that makes events
 	events []*driver.Event // made so far; steps that come later use them again
-	places []int           // of the launches after each timer but the last, see [launch]
-	layers []time.Duration // of the step that was read last
+	marks  []*launch       // the first launch after each timer but the last
+	times  []time.Duration // by mark, of the step that was read last
+	layers []time.Duration // of that step
 }
 
-// give gives the stream the launches of a step between timers.
-func (t *layerTimers) give(s *driver.Stream, sh *shape, parts ...[]launch) error {
-	t.places = t.places[:0]
-	for _, all := range parts {
-		for i := range all {
-			l := &all[i]
-			if l.idle(sh) {
-				continue
-			}
-			if n := len(t.places); n == 0 || t.places[n-1] != l.place {
-				if err := t.record(s, n); err != nil {
-					return err
-				}
-				t.places = append(t.places, l.place)
-			}
-			if err := l.begin(s, sh); err != nil {
-				return err
-			}
-		}
+// timed reports whether the time of any part of the step is wanted.
+func (s *step) timed() bool { return s.batch.Timed || s.batch.Trace || s.batch.Spans }
+
+// begin forgets the step before.
+func (t *timers) begin() { t.marks, t.times = t.marks[:0], t.times[:0] }
+
+// mark puts a timer before launch l of a step, where times are wanted.
+func (t *timers) mark(s *step, l *launch) error {
+	if !s.timed() {
+		return nil
 	}
-	return t.record(s, len(t.places))
+	if err := t.record(s); err != nil {
+		return err
+	}
+	t.marks = append(t.marks, l)
+	return nil
 }
 
-// record puts timer i behind what the stream was given.
-func (t *layerTimers) record(s *driver.Stream, i int) error {
+// end puts the last timer behind what the stream was given.
+func (t *timers) end(s *step) error {
+	if len(t.marks) == 0 {
+		return nil
+	}
+	return t.record(s)
+}
+
+// record gives the stream the next timer.
+func (t *timers) record(s *step) error {
+	i := len(t.marks)
 	if i == len(t.events) {
 		e, err := t.c.NewTimer()
 		if err != nil {
@@ -47,18 +53,44 @@ func (t *layerTimers) record(s *driver.Stream, i int) error {
 		}
 		t.events = append(t.events, e)
 	}
-	return t.events[i].Record(s)
+	return t.events[i].Record(s.e.stream)
 }
 
-// read adds up what the timers say of a step that is over, on the thread of c.
-func (t *layerTimers) read(c *driver.Context, layers int) error {
-	t.layers = fill(t.layers, layers+1, 0)
-	for i, place := range t.places {
+// read asks the timers of a step that is over, on the thread of c.
+func (t *timers) read(c *driver.Context) error {
+	for i := range t.marks {
 		ms, err := t.events[i+1].In(c).Since(t.events[i])
 		if err != nil {
 			return err
 		}
-		t.layers[place] += time.Duration(float64(ms) * float64(time.Millisecond))
+		t.times = append(t.times, time.Duration(float64(ms)*float64(time.Millisecond)))
 	}
 	return nil
+}
+
+// measured puts the times that are wanted into the step's result.
+func (s *step) measured() {
+	t, r := &s.timers, &s.result
+	if s.batch.Trace {
+		t.layers = fill(t.layers, s.e.p.Layers()+1, 0)
+		r.Layers = t.layers
+	}
+	first := true // no layer began
+	for i, l := range t.marks {
+		d := t.times[i]
+		first = first && l.place == 0
+		if s.batch.Trace {
+			r.Layers[l.place] += d
+		}
+		if !s.batch.Timed {
+			continue
+		}
+		r.Times.Total += d
+		switch {
+		case l.sampling:
+			r.Times.Choose += d
+		case first:
+			r.Times.Embed += d
+		}
+	}
 }

@@ -42,7 +42,7 @@ func layersOf(t *testing.T, s plan.Step) []time.Duration {
 }
 
 // A traced step has the launches that a graph has, with an event where another layer
-// begins; steps beside it have graphs.
+// begins, or sampling; steps beside it have graphs.
 func TestTracedStep(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)
@@ -72,26 +72,27 @@ func TestTracedStep(t *testing.T) {
 		return b
 	}
 	for _, test := range []struct {
-		name  string
-		batch func() *plan.Batch
+		name   string
+		batch  func() *plan.Batch
+		timers int
 	}{
-		{"decoding", func() *plan.Batch { return batchOf(p, 2, 3, 1) }},
-		{"a prompt", func() *plan.Batch { return batchOf(p, 1, 0, 7) }},
-		{"without a row", rowless},
-		{"with adjustments", adjusted},
+		{"decoding", func() *plan.Batch { return batchOf(p, 2, 3, 1) }, 7},
+		{"a prompt", func() *plan.Batch { return batchOf(p, 1, 0, 7) }, 7},
+		{"without a row", rowless, 6},
+		{"with adjustments", adjusted, 7},
 	} {
-		name, batch := test.name, test.batch
+		name, batch, timers := test.name, test.batch, test.timers
 		captured, _, _ := count(func() { layersOf(t, submitTraced(t, e, batch(), false)) })
 		var layers []time.Duration
 		launches, graphs, events := count(func() { layers = layersOf(t, submitTraced(t, e, batch(), true)) })
-		if graphs != 0 || events != 7 || launches != captured || launches == 0 {
-			t.Errorf("%s: %d launches of %d, %d graphs, %d events, want 6 and the step's end", name, launches, captured, graphs, events)
+		if graphs != 0 || events != timers+1 || launches != captured || launches == 0 {
+			t.Errorf("%s: %d launches of %d, %d graphs, %d events, want %d and the step's end", name, launches, captured, graphs, events, timers)
 		}
 		sum := time.Duration(0)
 		for _, d := range layers {
 			sum += d
 		}
-		if want := time.Duration(launches+5) * tick; len(layers) != 4 || layers[1] != layers[2] || layers[2] != layers[3] || layers[1] < 3*tick || sum != want {
+		if want := time.Duration(launches+timers-1) * tick; len(layers) != 4 || layers[1] != layers[2] || layers[2] != layers[3] || layers[1] < 3*tick || sum != want {
 			t.Errorf("%s: the layers, which are alike, took %v, want %v in all", name, layers, want)
 		}
 		launches, graphs, events = count(func() { layers = layersOf(t, submitTraced(t, e, batch(), false)) })
