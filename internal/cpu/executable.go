@@ -59,7 +59,7 @@ type step struct {
 	err    error
 
 	logits, hidden []float32 // what the result's rows lie in
-	clock          layerClock
+	clock          clock
 }
 
 // Wait implements [plan.Step].
@@ -161,15 +161,16 @@ func (e *executable) step(s *step) {
 		e.apply(&b.States[i])
 	}
 	e.overflow = fill(e.overflow, b.Seqs(), -1)
-	clock := s.watch()
-	e.run(clock)
+	s.clock.start(e)
+	e.run(&s.clock)
 	e.check(&e.failed)
+	s.clock.lap()
 	s.begin()
 	for i := range b.Rows {
 		s.output(i)
 	}
-	clock.passed(plan.NoLayer)
-	s.result.Layers = clock.layers()
+	s.clock.lap()
+	s.measured()
 	if e.failed.any {
 		e.diagnose(&e.failed)
 		s.result.Err = slices.Clone(e.failed.err)
@@ -182,10 +183,10 @@ func (e *executable) step(s *step) {
 const aheadTokens = 8
 
 // run does the kernels of e's code.
-func (e *executable) run(clock *layerClock) {
+func (e *executable) run(clock *clock) {
 	for i, ks := range e.code.kernels {
 		e.do(ks)
-		clock.passed(e.code.stages[i].nodes[0].Layer)
+		clock.lap()
 		e.observe(&e.code.stages[i])
 	}
 }
@@ -299,15 +300,4 @@ func keep(all *[]float32, x []float32) []float32 {
 	return (*all)[n:len(*all):len(*all)]
 }
 
-func (e *executable) size(v plan.Value) int {
-	switch d := e.p.Shapes[v][0]; d {
-	case plan.Tokens:
-		return len(e.batch.Tokens)
-	case plan.Seqs:
-		return e.batch.Seqs()
-	case plan.Rows:
-		return len(e.batch.Rows)
-	default:
-		return int(d)
-	}
-}
+func (e *executable) size(v plan.Value) int { return e.batch.Size(e.p.Shapes[v][0]) }

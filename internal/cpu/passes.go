@@ -130,6 +130,17 @@ func (s *stage) io() plan.Stage {
 	return st
 }
 
+// all are the stage's nodes.
+func (s *stage) all() []*plan.Node {
+	nodes := slices.Clone(s.nodes)
+	for _, n := range append(slices.Clone(s.maps), s.glu, s.add) {
+		if n != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 // residual is what the stage adds its product to.
 func (s *stage) residual() plan.Value {
 	if s.add.In[0] == s.out(0) {

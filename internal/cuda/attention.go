@@ -130,6 +130,7 @@ func (c *compiler) angles() ([]launch, error) {
 		if err != nil {
 			return nil, err
 		}
+		l.where, l.moves = "rotary angles", func(b *plan.Batch) int { return len(b.Tokens) * 8 * (r.Dims / 2) }
 		all = append(all, l)
 	}
 	return all, nil
@@ -246,6 +247,7 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 		}
 		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.early}, arguments(&a))
 	}}
+	store.moves, attend.moves, decode.moves = c.attentionMoves(s)
 	return []launch{store.unless(decodes), attend.unless(decodes), decode}, nil
 }
 

@@ -46,8 +46,13 @@ func (c *compiler) compile() (before []launch, stages [][]launch, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("cuda: %s: %w", s.nodes[0].Where(), err)
 		}
+		where, moves := plan.Where(s.all()...), c.moved(s)
 		for k := range ls {
-			ls[k].stage, ls[k].last, ls[k].place = s, k == len(ls)-1, s.nodes[0].Layer-plan.NoLayer
+			l := &ls[k]
+			l.stage, l.last, l.place, l.where = s, k == len(ls)-1, s.nodes[0].Layer-plan.NoLayer, where
+			if l.moves == nil {
+				l.moves = moves
+			}
 		}
 		stages = append(stages, ls)
 	}
@@ -463,7 +468,11 @@ func (c *compiler) convert(v plan.Value) ([]launch, error) {
 	out := c.forms(v)
 	a := convertArgs{x: out.f32, stride: out.stride, cols: out.cols, count: c.count(v), out: out}
 	a.out.f32 = 0
-	return c.one("elementwise", "convert", c.rows(v), arguments(&a), 256, elementGrid(c.rows(v), out.stride))
+	ls, err := c.one("elementwise", "convert", c.rows(v), arguments(&a), 256, elementGrid(c.rows(v), out.stride))
+	if err == nil {
+		ls[0].moves = func(b *plan.Batch) int { return b.Size(c.rows(v)) * c.written(v) }
+	}
+	return ls, err
 }
 
 type finiteArgs struct {
@@ -480,5 +489,9 @@ func (c *compiler) finite() ([]launch, error) {
 	}
 	in := c.forms(c.l.p.Residual)
 	a := finiteArgs{x: in.f32, stride: in.stride, cols: in.cols, count: c.count(c.l.p.Residual), sequence: c.step.sequence, bad: c.step.bad}
-	return c.one("elementwise", "finite", plan.Tokens, arguments(&a), 256, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.tokens} })
+	ls, err := c.one("elementwise", "finite", plan.Tokens, arguments(&a), 256, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.tokens} })
+	if err == nil {
+		ls[0].where, ls[0].moves = "look at the residual", func(b *plan.Batch) int { return len(b.Tokens) * 4 * int(in.cols) }
+	}
+	return ls, err
 }

@@ -68,21 +68,8 @@ func names(all []launch) string {
 // describe names the nodes of a stage by their values.
 func describe(s *stage) string {
 	var parts []string
-	add := func(n *plan.Node) {
-		if n != nil {
-			parts = append(parts, fmt.Sprintf("%%%d %v", n.Out, n.Op))
-		}
+	for _, n := range s.all() {
+		parts = append(parts, fmt.Sprintf("%%%d %v", n.Out, n.Op))
 	}
-	add(s.pick)
-	for _, h := range []head{s.q, s.k} {
-		add(h.norm)
-		add(h.rope)
-	}
-	for _, n := range s.nodes {
-		add(n)
-	}
-	add(s.glu)
-	add(s.scale)
-	add(s.add)
 	return strings.Join(parts, ", ")
 }

@@ -173,6 +173,7 @@ func (c *compiler) experts(s *stage) ([]launch, error) {
 	if l, err = c.launch("experts", "combine", m.rows, arguments(&a), 256, elementGrid(m.rows, to.stride)); err != nil {
 		return nil, err
 	}
+	l.moves = m.combineMoves(s)
 	return append(all, l), nil
 }
 
@@ -199,6 +200,8 @@ func (m *mixture) route(n *plan.Node) ([]launch, error) {
 	if err != nil {
 		return nil, err
 	}
+	route.moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * experts }
+	group.moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * r.Used }
 	return []launch{route, group.unless(func(sh *shape) bool { return sh.size(m.rows) == 1 })}, nil
 }
 
@@ -246,6 +249,7 @@ func (m *mixture) units(n *plan.Node) ([]launch, forms, error) {
 	l, err := m.launch("elementwise", "gate", m.rows, arguments(&a), 256, func(sh *shape) driver.Dim3 {
 		return driver.Dim3{X: (int(out.stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
 	})
+	l.moves = m.rowsMove(8*ffn + m.rowBytes(arithmeticOf(m.attr.Down[0], m.l.lim), ffn))
 	return append(all, l), out, err
 }
 
@@ -333,7 +337,7 @@ func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool)
 		}
 		name += " " + v.name
 	}
-	return oneOf(name, by, func(sh *shape) int {
+	l := oneOf(name, by, func(sh *shape) int {
 		// As many tokens as an expert has if all have as many.
 		share := (m.slots(sh) + experts - 1) / experts
 		for i, v := range variants {
@@ -342,5 +346,7 @@ func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool)
 			}
 		}
 		return len(variants) - 1
-	}), nil
+	})
+	l.moves = m.moves(w, a.cols, gated)
+	return l, nil
 }

@@ -1,10 +1,6 @@
 package cuda
 
-import (
-	"slices"
-
-	"github.com/realizar/realizar/internal/plan"
-)
+import "slices"
 
 // observe tells the step's batch of what a stage has written, where it wants to know and
 // l is the stage's last launch. It waits for the stream, on the backend's main thread.
@@ -17,10 +13,7 @@ func (s *step) observe(l *launch) error {
 	defer c.Doing(c.Doing("observing a step"))
 	for _, v := range l.stage.io().Out {
 		dim := e.p.Shapes[v][0]
-		rows := len(s.batch.Tokens)
-		if dim == plan.Rows {
-			rows = len(s.batch.Rows)
-		}
+		rows := s.batch.Size(dim)
 		if rows == 0 || e.layout.normed[v] != nil && s.sh.size(dim) == 1 {
 			continue
 		}

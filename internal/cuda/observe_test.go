@@ -45,12 +45,7 @@ func TestObservedStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		captured := f.Calls("cuLaunchKernelEx") - launches
-		rows := func(v plan.Value) int {
-			if p.Shapes[v][0] == plan.Rows {
-				return len(x.Rows)
-			}
-			return len(x.Tokens)
-		}
+		rows := func(v plan.Value) int { return x.Size(p.Shapes[v][0]) }
 		var want, got []plan.Value
 		for i := range e.layout.stages {
 			for _, v := range e.layout.stages[i].io().Out {

@@ -104,8 +104,11 @@ func (c *compiler) sampling(adjusted bool) ([]launch, error) {
 		}
 		return f.Launch(s, config, args)
 	}}
-	survey.sampling, choose.sampling = true, true
-	return []launch{survey, choose}, nil
+	launches := []launch{survey, choose}
+	for i := range launches {
+		launches[i].sampling, launches[i].where, launches[i].moves = true, "choice of tokens", func(b *plan.Batch) int { return len(b.Rows) * 4 * vocab }
+	}
+	return launches, nil
 }
 
 // fillRow writes what the sampling of row i of a batch is told, and its mask.

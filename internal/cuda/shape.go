@@ -58,13 +58,15 @@ func (s *shape) size(d plan.Dim) int {
 // A launch is a kernel with what it is given, or several of which a step's shape
 // chooses, or what else a stream is to do between kernels.
 type launch struct {
-	name     string                 // for people
-	live     bool                   // it is done anew in every step, also where the others are in graphs
-	runs     func(sh *shape) string // nil: the only one runs; or which does, "" for none
-	stage    *stage                 // that it is of, or nil
-	last     bool                   // of its stage
-	sampling bool                   // it chooses tokens
-	place    int                    // of its layer in [plan.Result.Layers]; 0: it belongs to none
+	name     string                  // for people
+	live     bool                    // it is done anew in every step, also where the others are in graphs
+	runs     func(sh *shape) string  // nil: the only one runs; or which does, "" for none
+	where    string                  // what it does, in words
+	moves    func(b *plan.Batch) int // the bytes that it reads and writes, see [plan.Span]; nil: none
+	stage    *stage                  // that it is of, or nil
+	last     bool                    // of its stage
+	sampling bool                    // it chooses tokens
+	place    int                     // of its layer in [plan.Result.Layers]; 0: it belongs to none
 	rows     plan.Dim
 	begin    func(s *driver.Stream, sh *shape) error
 }
@@ -78,6 +80,14 @@ func (l *launch) kernel(sh *shape) string {
 		return l.runs(sh)
 	}
 	return l.name
+}
+
+// bytes is what it reads and writes in a step.
+func (l *launch) bytes(b *plan.Batch) int {
+	if l.moves == nil {
+		return 0
+	}
+	return l.moves(b)
 }
 
 // give gives the stream all launches that have something to do.

@@ -229,6 +229,13 @@ func (s *stage) product() plan.Value {
 	return s.nodes[0].Out
 }
 
+// all are the stage's nodes.
+func (s *stage) all() []*plan.Node {
+	nodes := []*plan.Node{s.pick, s.q.norm, s.q.rope, s.k.norm, s.k.rope}
+	nodes = append(append(nodes, s.nodes...), s.glu, s.scale, s.add)
+	return slices.DeleteFunc(nodes, func(n *plan.Node) bool { return n == nil })
+}
+
 // residual is what the stage adds its product to.
 func (s *stage) residual() plan.Value { return otherInput(s.add, s.product()) }
 

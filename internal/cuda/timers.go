@@ -4,17 +4,19 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // timers measure the pieces of a step: one stands before each, and one after the last.
-// A graph cannot be looked into, so a step of which more is wanted than its beginning,
-// its layers and its sampling is given launch by launch.
+// A graph cannot be looked into, so a step of which more is wanted than what comes
+// before the layers, these, and the sampling is given launch by launch.
 type timers struct {
 	c      *driver.Context // that makes events
 	events []*driver.Event // made so far; steps that come later use them again
 	marks  []*launch       // the first launch after each timer but the last
 	times  []time.Duration // by mark, of the step that was read last
 	layers []time.Duration // of that step
+	spans  []plan.Span
 }
 
 // timed reports whether the time of any part of the step is wanted.
@@ -70,27 +72,31 @@ func (t *timers) read(c *driver.Context) error {
 
 // measured puts the times that are wanted into the step's result.
 func (s *step) measured() {
-	t, r := &s.timers, &s.result
-	if s.batch.Trace {
-		t.layers = fill(t.layers, s.e.p.Layers()+1, 0)
-		r.Layers = t.layers
-	}
+	t, b, r := &s.timers, s.batch, &s.result
+	t.layers, t.spans = fill(t.layers, s.e.p.Layers()+1, 0), t.spans[:0]
+	var times plan.Times
 	first := true // no layer began
 	for i, l := range t.marks {
 		d := t.times[i]
-		first = first && l.place == 0
-		if s.batch.Trace {
-			r.Layers[l.place] += d
-		}
-		if !s.batch.Timed {
-			continue
-		}
-		r.Times.Total += d
-		switch {
+		switch first = first && l.place == 0 && !l.sampling; {
 		case l.sampling:
-			r.Times.Choose += d
+			times.Choose += d
 		case first:
-			r.Times.Embed += d
+			times.Embed += d
 		}
+		t.layers[l.place] += d
+		if b.Spans {
+			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(&s.sh), Where: l.where, Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.bytes(b)})
+		}
+		times.Total += d
+	}
+	if b.Trace {
+		r.Layers = t.layers
+	}
+	if b.Timed {
+		r.Times = times
+	}
+	if b.Spans {
+		r.Spans = t.spans
 	}
 }

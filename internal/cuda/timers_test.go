@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +153,148 @@ func TestTracedStepFails(t *testing.T) {
 		}
 		if layers := layersOf(t, submitTraced(t, e, x, true)); !slices.Equal(layers, want) {
 			t.Errorf("after %s failed the layers took %v", call, layers)
+		}
+	}
+}
+
+// done is a step that is over; it must not be given back before its result is read.
+func done(t *testing.T, e *executable, b *plan.Batch) (plan.Step, *plan.Result) {
+	t.Helper()
+	s, err := e.Submit(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, r
+}
+
+// A timed step is three graphs between four timers: what comes before the layers, the
+// rest, and sampling. Steps beside it have two.
+func TestTimedStep(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	p := plantest.Model(t, nil)
+	e := compiled(t, b, p, limitsFor(p, 8, 4))
+	for _, test := range []struct {
+		name           string
+		rows           bool
+		graphs, events int
+	}{{"decoding", true, 3, 4}, {"without a row", false, 2, 3}} {
+		for range 2 { // captured, and not
+			x := batchOf(p, 2, 3, 1)
+			if x.Timed = true; !test.rows {
+				x.Rows = nil
+			}
+			graphs, events := f.Calls("cuGraphLaunch"), f.Calls("cuEventRecord")
+			s, r := done(t, e, x)
+			// Each graph takes a tick, and so does the timer after it.
+			want := plan.Times{Embed: 2 * tick, Total: 4 * tick}
+			if test.rows {
+				want.Choose, want.Total = 2*tick, 6*tick
+			}
+			if r.Times != want || r.Layers != nil || r.Spans != nil {
+				t.Errorf("%s: %+v, want %+v; %d layers, %d spans", test.name, r.Times, want, len(r.Layers), len(r.Spans))
+			}
+			if graphs, events = f.Calls("cuGraphLaunch")-graphs, f.Calls("cuEventRecord")-events; graphs != test.graphs || events != test.events+1 {
+				t.Errorf("%s: %d graphs, %d events, want %d and %d and the step's end", test.name, graphs, events, test.graphs, test.events)
+			}
+			before := 0 // launches before the layers
+			for e.forward[before].place == 0 {
+				before++
+			}
+			for _, cut := range [][2]int{{0, before}, {before, len(e.forward)}} {
+				if e.graphs[piece{shape: s.(*step).sh, from: cut[0], to: cut[1]}] == nil {
+					t.Errorf("%s: there is no graph of the launches %d to %d", test.name, cut[0], cut[1])
+				}
+			}
+			s.Release()
+			x.Timed = false
+			graphs, events = f.Calls("cuGraphLaunch"), f.Calls("cuEventRecord")
+			if s, r = done(t, e, x); r.Times != (plan.Times{}) {
+				t.Errorf("%s, not timed: %+v", test.name, r.Times)
+			}
+			if graphs, events = f.Calls("cuGraphLaunch")-graphs, f.Calls("cuEventRecord")-events; graphs != test.graphs-1 || events != 1 {
+				t.Errorf("%s, not timed: %d graphs, %d events", test.name, graphs, events)
+			}
+			s.Release()
+		}
+	}
+}
+
+// The spans of a step are its launches, in order, each with the kernel that runs.
+func TestSpans(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil)} {
+		e := compiled(t, b, p, limitsFor(p, 16, 4))
+		for _, test := range []struct {
+			name  string
+			batch *plan.Batch
+		}{
+			{"one token", batchOf(p, 1, 3, 1)}, {"decoding", batchOf(p, 3, 3, 1)}, {"a prompt", batchOf(p, 1, 0, 12)},
+		} {
+			before := len(f.Launches())
+			test.batch.Spans = true
+			s, r := done(t, e, test.batch)
+			launched := f.Launches()[before:]
+			if len(r.Spans) != len(launched) || len(launched) == 0 {
+				t.Fatalf("%s, %s: %d spans of %d launches", name, test.name, len(r.Spans), len(launched))
+			}
+			begin, bytes := time.Duration(0), 0
+			for i, x := range r.Spans {
+				kernel := launched[i].Kernel
+				if !strings.HasSuffix(x.Kernel, " "+kernel) {
+					t.Errorf("%s, %s: span %d is of %q, the launch of %q", name, test.name, i, x.Kernel, kernel)
+				}
+				if x.Begin != begin || x.Time != 2*tick || x.Where == "" || x.Bytes <= 0 {
+					t.Errorf("%s, %s: span %d: %+v, want it from %v on", name, test.name, i, x, begin)
+				}
+				begin += x.Time
+				bytes += x.Bytes
+			}
+			if r.Times != (plan.Times{}) || r.Layers != nil {
+				t.Errorf("%s, %s: times %+v and layers %v that nobody wants", name, test.name, r.Times, r.Layers)
+			}
+			s.Release()
+		}
+	}
+}
+
+// What a single token moves is its weights and its context, and little beside them.
+func TestSpanBytes(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, Options{})
+	p := decoder(t, tensor.Q8_0)
+	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	span := func(x *plan.Batch, where string) (bytes int) {
+		x.Spans = true
+		s, r := done(t, e, x)
+		defer s.Release()
+		for _, x := range r.Spans {
+			if strings.Contains(x.Where, where) {
+				bytes += x.Bytes
+			}
+		}
+		return bytes
+	}
+	const tile = 16 * 256 * 34 / 32
+	for _, test := range []struct {
+		where           string
+		batch           *plan.Batch
+		weights, values int
+	}{
+		{"linear q, k, v", batchOf(p, 1, 3, 1), 32 * tile, 256 + 64 + 4*512},
+		{"linear q, k, v", batchOf(p, 2, 3, 2), 32 * tile, 4 * (256 + 64 + 4*512)},
+		{"linear gate, up; glu", batchOf(p, 1, 3, 1), 32 * tile, 2 * (256 + 64)},
+		{"linear down; add", batchOf(p, 1, 3, 1), 16 * tile, 256 + 64 + 2*4*256},
+		{"linear head", batchOf(p, 2, 3, 2), 3 * tile, 2 * (256 + 64 + 4*decoderVocab)},
+		// Keys and values of 4 positions and the token's own, 512 bytes each.
+		{"attention", batchOf(p, 1, 3, 1), 5 * 512, 4*512 + 256 + 64},
+		{"attention", batchOf(p, 2, 30, 1), 2 * 32 * 512, 2 * (4*512 + 256 + 64)},
+		{"choice of tokens", batchOf(p, 2, 30, 1), 0, 2 * 2 * 4 * decoderVocab},
+	} {
+		if got := span(test.batch, test.where); got != test.weights+test.values {
+			t.Errorf("%s, %d tokens: %d bytes, want %d and %d", test.where, len(test.batch.Tokens), got, test.weights, test.values)
 		}
 	}
 }

@@ -105,6 +105,19 @@ var ErrBatch = errors.New("plan: malformed batch")
 // Seqs is the number of sequences.
 func (b *Batch) Seqs() int { return max(0, len(b.Start)-1) }
 
+// Size is the value of d in the step.
+func (b *Batch) Size(d Dim) int {
+	switch d {
+	case Tokens:
+		return len(b.Tokens)
+	case Seqs:
+		return b.Seqs()
+	case Rows:
+		return len(b.Rows)
+	}
+	return int(d)
+}
+
 // Length is the length that rotary frequencies of token t of sequence s go by.
 func (b *Batch) Length(s, t int) int { return int(max(b.Lengths[s], b.Positions[t]+1)) }
 

@@ -124,15 +124,28 @@ type Node struct {
 }
 
 // Where says in words where in the model the node is, for errors.
-func (n *Node) Where() string {
-	s := n.Op.String()
-	if n.Weight != nil {
-		s += " " + n.Weight.Name
+func (n *Node) Where() string { return Where(n) }
+
+// Where says in words where in the model nodes are that a backend does as one.
+func Where(nodes ...*Node) string {
+	var s strings.Builder
+	for i, n := range nodes {
+		switch {
+		case i == 0:
+			s.WriteString(n.Op.String())
+		case n.Op == nodes[i-1].Op && n.Weight != nil:
+			s.WriteString(",")
+		default:
+			s.WriteString("; " + n.Op.String())
+		}
+		if n.Weight != nil {
+			s.WriteString(" " + n.Weight.Name)
+		}
 	}
-	if n.Layer == NoLayer {
-		return s
+	if nodes[0].Layer == NoLayer {
+		return s.String()
 	}
-	return fmt.Sprintf("layer %d (%s)", n.Layer, s)
+	return fmt.Sprintf("layer %d (%s)", nodes[0].Layer, s.String())
 }
 
 // A Program is a finished plan.

@@ -25,7 +25,19 @@ type Span struct {
 	Begin  time.Duration // from the step's beginning
 	Time   time.Duration
 
-	// Bytes is what it has to read and write of the memory that holds weights and
-	// states, at least: each weight once, and what it attends to.
+	// Bytes is what it has to read and write, at least: each weight as it lies in
+	// memory, keys and values that it attends to or stores, what goes in and what
+	// comes out, each once. What of it is near the processor still is not left out.
 	Bytes int
+}
+
+// Attended is how many positions the sequences of b see, each counted once, through a
+// window of so many positions, or of all where that is 0.
+func (b *Batch) Attended(window int) int {
+	n := 0
+	for s := range b.Seqs() {
+		first, last := int(b.Positions[b.Start[s]]), int(b.Positions[b.Start[s+1]-1])
+		n += last + 1 - Group{Window: window}.FirstVisible(first)
+	}
+	return n
 }

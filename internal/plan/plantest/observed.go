@@ -10,95 +10,6 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A measured is a model in steps of which some are looked into: a prompt, the rest of it,
-// and tokens one by one, for two sequences.
-type measured struct {
-	r      *Runner
-	p      *plan.Program
-	tables []plan.PageTable
-	lists  [2][]int32
-}
-
-// measuredSteps are the tokens from and to of every sequence in each step; those of the
-// first give no rows.
-var measuredSteps = [][2]int{{0, 17}, {17, 20}, {20, 21}, {21, 22}}
-
-func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) *measured {
-	t.Helper()
-	m := &measured{p: p, r: runner(t, b, p, 80, 2, 64, base), lists: [2][]int32{ids(newRand(28), 64, modelVocab), ids(newRand(29), 64, modelVocab)}}
-	for g := range p.Groups {
-		table := plan.PageTable{Start: []int32{0}, First: []int32{0, 0}}
-		for range m.lists {
-			table.Pages = append(table.Pages, m.r.free[g][:64/m.r.Limits.PageTokens]...)
-			m.r.free[g] = m.r.free[g][64/m.r.Limits.PageTokens:]
-			table.Start = append(table.Start, int32(len(table.Pages)))
-		}
-		m.tables = append(m.tables, table)
-	}
-	return m
-}
-
-// batch is step i, of the first sequence alone or of both.
-func (m *measured) batch(i, sequences int) *plan.Batch {
-	from, to := measuredSteps[i][0], measuredSteps[i][1]
-	b := &plan.Batch{Start: []int32{0}}
-	for _, list := range m.lists[:sequences] {
-		for pos := from; pos < to; pos++ {
-			b.Tokens, b.Positions = append(b.Tokens, list[pos]), append(b.Positions, int32(pos))
-		}
-		b.Start, b.Lengths = append(b.Start, int32(len(b.Tokens))), append(b.Lengths, 64)
-		if i > 0 {
-			b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken | plan.WantLogits | plan.WantHidden})
-		}
-	}
-	for _, t := range m.tables {
-		b.Tables = append(b.Tables, plan.PageTable{Pages: t.Pages[:t.Start[sequences]], Start: t.Start[:sequences+1], First: t.First[:sequences]})
-	}
-	return b
-}
-
-// run does all steps, which set may change, and calls done with each one's result.
-func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batch), done func(i int, b *plan.Batch, res *plan.Result)) (logits [][]float32, tokens []int32) {
-	t.Helper()
-	for i := range measuredSteps {
-		b := m.batch(i, sequences)
-		set(i, b)
-		s, err := m.r.Exe.Submit(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res := wait(t, s)
-		for _, rows := range [][][]float32{res.Logits, res.Hidden} {
-			for _, row := range rows {
-				logits = append(logits, slices.Clone(row))
-			}
-		}
-		tokens = append(tokens, res.Tokens...)
-		done(i, b, res)
-		s.Release()
-	}
-	return logits, tokens
-}
-
-// each runs f for every model and for both kinds of activations, with what the steps of
-// one sequence and of two give when nobody looks.
-func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
-	for name, model := range models {
-		p := model(t, nil)
-		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}} {
-			t.Run(name+", "+base.Activations.String()+" activations", func(t *testing.T) {
-				plain := newMeasured(t, b, p, base)
-				base.Observed = observed
-				m := newMeasured(t, b, p, base)
-				for sequences := 1; sequences <= len(m.lists); sequences++ {
-					logits, tokens := plain.run(t, sequences, func(int, *plan.Batch) {}, func(int, *plan.Batch, *plan.Result) {})
-					f(t, m, sequences, logits, tokens)
-				}
-			})
-		}
-	}
-}
-
 // observed looks at the values that steps write, which changes none of them.
 func observed(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
@@ -141,12 +52,7 @@ func observed(t *testing.T, b plan.Backend) {
 // observedStep checks what was seen of a step.
 func (m *measured) observedStep(t *testing.T, i int, b *plan.Batch, res *plan.Result, seen map[plan.Value][]float32) {
 	t.Helper()
-	rows := func(v plan.Value) int {
-		if m.p.Shapes[v][0] == plan.Rows {
-			return len(b.Rows)
-		}
-		return len(b.Tokens)
-	}
+	rows := func(v plan.Value) int { return b.Size(m.p.Shapes[v][0]) }
 	for v, x := range seen {
 		if want := rows(v) * int(m.p.Shapes[v][1]); len(x) != want || want == 0 {
 			t.Errorf("step %d: %%%d has %d values, want %d", i, v, len(x), want)

@@ -45,6 +45,8 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Choices", func(t *testing.T) { choices(t, b) })
 	t.Run("NoChoice", func(t *testing.T) { noChoice(t, b) })
 	t.Run("Layers", func(t *testing.T) { layers(t, b) })
+	t.Run("Timed", func(t *testing.T) { timed(t, b) })
+	t.Run("Spans", func(t *testing.T) { spans(t, b) })
 	t.Run("Observed", func(t *testing.T) { observed(t, b) })
 	t.Run("NotFinite", func(t *testing.T) { notFinite(t, b) })
 	t.Run("NotFiniteExperts", func(t *testing.T) { notFiniteExperts(t, b) })

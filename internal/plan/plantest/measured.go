@@ -1,0 +1,210 @@
+package plantest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A measured is a model in steps of which some are looked into: a prompt, the rest of it,
+// and tokens one by one, for two sequences.
+type measured struct {
+	r      *Runner
+	p      *plan.Program
+	tables []plan.PageTable
+	lists  [2][]int32
+}
+
+// measuredSteps are the tokens from and to of every sequence in each step; those of the
+// first give no rows.
+var measuredSteps = [][2]int{{0, 17}, {17, 20}, {20, 21}, {21, 22}}
+
+func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) *measured {
+	t.Helper()
+	m := &measured{p: p, r: runner(t, b, p, 80, 2, 64, base), lists: [2][]int32{ids(newRand(28), 64, modelVocab), ids(newRand(29), 64, modelVocab)}}
+	for g := range p.Groups {
+		table := plan.PageTable{Start: []int32{0}, First: []int32{0, 0}}
+		for range m.lists {
+			table.Pages = append(table.Pages, m.r.free[g][:64/m.r.Limits.PageTokens]...)
+			m.r.free[g] = m.r.free[g][64/m.r.Limits.PageTokens:]
+			table.Start = append(table.Start, int32(len(table.Pages)))
+		}
+		m.tables = append(m.tables, table)
+	}
+	return m
+}
+
+// batch is step i, of the first sequence alone or of both.
+func (m *measured) batch(i, sequences int) *plan.Batch {
+	from, to := measuredSteps[i][0], measuredSteps[i][1]
+	b := &plan.Batch{Start: []int32{0}}
+	for _, list := range m.lists[:sequences] {
+		for pos := from; pos < to; pos++ {
+			b.Tokens, b.Positions = append(b.Tokens, list[pos]), append(b.Positions, int32(pos))
+		}
+		b.Start, b.Lengths = append(b.Start, int32(len(b.Tokens))), append(b.Lengths, 64)
+		if i > 0 {
+			b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken | plan.WantLogits | plan.WantHidden})
+		}
+	}
+	for _, t := range m.tables {
+		b.Tables = append(b.Tables, plan.PageTable{Pages: t.Pages[:t.Start[sequences]], Start: t.Start[:sequences+1], First: t.First[:sequences]})
+	}
+	return b
+}
+
+// run does all steps, which set may change, and calls done with each one's result.
+func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batch), done func(i int, b *plan.Batch, res *plan.Result)) (logits [][]float32, tokens []int32) {
+	t.Helper()
+	for i := range measuredSteps {
+		b := m.batch(i, sequences)
+		set(i, b)
+		s, err := m.r.Exe.Submit(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := wait(t, s)
+		for _, rows := range [][][]float32{res.Logits, res.Hidden} {
+			for _, row := range rows {
+				logits = append(logits, slices.Clone(row))
+			}
+		}
+		tokens = append(tokens, res.Tokens...)
+		done(i, b, res)
+		s.Release()
+	}
+	return logits, tokens
+}
+
+// eachMeasured runs f for every model and for both kinds of activations, with what the steps of
+// one sequence and of two give when nobody looks.
+func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
+	for name, model := range models {
+		p := model(t, nil)
+		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}} {
+			t.Run(name+", "+base.Activations.String()+" activations", func(t *testing.T) {
+				plain := newMeasured(t, b, p, base)
+				base.Observed = observed
+				m := newMeasured(t, b, p, base)
+				for sequences := 1; sequences <= len(m.lists); sequences++ {
+					logits, tokens := plain.run(t, sequences, func(int, *plan.Batch) {}, func(int, *plan.Batch, *plan.Result) {})
+					f(t, m, sequences, logits, tokens)
+				}
+			})
+		}
+	}
+}
+
+// looked runs steps of which set wants more, which changes no bit, of all of them and of
+// every other one, and has check look at their results and at how long each took at most.
+func looked(t *testing.T, b plan.Backend, set func(b *plan.Batch), check func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration)) {
+	eachMeasured(t, b, false, func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32) {
+		for _, which := range []int{0b1111, 0b1010} {
+			var begun time.Time
+			gotLogits, gotTokens := m.run(t, sequences, func(i int, b *plan.Batch) {
+				if begun = time.Now(); which>>i&1 == 1 {
+					set(b)
+				}
+			}, func(i int, b *plan.Batch, res *plan.Result) {
+				if which>>i&1 == 1 {
+					check(t, m, b, res, time.Since(begun))
+				} else if res.Times != (plan.Times{}) || res.Spans != nil || res.Layers != nil {
+					t.Errorf("a step of which no time is wanted has %v, %d spans, layers %v", res.Times, len(res.Spans), res.Layers)
+				}
+			})
+			same(t, "with steps that are timed", gotLogits, logits)
+			if !slices.Equal(gotTokens, tokens) {
+				t.Errorf("with steps that are timed the tokens are %v, want %v", gotTokens, tokens)
+			}
+		}
+	})
+}
+
+// timed asks for the times of a step's parts.
+func timed(t *testing.T, b plan.Backend) {
+	looked(t, b, func(b *plan.Batch) { b.Timed = true }, func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration) {
+		timesOfParts(t, b, res.Times, most)
+		if res.Spans != nil || res.Layers != nil {
+			t.Errorf("%d spans and the layers %v were not wanted", len(res.Spans), res.Layers)
+		}
+	})
+}
+
+// timesOfParts checks the times of a step that took so long at most.
+func timesOfParts(t *testing.T, b *plan.Batch, x plan.Times, most time.Duration) {
+	t.Helper()
+	if x.Embed <= 0 || x.Choose < 0 || x.Choose == 0 && len(b.Rows) > 0 || x.Embed+x.Choose >= x.Total || x.Total > most {
+		t.Errorf("a step of %d rows that was done in %v has the times %+v", len(b.Rows), most, x)
+	}
+}
+
+// spans takes steps apart.
+func spans(t *testing.T, b plan.Backend) {
+	looked(t, b, func(b *plan.Batch) { b.Spans = true }, func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration) {
+		m.spansOf(t, b, res.Spans, most)
+		if res.Times != (plan.Times{}) || res.Layers != nil {
+			t.Errorf("the times %+v and the layers %v were not wanted", res.Times, res.Layers)
+		}
+	})
+	all := func(b *plan.Batch) { b.Spans, b.Timed, b.Trace = true, true, true }
+	looked(t, b, all, func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration) {
+		m.spansOf(t, b, res.Spans, most)
+		timesOfParts(t, b, res.Times, most)
+		timesOf(t, m.p, res.Layers, most)
+		layers, sum := make([]time.Duration, m.p.Layers()+1), time.Duration(0)
+		for _, s := range res.Spans {
+			sum += s.Time
+			layers[s.Layer-plan.NoLayer] += s.Time
+		}
+		if sum != res.Times.Total || !slices.Equal(layers, res.Layers) {
+			t.Errorf("the spans are %v in all, by layer %v; the step says %v and %v", sum, layers, res.Times.Total, res.Layers)
+		}
+	})
+}
+
+// spansOf checks the spans of a step that took so long at most.
+func (m *measured) spansOf(t *testing.T, b *plan.Batch, all []plan.Span, most time.Duration) {
+	t.Helper()
+	layer := func(l int) string {
+		var where []string
+		for _, s := range all {
+			if s.Layer == l {
+				where = append(where, s.Where)
+			}
+		}
+		return strings.Join(where, "\n")
+	}
+	end, weights := time.Duration(0), 0
+	for i, s := range all {
+		if s.Kernel == "" || s.Where == "" || strings.Contains(s.Kernel, ", ") || s.Time < 0 || s.Bytes <= 0 || s.Begin < end {
+			t.Errorf("span %d, after one that ends at %v: %+v", i, end, s)
+		}
+		if i > 0 && s.Layer < all[i-1].Layer && s.Layer != plan.NoLayer {
+			t.Errorf("span %d is of layer %d after %d", i, s.Layer, all[i-1].Layer)
+		}
+		end, weights = s.Begin+s.Time, weights+s.Bytes
+	}
+	if end > most {
+		t.Errorf("the spans end after %v of the %v in which the step was done", end, most)
+	}
+	for i := range m.p.Nodes {
+		n := &m.p.Nodes[i]
+		if b.Size(m.p.Shapes[n.Out][0]) == 0 {
+			continue
+		}
+		where := layer(n.Layer)
+		if !strings.Contains(where, n.Op.String()) || n.Weight != nil && !strings.Contains(where, n.Weight.Name) {
+			t.Errorf("no span says that it is of %s, %%%d; those of the layer are\n%s", n.Where(), n.Out, where)
+		}
+		if n.Op == plan.Linear {
+			weights -= len(n.Weight.Data)
+		}
+	}
+	if weights < 0 {
+		t.Errorf("the spans read %d bytes less than the weights of products have", -weights)
+	}
+}
