@@ -3,13 +3,15 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/plan"
@@ -17,17 +19,22 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// TestProfile says what each kind of kernel takes of a decoding step: the graph's time
-// less that of the graph without them.
+// profileRuns is how often each kind of step is run; the median counts.
+const profileRuns = 15
+
+// TestProfile says what each kernel takes of a decoding step and of a prompt, of the
+// models that MODELS names, and how much of the memory's bandwidth it uses; and how the
+// sum of all compares with steps that are not looked into.
 func TestProfile(t *testing.T) {
 	if os.Getenv("MODELS") == "" {
 		t.Skip("MODELS names no files")
 	}
+	b, eager := openGPU(t, Options{}), openGPU(t, Options{Eager: true})
+	bandwidth, err := b.Bandwidth(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range strings.Split(os.Getenv("MODELS"), ",") {
-		b, err := Open(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		f, err := modelfile.Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -36,112 +43,110 @@ func TestProfile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := m.Program
-		lim := plan.Limits{Tokens: 256, Seqs: 1, Rows: 1, PageTokens: 32, Cache: tensor.F16, Activations: tensor.Q8_0}
-		for range p.Groups {
-			lim.Pages = append(lim.Pages, 16)
+		fmt.Printf("%s, %.0f GB/s\n", path, bandwidth/1e9)
+		for _, size := range []struct{ seqs, tokens int }{{1, 1}, {16, 1}, {1, 256}} {
+			what := fmt.Sprintf("%d x %d tokens", size.seqs, size.tokens)
+			graphs, apart := profiled(t, b, m.Program, size.seqs, size.tokens)
+			plain, _ := profiled(t, eager, m.Program, size.seqs, size.tokens)
+			profileTable(what, apart, bandwidth)
+			sum := apart.result.Times.Total
+			fmt.Printf("  spans add up to %v, the step was done in %v; eager %v (done in %v), graphs %v (done in %v); embed %v, choose %v\n",
+				sum, apart.wall, plain.result.Times.Total, plain.wall, graphs.result.Times.Total, graphs.wall, graphs.result.Times.Embed, graphs.result.Times.Choose)
 		}
-		x, err := b.Compile(context.Background(), p, lim, nil)
-		if err != nil {
-			t.Fatal(err)
+		if err := f.Close(); err != nil {
+			t.Error(err)
 		}
-		e := x.(*executable)
-		step := func(pos, n int) {
-			bt := &plan.Batch{Start: []int32{0, int32(n)}, Lengths: []int32{200}, Rows: []plan.Row{{Token: int32(n - 1), Want: plan.WantToken}}}
-			for i := range n {
-				bt.Tokens = append(bt.Tokens, int32(i*31+7))
-				bt.Positions = append(bt.Positions, int32(pos+i))
-			}
-			for range p.Groups {
-				pt := plan.PageTable{Start: []int32{0, 16}, First: []int32{0}}
-				for i := range 16 {
-					pt.Pages = append(pt.Pages, int32(i))
-				}
-				bt.Tables = append(bt.Tables, pt)
-			}
-			s, err := e.Submit(bt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Wait(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			s.Release()
-		}
-		step(0, 190)
-		step(190, 1)
-		sh := shape{tokens: 1, rows: 1, segments: 1, single: true}
-		measure := func(all []launch) float64 {
-			var us float64
-			err := b.main.Do(func() error {
-				g, err := e.capture(&sh, all)
-				if err != nil {
-					return err
-				}
-				from, err := b.main.NewTimer()
-				if err != nil {
-					return err
-				}
-				to, err := b.main.NewTimer()
-				if err != nil {
-					return err
-				}
-				var runs []float64
-				for range 7 {
-					if err := from.Record(e.stream); err != nil {
-						return err
-					}
-					for range 20 {
-						if err := g.Launch(e.stream); err != nil {
-							return err
-						}
-					}
-					if err := to.Record(e.stream); err != nil {
-						return err
-					}
-					if err := to.Synchronize(); err != nil {
-						return err
-					}
-					ms, err := to.Since(from)
-					if err != nil {
-						return err
-					}
-					runs = append(runs, float64(ms)*1000/20)
-				}
-				sort.Float64s(runs)
-				us = runs[len(runs)/2]
-				return g.Destroy()
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return us
-		}
-		all := slices.Concat(e.forward, e.sample)
-		whole := measure(all)
-		fmt.Printf("%s: %d launches, %.1f us (%.0f a second)\n", path, len(all), whole, 1e6/whole)
-		var names []string
-		for _, l := range all {
-			if !slices.Contains(names, l.name) {
-				names = append(names, l.name)
-			}
-		}
-		for _, name := range names {
-			var without, only []launch
-			for _, l := range all {
-				if l.name == name {
-					only = append(only, l)
-				} else {
-					without = append(without, l)
-				}
-			}
-			w, o := whole-measure(without), measure(only)
-			fmt.Printf("  %-70s x%-3d takes %7.1f us, %5.2f each; alone %7.1f, %5.2f each\n", name, len(only), w, w/float64(len(only)), o, o/float64(len(only)))
-		}
+	}
+}
+
+// A profiledStep is a step's result, and what it took from being submitted to its end.
+type profiledStep struct {
+	result plan.Result
+	wall   time.Duration
+}
+
+// profiled runs steps of so many tokens for each of so many sequences: timed alone, and
+// taken apart. Of each kind it returns the one whose total is the median.
+func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whole, apart profiledStep) {
+	t.Helper()
+	const length = 512
+	lim := plan.Limits{Tokens: max(256, seqs), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.Q8_0}
+	for range p.Groups {
+		lim.Pages = append(lim.Pages, seqs*length/lim.PageTokens)
+	}
+	e := compiled(t, b, p, lim)
+	defer func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		_ = f.Close()
-		_ = b.Close()
+	}()
+	step := func(position, n int, spans bool) profiledStep {
+		x := &plan.Batch{Start: []int32{0}, Timed: true, Spans: spans, Tables: make([]plan.PageTable, len(p.Groups))}
+		for g := range x.Tables {
+			x.Tables[g].Start = []int32{0}
+		}
+		for s := range seqs {
+			for i := range n {
+				x.Tokens, x.Positions = append(x.Tokens, int32((position+i)*31+s*7)%int32(p.Vocab)), append(x.Positions, int32(position+i))
+			}
+			x.Start, x.Lengths = append(x.Start, int32(len(x.Tokens))), append(x.Lengths, length)
+			x.Rows = append(x.Rows, plan.Row{Token: int32(len(x.Tokens) - 1), Want: plan.WantToken})
+			for g := range x.Tables {
+				table := &x.Tables[g]
+				for i := range length / lim.PageTokens {
+					table.Pages = append(table.Pages, int32(s*length/lim.PageTokens+i))
+				}
+				table.Start, table.First = append(table.Start, int32(len(table.Pages))), append(table.First, 0)
+			}
+		}
+		begun := time.Now()
+		s, r := done(t, e, x)
+		defer s.Release()
+		got := profiledStep{result: *r, wall: time.Since(begun)}
+		got.result.Spans = slices.Clone(r.Spans)
+		return got
 	}
+	for at := 0; at < 256; at += 256 / seqs { // what the steps attend to
+		step(at, 256/seqs, false)
+	}
+	median := func(spans bool) profiledStep {
+		var all []profiledStep
+		for range profileRuns {
+			all = append(all, step(256, tokens, spans))
+		}
+		slices.SortFunc(all, func(a, b profiledStep) int { return cmp.Compare(a.result.Times.Total, b.result.Times.Total) })
+		return all[len(all)/2]
+	}
+	return median(false), median(true)
+}
+
+// profileTable prints a step by kernel, what takes most first.
+func profileTable(what string, s profiledStep, bandwidth float64) {
+	type total struct {
+		calls, bytes int
+		time         time.Duration
+	}
+	kernels := map[string]*total{}
+	for _, x := range s.result.Spans {
+		k := kernels[x.Kernel]
+		if k == nil {
+			k = &total{}
+			kernels[x.Kernel] = k
+		}
+		k.calls, k.bytes, k.time = k.calls+1, k.bytes+x.Bytes, k.time+x.Time
+	}
+	names := slices.SortedFunc(maps.Keys(kernels), func(a, b string) int { return cmp.Compare(kernels[b].time, kernels[a].time) })
+	var all total
+	row := func(name string, k total) {
+		rate := float64(k.bytes) / k.time.Seconds()
+		fmt.Printf("  %-44s x%-4d %9.1f us %5.1f%% %7.2f each %9.1f MB %6.0f GB/s %4.0f%%\n", name, k.calls, float64(k.time)/1e3,
+			100*float64(k.time)/float64(s.result.Times.Total), float64(k.time)/1e3/float64(k.calls), float64(k.bytes)/1e6, rate/1e9, 100*rate/bandwidth)
+	}
+	fmt.Printf("  %s\n", what)
+	for _, name := range names {
+		k := kernels[name]
+		row(name, *k)
+		all.calls, all.bytes, all.time = all.calls+k.calls, all.bytes+k.bytes, all.time+k.time
+	}
+	row("all", all)
 }
