@@ -38,6 +38,8 @@ type Config struct {
 
 	Weights, Pinned int  // as in [plan.Limits]
 	Observed        bool // likewise
+
+	Watch *Watch // nil: nobody
 }
 
 // check says whether c can be counted with.

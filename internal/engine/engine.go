@@ -35,6 +35,9 @@ type Engine struct {
 	done    uint64    // the last that is
 	spare   []*flight // for others to use
 	pace    pace
+	setup   plan.Setup // of the executable, when it was last asked
+
+	watching watching // the scheduler's alone
 
 	tree   tree
 	pools  []*pool    // by group, of the device's pages
@@ -66,6 +69,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	if e.exe, err = b.Compile(ctx, p, e.limits, loaded); err != nil {
 		return nil, err
 	}
+	e.setup = e.exe.Setup()
 	for g, n := range e.limits.Pages {
 		e.pools = append(e.pools, newPool(n))
 		e.host = append(e.host, newPool(host[g]))

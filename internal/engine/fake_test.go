@@ -163,8 +163,25 @@ func (f *fake) AllocHost(n int) ([]byte, error) {
 	return h.memory, nil
 }
 
-// Setup implements [plan.Executable].
-func (f *fake) Setup() plan.Setup { return plan.Setup{} }
+// Setup implements [plan.Executable]: a step is captured for as many milliseconds as
+// its number.
+func (f *fake) Setup() plan.Setup {
+	defer f.alone()()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return plan.Setup{Load: 3, Compile: 4, Capture: time.Duration(f.steps*(f.steps+1)/2) * time.Millisecond}
+}
+
+// spent is what step number n takes, where somebody wants to know.
+func (f *fake) spent(b *plan.Batch, n int64) (t plan.Times, spans []plan.Span) {
+	if b.Timed {
+		t = plan.Times{Embed: time.Duration(n), Choose: 2, Total: time.Duration(n) + 5}
+	}
+	if b.Spans {
+		spans = []plan.Span{{Kernel: "embed", Layer: plan.NoLayer, Time: time.Duration(n)}, {Kernel: "choose", Layer: plan.NoLayer, Begin: time.Duration(n) + 3, Time: 2}}
+	}
+	return t, spans
+}
 
 // FreeHost implements [plan.Executable].
 func (f *fake) FreeHost(b []byte) error {
@@ -401,6 +418,7 @@ func (s *fakeStep) run() {
 		f.sampled = append(f.sampled[:0], s.result.Tokens...)
 		return
 	}
+	s.result.Times, s.result.Spans = f.spent(b, s.number)
 	fill := s.move()
 	ids := slices.Clone(b.Tokens)
 	for t, r := range b.From {

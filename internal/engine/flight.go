@@ -22,6 +22,8 @@ type flight struct {
 	step   plan.Step
 	users  int
 
+	capture time.Duration // of submitting it
+
 	masks  []uint32            // of rows
 	adjust []sample.Adjustment // of rows
 }
@@ -50,6 +52,9 @@ func (e *Engine) newFlight() *flight {
 	last := len(e.spare) - 1
 	if last < 0 {
 		f := &flight{batch: plan.Batch{Tables: make([]plan.PageTable, len(e.program.Groups))}}
+		if w := e.config.Watch; w != nil {
+			f.batch.Timed, f.batch.Spans = w.Timed, w.Spans
+		}
 		f.clear()
 		return f
 	}

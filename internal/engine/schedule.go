@@ -112,7 +112,10 @@ func (e *Engine) submit(f *flight) {
 	e.mu.Unlock()
 	f.begun = time.Now()
 	step, err := e.exe.Submit(&f.batch)
+	setup := e.exe.Setup()
 	e.mu.Lock()
+	f.capture = setup.Capture - e.setup.Capture
+	e.setup = setup
 	if err != nil {
 		e.lost(f, err)
 		e.keep(f)
@@ -143,6 +146,7 @@ func (e *Engine) await() {
 	f := e.flights[0]
 	e.mu.Unlock()
 	res, err := f.step.Wait(context.Background())
+	e.tell(f, res, err)
 	// Callers that are ready go first: Go would let this goroutine and the worker
 	// that it waits for wake each other for milliseconds. Those that have been left
 	// out get more than one opportunity, as others may be ready before them.

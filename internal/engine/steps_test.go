@@ -23,6 +23,7 @@ type watched struct {
 	plan.Backend
 	steps, chained int
 	now, most      atomic.Int64
+	before         func()       // every step is submitted; nil: nothing
 	host           func() error // of AllocHost; nil: none
 	bytes          atomic.Int64 // of the host's memory
 }
@@ -51,6 +52,9 @@ func (e *watchedExecutable) FreeHost(b []byte) error {
 }
 
 func (e *watchedExecutable) Submit(b *plan.Batch) (plan.Step, error) {
+	if e.w.before != nil {
+		e.w.before()
+	}
 	e.w.steps++ // one goroutine submits at a time
 	if b.From != nil {
 		e.w.chained++
@@ -82,7 +86,8 @@ func (s *watchedStep) Wait(ctx context.Context) (*plan.Result, error) {
 var warm = sample.Params{Temperature: 2, Seed: 5}
 
 // Alone, every step but those of the prompt begins before the one before it is
-// waited for, none too many; with a mask each waits for what the caller allows.
+// waited for, none too many; with a mask each waits for what the caller allows. The
+// caller keeps up: one who is too many tokens behind is left out of steps.
 func TestStepsBeginEarly(t *testing.T) {
 	w := &watched{Backend: cpu.New(2)}
 	p := plantest.Model(t, nil)
@@ -103,7 +108,19 @@ func TestStepsBeginEarly(t *testing.T) {
 				r.Mask, chained = all, 0
 			}
 			w.steps, w.chained = 0, 0
-			a, err := ask(t.Context(), e, r, nil)
+			// Of the steps submitted all but the last are done, and what they chose is on its
+			// way to the caller.
+			taken, left := make(chan struct{}, test.n), make(chan struct{})
+			w.before = func() {
+				if w.steps > test.chunks {
+					select {
+					case <-taken:
+					case <-left:
+					}
+				}
+			}
+			a, err := ask(t.Context(), e, r, func(*engine.Result) bool { taken <- struct{}{}; return true })
+			close(left)
 			if err == nil {
 				err = o.differs(r, a)
 			}
