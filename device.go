@@ -50,6 +50,7 @@ func (m *Model) startOn(ctx context.Context, b plan.Backend, letGo func() error,
 	if err != nil {
 		return err
 	}
+	size.Watch = o.watch()
 	loaded, finish := m.loader(o.Progress)
 	if m.engine, err = engine.New(ctx, m.arch.Program, b, size, loaded); err != nil {
 		return err

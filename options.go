@@ -56,6 +56,14 @@ type Options struct {
 	PreTokenizer string
 	// Progress, where not nil, is called while the model loads.
 	Progress func(Progress)
+	// Watch, where not nil, is told what every step of the model took, before the answers
+	// have what it gave. It is called for one step at a time, and the model waits for it, so
+	// that it may not wait for the model. What measuring costs is little: on a GPU, a launch
+	// more for each step.
+	Watch func(StepTiming)
+	// Profile has Watch told of the parts of every step too: [StepTiming.Spans]. On a GPU
+	// kernels are then launched and timed one by one, so that steps take longer.
+	Profile bool
 }
 
 // Activations are the numbers that a model computes with.
@@ -124,6 +132,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
 	case o.Cache > CacheQ8:
 		return fmt.Errorf("realizar: %w: cache %d", ErrOptions, o.Cache)
+	case o.Profile && o.Watch == nil:
+		return fmt.Errorf("realizar: %w: a profile without a Watch that is told of it", ErrOptions)
 	case o.HostCache < 0 || o.HostCache > math.MaxInt:
 		return fmt.Errorf("realizar: %w: %d bytes of the host's memory for the cache; want 0 to %d", ErrOptions, o.HostCache, math.MaxInt)
 	}

@@ -27,6 +27,7 @@ package realizar
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
@@ -42,7 +43,8 @@ type Model struct {
 	engine *engine.Engine
 	device deviceInfo
 
-	parallel int // answers under way at one time
+	parallel int           // answers under way at one time
+	opening  time.Duration // see [LoadTimings]
 
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil
@@ -74,6 +76,7 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("realizar: %w", err)
@@ -87,6 +90,7 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("realizar: %w", err)
 	}
+	m.opened(time.Since(begun))
 	return m, nil
 }
 

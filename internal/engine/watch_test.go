@@ -34,7 +34,7 @@ func TestWatch(t *testing.T) {
 					t.Error("two steps are told of at one time")
 				}
 				defer busy.Unlock()
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				mu.Lock()
 				defer mu.Unlock()
 				reports++
