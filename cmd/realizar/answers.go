@@ -17,9 +17,10 @@ type answerWriter struct {
 	out     io.Writer
 	json    bool
 	answers []writtenAnswer
-	current int  // the one that is written as it comes
-	headed  bool // its number has been written
-	last    byte // on the output; 0 where there is nothing
+	current int           // the one that is written as it comes
+	headed  bool          // its number has been written
+	last    byte          // on the output; 0 where there is nothing
+	timings *tokenTimings // of the only answer, or nil
 }
 
 // A writtenAnswer is what came of one answer.
@@ -35,6 +36,9 @@ func (w *answerWriter) write(events iter.Seq2[realizar.Event, error], seed uint6
 		if err != nil {
 			_ = w.endLine() // the error matters more
 			return err
+		}
+		if w.timings != nil {
+			w.timings.take(&e)
 		}
 		a := &w.answers[e.Choice]
 		a.text.WriteString(e.Text)
@@ -123,7 +127,11 @@ func (w *answerWriter) writeJSON(seed uint64) error {
 	out := json.NewEncoder(w.out)
 	out.SetEscapeHTML(false)
 	for i := range w.answers {
-		if err := out.Encode(newAnswer(i, &w.answers[i], seed)); err != nil {
+		a := newAnswer(i, &w.answers[i], seed)
+		if w.timings != nil {
+			a.Trace = w.timings.trace()
+		}
+		if err := out.Encode(a); err != nil {
 			return err
 		}
 	}
@@ -149,7 +157,8 @@ type answer struct {
 		PrefillRate float64 `json:"prefill_tok_s"`
 		DecodeRate  float64 `json:"decode_tok_s"`
 	} `json:"timings"`
-	Seed uint64 `json:"seed"`
+	Seed  uint64       `json:"seed"`
+	Trace *timingTrace `json:"trace,omitempty"`
 }
 
 func newAnswer(choice int, w *writtenAnswer, seed uint64) *answer {

@@ -2,16 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/realizar/realizar"
-	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 )
 
@@ -77,14 +74,16 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// bandwidthBuffer is larger than the caches of almost any machine.
-const bandwidthBuffer = 512 << 20
-
 // readShare sets what t's answers are of the memory's limit: a step reads the
 // weights once, and each sequence's own keys and values.
 func (b *benchmark) readShare(t *measurement, s batchShape) error {
 	if b.reads == 0 {
-		if err := b.measureReads(t); err != nil {
+		name := ""
+		if t.DeviceName != nil {
+			name = *t.DeviceName
+		}
+		var err error
+		if b.reads, err = readBandwidth(b.app.ctx, &b.modelFlags, name); err != nil {
 			return err
 		}
 	}
@@ -97,29 +96,6 @@ func (b *benchmark) readShare(t *measurement, s batchShape) error {
 	t.Batch, t.Depth = s.seqs, s.depth
 	t.ShareOfLimit, t.Bandwidth, t.StepBytes = &share, &b.reads, &bytes
 	return nil
-}
-
-// measureReads measures the memory of the device that t is of.
-func (b *benchmark) measureReads(t *measurement) (err error) {
-	if t.DeviceName == nil {
-		size := int64(bandwidthBuffer)
-		if free := cpu.New(b.Threads).Memory().Free; free > 0 {
-			size = min(size, free/4)
-		}
-		b.reads = cpu.ReadBandwidth(b.Threads, size)
-		debug.FreeOSMemory()
-		return nil
-	}
-	device, _, err := backends.All.Open(b.Device)
-	if err != nil {
-		return err
-	}
-	if device == nil {
-		return fmt.Errorf("%s is there no longer", *t.DeviceName)
-	}
-	defer func() { err = errors.Join(err, device.Close()) }()
-	b.reads, err = device.Bandwidth(b.app.ctx)
-	return err
 }
 
 // productShare sets what t's prompt is of the processor's limit, where that is

@@ -29,6 +29,7 @@ type runCommand struct {
 	JSON    bool    `name:"json" help:"Write one JSON object per answer and line when all are complete."`
 	Verbose bool    `short:"v" help:"Say on standard error how long it took."`
 
+	traceFlags
 	generationFlags
 	modelFlags
 }
@@ -73,6 +74,9 @@ func (c *runCommand) Validate() error {
 	if c.N < 1 || c.N > maxAnswers {
 		return fmt.Errorf("--n=%d: want 1 to %d", c.N, maxAnswers)
 	}
+	if err := c.traceFlags.Validate(); err != nil {
+		return err
+	}
 	if err := c.generationFlags.Validate(); err != nil {
 		return err
 	}
@@ -88,14 +92,29 @@ func (c *runCommand) Run(a *app) error {
 	if interactive && c.N > 1 {
 		return usagef("--n %d has no place in a chat, which goes on from one answer", c.N)
 	}
+	if err := c.traceFlags.check(c.N, interactive); err != nil {
+		return err
+	}
 	c.Parallel = cmp.Or(c.Parallel, min(c.N, defaultTogether))
 	c.Model = a.orDemo(c.Model, "run")
+	t, err := c.traceFlags.begin(c.Model)
+	if err != nil {
+		return err
+	}
+	return t.end(a, c, c.answer(a, t, prompt, interactive))
+}
+
+// answer opens the model and answers a prompt, of which t is told, or holds a chat.
+func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool) error {
 	begun := time.Now()
-	m, err := a.open(c.Model, &c.modelFlags)
+	o := c.options()
+	t.watch(&o)
+	m, err := a.openWith(c.Model, o)
 	if err != nil {
 		return c.maybePrompt(err)
 	}
 	loaded := time.Since(begun)
+	t.opened(m)
 	defer func() { _ = m.Close() }()
 	g := c.generation(m)
 	g.Choices = c.N
@@ -109,7 +128,7 @@ func (c *runCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	w := &answerWriter{out: a.out, json: c.JSON, answers: make([]writtenAnswer, c.N)}
+	w := &answerWriter{out: a.out, json: c.JSON, answers: make([]writtenAnswer, c.N), timings: t.timings}
 	if err := w.write(events, g.Seed); err != nil {
 		return err
 	}

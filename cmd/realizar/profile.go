@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/realizar/realizar"
+)
+
+// A profile is what the parts of all steps took. It grows with the kernels and layers
+// that there are, and keeps whole steps for the trace file while these have no more
+// than so many spans.
+type profile struct {
+	model      string
+	device     string // empty: the model was not opened
+	deviceName string // empty for the processor
+
+	reads float64 // bytes a second, of the memory that the model was in; 0: not known
+
+	answers work // steps of one token of each answer
+	prompts work // all others
+
+	most    int // spans to keep
+	spans   int // that are kept
+	kept    []tracedStep
+	dropped int // steps after them
+}
+
+// maxTraced is how many spans a trace file has: Chrome's viewer takes a minute for
+// more. Steps of 300 kernels are 800 so.
+const maxTraced = 1 << 18
+
+// A work is steps of one sort.
+type work struct {
+	steps  int
+	tokens int
+	device time.Duration // that the steps took where the model runs
+	clock  time.Duration // that they took
+	all    share
+
+	kernels map[string]*share
+	layers  map[int]*share
+}
+
+// A share is what some of the spans took.
+type share struct {
+	calls int
+	time  time.Duration
+	bytes int64
+}
+
+func (s *share) add(span *realizar.Span) {
+	s.calls++
+	s.time += span.Time
+	s.bytes += span.Bytes
+}
+
+func newProfile(model string, most int) *profile {
+	sort := func() work { return work{kernels: map[string]*share{}, layers: map[int]*share{}} }
+	return &profile{model: model, most: most, answers: sort(), prompts: sort()}
+}
+
+// steps is how many there were.
+func (p *profile) steps() int { return p.answers.steps + p.prompts.steps }
+
+// step adds a step.
+func (p *profile) step(s *realizar.StepTiming) {
+	w := &p.prompts
+	if s.Tokens == s.Answers {
+		w = &p.answers
+	}
+	w.steps++
+	w.tokens += s.Tokens
+	w.device += s.Device
+	w.clock += s.Done.Sub(s.Begun)
+	for i := range s.Spans {
+		span := &s.Spans[i]
+		w.all.add(span)
+		shareOf(w.kernels, span.Kernel).add(span)
+		shareOf(w.layers, span.Layer).add(span)
+	}
+	if p.dropped > 0 || p.spans+len(s.Spans) > p.most {
+		p.dropped++
+		return
+	}
+	p.spans += len(s.Spans)
+	p.kept = append(p.kept, newTracedStep(s))
+}
+
+// shareOf is that of a key, made where there is none.
+func shareOf[K comparable](all map[K]*share, key K) *share {
+	s := all[key]
+	if s == nil {
+		s = &share{}
+		all[key] = s
+	}
+	return s
+}
+
+// write writes the tables.
+func (p *profile) write(w io.Writer) {
+	text := ""
+	for _, sort := range []struct {
+		name string
+		work *work
+	}{{"one token for each answer", &p.answers}, {"prompts", &p.prompts}} {
+		if sort.work.steps > 0 {
+			text += p.text(sort.name, sort.work)
+		}
+	}
+	switch {
+	case text == "":
+		text = "\nno step was made: there is nothing to take apart\n"
+	case p.reads > 0:
+		text += fmt.Sprintf("\nof memory: %.1f GB/s, as %s reads it from first to last, measured after these steps\n", p.reads/1e9, cmp.Or(p.deviceName, p.device))
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// text is the tables of steps of one sort.
+func (p *profile) text(name string, w *work) string {
+	text := fmt.Sprintf("\nsteps of %s: %d, of %d tokens\n", name, w.steps, w.tokens)
+	text += fmt.Sprintf("on the %s %s, by the clock %s; the parts below add up to %s", p.device, durationText(w.device), durationText(w.clock), durationText(w.all.time))
+	whole := w.device
+	if whole > 0 {
+		text += fmt.Sprintf(", %.1f%% of the former", partOf(w.all.time, whole))
+	} else {
+		whole = w.all.time
+	}
+	kernels := newTable()
+	kernels.row("kernel", "calls", "total ms", "mean us", "share", "mean bytes", "GB/s", "of memory")
+	row := func(name string, s *share) {
+		n := max(1, s.calls)
+		kernels.row(append([]string{name, strconv.Itoa(s.calls), millisecondsText(s.time), microsecondsText(s.time, n), shareText(s.time, whole), byteText(s.bytes / int64(n))},
+			p.speed(s)...)...)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(w.kernels), func(a, b string) int {
+		return cmp.Or(cmp.Compare(w.kernels[b].time, w.kernels[a].time), cmp.Compare(a, b))
+	}) {
+		row(name, w.kernels[name])
+	}
+	row("all", &w.all)
+
+	layers := newTable()
+	layers.row("layer", "total ms", "us a step", "share", "bytes a step", "GB/s", "of memory")
+	for _, layer := range slices.Sorted(maps.Keys(w.layers)) {
+		s, name := w.layers[layer], strconv.Itoa(layer)
+		if layer < 0 {
+			name = "none"
+		}
+		layers.row(append([]string{name, millisecondsText(s.time), microsecondsText(s.time, w.steps), shareText(s.time, whole), byteText(s.bytes / int64(w.steps))}, p.speed(s)...)...)
+	}
+	return text + "\n\n" + kernels.text(1, 2, 3, 4, 5, 6, 7) + "\n" + layers.text(0, 1, 2, 3, 4, 5, 6)
+}
+
+// speed is how fast s read and wrote, in GB/s and as a share of what the memory gives.
+func (p *profile) speed(s *share) []string {
+	if s.bytes == 0 || s.time <= 0 {
+		return []string{"-", "-"}
+	}
+	rate := float64(s.bytes) / s.time.Seconds()
+	if p.reads == 0 {
+		return []string{fmt.Sprintf("%.1f", rate/1e9), "-"}
+	}
+	return []string{fmt.Sprintf("%.1f", rate/1e9), fmt.Sprintf("%.1f%%", 100*rate/p.reads)}
+}
+
+func microsecondsText(d time.Duration, n int) string {
+	return fmt.Sprintf("%.2f", float64(d)/float64(time.Microsecond)/float64(n))
+}
+
+func durationText(d time.Duration) string { return millisecondsText(d) + " ms" }
+
+func partOf(part, whole time.Duration) float64 { return 100 * float64(part) / float64(whole) }
+
+func shareText(part, whole time.Duration) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", partOf(part, whole))
+}

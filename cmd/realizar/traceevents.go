@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/realizar/realizar"
+)
+
+// A tracedStep is a step as the trace file shows it.
+type tracedStep struct {
+	number  uint64
+	answers int
+	tokens  int
+	chosen  int
+	done    time.Time
+	clock   time.Duration
+	device  time.Duration // or what the spans take, if that is more
+	spans   []realizar.Span
+}
+
+func newTracedStep(s *realizar.StepTiming) tracedStep {
+	t := tracedStep{number: s.Step, answers: s.Answers, tokens: s.Tokens, chosen: s.Chosen, done: s.Done, clock: s.Done.Sub(s.Begun), device: s.Device, spans: slices.Clone(s.Spans)}
+	for i := range t.spans {
+		t.device = max(t.device, t.spans[i].Begin+t.spans[i].Time)
+	}
+	return t
+}
+
+// The threads of a trace file.
+const (
+	stepsThread = 1 + iota
+	kernelsThread
+)
+
+// A traceEvent is one of the Trace Event Format's, which Chrome's viewer and Perfetto
+// open: of the phase M, which names something, or X, which has a beginning and a
+// duration.
+type traceEvent struct {
+	Name     string         `json:"name"`
+	Category string         `json:"cat,omitempty"`
+	Phase    string         `json:"ph"`
+	Time     *microseconds  `json:"ts,omitempty"`
+	Duration *microseconds  `json:"dur,omitempty"`
+	Process  int            `json:"pid"`
+	Thread   int            `json:"tid"`
+	Args     map[string]any `json:"args,omitempty"`
+}
+
+// microseconds are written with the nanoseconds after the point.
+type microseconds time.Duration
+
+// MarshalJSON writes a number.
+func (m microseconds) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%03d", m/1000, m%1000), nil
+}
+
+// complete is an event of a thread, or of what another one of its thread is made of.
+func complete(thread int, category, name string, begin, took time.Duration, args map[string]any) *traceEvent {
+	at, d := microseconds(begin), microseconds(took)
+	return &traceEvent{Name: name, Category: category, Phase: "X", Time: &at, Duration: &d, Process: 1, Thread: thread, Args: args}
+}
+
+// named is the event that names a process or a thread.
+func named(what string, thread int, name string) *traceEvent {
+	return &traceEvent{Name: what, Phase: "M", Process: 1, Thread: thread, Args: map[string]any{"name": name}}
+}
+
+// writeTrace writes the steps that are kept as a trace file: a JSON object with an
+// event for each step and each of its spans, in the order of their beginnings. Two
+// threads show the device: its steps, and in the same time their kernels. The device
+// has no clock in common with the host, so a step ends when the host knew that it was
+// done, or as much later as the steps before it take.
+func (p *profile) writeTrace(w io.Writer) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	head, err := json.Marshal(map[string]any{"model": p.model, "device": p.device, "device_name": p.deviceName, "steps": len(p.kept), "steps_left_out": p.dropped})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":%s,\"traceEvents\":[", head) //nolint:errcheck // Flush says
+	separator := "\n"
+	put := func(e *traceEvent) error {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = out.WriteString(separator + string(line))
+		separator = ",\n"
+		return err
+	}
+	for _, e := range []*traceEvent{named("process_name", 0, p.model), named("thread_name", stepsThread, "steps"), named("thread_name", kernelsThread, "kernels")} {
+		if err := put(e); err != nil {
+			return err
+		}
+	}
+	var begun time.Time // of the first step
+	end := time.Duration(0)
+	for i := range p.kept {
+		s := &p.kept[i]
+		if i == 0 {
+			begun = s.done.Add(-s.device)
+		}
+		at := max(end, s.done.Sub(begun)-s.device)
+		end = at + s.device
+		if err := s.events(at, put); err != nil {
+			return err
+		}
+	}
+	if _, err := out.WriteString("\n]}\n"); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// events puts those of s, which begins at the time at.
+func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error {
+	name := "step of " + strconv.Itoa(s.tokens) + " tokens"
+	if s.tokens == 1 {
+		name = "step of 1 token"
+	}
+	args := map[string]any{"step": s.number, "answers": s.answers, "tokens": s.tokens, "chosen": s.chosen, "clock_us": microseconds(s.clock)}
+	if err := put(complete(stepsThread, "step", name, at, s.device, args)); err != nil {
+		return err
+	}
+	past := time.Duration(0) // of the span before
+	for i := range s.spans {
+		span := &s.spans[i]
+		// Timers round: a span begins when the one before it has ended.
+		begin := max(past, span.Begin)
+		past = max(begin, span.Begin+span.Time)
+		args := map[string]any{"where": span.Where, "bytes": span.Bytes}
+		if span.Layer >= 0 {
+			args["layer"] = span.Layer
+		}
+		if err := put(complete(kernelsThread, "kernel", span.Kernel, at+begin, past-begin, args)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

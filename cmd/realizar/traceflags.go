@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar"
+)
+
+// traceFlags say what is to be told of the steps that answer.
+type traceFlags struct {
+	TraceTiming bool    `help:"Say on standard error what each token took, and what came before the first one; with --json in the object."`
+	Profile     *string `placeholder:"FILE" help:"Take every step apart: say on standard error what kernels and layers took, and write FILE for Chrome's trace viewer. The steps take longer."`
+}
+
+// Validate says which value makes no sense.
+func (f *traceFlags) Validate() error {
+	if f.Profile != nil && *f.Profile == "" {
+		return errors.New("--profile: the name is empty: name a file")
+	}
+	return nil
+}
+
+// check says which flag has no place beside n answers, or in a chat.
+func (f *traceFlags) check(n int, interactive bool) error {
+	name := "--trace-timing"
+	if f.Profile != nil {
+		name = "--profile"
+	}
+	switch {
+	case interactive && (f.TraceTiming || f.Profile != nil):
+		return usagef("%s has no place in a chat: give a prompt as an argument or on standard input", name)
+	case n > 1 && f.TraceTiming:
+		return usagef("--trace-timing follows one answer, and --n asks for %d; leave one of them out", n)
+	}
+	return nil
+}
+
+// A tracing is what the flags ask for, in the making. Its parts are nil where they are
+// not wanted.
+type tracing struct {
+	timings *tokenTimings
+	profile *profile
+	file    *outFile // of the profile
+}
+
+// begin makes ready for what the flags ask for. What cannot be written need not wait
+// for the model.
+func (f *traceFlags) begin(model string) (t *tracing, err error) {
+	t = &tracing{}
+	if f.TraceTiming {
+		t.timings = newTokenTimings()
+	}
+	if f.Profile != nil {
+		if t.file, err = newOutFile(*f.Profile); err != nil {
+			return nil, fmt.Errorf("--profile: %w", err)
+		}
+		t.profile = newProfile(model, maxTraced)
+	}
+	return t, nil
+}
+
+// watch has o tell t of the steps.
+func (t *tracing) watch(o *realizar.Options) {
+	if t.timings == nil && t.profile == nil {
+		return
+	}
+	o.Profile = t.profile != nil
+	o.Watch = func(s realizar.StepTiming) {
+		if t.timings != nil {
+			t.timings.step(&s)
+		}
+		if t.profile != nil {
+			t.profile.step(&s)
+		}
+	}
+}
+
+// opened notes what runs.
+func (t *tracing) opened(m *realizar.Model) {
+	if t.timings != nil {
+		t.timings.opened(m)
+	}
+	if t.profile != nil {
+		t.profile.device, t.profile.deviceName = m.Device(), m.DeviceName()
+	}
+}
+
+// end ends what the flags asked for, after the model is closed, also where the answer
+// ended with an error. What the memory's speed is to be compared with is measured now
+// that no model holds memory.
+func (t *tracing) end(a *app, c *runCommand, err error) error {
+	if t.timings != nil && !c.JSON {
+		t.timings.write(a.err)
+	}
+	p := t.profile
+	switch {
+	case p == nil:
+		return err
+	case p.device == "": // the model was not opened
+		return t.file.finish(err)
+	}
+	if a.ctx.Err() == nil {
+		var wrong error
+		if p.reads, wrong = readBandwidth(a.ctx, &c.modelFlags, p.deviceName); wrong != nil {
+			a.notef("the memory's speed is not known: %s", message(wrong))
+		}
+	}
+	p.write(a.err)
+	wrong := t.file.finish(p.writeTrace(t.file))
+	if wrong != nil {
+		wrong = fmt.Errorf("--profile: %w", wrong)
+	} else if p.dropped > 0 {
+		a.notef("%s has the first %d steps of %d, which are %d spans; what is said above is of all", *c.Profile, len(p.kept), p.steps(), p.spans)
+	}
+	return errors.Join(err, wrong)
+}
