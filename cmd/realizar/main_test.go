@@ -144,6 +144,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "m", "p", "--min-tokens=-1"}, "--min-tokens=-1"},
 		{[]string{"run", "m", "p", "--min-tokens=3", "--max-tokens=2"}, "--min-tokens=3"},
 		{[]string{"run", "m", "p", "--n=0"}, "--n=0: want 1 to 1024"},
+		{[]string{"run", "m", "p", "--profile="}, "--profile: the name is empty"},
+		{[]string{"run", "m", "p", "--n=2", "--trace-timing"}, "--trace-timing follows one answer"},
 		{[]string{"run", "m", "p", "--parallel=-1"}, "--parallel=-1"},
 		{[]string{"run", "m", "p", "--memory=8X"}, `"8X" is no size`},
 		{[]string{"run", "m", "p", "--kv-host=-1"}, `"-1" is no size`},

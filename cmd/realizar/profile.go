@@ -17,7 +17,7 @@ import (
 // than so many spans.
 type profile struct {
 	model      string
-	device     string // empty: the model was not opened
+	device     string
 	deviceName string // empty for the processor
 
 	reads float64 // bytes a second, of the memory that the model was in; 0: not known
@@ -64,9 +64,6 @@ func newProfile(model string, most int) *profile {
 	sort := func() work { return work{kernels: map[string]*share{}, layers: map[int]*share{}} }
 	return &profile{model: model, most: most, answers: sort(), prompts: sort()}
 }
-
-// steps is how many there were.
-func (p *profile) steps() int { return p.answers.steps + p.prompts.steps }
 
 // step adds a step.
 func (p *profile) step(s *realizar.StepTiming) {

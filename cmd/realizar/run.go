@@ -47,6 +47,7 @@ Examples:
     realizar run model.gguf --raw "Once upon a time" --max-tokens 64 --temperature 0.8
     realizar run model.gguf "Name a colour." --n 3 --temperature 1 --presence-penalty 0.5
     realizar run ./Qwen3-0.6B
+    realizar run model.gguf "Why is the sky blue?" --max-tokens 64 --profile steps.json
 
 The prompt is one message in the form of the model's own chat template. A model without a template continues
 the prompt, as with --raw. From standard input, a last line feed is not part of the message; with --raw every
@@ -58,6 +59,14 @@ The answer ends with a line feed even where the model writes none. --json writes
 
 Penalties and --logit-bias act at temperature 0 too. Several answers share the prompt; they differ where they are
 chosen at random, so --n takes a --temperature.
+
+--trace-timing writes two tables on standard error: how the time to the first token was spent, and for each token
+milliseconds before the first layer (embed), on the device in all, in the choice of the token (sample), and by the
+clock since the token before. With --json they are the answer's member trace.
+
+--profile FILE runs the steps kernel by kernel and writes tables by kernel and by layer: calls, time, the bytes that
+they had to read and write at least, and what that is of the memory's speed, measured at the end. Steps that read
+prompts are apart from those that choose tokens. FILE is opened by chrome://tracing and by ui.perfetto.dev.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
 back. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets the conversation.`
@@ -92,12 +101,12 @@ func (c *runCommand) Run(a *app) error {
 	if interactive && c.N > 1 {
 		return usagef("--n %d has no place in a chat, which goes on from one answer", c.N)
 	}
-	if err := c.traceFlags.check(c.N, interactive); err != nil {
+	if err := c.allow(c.N, interactive); err != nil {
 		return err
 	}
 	c.Parallel = cmp.Or(c.Parallel, min(c.N, defaultTogether))
 	c.Model = a.orDemo(c.Model, "run")
-	t, err := c.traceFlags.begin(c.Model)
+	t, err := c.startTracing(c.Model)
 	if err != nil {
 		return err
 	}

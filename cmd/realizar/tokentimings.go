@@ -98,7 +98,8 @@ type phase struct {
 	what string
 }
 
-// phases are those that there were, in order, and their sum.
+// phases are those that there were, in order, and their sum. What they are made of
+// stays as it is once the first token is given.
 func (t *tokenTimings) phases() []phase {
 	s := &t.setup
 	all := []phase{

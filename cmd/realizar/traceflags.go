@@ -21,8 +21,8 @@ func (f *traceFlags) Validate() error {
 	return nil
 }
 
-// check says which flag has no place beside n answers, or in a chat.
-func (f *traceFlags) check(n int, interactive bool) error {
+// allow says which flag has no place beside n answers, or in a chat.
+func (f *traceFlags) allow(n int, interactive bool) error {
 	name := "--trace-timing"
 	if f.Profile != nil {
 		name = "--profile"
@@ -42,11 +42,12 @@ type tracing struct {
 	timings *tokenTimings
 	profile *profile
 	file    *outFile // of the profile
+	steps   int      // that were told of
 }
 
-// begin makes ready for what the flags ask for. What cannot be written need not wait
+// startTracing makes ready for what the flags ask for. What cannot be written need not wait
 // for the model.
-func (f *traceFlags) begin(model string) (t *tracing, err error) {
+func (f *traceFlags) startTracing(model string) (t *tracing, err error) {
 	t = &tracing{}
 	if f.TraceTiming {
 		t.timings = newTokenTimings()
@@ -67,6 +68,7 @@ func (t *tracing) watch(o *realizar.Options) {
 	}
 	o.Profile = t.profile != nil
 	o.Watch = func(s realizar.StepTiming) {
+		t.steps++
 		if t.timings != nil {
 			t.timings.step(&s)
 		}
@@ -86,32 +88,33 @@ func (t *tracing) opened(m *realizar.Model) {
 	}
 }
 
-// end ends what the flags asked for, after the model is closed, also where the answer
-// ended with an error. What the memory's speed is to be compared with is measured now
-// that no model holds memory.
+// end ends what the flags asked for, after the model is closed. An answer that ended
+// with err, or was interrupted, counts as far as it came. What the memory's speed is to
+// be compared with is measured now that no model holds memory.
 func (t *tracing) end(a *app, c *runCommand, err error) error {
-	if t.timings != nil && !c.JSON {
+	nothing := err != nil && t.steps == 0
+	if t.timings != nil && !c.JSON && !nothing {
 		t.timings.write(a.err)
 	}
 	p := t.profile
 	switch {
 	case p == nil:
 		return err
-	case p.device == "": // the model was not opened
+	case nothing:
 		return t.file.finish(err)
 	}
 	if a.ctx.Err() == nil {
 		var wrong error
 		if p.reads, wrong = readBandwidth(a.ctx, &c.modelFlags, p.deviceName); wrong != nil {
-			a.notef("the memory's speed is not known: %s", message(wrong))
+			a.notef("how fast the memory is cannot be measured: %s", message(wrong))
 		}
 	}
 	p.write(a.err)
-	wrong := t.file.finish(p.writeTrace(t.file))
-	if wrong != nil {
-		wrong = fmt.Errorf("--profile: %w", wrong)
-	} else if p.dropped > 0 {
-		a.notef("%s has the first %d steps of %d, which are %d spans; what is said above is of all", *c.Profile, len(p.kept), p.steps(), p.spans)
+	if p.dropped > 0 {
+		a.notef("%s shows the first %d of %d steps, which have as many parts as it takes; the tables are of all", *c.Profile, len(p.kept), t.steps)
 	}
-	return errors.Join(err, wrong)
+	if wrong := t.file.finish(p.writeTrace(t.file)); wrong != nil {
+		return errors.Join(err, fmt.Errorf("--profile: %w", wrong))
+	}
+	return err
 }
