@@ -1,10 +1,13 @@
 package realizar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
@@ -15,6 +18,46 @@ type deviceInfo struct {
 	name        string
 	description string // empty for the processor
 	problem     error  // with the device that would have been the choice
+	meter       *memoryMeter
+}
+
+// memory is how the device's memory stands.
+func (d *deviceInfo) memory() DeviceMemory {
+	m := DeviceMemory{Name: cmp.Or(d.description, d.name)}
+	free := d.meter.read()
+	m.Free, m.Total = free.Free, free.Total
+	return m
+}
+
+// memoryAge is how old a reading of a device's memory may be. A device answers
+// between steps, and those who ask often shall not slow these down.
+const memoryAge = 200 * time.Millisecond
+
+// A memoryMeter reads a backend's memory.
+type memoryMeter struct {
+	backend plan.Backend
+	reading sync.Mutex // held by who reads
+	last    atomic.Pointer[memoryReading]
+}
+
+type memoryReading struct {
+	plan.MemoryInfo
+	at time.Time
+}
+
+// read is the last reading, or a new one where that is old and nobody else is about
+// to read.
+func (m *memoryMeter) read() plan.MemoryInfo {
+	last := m.last.Load()
+	if (last == nil || time.Since(last.at) > memoryAge) && m.reading.TryLock() {
+		defer m.reading.Unlock()
+		last = &memoryReading{m.backend.Memory(), time.Now()}
+		m.last.Store(last)
+	}
+	if last == nil {
+		return plan.MemoryInfo{}
+	}
+	return last.MemoryInfo
 }
 
 // start makes the model ready to run where o says. Where o leaves that open, it is
@@ -27,7 +70,7 @@ func (m *Model) start(ctx context.Context, o *Options) error {
 	if device != nil {
 		err := m.startOn(ctx, device, device.Close, o)
 		if err == nil {
-			m.device = deviceInfo{name: device.Name(), description: device.Description()}
+			m.device = deviceInfo{name: device.Name(), description: device.Description(), meter: &memoryMeter{backend: device}}
 			return nil
 		}
 		if err = errors.Join(err, device.Close()); !o.automatic() || ctx.Err() != nil {
@@ -39,7 +82,7 @@ func (m *Model) start(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	m.device = deviceInfo{name: processor.Name(), problem: problem}
+	m.device = deviceInfo{name: processor.Name(), problem: problem, meter: &memoryMeter{backend: processor}}
 	return m.startOn(ctx, processor, func() error { return nil }, o)
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
@@ -95,6 +97,9 @@ func TestDevice(t *testing.T) {
 				if m.Device() != test.device || (m.DeviceName() == "Large Abacus") != (test.device == "abacus") {
 					t.Errorf("on %s (%q), want %s", m.Device(), m.DeviceName(), test.device)
 				}
+				if d := m.Metrics().Device; (d == DeviceMemory{"Large Abacus", roomy8G, roomy8G}) != (test.device == "abacus") || (d.Name == "cpu") != (test.device == "cpu") {
+					t.Errorf("the memory of %s is %+v", test.device, d)
+				}
 				if got := m.Device() == "abacus"; got == (a.closed == a.opened) {
 					t.Errorf("of %d devices %d are closed", a.opened, a.closed)
 				}
@@ -164,4 +169,50 @@ func TestDeviceLoadEnds(t *testing.T) {
 	if !errors.Is(err, why) || calls != 1 || a.closed != 1 {
 		t.Errorf("error %v after %d weights, %d devices closed", err, calls, a.closed)
 	}
+}
+
+// However often a device's memory is asked for, it is read a few times a second, and
+// nobody waits for somebody else's reading.
+func TestMemoryMeter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &slowMemory{}
+		m := memoryMeter{backend: b}
+		read := func(want int64) {
+			t.Helper()
+			if got := m.read(); got.Free != want {
+				t.Errorf("%d bytes are free, want %d", got.Free, want)
+			}
+		}
+		go read(1)
+		synctest.Wait()
+		read(0) // the first reading takes a second
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for range 100 {
+			read(1)
+		}
+		time.Sleep(2 * memoryAge)
+		go read(2)
+		synctest.Wait()
+		read(1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		read(2)
+		if b.readings != 2 {
+			t.Errorf("%d readings", b.readings)
+		}
+	})
+}
+
+// slowMemory takes a second to say another number each time.
+type slowMemory struct {
+	plan.Backend
+	readings int64
+}
+
+func (s *slowMemory) Memory() plan.MemoryInfo {
+	s.readings++
+	n := s.readings
+	time.Sleep(time.Second)
+	return plan.MemoryInfo{Free: n}
 }

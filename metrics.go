@@ -1,6 +1,10 @@
 package realizar
 
-import "github.com/realizar/realizar/internal/engine"
+import (
+	"time"
+
+	"github.com/realizar/realizar/internal/engine"
+)
 
 // Metrics are what a model has done since it was opened, and how it stands. An
 // answer is one of a request's [Generation.Choices]; [Model.Logits], [Model.Embed]
@@ -11,15 +15,18 @@ type Metrics struct {
 
 	Pools []PoolMetrics // of the cache, one for each length of window
 
+	Device DeviceMemory // of the device that the model runs on
+
 	Steps        uint64
-	PromptTokens uint64 // computed: those of prompts, and what answers that lost their memory had
-	AnswerTokens uint64 // chosen
-	CacheQueries uint64 // tokens that the cache was asked for, when an answer was given memory
-	CacheHits    uint64 // of these, those that it held
-	Preemptions  uint64 // answers that lost their memory to others
-	Evictions    uint64 // pages that were forgotten to make room
-	Saves        uint64 // pages copied to the host's memory
-	Restores     uint64 // pages copied back
+	Busy         time.Duration // during which at least one step was under way
+	PromptTokens uint64        // computed: those of prompts, and what answers that lost their memory had
+	AnswerTokens uint64        // chosen
+	CacheQueries uint64        // tokens that the cache was asked for, when an answer was given memory
+	CacheHits    uint64        // of these, those that it held
+	Preemptions  uint64        // answers that lost their memory to others
+	Evictions    uint64        // pages that were forgotten to make room
+	Saves        uint64        // pages copied to the host's memory
+	Restores     uint64        // pages copied back
 
 	Ended map[Ending]uint64 // answers, by how they ended
 
@@ -41,6 +48,13 @@ type PoolMetrics struct {
 	Idle       int // by nobody, but found again by their tokens
 	HostPages  int // for which the host's memory has room
 	HostUsed   int
+}
+
+// DeviceMemory is the memory of a device, whoever uses it. It is read anew a few times
+// a second at most.
+type DeviceMemory struct {
+	Name        string // of the device, as [Model.DeviceName] or else [Model.Device] has it
+	Free, Total int64  // bytes; 0 where the system does not say
 }
 
 // An Ending is how an answer ended.
@@ -75,7 +89,8 @@ func (m *Model) Metrics() Metrics {
 	e := m.engine.Metrics()
 	all := Metrics{
 		Running: e.Running, Waiting: e.Waiting,
-		Steps: e.Steps, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
+		Device: m.device.memory(),
+		Steps:  e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
 		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
 		Saves: e.Saves, Restores: e.Restores, Ended: map[Ending]uint64{},
 		TimeToFirst: Histogram(e.TimeToFirst), BetweenTokens: Histogram(e.BetweenTokens), EndToEnd: Histogram(e.EndToEnd),

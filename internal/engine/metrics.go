@@ -14,7 +14,8 @@ type Metrics struct {
 	Groups []GroupMetrics
 
 	Steps         uint64
-	PromptTokens  uint64 // run, of prompts and of what preempted answers had
+	Busy          time.Duration // during which at least one step was under way
+	PromptTokens  uint64        // run, of prompts and of what preempted answers had
 	ChosenTokens  uint64
 	CacheQueries  uint64 // tokens that were looked for when an answer was given pages
 	CacheHits     uint64 // of these, those whose states were there
@@ -87,7 +88,10 @@ var (
 )
 
 // measures are what the scheduler counts. The engine's mutex guards them.
-type measures struct{ Metrics }
+type measures struct {
+	Metrics
+	counted time.Time // until when Busy counts the steps that are under way
+}
 
 func newMeasures() measures {
 	m := Metrics{Ended: map[Ending]uint64{}}
@@ -97,7 +101,7 @@ func newMeasures() measures {
 	for _, h := range []*Histogram{&m.PromptLength, &m.AnswerLength} {
 		*h = newHistogram(tokenBounds)
 	}
-	return measures{m}
+	return measures{Metrics: m}
 }
 
 func (m *measures) submitted(f *flight) {
@@ -105,6 +109,15 @@ func (m *measures) submitted(f *flight) {
 	for i := range f.parts {
 		p := &f.parts[i]
 		m.PromptTokens += uint64(max(0, min(p.end, p.known)-p.start))
+	}
+}
+
+// busy counts the time until now, while steps are under way. Who has looked at the
+// clock earlier than others adds nothing to it, so it never goes back.
+func (m *measures) busy(now time.Time) {
+	if d := now.Sub(m.counted); d > 0 {
+		m.Busy += d
+		m.counted = now
 	}
 }
 
@@ -157,6 +170,9 @@ func (m *measures) ended(s *sequence, how Ending) {
 func (e *Engine) Metrics() Metrics {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if len(e.flights) > 0 {
+		e.measures.busy(time.Now())
+	}
 	m := e.measures.Metrics
 	m.Ended = map[Ending]uint64{}
 	for how, n := range e.measures.Ended {

@@ -122,6 +122,9 @@ func (e *Engine) submit(f *flight) {
 		return
 	}
 	f.step, f.users = step, 1
+	if len(e.flights) == 0 {
+		e.measures.counted = f.begun
+	}
 	e.flights = append(e.flights, f)
 	e.steps++
 	e.measures.submitted(f)
@@ -156,6 +159,7 @@ func (e *Engine) await() {
 	}
 	now := time.Now()
 	e.mu.Lock()
+	e.measures.busy(now)
 	e.flights = slices.Delete(e.flights, 0, 1)
 	if err != nil {
 		e.lost(f, err)

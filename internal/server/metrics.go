@@ -111,6 +111,8 @@ var modelCounters = []modelNumber{
 		func(m *realizar.Metrics) float64 { return float64(m.Preemptions) }},
 	{describe("realizar_steps_total", "Steps of the model, each over all answers that are at work."),
 		func(m *realizar.Metrics) float64 { return float64(m.Steps) }},
+	{describe("realizar_step_seconds_total", "Seconds during which at least one step was under way."),
+		func(m *realizar.Metrics) float64 { return m.Busy.Seconds() }},
 	{describe("realizar_computed_tokens_total", "Tokens of prompts that were computed, and of answers that lost their memory; not those that the cache held."),
 		func(m *realizar.Metrics) float64 { return float64(m.PromptTokens) }},
 	{describe("realizar_cache_evictions_total", "Pages of the cache that were forgotten to make room."),
@@ -144,7 +146,9 @@ var (
 	successDesc = describe("vllm:request_success_total", "Answers that ended, by how.", "finished_reason")
 	configDesc  = describe("vllm:cache_config_info", "The cache: tokens of a page, pages on the device and in the host's memory, of the first pool.",
 		"block_size", "num_gpu_blocks", "num_cpu_blocks", "enable_prefix_caching")
-	pagesDesc = describe("realizar_cache_pages", "Pages of the cache, by the number of their pool, place and state.", "pool", "place", "state")
+	pagesDesc       = describe("realizar_cache_pages", "Pages of the cache, by the number of their pool, place and state.", "pool", "place", "state")
+	memoryTotalDesc = describe("realizar_device_memory_total_bytes", "Memory of the device that the model runs on; 0 where the system does not say.", "device")
+	memoryFreeDesc  = describe("realizar_device_memory_free_bytes", "Of this, what nobody uses; 0 where the system does not say.", "device")
 )
 
 // finishedReasons are the words for endings that vLLM uses. Each is shown from the
@@ -181,6 +185,8 @@ func (c *modelMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- successDesc
 	out <- configDesc
 	out <- pagesDesc
+	out <- memoryTotalDesc
+	out <- memoryFreeDesc
 }
 
 // Collect is called for each scrape.
@@ -217,6 +223,8 @@ func (c *modelMetrics) Collect(out chan<- prometheus.Metric) {
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostUsed), pool, "host", "used")
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostPages-p.HostUsed), pool, "host", "empty")
 	}
+	send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
+	send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
 	for _, h := range modelHistograms {
 		out <- c.histogram(h.desc, h.value(&m))
 	}

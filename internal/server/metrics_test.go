@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
@@ -99,7 +100,8 @@ func madeUp() realizar.Metrics {
 	}
 	return realizar.Metrics{
 		Running: 3, Waiting: 7,
-		Pools: []realizar.PoolMetrics{{PageTokens: 32, Pages: 100, Used: 25, Idle: 11, HostPages: 50, HostUsed: 20}, {PageTokens: 32, Pages: 10, Used: 4, Idle: 6}},
+		Pools:  []realizar.PoolMetrics{{PageTokens: 32, Pages: 100, Used: 25, Idle: 11, HostPages: 50, HostUsed: 20}, {PageTokens: 32, Pages: 10, Used: 4, Idle: 6}},
+		Device: realizar.DeviceMemory{Name: "Large Abacus", Free: 1 << 30, Total: 3 << 30}, Busy: 1500 * time.Millisecond,
 		Steps: 1001, PromptTokens: 1002, AnswerTokens: 1003, CacheQueries: 1004, CacheHits: 1005, Preemptions: 1006, Evictions: 1007, Saves: 1008, Restores: 1009,
 		Ended: map[realizar.Ending]uint64{
 			realizar.EndedByStop: 1, realizar.EndedByStopString: 10, realizar.EndedByLength: 100, realizar.Cancelled: 1000, realizar.EndedByError: 10000,
@@ -121,6 +123,7 @@ func TestModelMetrics(t *testing.T) {
 		"vllm:prefix_cache_hits_total":    1005,
 		"vllm:num_preemptions_total":      1006,
 		"realizar_steps_total":            1001,
+		"realizar_step_seconds_total":     1.5,
 		"realizar_computed_tokens_total":  1002,
 		"realizar_cache_evictions_total":  1007,
 		"realizar_cache_saves_total":      1008,
@@ -152,6 +155,8 @@ func TestModelMetrics(t *testing.T) {
 		{"vllm:cache_config_info", "block_size", map[string]float64{"32": 1}},
 		{"vllm:cache_config_info", "num_gpu_blocks", map[string]float64{"100": 1}},
 		{"vllm:cache_config_info", "num_cpu_blocks", map[string]float64{"50": 1}},
+		{"realizar_device_memory_total_bytes", "device", map[string]float64{"Large Abacus": 3 << 30}},
+		{"realizar_device_memory_free_bytes", "device", map[string]float64{"Large Abacus": 1 << 30}},
 		{"realizar_cache_pages", "state", map[string]float64{"used": 25 + 4 + 20, "idle": 11 + 6, "empty": 64 + 30}},
 	} {
 		if diff := cmp.Diff(c.want, values(t, families[c.name], c.label)); diff != "" {
