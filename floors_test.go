@@ -15,7 +15,7 @@ const module = "github.com/realizar/realizar"
 var floors = []string{
 	"internal/nearest",
 	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load",
-	"chat modelfile internal/eval internal/plan internal/random internal/cuda/driver/drivertest",
+	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest",
 	"demo internal/arch internal/backends internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	". cuda",
 	"internal/server",

@@ -50,6 +50,7 @@ type grammar struct {
 	Eval     evalCommand     `cmd:"" help:"Measure how well a model predicts a text."`
 	Bench    benchGroup      `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
 	Synth    synthCommand    `cmd:"" help:"Make a model file of random weights to measure with."`
+	Top      topCommand      `cmd:"" help:"Watch a running server: requests, tokens, cache, latencies, memory."`
 	Doctor   doctorCommand   `cmd:"" help:"Check the GPUs and the processor of this machine."`
 	Version  versionCommand  `cmd:"" help:"Say which version this is."`
 	Help     helpCommand     `cmd:"" help:"Show help for a command."`

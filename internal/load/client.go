@@ -17,20 +17,23 @@ import (
 	"time"
 )
 
-// A client speaks with a server.
-type client struct {
+// A Client speaks with a server.
+type Client struct {
 	http *http.Client
 	base string // without /v1
 	key  string
 }
 
-func newClient(address, key string, t http.RoundTripper) (*client, error) {
+// NewClient speaks with the server at an address such as http://127.0.0.1:8080, with
+// or without a path before /v1. An address that is none is an error that is
+// [ErrOptions].
+func NewClient(address, key string, t http.RoundTripper) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, optionsErrorf("%.200q is no server's address: want one such as http://127.0.0.1:8080", address)
 	}
 	base := strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/v1")
-	return &client{http: &http.Client{Transport: t}, base: base, key: key}, nil
+	return &Client{http: &http.Client{Transport: t}, base: base, key: key}, nil
 }
 
 // A statusError is an answer that is none.
@@ -82,7 +85,7 @@ func kind(err error) string {
 	return "other"
 }
 
-func (c *client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -128,8 +131,23 @@ func (e *serverError) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// Get reads what is at a path, as it is now: its header, and its body, which is an
+// error where it has more than so many bytes.
+func (c *Client) Get(ctx context.Context, path string, most int64) (http.Header, []byte, error) {
+	answer, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return answer.Header, body, err
+}
+
 // call sends a request whose answer is one object.
-func (c *client) call(ctx context.Context, method, path string, body []byte, into any) error {
+func (c *Client) call(ctx context.Context, method, path string, body []byte, into any) error {
 	answer, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return err
@@ -139,7 +157,7 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, int
 }
 
 // onlyModel is the name of the server's only model.
-func (c *client) onlyModel(ctx context.Context) (string, error) {
+func (c *Client) onlyModel(ctx context.Context) (string, error) {
 	var list struct{ Data []struct{ ID string } }
 	if err := c.call(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
 		return "", fmt.Errorf("%s: which models there are cannot be found out: %w", c.base, err)
@@ -159,7 +177,7 @@ func (c *client) onlyModel(ctx context.Context) (string, error) {
 }
 
 // tokenize is a text's ids, none where the server does not tell.
-func (c *client) tokenize(ctx context.Context, model, text string) ([]int32, error) {
+func (c *Client) tokenize(ctx context.Context, model, text string) ([]int32, error) {
 	body, err := json.Marshal(map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
 	if err != nil {
 		return nil, err
@@ -224,7 +242,7 @@ func (p *part) hasText() bool {
 const maxEvent = 16 << 20
 
 // stream sends a request and reads its answer as it comes.
-func (c *client) stream(ctx context.Context, e Endpoint, body []byte, a *answer) error {
+func (c *Client) stream(ctx context.Context, e Endpoint, body []byte, a *answer) error {
 	path := "/v1/chat/completions"
 	if e == Completions {
 		path = "/v1/completions"

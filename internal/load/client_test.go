@@ -73,7 +73,7 @@ func TestNobodyThere(t *testing.T) {
 	s := httptest.NewServer(nil)
 	url := s.URL
 	s.Close()
-	c, err := newClient(url, "", newTransport())
+	c, err := NewClient(url, "", newTransport())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func FuzzStream(f *testing.F) {
 	f.Add("data: {\"error\":{\"message\":[]},\"usage\":null}\r\n\r\ndata:[DONE]")
 	f.Add(":\n\nevent: x\ndata: 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		c := &client{base: "http://stub", http: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { return response(200, text), nil })}}
+		c := &Client{base: "http://stub", http: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { return response(200, text), nil })}}
 		a := &answer{meter: new(atomic.Int64)}
 		err := c.stream(context.Background(), Completions, nil, a)
 		if done := strings.Contains(text, "[DONE]"); err == nil && (!done || a.ended.IsZero()) {

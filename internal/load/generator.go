@@ -89,7 +89,7 @@ const (
 // A Generator sends requests once.
 type Generator struct {
 	options Options
-	client  *client
+	client  *Client
 	writer  *writer
 	record  *recorder
 
@@ -110,7 +110,7 @@ func newGenerator(ctx context.Context, o Options, t http.RoundTripper) (*Generat
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c, err := newClient(o.URL, o.Key, t)
+	c, err := NewClient(o.URL, o.Key, t)
 	if err != nil {
 		return nil, err
 	}

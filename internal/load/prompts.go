@@ -35,7 +35,7 @@ type prompt struct {
 // A request is one to send.
 type request struct{ body []byte }
 
-func newWriter(ctx context.Context, c *client, o *Options) (*writer, error) {
+func newWriter(ctx context.Context, c *Client, o *Options) (*writer, error) {
 	w := &writer{options: o, tokensPerWord: 1}
 	ids, err := c.tokenize(ctx, o.Model, strings.Join(words, " "))
 	if err != nil {

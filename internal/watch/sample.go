@@ -1,0 +1,313 @@
+package watch
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// A Sample is a server's metrics at one time. A number that the server does not show is
+// NaN.
+type Sample struct {
+	At     time.Time
+	Up     time.Duration // of the server's process; 0 where that is not known
+	Models []string      // names, as the server writes them
+
+	Running, Waiting float64 // answers
+	CacheUse         float64 // share of the cache that answers hold, 0 to 1
+	Pools            []Pool  // of the cache, by number
+	Devices          []Device
+
+	started   float64 // the process, in seconds since 1970
+	counters  [counters]float64
+	latencies [latencies]Histogram
+}
+
+// A Pool is the pages of a part of the cache.
+type Pool struct {
+	Number              int
+	Used, Idle, Empty   float64
+	HostUsed, HostEmpty float64 // in the host's memory
+}
+
+// A Device is the memory of a device, in bytes; 0 where the server does not know.
+type Device struct {
+	Name        string // as the server writes it
+	Free, Total float64
+}
+
+// A Counter is a number that grows as long as a server runs.
+type Counter int
+
+// The counters.
+const (
+	PromptTokens   Counter = iota // of prompts that were begun
+	ComputedTokens                // of these, those that the cache did not hold
+	AnswerTokens
+	Steps
+	StepSeconds // during which a step was under way
+	CacheQueries
+	CacheHits
+	Preemptions
+	Evictions
+	Saves
+	Restores
+	Stopped // answers that ended by a stop token or string
+	Full    // by their length
+	Left    // by their client
+	Failed  // by an error
+	Other   // by what is none of these
+	Errors  // requests that were answered with a status of 400 or more; 499 is a client that left before
+
+	counters
+)
+
+// A Latency is a time whose distribution a server shows.
+type Latency int
+
+// The latencies.
+const (
+	FirstToken Latency = iota
+	BetweenTokens
+	EndToEnd
+	Queue
+
+	latencies
+)
+
+// Counter is a counter's value.
+func (s *Sample) Counter(c Counter) float64 { return s.counters[c] }
+
+// Latency is a latency's distribution since the server began.
+func (s *Sample) Latency(l Latency) Histogram { return s.latencies[l] }
+
+// The metrics by their names. A counter that has a label is told apart by its value.
+var (
+	counterNames = map[Counter]string{
+		PromptTokens: "vllm:prompt_tokens_total", ComputedTokens: "realizar_computed_tokens_total", AnswerTokens: "vllm:generation_tokens_total",
+		Steps: "realizar_steps_total", StepSeconds: "realizar_step_seconds_total",
+		CacheQueries: "vllm:prefix_cache_queries_total", CacheHits: "vllm:prefix_cache_hits_total", Preemptions: "vllm:num_preemptions_total",
+		Evictions: "realizar_cache_evictions_total", Saves: "realizar_cache_saves_total", Restores: "realizar_cache_restores_total",
+	}
+	endings = map[string]Counter{"stop": Stopped, "length": Full, "abort": Left, "error": Failed}
+
+	latencyNames = [latencies]string{
+		"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds",
+	}
+)
+
+// The most of each that is taken from a page.
+const (
+	maxModels  = 8
+	maxPools   = 64
+	maxDevices = 64
+)
+
+// errNoServer is what a page is that has no metrics of a server of models.
+var errNoServer = errors.New("it has no metrics of a server of language models")
+
+// Parse reads a page of metrics in Prometheus' text format, which was read at that
+// time.
+func Parse(page []byte, at time.Time) (*Sample, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	if err != nil {
+		return nil, err
+	}
+	f := metricFamilies(families)
+	if f["vllm:num_requests_running"] == nil {
+		return nil, errNoServer
+	}
+	s := &Sample{At: at, Running: f.sum("vllm:num_requests_running"), Waiting: f.sum("vllm:num_requests_waiting"), started: f.sum("process_start_time_seconds")}
+	s.CacheUse = min(1, f.sum("vllm:kv_cache_usage_perc"))
+	for c := range s.counters {
+		s.counters[c] = math.NaN()
+	}
+	for c, name := range counterNames {
+		s.counters[c] = f.sum(name)
+	}
+	for l, name := range latencyNames {
+		s.latencies[l] = f.histogram(name)
+	}
+	s.endings(f)
+	s.errors(f)
+	s.models(f)
+	s.pools(f)
+	s.devices(f)
+	return s, nil
+}
+
+// up is how long the process runs that began as s says, by its own clock.
+func (s *Sample) up(clock time.Time) time.Duration {
+	seconds := float64(clock.UnixMilli())/1e3 - s.started
+	if !(seconds > 0 && seconds < maxUp.Seconds()) {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// maxUp is longer than processes run.
+const maxUp = 100 * 365 * 24 * time.Hour
+
+func (s *Sample) endings(f metricFamilies) {
+	for _, m := range f["vllm:request_success_total"].GetMetric() {
+		c, ok := endings[label(m, "finished_reason")]
+		if !ok {
+			c = Other
+		}
+		s.counters[c] = sum(s.counters[c], value(m))
+	}
+}
+
+// errors counts requests. Those who read what the server shows, as this does, use
+// GET, and are of no interest.
+func (s *Sample) errors(f metricFamilies) {
+	for _, m := range f["realizar_http_requests_total"].GetMetric() {
+		if route := label(m, "route"); route == "none" || len(route) > 5 && route[:5] == "POST " {
+			if code, err := strconv.Atoi(label(m, "code")); err == nil {
+				failed := 0.0
+				if code >= 400 {
+					failed = value(m)
+				}
+				s.counters[Errors] = sum(s.counters[Errors], failed)
+			}
+		}
+	}
+}
+
+func (s *Sample) models(f metricFamilies) {
+	for _, m := range f["vllm:num_requests_running"].GetMetric() {
+		if name := label(m, "model_name"); name != "" && !slices.Contains(s.Models, name) && len(s.Models) < maxModels {
+			s.Models = append(s.Models, name)
+		}
+	}
+	slices.Sort(s.Models)
+}
+
+func (s *Sample) pools(f metricFamilies) {
+	for _, m := range f["realizar_cache_pages"].GetMetric() {
+		number, err := strconv.Atoi(label(m, "pool"))
+		if err != nil {
+			continue
+		}
+		i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Number == number })
+		if i < 0 {
+			if len(s.Pools) == maxPools {
+				continue
+			}
+			i = len(s.Pools)
+			s.Pools = append(s.Pools, Pool{Number: number})
+		}
+		p, pages := &s.Pools[i], sum(0, value(m))
+		switch label(m, "place") + " " + label(m, "state") {
+		case "device used":
+			p.Used += pages
+		case "device idle":
+			p.Idle += pages
+		case "device empty":
+			p.Empty += pages
+		case "host used":
+			p.HostUsed += pages
+		case "host empty":
+			p.HostEmpty += pages
+		}
+	}
+	slices.SortFunc(s.Pools, func(a, b Pool) int { return cmp.Compare(a.Number, b.Number) })
+}
+
+func (s *Sample) devices(f metricFamilies) {
+	of := func(m *dto.Metric) *Device {
+		name := label(m, "device")
+		i := slices.IndexFunc(s.Devices, func(d Device) bool { return d.Name == name })
+		if i < 0 {
+			if len(s.Devices) == maxDevices {
+				return new(Device)
+			}
+			i = len(s.Devices)
+			s.Devices = append(s.Devices, Device{Name: name})
+		}
+		return &s.Devices[i]
+	}
+	for _, m := range f["realizar_device_memory_total_bytes"].GetMetric() {
+		of(m).Total = sum(0, value(m))
+	}
+	for _, m := range f["realizar_device_memory_free_bytes"].GetMetric() {
+		d := of(m)
+		d.Free = min(d.Total, sum(0, value(m)))
+	}
+	slices.SortFunc(s.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// metricFamilies are a page, by name.
+type metricFamilies map[string]*dto.MetricFamily
+
+// sum is that of all metrics of a family, NaN where there are none.
+func (f metricFamilies) sum(name string) float64 {
+	total := math.NaN()
+	for _, m := range f[name].GetMetric() {
+		total = sum(total, value(m))
+	}
+	return total
+}
+
+// histogram is that of all metrics of a family.
+func (f metricFamilies) histogram(name string) (h Histogram) {
+	for _, m := range f[name].GetMetric() {
+		h = h.plus(newHistogram(m.GetHistogram()))
+	}
+	return h
+}
+
+// label is what a label says, or nothing.
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// value is that of a metric of any type, NaN where it makes no sense.
+func value(m *dto.Metric) float64 {
+	switch {
+	case m.Counter != nil:
+		return sound(m.Counter.GetValue())
+	case m.Gauge != nil:
+		return sound(m.Gauge.GetValue())
+	case m.Untyped != nil:
+		return sound(m.Untyped.GetValue())
+	}
+	return math.NaN()
+}
+
+// most is larger than any number that makes sense, and small enough to add up and to
+// subtract.
+const most = 1e18
+
+// sound is v, or NaN where no count, time or size is v.
+func sound(v float64) float64 {
+	if !(v >= 0 && v <= most) {
+		return math.NaN()
+	}
+	return v
+}
+
+// sum leaves out what is NaN.
+func sum(a, b float64) float64 {
+	switch {
+	case math.IsNaN(a):
+		return b
+	case math.IsNaN(b):
+		return a
+	}
+	return min(most, a+b)
+}
