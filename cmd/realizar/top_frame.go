@@ -28,7 +28,7 @@ const (
 	gap          = 3 // between cells
 	minWidth     = 40
 	barWidth     = 24 // at most
-	latencyLabel = 15
+	latencyLabel = 14
 	latencyWidth = 8 // of each
 )
 
@@ -268,7 +268,7 @@ func (f *frame) cache(s *serverState) {
 	if s.between != nil {
 		hits = s.between.Hits()
 	}
-	f.row("prefixes", f.strong(percent(hits))+" of tokens found", percent(s.last.Hits())+" since the start")
+	f.row("prefixes", f.strong(percent(hits))+" of tokens found", percent(s.last.Hits())+" since start")
 	var cells []string
 	for _, e := range []struct {
 		what string
@@ -316,11 +316,11 @@ func (f *frame) latencies(s *serverState) {
 			last[l] = s.between.Latency(watch.Latency(l))
 		}
 	}
-	over := "this interval"
+	over := "last interval"
 	if s.between != nil {
 		over = "last " + spanText(secondsOf(s.between.Seconds))
 	}
-	const since = "since the start"
+	const since = "since start"
 	label := func(text string) string { return fmt.Sprintf("%-*s", latencyLabel, text) }
 	space := strings.Repeat(" ", gap)
 	if wide := ansi.StringWidth(label("") + space + space + percentiles + percentiles); f.width >= wide {
@@ -355,7 +355,7 @@ func inColumns(texts ...string) string {
 		}
 		fmt.Fprintf(&b, "%*s", latencyWidth, t)
 	}
-	return b.String()[1:] // the first is rarely as wide
+	return b.String()
 }
 
 // quantiles are those of a histogram, in columns.
