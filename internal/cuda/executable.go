@@ -317,8 +317,10 @@ func (e *executable) pieces(s *step, all []launch, p piece) error {
 		p.from, p.to = p.to, s.next(all, p.to)
 		part := all[p.from:p.to]
 		if !idle(part, &s.sh) {
-			if err := s.timers.mark(s, &part[0]); err != nil {
-				return err
+			if p.from == 0 || s.cuts(&all[p.from-1], &part[0]) {
+				if err := s.timers.mark(s, &part[0]); err != nil {
+					return err
+				}
 			}
 			if err := e.give(s, part, p); err != nil {
 				return err

@@ -82,14 +82,6 @@ func (l *launch) kernel(sh *shape) string {
 	return l.name
 }
 
-// bytes is what it reads and writes in a step.
-func (l *launch) bytes(b *plan.Batch) int {
-	if l.moves == nil {
-		return 0
-	}
-	return l.moves(b)
-}
-
 // give gives the stream all launches that have something to do.
 func give(s *driver.Stream, sh *shape, all []launch) error {
 	for i := range all {

@@ -25,9 +25,10 @@ func (s *step) timed() bool { return s.batch.Timed || s.batch.Trace || s.batch.S
 // begin forgets the step before.
 func (t *timers) begin() { t.marks, t.times = t.marks[:0], t.times[:0] }
 
-// mark puts a timer before launch l of a step, where times are wanted.
+// mark puts a timer before launch l of a step, where times are wanted. What moves nothing
+// belongs to what comes before it.
 func (t *timers) mark(s *step, l *launch) error {
-	if !s.timed() {
+	if !s.timed() || l.moves == nil {
 		return nil
 	}
 	if err := t.record(s); err != nil {
@@ -86,7 +87,7 @@ func (s *step) measured() {
 		}
 		t.layers[l.place] += d
 		if b.Spans {
-			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(&s.sh), Where: l.where, Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.bytes(b)})
+			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(&s.sh), Where: l.where, Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.moves(b)})
 		}
 		times.Total += d
 	}
