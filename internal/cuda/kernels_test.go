@@ -41,11 +41,12 @@ func gated(t *testing.T, d tensor.DType) *plan.Program {
 	})
 }
 
-// mixed is a program of experts: the gate and what it gates are of one format where joined.
-func mixed(t *testing.T, d tensor.DType, joined bool) *plan.Program {
+// mixed is a program of so many mixtures of experts: the gate and what it gates are of one
+// format where joined.
+func mixed(t *testing.T, d tensor.DType, joined bool, layers int) *plan.Program {
 	const experts, width = 4, 256
 	rng := newRand()
-	w := func(d tensor.DType, rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, width) }
+	w := func(d tensor.DType, rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 0.06, rows, width) }
 	list := func(d tensor.DType) (all []*tensor.Tensor) {
 		for range experts {
 			all = append(all, w(d, width))
@@ -60,9 +61,12 @@ func mixed(t *testing.T, d tensor.DType, joined bool) *plan.Program {
 		}
 	}
 	return program(t, func(b *plan.Builder) {
-		x := b.Embed(w(tensor.F32, decoderVocab))
-		a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 2, Scale: 1}, Gate: list(d), Up: list(up), Down: list(d)}
-		h := b.Pick(b.Add(b.Experts(x, b.Linear(x, w(tensor.F32, experts), nil), nil, a), x))
+		x := b.Embed(plantest.Weight(rng, "table", tensor.F32, 1, decoderVocab, width))
+		for range layers {
+			a := plan.ExpertsAttr{Route: plan.RouteAttr{Used: 2, Scale: 1}, Gate: list(d), Up: list(up), Down: list(d)}
+			x = b.Add(b.Experts(x, b.Linear(x, w(tensor.F32, experts), nil), nil, a), x)
+		}
+		h := b.Pick(x)
 		b.Output(h, b.Linear(h, w(d, decoderVocab), nil))
 	})
 }
@@ -112,7 +116,7 @@ func TestKernels(t *testing.T) {
 		heads = append(heads, attending(t, headDim))
 	}
 	for _, d := range plantest.Dtypes {
-		programs = append(programs, decoder(t, d), gated(t, d), mixed(t, d, true), mixed(t, d, false))
+		programs = append(programs, decoder(t, d), gated(t, d), mixed(t, d, true, 1), mixed(t, d, false, 1))
 	}
 	for _, headDim := range []int{64, 96, 256} {
 		programs = append(programs, encoding(t, headDim))
