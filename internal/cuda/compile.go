@@ -46,10 +46,14 @@ func (c *compiler) compile() (before []launch, stages [][]launch, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("cuda: %s: %w", s.nodes[0].Where(), err)
 		}
-		where, moves := plan.Where(s.all()...), c.moved(s)
+		where, single, moves := plan.Where(s.all()...), "", c.moved(s)
+		if norm := c.l.norm(s); norm != nil {
+			single = plan.Where(append(norm.all(), s.all()...)...)
+		}
 		for k := range ls {
 			l := &ls[k]
-			l.stage, l.last, l.place, l.where = s, k == len(ls)-1, s.nodes[0].Layer-plan.NoLayer, where
+			l.stage, l.last, l.place = s, k == len(ls)-1, s.nodes[0].Layer-plan.NoLayer
+			l.where, l.single = where, single
 			if l.moves == nil {
 				l.moves = moves
 			}
@@ -251,7 +255,8 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 	}
 	args := arguments(&a)
 	one := args // of a single row
-	if norm := c.l.normed[n.In[0]]; norm != nil {
+	norm := c.l.norm(s)
+	if norm != nil {
 		m, x := norm.nodes[0], c.forms(norm.inputs()[0])
 		a.x, a.inStride, a.norm, a.eps = x.f32, x.stride, c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
 		if norm.pick != nil {
@@ -269,7 +274,7 @@ func (c *compiler) products(s *stage) ([]launch, error) {
 	for i, v := range variants {
 		given, shared := args, 0
 		if i == 0 {
-			if given = one; c.l.normed[n.In[0]] != nil {
+			if given = one; norm != nil {
 				shared = 2 * int(in.stride) // the row in 16 bits, or in less
 			}
 		}

@@ -39,10 +39,7 @@ func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
 	for i := range l.stages {
 		s := &l.stages[i]
 		io[i] = s.io()
-		if s.nodes[0].Op != plan.Linear {
-			continue
-		}
-		if norm := l.normed[s.nodes[0].In[0]]; norm != nil {
+		if norm := l.norm(s); norm != nil {
 			io[i].In = append(slices.Clone(io[i].In), norm.inputs()...)
 		}
 	}
@@ -104,6 +101,14 @@ func (l *layout) findNormed(apart bool) {
 			l.normed[n.Out] = &l.stages[i]
 		}
 	}
+}
+
+// norm is the norm that the products of a stage do themselves, of a single row; or nil.
+func (l *layout) norm(s *stage) *stage {
+	if n := s.nodes[0]; n.Op == plan.Linear {
+		return l.normed[n.In[0]]
+	}
+	return nil
 }
 
 // writesForms reports whether the stage's own kernel writes every form; others write

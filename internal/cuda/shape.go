@@ -62,6 +62,7 @@ type launch struct {
 	live     bool                    // it is done anew in every step, also where the others are in graphs
 	runs     func(sh *shape) string  // nil: the only one runs; or which does, "" for none
 	where    string                  // what it does, in words
+	single   string                  // "", or what it does of a single row, where that is more
 	moves    func(b *plan.Batch) int // the bytes that it reads and writes, see [plan.Span]; nil: none
 	stage    *stage                  // that it is of, or nil
 	last     bool                    // of its stage
@@ -80,6 +81,14 @@ func (l *launch) kernel(sh *shape) string {
 		return l.runs(sh)
 	}
 	return l.name
+}
+
+// does says in words what it does in a step of that shape.
+func (l *launch) does(sh *shape) string {
+	if l.single != "" && sh.size(l.rows) == 1 {
+		return l.single
+	}
+	return l.where
 }
 
 // give gives the stream all launches that have something to do.

@@ -79,11 +79,17 @@ func (c *compiler) moved(s *stage) func(b *plan.Batch) int {
 		}
 		value(d, c.read(v, k))
 	}
+	alone := 0 // bytes more, of a single row
+	if norm := c.l.norm(s); norm != nil {
+		m := norm.nodes[0]
+		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, arithmetic(n, c.l.lim))
+	}
 	return func(b *plan.Batch) int {
-		if b.Size(out) == 0 {
-			return 0
+		bytes := weights + tokens*len(b.Tokens) + rows*len(b.Rows)
+		if b.Size(out) == 1 {
+			bytes += alone
 		}
-		return weights + tokens*len(b.Tokens) + rows*len(b.Rows)
+		return bytes
 	}
 }
 

@@ -87,7 +87,7 @@ func (s *step) measured() {
 		}
 		t.layers[l.place] += d
 		if b.Spans {
-			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(&s.sh), Where: l.where, Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.moves(b)})
+			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(&s.sh), Where: l.does(&s.sh), Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.moves(b)})
 		}
 		times.Total += d
 	}

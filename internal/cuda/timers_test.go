@@ -253,6 +253,20 @@ func TestSpans(t *testing.T) {
 				begin += x.Time
 				bytes += x.Bytes
 			}
+			for i := range p.Nodes {
+				n := &p.Nodes[i]
+				if !slices.ContainsFunc(r.Spans, func(x plan.Span) bool {
+					return x.Layer == n.Layer && strings.Contains(x.Where, n.Op.String()) && (n.Weight == nil || strings.Contains(x.Where, n.Weight.Name))
+				}) {
+					t.Errorf("%s, %s: no span is of %s", name, test.name, n.Where())
+				}
+				if n.Op == plan.Linear {
+					bytes -= len(n.Weight.Data)
+				}
+			}
+			if bytes < 0 {
+				t.Errorf("%s, %s: %d bytes less than the weights have", name, test.name, -bytes)
+			}
 			if r.Times != (plan.Times{}) || r.Layers != nil {
 				t.Errorf("%s, %s: times %+v and layers %v that nobody wants", name, test.name, r.Times, r.Layers)
 			}
@@ -283,9 +297,9 @@ func TestSpanBytes(t *testing.T) {
 		batch           *plan.Batch
 		weights, values int
 	}{
-		{"linear q, k, v", batchOf(p, 1, 3, 1), 32 * tile, 256 + 64 + 4*512},
+		{"rmsnorm norm; linear q, k, v", batchOf(p, 1, 3, 1), 32 * tile, 2*1024 + 4*512}, // the norm's weight and input
 		{"linear q, k, v", batchOf(p, 2, 3, 2), 32 * tile, 4 * (256 + 64 + 4*512)},
-		{"linear gate, up; glu", batchOf(p, 1, 3, 1), 32 * tile, 2 * (256 + 64)},
+		{"linear gate, up; glu", batchOf(p, 1, 3, 1), 32 * tile, 2*1024 + 256 + 64},
 		{"linear down; add", batchOf(p, 1, 3, 1), 16 * tile, 256 + 64 + 2*4*256},
 		{"linear head", batchOf(p, 2, 3, 2), 3 * tile, 2 * (256 + 64 + 4*decoderVocab)},
 		// Keys and values of 4 positions and the token's own, 512 bytes each.
