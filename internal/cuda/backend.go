@@ -52,6 +52,7 @@ type Backend struct {
 
 	// Used on the main thread alone.
 	modules map[string]*module
+	timer   *time.Duration           // what one costs, once that is known
 	shared  map[*driver.Function]int // dynamic shared memory that functions may have
 }
 

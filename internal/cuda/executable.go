@@ -296,6 +296,12 @@ type piece struct {
 // run gives the stream the program of a step, and its sampling.
 func (e *executable) run(s *step) error {
 	s.timers.begin()
+	if s.batch.Spans {
+		var err error
+		if s.timers.cost, err = e.b.timerCost(e.weightsAt, e.weights.bytes); err != nil {
+			return err
+		}
+	}
 	if err := e.pieces(s, e.forward, piece{shape: s.sh}); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
@@ -209,7 +210,9 @@ func (c *compiler) stream(stages [][]launch) {
 				begin: func(s *driver.Stream, _ *shape) error { return begin(s, image) },
 			}
 		}
-		stages[first] = slices.Insert(stages[first], 0, live("weights await", c.rotation.await))
+		await := live("weights await", c.rotation.await)
+		await.where, await.moves = fmt.Sprintf("layer %d (its weights come)", layer), func(*plan.Batch) int { return c.weights.images[image].bytes }
+		stages[first] = slices.Insert(stages[first], 0, await)
 		stages[last] = append(stages[last], live("weights leave", c.rotation.leave))
 	}
 }

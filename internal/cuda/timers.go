@@ -17,6 +17,7 @@ type timers struct {
 	times  []time.Duration // by mark, of the step that was read last
 	layers []time.Duration // of that step
 	spans  []plan.Span
+	cost   time.Duration // of a timer, that no span counts
 }
 
 // timed reports whether the time of any part of the step is wanted.
@@ -79,6 +80,9 @@ func (s *step) measured() {
 	first := true // no layer began
 	for i, l := range t.marks {
 		d := t.times[i]
+		if b.Spans {
+			d = max(0, d-t.cost)
+		}
 		switch first = first && l.place == 0 && !l.sampling; {
 		case l.sampling:
 			times.Choose += d

@@ -226,6 +226,7 @@ func TestTimedStep(t *testing.T) {
 // The spans of a step are its launches, in order, each with the kernel that runs.
 func TestSpans(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
+	b.timer = new(time.Duration(0)) // known
 	for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil)} {
 		e := compiled(t, b, p, limitsFor(p, 16, 4))
 		for _, test := range []struct {
@@ -310,5 +311,24 @@ func TestSpanBytes(t *testing.T) {
 		if got := span(test.batch, test.where); got != test.weights+test.values {
 			t.Errorf("%s, %d tokens: %d bytes, want %d and %d", test.where, len(test.batch.Tokens), got, test.weights, test.values)
 		}
+	}
+}
+
+// What a timer costs is measured with the first spans, once, and leaves nothing behind.
+func TestTimerCost(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	p := plantest.Model(t, nil)
+	e := compiled(t, b, p, limitsFor(p, 16, 4))
+	var launched []int
+	for range 2 {
+		before := len(f.Launches())
+		x := batchOf(p, 1, 3, 1)
+		x.Spans = true
+		s, r := done(t, e, x)
+		launched = append(launched, len(f.Launches())-before-len(r.Spans))
+		s.Release()
+	}
+	if b.timer == nil || launched[0] < timedLaunches || launched[1] != 0 {
+		t.Errorf("beside their spans' launches, two steps had %v", launched)
 	}
 }
