@@ -42,15 +42,34 @@ const (
 // open: of the phase M, which names something, or X, which has a beginning and a
 // duration.
 type traceEvent struct {
-	Name     string         `json:"name"`
-	Category string         `json:"cat,omitempty"`
-	Phase    string         `json:"ph"`
-	Time     *microseconds  `json:"ts,omitempty"`
-	Duration *microseconds  `json:"dur,omitempty"`
-	Process  int            `json:"pid"`
-	Thread   int            `json:"tid"`
-	Args     map[string]any `json:"args,omitempty"`
+	Name     string        `json:"name"`
+	Category string        `json:"cat,omitempty"`
+	Phase    string        `json:"ph"`
+	Time     *microseconds `json:"ts,omitempty"`
+	Duration *microseconds `json:"dur,omitempty"`
+	Process  int           `json:"pid"`
+	Thread   int           `json:"tid"`
+	Args     any           `json:"args"`
 }
+
+// What the viewer shows beside a name, a step and a kernel.
+type (
+	nameArgs struct {
+		Name string `json:"name"`
+	}
+	stepArgs struct {
+		Step    uint64       `json:"step"`
+		Answers int          `json:"answers"`
+		Tokens  int          `json:"tokens"`
+		Chosen  int          `json:"chosen"`
+		Clock   microseconds `json:"clock_us"`
+	}
+	kernelArgs struct {
+		Where string `json:"where"`
+		Layer *int   `json:"layer,omitempty"`
+		Bytes int64  `json:"bytes"`
+	}
+)
 
 // microseconds are written with the nanoseconds after the point.
 type microseconds time.Duration
@@ -60,15 +79,15 @@ func (m microseconds) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%03d", m/1000, m%1000), nil
 }
 
-// complete is an event of a thread, or of what another one of its thread is made of.
-func complete(thread int, category, name string, begin, took time.Duration, args map[string]any) *traceEvent {
+// complete is an event of a thread that has a beginning and a duration.
+func complete(thread int, category, name string, begin, took time.Duration, args any) *traceEvent {
 	at, d := microseconds(begin), microseconds(took)
 	return &traceEvent{Name: name, Category: category, Phase: "X", Time: &at, Duration: &d, Process: 1, Thread: thread, Args: args}
 }
 
 // named is the event that names a process or a thread.
 func named(what string, thread int, name string) *traceEvent {
-	return &traceEvent{Name: what, Phase: "M", Process: 1, Thread: thread, Args: map[string]any{"name": name}}
+	return &traceEvent{Name: what, Phase: "M", Process: 1, Thread: thread, Args: nameArgs{name}}
 }
 
 // writeTrace writes the steps that are kept as a trace file: a JSON object with an
@@ -123,8 +142,7 @@ func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error
 	if s.tokens == 1 {
 		name = "step of 1 token"
 	}
-	args := map[string]any{"step": s.number, "answers": s.answers, "tokens": s.tokens, "chosen": s.chosen, "clock_us": microseconds(s.clock)}
-	if err := put(complete(stepsThread, "step", name, at, s.device, args)); err != nil {
+	if err := put(complete(stepsThread, "step", name, at, s.device, stepArgs{s.number, s.answers, s.tokens, s.chosen, microseconds(s.clock)})); err != nil {
 		return err
 	}
 	past := time.Duration(0) // of the span before
@@ -133,9 +151,9 @@ func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error
 		// Timers round: a span begins when the one before it has ended.
 		begin := max(past, span.Begin)
 		past = max(begin, span.Begin+span.Time)
-		args := map[string]any{"where": span.Where, "bytes": span.Bytes}
+		args := kernelArgs{Where: span.Where, Bytes: span.Bytes}
 		if span.Layer >= 0 {
-			args["layer"] = span.Layer
+			args.Layer = &span.Layer
 		}
 		if err := put(complete(kernelsThread, "kernel", span.Kernel, at+begin, past-begin, args)); err != nil {
 			return err
