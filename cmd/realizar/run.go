@@ -66,7 +66,8 @@ clock since the token before. With --json they are the answer's member trace.
 
 --profile FILE runs the steps kernel by kernel and writes tables by kernel and by layer: calls, time, the bytes that
 they had to read and write at least, and what that is of the memory's speed, measured at the end. Steps that read
-prompts are apart from those that choose tokens. FILE is opened by chrome://tracing and by ui.perfetto.dev.
+prompts are apart from those that choose tokens. FILE is opened by ui.perfetto.dev, and by chrome://tracing where
+that is enabled.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
 back. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets the conversation.`
