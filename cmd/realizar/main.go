@@ -3,8 +3,8 @@
 // It reads a prompt or opens a chat (run), serves a model over HTTP (serve), says
 // what a model file holds (inspect), turns text into token ids and back (tokenize),
 // renders chat templates (template), computes logits (logits), measures how well a
-// model predicts a text (eval) and how fast it is (bench), makes files to measure
-// with (synth) and checks what computes (doctor).
+// model predicts a text (eval) and how fast it is (bench), watches a running server
+// (top), makes files to measure with (synth) and checks what computes (doctor).
 // Each command is a file of its own here. What a model is and how it runs is the
 // business of package realizar.
 //

@@ -39,11 +39,15 @@ type frame struct {
 	rows  []string
 }
 
-// row adds cells after a label, in as many rows as they take. A cell that is too wide
-// by itself is cut.
+// row adds cells after a label.
 func (f *frame) row(label string, cells ...string) {
-	room := f.width - labelWidth
-	line := f.faint(fmt.Sprintf("%-*s", labelWidth, label))
+	f.flow(f.faint(fmt.Sprintf("%-*s", labelWidth, label)), labelWidth, cells)
+}
+
+// flow adds cells after what takes the first columns of a row, in as many rows as they
+// take. A cell that is too wide by itself is cut.
+func (f *frame) flow(line string, columns int, cells []string) {
+	room := f.width - columns
 	used := 0
 	for _, c := range cells {
 		if c == "" {
@@ -53,7 +57,7 @@ func (f *frame) row(label string, cells ...string) {
 		n := ansi.StringWidth(c)
 		if used > 0 && used+gap+n > room {
 			f.rows = append(f.rows, line)
-			line, used = strings.Repeat(" ", labelWidth), 0
+			line, used = strings.Repeat(" ", columns), 0
 		}
 		if used > 0 {
 			line, used = line+strings.Repeat(" ", gap), used+gap
@@ -93,7 +97,7 @@ func (f *frame) bar(shares ...float64) string {
 			s = 0
 		}
 		end += s
-		to := min(width, int(math.Round(end*float64(width))))
+		to := max(at, min(width, int(math.Round(end*float64(width)))))
 		if s > 0 && to == at && at < width {
 			to++ // a little is not nothing
 		}
@@ -151,14 +155,7 @@ func (f *frame) title(s *serverState, hint string) {
 	if hint != "" {
 		cells = append(cells, f.faint(hint))
 	}
-	line := strings.Join(cells, strings.Repeat(" ", gap))
-	if ansi.StringWidth(line) <= f.width {
-		f.rows = append(f.rows, line)
-	} else {
-		for _, c := range cells {
-			f.rows = append(f.rows, ansi.Truncate(c, f.width, "…"))
-		}
-	}
+	f.flow("", 0, cells)
 	switch {
 	case s.away != nil:
 		note := fmt.Sprintf("no answer since %s, for %s: %s", s.since.Format(time.TimeOnly), spanText(s.at.Sub(s.since)), awayText(s.away))
@@ -198,7 +195,7 @@ func (f *frame) requests(s *serverState) {
 	}{{"stop", watch.Stopped}, {"length", watch.Full}, {"abort", watch.Left}, {"error", watch.Failed}, {"other", watch.Other}} {
 		if v := s.rate(e.c); !math.IsNaN(v) {
 			ended += v
-			if cell := countText(v) + " " + e.how; e.c != watch.Failed || v == 0 {
+			if cell := rateText(v) + " " + e.how; e.c != watch.Failed || v == 0 {
 				cells = append(cells, cell)
 			} else {
 				cells = append(cells, f.warn(cell))
@@ -208,17 +205,17 @@ func (f *frame) requests(s *serverState) {
 	if len(cells) == 0 {
 		ended = math.NaN()
 	}
-	f.row("ended", append([]string{f.strong(countText(ended) + "/s")}, cells...)...)
+	f.row("ended", append([]string{f.strong(rateText(ended) + "/s")}, cells...)...)
 	if v := s.rate(watch.Errors); v > 0 {
-		f.row("errors", f.warn(countText(v)+"/s")+" of the requests were refused or failed")
+		f.row("errors", f.warn(rateText(v)+"/s")+" refused or failed")
 	}
 }
 
 func (f *frame) tokens(s *serverState, tall bool) {
 	answer, prompt, steps := s.rate(watch.AnswerTokens), s.rate(watch.PromptTokens), s.rate(watch.Steps)
-	cells := []string{f.strong(countText(answer) + "/s answer"), countText(prompt) + "/s prompt"}
+	cells := []string{f.strong(rateText(answer) + "/s answer"), rateText(prompt) + "/s prompt"}
 	if v := s.rate(watch.ComputedTokens); !math.IsNaN(v) {
-		cells = append(cells, countText(v)+"/s computed")
+		cells = append(cells, rateText(v)+"/s computed")
 	}
 	f.row("tokens", cells...)
 	rows := 1
@@ -231,10 +228,10 @@ func (f *frame) tokens(s *serverState, tall bool) {
 		f.row("", f.good(row))
 	}
 	if len(curve) > 0 {
-		f.row("", f.faint(fmt.Sprintf("answer tokens/s, %s each, at most %s", spanText(time.Duration(each)*s.interval), countText(most))))
+		f.row("", f.faint(fmt.Sprintf("answer tokens/s, %s each", time.Duration(each)*s.interval)), f.faint("at most "+rateText(most)))
 	}
 	if !math.IsNaN(s.last.Counter(watch.Steps)) {
-		f.row("steps", f.strong(countText(steps)+"/s"), countText(answer/steps)+" answer tokens each")
+		f.row("steps", f.strong(rateText(steps)+"/s"), rateText(answer/steps)+" answer tokens each")
 	}
 	if !math.IsNaN(s.last.Counter(watch.StepSeconds)) {
 		busy := math.NaN()
@@ -277,9 +274,9 @@ func (f *frame) cache(s *serverState) {
 		switch v := s.rate(e.c); {
 		case math.IsNaN(v):
 		case e.c == watch.Preemptions && v > 0:
-			cells = append(cells, f.warn(countText(v)+"/s "+e.what))
+			cells = append(cells, f.warn(rateText(v)+"/s "+e.what))
 		default:
-			cells = append(cells, countText(v)+"/s "+e.what)
+			cells = append(cells, rateText(v)+"/s "+e.what)
 		}
 	}
 	if len(cells) > 0 {
@@ -391,13 +388,21 @@ func latencyText(seconds float64) string {
 	return "> 1 day"
 }
 
-// countText is a number with two digits or more, in few characters.
+// countText is a number that is whole where the server is as it should be.
 func countText(v float64) string {
+	if v == math.Trunc(v) && v < 1e6 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return rateText(v)
+}
+
+// rateText is a number with three digits or so, in few characters.
+func rateText(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "-"
-	case v == math.Trunc(v) && v < 1e6:
-		return fmt.Sprintf("%.0f", v)
+	case v == 0:
+		return "0"
 	case v < 9.995:
 		return fmt.Sprintf("%.2f", v)
 	case v < 99.95:
@@ -424,7 +429,7 @@ func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.
 // spanText is a time in its two largest units.
 func spanText(d time.Duration) string {
 	switch s := int64(d.Round(time.Second).Seconds()); {
-	case d < 10*time.Second:
+	case d > 0 && d < 10*time.Second:
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	case s < 60:
 		return fmt.Sprintf("%ds", s)

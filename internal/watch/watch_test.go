@@ -171,14 +171,14 @@ func TestRead(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/large/metrics":
-			w.Write(bytes.Repeat([]byte("# much to say\n"), 1<<17))
+			_, _ = w.Write(bytes.Repeat([]byte("# much to say\n"), 1<<17))
 		case r.URL.Path != "/metrics" && r.URL.Path != "/a/metrics":
 			http.NotFound(w, r)
 		case r.Header.Get("Authorization") != "Bearer sesame":
 			http.Error(w, `{"error": {"message": "which key?"}}`, http.StatusUnauthorized)
 		default:
 			w.Header().Set("Date", time.UnixMilli(int64(1000*startOf(page))).Add(90*time.Second).UTC().Format(http.TimeFormat))
-			w.Write(page)
+			_, _ = w.Write(page)
 		}
 	}))
 	defer s.Close()
