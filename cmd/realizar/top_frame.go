@@ -223,11 +223,10 @@ func (f *frame) tokens(s *serverState, tall bool) {
 		rows = 3
 	}
 	columns, each := s.history.columns(f.width - labelWidth)
-	curve, most := sparkline(columns, rows)
-	for _, row := range curve {
-		f.row("", f.good(row))
-	}
-	if len(curve) > 0 {
+	if curve, most := sparkline(columns, rows); len(curve) > 0 && len(s.history.values) > 1 {
+		for _, row := range curve {
+			f.row("", f.good(row))
+		}
 		f.row("", f.faint(fmt.Sprintf("answer tokens/s, %s each", time.Duration(each)*s.interval)), f.faint("at most "+rateText(most)))
 	}
 	if !math.IsNaN(s.last.Counter(watch.Steps)) {
