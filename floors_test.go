@@ -13,7 +13,7 @@ const module = "github.com/realizar/realizar"
 // The floors of the house: a package imports only from floors below its own, and
 // the packages of one floor do not import each other. Lowest first; "." is the root.
 var floors = []string{
-	"internal/nearest",
+	"internal/bytesize internal/nearest",
 	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load",
 	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest",
 	"demo internal/arch internal/backends internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",

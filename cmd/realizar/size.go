@@ -1,40 +1,15 @@
 package main
 
-import (
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
-)
+import "github.com/realizar/realizar/internal/bytesize"
 
 // A byteSize is a flag's number of bytes: 8GiB, 512MiB, 1.5G, 4096.
 type byteSize int64
 
-// sizeUnits are what a number of bytes may end with, in lower case. Letters alone are
-// powers of two, as byteText writes them.
-var sizeUnits = []struct {
-	name string
-	size float64
-}{
-	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
-	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12},
-	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40},
-	{"b", 1},
-}
-
 // UnmarshalText reads a size.
 func (s *byteSize) UnmarshalText(text []byte) error {
-	number, unit := strings.ToLower(strings.TrimSpace(string(text))), 1.0
-	for _, u := range sizeUnits {
-		if n, ok := strings.CutSuffix(number, u.name); ok {
-			number, unit = strings.TrimSpace(n), u.size
-			break
-		}
+	n, err := bytesize.Parse(string(text))
+	if err == nil {
+		*s = byteSize(n)
 	}
-	v, err := strconv.ParseFloat(number, 64)
-	if bytes := v * unit; err == nil && bytes >= 0 && bytes < math.MaxInt64 {
-		*s = byteSize(bytes)
-		return nil
-	}
-	return fmt.Errorf("%.40q is no size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
+	return err
 }

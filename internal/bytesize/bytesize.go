@@ -1,0 +1,37 @@
+// Package bytesize reads numbers of bytes as people write them.
+package bytesize
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// units are what a number of bytes may end with, in lower case. Letters alone are
+// powers of two.
+var units = []struct {
+	name string
+	size float64
+}{
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12},
+	{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40},
+	{"b", 1},
+}
+
+// Parse reads a number of bytes: 8GiB, 512MiB, 1.5G, 4096.
+func Parse(text string) (int64, error) {
+	number, unit := strings.ToLower(strings.TrimSpace(text)), 1.0
+	for _, u := range units {
+		if n, ok := strings.CutSuffix(number, u.name); ok {
+			number, unit = strings.TrimSpace(n), u.size
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if bytes := v * unit; err == nil && bytes >= 0 && bytes < math.MaxInt64 {
+		return int64(bytes), nil
+	}
+	return 0, fmt.Errorf("%.40q is no size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
+}
