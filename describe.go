@@ -323,10 +323,11 @@ type Memory struct {
 	Context  int           `json:"context"`
 	Parallel int           `json:"parallel"`
 	Weights  int64         `json:"weights"`  // each counts once, wherever it is read from
-	Resident int64         `json:"resident"` // of Weights, what the device lays out for itself: the rest is mapped from the file, and the system can let go of it
+	Resident int64         `json:"resident"` // what lies in the device's memory: on the processor, of Weights what is laid out anew, while the rest is mapped from the file and the system can let go of it
 	States   []StateMemory `json:"states"`
 	Scratch  int64         `json:"scratch"`              // of one step
-	Total    int64         `json:"total"`                // of weights, states and scratch
+	Total    int64         `json:"total"`                // of weights, states and scratch; on a device, of what is there
+	Limit    int64         `json:"limit,omitempty"`      // of Total, by Options.DeviceMemory; 0: there is none
 	Free     int64         `json:"free,omitempty"`       // what the device has left; 0 where it does not say
 	Device   string        `json:"device"`               // that Free is of
 	Cache    string        `json:"cache,omitempty"`      // number format of keys and values
@@ -336,6 +337,8 @@ type Memory struct {
 	// or this many Tokens of however many sequences.
 	Sequences int `json:"sequences"`
 	Tokens    int `json:"tokens"`
+
+	Streaming *Streaming `json:"streaming,omitempty"` // nil where no weights stream
 
 	DeviceName    string `json:"device_name,omitempty"`    // what the device is called; empty for the processor
 	DeviceProblem string `json:"device_problem,omitempty"` // as [Model.DeviceProblem] has it
@@ -350,11 +353,13 @@ type StateMemory struct {
 }
 
 // Memory plans what the model takes with o's Device, Context, Parallel, Memory,
-// Activations, Cache and HostCache: a Context of 0 is the one that the model was made
-// for, and a Parallel of 0 is 1. Where one answer does not fit, it is what that would
-// take. Where the device is open, it is one that has the memory, as far as that
-// goes without a smaller context. It is an error when the model cannot be run, or
-// not so.
+// DeviceMemory, StreamWeights, Activations, Cache and HostCache; a Parallel of 0 is 1.
+//
+// On the processor a Context of 0 is the one that the model was made for, and where
+// one answer does not fit, it is what that would take. On a device it is what the
+// model would be opened with, and what does not fit is an error that wraps
+// [ErrMemory], or where the choice is open, why it is the processor that is planned
+// for. It is an error when the model cannot be run, or not so.
 func (d *Description) Memory(o Options) (*Memory, error) {
 	p, err := d.planner(&o)
 	if err != nil {
@@ -367,46 +372,63 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 	if device != nil {
 		p.backend = device
 		m, err := d.memory(p)
-		_, small := p.sizes()
-		if err = errors.Join(err, device.Close()); !o.automatic() || err == nil && small == nil {
-			return m, err
+		if err = errors.Join(err, device.Close()); err == nil {
+			return m, nil
 		}
-		problem = fmt.Errorf("%s: %w", device.Description(), cmp.Or(err, small))
+		if !o.automatic() {
+			return nil, wrap(err)
+		}
+		problem = fmt.Errorf("%s: %w", device.Description(), err)
 	}
 	if p.backend, err = o.processor(); err != nil {
 		return nil, wrap(err)
 	}
 	m, err := d.memory(p)
-	if err == nil && problem != nil {
+	if err != nil {
+		return nil, wrap(err)
+	}
+	if problem != nil {
 		m.DeviceProblem = problem.Error()
 	}
-	return m, err
+	return m, nil
 }
 
 // Kernels says what runs the model on the device that o chooses, a line for each
 // part of the plan that is done as one. It is empty for the processor.
-func (d *Description) Kernels(o Options) ([]string, error) {
-	p, err := d.planner(&o)
+func (d *Description) Kernels(o Options) (kernels []string, err error) {
+	err = d.onDevice(&o, func(device backends.Device, l plan.Limits) error {
+		kernels = device.Kernels(d.program, l)
+		return nil
+	})
+	return kernels, err
+}
+
+// onDevice does something with the device that o chooses, where the model has room
+// with l. It does nothing where the model is to run on the processor.
+func (d *Description) onDevice(o *Options, do func(device backends.Device, l plan.Limits) error) error {
+	p, err := d.planner(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	device, _, err := o.device()
 	if err != nil {
-		return nil, wrap(err)
+		return wrap(err)
 	}
 	if device == nil {
-		return nil, nil
+		return nil
 	}
 	p.backend = device
-	c, err := p.shown()
-	if err != nil {
-		return nil, errors.Join(err, device.Close())
+	c, err := p.sizes()
+	switch {
+	case err == nil:
+		err = do(device, c.Limits(d.program))
+	case o.automatic():
+		err = nil // the processor is the choice
 	}
-	kernels := device.Kernels(d.program, c.Limits(d.program))
-	if err := device.Close(); err != nil {
-		return nil, wrap(err)
+	if err = errors.Join(err, device.Close()); err != nil {
+		return wrap(err)
 	}
-	return kernels, nil
+	return nil
 }
 
 // planner plans the memory of the model on a backend that is still to be chosen.
@@ -425,18 +447,21 @@ func (d *Description) planner(o *Options) (*planner, error) {
 	return p, nil
 }
 
-// shown is what an engine is sized by with the context that was asked for, or the
-// one that the model was made for, whether it fits or not.
+// shown is what a description says of an engine: on a device what the model is opened
+// with, and on the processor the context that was asked for, or the one that the model
+// was made for, whether it fits or not.
 func (p *planner) shown() (engine.Config, error) {
+	if p.device() {
+		return p.sizes()
+	}
 	asked := *p
 	asked.options.Context = cmp.Or(p.options.Context, p.made)
 	c, err := asked.config()
 	if err != nil {
-		return c, wrap(err)
+		return c, err
 	}
-	c, _, _, err = asked.fit(c)
-	if err != nil {
-		return c, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
+	if c, _, _, err = asked.fit(c, placement{}); err != nil {
+		return c, fmt.Errorf("%w: %w", ErrMemory, err)
 	}
 	return c, nil
 }
@@ -449,24 +474,28 @@ func (d *Description) memory(p *planner) (*Memory, error) {
 	}
 	need, err := c.Memory(d.program, p.backend)
 	if err != nil {
-		return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
+		return nil, fmt.Errorf("%w: %w", ErrMemory, err)
 	}
 	m := &Memory{
 		Context: c.Context, Parallel: c.Parallel, Resident: int64(need.Weights), Scratch: int64(need.Scratch), Cache: c.Cache.String(), Host: p.options.HostCache,
 		Free: p.backend.Memory().Free, Device: p.backend.Name(),
-	}
-	if device, ok := p.backend.(backends.Device); ok {
-		m.DeviceName = device.Description()
 	}
 	for _, t := range d.Tensors {
 		m.Weights += t.Bytes
 	}
 	m.Weights = max(m.Weights, m.Resident) // rows that fill up a layout can make it the larger one
 	limits := c.Limits(d.program)
+	m.Total = m.Weights + int64(need.States) + m.Scratch
+	if device, ok := p.backend.(backends.Device); ok {
+		m.DeviceName, m.Limit = device.Description(), p.limit()
+		m.Total = m.Resident + int64(need.States) + m.Scratch
+		streaming := device.Streaming(d.program, limits)
+		m.Streaming = newStreaming(&streaming)
+	}
 	for g, group := range d.program.Groups {
 		page, err := limits.PageBytes(d.program, g)
 		if err != nil {
-			return nil, fmt.Errorf("realizar: %w: %w", ErrMemory, err)
+			return nil, fmt.Errorf("%w: %w", ErrMemory, err)
 		}
 		s := StateMemory{Kind: group.Kind.String(), Window: group.Window, Bytes: int64(page) * int64(limits.Pages[g])}
 		for _, state := range d.program.States {
@@ -477,7 +506,6 @@ func (d *Description) memory(p *planner) (*Memory, error) {
 		m.States = append(m.States, s)
 	}
 	m.Sequences, m.Tokens = holds(d.program, c)
-	m.Total = m.Weights + int64(need.States) + m.Scratch
 	return m, nil
 }
 

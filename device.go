@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -16,8 +17,9 @@ import (
 // deviceInfo is where a model runs.
 type deviceInfo struct {
 	name        string
-	description string // empty for the processor
-	problem     error  // with the device that would have been the choice
+	description string     // empty for the processor
+	problem     error      // with the device that would have been the choice
+	streaming   *Streaming // nil where no weights stream
 	meter       *memoryMeter
 }
 
@@ -70,7 +72,7 @@ func (m *Model) start(ctx context.Context, o *Options) error {
 	if device != nil {
 		err := m.startOn(ctx, device, device.Close, o)
 		if err == nil {
-			m.device = deviceInfo{name: device.Name(), description: device.Description(), meter: &memoryMeter{backend: device}}
+			m.device.name, m.device.description, m.device.meter = device.Name(), device.Description(), &memoryMeter{backend: device}
 			return nil
 		}
 		if err = errors.Join(err, device.Close()); !o.automatic() || ctx.Err() != nil {
@@ -99,6 +101,10 @@ func (m *Model) startOn(ctx context.Context, b plan.Backend, letGo func() error,
 		return err
 	}
 	finish()
+	if device, ok := b.(backends.Device); ok {
+		streaming := device.Streaming(m.arch.Program, size.Limits(m.arch.Program))
+		m.device.streaming = newStreaming(&streaming)
+	}
 	m.parallel = size.Parallel
 	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), letGo(), m.file.Close()) })
 	return nil

@@ -36,7 +36,7 @@ type planner struct {
 func (p *planner) config() (engine.Config, error) {
 	o := &p.options
 	together := defaultParallel
-	if _, device := p.backend.(backends.Device); device {
+	if p.device() {
 		together = defaultParallelDevice
 	}
 	c := engine.Config{
@@ -49,6 +49,39 @@ func (p *planner) config() (engine.Config, error) {
 	return c, o.Cache.check(p.program)
 }
 
+// A placement is a way to keep weights. A planner tries some, one after the other.
+type placement struct {
+	weights int  // that the device may hold, as in [plan.Limits]: 0 for all, 1 for the fewest that work
+	fill    bool // what the cache leaves is for more weights than the fewest
+	least   int  // an automatic context is halved down to this
+	brim    bool // the cache of this context may leave nothing free
+}
+
+// enough is the context for which an automatic choice lets weights stream.
+const enough = 4096
+
+// placements are the ways to keep the weights of a model that c sizes, the best first.
+func (p *planner) placements(c engine.Config) ([]placement, error) {
+	all := []placement{{least: smallest}}
+	switch {
+	case !p.device() || p.options.StreamWeights == StreamNever:
+		return all, nil
+	case p.options.StreamWeights == StreamAlways:
+		return []placement{{weights: 1, least: smallest, brim: true}}, nil
+	}
+	c.States, c.Weights, c.Pinned = 1, 0, 0
+	whole, err := c.Memory(p.program, p.backend)
+	if err != nil {
+		return nil, err
+	}
+	c.Weights, c.Pinned = 1, p.pinned()
+	fewest, err := c.Memory(p.program, p.backend)
+	if err != nil || fewest.Weights >= whole.Weights {
+		return all, err // to stream would spare nothing
+	}
+	return []placement{{least: enough, brim: true}, {weights: 1, fill: true, least: smallest, brim: true}}, nil
+}
+
 // sizes is what the model is opened with. A context fits where one answer of it does;
 // all answers share what there is. An automatic context is halved until it fits.
 func (p *planner) sizes() (engine.Config, error) {
@@ -56,53 +89,121 @@ func (p *planner) sizes() (engine.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := p.checkHost(); err != nil {
+	if err := p.checkLimits(); err != nil {
 		return c, err
 	}
-	for {
-		sized, one, ok, err := p.fit(c)
-		switch {
-		case err != nil:
-			return c, fmt.Errorf("%w: %w", ErrMemory, err)
-		case ok:
-			return sized, nil
-		case p.options.Context > 0 || c.Context <= smallest:
-			return c, p.tooLittle(c, one)
-		}
-		c.Context = powerBelow(c.Context)
+	c, one, ok, err := p.search(c)
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("%w: %w", ErrMemory, err)
+	case !ok:
+		return c, p.tooLittle(c, one)
 	}
+	return c, nil
+}
+
+// search is c as it fits, and whether it does; else it is what was tried last, which
+// takes one. Weights that stream are slow, so that they do where that allows of a
+// larger context, up to what is enough, or where nothing else has room.
+func (p *planner) search(c engine.Config) (sized engine.Config, one engine.Memory, ok bool, err error) {
+	ways, err := p.placements(c)
+	if err != nil {
+		return c, one, false, err
+	}
+	for _, w := range ways {
+		if sized, one, ok, err = p.halve(c, w); err != nil {
+			return sized, one, false, err
+		}
+		if ok && w.fill {
+			resident, takes, fits, err := p.halve(c, placement{least: sized.Context, brim: true})
+			if fits || err != nil {
+				return resident, takes, fits, err
+			}
+		}
+		if ok {
+			break
+		}
+	}
+	return sized, one, ok, nil
+}
+
+// halve is c with the largest context that fits where weights are kept as w says, and
+// whether one does.
+func (p *planner) halve(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
+	for ; ; c.Context = powerBelow(c.Context) {
+		sized, one, ok, err = p.fit(c, w)
+		if ok || err != nil || p.options.Context > 0 || c.Context <= w.least {
+			return sized, one, ok, err
+		}
+	}
+}
+
+// device reports whether the model is to run on a device, with memory of its own.
+func (p *planner) device() bool {
+	_, ok := p.backend.(backends.Device)
+	return ok
+}
+
+// limit is what was asked for as the most that the weights, the cache and a step's
+// scratch may take together; 0: nothing was.
+func (p *planner) limit() int64 {
+	if p.device() {
+		return p.options.DeviceMemory.Of(p.backend.Memory().Total)
+	}
+	return p.options.Memory
 }
 
 // free is what the weights, the cache and a step's scratch may take together; 0 where
 // nobody knows.
 func (p *planner) free() int64 {
-	memory := p.backend.Memory()
+	memory, limit := p.backend.Memory(), p.limit()
+	if p.device() {
+		return backends.Room(memory, limit)
+	}
 	free := cmp.Or(memory.Free, memory.Total/2)
-	if _, device := p.backend.(backends.Device); !device && free > 0 {
+	if free > 0 {
 		free = max(1, free-p.options.HostCache) // which is the same memory
 	}
-	if most := p.options.Memory; most > 0 && (free == 0 || most < free) {
-		return most
+	if limit > 0 && (free == 0 || limit < free) {
+		return limit
 	}
 	return free
 }
 
-// checkHost says whether the host has memory for what the device has no room for.
-func (p *planner) checkHost() error {
-	free := cpu.New(1).Memory().Free
+// pinned is what weights that stream may take of the host's memory.
+func (p *planner) pinned() int {
+	return backends.Pinned(cpu.New(1).Memory(), p.options.Memory, p.options.HostCache)
+}
+
+// checkLimits says whether the host has memory for what the device has no room for,
+// and whether a limit of the device's memory means anything.
+func (p *planner) checkLimits() error {
+	free, may := cpu.New(1).Memory().Free, "are free"
+	if most := p.options.Memory; p.device() && most > 0 && (free == 0 || most < free) {
+		free, may = most, "may be taken"
+	}
 	if want := p.options.HostCache; free > 0 && want > free {
-		return fmt.Errorf("%w: %s of the host's memory are wanted for the cache, %s are free; lower the host's part of the cache",
-			ErrMemory, bytesText(want), bytesText(free))
+		return fmt.Errorf("%w: %s of the host's memory are wanted for the cache, %s %s; lower the host's part of the cache",
+			ErrMemory, bytesText(want), bytesText(free), may)
+	}
+	if p.device() && p.options.DeviceMemory.any() && p.limit() == 0 {
+		return fmt.Errorf("%w: %v of the memory%s are nothing, or it does not say how much it has; say how many bytes may be taken",
+			ErrMemory, p.options.DeviceMemory, p.place())
 	}
 	return nil
 }
 
-// fit is c with a cache as large as it may be, and whether one answer fits into it;
-// one is what the engine takes with a cache for no more than that. Without a limit
-// that was asked for, half of what is free beside the weights is left to others,
-// unless a context that was asked for needs it.
-func (p *planner) fit(c engine.Config) (sized engine.Config, one engine.Memory, ok bool, err error) {
-	c.States = 1
+// fit is c with a cache as large as it may be, and whether one answer fits into it
+// where weights are kept as w says; one is what the engine takes with a cache for no
+// more than that. Without a limit that was asked for, half of what is free beside the
+// weights is left to others, unless a context that was asked for needs it. Where
+// weights take what the cache leaves, nothing is: the cache has a quarter of what is
+// free beside the fewest, or what one answer needs.
+func (p *planner) fit(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
+	c.States, c.Weights, c.Pinned = 1, w.weights, 0
+	if w.weights > 0 {
+		c.Pinned = p.pinned()
+	}
 	if one, err = c.Memory(p.program, p.backend); err != nil {
 		return c, one, false, err
 	}
@@ -114,14 +215,26 @@ func (p *planner) fit(c engine.Config) (sized engine.Config, one engine.Memory, 
 	switch {
 	case free == 0:
 		share = unknown
-	case p.options.Memory == 0:
+	case w.fill:
+		share = left / 4
+	case p.limit() == 0:
 		share = left / 2
 	}
-	if need > share {
-		return c, one, p.options.Context > 0 && (free == 0 || need <= left), nil
+	if need <= share {
+		if c.States, err = p.largest(c, one.States, share); err != nil {
+			return c, one, false, err
+		}
+	} else if brim := p.options.Context > 0 || w.brim && c.Context <= w.least; !brim || free > 0 && need > left {
+		return c, one, false, nil
 	}
-	c.States, err = p.largest(c, one.States, share)
-	return c, one, true, err
+	if w.fill && free > 0 {
+		limits, err := backends.Beside(p.backend, p.program, c.Limits(p.program), free)
+		if err != nil {
+			return c, one, false, err
+		}
+		c.Weights = limits.Weights
+	}
+	return c, one, true, nil
 }
 
 // largest is how large the cache may be where it and a step's scratch, which grows
@@ -151,8 +264,12 @@ func (p *planner) largest(c engine.Config, least int, share int64) (int, error) 
 func (p *planner) tooLittle(c engine.Config, one engine.Memory) error {
 	free := p.free()
 	have := "are free"
-	if p.options.Memory > 0 && free == p.options.Memory {
+	if limit := p.limit(); limit > 0 && free == limit {
 		have = "may be taken"
+	}
+	streaming := ""
+	if c.Weights > 0 {
+		streaming = " where all that can stream do"
 	}
 	where, ways := p.place(), p.ways(c, one)
 	way := "take a smaller quantisation of the model"
@@ -163,10 +280,10 @@ func (p *planner) tooLittle(c engine.Config, one engine.Memory) error {
 		way += ", or on the CPU"
 	}
 	if free <= int64(one.Weights) && free > 0 {
-		return fmt.Errorf("%w: the weights take %s, %s %s%s; %s", ErrMemory, bytesText(int64(one.Weights)), bytesText(free), have, where, way)
+		return fmt.Errorf("%w: the weights take %s%s, %s %s%s; %s", ErrMemory, bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
 	}
-	return fmt.Errorf("%w: one answer of %d tokens takes %s of cache and %s of scratch beside %s of weights, %s %s%s; %s",
-		ErrMemory, c.Context, bytesText(int64(one.States)), bytesText(int64(one.Scratch)), bytesText(int64(one.Weights)), bytesText(free), have, where, way)
+	return fmt.Errorf("%w: one answer of %d tokens takes %s of cache and %s of scratch beside %s of weights%s, %s %s%s; %s",
+		ErrMemory, c.Context, bytesText(int64(one.States)), bytesText(int64(one.Scratch)), bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
 }
 
 // ways are the options with which c would fit, each by itself.
@@ -174,7 +291,7 @@ func (p *planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	fits := func(c engine.Config, change func(*Options)) bool {
 		other := *p
 		change(&other.options)
-		_, _, ok, err := other.fit(c)
+		_, _, ok, err := other.search(c)
 		return ok && err == nil
 	}
 	asked := func(*Options) {}
@@ -201,9 +318,20 @@ func (p *planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	if few.Parallel = 1; c.Parallel > 1 && fits(few, asked) {
 		ways = append(ways, "one answer at one time")
 	}
-	need := int64(one.Weights) + int64(one.States) + int64(one.Scratch)
-	if most := p.options.Memory; most > 0 && fits(c, func(o *Options) { o.Memory = need }) {
-		ways = append(ways, fmt.Sprintf("a memory of %d MiB", (need+1<<20-1)>>20))
+	if p.device() && p.options.StreamWeights == StreamNever && fits(c, func(o *Options) { o.StreamWeights = StreamAuto }) {
+		ways = append(ways, "weights that stream")
+	}
+	if p.limit() == 0 {
+		return ways
+	}
+	const mib = 1 << 20
+	need := (int64(one.Weights) + int64(one.States) + int64(one.Scratch) + mib - 1) / mib
+	memory, raise := "a memory", func(o *Options) { o.Memory = need * mib }
+	if p.device() {
+		memory, raise = "a device memory", func(o *Options) { o.DeviceMemory = MemoryLimit{Bytes: need * mib} }
+	}
+	if fits(c, raise) {
+		ways = append(ways, fmt.Sprintf("%s of %d MiB", memory, need))
 	}
 	return ways
 }

@@ -17,8 +17,10 @@ type Options struct {
 	// Device is where the model runs: "cpu"; "cuda" for an NVIDIA GPU, or "cuda:1"
 	// for the one with the number 1, in a program that imports package
 	// github.com/realizar/realizar/cuda; or "auto" (the same as "") for the best
-	// there is: a GPU that works and that the model fits on, or else the processor
-	// ([Model.DeviceProblem] says why where there is a GPU).
+	// there is: a GPU that works and that has room for the model, or for what must lie
+	// there while the rest streams (see StreamWeights), or else the processor
+	// ([Model.DeviceProblem] says why where there is a GPU, or where other options
+	// speak of one).
 	Device string
 	// Threads share the work on the CPU. 0: one for each processor core that the
 	// process may use, within the processor time that the system gives it. They
@@ -37,11 +39,22 @@ type Options struct {
 	// wait for their turn. They share the cache: fewer are under way while it has no
 	// room for all. 0: 64 on a GPU, 16 on the CPU.
 	Parallel int
-	// Memory is how many bytes weights that are laid out anew, the cache and what a
-	// step computes with may take together, of what is free. 0: the cache takes half
-	// of what is free beside the weights at most, or what one answer needs of the
-	// Context asked for.
+	// Memory is how many bytes of the host's memory may be taken, of what is free. On
+	// the CPU that is by weights that are laid out anew, the cache and what a step
+	// computes with together; 0: the cache takes half of what is free beside the weights
+	// at most, or what one answer needs of the Context asked for. Beside a device it is
+	// what may be pinned: weights that stream, and HostCache; 0: three quarters of what
+	// is free.
 	Memory int64
+	// DeviceMemory is how much of a device's memory weights, the cache and what a step
+	// computes with may take together, of what is free. The zero limit: the cache takes
+	// half of what is free beside the weights at most, or what one answer needs of the
+	// Context asked for. It is an error where Device or Kernels choose the CPU.
+	DeviceMemory MemoryLimit
+	// StreamWeights says whether weights come from the host's memory to a device when
+	// they are needed, the layers one after the other in every step. The results are
+	// the same. StreamAlways is an error where Device or Kernels choose the CPU.
+	StreamWeights StreamWeights
 	// Activations are the numbers computed with.
 	Activations Activations
 	// Cache are the numbers that keys and values are kept in.
@@ -128,6 +141,12 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: %d answers at one time", ErrOptions, o.Parallel)
 	case o.Memory < 0:
 		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
+	case o.StreamWeights > StreamNever:
+		return fmt.Errorf("realizar: %w: weights are to stream %v", ErrOptions, o.StreamWeights)
+	case o.onProcessor() && o.DeviceMemory.any():
+		return fmt.Errorf("realizar: %w: a limit of the device's memory, %v, but the model is to run on the CPU; Memory is the limit there", ErrOptions, o.DeviceMemory)
+	case o.onProcessor() && o.StreamWeights == StreamAlways:
+		return fmt.Errorf("realizar: %w: weights are to stream to a device, but the model is to run on the CPU", ErrOptions)
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
 	case o.Cache > CacheQ8:
@@ -140,8 +159,17 @@ func (o *Options) validate() error {
 	if err := backends.All.Check(o.Device); err != nil {
 		return fmt.Errorf("realizar: %w: %w", ErrOptions, err)
 	}
-	return nil
+	return o.DeviceMemory.validate()
 }
+
+// onProcessor reports whether the processor is chosen.
+func (o *Options) onProcessor() bool {
+	return o.Device == "cpu" || backends.Automatic(o.Device) && o.Kernels != ""
+}
+
+// forDevice reports whether o says something of a device that the processor has no
+// use for.
+func (o *Options) forDevice() bool { return o.DeviceMemory.any() || o.StreamWeights == StreamAlways }
 
 // automatic reports whether the device is still open.
 func (o *Options) automatic() bool { return backends.Automatic(o.Device) && o.Kernels == "" }
@@ -149,10 +177,10 @@ func (o *Options) automatic() bool { return backends.Automatic(o.Device) && o.Ke
 // device opens the device that valid options choose, or none for the processor;
 // passed is what is wrong with one that would have been the choice.
 func (o *Options) device() (d backends.Device, passed, err error) {
-	if backends.Automatic(o.Device) && !o.automatic() {
+	if o.onProcessor() {
 		return nil, nil, nil
 	}
-	if d, passed, err = backends.All.Open(o.Device); err != nil {
+	if d, passed, err = backends.All.Open(o.Device, o.forDevice()); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	return d, passed, nil

@@ -174,8 +174,13 @@ func (m *Model) Device() string { return m.device.name }
 // processor.
 func (m *Model) DeviceName() string { return m.device.description }
 
+// Streaming is how weights come to the device; nil where none do, as all lie where
+// they are computed with.
+func (m *Model) Streaming() *Streaming { return m.device.streaming }
+
 // DeviceProblem is why the model runs on the processor although the choice was
-// open and the system has a driver for GPUs; nil where there is nothing to say.
+// open and the system has a driver for GPUs, or [Options] were for one; nil where there
+// is nothing to say.
 func (m *Model) DeviceProblem() error { return m.device.problem }
 
 // DefaultSampling is what the model's makers recommend, and false where the

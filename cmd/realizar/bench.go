@@ -35,14 +35,16 @@ a second of all 8; first token is when all their prompts have been read, one aft
 
 share of limit is the part of what the machine can do, measured in the same run by the fastest loops that it has.
 Choosing a token reads all weights once, for one sequence as for many, and each sequence's keys and values: of
-the read bandwidth it is what these bytes amount to. Reading a prompt multiplies: of the time taken it is what the
+the read bandwidth it is what these bytes amount to. Where layers stream to a GPU it is of the link that their
+bytes come by, if that takes longer; where experts do by use, it is not known. Reading a prompt multiplies: of the time taken it is what the
 products with weights would take in registers, in 8 bits or float32 as they are computed. Attention does not count
 as work. Where there is no such loop for the processor, and for prompts on a GPU, it is -.
 
 With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, device_name
 (what a GPU is called, or null), batch (sequences at one time), depth, model, threads (0 on a GPU), ttft_ms (to the
 first token), rss_bytes and peak_rss_bytes (null where the system does not say), and what share_of_limit comes from,
-null where it does not: for choosing bandwidth_bytes_s and step_bytes (read by a step), for prompts peak_products_s
+null where it does not: for choosing bandwidth_bytes_s and step_bytes (read by a step), where layers stream
+link_bytes_s and copied_bytes (by a step) too, for prompts peak_products_s
 and peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a
 token).
 
@@ -221,7 +223,13 @@ func (b *benchmark) decode(m *realizar.Model, n testLengths) error {
 		return err
 	}
 	t := b.measurement(fmt.Sprintf("tg%d", n.answer), m.Device(), m.DeviceName(), rates, first)
-	b.shares = append(b.shares, func() error { return b.readShare(t, batchShape{seqs: 1, depth: n.depth, answer: n.answer}) })
+	var copied copies
+	if streaming := m.Streaming(); streaming != nil {
+		copied = copies{streaming.Streamed, streaming.Experts != nil}
+	}
+	b.shares = append(b.shares, func() error {
+		return b.readShare(t, batchShape{seqs: 1, depth: n.depth, answer: n.answer}, copied)
+	})
 	b.results = append(b.results, t)
 	return nil
 }

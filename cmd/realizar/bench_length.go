@@ -71,5 +71,5 @@ func (c *benchCommand) affordable(context int, d *realizar.Description) bool {
 	o := c.options()
 	o.Context = context
 	need, err := d.Memory(o)
-	return err == nil && (need.Free == 0 || need.Total-need.Weights+need.Resident <= need.Free)
+	return err == nil && (need.DeviceName != "" || need.Free == 0 || need.Total-need.Weights+need.Resident <= need.Free)
 }

@@ -48,7 +48,8 @@ func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, err
 // open chooses the backend as a model does, whether all batches fit there or not.
 func (m *lockstepModel) open(kernels string) (err error) {
 	if kernels == "" || !backends.Automatic(m.options.Device) {
-		if m.device, m.problem, err = backends.All.Open(m.options.Device); err != nil {
+		o := &m.options
+		if m.device, m.problem, err = backends.All.Open(o.Device, o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways); err != nil {
 			return fmt.Errorf("%w: %w", realizar.ErrDevice, err)
 		}
 	}
@@ -84,8 +85,8 @@ type batchShape struct{ seqs, depth, answer int }
 const chunkTokens = 256
 
 // limits are those of an engine for one sequence of this length, with room for
-// more of them.
-func (m *lockstepModel) limits(s batchShape) plan.Limits {
+// more of them. On a device weights stream as the options say.
+func (m *lockstepModel) limits(s batchShape) (plan.Limits, error) {
 	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: tensor.Q8_0}
 	if m.options.Activations == realizar.ActivationsF32 {
 		c.Activations = tensor.F32
@@ -95,7 +96,48 @@ func (m *lockstepModel) limits(s batchShape) plan.Limits {
 	for g := range l.Pages {
 		l.Pages[g] = s.seqs * s.pages(m.model.Program.Groups[g], l.PageTokens)
 	}
-	return l
+	if m.device == nil || m.options.StreamWeights == realizar.StreamNever {
+		return l, nil
+	}
+	pinned := backends.Pinned(cpu.New(1).Memory(), m.options.Memory, m.options.HostCache)
+	if m.options.StreamWeights == realizar.StreamAlways {
+		l.Weights, l.Pinned = 1, pinned
+		return l, nil
+	}
+	size, err := m.size(l)
+	if free := m.free(); err != nil || free == 0 || size.Weights+size.States+size.Scratch <= int(free) {
+		return l, err
+	}
+	l.Pinned = pinned
+	return backends.Beside(m.device, m.model.Program, l, m.free())
+}
+
+// size is what the model takes with these limits.
+func (m *lockstepModel) size(l plan.Limits) (size engine.Memory, err error) {
+	size.States, err = l.StateBytes(m.model.Program)
+	size.Weights, size.Scratch = m.backend.Weights(m.model.Program, l), m.backend.Scratch(m.model.Program, l)
+	return size, err
+}
+
+// limit is what may be taken where the model runs; 0: nothing was asked for.
+func (m *lockstepModel) limit() int64 {
+	if m.device != nil {
+		return m.options.DeviceMemory.Of(m.device.Memory().Total)
+	}
+	return m.options.Memory
+}
+
+// free is what there is for a batch; 0 where nobody knows.
+func (m *lockstepModel) free() int64 {
+	memory, limit := m.backend.Memory(), m.limit()
+	if m.device != nil {
+		return backends.Room(memory, limit)
+	}
+	free := cmp.Or(memory.Free, memory.Total/2)
+	if limit > 0 && (free == 0 || limit < free) {
+		return limit
+	}
+	return free
 }
 
 // cache is what keys and values are kept in.
@@ -123,20 +165,21 @@ func (s batchShape) pages(g plan.Group, pageTokens int) int {
 
 // check says whether there is memory for a batch.
 func (m *lockstepModel) check(s batchShape) error {
-	l := m.limits(s)
-	states, err := l.StateBytes(m.model.Program)
+	l, err := m.limits(s)
 	if err != nil {
 		return err
 	}
-	scratch, weights := m.backend.Scratch(m.model.Program, l), m.backend.Weights(m.model.Program, l)
-	memory := m.backend.Memory()
-	free, have := cmp.Or(memory.Free, memory.Total/2), "are free"
-	if most := m.options.Memory; most > 0 && (free == 0 || most < free) {
-		free, have = most, "may be taken"
+	size, err := m.size(l)
+	if err != nil {
+		return err
 	}
-	if free > 0 && int64(states) > free-int64(scratch)-int64(weights) {
+	free, have := m.free(), "are free"
+	if limit := m.limit(); limit > 0 && free == limit {
+		have = "may be taken"
+	}
+	if free > 0 && int64(size.States) > free-int64(size.Scratch)-int64(size.Weights) {
 		return usagef("--batch %d: %d sequences of %d tokens take %s of cache and %s of scratch beside %s of weights, but %s %s; lower --batch, --depth or -n",
-			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(states)), byteText(int64(scratch)), byteText(int64(weights)), byteText(free), have)
+			s.seqs, s.seqs, s.depth+s.answer, byteText(int64(size.States)), byteText(int64(size.Scratch)), byteText(int64(size.Weights)), byteText(free), have)
 	}
 	return nil
 }
@@ -155,11 +198,14 @@ type lockstep struct {
 }
 
 func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, error) {
-	l := &lockstep{batchShape: s, program: m.model.Program, limits: m.limits(s)}
+	limits, err := m.limits(s)
+	if err != nil {
+		return nil, err
+	}
+	l := &lockstep{batchShape: s, program: m.model.Program, limits: limits}
 	for i := range s.seqs {
 		l.from = append(l.from, int32(i))
 	}
-	var err error
 	var spare []*tensor.Tensor
 	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, isSpare bool) {
 		if isSpare {
@@ -322,6 +368,11 @@ func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err e
 		}
 	}
 	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.backend.Name(), m.deviceName(), rates, []float64{first})
-	b.shares = append(b.shares, func() error { return b.readShare(t, s) })
+	var copied copies
+	if m.device != nil {
+		streaming := m.device.Streaming(m.model.Program, l.limits)
+		copied = copies{int64(streaming.Streamed), streaming.Experts.Layers > 0}
+	}
+	b.shares = append(b.shares, func() error { return b.readShare(t, s, copied) })
 	return t, nil
 }

@@ -116,7 +116,10 @@ func TestLockstepPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close() //nolint:errcheck // the file is only read
-	l := m.limits(batchShape{seqs: 4, depth: 8000, answer: 100})
+	l, err := m.limits(batchShape{seqs: 4, depth: 8000, answer: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if most := 4 * 11; len(l.Pages) != 1 || l.Pages[0] > most {
 		t.Errorf("a window of 40 keeps %v pages of %d tokens, want at most %d", l.Pages, l.PageTokens, most)
 	}

@@ -22,7 +22,7 @@ type benchmark struct {
 	shares      []func() error // that measure what results are shares of, once no model holds memory
 
 	// What the machine can do at most, 0 where it is not measured or not known.
-	reads            float64 // bytes a second
+	reads, copies    float64 // bytes a second: of memory, and over the link to a device
 	products, floats float64 // multiply-adds a second
 }
 
@@ -44,6 +44,8 @@ type measurement struct {
 	PeakRSS       *int64   `json:"peak_rss_bytes"`
 	Bandwidth     *float64 `json:"bandwidth_bytes_s"`
 	StepBytes     *int64   `json:"step_bytes"`
+	Link          *float64 `json:"link_bytes_s"`
+	CopiedBytes   *int64   `json:"copied_bytes"`
 	PeakProducts  *float64 `json:"peak_products_s"`
 	PeakFloats    *float64 `json:"peak_floats_s"`
 	TokenProducts *int64   `json:"token_products"`
@@ -74,16 +76,27 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
+// copies are what a step copies to a device.
+type copies struct {
+	layers  int64 // bytes
+	experts bool  // and of experts what it has to
+}
+
 // readShare sets what t's answers are of the memory's limit: a step reads the
-// weights once, and each sequence's own keys and values.
-func (b *benchmark) readShare(t *measurement, s batchShape) error {
-	if b.reads == 0 {
+// weights once, and each sequence's own keys and values. Layers that stream are
+// copied at the same time. Nobody knows how many bytes of experts are.
+func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error {
+	t.Batch, t.Depth = s.seqs, s.depth
+	if copied.experts {
+		return nil
+	}
+	if b.reads == 0 || b.copies == 0 && copied.layers > 0 {
 		name := ""
 		if t.DeviceName != nil {
 			name = *t.DeviceName
 		}
 		var err error
-		if b.reads, err = readBandwidth(b.app.ctx, &b.modelFlags, name); err != nil {
+		if b.reads, b.copies, err = memoryRates(b.app.ctx, &b.modelFlags, name, copied.layers > 0); err != nil {
 			return err
 		}
 	}
@@ -92,8 +105,12 @@ func (b *benchmark) readShare(t *measurement, s batchShape) error {
 	// The tokens that are fed have depth, depth+1, ... tokens before them.
 	cache := b.description.TokenBytes(s.depth+(s.answer-1)/2, o.Activations, o.Cache) - weights
 	bytes := weights + int64(s.seqs)*cache
-	share := t.Rate / float64(s.seqs) * float64(bytes) / b.reads
-	t.Batch, t.Depth = s.seqs, s.depth
+	least := float64(bytes) / b.reads // seconds
+	if copied.layers > 0 {
+		least = max(least, float64(copied.layers)/b.copies)
+		t.Link, t.CopiedBytes = &b.copies, &copied.layers
+	}
+	share := t.Rate / float64(s.seqs) * least
 	t.ShareOfLimit, t.Bandwidth, t.StepBytes = &share, &b.reads, &bytes
 	return nil
 }
@@ -152,6 +169,9 @@ func (b *benchmark) machine() string {
 	}
 	if last.Bandwidth != nil {
 		text += fmt.Sprintf(", reads %.1f GB/s, a step reads %s", *last.Bandwidth/1e9, byteText(*last.StepBytes))
+	}
+	if last.Link != nil {
+		text += fmt.Sprintf(", is copied to at %.1f GB/s, a step copies %s", *last.Link/1e9, byteText(*last.CopiedBytes))
 	}
 	if last.RSS != nil {
 		text += fmt.Sprintf(", resident memory %s, at most %s", byteText(*last.RSS), byteText(*last.PeakRSS))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/backends/backendstest"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/plan"
@@ -30,8 +31,13 @@ func (a *abacus) Description() string                        { return "Large Aba
 func (a *abacus) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: 1 << 40, Total: 2 << 40} }
 func (a *abacus) Bandwidth(context.Context) (float64, error) { return 2e9, nil }
 func (a *abacus) Link(context.Context) (float64, error)      { return 1e9, nil }
+func (a *abacus) Weights(p *plan.Program, l plan.Limits) int {
+	s := a.Streaming(p, l)
+	return s.Device()
+}
+
 func (a *abacus) Streaming(p *plan.Program, l plan.Limits) plan.Streaming {
-	return plan.Streaming{Resident: a.Weights(p, l)}
+	return backendstest.Stream(p, l)
 }
 func (a *abacus) Close() error { a.closed++; return nil }
 

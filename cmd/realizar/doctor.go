@@ -44,7 +44,7 @@ func (c *doctorCommand) Validate() error { return checkDevice(c.Device) }
 func (c *doctorCommand) Run(a *app) error {
 	makeRoom(0)
 	d := &doctor{app: a, json: c.JSON, driver: driver.Open, open: func(name string) (backends.Device, error) {
-		device, _, err := backends.All.Open(name)
+		device, _, err := backends.All.Open(name, false)
 		return device, err
 	}}
 	if c.Device != "cpu" {

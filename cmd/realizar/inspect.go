@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 // inspectCommand is `realizar inspect`.
 type inspectCommand struct {
 	Model       string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program."`
-	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for."`
+	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for, or on a GPU the largest power of two that memory allows."`
 	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers to compute with."`
 	Device      string `default:"auto" placeholder:"auto|cpu|cuda" help:"Plan it for this device: cuda is an NVIDIA GPU, cuda:1 the one with the number 1. auto is what run takes."`
@@ -38,12 +37,18 @@ func (*inspectCommand) Help() string {
 as it goes, with the reason; so is a GGUF file that holds only a vocabulary. With --json and --plan on a GPU, kernels
 is a list of texts, one for each part of the plan that is done as one.
 
+On a GPU the memory is planned as run does it: which weights lie in the GPU's memory, and which stream to it from
+pinned memory of the host, or staged from the file where that has no room for them. What has no room even so is an
+error with the smallest numbers that work. With --gpu-memory or --stream-weights, and where weights stream, the GPU's
+memory and the link to it are measured, and the speed of one answer that they allow is shown.
+
 Examples:
 
     realizar inspect model.gguf
     realizar inspect model.gguf --context 32768 --parallel 8
     realizar inspect ./Qwen3-0.6B --tensors --metadata
     realizar inspect model.gguf --plan --device cuda
+    realizar inspect model.gguf --device cuda --gpu-memory 8GiB
     realizar inspect model.gguf --json | jq .dtypes`
 }
 
@@ -64,18 +69,17 @@ func (c *inspectCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	var memory *realizar.Memory
-	var kernels []string
+	var planned plannedModel
 	if d.Problem == "" {
-		if memory, kernels, err = c.plan(a, d); err != nil {
+		if planned, err = c.plan(a, d); err != nil {
 			return err
 		}
 	}
 	if c.JSON {
-		return c.writeJSON(a.out, d, memory, kernels)
+		return c.writeJSON(a.out, d, &planned)
 	}
 	var b strings.Builder
-	b.WriteString(summary(d, memory))
+	b.WriteString(summary(d, &planned))
 	if c.Tensors {
 		b.WriteString("\nTensors\n\n" + tensorList(d))
 	}
@@ -89,47 +93,61 @@ func (c *inspectCommand) Run(a *app) error {
 		}
 		b.WriteString(printable(d.Plan))
 	}
-	if len(kernels) > 0 {
-		b.WriteString("\nKernels\n\n" + printable(strings.Join(kernels, "\n")) + "\n")
+	if len(planned.kernels) > 0 {
+		b.WriteString("\nKernels\n\n" + printable(strings.Join(planned.kernels, "\n")) + "\n")
 	}
 	_, err = io.WriteString(a.out, b.String())
 	return err
 }
 
-// plan is the memory that the model takes, and where the plan is wanted the kernels
-// that a GPU runs it with.
-func (c *inspectCommand) plan(a *app, d *realizar.Description) (*realizar.Memory, []string, error) {
+// A plannedModel is how a model would run.
+type plannedModel struct {
+	memory   *realizar.Memory      // nil: it cannot
+	expected *realizar.Expectation // nil: nobody asked
+	kernels  []string
+}
+
+// plan is the memory that the model takes, and on a GPU how fast it is expected to
+// run where its memory is bounded, and where the plan is wanted the kernels.
+func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, err error) {
 	activations, err := realizar.ParseActivations(c.Activations)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
 	o := realizar.Options{Device: c.Device, Context: c.Context, Parallel: c.Parallel, Activations: activations, Kernels: a.kernels}
 	c.apply(&o)
-	memory, err := d.Memory(o)
-	if err != nil {
-		return nil, nil, err
+	if p.memory, err = d.Memory(o); err != nil {
+		return p, err
 	}
-	if memory.DeviceProblem != "" {
-		a.noteDevice(errors.New(memory.DeviceProblem))
+	if p.memory.DeviceProblem != "" {
+		a.noteDevice(errors.New(p.memory.DeviceProblem))
 	}
-	if !c.Plan || memory.Device == "cpu" {
-		return memory, nil, nil
+	if p.memory.Device == "cpu" {
+		return p, nil
 	}
-	kernels, err := d.Kernels(o)
-	return memory, kernels, err
+	if p.memory.Limit > 0 || o.StreamWeights != realizar.StreamAuto || p.memory.Streaming != nil {
+		if p.expected, err = d.Expect(a.ctx, o); err != nil {
+			return p, err
+		}
+	}
+	if c.Plan {
+		p.kernels, err = d.Kernels(o)
+	}
+	return p, err
 }
 
 // writeJSON writes what was asked for as one object.
-func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, memory *realizar.Memory, kernels []string) error {
+func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, p *plannedModel) error {
 	all := struct {
 		*realizar.Description
 		Memory   *realizar.Memory             `json:"memory,omitempty"`
+		Expected *realizar.Expectation        `json:"expected,omitempty"`
 		Tensors  []realizar.TensorDescription `json:"tensors,omitempty"`
 		Metadata []jsonEntry                  `json:"metadata,omitempty"`
 		Plan     string                       `json:"plan,omitempty"`
 		Kernels  []string                     `json:"kernels,omitempty"`
 		Sampling *jsonSampling                `json:"sampling,omitempty"`
-	}{Description: d, Memory: memory, Kernels: kernels}
+	}{Description: d, Memory: p.memory, Expected: p.expected, Kernels: p.kernels}
 	if s := d.Sampling; s != nil {
 		all.Sampling = &jsonSampling{s.Temperature, s.TopK, s.Typical, s.TopP, s.MinP, s.RepetitionPenalty}
 	}
@@ -196,7 +214,7 @@ func jsonValue(v any) any {
 }
 
 // summary is the description that every inspection begins with.
-func summary(d *realizar.Description, memory *realizar.Memory) string {
+func summary(d *realizar.Description, p *plannedModel) string {
 	t := newTable()
 	add := func(name, value string) {
 		if value != "" {
@@ -227,56 +245,14 @@ func summary(d *realizar.Description, memory *realizar.Memory) string {
 	add("tokenizer", tokenizerText(d))
 	add("chat template", templateText(d))
 	add("sampling", samplingText(d.Sampling))
-	if memory == nil {
+	if p.memory == nil {
 		return t.text()
 	}
-	text := t.text()
-	m := newTable()
-	m.row("weights", byteText(memory.Weights), weightsText(memory))
-	for _, s := range memory.States {
-		kept := fmt.Sprintf("%d tokens", memory.Tokens)
-		if s.Window > 0 {
-			kept = fmt.Sprintf("a window of %d tokens", s.Window)
-		}
-		m.row(stateName(s.Kind), byteText(s.Bytes), fmt.Sprintf("%d layers, %s, %s", s.Layers, kept, memory.Cache))
-	}
-	m.row("scratch", byteText(memory.Scratch), "for one step")
-	free := ""
-	if memory.Free > 0 {
-		free = fmt.Sprintf("%s are free on %s (%s)", byteText(memory.Free), cmp.Or(memory.DeviceName, "this machine"), memory.Device)
-	}
-	m.row("total", byteText(memory.Total), free)
-	if memory.Host > 0 {
-		m.row("host", byteText(memory.Host), "for what the cache has no room for")
-	}
-	streams := "one answer"
-	if memory.Parallel > 1 {
-		streams = fmt.Sprintf("%d answers", memory.Parallel)
-	}
-	return text + fmt.Sprintf("\nMemory for %s of %d tokens\n\n", streams, memory.Context) + m.text(1) + poolText(memory)
-}
-
-// poolText says what the cache holds at one time.
-func poolText(m *realizar.Memory) string {
-	if m.Sequences == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("\nThe cache holds %d sequences of %d tokens", m.Sequences, m.Context)
-	if m.Sequences == 1 {
-		text = fmt.Sprintf("\nThe cache holds one sequence of %d tokens", m.Context)
-	}
-	return text + fmt.Sprintf(", or %d tokens in all\n", m.Tokens)
+	return t.text() + memoryText(p.memory, d.Dimensions.Layers) + expectedText(p.expected, p.memory.Streaming)
 }
 
 // oneLine is text that cannot break a line.
 func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
-
-func stateName(kind string) string {
-	if kind == "kv" {
-		return "keys and values"
-	}
-	return kind
-}
 
 func positive(n int, unit string) string {
 	if n <= 0 {
@@ -440,17 +416,6 @@ func short(v any) string {
 		return fmt.Sprintf("%s, ...] (%d elements)", text, r.Len())
 	}
 	return text + "]"
-}
-
-// weightsText says where the weights are while the model runs.
-func weightsText(m *realizar.Memory) string {
-	if m.DeviceName != "" {
-		return "in the device's memory"
-	}
-	if m.Resident == 0 {
-		return "mapped from the file"
-	}
-	return byteText(m.Resident) + " laid out for the kernels, the rest mapped from the file"
 }
 
 // madeFor says what an encoder is for.

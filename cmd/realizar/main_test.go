@@ -149,6 +149,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "m", "p", "--parallel=-1"}, "--parallel=-1"},
 		{[]string{"run", "m", "p", "--memory=8X"}, `"8X" is no size`},
 		{[]string{"run", "m", "p", "--kv-host=-1"}, `"-1" is no size`},
+		{[]string{"run", "m", "p", "--gpu-memory=150%"}, `"150%" is no part of a device's memory`},
+		{[]string{"serve", "m", "--stream-weights=perhaps"}, `"perhaps"`},
 		{[]string{"run", "m", "p", "--kv-cache=f8"}, `"f8"`},
 		{[]string{"bench", "m", "--kv-cache=f8"}, `"f8"`},
 		{[]string{"inspect", "m", "--memory=lots"}, `"lots" is no size`},
@@ -211,6 +213,23 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// Options for a device are wrong usage where the processor is to run the model.
+func TestDeviceFlagsOfTheProcessor(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, args := range [][]string{{"run", model, "hi"}, {"inspect", model}, {"bench", model}} {
+		fails(t, realizarRun(t, append(args, "--device", "cpu", "--gpu-memory", "8GiB")...), 2, "a limit of the device's memory", "on the CPU")
+		fails(t, realizarRun(t, append(args, "--device", "cpu", "--stream-weights", "always")...), 2, "weights are to stream", "on the CPU")
+	}
+	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
+		t.Skip("there is a driver")
+	}
+	for _, args := range [][]string{{"run", model, "hi", "--max-tokens", "1"}, {"inspect", model}} {
+		if r := realizarRun(t, append(args, "--gpu-memory", "50%")...); r.code != 0 || !strings.Contains(r.stderr, "on the CPU: cuda: no usable NVIDIA driver") {
+			t.Errorf("without a device: %+v", r)
+		}
+	}
+}
+
 // A device that is not there is a failure, and no wrong usage.
 func TestNoDevice(t *testing.T) {
 	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
@@ -270,7 +289,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, command := range []string{"run", "serve", "logits", "bench"} {
 		help := output(t, "", command, "--help")
-		for _, flag := range []string{"--activations", "--threads", "--device", "--context", "--parallel", "--kv-cache", "--memory", "--kv-host"} {
+		for _, flag := range []string{"--activations", "--threads", "--device", "--context", "--parallel", "--kv-cache", "--memory", "--kv-host", "--gpu-memory", "--stream-weights"} {
 			if !strings.Contains(help, flag) {
 				t.Errorf("%s --help does not name %s", command, flag)
 			}

@@ -1,6 +1,11 @@
 package main
 
-import "github.com/realizar/realizar/internal/bytesize"
+import (
+	"fmt"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/bytesize"
+)
 
 // A byteSize is a flag's number of bytes: 8GiB, 512MiB, 1.5G, 4096.
 type byteSize int64
@@ -12,4 +17,17 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 		*s = byteSize(n)
 	}
 	return err
+}
+
+// A memoryLimit is a flag's part of a device's memory: 8GiB, 0.5, 50%.
+type memoryLimit realizar.MemoryLimit
+
+// UnmarshalText reads a limit.
+func (l *memoryLimit) UnmarshalText(text []byte) error {
+	limit, err := realizar.ParseMemoryLimit(string(text))
+	if err != nil {
+		return fmt.Errorf("%.40q is no part of a device's memory: want a number of bytes, such as 8GiB, or a fraction, such as 0.5 or 50%%", text)
+	}
+	*l = memoryLimit(limit)
+	return nil
 }

@@ -11,3 +11,13 @@ func TestByteSize(t *testing.T) {
 		t.Errorf("8X is %d, want an error", s)
 	}
 }
+
+func TestMemoryLimit(t *testing.T) {
+	var l memoryLimit
+	if err := l.UnmarshalText([]byte("25%")); err != nil || l != (memoryLimit{Fraction: 0.25}) {
+		t.Errorf("25%% is %+v, %v", l, err)
+	}
+	if err := l.UnmarshalText([]byte("101%")); err == nil || l != (memoryLimit{Fraction: 0.25}) {
+		t.Errorf("101%% is %+v, want an error", l)
+	}
+}

@@ -113,8 +113,9 @@ func oneOf(names []string) string {
 
 // Open opens the device that a name asks for, or none where that is the processor.
 // When the choice is open it is the first that can be opened, and otherwise passed
-// is what is wrong with one that the system speaks of.
-func (l List) Open(name string) (d Device, passed, err error) {
+// is what is wrong with one that the system speaks of, or where one is wanted, why
+// there is none.
+func (l List) Open(name string, wanted bool) (d Device, passed, err error) {
 	kind, index, err := l.find(name)
 	switch {
 	case err != nil:
@@ -130,9 +131,12 @@ func (l List) Open(name string) (d Device, passed, err error) {
 		if err == nil {
 			return d, nil, nil
 		}
-		if passed == nil && !errors.Is(err, ErrAbsent) {
+		if absent := errors.Is(err, ErrAbsent); !absent && (passed == nil || errors.Is(passed, ErrAbsent)) || absent && wanted && passed == nil {
 			passed = err
 		}
+	}
+	if wanted && len(l) == 0 {
+		passed = fmt.Errorf("%w: this build has none but the processor", ErrAbsent)
 	}
 	return nil, passed, nil
 }

@@ -43,20 +43,24 @@ func TestOpen(t *testing.T) {
 		what   string
 		list   List
 		name   string
+		wanted bool
 		index  int // of the device that is opened, or -1
 		passed error
 		err    error
 	}{
-		{"nothing in the build", nil, "auto", -1, nil, nil},
-		{"the processor", List{{"a", opens}}, "cpu", -1, nil, nil},
-		{"automatic", List{{"a", opens}}, "", 0, nil, nil},
-		{"by number", List{{"a", fails(broken)}, {"b", opens}}, "b:3", 3, nil, nil},
-		{"absent", List{{"a", fails(Absent(missing))}}, "auto", -1, nil, nil},
-		{"broken", List{{"a", fails(Absent(missing))}, {"b", fails(broken)}}, "auto", -1, broken, nil},
-		{"another one works", List{{"a", fails(broken)}, {"b", opens}}, "auto", 0, nil, nil},
-		{"absent and wanted", List{{"a", fails(Absent(missing))}}, "a", -1, nil, missing},
+		{"nothing in the build", nil, "auto", false, -1, nil, nil},
+		{"the processor", List{{"a", opens}}, "cpu", false, -1, nil, nil},
+		{"automatic", List{{"a", opens}}, "", false, 0, nil, nil},
+		{"by number", List{{"a", fails(broken)}, {"b", opens}}, "b:3", false, 3, nil, nil},
+		{"absent", List{{"a", fails(Absent(missing))}}, "auto", false, -1, nil, nil},
+		{"absent and wanted by its options", List{{"a", fails(Absent(missing))}}, "auto", true, -1, missing, nil},
+		{"broken beside one that is absent", List{{"a", fails(Absent(missing))}, {"b", fails(broken)}}, "auto", true, -1, broken, nil},
+		{"nothing in the build, and wanted", nil, "auto", true, -1, ErrAbsent, nil},
+		{"broken", List{{"a", fails(Absent(missing))}, {"b", fails(broken)}}, "auto", false, -1, broken, nil},
+		{"another one works", List{{"a", fails(broken)}, {"b", opens}}, "auto", false, 0, nil, nil},
+		{"absent and wanted", List{{"a", fails(Absent(missing))}}, "a", false, -1, nil, missing},
 	} {
-		d, passed, err := test.list.Open(test.name)
+		d, passed, err := test.list.Open(test.name, test.wanted)
 		got := -1
 		if d != nil {
 			got = d.(*numbered).index

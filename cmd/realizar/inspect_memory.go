@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/realizar/realizar"
+)
+
+// memoryText is the part of a description that says what a model of so many layers
+// takes while it runs: what adds up to the total, and what comes beside it.
+func memoryText(m *realizar.Memory, layers int) string {
+	t := newTable()
+	s := m.Streaming
+	switch {
+	case s != nil:
+		t.row("weights", byteText(s.Resident), residentText(s, layers))
+		if s.Slots > 0 {
+			t.row("slots", byteText(int64(s.Slots)*s.SlotBytes), fmt.Sprintf("%d of %s, which layers that stream take turns in", s.Slots, byteText(s.SlotBytes)))
+		}
+		if x := s.Experts; x != nil {
+			t.row("experts", byteText(x.Device()), fmt.Sprintf("%d of %d kept in each of %d layers, and %d places for others, of %s", x.Kept, x.Of, x.Layers, x.Shared, byteText(x.Bytes)))
+		}
+	case m.DeviceName != "":
+		t.row("weights", byteText(m.Resident), "in the device's memory")
+	case m.Resident == 0:
+		t.row("weights", byteText(m.Weights), "mapped from the file")
+	default:
+		t.row("weights", byteText(m.Weights), byteText(m.Resident)+" laid out for the kernels, the rest mapped from the file")
+	}
+	for _, s := range m.States {
+		kept := fmt.Sprintf("%d tokens", m.Tokens)
+		if s.Window > 0 {
+			kept = fmt.Sprintf("a window of %d tokens", s.Window)
+		}
+		t.row(stateName(s.Kind), byteText(s.Bytes), fmt.Sprintf("%d layers, %s, %s", s.Layers, kept, m.Cache))
+	}
+	t.row("scratch", byteText(m.Scratch), "for one step")
+	t.row("total", byteText(m.Total), freeText(m))
+	if s != nil {
+		if len(s.Layers) > 0 {
+			t.row("streamed", byteText(s.Streamed), streamedText(s))
+		}
+		if s.Pinned > 0 {
+			t.row("pinned", byteText(s.Pinned), "of the host's memory, for weights")
+		}
+	}
+	if m.Host > 0 {
+		t.row("host", byteText(m.Host), "for what the cache has no room for")
+	}
+	answers := "one answer"
+	if m.Parallel > 1 {
+		answers = fmt.Sprintf("%d answers", m.Parallel)
+	}
+	return fmt.Sprintf("\nMemory for %s of %d tokens\n\n", answers, m.Context) + t.text(1) + poolText(m)
+}
+
+// residentText says which weights stay on the device, of a model of so many layers.
+func residentText(s *realizar.Streaming, layers int) string {
+	stay := layers
+	for _, r := range s.Layers {
+		stay -= r.Last - r.First + 1
+	}
+	text := fmt.Sprintf("in the device's memory: %d of %d layers", stay, layers)
+	if s.Experts != nil {
+		text += " without their experts"
+	}
+	return text + ", and what belongs to none"
+}
+
+// streamedText says which layers are copied, and from where.
+func streamedText(s *realizar.Streaming) string {
+	var ranges []string
+	for _, r := range s.Layers {
+		if r.First == r.Last {
+			ranges = append(ranges, strconv.Itoa(r.First))
+			continue
+		}
+		ranges = append(ranges, fmt.Sprintf("%d-%d", r.First, r.Last))
+	}
+	text := "copied in every step, from pinned memory"
+	switch pinned := s.Streamed - s.Staged; {
+	case pinned == 0:
+		text = "copied in every step, staged from the file"
+	case s.Staged > 0:
+		text = fmt.Sprintf("copied in every step, %s from pinned memory and %s staged from the file", byteText(pinned), byteText(s.Staged))
+	}
+	if len(s.Layers) == 1 && s.Layers[0].First == s.Layers[0].Last {
+		return text + ": layer " + ranges[0]
+	}
+	return text + ": layers " + strings.Join(ranges, ", ")
+}
+
+// freeText says what there is for the total.
+func freeText(m *realizar.Memory) string {
+	if m.Free == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s are free on %s (%s)", byteText(m.Free), cmp.Or(m.DeviceName, "this machine"), m.Device)
+	if m.Limit > 0 {
+		text = byteText(m.Limit) + " may be taken, " + text
+	}
+	return text
+}
+
+// expectedText says how fast one answer is expected to come, and by what.
+func expectedText(e *realizar.Expectation, s *realizar.Streaming) string {
+	if e == nil {
+		return ""
+	}
+	t := newTable()
+	t.row("read", byteText(e.Read), fmt.Sprintf("of weights by a step, at %.1f GB/s", e.Bandwidth/1e9))
+	if e.Copied > 0 {
+		staged := ""
+		if s != nil && s.Staged > 0 {
+			staged = "; the file may be slower"
+		}
+		t.row("copied", byteText(e.Copied), fmt.Sprintf("of layers at the same time, at %.1f GB/s%s", e.Link/1e9, staged))
+	}
+	if e.Fetched > 0 {
+		t.row("fetched", byteText(e.Fetched), fmt.Sprintf("of experts, at %.1f GB/s, if all are used alike", e.Link/1e9))
+	}
+	t.row("step", fmt.Sprintf("%.3f ms", 1e3*e.Step), "at least")
+	return fmt.Sprintf("\nOne answer is expected to come at %.4g tokens a second at most\n\n", e.Rate) + t.text(1)
+}
+
+// poolText says what the cache holds at one time.
+func poolText(m *realizar.Memory) string {
+	if m.Sequences == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\nThe cache holds %d sequences of %d tokens", m.Sequences, m.Context)
+	if m.Sequences == 1 {
+		text = fmt.Sprintf("\nThe cache holds one sequence of %d tokens", m.Context)
+	}
+	return text + fmt.Sprintf(", or %d tokens in all\n", m.Tokens)
+}
+
+func stateName(kind string) string {
+	if kind == "kv" {
+		return "keys and values"
+	}
+	return kind
+}
