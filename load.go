@@ -49,39 +49,6 @@ func (p *planner) config() (engine.Config, error) {
 	return c, o.Cache.check(p.program)
 }
 
-// A placement is a way to keep weights. A planner tries some, one after the other.
-type placement struct {
-	weights int  // that the device may hold, as in [plan.Limits]: 0 for all, 1 for the fewest that work
-	fill    bool // what the cache leaves is for more weights than the fewest
-	least   int  // an automatic context is halved down to this
-	brim    bool // the cache of this context may leave nothing free
-}
-
-// enough is the context for which an automatic choice lets weights stream.
-const enough = 4096
-
-// placements are the ways to keep the weights of a model that c sizes, the best first.
-func (p *planner) placements(c engine.Config) ([]placement, error) {
-	all := []placement{{least: smallest}}
-	switch {
-	case !p.device() || p.options.StreamWeights == StreamNever:
-		return all, nil
-	case p.options.StreamWeights == StreamAlways:
-		return []placement{{weights: 1, least: smallest, brim: true}}, nil
-	}
-	c.States, c.Weights, c.Pinned = 1, 0, 0
-	whole, err := c.Memory(p.program, p.backend)
-	if err != nil {
-		return nil, err
-	}
-	c.Weights, c.Pinned = 1, p.pinned()
-	fewest, err := c.Memory(p.program, p.backend)
-	if err != nil || fewest.Weights >= whole.Weights {
-		return all, err // to stream would spare nothing
-	}
-	return []placement{{least: enough, brim: true}, {weights: 1, fill: true, least: smallest, brim: true}}, nil
-}
-
 // sizes is what the model is opened with. A context fits where one answer of it does;
 // all answers share what there is. An automatic context is halved until it fits.
 func (p *planner) sizes() (engine.Config, error) {
@@ -100,42 +67,6 @@ func (p *planner) sizes() (engine.Config, error) {
 		return c, p.tooLittle(c, one)
 	}
 	return c, nil
-}
-
-// search is c as it fits, and whether it does; else it is what was tried last, which
-// takes one. Weights that stream are slow, so that they do where that allows of a
-// larger context, up to what is enough, or where nothing else has room.
-func (p *planner) search(c engine.Config) (sized engine.Config, one engine.Memory, ok bool, err error) {
-	ways, err := p.placements(c)
-	if err != nil {
-		return c, one, false, err
-	}
-	for _, w := range ways {
-		if sized, one, ok, err = p.halve(c, w); err != nil {
-			return sized, one, false, err
-		}
-		if ok && w.fill {
-			resident, takes, fits, err := p.halve(c, placement{least: sized.Context, brim: true})
-			if fits || err != nil {
-				return resident, takes, fits, err
-			}
-		}
-		if ok {
-			break
-		}
-	}
-	return sized, one, ok, nil
-}
-
-// halve is c with the largest context that fits where weights are kept as w says, and
-// whether one does.
-func (p *planner) halve(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
-	for ; ; c.Context = powerBelow(c.Context) {
-		sized, one, ok, err = p.fit(c, w)
-		if ok || err != nil || p.options.Context > 0 || c.Context <= w.least {
-			return sized, one, ok, err
-		}
-	}
 }
 
 // device reports whether the model is to run on a device, with memory of its own.
@@ -187,7 +118,7 @@ func (p *planner) checkLimits() error {
 			ErrMemory, bytesText(want), bytesText(free), may)
 	}
 	if p.device() && p.options.DeviceMemory.any() && p.limit() == 0 {
-		return fmt.Errorf("%w: %v of the memory%s are nothing, or it does not say how much it has; say how many bytes may be taken",
+		return fmt.Errorf("%w: %v may be taken%s, which does not say how much it has; say how many bytes may be taken",
 			ErrMemory, p.options.DeviceMemory, p.place())
 	}
 	return nil

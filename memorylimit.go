@@ -48,10 +48,11 @@ func (l MemoryLimit) String() string {
 	return "0"
 }
 
-// Of is the limit in bytes where a device has total; 0: there is none.
+// Of is the limit in bytes where a device has total; 0: there is none, or nobody knows
+// of what it is a fraction.
 func (l MemoryLimit) Of(total int64) int64 {
-	if l.Fraction > 0 {
-		return int64(l.Fraction * float64(total))
+	if l.Fraction > 0 && total > 0 {
+		return max(1, int64(l.Fraction*float64(total)))
 	}
 	return l.Bytes
 }

@@ -27,7 +27,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%q is %+v, %v, want an error", text, got, err)
 		}
 	}
-	for l, want := range map[limit]int64{{}: 0, {Bytes: 7}: 7, {Fraction: 0.25}: 250, {Fraction: 1}: 1000} {
+	for l, want := range map[limit]int64{{}: 0, {Bytes: 7}: 7, {Fraction: 0.25}: 250, {Fraction: 1}: 1000, {Fraction: 1e-9}: 1} {
 		if got := l.Of(1000); got != want {
 			t.Errorf("%v of 1000 is %d, want %d", l, got, want)
 		}
