@@ -16,7 +16,7 @@ var floors = []string{
 	"internal/bytesize internal/nearest",
 	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load",
 	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest",
-	"demo internal/arch internal/backends internal/backends/backendstest internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
+	"demo internal/arch internal/backends internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	". cuda",
 	"internal/server",
 	"cmd/realizar train/export",

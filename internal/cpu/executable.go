@@ -30,6 +30,7 @@ type executable struct {
 	attention *attentionSpace // nil before the first attention node
 	experts   *expertSpace    // nil before the first mixture of experts
 	whole     map[plan.State]*bothWays
+	bounds    [][]float32 // nil, or by value what a [Replay] knows of it
 	sampler   sample.Sampler
 	host      map[*byte][]byte // of AllocHost, by where it begins
 	setup     plan.Setup

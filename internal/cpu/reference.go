@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/tensor"
 )
 
 // reference are the lowerings that say what each operation means. They share
@@ -24,42 +23,6 @@ var reference = map[plan.Op]lowering{
 	plan.Experts:       referenceExperts,
 	plan.Add:           add,
 	plan.Pick:          pick,
-}
-
-func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
-	bias, err := floats(n.Bias)
-	if err != nil {
-		return nil, err
-	}
-	k, weight := n.Weight.Cols(), e.stored(n.Weight)
-	w, dequantize := make([]float32, k), generic.dequantizer(n.Weight.DType)
-	in := func(r int) []float32 { return e.row(n.In[0], r) }
-	if e.lim.Activations == tensor.Q8_0 && blockFormats[n.Weight.DType] != nil {
-		record := make([]byte, recordBytes(k))
-		in = func(r int) []float32 {
-			quantizeGeneric(record, e.row(n.In[0], r), 0, k)
-			return recorded(record)
-		}
-	}
-	return []kernel{one(func() {
-		inputs := make([][]float32, e.size(n.Out))
-		for r := range inputs {
-			inputs[r] = in(r)
-		}
-		for o := range n.Weight.Rows() {
-			dequantize(w, weight.Row(o))
-			for r, x := range inputs {
-				var sum float64
-				for i, v := range x {
-					sum += float64(w[i]) * float64(v)
-				}
-				if bias != nil {
-					sum += float64(bias[o])
-				}
-				e.row(n.Out, r)[o] = float32(sum)
-			}
-		}
-	})}, nil
 }
 
 func referenceRMSNorm(e *executable, n *plan.Node) ([]kernel, error) {
@@ -136,63 +99,6 @@ func referenceRope(e *executable, n *plan.Node) ([]kernel, error) {
 					}
 					u, v := float64(x[p]), float64(x[q])
 					y[p], y[q] = float32((u*cos-v*sin)*a.Scale), float32((v*cos+u*sin)*a.Scale)
-				}
-			}
-		}
-	})}, nil
-}
-
-func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
-	a, pool := n.Attr.(plan.AttentionAttr), e.pools[n.State]
-	sinks, err := floats(n.Weight)
-	if err != nil {
-		return nil, err
-	}
-	return []kernel{one(func() {
-		e.reach(pool)
-		row, half := make([]float32, a.HeadDim), make([]uint16, a.HeadDim)
-		for t, s := range e.seq {
-			past := e.past(pool, s)
-			for g := range a.KVHeads {
-				k, v := e.row(n.In[1], t)[g*a.HeadDim:][:a.HeadDim], e.row(n.In[2], t)[g*a.HeadDim:][:a.HeadDim]
-				if !past.slot(int(e.batch.Positions[t]), g).store(e.tier.attention, k, v, half) && e.overflow[s] < 0 {
-					e.overflow[s] = n.Layer
-				}
-			}
-		}
-		for t, s := range e.seq {
-			past := e.past(pool, s)
-			pos := int(e.batch.Positions[t])
-			first := plan.Group{Window: a.Window}.FirstVisible(pos)
-			for h := range a.Heads {
-				g := h / (a.Heads / a.KVHeads)
-				q, out := e.row(n.In[0], t)[h*a.HeadDim:][:a.HeadDim], e.row(n.Out, t)[h*a.HeadDim:][:a.HeadDim]
-				scores, top := make([]float64, 0, pos+1-first), math.Inf(-1)
-				for p := first; p <= pos; p++ {
-					var score float64
-					for i, k := range past.slot(p, g).floatKey(row) {
-						score += float64(q[i]) * float64(k)
-					}
-					if score *= a.Scale; a.Softcap > 0 {
-						score = a.Softcap * math.Tanh(score/a.Softcap)
-					}
-					scores = append(scores, score)
-					top = max(top, score)
-				}
-				sum, weighted := 0.0, make([]float64, a.HeadDim)
-				if sinks != nil {
-					top = max(top, float64(sinks[h]))
-					sum = math.Exp(float64(sinks[h]) - top)
-				}
-				for i, score := range scores {
-					weight := math.Exp(score - top)
-					sum += weight
-					for j, v := range past.slot(first+i, g).floatValue(row) {
-						weighted[j] += weight * float64(v)
-					}
-				}
-				for j := range out {
-					out[j] = float32(weighted[j] / sum)
 				}
 			}
 		}

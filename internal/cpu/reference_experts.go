@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -12,78 +14,87 @@ func referenceExperts(e *executable, n *plan.Node) ([]kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	var experts []expert
-	for i := range a.Gate {
-		gate, err := e.expertProduct(a.Gate[i], a.GateBias, i)
-		if err != nil {
-			return nil, err
-		}
-		up, err := e.expertProduct(a.Up[i], a.UpBias, i)
-		if err != nil {
-			return nil, err
-		}
-		down, err := e.expertProduct(a.Down[i], a.DownBias, i)
-		if err != nil {
-			return nil, err
-		}
-		experts = append(experts, expert{gate, up, down})
-	}
 	r, f := router{a: a.Route, bias: choice}, unitOf(a.GLU)
-	desk := newRouteDesk(len(a.Gate), a.Route.Groups)
-	chosen, weights := make([]int32, a.Route.Used), make([]float32, a.Route.Used)
-	ffn := a.Gate[0].Shape[0]
-	g, u, d := make([]float32, ffn), make([]float32, ffn), make([]float32, a.Down[0].Shape[0])
-	return []kernel{one(func() {
-		for t := range e.size(n.Out) {
-			x, y := e.row(n.In[0], t), e.row(n.Out, t)
+	return []kernel{{size: func() int { return e.size(n.Out) }, run: func(_, lo, hi int) {
+		desk := newRouteDesk(len(a.Gate), a.Route.Groups)
+		chosen, weights := make([]int32, a.Route.Used), make([]float32, a.Route.Used)
+		for t := lo; t < hi; t++ {
+			x, y, bound := e.row(n.In[0], t), e.row(n.Out, t), e.bound(n.Out, t)
 			clear(y)
-			r.route(&desk, e.row(n.In[1], t), chosen, weights)
+			clear(bound)
+			logits := e.row(n.In[1], t)
+			r.route(&desk, logits, chosen, weights)
 			for k, i := range chosen {
-				experts[i].gate(g, x)
-				experts[i].up(u, x)
-				for j := range g {
-					g[j] = float32(f(float64(g[j]), float64(u[j])))
+				d, off, err := e.expert(&a, int(i), f, x, e.bound(n.In[0], t), bound != nil)
+				if err != nil {
+					panic(err) // the step ends with it
 				}
-				experts[i].down(d, g)
 				for j, v := range d {
 					y[j] += weights[k] * v
+				}
+				for j := range bound {
+					part := math.Abs(float64(weights[k])) * (float64(off[j]) + 2*roundings*math.Abs(float64(d[j])))
+					bound[j] += float32(part + roundings*math.Abs(float64(y[j])))
+				}
+			}
+			if bound != nil && !r.clearly(&desk, chosen, largest(e.bound(n.In[1], t))) {
+				for j := range bound {
+					bound[j] = float32(math.Inf(1)) // another choice would be as good
 				}
 			}
 			e.wrote(n.Out, t, 0, len(y))
 		}
-	})}, nil
+	}}}, nil
 }
 
-// An expert is its three products.
-type expert struct{ gate, up, down func(y, x []float32) }
-
-// expertProduct is y = w·x + the bias of expert i, if there is one.
-func (e *executable) expertProduct(weight *tensor.Tensor, biases []*tensor.Tensor, i int) (func(y, x []float32), error) {
-	var bias []float32
-	if len(biases) > 0 {
-		var err error
-		if bias, err = floats(biases[i]); err != nil {
-			return nil, err
+// expert is what expert i makes of x, and where bounds are wanted those of it; xBound
+// are those of x, or nil.
+func (e *executable) expert(a *plan.ExpertsAttr, i int, f func(gate, up float64) float64, x, xBound []float32, bounds bool) (y, bound []float32, err error) {
+	list := func(all []*tensor.Tensor) *tensor.Tensor {
+		if len(all) == 0 {
+			return nil
+		}
+		return all[i]
+	}
+	gate, gateBound, err := e.expertProduct(a.Gate[i], list(a.GateBias), x, xBound)
+	if err != nil {
+		return nil, nil, err
+	}
+	up, upBound, err := e.expertProduct(a.Up[i], list(a.UpBias), x, xBound)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := make([]float32, len(gate))
+	for j := range h {
+		h[j] = float32(f(float64(gate[j]), float64(up[j])))
+	}
+	if !bounds {
+		gateBound = nil
+	} else {
+		for j := range h {
+			gateBound[j] = unitBound(f, &a.GLU, gate[j], up[j], gateBound[j], upBound[j])
 		}
 	}
-	stored, dequantize := e.stored(weight), generic.dequantizer(weight.DType)
-	w, record := make([]float32, weight.Cols()), make([]byte, recordBytes(weight.Cols()))
-	inBytes := e.lim.Activations == tensor.Q8_0 && blockFormats[weight.DType] != nil
-	return func(y, x []float32) {
-		if inBytes {
-			quantizeGeneric(record, x, 0, len(x))
-			x = recorded(record)
+	return e.expertProduct(a.Down[i], list(a.DownBias), h, gateBound)
+}
+
+// expertProduct is weight·x + bias, if there is one, and its bounds.
+func (e *executable) expertProduct(weight, bias *tensor.Tensor, x, xBound []float32) (y, bound []float32, err error) {
+	b, err := floats(bias)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, p := e.multiplicand(weight.DType, x, xBound), precisionOf(weight.DType, &e.lim)
+	w, rows, dequantize := make([]float32, weight.Cols()), rowReader{w: e.stored(weight)}, generic.dequantizer(weight.DType)
+	y, bound = make([]float32, weight.Rows()), make([]float32, weight.Rows())
+	for o := range y {
+		dequantize(w, rows.row(o))
+		plus := float32(0)
+		if b != nil {
+			plus = b[o]
 		}
-		for o := range y {
-			dequantize(w, stored.Row(o))
-			var sum float64
-			for j, v := range x {
-				sum += float64(w[j]) * float64(v)
-			}
-			if bias != nil {
-				sum += float64(bias[o])
-			}
-			y[o] = float32(sum)
-		}
-	}, nil
+		v, off := in.times(w, plus, p)
+		y[o], bound[o] = float32(v), float32(off)
+	}
+	return y, bound, nil
 }

@@ -51,6 +51,41 @@ func (r *router) route(d *routeDesk, logits []float32, experts []int32, weights 
 	r.weigh(scores, experts, weights)
 }
 
+// clearly reports whether the experts that route has just chosen are the only ones that a
+// sound executor can choose, of logits that are off by so much at most: what was chosen
+// is better than what was not by more than rounding explains.
+func (r *router) clearly(d *routeDesk, experts []int32, off float64) bool {
+	choice, size := d.choice, 0.0
+	for _, c := range choice {
+		size = max(size, math.Abs(c))
+	}
+	least, next := math.Inf(1), math.Inf(-1)
+	for _, i := range experts {
+		least = min(least, choice[i])
+	}
+	for i, c := range choice {
+		if !d.out[i] {
+			next = max(next, c)
+		}
+	}
+	margin := roundings*size + 2*off
+	if !(least-next > margin) {
+		return false
+	}
+	if r.a.Groups <= 1 {
+		return true
+	}
+	least, next = math.Inf(1), math.Inf(-1)
+	for g, sum := range d.groups[:r.a.Groups] {
+		if d.counted[g] {
+			least = min(least, sum)
+		} else {
+			next = max(next, sum)
+		}
+	}
+	return least-next > float64(r.a.GroupTop)*margin
+}
+
 // score is what each expert is weighed by.
 func (r *router) score(scores []float64, logits []float32) {
 	for i, v := range logits {

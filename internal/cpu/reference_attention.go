@@ -1,0 +1,195 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A sight is what one head of a token attends to: n positions, with their keys and
+// values [headDim], each valid until the next is asked for.
+type sight struct {
+	n          int
+	key, value func(i int) []float32
+	cache      tensor.DType // what keys and values are kept in
+	sink       *float32     // nil, or the logit of what has no value
+}
+
+// attend writes what a head's query makes of s to out, in float64, and to bound, where
+// that is not nil, how far a sound executor may be from it; qBound is that of q, or nil.
+func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
+	scores, doubts, top := make([]float64, s.n), make([]float64, s.n), math.Inf(-1)
+	grain := make([]float64, len(out))
+	for p := range scores {
+		var score, squares float64
+		key := s.key(p)
+		for i, k := range key {
+			t := float64(q[i]) * float64(k)
+			score += t
+			squares += t * t
+		}
+		if bound != nil {
+			grains(grain, key, s.cache)
+			var kept, most float64
+			for i, g := range grain {
+				g *= math.Abs(float64(q[i]))
+				kept += g * g
+				most = max(most, g)
+			}
+			doubts[p] = math.Abs(a.Scale) * (roundings*math.Sqrt(squares) + some(kept, most) + sizes(qBound, key))
+		}
+		if score *= a.Scale; a.Softcap > 0 {
+			score = a.Softcap * math.Tanh(score/a.Softcap)
+		}
+		scores[p] = score
+		top = max(top, score)
+	}
+	sum, weighted := 0.0, make([]float64, len(out))
+	if s.sink != nil {
+		top = max(top, float64(*s.sink))
+		sum = math.Exp(float64(*s.sink) - top)
+	}
+	for p, score := range scores {
+		scores[p] = math.Exp(score - top)
+		doubts[p] += roundings * (math.Abs(score) + top - score)
+		sum += scores[p]
+		for j, v := range s.value(p) {
+			weighted[j] += scores[p] * float64(v)
+		}
+	}
+	for j := range out {
+		out[j] = float32(weighted[j] / sum)
+	}
+	if bound == nil {
+		return
+	}
+	// A weight that is off moves the mean towards its value or away from it, and a sum
+	// of weights that is off is weights that are.
+	sinkDoubt := roundings
+	if s.sink != nil {
+		sinkDoubt += roundings * (math.Abs(float64(*s.sink)) + top - float64(*s.sink))
+	}
+	off, spread, most := make([]float64, len(out)), make([]float64, len(out)), make([]float64, len(out))
+	for p, weight := range scores {
+		weight /= sum
+		by := math.Expm1(min(doubts[p]+roundings, 10))
+		value := s.value(p)
+		grains(grain, value, s.cache)
+		for j, v := range value {
+			off[j] += weight * (by*math.Abs(float64(v)-float64(out[j])) + roundings*math.Abs(float64(v)))
+			spread[j] += weight * grain[j] * weight * grain[j]
+			most[j] = max(most[j], weight*grain[j])
+		}
+	}
+	for j, v := range out {
+		if s.sink != nil {
+			off[j] += math.Exp(float64(*s.sink)-top) / sum * sinkDoubt * math.Abs(float64(v))
+		}
+		bound[j] = float32(off[j] + some(spread[j], most[j]))
+	}
+}
+
+// sizes is the sum of |x|·|y|, 0 where there is no x.
+func sizes(x, y []float32) (sum float64) {
+	for i, v := range x {
+		sum += math.Abs(float64(v)) * math.Abs(float64(y[i]))
+	}
+	return sum
+}
+
+// grains writes how far each element of x may be from what a sound executor has kept of
+// it in a cache of dtype d: a step, where what it kept was turned in float32 before and
+// is rounded the other way.
+func grains(dst []float64, x []float32, d tensor.DType) {
+	for lo := 0; lo < len(x); lo += cacheBlock {
+		block := x[lo:min(len(x), lo+cacheBlock)]
+		step := largest(block) / 127
+		for i, v := range block {
+			switch d {
+			case tensor.F16:
+				step = math.Abs(float64(v)) / (1 << 10)
+			case tensor.F32:
+				step = roundings * math.Abs(float64(v))
+			}
+			dst[lo+i] = step
+		}
+	}
+}
+
+// some is how far a sum may be off of whose terms a few may be: by so much each, all
+// squares together, and by the most of one.
+func some(squares, most float64) float64 { return math.Sqrt(squares)/4 + most }
+
+func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
+	a, pool := n.Attr.(plan.AttentionAttr), e.pools[n.State]
+	sinks, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
+	store := one(func() {
+		e.reach(pool)
+		half := make([]uint16, a.HeadDim)
+		for t, s := range e.seq {
+			past := e.past(pool, s)
+			for g := range a.KVHeads {
+				k, v := e.row(n.In[1], t)[g*a.HeadDim:][:a.HeadDim], e.row(n.In[2], t)[g*a.HeadDim:][:a.HeadDim]
+				if !past.slot(int(e.batch.Positions[t]), g).store(e.tier.attention, k, v, half) && e.overflow[s] < 0 {
+					e.overflow[s] = n.Layer
+				}
+			}
+		}
+	})
+	return []kernel{store, {size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
+		row := make([]float32, a.HeadDim)
+		for t := lo; t < hi; t++ {
+			past, pos := e.past(pool, e.seq[t]), int(e.batch.Positions[t])
+			first := plan.Group{Window: a.Window}.FirstVisible(pos)
+			for h := range a.Heads {
+				g := h / (a.Heads / a.KVHeads)
+				s := sight{
+					n: pos + 1 - first, cache: pool.dtype,
+					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row) },
+					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row) },
+				}
+				if sinks != nil {
+					s.sink = &sinks[h]
+				}
+				e.attendHead(n, t, h, &s, &a)
+			}
+		}
+	}}}, nil
+}
+
+// attendHead has s attended to by head h of token t of n.
+func (e *executable) attendHead(n *plan.Node, t, h int, s *sight, a *plan.AttentionAttr) {
+	head := func(x []float32) []float32 {
+		if x == nil {
+			return nil
+		}
+		return x[h*a.HeadDim:][:a.HeadDim]
+	}
+	s.attend(head(e.row(n.Out, t)), head(e.bound(n.Out, t)), head(e.row(n.In[0], t)), head(e.bound(n.In[0], t)), a)
+}
+
+// referenceBidirectional attends to the tokens of the step.
+func referenceBidirectional(e *executable, n *plan.Node) ([]kernel, error) {
+	a := n.Attr.(plan.AttentionAttr)
+	return []kernel{{size: func() int { return len(e.seq) }, run: func(_, from, to int) {
+		for t := from; t < to; t++ {
+			lo, hi := int(e.batch.Start[e.seq[t]]), int(e.batch.Start[e.seq[t]+1])
+			if a.Window > 0 {
+				lo, hi = max(lo, t+1-a.Window), min(hi, t+a.Window)
+			}
+			for h := range a.Heads {
+				g := h / (a.Heads / a.KVHeads) * a.HeadDim
+				e.attendHead(n, t, h, &sight{
+					n: hi - lo, cache: tensor.F32,
+					key:   func(i int) []float32 { return e.row(n.In[1], lo+i)[g:][:a.HeadDim] },
+					value: func(i int) []float32 { return e.row(n.In[2], lo+i)[g:][:a.HeadDim] },
+				}, &a)
+			}
+			e.wrote(n.Out, t, 0, a.Heads*a.HeadDim)
+		}
+	}}}, nil
+}

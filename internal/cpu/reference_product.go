@@ -1,0 +1,144 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A multiplicand is a row of activations as a weight is multiplied with it, and how far
+// that may be from what a sound executor multiplies: by a variance, and by the most.
+// Without bounds of the row both are nil.
+type multiplicand struct {
+	x      []float32
+	spread []float64
+	most   []float64
+}
+
+// multiplicand is x as weights of d take it. bound is that of x, or nil.
+//
+// Rounding to 8 bits is to the bit where x is. Where it is not, a few values may be
+// rounded the other way, which is a whole step for each: by chance, as often as x may
+// be off in parts of a step, and by one at least.
+func (e *executable) multiplicand(d tensor.DType, x, bound []float32) multiplicand {
+	o := multiplicand{x: x}
+	inBytes := e.lim.Activations == tensor.Q8_0 && blockFormats[d] != nil
+	if inBytes {
+		record := make([]byte, recordBytes(len(x)))
+		quantizeGeneric(record, x, 0, len(x))
+		o.x = recorded(record)
+	}
+	if bound == nil {
+		return o
+	}
+	o.spread, o.most = make([]float64, len(x)), make([]float64, len(x))
+	for i, b := range bound {
+		off := float64(b)
+		o.spread[i], o.most[i] = off*off, off
+		if !inBytes {
+			continue
+		}
+		step := largest(x[i&^(recordBlock-1):][:recordBlock]) / 127
+		off += roundings * math.Abs(float64(x[i])) // as the scale is
+		o.spread[i], o.most[i] = step*min(step, 2*off), step
+	}
+	return o
+}
+
+// largest is the largest magnitude of x.
+func largest(x []float32) float64 {
+	top := 0.0
+	for _, v := range x {
+		top = max(top, math.Abs(float64(v)))
+	}
+	return top
+}
+
+// times is w·o.x + bias, and how far a sound executor may be from it, for a weight of
+// which precision says how it is multiplied with.
+func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound float64) {
+	var sum, squares float64
+	for i, v := range o.x {
+		t := float64(w[i]) * float64(v)
+		sum += t
+		squares += t * t
+	}
+	y = sum + float64(bias)
+	bound = p.relative*math.Sqrt(squares) + roundings*(math.Abs(sum)+math.Abs(float64(bias)))
+	if p.absolute > 0 {
+		var sizes float64
+		for _, v := range w {
+			sizes += float64(v) * float64(v)
+		}
+		bound += p.absolute * math.Sqrt(sizes)
+	}
+	if o.spread != nil {
+		var variance, most float64
+		for i, s := range o.spread {
+			u := math.Abs(float64(w[i]))
+			variance += u * u * s
+			most = max(most, u*o.most[i])
+		}
+		bound += deviations*math.Sqrt(variance) + most + 2*roundings*math.Abs(sum)
+	}
+	return y, bound
+}
+
+// A rowReader gives rows of a weight as they are stored. Those of a derived one are
+// made, some at a time.
+type rowReader struct {
+	w      *tensor.Tensor
+	lo, hi int // rows of piece
+	piece  []byte
+}
+
+func (r *rowReader) row(i int) []byte {
+	if r.w.Source == nil {
+		return r.w.Row(i)
+	}
+	size := r.w.RowBytes()
+	if i < r.lo || i >= r.hi {
+		r.lo, r.hi = i, min(i+pieceRows, r.w.Rows())
+		if r.piece == nil {
+			r.piece = make([]byte, pieceRows*size)
+		}
+		if err := r.w.ReadRows(r.piece[:(r.hi-r.lo)*size], r.lo, r.hi); err != nil {
+			r.hi = r.lo
+			panic(err) // the step ends with it
+		}
+	}
+	return r.piece[(i-r.lo)*size:][:size]
+}
+
+func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
+	bias, err := floats(n.Bias)
+	if err != nil {
+		return nil, err
+	}
+	k, p, dequantize := n.Weight.Cols(), precisionOf(n.Weight.DType, &e.lim), generic.dequantizer(n.Weight.DType)
+	var inputs []multiplicand
+	prepare := one(func() {
+		inputs = inputs[:0]
+		for r := range e.size(n.Out) {
+			inputs = append(inputs, e.multiplicand(n.Weight.DType, e.row(n.In[0], r), e.bound(n.In[0], r)))
+		}
+	})
+	return []kernel{prepare, {size: n.Weight.Rows, grain: tileRows, run: func(_, lo, hi int) {
+		rows, w := rowReader{w: e.stored(n.Weight)}, make([]float32, k)
+		for o := lo; o < hi && len(inputs) > 0; o++ {
+			dequantize(w, rows.row(o))
+			b := float32(0)
+			if bias != nil {
+				b = bias[o]
+			}
+			for r := range inputs {
+				y, bound := inputs[r].times(w, b, p)
+				e.row(n.Out, r)[o] = float32(y)
+				if to := e.bound(n.Out, r); to != nil {
+					to[o] = float32(bound)
+				}
+			}
+		}
+	}}}, nil
+}
