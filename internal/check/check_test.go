@@ -1,0 +1,35 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/realizar/realizar/internal/check"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+)
+
+// options are both checks, that of operations in so many steps.
+func options(steps int) check.Options {
+	return check.Options{Argmax: true, Reference: steps, NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) {
+		return cpu.NewReplay(p, l, 2)
+	}}
+}
+
+// A wrapped executable is one as any other.
+func TestWrapped(t *testing.T) {
+	t.Run("parallel", func(t *testing.T) { plantest.All(t, check.Wrap(cpu.New(2), options(2))) })
+	t.Run("reference", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("it takes a minute")
+		}
+		plantest.All(t, check.Wrap(cpu.Reference(), options(2)))
+	})
+}
+
+func TestNothingToCheck(t *testing.T) {
+	b := cpu.Reference()
+	if got := check.Wrap(b, check.Options{}); got != plan.Backend(b) {
+		t.Errorf("without checks %v is wrapped", got)
+	}
+}

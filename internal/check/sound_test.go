@@ -1,0 +1,170 @@
+package check_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/check"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A shy backend keeps values to itself, as kernels do that join operations.
+type shy struct {
+	plan.Backend
+	shows func(n *plan.Node) bool
+}
+
+func (s *shy) Compile(ctx context.Context, p *plan.Program, l plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	exe, err := s.Backend.Compile(ctx, p, l, loaded)
+	e := &shyExecutable{Executable: exe, shown: map[plan.Value]bool{}}
+	for i := range p.Nodes {
+		e.shown[p.Nodes[i].Out] = s.shows(&p.Nodes[i])
+	}
+	return e, err
+}
+
+type shyExecutable struct {
+	plan.Executable
+	shown map[plan.Value]bool
+}
+
+func (e *shyExecutable) Submit(b *plan.Batch) (plan.Step, error) {
+	some := *b
+	if b.Observe != nil {
+		some.Observe = func(v plan.Value, x []float32) {
+			if e.shown[v] {
+				b.Observe(v, x)
+			}
+		}
+	}
+	return e.Executable.Submit(&some)
+}
+
+// joined are the operations whose values a GPU's kernels keep to themselves at most.
+func joined(n *plan.Node) bool {
+	switch n.Op {
+	case plan.RMSNorm, plan.Rope, plan.Pick, plan.Map:
+		return false
+	}
+	return true
+}
+
+// drifts are the largest that were seen, by operation and format.
+type drifts map[string]float64
+
+func (d drifts) seen(nodes []*plan.Node, drift float64) {
+	n := nodes[len(nodes)-1]
+	name := n.Op.String()
+	if ws := n.Tensors(); n.Op == plan.Linear || n.Op == plan.Experts {
+		name += " " + ws[len(ws)-1].DType.String()
+	}
+	if len(nodes) > 1 {
+		name += " and before"
+	}
+	d[name] = max(d[name], drift)
+}
+
+func (d drifts) String() string {
+	var lines []string
+	for name, drift := range d {
+		lines = append(lines, fmt.Sprintf("%-40s %.3f", name, drift))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// feed runs two sequences, a prompt and tokens one by one.
+func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab int) error {
+	t.Helper()
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 100, 2, 100, 16, base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Exe.Close() }()
+	rng := rand.New(rand.NewPCG(7, 7))
+	var seqs []*plantest.Seq
+	for i := range 2 {
+		s := r.Add(nil, 20+11*i)
+		for range s.Chunk + 6 - i {
+			s.IDs = append(s.IDs, int32(rng.IntN(vocab)))
+		}
+		seqs = append(seqs, s)
+	}
+	for more := true; more && err == nil; {
+		more, err = r.Step()
+		for _, s := range seqs {
+			s.Chunk = 1
+		}
+	}
+	return err
+}
+
+// What computes in float32, in any order, with any format, is never said to drift.
+func TestSound(t *testing.T) {
+	found := drifts{}
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
+		p := model(t, nil)
+		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+			for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+				for _, shows := range []func(*plan.Node) bool{func(*plan.Node) bool { return true }, joined, func(n *plan.Node) bool { return n.Op == plan.Add }} {
+					o := options(1000)
+					o.Seen = found.seen
+					b := check.Wrap(&shy{cpu.New(2), shows}, o)
+					if err := feed(t, b, p, plan.Limits{Cache: cache, Activations: activations}, 97); err != nil {
+						t.Errorf("%s, %v cache, %v activations: %v", name, cache, activations, err)
+					}
+				}
+			}
+		}
+	}
+	for _, d := range plantest.Dtypes {
+		p := formatProgram(t, d)
+		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			o := options(1000)
+			o.Seen = found.seen
+			if err := feed(t, check.Wrap(&shy{cpu.New(2), joined}, o), p, plan.Limits{Cache: tensor.F16, Activations: activations}, 50); err != nil {
+				t.Errorf("%v, %v activations: %v", d, activations, err)
+			}
+		}
+	}
+	t.Logf("the largest drifts, in parts of what is let pass\n%v", found)
+}
+
+// formatProgram is a layer of products in one format, of rows in which some columns are
+// a hundred times the others.
+func formatProgram(t *testing.T, d tensor.DType) *plan.Program {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(uint64(d), 3))
+	norm := plantest.Weight(rng, "norm", tensor.F32, 1, 768)
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Embed(plantest.Weight(rng, "table", tensor.F32, 1, 50, 768))
+		h := b.RMSNorm(x, outliers(norm), 1e-5)
+		g := b.GLU(b.Linear(h, plantest.Weight(rng, "gate", d, 0.05, 512, 768), nil), b.Linear(h, plantest.Weight(rng, "up", d, 0.05, 512, 768), nil), plan.SiLU)
+		x = b.Add(x, b.Linear(g, plantest.Weight(rng, "down", d, 0.05, 768, 512), nil))
+		h = b.Pick(x)
+		b.Output(h, b.Linear(h, plantest.Weight(rng, "head", d, 0.05, 50, 768), nil))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// outliers makes some elements of an F32 vector large.
+func outliers(w *tensor.Tensor) *tensor.Tensor {
+	for i := 5; i < w.Elems(); i += 97 {
+		bits := math.Float32bits(100)
+		for k := range 4 {
+			w.Data[4*i+k] = byte(bits >> (8 * k))
+		}
+	}
+	return w
+}
