@@ -370,7 +370,7 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 		return nil, wrap(err)
 	}
 	if device != nil {
-		p.backend = device
+		p.on(device)
 		m, err := d.memory(p)
 		if err = errors.Join(err, device.Close()); err == nil {
 			return m, nil
@@ -380,9 +380,11 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 		}
 		problem = fmt.Errorf("%s: %w", device.Description(), err)
 	}
-	if p.backend, err = o.processor(); err != nil {
+	processor, err := o.processor()
+	if err != nil {
 		return nil, wrap(err)
 	}
+	p.on(processor)
 	m, err := d.memory(p)
 	if err != nil {
 		return nil, wrap(err)
@@ -417,7 +419,7 @@ func (d *Description) onDevice(o *Options, do func(device backends.Device, l pla
 	if device == nil {
 		return nil
 	}
-	p.backend = device
+	p.on(device)
 	c, err := p.sizes()
 	switch {
 	case err == nil:
@@ -451,7 +453,7 @@ func (d *Description) planner(o *Options) (*planner, error) {
 // with, and on the processor the context that was asked for, or the one that the model
 // was made for, whether it fits or not.
 func (p *planner) shown() (engine.Config, error) {
-	if p.device() {
+	if p.device != nil {
 		return p.sizes()
 	}
 	asked := *p
@@ -486,10 +488,10 @@ func (d *Description) memory(p *planner) (*Memory, error) {
 	m.Weights = max(m.Weights, m.Resident) // rows that fill up a layout can make it the larger one
 	limits := c.Limits(d.program)
 	m.Total = m.Weights + int64(need.States) + m.Scratch
-	if device, ok := p.backend.(backends.Device); ok {
-		m.DeviceName, m.Limit = device.Description(), p.limit()
+	if p.device != nil {
+		m.DeviceName, m.Limit = p.device.Description(), p.limit()
 		m.Total = m.Resident + int64(need.States) + m.Scratch
-		streaming := device.Streaming(d.program, limits)
+		streaming := p.device.Streaming(d.program, limits)
 		m.Streaming = newStreaming(&streaming)
 	}
 	for g, group := range d.program.Groups {

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -90,19 +89,20 @@ func (m *Model) start(ctx context.Context, o *Options) error {
 
 // startOn makes the model ready to run on b, which closing the model lets go.
 func (m *Model) startOn(ctx context.Context, b plan.Backend, letGo func() error, o *Options) error {
-	memory := planner{program: m.arch.Program, made: m.arch.Spec.Context, backend: b, options: *o}
+	memory := planner{program: m.arch.Program, made: m.arch.Spec.Context, options: *o}
+	memory.on(b)
 	size, err := memory.sizes()
 	if err != nil {
 		return err
 	}
 	size.Watch = o.watch()
 	loaded, finish := m.loader(o.Progress)
-	if m.engine, err = engine.New(ctx, m.arch.Program, b, size, loaded); err != nil {
+	if m.engine, err = engine.New(ctx, m.arch.Program, memory.backend, size, loaded); err != nil {
 		return err
 	}
 	finish()
-	if device, ok := b.(backends.Device); ok {
-		streaming := device.Streaming(m.arch.Program, size.Limits(m.arch.Program))
+	if memory.device != nil {
+		streaming := memory.device.Streaming(m.arch.Program, size.Limits(m.arch.Program))
 		m.device.streaming = newStreaming(&streaming)
 	}
 	m.parallel = size.Parallel

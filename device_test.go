@@ -55,15 +55,20 @@ func (a *abacus) Compile(ctx context.Context, p *plan.Program, l plan.Limits, lo
 
 // present lets the process have a, or where that is nil, what opening fails with.
 func present(t *testing.T, a *abacus, fails error) {
-	all := backends.All
-	t.Cleanup(func() { backends.All = all })
-	backends.All = backends.List{{Name: "abacus", Open: func(int) (backends.Device, error) {
+	opens(t, func() (backends.Device, error) {
 		if fails != nil {
 			return nil, fails
 		}
 		a.opened++
 		return a, nil
-	}}}
+	})
+}
+
+// opens lets the process have an abacus that is opened so.
+func opens(t *testing.T, open func() (backends.Device, error)) {
+	all := backends.All
+	t.Cleanup(func() { backends.All = all })
+	backends.All = backends.List{{Name: "abacus", Open: func(int) (backends.Device, error) { return open() }}}
 }
 
 const roomy8G = 8 << 30

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -22,6 +23,9 @@ var (
 	// ErrNotFinite says that the model computed NaN or an infinity; the error
 	// names the layer where it began.
 	ErrNotFinite = plan.ErrNotFinite
+	// ErrCheck says that a device computed something else than it should have, see
+	// [Options.CheckArgmax] and [Options.CheckReference].
+	ErrCheck = check.ErrDiffers
 	// ErrClosed says that the model was closed.
 	ErrClosed = engine.ErrClosed
 

@@ -27,8 +27,16 @@ const unknown = 4 << 30
 type planner struct {
 	program *plan.Program
 	made    int // the context that the model was made for
-	backend plan.Backend
 	options Options
+
+	backend plan.Backend    // as the engine has it: with what is checked
+	device  backends.Device // that it is of, or nil for the processor
+}
+
+// on has p plan for b.
+func (p *planner) on(b plan.Backend) {
+	p.device, _ = b.(backends.Device)
+	p.backend = p.options.checked(b)
 }
 
 // config is what o says of an engine, with the context that the model was made for
@@ -36,7 +44,7 @@ type planner struct {
 func (p *planner) config() (engine.Config, error) {
 	o := &p.options
 	together := defaultParallel
-	if p.device() {
+	if p.device != nil {
 		together = defaultParallelDevice
 	}
 	c := engine.Config{
@@ -69,16 +77,10 @@ func (p *planner) sizes() (engine.Config, error) {
 	return c, nil
 }
 
-// device reports whether the model is to run on a device, with memory of its own.
-func (p *planner) device() bool {
-	_, ok := p.backend.(backends.Device)
-	return ok
-}
-
 // limit is what was asked for as the most that the weights, the cache and a step's
 // scratch may take together; 0: nothing was.
 func (p *planner) limit() int64 {
-	if p.device() {
+	if p.device != nil {
 		return p.options.DeviceMemory.Of(p.backend.Memory().Total)
 	}
 	return p.options.Memory
@@ -88,7 +90,7 @@ func (p *planner) limit() int64 {
 // nobody knows.
 func (p *planner) free() int64 {
 	memory, limit := p.backend.Memory(), p.limit()
-	if p.device() {
+	if p.device != nil {
 		return backends.Room(memory, limit)
 	}
 	free := cmp.Or(memory.Free, memory.Total/2)
@@ -110,14 +112,14 @@ func (p *planner) pinned() int {
 // and whether a limit of the device's memory means anything.
 func (p *planner) checkLimits() error {
 	free, may := cpu.New(1).Memory().Free, "are free"
-	if most := p.options.Memory; p.device() && most > 0 && (free == 0 || most < free) {
+	if most := p.options.Memory; p.device != nil && most > 0 && (free == 0 || most < free) {
 		free, may = most, "may be taken"
 	}
 	if want := p.options.HostCache; free > 0 && want > free {
 		return fmt.Errorf("%w: %s of the host's memory are wanted for the cache, %s %s; lower the host's part of the cache",
 			ErrMemory, bytesText(want), bytesText(free), may)
 	}
-	if p.device() && p.options.DeviceMemory.any() && p.limit() == 0 {
+	if p.device != nil && p.options.DeviceMemory.any() && p.limit() == 0 {
 		return fmt.Errorf("%w: %v may be taken%s, which does not say how much it has; say how many bytes may be taken",
 			ErrMemory, p.options.DeviceMemory, p.place())
 	}
@@ -249,7 +251,7 @@ func (p *planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	if few.Parallel = 1; c.Parallel > 1 && fits(few, asked) {
 		ways = append(ways, "one answer at one time")
 	}
-	if p.device() && p.options.StreamWeights == StreamNever && fits(c, func(o *Options) { o.StreamWeights = StreamAuto }) {
+	if p.device != nil && p.options.StreamWeights == StreamNever && fits(c, func(o *Options) { o.StreamWeights = StreamAuto }) {
 		ways = append(ways, "weights that stream")
 	}
 	if p.limit() == 0 {
@@ -258,7 +260,7 @@ func (p *planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	const mib = 1 << 20
 	need := (int64(one.Weights) + int64(one.States) + int64(one.Scratch) + mib - 1) / mib
 	memory, raise := "a memory", func(o *Options) { o.Memory = need * mib }
-	if p.device() {
+	if p.device != nil {
 		memory, raise = "a device memory", func(o *Options) { o.DeviceMemory = MemoryLimit{Bytes: need * mib} }
 	}
 	if fits(c, raise) {
@@ -269,8 +271,8 @@ func (p *planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 
 // place is where memory is free; empty for the processor.
 func (p *planner) place() string {
-	if d, ok := p.backend.(backends.Device); ok {
-		return " on " + d.Description()
+	if p.device != nil {
+		return " on " + p.device.Description()
 	}
 	return ""
 }

@@ -107,7 +107,8 @@ func TestSizes(t *testing.T) {
 	} {
 		o := test.o
 		o.Parallel = 2
-		p := planner{program: m.Program, made: most, backend: &roomy{backend, test.weights, test.free}, options: o}
+		p := planner{program: m.Program, made: most, options: o}
+		p.on(&roomy{backend, test.weights, test.free})
 		c, err := p.sizes()
 		if test.want > 0 {
 			if err != nil || c.Context != test.want {

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -63,6 +65,15 @@ type Options struct {
 	// that the device has no room for, so that they need not be computed again. 0:
 	// none.
 	HostCache int64
+	// CheckArgmax has the processor choose every token again, from the logits of the
+	// device: the first that is another one ends its request with an error that is
+	// [ErrCheck] and names both. Steps wait for it, one after the other.
+	CheckArgmax bool
+	// CheckReference has plain loops on the processor repeat every operation of so many
+	// steps, from the first on, on the device's own inputs: what is further from them than
+	// rounding explains ends its request with an error that is [ErrCheck] and names the
+	// layer, the operation and the weight. Such a step takes seconds.
+	CheckReference int
 	// PreTokenizer is the name, as in GGUF's tokenizer.ggml.pre, of how text is cut
 	// before the tokenizer, for a GGUF file that names none or one that is not known.
 	// Empty: what the file names.
@@ -156,6 +167,9 @@ func (o *Options) validate() error {
 	case o.HostCache < 0 || o.HostCache > math.MaxInt:
 		return fmt.Errorf("realizar: %w: %d bytes of the host's memory for the cache; want 0 to %d", ErrOptions, o.HostCache, math.MaxInt)
 	}
+	if o.CheckReference < 0 {
+		return fmt.Errorf("realizar: %w: %d steps to check; want 1 or more, or 0 for none", ErrOptions, o.CheckReference)
+	}
 	if err := backends.All.Check(o.Device); err != nil {
 		return fmt.Errorf("realizar: %w: %w", ErrOptions, err)
 	}
@@ -189,4 +203,12 @@ func (o *Options) device() (d backends.Device, passed, err error) {
 // processor is the backend for the processor.
 func (o *Options) processor() (*cpu.Backend, error) {
 	return cpu.New(o.Threads).WithTier(cmp.Or(o.Kernels, cpu.Tiers()[0]))
+}
+
+// checked is b with what o says of it looked at.
+func (o *Options) checked(b plan.Backend) plan.Backend {
+	return check.Wrap(b, check.Options{
+		Argmax: o.CheckArgmax, Reference: o.CheckReference,
+		NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) { return cpu.NewReplay(p, l, o.Threads) },
+	})
 }

@@ -17,7 +17,7 @@ const enough = 4096
 func (p *planner) placements(c engine.Config) ([]placement, error) {
 	all := []placement{{least: smallest}}
 	switch {
-	case !p.device() || p.options.StreamWeights == StreamNever:
+	case p.device == nil || p.options.StreamWeights == StreamNever:
 		return all, nil
 	case p.options.StreamWeights == StreamAlways:
 		return []placement{{weights: 1, least: smallest, brim: true}}, nil

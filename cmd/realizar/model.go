@@ -25,6 +25,7 @@ type modelFlags struct {
 	Parallel    int    `default:"0" placeholder:"N" group:"model" help:"Answers under way at one time, at most. Default: as many as are asked for; serve: 64 on a GPU, 16 on the CPU."`
 
 	memoryFlags
+	checkFlags
 	tokenizerFlags
 }
 
@@ -44,6 +45,9 @@ func (f *modelFlags) Validate() error {
 	}
 	if f.Parallel < 0 {
 		return fmt.Errorf("--parallel=%d: want 1 or more, or 0 for as many as are asked for", f.Parallel)
+	}
+	if err := f.checkFlags.validate(); err != nil {
+		return err
 	}
 	return checkDevice(f.Device)
 }
@@ -77,7 +81,8 @@ func (f *modelFlags) options() realizar.Options {
 		Device: f.Device, Threads: f.Threads, Context: f.Context, Activations: activations, Parallel: cmp.Or(f.Parallel, 1),
 		PreTokenizer: f.PreTokenizer,
 	}
-	f.apply(&o)
+	f.memoryFlags.apply(&o)
+	f.checkFlags.apply(&o)
 	return o
 }
 

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar"
+)
+
+// checkFlags say what of a device's work is done again by the processor.
+type checkFlags struct {
+	CheckArgmax    bool `group:"model" help:"Choose every token again on the processor, from the device's logits, and end with an error at the first difference."`
+	CheckReference int  `default:"0" placeholder:"N" group:"model" help:"Repeat every operation of the first N steps with plain loops on the processor, and end with an error that names the first that drifts. Such a step takes seconds."`
+}
+
+// apply sets what the flags say.
+func (f *checkFlags) apply(o *realizar.Options) {
+	o.CheckArgmax, o.CheckReference = f.CheckArgmax, f.CheckReference
+}
+
+// validate says which value makes no sense.
+func (f *checkFlags) validate() error {
+	if f.CheckReference < 0 {
+		return fmt.Errorf("--check-reference=%d: want 1 or more steps, or 0 for none", f.CheckReference)
+	}
+	return nil
+}
+
+// any reports whether anything is checked.
+func (f *checkFlags) any() bool { return f.CheckArgmax || f.CheckReference > 0 }
