@@ -73,7 +73,7 @@ func (c *benchCommand) Validate() error {
 		return fmt.Errorf("-d %d: want 1 or more", *c.Depth)
 	case c.Runs < 1:
 		return fmt.Errorf("-r %d: want 1 or more", c.Runs)
-	case c.checkFlags.any():
+	case c.checks():
 		return errors.New("--check-argmax and --check-reference: steps that are checked say nothing of speed; use run or eval")
 	}
 	for _, n := range c.Batch {

@@ -17,13 +17,13 @@ func (f *checkFlags) apply(o *realizar.Options) {
 	o.CheckArgmax, o.CheckReference = f.CheckArgmax, f.CheckReference
 }
 
-// validate says which value makes no sense.
-func (f *checkFlags) validate() error {
+// Validate says which value makes no sense.
+func (f *checkFlags) Validate() error {
 	if f.CheckReference < 0 {
 		return fmt.Errorf("--check-reference=%d: want 1 or more steps, or 0 for none", f.CheckReference)
 	}
 	return nil
 }
 
-// any reports whether anything is checked.
-func (f *checkFlags) any() bool { return f.CheckArgmax || f.CheckReference > 0 }
+// checks reports whether anything is checked.
+func (f *checkFlags) checks() bool { return f.CheckArgmax || f.CheckReference > 0 }

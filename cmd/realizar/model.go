@@ -46,7 +46,7 @@ func (f *modelFlags) Validate() error {
 	if f.Parallel < 0 {
 		return fmt.Errorf("--parallel=%d: want 1 or more, or 0 for as many as are asked for", f.Parallel)
 	}
-	if err := f.checkFlags.validate(); err != nil {
+	if err := f.checkFlags.Validate(); err != nil {
 		return err
 	}
 	return checkDevice(f.Device)
