@@ -67,7 +67,9 @@ func newStreamer(t *testing.T, s *synth.Shape) *streamer {
 }
 
 func (s *streamer) planner(o Options) *planner {
-	return &planner{program: s.description.program, made: s.description.Dimensions.Context, backend: s.abacus, options: o}
+	p := &planner{program: s.description.program, made: s.description.Dimensions.Context, options: o}
+	p.on(s.abacus)
+	return p
 }
 
 // sizes is what o makes of the model, what that takes, and where weights lie.

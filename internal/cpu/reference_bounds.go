@@ -65,8 +65,8 @@ func at(bound []float32, i int) float64 {
 
 // bounders write the bounds of rows of operations that do not while they compute.
 var bounders = map[plan.Op]func(e *executable, n *plan.Node) (row func(r int), err error){
-	plan.Embed:     exactBound,
-	plan.Position:  exactBound,
+	plan.Embed:     tableBound,
+	plan.Position:  tableBound,
 	plan.RMSNorm:   normBound,
 	plan.LayerNorm: normBound,
 	plan.Rope:      ropeBound,
@@ -76,9 +76,17 @@ var bounders = map[plan.Op]func(e *executable, n *plan.Node) (row func(r int), e
 	plan.Pick:      pickBound,
 }
 
-func exactBound(e *executable, n *plan.Node) (func(r int), error) {
+// tableBound is of rows as they are, but where a GPU has them as f16.
+func tableBound(e *executable, n *plan.Node) (func(r int), error) {
+	d, by := n.Weight.DType, 0.0
+	if precisionOf(d, &e.lim).absolute > 0 && d != tensor.F16 {
+		by = 1. / (1 << 11)
+	}
 	return func(r int) {
-		clear(e.bound(n.Out, r))
+		to := e.bound(n.Out, r)
+		for i, v := range e.row(n.Out, r) {
+			to[i] = float32(by * (math.Abs(float64(v)) + 1./(1<<14))) // below 2^-14 steps are alike
+		}
 	}, nil
 }
 

@@ -33,6 +33,9 @@ type Options struct {
 	Base bool
 	// Driver is what to call in place of the system's driver; for tests.
 	Driver *driver.Driver
+	// PTX, where not nil, is given the text of each family of kernels and returns the one
+	// to load; for tests.
+	PTX func(family string, text []byte) []byte
 }
 
 // A Backend is one device. Its methods may be called by any goroutine.
@@ -42,9 +45,10 @@ type Backend struct {
 	version driver.Version
 	target  driver.Capability // that the kernels are made for
 	eager   bool
-	slots   int             // that layers that stream have at most
-	main    *driver.Context // launches
-	waiter  *driver.Context // waits
+	slots   int                                     // that layers that stream have at most
+	ptx     func(family string, text []byte) []byte // of [Options]
+	main    *driver.Context                         // launches
+	waiter  *driver.Context                         // waits
 
 	close func() error
 
@@ -79,7 +83,7 @@ func Open(o Options) (*Backend, error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
 	}
-	b := &Backend{driver: d, device: devices[o.Device], version: d.Version(), eager: o.Eager, slots: streamSlots, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
+	b := &Backend{driver: d, device: devices[o.Device], version: d.Version(), eager: o.Eager, slots: streamSlots, ptx: o.PTX, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
 	base := driver.Capability{Major: 8}
 	if !b.device.Capability.AtLeast(base.Major, base.Minor) {
 		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)
@@ -150,6 +154,9 @@ func (b *Backend) function(family, name string) (*driver.Function, error) {
 		text, err := kernels.PTX(family, b.target.Major, b.target.Minor)
 		if err != nil {
 			return nil, err
+		}
+		if b.ptx != nil {
+			text = b.ptx(family, text)
 		}
 		defer b.main.Doing(b.main.Doing("loading the kernels " + family))
 		begun := time.Now()

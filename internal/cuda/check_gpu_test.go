@@ -1,0 +1,209 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/check"
+	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// checks are both checks, that of operations in so many steps.
+func checks(steps int, seen func(nodes []*plan.Node, drift float64)) check.Options {
+	return check.Options{Argmax: true, Reference: steps, Seen: seen, NewReference: func(p *plan.Program, l plan.Limits) (check.Reference, error) {
+		return cpu.NewReplay(p, l, 0)
+	}}
+}
+
+// An answer is one sequence of an executable that is checked.
+type answer struct {
+	t        *testing.T
+	p        *plan.Program
+	exe      plan.Executable
+	lim      plan.Limits
+	length   int
+	position int
+}
+
+// newAnswer compiles p on b for one sequence of length tokens.
+func newAnswer(t *testing.T, b plan.Backend, p *plan.Program, length int, base plan.Limits) *answer {
+	t.Helper()
+	a := &answer{t: t, p: p, length: length, lim: plantest.LimitsFor(p, 64, 1, length, 32, base)}
+	var err error
+	if a.exe, err = b.Compile(t.Context(), p, a.lim, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.exe.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// step runs tokens and chooses what follows the last of them.
+func (a *answer) step(tokens []int32, s sample.Params) (int32, error) {
+	a.t.Helper()
+	b := &plan.Batch{Tokens: tokens, Start: []int32{0, int32(len(tokens))}, Lengths: []int32{int32(a.length)}, Rows: []plan.Row{{Token: int32(len(tokens) - 1), Want: plan.WantToken, Sampling: s}}}
+	for i := range tokens {
+		b.Positions = append(b.Positions, int32(a.position+i))
+	}
+	for g := range a.p.Groups {
+		table := plan.PageTable{Start: []int32{0, int32(a.lim.Pages[g])}, First: []int32{0}}
+		for i := range a.lim.Pages[g] {
+			table.Pages = append(table.Pages, int32(i))
+		}
+		b.Tables = append(b.Tables, table)
+	}
+	a.position += len(tokens)
+	under, err := a.exe.Submit(b)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer under.Release()
+	res, err := under.Wait(a.t.Context())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if res.Err != nil && res.Err[0] != nil {
+		return -1, res.Err[0]
+	}
+	return res.Tokens[0], nil
+}
+
+// damaged is a change of the first place in a kernel that a pattern fits.
+func damaged(family, kernel, pattern, by string) func(string, []byte) []byte {
+	place := regexp.MustCompile(pattern)
+	return func(f string, text []byte) []byte {
+		if f != family {
+			return text
+		}
+		before, after, found := strings.Cut(string(text), "\n.visible .entry "+kernel+"(")
+		at := place.FindStringSubmatchIndex(after)
+		if !found || at == nil {
+			panic("there is no such place in " + kernel)
+		}
+		with := place.ExpandString(nil, by, after, at)
+		return []byte(before + "\n.visible .entry " + kernel + "(" + after[:at[0]] + string(with) + after[at[1]:])
+	}
+}
+
+// A kernel that is broken in one instruction is found by the check that it is for, which
+// names it.
+func TestBrokenKernels(t *testing.T) {
+	for _, base := range []bool{false, true} {
+		// Each lane's sum of the first blocks of a tile begins with a hundredth.
+		product := damaged("weights_q4_k", "linear_1", `(fma\.rn\.f32\s+%f\d+, %f\d+, %f\d+, )0f00000000;`, "${1}0f3C23D70A;")
+		// Of four logits the first is never the best.
+		choice := damaged("sample", "survey", `\bmin\.u64`, "max.u64")
+		for _, test := range []struct {
+			name    string
+			ptx     func(string, []byte) []byte
+			options check.Options
+			drifts  bool
+			chooses bool
+		}{
+			{"nothing", nil, checks(40, nil), false, false},
+			{"a product", product, checks(40, nil), true, false},
+			{"a product, choices checked", product, check.Options{Argmax: true}, false, false},
+			{"the choice", choice, checks(40, nil), false, true},
+		} {
+			b := openGPU(t, Options{Base: base, PTX: test.ptx})
+			p := plantest.Model(t, nil)
+			a := newAnswer(t, check.Wrap(b, test.options), p, 64, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+			drifts, chooses := 0, 0
+			for i := range 40 {
+				_, err := a.step([]int32{int32(i * 5 % 97)}, sample.Params{})
+				var drift *check.DriftError
+				var token *check.TokenError
+				switch {
+				case errors.As(err, &drift):
+					if drifts++; i == 0 {
+						fmt.Println(err)
+					}
+					if n := drift.Nodes[len(drift.Nodes)-1]; n.Op != plan.Linear || n.Weight.DType != tensor.Q4_K || n.Layer != 0 {
+						t.Errorf("%s is broken: %v", test.name, err)
+					}
+				case errors.As(err, &token):
+					if chooses++; chooses == 1 {
+						fmt.Println(err)
+					}
+				case err != nil:
+					t.Errorf("%s is broken: %v", test.name, err)
+				}
+			}
+			if (drifts > 0) != test.drifts || test.drifts && drifts != 40 || (chooses > 0) != test.chooses {
+				t.Errorf("%s is broken: of 40 steps %d drift, and %d choose another token", test.name, drifts, chooses)
+			}
+		}
+	}
+}
+
+// TestChecks looks for what is wrong in 1,000 tokens, and in the operations of the first
+// steps, of the models that MODELS names, and says how far operations drift at most in
+// parts of what is let pass.
+func TestChecks(t *testing.T) {
+	if os.Getenv("MODELS") == "" {
+		t.Skip("MODELS names no files")
+	}
+	b := openGPU(t, Options{})
+	for _, path := range strings.Split(os.Getenv("MODELS"), ",") {
+		f, err := modelfile.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := arch.Build(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: tensor.Q8_0}, {Cache: tensor.Q8_0, Activations: tensor.Q8_0}, {Cache: tensor.F32}} {
+			found := map[string]float64{}
+			a := newAnswer(t, check.Wrap(b, checks(5, func(nodes []*plan.Node, drift float64) {
+				n := nodes[len(nodes)-1]
+				name := n.Op.String()
+				for _, n := range nodes {
+					if ws := n.Tensors(); n.Op == plan.Linear || n.Op == plan.Experts {
+						name += " " + ws[0].DType.String()
+					}
+				}
+				found[name] = max(found[name], drift)
+			})), m.Program, 1100, base)
+			prompt := make([]int32, 13)
+			for i := range prompt {
+				prompt[i] = int32(1000+i*977) % int32(m.Program.Vocab)
+			}
+			next, err := a.step(prompt, sample.Params{})
+			for i := 1; i < 1000 && err == nil; i++ {
+				s := sample.Params{}
+				if i%2 == 1 {
+					s = sample.Params{Temperature: 1, TopP: 0.95, TopK: 40 * (i % 3), Seed: uint64(i)}
+				}
+				next, err = a.step([]int32{next}, s)
+			}
+			if err != nil {
+				t.Errorf("%s, %v cache: %v", path, base.Cache, err)
+			}
+			fmt.Printf("%s, %v cache, %v activations: %d tokens, the largest drifts\n", path, base.Cache, base.Activations, a.position-len(prompt)+1)
+			for _, name := range slices.Sorted(maps.Keys(found)) {
+				fmt.Printf("  %-44s %.3f\n", name, found[name])
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
