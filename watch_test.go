@@ -44,11 +44,18 @@ func TestWatch(t *testing.T) {
 			if s.Step != uint64(i+1) || s.Answers != 1 || s.Submitted.Before(begun) || s.Begun.Before(s.Submitted) || s.Begun.Before(done) || s.Done.Before(s.Begun) {
 				t.Errorf("step %d is %+v", i+1, s)
 			}
-			if s.Embed < 0 || s.Choose < 0 || s.Embed+s.Choose > s.Device {
+			if s.Embed <= 0 || s.Choose < 0 || s.Embed+s.Choose > s.Device || s.Device > s.Done.Sub(s.Submitted) {
 				t.Errorf("step %d took %v, with %v and %v", i+1, s.Device, s.Embed, s.Choose)
 			}
-			if !profile && s.Spans != nil {
-				t.Errorf("step %d has spans that nobody asked for", i+1)
+			layers, spent := map[int]bool{}, time.Duration(0)
+			for _, span := range s.Spans {
+				layers[span.Layer] = true
+				if spent += span.Time; span.Kernel == "" || span.Where == "" || span.Begin+span.Time > s.Device {
+					t.Errorf("step %d took %v and has the span %+v", i+1, s.Device, span)
+				}
+			}
+			if none := len(s.Spans) == 0; none == profile || profile && (len(layers) != 3 || !layers[-1] || !layers[1]) || spent > s.Device {
+				t.Errorf("step %d has spans of the layers %v that took %v of %v, where they are wanted: %v", i+1, layers, spent, s.Device, profile)
 			}
 			done = s.Done
 		}
