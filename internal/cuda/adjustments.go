@@ -3,6 +3,7 @@ package cuda
 import (
 	"unsafe"
 
+	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
 )
@@ -10,7 +11,13 @@ import (
 // adjustmentBytes are those of one adjustment, which lies on the device as in Go.
 const adjustmentBytes = int(unsafe.Sizeof(sample.Adjustment{}))
 
-// leastAdjustments is for how many of them there is room once there are any.
+// roomyAdjustments is for how many adjustments of a step the device has room. Those of
+// rows that have none left stay in the host's memory, where kernels reach them as well,
+// if not as fast.
+const roomyAdjustments = 16 << 10
+
+// leastAdjustments is for how many of them a step has room in the host's memory once it
+// has any.
 const leastAdjustments = 4096
 
 // adjustmentsOf is how many adjustments the sampling of row i is given. Where takesLast,
@@ -41,10 +48,9 @@ func samplingOf(b *plan.Batch) samplingShape {
 	return s
 }
 
-// growAdjustments makes room for the step's adjustments. Where the device's must grow,
-// the graphs that name it are captured again.
+// growAdjustments makes room in the host's memory for the step's adjustments.
 func (s *step) growAdjustments() error {
-	e, n := s.e, 0
+	n := 0
 	for i := range s.batch.Rows {
 		of, _ := adjustmentsOf(s.batch, i)
 		n += of
@@ -52,22 +58,7 @@ func (s *step) growAdjustments() error {
 	if n == 0 {
 		return nil
 	}
-	if n > e.adjustmentRoom {
-		if err := e.stream.Synchronize(); err != nil {
-			return err
-		}
-		if err := e.b.main.Free(e.adjustments); err != nil {
-			return err
-		}
-		e.adjustments, e.adjustmentRoom, e.stale = 0, 0, true
-		room := power(max(n, leastAdjustments))
-		var err error
-		if e.adjustments, err = e.alloc(adjustmentBytes*room, "adjustments of logits"); err != nil {
-			return err
-		}
-		e.adjustmentRoom = room
-	}
-	return s.grow(&s.lists, adjustmentBytes*e.adjustmentRoom)
+	return s.grow(&s.lists, adjustmentBytes*max(leastAdjustments, power(n)))
 }
 
 // fillAdjustments writes the adjustments of row i of a batch, and where they are to r.
@@ -75,7 +66,7 @@ func (e *executable) fillAdjustments(s *step, b *plan.Batch, i int, r *rowParams
 	if r.repetition == 0 {
 		r.repetition = 1
 	}
-	r.adjustments, r.last = -1, -1
+	r.last = -1
 	n, takesLast := adjustmentsOf(b, i)
 	if n == 0 {
 		return
@@ -83,14 +74,20 @@ func (e *executable) fillAdjustments(s *step, b *plan.Batch, i int, r *rowParams
 	row := &b.Rows[i]
 	list := words[sample.Adjustment](s.lists)[s.adjusted:][:n]
 	copy(list, row.Adjustments)
-	r.adjustments, r.adjusted = int32(s.adjusted), int32(len(row.Adjustments))
+	r.adjusted = int32(len(row.Adjustments))
 	if takesLast {
 		list[n-1], r.last = sample.Adjustment{Token: -1}, row.Token
 	}
-	s.adjusted += n
+	if s.adjusted += n; s.adjusted <= roomyAdjustments {
+		r.adjustments = e.scratchAt + driver.DevicePtr(e.room.adjustments+adjustmentBytes*(s.adjusted-n))
+		s.roomy = s.adjusted
+	} else {
+		r.adjustments = driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(list))))
+	}
 }
 
-// copyAdjustments gives the stream the adjustments that fillAdjustments wrote.
+// copyAdjustments gives the stream the adjustments that fillAdjustments wrote, those that
+// the device has room for.
 func (s *step) copyAdjustments() error {
-	return s.e.stream.CopyToDevice(s.e.adjustments, s.lists[:adjustmentBytes*s.adjusted])
+	return s.e.stream.CopyToDevice(s.e.scratchAt+driver.DevicePtr(s.e.room.adjustments), s.lists[:adjustmentBytes*s.roomy])
 }

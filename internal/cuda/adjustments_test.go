@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -20,10 +21,10 @@ func TestRowLayouts(t *testing.T) {
 	var r rowParams
 	var a sample.Adjustment
 	got := []uintptr{
-		unsafe.Sizeof(r), unsafe.Offsetof(r.mask), unsafe.Offsetof(r.last), unsafe.Offsetof(r.typical), unsafe.Offsetof(r.adjustments), unsafe.Offsetof(r.adjusted),
+		unsafe.Sizeof(r), unsafe.Offsetof(r.mask), unsafe.Offsetof(r.last), unsafe.Offsetof(r.typical), unsafe.Offsetof(r.adjusted), unsafe.Offsetof(r.adjustments),
 		unsafe.Sizeof(a), unsafe.Offsetof(a.Token), unsafe.Offsetof(a.Bias), unsafe.Offsetof(a.Count), unsafe.Offsetof(a.Prompt), unsafe.Sizeof(a.Prompt),
 	}
-	if want := []uintptr{paramsBytes, 40, 44, 48, 64, 68, 16, 0, 4, 8, 12, 1}; !slices.Equal(got, want) {
+	if want := []uintptr{paramsBytes, 40, 44, 48, 64, 72, 16, 0, 4, 8, 12, 1}; !slices.Equal(got, want) {
 		t.Errorf("sizes and offsets %v, want %v", got, want)
 	}
 }
@@ -51,7 +52,7 @@ func TestAdjustmentsArrive(t *testing.T) {
 	}
 	params, adjustments := make([]byte, paramsBytes*6), make([]byte, 7*adjustmentBytes)
 	err := b.main.Do(func() error {
-		return errors.Join(b.main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.params)), b.main.CopyToHost(adjustments, e.adjustments))
+		return errors.Join(b.main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.params)), b.main.CopyToHost(adjustments, e.scratchAt+driver.DevicePtr(e.room.adjustments)))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,11 @@ func TestAdjustmentsArrive(t *testing.T) {
 		{repetition: 1.25, frequency: 0.5, presence: -0.5, first: -1, last: -1},
 	} {
 		r := words[rowParams](params)[i]
-		if got := (told{r.typical, r.repetition, r.frequency, r.presence, r.adjustments, r.adjusted, r.last}); got != want {
+		first := int32(-1)
+		if r.adjustments != 0 {
+			first = int32(int(r.adjustments-e.scratchAt)-e.room.adjustments) / int32(adjustmentBytes)
+		}
+		if got := (told{r.typical, r.repetition, r.frequency, r.presence, first, r.adjusted, r.last}); got != want {
 			t.Errorf("row %d is told %+v, want %+v", i, got, want)
 		}
 	}
@@ -137,52 +142,71 @@ func adjustedBatch(p *plan.Program, rows, each int) *plan.Batch {
 	return x
 }
 
-// Graphs name the adjustments: where these must grow, they are captured anew, once.
-func TestAdjustmentsGrow(t *testing.T) {
+// However many adjustments there are, the device's memory does not grow: rows that have no
+// room there have theirs in the host's. No graph is captured anew.
+func TestManyAdjustments(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := wide(t)
 	const most = 4
 	e := compiled(t, b, p, limitsFor(p, 8, most))
-	if e.adjustmentRoom != 0 {
-		t.Error("there is room for adjustments before there are any")
-	}
+	free := b.Memory().Free
 	for _, test := range []struct {
 		name       string
 		rows, each int
+		onDevice   int // rows
 		captures   int
 	}{
-		{"none", 2, 0, 2},
-		{"few", 2, 8, 2}, // there is memory of them now: all anew
-		{"none again", 2, 0, 1},
-		{"few again", 2, 8, 0},
-		{"of four rows", 4, 8, 2},
-		{"as many as there is room for", 4, leastAdjustments / 4, 0},
-		{"more", 4, leastAdjustments/4 + 1, 2},
-		{"twice as many", 4, leastAdjustments / 2, 0},
+		{"none", 4, 0, 0, 2},
+		{"few", 4, 8, 4, 1},
+		{"none again", 4, 0, 0, 0},
+		{"as many as there is room for", 4, roomyAdjustments / 4, 4, 0},
+		{"more", 4, roomyAdjustments/4 + 1, 3, 0},
+		{"many more", 4, roomyAdjustments + 1, 0, 0},
+		{"few again", 4, 8, 4, 0},
 	} {
 		before := f.Calls("cuStreamBeginCapture")
 		for range 3 {
-			if err := run(e, adjustedBatch(p, test.rows, test.each)); err != nil {
+			s, err := e.Submit(adjustedBatch(p, test.rows, test.each))
+			if err != nil {
 				t.Fatalf("%s: %v", test.name, err)
 			}
+			if _, err := s.Wait(context.Background()); err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			lists, params := words[sample.Adjustment](s.(*step).lists), words[rowParams](s.(*step).in[e.room.params-e.room.counts:])
+			onDevice := 0
+			for i := range test.rows {
+				switch at := params[i].adjustments; {
+				case test.each == 0:
+					if at != 0 {
+						t.Errorf("%s: row %d has adjustments", test.name, i)
+					}
+				case at == e.scratchAt+driver.DevicePtr(e.room.adjustments+i*test.each*adjustmentBytes):
+					onDevice++
+				case at != driver.DevicePtr(uintptr(unsafe.Pointer(&lists[i*test.each]))):
+					t.Errorf("%s: row %d has its adjustments elsewhere", test.name, i)
+				}
+			}
+			if onDevice != test.onDevice {
+				t.Errorf("%s: %d rows have adjustments on the device, want %d", test.name, onDevice, test.onDevice)
+			}
+			s.Release()
 		}
 		if n := f.Calls("cuStreamBeginCapture") - before; n != test.captures {
 			t.Errorf("%s: %d captures, want %d", test.name, n, test.captures)
 		}
 	}
-	// What cannot grow leaves an executable that can try again.
-	each := leastAdjustments / 2
-	for _, call := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuStreamBeginCapture"} {
-		each *= 2
-		f.Fail(call, 1, driver.OutOfMemory)
-		if err := run(e, adjustedBatch(p, most, each)); !errors.Is(err, driver.ErrOutOfMemory) {
-			t.Errorf("%s fails: %v", call, err)
-		}
-		f.Mend()
-		for _, n := range []int{0, 8, each} {
-			if err := run(e, adjustedBatch(p, most, n)); err != nil {
-				t.Errorf("%d adjustments after %s failed: %v", n, call, err)
-			}
+	if now := b.Memory().Free; now != free {
+		t.Errorf("%d bytes of the device's memory were taken", free-now)
+	}
+	f.Fail("cuMemHostAlloc", 1, driver.OutOfMemory)
+	if err := run(e, adjustedBatch(p, most, 5*roomyAdjustments)); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("the host has no memory: %v", err)
+	}
+	f.Mend()
+	for _, n := range []int{0, 8, 5 * roomyAdjustments} {
+		if err := run(e, adjustedBatch(p, most, n)); err != nil {
+			t.Errorf("%d adjustments after that: %v", n, err)
 		}
 	}
 }
@@ -194,6 +218,6 @@ func wide(t *testing.T) *plan.Program {
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(weight(decoderVocab, 32))
 		h := b.Pick(x)
-		b.Output(h, b.Linear(h, weight(8*leastAdjustments, 32), nil))
+		b.Output(h, b.Linear(h, weight(6*roomyAdjustments, 32), nil))
 	})
 }

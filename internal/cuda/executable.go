@@ -24,8 +24,8 @@ func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	l := newLayout(p, &lim, false)
 	n := newRoom(p, &lim, l.bytes).bytes + stagingBytes(b.planWeights(p, &lim))
-	for _, pages := range lim.Pages {
-		n += 4 * pageRoom(pages)
+	for g := range lim.Pages {
+		n += 4 * pageRoom(&lim, g)
 	}
 	// Pages begin at multiples of 256 bytes.
 	if _, pools, err := planPools(p, &lim); err == nil {
@@ -50,10 +50,6 @@ type executable struct {
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: where a step's tables are
-	pageRoom                       []int              // how many of them there is room for
-	adjustments                    driver.DevicePtr   // of a step; 0 before there was one with any
-	adjustmentRoom                 int                // how many of them there is room for
-	stale                          bool               // launches and graphs name other tables
 
 	stream  *driver.Stream
 	forward []launch
@@ -154,12 +150,12 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		if err := c.Memset8(e.scratchAt, 0, e.room.bytes); err != nil {
 			return err
 		}
-		for _, n := range e.lim.Pages {
-			at, err := e.alloc(4*pageRoom(n), "page tables")
+		for g := range e.lim.Pages {
+			at, err := e.alloc(4*pageRoom(&e.lim, g), "page tables")
 			if err != nil {
 				return err
 			}
-			e.pages, e.pageRoom = append(e.pages, at), append(e.pageRoom, pageRoom(n))
+			e.pages = append(e.pages, at)
 		}
 		if err := e.setFrequencies(); err != nil {
 			return err
@@ -184,12 +180,10 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 }
 
 func (e *executable) compiler() *compiler {
-	to := e.room.addresses(e.scratchAt, e.pages)
-	to.adjustments = e.adjustments
 	return &compiler{
 		l: e.layout, weights: e.weights, rotation: e.rotation, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
 		expertImages: e.reachExperts(),
-		weightsAt:    e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: to,
+		weightsAt:    e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: e.room.addresses(e.scratchAt, e.pages),
 	}
 }
 
@@ -211,21 +205,6 @@ func (e *executable) compile() error {
 	}
 	e.adjust, err = c.sampling(true)
 	return err
-}
-
-// renew makes launches and graphs anew where they name memory that is gone.
-func (e *executable) renew() error {
-	if !e.stale {
-		return nil
-	}
-	if err := e.dropGraphs(); err != nil {
-		return err
-	}
-	if err := e.compile(); err != nil {
-		return err
-	}
-	e.stale = false
-	return nil
 }
 
 // Close implements [plan.Executable].
@@ -260,7 +239,7 @@ func (e *executable) release() error {
 	for _, b := range e.expertImages {
 		keep(e.b.main.FreeHost(b))
 	}
-	for _, at := range append(e.pages, e.adjustments, e.scratchAt, e.statesAt, e.weightsAt) {
+	for _, at := range append(e.pages, e.scratchAt, e.statesAt, e.weightsAt) {
 		keep(e.b.main.Free(at))
 	}
 	if e.stream != nil {
@@ -390,7 +369,7 @@ func (e *executable) finish() {
 	defer close(e.ended)
 	for {
 		e.mu.Lock()
-		for len(e.pending) == 0 && !(e.closed && e.given) {
+		for len(e.pending) == 0 && (!e.closed || !e.given) {
 			e.work.Wait()
 		}
 		if len(e.pending) == 0 {

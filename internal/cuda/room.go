@@ -1,8 +1,6 @@
 package cuda
 
 import (
-	"math/bits"
-
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -37,6 +35,7 @@ type room struct {
 	ids, results, uses, resultsEnd                                  int    // uses: of experts, since the beginning
 
 	masks, maskWords int
+	adjustments      int   // of a step, as many as roomyAdjustments
 	freqs            []int // by rope: [2, or 2 and T][pairs] float64
 	angles           []int // by rope: [T][pairs] of 8 bytes
 	partials         int
@@ -80,6 +79,7 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 	vocab := int(p.Shapes[p.Logits][1])
 	r.maskWords = (vocab + 31) / 32
 	r.masks = take(4 * r.maskWords * l.Rows)
+	r.adjustments = take(adjustmentBytes * roomyAdjustments)
 	for _, a := range r.ropes {
 		sets := 2
 		if a.Dynamic != nil {
@@ -111,7 +111,6 @@ type stepAddresses struct {
 	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
 	axes                                                            [2]driver.DevicePtr
 	sets, places, pages                                             []driver.DevicePtr
-	adjustments                                                     driver.DevicePtr
 	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
 }
 
@@ -130,6 +129,6 @@ func (r *room) addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 	}
 }
 
-// pageRoom is for how many pages of a group the tables of a step have room at first:
-// all there are, and some of them twice.
-func pageRoom(pages int) int { return max(1024, 1<<bits.Len(uint(pages))) }
+// pageRoom is for how many pages the tables of a group have room: every sequence may have
+// all there are, which sequences that begin alike share.
+func pageRoom(l *plan.Limits, group int) int { return l.Seqs * l.Pages[group] }

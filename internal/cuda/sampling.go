@@ -20,8 +20,8 @@ type rowParams struct {
 	mask, last              int32
 	typical, repetition     float32
 	frequency, presence     float32
-	adjustments, adjusted   int32
-	_                       uint64
+	adjusted, _             int32
+	adjustments             driver.DevicePtr
 }
 
 // rowResult is what comes back of a row.
@@ -68,7 +68,7 @@ type sampleArgs struct {
 	scratchStride    int64
 	results, sampled driver.DevicePtr
 	blocks, _        int32
-	ids, adjustments driver.DevicePtr
+	ids              driver.DevicePtr
 }
 
 // sampling chooses tokens from the logits; where adjusted, by the kernels for steps of
@@ -80,7 +80,7 @@ func (c *compiler) sampling(adjusted bool) ([]launch, error) {
 		logits: logits.f32, stride: logits.stride, vocab: logits.cols, params: c.step.params, masks: c.scratchAt + driver.DevicePtr(c.room.masks),
 		maskWords: int32(c.room.maskWords), count: c.step.counts + countRows, scratch: c.scratchAt + driver.DevicePtr(c.room.sampling),
 		scratchStride: int64(c.room.samplingRow), results: c.step.results, sampled: c.step.sampled, blocks: int32(samplingBlocks(vocab)),
-		ids: c.step.ids, adjustments: c.step.adjustments,
+		ids: c.step.ids,
 	}
 	surveys, chooses := "survey", "choose"
 	if adjusted {

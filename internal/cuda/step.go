@@ -36,6 +36,7 @@ type step struct {
 	masks int
 
 	adjusted int // adjustments that lists holds
+	roomy    int // of them, those of rows that go to the device
 
 	timers timers
 
@@ -184,9 +185,6 @@ func (s *step) begin() error {
 	if err := s.growAdjustments(); err != nil {
 		return err
 	}
-	if err := e.renew(); err != nil {
-		return err
-	}
 	if err := e.mend(); err != nil {
 		return err
 	}
@@ -225,27 +223,13 @@ func (s *step) begin() error {
 	return s.over.Record(e.stream)
 }
 
-// growPages makes room for the step's page tables. Where the device's must grow, the
-// graphs that name them are captured again.
+// leastPages is for how many pages a step has room in the host's memory.
+const leastPages = 1024
+
+// growPages makes room in the host's memory for the step's page tables.
 func (s *step) growPages() error {
-	e := s.e
 	for g := range s.batch.Tables {
-		n := len(s.batch.Tables[g].Pages)
-		if n > e.pageRoom[g] {
-			if err := e.stream.Synchronize(); err != nil {
-				return err
-			}
-			if err := e.b.main.Free(e.pages[g]); err != nil {
-				return err
-			}
-			e.pages[g], e.pageRoom[g], e.stale = 0, 0, true
-			var err error
-			if e.pages[g], err = e.alloc(4*power(n), "page tables"); err != nil {
-				return err
-			}
-			e.pageRoom[g] = power(n)
-		}
-		if err := s.grow(&s.pages[g], 4*e.pageRoom[g]); err != nil {
+		if err := s.grow(&s.pages[g], 4*max(leastPages, power(len(s.batch.Tables[g].Pages)))); err != nil {
 			return err
 		}
 	}
@@ -288,7 +272,7 @@ func (s *step) fill() {
 		fillPlaces(words[place](s.in[r.places[g]-r.counts:]), b, &b.Tables[g])
 		copy(words[int32](s.pages[g]), b.Tables[g].Pages)
 	}
-	s.masks, s.adjusted = 0, 0
+	s.masks, s.adjusted, s.roomy = 0, 0, 0
 	rows := at(r.rows)
 	for i := range b.Rows {
 		rows[i] = b.Rows[i].Token

@@ -242,6 +242,9 @@ func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
 		if hi < lo || int(hi) > len(pt.Pages) {
 			return fmt.Errorf("group %d: sequence %d has pages %d to %d of %d", g, q, lo, hi, len(pt.Pages))
 		}
+		if int(hi-lo) > l.Pages[g] {
+			return fmt.Errorf("group %d: sequence %d has %d pages of a pool of %d", g, q, hi-lo, l.Pages[g])
+		}
 		first := int(b.Positions[b.Start[q]])
 		end := int(b.Positions[b.Start[q+1]-1]) + 1
 		have := int(pt.First[q]) * l.PageTokens

@@ -31,6 +31,15 @@ constexpr int maxRounds = 32;       // 4 selections of at most 7 rounds each, an
 constexpr int informationBits = 20; // binary places of a token's information
 constexpr float largest = 3.402823466e+38f;
 
+struct alignas(16) Adjustment { // ascending by token
+  s32 token;  // of the one that follows: -1, or the last token where no other one has it
+  float bias; // -Inf forbids the token; then the model's logit, while an adjusted one is in its place
+  s32 count;  // how often the token was chosen
+  u8 prompt;  // whether it is in the prompt
+  u8 pad[3];
+};
+static_assert(sizeof(Adjustment) == 16);
+
 struct alignas(16) RowParams { // [rows]
   float temperature; // 0 is greedy
   float topP;        // 0 and 1 keep all
@@ -47,20 +56,11 @@ struct alignas(16) RowParams { // [rows]
   float repetition;  // 1 changes nothing
   float frequency;
   float presence;
-  s32 adjustments;   // index of the row's first one; -1: there are none, nor a last token
-  s32 adjusted;      // how many there are; where last is not -1, another one follows
-  u64 reserved;
+  s32 adjusted;      // how many adjustments there are; where last is not -1, another one follows
+  s32 pad;
+  Adjustment *adjustments; // in the device's memory or in pinned memory of the host; 0: there are none, nor a last token
 };
 static_assert(sizeof(RowParams) == 80);
-
-struct alignas(16) Adjustment { // ascending by token
-  s32 token;  // of the one that follows: -1, or the last token where no other one has it
-  float bias; // -Inf forbids the token; then the model's logit, while an adjusted one is in its place
-  s32 count;  // how often the token was chosen
-  u8 prompt;  // whether it is in the prompt
-  u8 pad[3];
-};
-static_assert(sizeof(Adjustment) == 16);
 
 struct RowResult { // [rows]
   s32 token;            // -1 where none is wanted or the row failed
@@ -85,9 +85,8 @@ struct SampleArgs {
   s32 blocks;          // gridX of survey; changes no result
   s32 pad;
   const s32 *ids;      // [T] of the step's tokens
-  Adjustment *adjustments; // of all rows
 };
-static_assert(sizeof(SampleArgs) == 104);
+static_assert(sizeof(SampleArgs) == 96);
 
 // What a block of survey saw.
 struct Survey {
@@ -407,7 +406,7 @@ INLINE int firstFrom(const Adjustment *of, int n, u32 token) {
 // adjust adjusts the logits of tokens first to end-1, the block's own, and returns how
 // many of a thread's it forbids that the mask allows.
 INLINE int adjust(const SampleArgs &a, const Row &r, const RowParams &p, int row, u32 first, u32 end) {
-  Adjustment *of = a.adjustments + p.adjustments;
+  Adjustment *of = p.adjustments;
   float *logits = a.logits + s64(row) * a.stride;
   const int last = p.last < 0 ? -1 : a.ids[p.last];
   int forbidden = 0;
@@ -434,7 +433,7 @@ INLINE int adjust(const SampleArgs &a, const Row &r, const RowParams &p, int row
 // restore puts the model's logits back. One block does it for a row, when no other one
 // reads them.
 INLINE void restore(const SampleArgs &a, const RowParams &p, int row) {
-  const Adjustment *of = a.adjustments + p.adjustments;
+  const Adjustment *of = p.adjustments;
   float *logits = a.logits + s64(row) * a.stride;
   const int n = p.adjusted + (p.last >= 0);
   for (int i = tidX(); i < n; i += chooseThreads)
@@ -478,7 +477,7 @@ template <bool adjusting> INLINE void surveyRow(const SampleArgs &a) {
   int allowed = 0, alive = 0;
   bool broken = false;
   if constexpr (adjusting) {
-    if (choosing && p.adjustments >= 0) {
+    if (choosing && p.adjustments) {
       if (adding)
         for (u32 base = first; base < end; base += surveyTokens) {
           const float4 four = fourLogits(r, base + 4 * tidX());
@@ -662,7 +661,7 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
       a.sampled[row] = -1;
     }
     if constexpr (adjusting)
-      if (choosing && p.adjustments >= 0 && blockX() == 0) restore(a, p, row);
+      if (choosing && p.adjustments && blockX() == 0) restore(a, p, row);
     return;
   }
 
@@ -861,7 +860,7 @@ template <bool adjusting> INLINE void chooseRow(const SampleArgs &a) {
   if (blockX() != 0) return;
   float logit = logitOf(chosen);
   if constexpr (adjusting)
-    if (p.adjustments >= 0) {
+    if (p.adjustments) {
       restore(a, p, row);
       syncBlock();
       logit = a.logits[s64(row) * a.stride + u32(chosen)];
