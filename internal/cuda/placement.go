@@ -37,6 +37,10 @@ type image struct {
 // the next one arrives.
 const streamSlots = 2
 
+// slotsFor is how many of so many slots n layers have: no layer has one for itself, as it
+// could as well stay.
+func slotsFor(n, slots int) int { return min(slots, n/2) }
+
 func align(n int) int { return (n + 255) &^ 255 }
 
 func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
@@ -78,7 +82,7 @@ func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 			w.resident += align(w.size(t))
 		}
 	}
-	w.slots = min(slots, len(w.images))
+	w.slots = slotsFor(len(w.images), slots)
 	pinned := 0
 	if w.experts != nil {
 		pinned = w.experts.pinned()
@@ -180,7 +184,7 @@ func chooseImages(all []image, total, most, slots int) []image {
 		among = append(among, slices.DeleteFunc(slices.Clone(all), func(m image) bool { return m.bytes > size }))
 	}
 	var best []image
-	for n, least := 1, total; n <= len(all); n++ {
+	for n, least := 2, total; n <= len(all); n++ {
 		for _, some := range among {
 			if len(some) < n {
 				break
@@ -192,7 +196,7 @@ func chooseImages(all []image, total, most, slots int) []image {
 				chosen = append(chosen, m)
 				largest, rest = max(largest, m.bytes), rest-m.bytes
 			}
-			bytes := rest + min(slots, n)*largest
+			bytes := rest + slotsFor(n, slots)*largest
 			if bytes <= most {
 				return chosen
 			}

@@ -77,9 +77,9 @@ func TestPlacement(t *testing.T) {
 		{"no limit", in, six, tiles, 0, 0, plan.Streaming{Resident: fixed + 6*layer}},
 		{"all fit", in, six, tiles, fixed + 6*layer, 1 << 30, plan.Streaming{Resident: fixed + 6*layer}},
 		{"one byte too few", in, six, tiles, fixed + 6*layer - 1, 1 << 30,
-			plan.Streaming{Resident: fixed + 3*layer, Layers: []int{1, 3, 5}, Slots: 2, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
-		{"two stay", in, six, tiles, fixed + 4*layer + 17, 2*layer + 1,
-			plan.Streaming{Resident: fixed + 2*layer, Layers: []int{0, 2, 3, 5}, Slots: 2, SlotBytes: layer, Streamed: 4 * layer, Pinned: 2 * layer, Staged: 2 * layer}},
+			plan.Streaming{Resident: fixed + 4*layer, Layers: []int{1, 4}, Slots: 1, SlotBytes: layer, Streamed: 2 * layer, Pinned: 2 * layer}},
+		{"one stays", in, six, tiles, fixed + 3*layer + 17, 2*layer + 1,
+			plan.Streaming{Resident: fixed + layer, Layers: []int{0, 1, 3, 4, 5}, Slots: 2, SlotBytes: layer, Streamed: 5 * layer, Pinned: 2 * layer, Staged: 3 * layer}},
 		{"none stays", in, six, tiles, fixed + 2*layer, 0,
 			plan.Streaming{Resident: fixed, Layers: in, Slots: 2, SlotBytes: layer, Streamed: 6 * layer, Staged: 6 * layer}},
 		{"less than the least", in, six, tiles, 1, 1 << 30,
@@ -90,10 +90,10 @@ func TestPlacement(t *testing.T) {
 		// The matrix that several layers have stays, and so does a layer of two slots more.
 		{"a matrix of several layers", in, shared, tiles, 1, 1 << 30,
 			plan.Streaming{Resident: fixed + 2*tile + layer, Layers: []int{0, 1, 2, 4, 5}, Slots: 2, SlotBytes: tile, Streamed: 5 * tile, Pinned: 5 * tile}},
-		{"slots that take more than they leave", []int{0, 1}, six, tiles, 1, 1 << 30, plan.Streaming{Resident: fixed - 4*256 + 2*layer}},
+		{"one layer alone", []int{0}, six, tiles, 1, 1 << 30, plan.Streaming{Resident: fixed - 5*256 + layer}},
 		// A layer that another one comes in between of stays.
 		{"layers within layers", []int{0, 1, 0, 2, 3}, six, tiles, 1, 1 << 30,
-			plan.Streaming{Resident: 3*tile + 5*256 + layer, Layers: []int{1, 2, 3}, Slots: 2, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
+			plan.Streaming{Resident: 3*tile + 5*256 + layer, Layers: []int{1, 2, 3}, Slots: 1, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
 	} {
 		p := stack(t, test.layers, test.matrices, test.tiles)
 		lim := plan.Limits{Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
@@ -174,12 +174,11 @@ func TestPlacementOfExperts(t *testing.T) {
 		if !ok {
 			continue
 		}
-		found = true
 		k := slices.IndexFunc(w.images, func(m image) bool { return m.layer == p.Nodes[i].Layer })
 		if k < 0 {
-			t.Errorf("layer %d does not stream", p.Nodes[i].Layer)
 			continue
 		}
+		found = true
 		for j, e := range a.Gate {
 			if want := w.at[a.Gate[0]] + j*(w.at[a.Gate[1]]-w.at[a.Gate[0]]); w.at[e] != want || !slices.Contains(w.images[k].weights, e) {
 				t.Errorf("%s lies at %d, want %d in the image of its layer", e.Name, w.at[e], want)
@@ -187,6 +186,6 @@ func TestPlacementOfExperts(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Fatal("the program has no experts")
+		t.Error("no layer of experts streams")
 	}
 }

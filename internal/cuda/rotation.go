@@ -97,6 +97,9 @@ func (r *rotation) begin() error {
 func (r *rotation) await(s *driver.Stream, image int) error {
 	k := &r.slots[image%len(r.slots)]
 	if k.image != image { // a step before did not come to its end
+		if err := r.synchronize(); err != nil {
+			return err
+		}
 		if err := k.done.Record(s); err != nil {
 			return err
 		}
@@ -161,6 +164,17 @@ func (k *slot) settle() error {
 		k.image = noImage
 	}
 	return err
+}
+
+// synchronize waits for all copies under way, whichever slots they are for.
+func (r *rotation) synchronize() error {
+	if r.stager == nil {
+		return r.copies.Synchronize()
+	}
+	for i := range r.slots {
+		_ = r.slots[i].settle() // who wants the image asks for it again
+	}
+	return errors.Join(r.copies.Synchronize(), r.stager.synchronize())
 }
 
 // staging reports whether steps read weights.

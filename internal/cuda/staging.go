@@ -113,6 +113,9 @@ func (s *stager) stage(ctx context.Context, image int) error {
 	return s.c.Do(func() error { return k.arrived.In(s.c).Record(s.stream) })
 }
 
+// synchronize waits for what the stager's stream was given.
+func (s *stager) synchronize() error { return s.c.Do(s.stream.Synchronize) }
+
 // close ends what is under way and gives everything back.
 func (s *stager) close() error {
 	s.stop()

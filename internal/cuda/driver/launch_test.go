@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,80 @@ func TestLaunch(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A launch that may begin early does not where it is the stream's first one after a wait:
+// what was waited for may be what it reads first. Of a graph all waits.
+func TestLaunchAfterWait(t *testing.T) {
+	r := newRig(t, drivertest.Options{})
+	early := driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 1}, Programmatic: true}
+	within(t, r.c, func() (err error) {
+		other, err := r.c.NewStream()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, other.Destroy()) }()
+		e, err := r.c.NewEvent()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, e.Destroy()) }()
+		launch := func(s *driver.Stream) error { return r.first.Launch(s, early, nil) }
+		wait := func(s *driver.Stream) error { return errors.Join(e.Record(other), s.Wait(e)) }
+		g, err := r.s.Capture(func() error { return launch(r.s) })
+		if err != nil {
+			return err
+		}
+		x, err := g.Instantiate()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, g.Destroy(), x.Destroy()) }()
+		for _, test := range []struct {
+			name string
+			do   func() error
+			want []bool // what is launched may begin early
+		}{
+			{"two launches", func() error { return errors.Join(launch(r.s), launch(r.s)) }, []bool{true, true}},
+			{"after a wait", func() error { return errors.Join(wait(r.s), launch(r.s), launch(r.s)) }, []bool{false, true}},
+			{"a record after it", func() error { return errors.Join(wait(r.s), e.Record(r.s), launch(r.s)) }, []bool{false}},
+			{"another stream's wait", func() error { return errors.Join(wait(other), launch(r.s), launch(other)) }, []bool{true, false}},
+			{"a graph", func() error { return errors.Join(wait(r.s), x.Launch(r.s), launch(r.s)) }, []bool{true, true}},
+		} {
+			before := len(r.Launches())
+			if err := test.do(); err != nil {
+				return err
+			}
+			var got []bool
+			for _, l := range r.Launches()[before:] {
+				got = append(got, l.Programmatic)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s: %v may begin early, want %v", test.name, got, test.want)
+			}
+		}
+		return nil
+	})
+}
+
+// Contexts of a device launch each other's kernels.
+func TestFunctionInAnotherContext(t *testing.T) {
+	r := newRig(t, drivertest.Options{})
+	c := r.Context()
+	one := driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 1}}
+	within(t, c, func() error {
+		s, err := c.NewStream()
+		if err != nil {
+			return err
+		}
+		if err := r.first.Launch(s, one, nil); err == nil {
+			t.Error("a kernel was launched in another context than its own")
+		}
+		return errors.Join(r.first.In(c).Launch(s, one, nil), s.Destroy())
+	})
+	if l := r.Launches(); len(l) != 1 || l[0].Kernel != "first" {
+		t.Errorf("launched were %v", l)
+	}
 }
 
 func TestLaunchFails(t *testing.T) {

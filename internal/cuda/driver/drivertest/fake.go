@@ -44,6 +44,20 @@ type Launch struct {
 	Graph        bool   // as part of a graph
 }
 
+// A Work is what a stream does: one of the following.
+type Work struct {
+	Stream uintptr
+	Launch *Launch
+
+	// A copy to the device.
+	To    uint64
+	From  *byte
+	Bytes int
+
+	Record, Wait uintptr // events
+	Synchronized bool    // whoever called knows that all of it is over
+}
+
 // A Fake is a driver.
 type Fake struct {
 	t       testing.TB
@@ -62,8 +76,10 @@ type Fake struct {
 	objects  map[uintptr]any
 	memory   deviceMemory
 	host     map[uintptr][]byte
-	ticks    int // of the clock that events read
+	ticks    int     // of the clock that events read
+	working  uintptr // the stream that does something
 	launches []Launch
+	work     []Work
 	misfits  []string
 }
 
@@ -198,6 +214,24 @@ func (f *Fake) Launches() []Launch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.launches)
+}
+
+// Work is what streams have done so far, in the order in which they were given it.
+func (f *Fake) Work() []Work {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.work)
+}
+
+// HostBytes is how much memory of the host is pinned.
+func (f *Fake) HostBytes() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, b := range f.host {
+		n += len(b)
+	}
+	return n
 }
 
 // Misfits are the launches whose parameters are not as many bytes as the kernel's text

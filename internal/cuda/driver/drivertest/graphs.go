@@ -22,7 +22,7 @@ func (s *slot) addGraphs() {
 			if !ok || st.capture != nil || mode != threadLocal {
 				return driver.InvalidValue
 			}
-			st.capture, st.invalid = &graph{}, false
+			st.capture, st.thread, st.invalid = &graph{}, thread(), false
 			return driver.Success
 		})
 	})

@@ -168,7 +168,13 @@ func (s *slot) addMemory() {
 		return now("cuMemsetD32", func(f *Fake) func() driver.Code { return f.fill(dst, n, bytes32(v)) })
 	})
 	s.add("cuMemcpyHtoDAsync_v2", func(dst uint64, src *byte, n int, stream uintptr) uintptr {
-		return later("cuMemcpyHtoDAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(f.onDevice(dst, n), onHost(src, n)) })
+		return later("cuMemcpyHtoDAsync", stream, func(f *Fake) func() driver.Code {
+			run := f.copyBytes(f.onDevice(dst, n), onHost(src, n))
+			return func() driver.Code {
+				f.work = append(f.work, Work{Stream: f.working, To: dst, From: src, Bytes: n})
+				return run()
+			}
+		})
 	})
 	s.add("cuMemcpyDtoHAsync_v2", func(dst *byte, src uint64, n int, stream uintptr) uintptr {
 		return later("cuMemcpyDtoHAsync", stream, func(f *Fake) func() driver.Code { return f.copyBytes(onHost(dst, n), f.onDevice(src, n)) })

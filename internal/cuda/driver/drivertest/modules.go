@@ -153,6 +153,7 @@ func (f *Fake) launch(kernel uintptr, config launchConfig, extra *launchExtra) d
 		l := l
 		l.Graph = graph
 		f.launches = append(f.launches, l)
+		f.work = append(f.work, Work{Stream: f.working, Launch: &l})
 		return driver.Success
 	})
 }

@@ -5,7 +5,8 @@ import "github.com/realizar/realizar/internal/cuda/driver"
 // stream is one that does its work at once, or keeps it in a graph.
 type stream struct {
 	capture *graph // nil when not capturing
-	invalid bool   // something forbidden was called meanwhile
+	thread  int    // that captures
+	invalid bool   // it called something forbidden meanwhile
 }
 
 func (*stream) kind() string { return "stream" }
@@ -28,14 +29,16 @@ func (f *Fake) enqueue(handle uintptr, work func(graph bool) driver.Code) driver
 		return driver.Success
 	}
 	f.ticks++
+	f.working = handle
 	return work(false)
 }
 
-// notCapturing is Success unless some stream is captured, which it spoils.
+// notCapturing is Success unless the calling thread captures a stream, which it spoils.
+// What other threads do meanwhile does not matter, as captures are those of a thread.
 func (f *Fake) notCapturing() driver.Code {
-	code := driver.Success
+	code, caller := driver.Success, thread()
 	for _, o := range f.objects {
-		if s, ok := o.(*stream); ok && s.capture != nil {
+		if s, ok := o.(*stream); ok && s.capture != nil && s.thread == caller {
 			s.invalid = true
 			code = driver.CaptureUnsupported
 		}
@@ -58,6 +61,7 @@ func (s *slot) addStreams() {
 			if _, ok := object[*stream](f, h); !ok && h != 0 {
 				return driver.InvalidHandle
 			}
+			f.work = append(f.work, Work{Stream: h, Synchronized: true})
 			return f.notCapturing()
 		})
 	}
@@ -80,7 +84,10 @@ func (s *slot) addStreams() {
 		})
 	}
 	s.add("cuStreamWaitEvent", func(h, e uintptr, _ uint32) uintptr {
-		return withEvent("cuStreamWaitEvent", e, &h, func(*Fake, *event) driver.Code { return driver.Success })
+		return withEvent("cuStreamWaitEvent", e, &h, func(f *Fake, _ *event) driver.Code {
+			f.work = append(f.work, Work{Stream: h, Wait: e})
+			return driver.Success
+		})
 	})
 	s.add("cuEventCreate", func(out *uintptr, flags uint32) uintptr {
 		return s.callInContext("cuEventCreate", func(f *Fake, _ int) driver.Code {
@@ -93,9 +100,11 @@ func (s *slot) addStreams() {
 		return s.callInContext("cuEventDestroy", func(f *Fake, _ int) driver.Code { return remove[*event](f, e) })
 	})
 	s.add("cuEventRecord", func(e, h uintptr) uintptr {
+		handle := e
 		return withEvent("cuEventRecord", e, &h, func(f *Fake, e *event) driver.Code {
 			f.ticks++
 			e.tick = f.ticks
+			f.work = append(f.work, Work{Stream: h, Record: handle})
 			return driver.Success
 		})
 	})

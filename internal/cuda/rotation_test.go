@@ -1,0 +1,574 @@
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
+)
+
+const deepLayers = 5
+
+// deep is a program of several layers, no two of a size.
+func deep(t *testing.T) *plan.Program {
+	t.Helper()
+	const hidden = 256
+	rng := newRand()
+	return program(t, func(b *plan.Builder) {
+		matrix := func(name string, rows, cols int) *tensor.Tensor {
+			return plantest.Weight(rng, name, tensor.Q8_0, 1, rows, cols)
+		}
+		vector := func(name string) *tensor.Tensor { return plantest.Weight(rng, name, tensor.F32, 1, hidden) }
+		x := b.Embed(matrix("embed", decoderVocab, hidden))
+		for i := range deepLayers {
+			b.Layer(i)
+			name := func(s string) string { return fmt.Sprint(i, ".", s) }
+			h := b.RMSNorm(x, vector(name("norm")), 1e-5)
+			ffn := 256 + 32*i
+			g := b.GLU(b.Linear(h, matrix(name("gate"), ffn, hidden), nil), b.Linear(h, matrix(name("up"), ffn, hidden), nil), plan.SiLU)
+			x = b.Add(x, b.Linear(g, matrix(name("down"), hidden, ffn), nil))
+		}
+		b.Layer(plan.NoLayer)
+		h := b.RMSNorm(b.Pick(x), vector("last"), 1e-5)
+		b.Output(h, b.Linear(h, matrix("head", decoderVocab, hidden), nil))
+	})
+}
+
+// The ways in which layers of a program stream.
+var streams = []struct {
+	name    string
+	limited func(b *Backend, p *plan.Program, lim plan.Limits) plan.Limits
+}{
+	{"all", func(_ *Backend, _ *plan.Program, lim plan.Limits) plan.Limits {
+		lim.Weights, lim.Pinned = 1, 1<<30
+		return lim
+	}},
+	{"some", func(b *Backend, p *plan.Program, lim plan.Limits) plan.Limits {
+		lim.Weights, lim.Pinned = b.Weights(p, lim)-1, 1<<30
+		return lim
+	}},
+	{"all, staged", func(_ *Backend, _ *plan.Program, lim plan.Limits) plan.Limits {
+		lim.Weights = 1
+		return lim
+	}},
+	{"all, some staged", func(b *Backend, p *plan.Program, lim plan.Limits) plan.Limits {
+		lim.Weights, lim.Pinned = 1, 1<<30
+		lim.Pinned = b.Streaming(p, lim).Pinned/2 + 1
+		return lim
+	}},
+}
+
+// A watch follows what the device has done and knows, by the events that streams record
+// and wait for, what was over before what.
+type watch struct {
+	t      *testing.T
+	e      *executable
+	clocks map[uintptr]map[uintptr]int // by stream: the last work of each other that is over
+	events map[uintptr]map[uintptr]int // what a stream knew when it recorded
+	host   map[uintptr]int             // what the host knows, and all that it begins
+	slots  []watched
+	images []int // as launches came to read them
+}
+
+// watched is a slot.
+type watched struct {
+	readers []work
+	writers []work                        // since it was read
+	image   int                           // that is complete in it; noImage
+	packs   map[driver.DevicePtr]packArgs // pieces that are whole, by where they are
+}
+
+// work is the place of a piece of work.
+type work struct {
+	stream uintptr
+	at     int
+}
+
+func newWatch(t *testing.T, e *executable) *watch {
+	w := &watch{t: t, e: e, clocks: map[uintptr]map[uintptr]int{}, events: map[uintptr]map[uintptr]int{}, host: map[uintptr]int{}}
+	for range e.rotation.slots {
+		w.slots = append(w.slots, watched{image: noImage, packs: map[driver.DevicePtr]packArgs{}})
+	}
+	return w
+}
+
+// slotOf is which slot an address is in, or -1.
+func (w *watch) slotOf(at uint64) int {
+	from := uint64(w.e.weightsAt) + uint64(w.e.weights.resident)
+	if i := int(at-from) / w.e.weights.slotBytes; at >= from && i < len(w.slots) {
+		return i
+	}
+	return -1
+}
+
+func (w *watch) see(at int, x *drivertest.Work) {
+	w.t.Helper()
+	clock := w.clocks[x.Stream]
+	if clock == nil {
+		clock = map[uintptr]int{}
+		w.clocks[x.Stream] = clock
+	}
+	clock[x.Stream] = at
+	for s, n := range w.host {
+		clock[s] = max(clock[s], n)
+	}
+	switch me := (work{x.Stream, at}); {
+	case x.Synchronized:
+		w.host[x.Stream] = at
+	case x.Record != 0:
+		w.events[x.Record] = maps.Clone(clock)
+	case x.Wait != 0:
+		for s, n := range w.events[x.Wait] {
+			clock[s] = max(clock[s], n)
+		}
+	case x.Launch == nil:
+		if i := w.slotOf(x.To); i >= 0 {
+			image := slices.IndexFunc(w.e.rotation.host, func(b []byte) bool { return b != nil && unsafe.SliceData(b) == x.From })
+			if image%len(w.slots) != i || x.To != uint64(w.e.rotation.at(image)) || x.Bytes != w.e.weights.images[image].bytes {
+				w.t.Errorf("a copy of %d bytes to %#x in slot %d is of image %d", x.Bytes, x.To, i, image)
+			}
+			w.write(i, me)
+			w.slots[i].image = image
+			clear(w.slots[i].packs)
+		}
+	case x.Launch.Kernel == "pack":
+		a := words[packArgs](x.Launch.Params)[0]
+		if i := w.slotOf(uint64(a.dst)); i >= 0 {
+			w.write(i, me)
+			a.src = 0
+			_, tile := tileOf(tensor.Q8_0)
+			end := a.dst + driver.DevicePtr((int(a.rows)+tileRows-1)/tileRows*int(a.colTiles)*tile)
+			k := &w.slots[i]
+			maps.DeleteFunc(k.packs, func(at driver.DevicePtr, _ packArgs) bool { return at >= a.dst && at < end })
+			k.packs[a.dst], k.image = a, noImage
+		}
+	default:
+		w.read(me, x.Launch)
+	}
+}
+
+// write notes that a slot is written.
+func (w *watch) write(i int, me work) {
+	w.t.Helper()
+	k := &w.slots[i]
+	for _, r := range k.readers {
+		if w.clocks[me.stream][r.stream] < r.at {
+			w.t.Fatalf("work %d writes slot %d, which work %d may still read", me.at, i, r.at)
+		}
+	}
+	if k.readers != nil {
+		k.writers, k.readers = nil, nil
+	}
+	k.writers = append(k.writers, me)
+}
+
+func (w *watch) read(me work, l *drivertest.Launch) {
+	w.t.Helper()
+	for p := 0; p+8 <= len(l.Params); p += 8 {
+		at := binary.LittleEndian.Uint64(l.Params[p:])
+		i := w.slotOf(at)
+		if i < 0 {
+			continue
+		}
+		k := &w.slots[i]
+		for _, x := range k.writers {
+			if w.clocks[me.stream][x.stream] < x.at {
+				w.t.Fatalf("work %d, %s, reads slot %d, which work %d may still write", me.at, l.Kernel, i, x.at)
+			}
+		}
+		if k.image == noImage {
+			k.image = w.packed(i, driver.DevicePtr(at))
+		}
+		k.readers = append(k.readers, me)
+		if k.image == noImage || !slices.ContainsFunc(w.e.weights.images[k.image].weights, func(x *tensor.Tensor) bool {
+			return uint64(w.e.weightsAt)+uint64(w.e.weights.at[x]) == at
+		}) {
+			w.t.Fatalf("work %d, %s, reads %#x in slot %d, which has image %d", me.at, l.Kernel, at, i, k.image)
+		}
+		if n := len(w.images); n == 0 || w.images[n-1] != k.image {
+			w.images = append(w.images, k.image)
+		}
+	}
+}
+
+// packed is the image with a weight at this place of which all pieces are in slot i, or
+// noImage.
+func (w *watch) packed(i int, at driver.DevicePtr) int {
+	plan := w.e.weights
+	chunks, _ := stagedChunks(plan)
+	for image := i; image < len(chunks); image += len(w.slots) {
+		complete, has := len(chunks[image]) > 0, false
+		for _, c := range chunks[image] {
+			x := plan.order[c.weight]
+			m := plan.matrices[x]
+			begin := w.e.weightsAt + driver.DevicePtr(plan.at[x])
+			dst := begin + driver.DevicePtr(c.row/tileRows*m.colTiles*m.bytes)
+			has = has || begin == at
+			complete = complete && w.slots[i].packs[dst] == packArgs{
+				dst: dst, rowBytes: int64(m.rowBytes()), rows: int32(c.rows), cols: int32(m.cols), colTiles: int32(m.colTiles),
+			}
+		}
+		if complete && has {
+			return image
+		}
+	}
+	return noImage
+}
+
+// follow sees all that the device has done, and returns the images that steps have come to
+// since it was called last.
+func (w *watch) follow(f *drivertest.Fake, from int) (images []int, end int) {
+	w.t.Helper()
+	all := f.Work()
+	for i := from; i < len(all); i++ {
+		w.see(i, &all[i])
+	}
+	images, w.images = w.images, nil
+	return images, len(all)
+}
+
+// In every step the launches of a layer that streams find its image in its slot, and no
+// copy comes to a slot before the last of them, whichever way steps are launched.
+func TestRotation(t *testing.T) {
+	for _, slots := range []int{2, 3} {
+		for _, eager := range []bool{false, true} {
+			for _, stream := range streams {
+				t.Run(fmt.Sprintf("%s, %d slots, eager %v", stream.name, slots, eager), func(t *testing.T) {
+					b, f := openFake(t, drivertest.Options{}, Options{Eager: eager})
+					b.slots = slots
+					p := deep(t)
+					e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 4)))
+					n := len(e.weights.images)
+					if n < 2*e.weights.slots || e.weights.slots == 0 {
+						t.Fatalf("%d layers stream through %d slots", n, e.weights.slots)
+					}
+					var all []int
+					for i := range n {
+						all = append(all, i)
+					}
+					w := newWatch(t, e)
+					_, at := w.follow(f, 0)
+					for i, batch := range []*plan.Batch{
+						batchOf(p, 1, 0, 1), batchOf(p, 1, 1, 1), batchOf(p, 4, 0, 2), batchOf(p, 3, 2, 1), batchOf(p, 1, 2, 1), {}, batchOf(p, 3, 0, 2),
+					} {
+						if len(batch.Tokens) == 0 {
+							batch = batchOf(p, 2, 0, 1)
+							batch.Trace = true
+						}
+						copies := f.Calls("cuMemcpyHtoDAsync")
+						if err := run(e, batch); err != nil {
+							t.Fatal(err)
+						}
+						var images []int
+						if images, at = w.follow(f, at); !slices.Equal(images, all) {
+							t.Fatalf("step %d reads images %v, want %v", i, images, all)
+						}
+						if n := f.Calls("cuMemcpyHtoDAsync") - copies; !e.rotation.staging() && n != len(all)+1+len(batch.Tables) {
+							t.Errorf("step %d makes %d copies for %d images", i, n, len(all))
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// Between layers that stay and layers that stream there is one graph of a step.
+func TestStreamedGraphs(t *testing.T) {
+	b, f := openFake(t, drivertest.Options{}, Options{})
+	p := deep(t)
+	for _, test := range []struct {
+		stream int // of streams
+		graphs int
+	}{
+		{0, 1 + deepLayers + 1 + 1}, // what comes before and after layers, and sampling
+		{1, 1 + 2*2 + 1},
+	} {
+		e := compiled(t, b, p, streams[test.stream].limited(b, p, limitsFor(p, 8, 2)))
+		for i := range 3 {
+			captures, graphs := f.Calls("cuStreamBeginCapture"), f.Calls("cuGraphLaunch")
+			if err := run(e, batchOf(p, 2, i, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if n := f.Calls("cuStreamBeginCapture") - captures; i == 0 && n != test.graphs || i > 0 && n != 0 {
+				t.Errorf("%s: step %d captures %d graphs, want %d for all", streams[test.stream].name, i, n, test.graphs)
+			}
+			if n := f.Calls("cuGraphLaunch") - graphs; n != test.graphs {
+				t.Errorf("%s: step %d launches %d graphs, want %d", streams[test.stream].name, i, n, test.graphs)
+			}
+		}
+	}
+}
+
+// The memory of the device and the pinned memory of the host are as planned, from
+// Compile to Close.
+func TestStreamingMemoryIsAsPlanned(t *testing.T) {
+	for _, stream := range streams {
+		b, f := openFake(t, drivertest.Options{}, Options{})
+		for _, p := range []*plan.Program{deep(t), plantest.Model(t, nil), plantest.MoEModel(t, nil)} {
+			lim := stream.limited(b, p, limitsFor(p, 8, 4))
+			states, err := lim.StateBytes(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := b.Memory()
+			x, err := b.Compile(context.Background(), p, lim, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := b.Streaming(p, lim)
+			chunks, berth := stagedChunks(planWeights(p, &lim, streamSlots))
+			pinned := s.Pinned
+			if s.Staged > 0 {
+				pinned += stagedBerths * berth
+			}
+			if got := f.HostBytes(); got != pinned || len(chunks) == 0 {
+				t.Errorf("%s: %d bytes of the host are pinned, planned are %d", stream.name, got, pinned)
+			}
+			planned := int64(b.Weights(p, lim) + states + b.Scratch(p, lim))
+			for i := range 6 {
+				if got := before.Free - b.Memory().Free; got != planned {
+					t.Errorf("%s: before step %d %d bytes are taken, planned are %d", stream.name, i, got, planned)
+				}
+				batch := batchOf(p, 1+i%4, 0, 1+i%2)
+				batch.Rows[0].Adjustments = []sample.Adjustment{{Token: 3, Bias: 1}}
+				if err := run(x, batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+			if now := b.Memory(); now != before || f.HostBytes() != 0 {
+				t.Errorf("%s: %d bytes free after Close, %d before; %d are pinned", stream.name, now.Free, before.Free, f.HostBytes())
+			}
+		}
+	}
+}
+
+// What is staged is not spare; everything is announced in order.
+func TestStreamedWeightsAreAnnounced(t *testing.T) {
+	for _, stream := range streams {
+		b, _ := openFake(t, drivertest.Options{}, Options{})
+		p := deep(t)
+		lim := stream.limited(b, p, limitsFor(p, 8, 4))
+		staged := planWeights(p, &lim, streamSlots).staged()
+		var told []*tensor.Tensor
+		x, err := b.Compile(context.Background(), p, lim, func(w *tensor.Tensor, spare bool) {
+			if spare == staged[w] {
+				t.Errorf("%s: %s is spare: %v", stream.name, w.Name, spare)
+			}
+			told = append(told, w)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(told, p.Weights()) {
+			t.Errorf("%s: %d weights were announced, or in another order than these %d", stream.name, len(told), len(p.Weights()))
+		}
+	}
+}
+
+// Steps of an executable whose layers stream make nothing that stays.
+func TestStreamedStepsAreReused(t *testing.T) {
+	for _, stream := range streams {
+		b, f := openFake(t, drivertest.Options{}, Options{})
+		p := deep(t)
+		e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2)))
+		made := func() (n int) {
+			for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamCreate", "cuStreamBeginCapture"} {
+				n += f.Calls(call)
+			}
+			return n
+		}
+		pairs := func(n int) {
+			t.Helper()
+			for i := range n {
+				var steps [2]plan.Step
+				for j := range steps {
+					var err error
+					if steps[j], err = e.Submit(batchOf(p, 2, i%60+j, 1)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, s := range steps {
+					if _, err := s.Wait(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					s.Release()
+				}
+			}
+		}
+		pairs(1)
+		before := made()
+		pairs(20)
+		if n := made() - before; n != 0 {
+			t.Errorf("%s: 40 steps made %d things", stream.name, n)
+		}
+	}
+}
+
+// A call that fails ends its step alone: the steps after it find all in its place.
+func TestStreamedStepFails(t *testing.T) {
+	for _, stream := range streams {
+		b, f := openFake(t, drivertest.Options{}, Options{})
+		p := deep(t)
+		e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2)))
+		w := newWatch(t, e)
+		at := 0
+		for range 2 {
+			if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, at = w.follow(f, at)
+		for _, call := range []string{"cuMemcpyHtoDAsync", "cuEventRecord", "cuStreamWaitEvent", "cuGraphLaunch", "cuLaunchKernelEx"} {
+			for n := range 12 {
+				f.Fail(call, n+1, driver.LaunchOutOfResources)
+				failed := 0
+				for range 3 {
+					if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+						failed++
+						if !errors.As(err, new(*driver.Error)) {
+							t.Errorf("%s: %s fails: %v", stream.name, call, err)
+						}
+					}
+				}
+				f.Mend()
+				if failed > 2 {
+					t.Errorf("%s: %s fails once, and %d steps do", stream.name, call, failed)
+				}
+				if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+					t.Errorf("%s: a step after %s failed: %v", stream.name, call, err)
+				}
+			}
+		}
+		if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+			t.Errorf("%s: %v", stream.name, err)
+		}
+		w.follow(f, at)
+	}
+}
+
+// Looking for a value that is not finite goes through the layers that stream too, and the
+// steps after it are as before.
+func TestStreamedDiagnosis(t *testing.T) {
+	for _, stream := range streams {
+		b, f := openFake(t, drivertest.Options{}, Options{})
+		p := deep(t)
+		e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2)))
+		w := newWatch(t, e)
+		s, err := e.Submit(batchOf(p, 1, 0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		_, at := w.follow(f, 0)
+		x := s.(*step)
+		x.failed = []error{plan.ErrNotFinite}
+		if err := b.main.Do(func() error { return x.look(1) }); err != nil {
+			t.Errorf("%s: %v", stream.name, err)
+		}
+		images, at := w.follow(f, at)
+		if len(images) != len(e.weights.images) {
+			t.Errorf("%s: images %v of %d are looked at", stream.name, images, len(e.weights.images))
+		}
+		s.Release()
+		for range 2 {
+			if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+				t.Error(err)
+			}
+		}
+		w.follow(f, at)
+	}
+}
+
+// Close waits for the steps submitted, and for what is on its way for steps to come.
+func TestCloseWhileStreaming(t *testing.T) {
+	for _, stream := range streams {
+		b, f := openFake(t, drivertest.Options{}, Options{})
+		p := deep(t)
+		e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2)))
+		release := f.Hold("cuEventSynchronize")
+		var steps []plan.Step
+		for i := range 3 {
+			s, err := e.Submit(batchOf(p, 2, i, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps = append(steps, s)
+		}
+		closed := make(chan error)
+		go func() { closed <- e.Close() }()
+		for begun := false; !begun; runtime.Gosched() {
+			e.mu.Lock()
+			begun = e.closed
+			e.mu.Unlock()
+		}
+		select {
+		case err := <-closed:
+			t.Errorf("%s: Close did not wait for the steps: %v", stream.name, err)
+		default:
+		}
+		release()
+		if err := <-closed; err != nil {
+			t.Errorf("%s: %v", stream.name, err)
+		}
+		for i, s := range steps {
+			if r, err := s.Wait(context.Background()); err != nil || !slices.Equal(r.Tokens, []int32{0, 0}) {
+				t.Errorf("%s: step %d, submitted before Close: %v, %v", stream.name, i, r, err)
+			}
+			s.Release()
+		}
+		if left := kept(f); left != "" {
+			t.Errorf("%s: left are %s", stream.name, left)
+		}
+	}
+}
+
+// Where something cannot be made, Compile leaves nothing.
+func TestStreamingCannotBegin(t *testing.T) {
+	for _, stream := range streams {
+		b, f := openFake(t, drivertest.Options{}, Options{})
+		p := deep(t)
+		lim := stream.limited(b, p, limitsFor(p, 8, 2))
+		for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamCreate", "cuDevicePrimaryCtxRetain", "cuMemcpyDtoH"} {
+			for n := 1; ; n++ {
+				f.Fail(call, n, driver.OutOfMemory)
+				x, err := b.Compile(context.Background(), p, lim, nil)
+				f.Mend()
+				if err == nil {
+					if err := x.Close(); err != nil {
+						t.Error(err)
+					}
+				} else if !errors.Is(err, driver.ErrOutOfMemory) {
+					t.Errorf("%s: call %d of %s fails: %v", stream.name, n, call, err)
+				}
+				if left := f.Live(); kept(f) != "" || !strings.HasPrefix(left, "2 context") {
+					t.Errorf("%s: call %d of %s fails; left are %s", stream.name, n, call, left)
+				}
+				if err == nil {
+					break
+				}
+			}
+		}
+	}
+}
