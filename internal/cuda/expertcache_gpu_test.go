@@ -207,35 +207,32 @@ func fed(t *testing.T, b plan.Backend, p *plan.Program, lim plan.Limits, seqs in
 // Whatever stays on the device of a program's experts, its bits are the same, in every
 // format and kind of product.
 func TestGPUCachedFormats(t *testing.T) {
-	graphs, eager, base := openGPU(t, Options{}), openGPU(t, Options{Eager: true}), openGPU(t, Options{Base: true})
+	graphs := openGPU(t, Options{})
 	const seqs = 5
-	check := func(name string, p *plan.Program, activations tensor.DType) {
+	check := func(name string, b *Backend, p *plan.Program, activations tensor.DType) {
 		t.Helper()
 		lim := plantest.LimitsFor(p, 64, seqs, testContext, testPageTokens, plan.Limits{Cache: tensor.F32, Activations: activations, Pinned: 1 << 30})
-		all := graphs.Weights(p, lim)
-		for i, b := range []*Backend{graphs, eager, base} {
-			lim.Weights = 0
-			want := fed(t, b, p, lim, seqs)
-			for _, share := range []float64{0, 0.5, 0.8, 0.97} {
-				lim.Weights = max(1, int(share*float64(all)))
-				if s := b.Streaming(p, lim); s.Experts.Layers == 0 {
-					t.Errorf("%s: %.2f of the memory: no cache: %+v", name, share, s)
-				}
-				sameLogits(t, fmt.Sprintf("%s, %.2f of the memory, %s", name, share, []string{"graphs", "eager", "base"}[i]), fed(t, b, p, lim, seqs), want)
+		all := b.Weights(p, lim)
+		want := fed(t, b, p, lim, seqs)
+		for _, share := range []float64{0, 0.5, 0.97} {
+			lim.Weights = max(1, int(share*float64(all)))
+			if s := b.Streaming(p, lim); s.Experts.Layers == 0 {
+				t.Errorf("%s: %.2f of the memory: no cache: %+v", name, share, s)
 			}
-			if i == 0 && activations == tensor.F32 {
-				break // the other kinds once are enough
-			}
+			sameLogits(t, fmt.Sprintf("%s, %.2f of the memory", name, share), fed(t, b, p, lim, seqs), want)
 		}
 	}
+	begun := time.Now()
 	for _, d := range plantest.Dtypes {
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
-			for _, joined := range []bool{true, false} {
-				check(fmt.Sprintf("%v, activations %v, joined %v", d, activations, joined), mixed(t, d, joined, 4), activations)
-			}
+		check(fmt.Sprintf("%v, activations F32", d), graphs, mixed(t, d, true, 4), tensor.F32)
+		for _, joined := range []bool{true, false} {
+			check(fmt.Sprintf("%v, joined %v", d, joined), graphs, mixed(t, d, joined, 4), tensor.Q8_0)
 		}
 	}
-	check("a model", plantest.MoEModel(t, nil), tensor.Q8_0)
+	fmt.Printf("formats: %.1f s\n", time.Since(begun).Seconds())
+	for name, b := range map[string]*Backend{"graphs": graphs, "eager": openGPU(t, Options{Eager: true}), "base": openGPU(t, Options{Base: true})} {
+		check("a model, "+name, b, plantest.MoEModel(t, nil), tensor.Q8_0)
+	}
 }
 
 // Models in MODELS have the same bits with a part of their experts on the device, and the

@@ -88,13 +88,13 @@ func TestExpertPlacement(t *testing.T) {
 		{"less than two", four, 8, rest + tables + (4*2+6)*mixtureExpert - 1, experts, plan.Streaming{Resident: rest + tables, Experts: cache(1, 7), Pinned: experts}},
 		{"none", four, 8, rest + tables + 8*mixtureExpert, experts, plan.Streaming{Resident: rest + tables, Experts: cache(0, 8), Pinned: experts}},
 		{"less than none", four, 8, rest + tables + 8*mixtureExpert - 1, 1 << 30,
-			plan.Streaming{Resident: fixed + tables + mixtureRest, Layers: []int{0, 2, 3}, Slots: 2, SlotBytes: mixtureRest, Streamed: 3 * mixtureRest, Experts: cache(0, 8), Pinned: experts + 3*mixtureRest}},
+			plan.Streaming{Resident: fixed + tables + 2*mixtureRest, Layers: []int{1, 3}, Slots: 1, SlotBytes: mixtureRest, Streamed: 2 * mixtureRest, Experts: cache(0, 8), Pinned: experts + 2*mixtureRest}},
 		{"less than the least", four, 8, 1, experts + mixtureRest,
-			plan.Streaming{Resident: fixed + tables, Layers: []int{0, 1, 2, 3}, Slots: 2, SlotBytes: mixtureRest, Streamed: 4 * mixtureRest, Staged: 3 * mixtureRest, Experts: cache(0, 8), Pinned: experts + mixtureRest}},
+			plan.Streaming{Resident: fixed + tables + mixtureRest, Layers: []int{0, 2, 3}, Slots: 1, SlotBytes: mixtureRest, Streamed: 3 * mixtureRest, Staged: 2 * mixtureRest, Experts: cache(0, 8), Pinned: experts + mixtureRest}},
 		{"a token at a time", four, 1, rest + tables + (4*3+2)*mixtureExpert, experts, plan.Streaming{Resident: rest + tables, Experts: cache(3, 2), Pinned: experts}},
 		// Where the host has no room for all experts, they stream with their layers.
 		{"too little pinned", four, 8, rest + experts - 1, experts - 1,
-			plan.Streaming{Resident: rest + experts - 3*(8*mixtureExpert+mixtureRest), Layers: []int{0, 2, 3}, Slots: 2, SlotBytes: 8*mixtureExpert + mixtureRest, Streamed: 3 * (8*mixtureExpert + mixtureRest), Pinned: 3 * (8*mixtureExpert + mixtureRest)}},
+			plan.Streaming{Resident: rest + experts - 2*(8*mixtureExpert+mixtureRest), Layers: []int{1, 3}, Slots: 1, SlotBytes: 8*mixtureExpert + mixtureRest, Streamed: 2 * (8*mixtureExpert + mixtureRest), Pinned: 2 * (8*mixtureExpert + mixtureRest)}},
 		// The places that are shared would be as many as there are experts.
 		{"one mixture", []int{8}, 8, 1, 1 << 30, plan.Streaming{Resident: 3*mixtureTile + 256 + 8*mixtureExpert + mixtureRest}},
 	} {
@@ -365,6 +365,64 @@ func TestExpertsAreFetched(t *testing.T) {
 		table := make([]byte, m.tableBytes())
 		if err := b.main.Do(func() error { return b.main.CopyToHost(table, cached.weightsAt+driver.DevicePtr(m.tables)) }); err != nil || !slices.Equal(table, m.table(m.kept)) {
 			t.Errorf("mixture %d begins with %v, %v", i, words[int32](table), err)
+		}
+	}
+}
+
+// Loading leaves every expert's image, all of it, as it was laid out on the device.
+func TestExpertImages(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, Options{})
+	for _, p := range []*plan.Program{mixtures(t, false, 3, 9, 2, 8), plantest.MoEModel(t, nil)} {
+		lim := limitsFor(p, 8, 2)
+		lim.Pinned = 1 << 30
+		lim.Weights = b.Weights(p, lim) * 4 / 5
+		w := b.planWeights(p, &lim)
+		// No kernel runs here: what was there is what is laid out.
+		memory := make([]byte, w.bytes)
+		for i := range words[int32](memory) {
+			words[int32](memory)[i] = int32(i)
+		}
+		var base driver.DevicePtr
+		var stream *driver.Stream
+		var images [][]byte
+		err := b.main.Do(func() (err error) {
+			if stream, err = b.main.NewStream(); err != nil {
+				return err
+			}
+			if base, err = b.main.Alloc(w.bytes); err != nil {
+				return err
+			}
+			for i := range w.experts.mixtures {
+				image, err := b.main.AllocHost(w.experts.mixtures[i].images())
+				if err != nil {
+					return err
+				}
+				images = append(images, image)
+			}
+			return b.main.CopyToDevice(base, memory)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.load(context.Background(), w, base, images, stream, nil, func(int) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for x, part := range w.experts.of {
+			m := &w.experts.mixtures[part.mixture]
+			got := images[part.mixture][part.expert*m.bytes+m.parts[part.part]:][:w.size(x)]
+			if !slices.Equal(got, memory[w.at[x]:][:w.size(x)]) {
+				t.Errorf("the image of %s is of words %d, want %d", x.Name, words[int32](got)[0], w.at[x]/4)
+			}
+		}
+		err = b.main.Do(func() error {
+			all := []error{stream.Destroy(), b.main.Free(base)}
+			for _, image := range images {
+				all = append(all, b.main.FreeHost(image))
+			}
+			return errors.Join(all...)
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

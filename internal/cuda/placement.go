@@ -61,11 +61,13 @@ func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 	for _, t := range w.order {
 		total += align(w.size(t))
 	}
-	if c := newExpertCache(p, lim); c != nil && 0 < lim.Weights && lim.Weights < total && c.pinned() <= lim.Pinned {
-		w.experts = c
-		total -= c.pinned()
-		c.fill(lim.Weights - total)
-		total += c.size()
+	if 0 < lim.Weights && lim.Weights < total {
+		if c := newExpertCache(p, lim); c != nil && c.pinned() <= lim.Pinned {
+			w.experts = c
+			total -= c.pinned()
+			c.fill(lim.Weights - total)
+			total += c.size()
+		}
 	}
 	w.images = chooseImages(w.layers(p), total, lim.Weights, slots)
 	streams := map[*tensor.Tensor]bool{}

@@ -335,7 +335,7 @@ func TestStreamingMemoryIsAsPlanned(t *testing.T) {
 			if s.Staged > 0 {
 				pinned += stagedBerths * berth
 			}
-			if got := f.HostBytes(); got != pinned || len(chunks) == 0 {
+			if got := f.HostBytes(); got != pinned || len(chunks) == 0 && s.Experts.Layers == 0 {
 				t.Errorf("%s: %d bytes of the host are pinned, planned are %d", stream.name, got, pinned)
 			}
 			planned := int64(b.Weights(p, lim) + states + b.Scratch(p, lim))

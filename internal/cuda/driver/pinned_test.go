@@ -19,5 +19,12 @@ func TestIsPinned(t *testing.T) {
 		if got := c.isPinned(b[test.lo:test.hi]); got != test.want {
 			t.Errorf("bytes %d to %d: %v", test.lo, test.hi, got)
 		}
+		reach := DevicePtr(0)
+		if test.want {
+			reach = DevicePtr(start) + DevicePtr(test.lo)
+		}
+		if got := c.Reach(b[test.lo:test.hi]); got != reach {
+			t.Errorf("bytes %d to %d: kernels find them at %#x, want %#x", test.lo, test.hi, got, reach)
+		}
 	}
 }
