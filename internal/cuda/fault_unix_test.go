@@ -128,3 +128,98 @@ func TestLoadingNotFinite(t *testing.T) {
 		}
 	}
 }
+
+// Where weights that are staged are gone, the step that reads them says so, and nothing
+// of it is launched from there on. Steps submitted with it that go on with its tokens fail
+// too; when the weights are there again, so are steps.
+func TestStagingFaults(t *testing.T) {
+	modeltest.NeedsFaults(t)
+	b, f := openFake(t, drivertest.Options{}, Options{Eager: true})
+	p := deep(t)
+	path := mapWeights(t, p)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var start, cut uintptr
+	for i, w := range p.Weights() {
+		at := uintptr(unsafe.Pointer(&w.Data[0]))
+		if i == 0 {
+			start = at
+		}
+		if w.Name == "3.up" {
+			cut = at
+		}
+	}
+	lim := limitsFor(p, 8, 2)
+	lim.Weights = 1
+	e := compiled(t, b, p, lim)
+	if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	complete := len(f.Launches())
+	if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	complete = len(kernelsOf(f, complete))
+	for range 3 {
+		if err := os.Truncate(path, int64(cut-start)); err != nil {
+			t.Fatal(err)
+		}
+		before := len(f.Launches())
+		first, err := e.Submit(batchOf(p, 1, 0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := batchOf(p, 1, 1, 1)
+		next.From = []int32{0}
+		second, err := e.Submit(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range []plan.Step{first, second} {
+			var fault *tensor.FaultError
+			if _, err := s.Wait(context.Background()); !errors.As(err, &fault) || fault.Addr < cut {
+				t.Errorf("step %d: %v", i, err)
+			}
+			s.Release()
+		}
+		if n := len(kernelsOf(f, before)); n == 0 || n >= complete {
+			t.Errorf("%d kernels were launched, a whole step has %d", n, complete)
+		}
+		if err := os.WriteFile(path, whole, info.Mode()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
+				t.Errorf("with all weights again: %v", err)
+			}
+		}
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(e, batchOf(p, 1, 0, 1)); err == nil {
+		t.Error("a step ran without weights")
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := kept(f); left != "" {
+		t.Errorf("left are %s", left)
+	}
+}
+
+// kernelsOf are the launches from one on that are not of the loader.
+func kernelsOf(f *drivertest.Fake, from int) (all []drivertest.Launch) {
+	for _, l := range f.Launches()[from:] {
+		if l.Kernel != "pack" {
+			all = append(all, l)
+		}
+	}
+	return all
+}
