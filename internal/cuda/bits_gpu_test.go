@@ -84,11 +84,15 @@ type reader struct {
 
 func newReader(t *testing.T, b *Backend, p *plan.Program) *reader {
 	t.Helper()
+	return &reader{t, p, compiled(t, b, p, readerLimits(p))}
+}
+
+func readerLimits(p *plan.Program) plan.Limits {
 	lim := plan.Limits{Tokens: 704, Seqs: 64, Rows: 64, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.Q8_0}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, gpuSequences*gpuContext/gpuPageTokens)
 	}
-	return &reader{t, p, compiled(t, b, p, lim)}
+	return lim
 }
 
 // A text is a sequence, in the pages with its number.

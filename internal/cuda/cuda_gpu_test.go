@@ -3,9 +3,11 @@
 package cuda_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
 
@@ -27,7 +29,21 @@ func open(t *testing.T, o cuda.Options) *cuda.Backend {
 	return b
 }
 
+// A streamer has room on the device for no layer more than it must.
+type streamer struct {
+	*cuda.Backend
+	pinned int
+}
+
+func (s streamer) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	lim.Weights, lim.Pinned = 1, s.pinned
+	return s.Backend.Compile(ctx, p, lim, loaded)
+}
+
 func TestPlan(t *testing.T) {
+	for name, pinned := range map[string]int{"streamed": 1 << 40, "staged": 0} {
+		t.Run(name, func(t *testing.T) { plantest.All(t, streamer{open(t, cuda.Options{}), pinned}) })
+	}
 	for name, o := range map[string]cuda.Options{"graphs": {}, "eager": {Eager: true}, "base": {Base: true}} {
 		t.Run(name, func(t *testing.T) { plantest.All(t, open(t, o)) })
 	}

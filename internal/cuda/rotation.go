@@ -201,6 +201,12 @@ func (r *rotation) release(c *driver.Context) error {
 	return errors.Join(all...)
 }
 
+// The names of launches that are no kernels.
+const (
+	awaitName = "weights await"
+	leaveName = "weights leave"
+)
+
 // stream puts among the launches of stages those that let the stream wait for images, and
 // leave them.
 func (c *compiler) stream(stages [][]launch) {
@@ -224,9 +230,9 @@ func (c *compiler) stream(stages [][]launch) {
 				begin: func(s *driver.Stream, _ *shape) error { return begin(s, image) },
 			}
 		}
-		await := live("weights await", c.rotation.await)
+		await := live(awaitName, c.rotation.await)
 		await.where, await.moves = fmt.Sprintf("layer %d (its weights come)", layer), func(*plan.Batch) int { return c.weights.images[image].bytes }
 		stages[first] = slices.Insert(stages[first], 0, await)
-		stages[last] = append(stages[last], live("weights leave", c.rotation.leave))
+		stages[last] = append(stages[last], live(leaveName, c.rotation.leave))
 	}
 }
