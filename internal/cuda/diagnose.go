@@ -10,7 +10,8 @@ import (
 
 // diagnose runs the step again, every node a stage of its own, and replaces each
 // ErrNotFinite by where it began. Running it again changes nothing: the same keys and
-// values are stored in the same places.
+// values are stored in the same places. Its memory is the only one that is not planned: it
+// is taken for that time, and where there is none the place stays unknown.
 func (s *step) diagnose() {
 	open := 0
 	for _, err := range s.failed {

@@ -23,7 +23,10 @@ func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
 // Scratch implements [plan.Backend].
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	l := newLayout(p, &lim, false)
-	n := newRoom(p, &lim, l.bytes).bytes + stagingBytes(b.planWeights(p, &lim))
+	n := newRoom(p, &lim, l.bytes).bytes
+	if lim.Weights != 0 {
+		n += stagingBytes(b.planWeights(p, &lim))
+	}
 	for g := range lim.Pages {
 		n += 4 * pageRoom(&lim, g)
 	}

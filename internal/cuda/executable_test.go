@@ -263,10 +263,24 @@ func TestAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	b, _ := openFake(t, drivertest.Options{Hollow: []string{
-		"cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize",
+		"cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent",
 	}}, Options{})
-	p := decoder(t, tensor.F16)
-	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	for _, streamed := range []bool{false, true} {
+		p := deep(t)
+		lim := limitsFor(p, 8, 2)
+		if streamed {
+			lim.Weights, lim.Pinned = 1, 1<<30
+		}
+		if n, err := stepAllocations(t, compiled(t, b, p, lim)); n != 0 || err != nil {
+			t.Errorf("layers stream: %v: %v allocations, %v", streamed, n, err)
+		}
+	}
+}
+
+// stepAllocations is how often a step of decoding allocates.
+func stepAllocations(t *testing.T, e *executable) (float64, error) {
+	t.Helper()
+	p := e.p
 	x := batchOf(p, 2, 3, 1)
 	x.Rows[1].Adjustments = []sample.Adjustment{{Token: 3, Bias: 1}, {Token: 4, Count: 2}}
 	do := func() (plan.Step, error) {
@@ -294,7 +308,5 @@ func TestAllocations(t *testing.T) {
 		}
 		s.Release()
 	})
-	if n != 0 || failed != nil {
-		t.Errorf("%v allocations, %v", n, failed)
-	}
+	return n, failed
 }

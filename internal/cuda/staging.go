@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/tensor"
@@ -108,7 +109,7 @@ func (s *stager) stage(ctx context.Context, image int) error {
 		return err
 	}
 	if err := s.bring(ctx, s.chunks[image]); err != nil {
-		return err
+		return fmt.Errorf("reading layer %d for a step: %w", s.plan.images[image].layer, err)
 	}
 	return s.c.Do(func() error { return k.arrived.In(s.c).Record(s.stream) })
 }

@@ -228,6 +228,108 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
+// What streams do is kept in the order in which the device does it, that of graphs when
+// these are launched.
+func TestWork(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{})
+	c := f.Context()
+	var want []drivertest.Work
+	err := c.Do(func() error {
+		var s [2]*driver.Stream
+		for i := range s {
+			var err error
+			if s[i], err = c.NewStream(); err != nil {
+				return err
+			}
+		}
+		e, err := c.NewEvent()
+		if err != nil {
+			return err
+		}
+		host, err := c.AllocHost(48)
+		if err != nil {
+			return err
+		}
+		p, err := c.Alloc(64)
+		if err != nil {
+			return err
+		}
+		g, err := s[1].Capture(func() error { return s[1].CopyToDevice(p+16, host) })
+		if err != nil {
+			return err
+		}
+		x, err := g.Instantiate()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s[0].CopyToDevice(p, host[:32]), e.Record(s[0]), s[1].Wait(e), x.Launch(s[1]), s[1].Synchronize()); err != nil {
+			return err
+		}
+		all := f.Work()
+		if len(all) != 5 {
+			t.Fatalf("%d pieces of work, want 5", len(all))
+		}
+		one, other, event := all[0].Stream, all[2].Stream, all[1].Record
+		want = []drivertest.Work{
+			{Stream: one, To: uint64(p), From: &host[0], Bytes: 32},
+			{Stream: one, Record: event},
+			{Stream: other, Wait: event},
+			{Stream: other, To: uint64(p) + 16, From: &host[0], Bytes: 48},
+			{Stream: other, Synchronized: true},
+		}
+		if !slices.Equal(all, want) || one == other || event == 0 {
+			t.Errorf("got %+v, want %+v", all, want)
+		}
+		if n := f.HostBytes(); n != 48 {
+			t.Errorf("%d bytes of the host are pinned", n)
+		}
+		return errors.Join(x.Destroy(), g.Destroy(), c.Free(p), c.FreeHost(host), e.Destroy(), s[0].Destroy(), s[1].Destroy())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A capture is spoilt by what its own thread must not do, and not by another one's.
+func TestCaptureIsOfAThread(t *testing.T) {
+	f := drivertest.New(t, drivertest.Options{})
+	c, other := f.Context(), f.Context()
+	for _, by := range []*driver.Context{c, other} {
+		err := c.Do(func() error {
+			s, err := c.NewStream()
+			if err != nil {
+				return err
+			}
+			g, err := s.Capture(func() error {
+				if by == c {
+					_ = c.Synchronize()
+					_, err := c.Alloc(16)
+					if err == nil {
+						t.Error("memory was given while a stream is captured")
+					}
+					return nil
+				}
+				return other.Do(func() error {
+					p, err := other.Alloc(16)
+					return errors.Join(err, other.Free(p))
+				})
+			})
+			if spoilt := by == c; (err != nil) != spoilt {
+				t.Errorf("by its own thread: %v: %v", spoilt, err)
+			}
+			if err == nil {
+				err = g.Destroy()
+			} else {
+				err = nil
+			}
+			return errors.Join(err, s.Destroy())
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Many fakes, one after the other and at a time, make do with few C functions.
 func TestManyFakes(t *testing.T) {
 	for i := range 100 {
