@@ -4,6 +4,7 @@ package cuda_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda"
@@ -37,7 +38,20 @@ type streamer struct {
 
 func (s streamer) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	lim.Weights, lim.Pinned = 1, s.pinned
-	return s.Backend.Compile(ctx, p, lim, loaded)
+	return s.Backend.Compile(ctx, layered(p), lim, loaded)
+}
+
+// layered is p with a layer for each node, where it has none, as layers stream.
+func layered(p *plan.Program) *plan.Program {
+	if p.Layers() > 0 {
+		return p
+	}
+	q := *p
+	q.Nodes = slices.Clone(p.Nodes)
+	for i := range q.Nodes {
+		q.Nodes[i].Layer = i
+	}
+	return &q
 }
 
 func TestPlan(t *testing.T) {

@@ -37,13 +37,10 @@ type slot struct {
 // noImage is in a slot that has none.
 const noImage = -1
 
-// newRotation makes what the images of w come with; base is where the weights lie. It is
+// newRotation makes what the images of w, of which there are some, come with; base is where the weights lie. It is
 // called on the main thread, and what it returns with an error is released too.
 func (b *Backend) newRotation(w *weightPlan, base driver.DevicePtr) (r *rotation, err error) {
 	r = &rotation{plan: w, base: base, host: make([][]byte, len(w.images)), slots: make([]slot, w.slots)}
-	if len(w.images) == 0 {
-		return r, nil
-	}
 	c := b.main
 	defer c.Doing(c.Doing("making room for layers that stream"))
 	if r.copies, err = c.NewStream(); err != nil {
