@@ -68,6 +68,9 @@ func (e *DriftError) Where() string {
 			s += ", "
 		}
 		s += n.Where()
+		if a, ok := n.Attr.(plan.ExpertsAttr); ok {
+			s += " of " + a.Gate[0].Name + " and others"
+		}
 	}
 	return s
 }

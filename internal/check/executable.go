@@ -76,15 +76,15 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		err = e.watch.finish()
 	}
 	if err != nil {
-		s.err = err
 		e.chosen = slices.Repeat([]int32{-1}, len(b.Rows))
-		return s, e.forget()
+	} else {
+		s.result = *res
+		s.result.Logits = slices.Clone(res.Logits)
+		e.chosen = append(e.chosen[:0], res.Tokens...)
+		e.look(b, tokens, s)
 	}
-	s.result = *res
-	s.result.Logits = slices.Clone(res.Logits)
-	e.chosen = append(e.chosen[:0], res.Tokens...)
-	e.look(b, tokens, s)
-	return s, e.forget()
+	s.err = errors.Join(err, e.forget())
+	return s, nil
 }
 
 // tokens are b's, with those that were chosen in the step before.

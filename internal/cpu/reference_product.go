@@ -59,6 +59,7 @@ func largest(x []float32) float64 {
 // which precision says how it is multiplied with.
 func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound float64) {
 	var sum, squares float64
+	w = w[:len(o.x)]
 	for i, v := range o.x {
 		t := float64(w[i]) * float64(v)
 		sum += t
@@ -75,10 +76,12 @@ func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound f
 	}
 	if o.spread != nil {
 		var variance, most float64
-		for i, s := range o.spread {
-			u := math.Abs(float64(w[i]))
+		for i, s := range o.spread[:len(w)] {
+			u := float64(w[i])
 			variance += u * u * s
-			most = max(most, u*o.most[i])
+			if m := math.Abs(u) * o.most[i]; m > most {
+				most = m
+			}
 		}
 		bound += deviations*math.Sqrt(variance) + most + 2*roundings*math.Abs(sum)
 	}

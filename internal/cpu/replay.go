@@ -50,7 +50,7 @@ func NewReplay(p *plan.Program, lim plan.Limits, threads int) (*Replay, error) {
 		n := &p.Nodes[i]
 		if w := n.Weight; (n.Op == plan.Embed || n.Op == plan.Position) && w.Source != nil && e.copies[w] == nil {
 			made := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape, Data: make([]byte, w.Size())}
-			if err := w.ReadRows(made.Data, 0, w.Rows()); err != nil {
+			if err := tensor.Guard(func() error { return w.ReadRows(made.Data, 0, w.Rows()) }); err != nil {
 				return nil, fmt.Errorf("cpu: %s: %w", w.Name, err)
 			}
 			e.copies[w] = made

@@ -97,3 +97,39 @@ func TestRouteOfNoNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A choice is clear where no rounding makes it another one; the order of those chosen
+// does not matter.
+func TestClearChoices(t *testing.T) {
+	two := plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen, Scale: 1}
+	all := plan.RouteAttr{Used: 2, Score: plan.SoftmaxAll, Scale: 1}
+	groups := plan.RouteAttr{Used: 2, Score: plan.SigmoidEach, Scale: 1, Groups: 2, GroupsUsed: 1, GroupTop: 1}
+	for _, test := range []struct {
+		what   string
+		route  plan.RouteAttr
+		bias   []float32
+		logits []float32
+		off    float64 // of the logits
+		clear  bool
+	}{
+		{"far apart", two, nil, []float32{1, 2, 3, 4}, 0, true},
+		{"equals are chosen", two, nil, []float32{4, 2, 1, 4}, 0, true},
+		{"an equal is left", two, nil, []float32{3, 3, 1, 4}, 0, false},
+		{"nearly equal", two, nil, []float32{3, 3.000001, 1, 4}, 0, false},
+		{"logits that are off", two, nil, []float32{1, 2, 3, 4}, 0.6, false},
+		{"probabilities", all, nil, []float32{1, 2, 3, 4}, 0, true},
+		{"equal by bias", all, []float32{1, 1, 0, 0}, []float32{0, 0, 0, 0}, 0, true},
+		{"equal to what is chosen by bias", all, []float32{1, 0, 0, 0}, []float32{0, 0, 0, 0}, 0, false},
+		{"groups", groups, nil, []float32{5, 1, 4, 3}, 0, true},
+		{"equal groups", groups, nil, []float32{5, 1, 5, 3}, 0, false},
+		{"all are used", plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen, Scale: 1}, nil, []float32{1, 1}, 0, true},
+	} {
+		desk := newRouteDesk(len(test.logits), test.route.Groups)
+		r := router{a: test.route, bias: test.bias}
+		experts, weights := make([]int32, test.route.Used), make([]float32, test.route.Used)
+		r.route(&desk, test.logits, experts, weights)
+		if got := r.clearly(&desk, experts, test.off); got != test.clear {
+			t.Errorf("%s: experts %v of %v are clear: %v", test.what, experts, test.logits, got)
+		}
+	}
+}
