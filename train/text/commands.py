@@ -55,6 +55,11 @@ _GOALS: dict[str, tuple[list[str], list[str]]] = {
         "{load test|stress test|benchmark|measure} {a server|my server|the server|an API|an endpoint}", "{measure|test|see|find out} how {a|the} server {answers|behaves} {under load|with many users|}", "measure {the latency|latencies|time to first token|throughput} of a server",
         "{send|fire} many requests {at|to} a server", "{simulate|imitate} {many users|users|load|traffic}{ on a server|}", "{find out|see} how many {users|requests} {a|my} server {can take|stands|handles}", "run a load test", "test {vLLM|another server|any OpenAI server} for speed",
     ]),
+    "top": (["running server"], [
+        "{watch|see|look at|observe|monitor} {a|my|the} {running |}server{ live| in the terminal|}", "{see|watch|find out|know} what {a|my|the} server is doing{ right now|}", "{see|watch} {the requests|tokens per second|the load|latencies} of {a|my|the} server{ live|}",
+        "{have|get|open} a live view of {a|the|my} server", "{see|know|watch} how {busy|loaded} {a|the|my} {server|GPU} is", "{watch|see} {the cache|the queue|GPU memory|memory} of {a|the|my} server", "have something like {top|htop|nvidia-smi} for {realizar|a server|my server}",
+        "{see|watch} the metrics of {a|the|my} server in {a|the} terminal", "see how many requests {are running|wait}{ on my server|}",
+    ]),
     "synth": (["random weights"], [
         "{make|create|write|generate|get} a {model|file|GGUF file|model file} {of|with} random weights", "{make|create|get} a {synthetic|fake|dummy|test} model", "{measure|benchmark} {a machine |}without {downloading|a download of} {a model|weights}",
         "{test|try} the speed of {an 8B model|a large model} {without having it|without a download}", "get a {model file|GGUF file} for {testing|benchmarks|measurements}{ without a download|}", "make a model {in the shape of|like} {llama-3.1-8b|qwen3-8b|a real one}{ to measure|}",
@@ -82,6 +87,7 @@ _EXTRA: dict[str, str] = {
     "eval": " It can also compare two models by KL divergence.",
     "bench model": " It measures the reading of a prompt and the choosing of tokens.",
     "bench serve": " It works with any server that answers as OpenAI's do.",
+    "top": " It reads the server's metrics: requests, tokens a second, cache, latencies and the memory of the device.",
     "synth": " Such a model takes the memory and the time of the real one, but says made-up words.",
     "doctor": " Each line is a check and ok, failed or none.",
     "version": "",
@@ -133,7 +139,7 @@ def _facts() -> list[Fact]:
 
 
 def _general() -> list[Fact]:
-    every = "run, serve, inspect, tokenize, template, logits, eval, bench, synth, doctor, version and help"
+    every = "run, serve, inspect, tokenize, template, logits, eval, bench, top, synth, doctor, version and help"
     return [
         Fact("commands", [
             f"The commands are {every}. `realizar COMMAND --help` explains each.",
@@ -153,6 +159,11 @@ def _general() -> list[Fact]:
         ], ["bench serve", "machine"], asks=[
             "what is the difference between bench and bench serve?", "bench or bench serve?", "how does bench serve differ from bench?", "when do I use bench serve?", "bench vs bench serve", "bench model and bench serve: what is what?",
         ], weight=2),
+        Fact("top or bench serve", [
+            "`realizar top` watches a server and sends it nothing but a look at its metrics; `realizar bench serve` sends requests to measure it.",
+        ], ["metrics", "requests"], asks=[
+            "what is the difference between top and bench serve?", "top or bench serve?", "does top send requests?", "top vs bench serve", "how does top differ from bench serve?", "does top slow the server down?",
+        ]),
         Fact("eval or bench", [
             "`realizar eval` measures how well a model predicts a text, that is its quality; `realizar bench` measures its speed.",
         ], ["quality", "speed"], asks=[
@@ -205,7 +216,7 @@ def _general() -> list[Fact]:
             "can I pipe text into {realizar|run}?", "how do I {send|give} a file as {the |}prompt?", "does run read standard input?", "how do I use it in a pipe?", "{piping|pipes}?", "can the prompt come from {a file|stdin|another program}?", "how do I use realizar with git diff?",
         ]),
         Fact("synth shapes", [
-            "synth knows the shapes qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, qwen2.5-1.5b, llama-3.1-8b and qwen3-8b.",
+            "synth knows the shapes qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, qwen2.5-1.5b, llama-3.1-8b, qwen3-8b, moe-8of64, dense-2.5b, moe-20b and dense-20b.",
         ], ["qwen3-0.6b", "llama-3.1-8b"], asks=[
             "{which|what} shapes {does synth know|are there|can synth make}?", "which models can synth {resemble|imitate|make}?", "what can I give synth for SHAPE?", "list the shapes of synth", "shapes for synth?", "which shape names are there?",
         ]),

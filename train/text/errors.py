@@ -11,7 +11,7 @@ def _facts() -> list[Fact]:
         Fact("exceeds context", ["The prompt is longer than the context. Shorten it, or open the model with a larger `--context`."], ["--context"], asks=[
             "the prompt exceeds the context", "it says the prompt exceeds the context", "error: the prompt is 5000 tokens long, the context 4096", "my prompt is too long", "what does the prompt exceeds the context mean?", "how do I fix the prompt exceeds the context?", "prompt too long error", "ErrContext, what now?", "the context is too small for my text",
         ], weight=2),
-        Fact("not enough memory", ["The memory at hand is too small. The message says what would fit: a smaller `--context`, a larger `--memory`, or `--kv-cache q8`."], ["--context", "--memory"], asks=[
+        Fact("not enough memory", ["The memory at hand is too small. The message says what would fit: a smaller `--context`, a larger `--memory` or `--gpu-memory`, or `--kv-cache q8`."], ["--context", "--memory"], asks=[
             "not enough memory", "it says not enough memory", "{realizar|it} runs out of memory", "error not enough memory{. what now?|}", "how do I fix not enough memory?", "out of memory", "my model does not fit into memory", "my model is too {big|large} for my {machine|GPU|RAM}", "what does not enough memory mean?", "OOM, what to do?", "CUDA out of memory",
             "how do I make {my|the} model fit?", "not enough RAM",
         ], weight=2),

@@ -47,6 +47,22 @@ RUN: dict[str, tuple[list[str], list[str]]] = {
         "see tokens per second {of|after} an answer",
         "{measure|time} {a single|one} answer",
     ]),
+    "--trace-timing": (["each token"], [
+        "{see|know|find out} {what|how long} {each|every|a} token {took|takes|costs}",
+        "{see|find out|know} where the time {of|to|until} the first token {goes|went|is spent}",
+        "{trace|time|measure} {the tokens|each token|every token|loading and prefill} {of an answer|}",
+        "{see|get} {the phases|the parts} of the time to {the |}first token",
+        "{see|know} how long {open, load and compile|loading|opening and loading|compiling kernels} {takes|take|took}",
+        "get {timings|the time} {per|of each|by} token",
+    ]),
+    "--profile": (["every operation"], [
+        "{profile|analyse} {a step|an answer|the kernels|the model|a run}",
+        "{see|find out|know} {which|what} {kernel|operation|layer|kernels} {takes|take|needs|need} the {time|most time}",
+        "{write|get|make} a {trace|profile} for {Chrome|Chrome's viewer|Perfetto|chrome://tracing}",
+        "{time|measure} {every|each} {operation|kernel|layer} {by itself|}",
+        "{see|get} {a table of kernels|the bandwidth of each kernel|the time by layer|how long each layer takes}",
+        "{find|see} {the slowest|slow} {kernel|operation|layer}{s|}",
+    ]),
     "--n": (["so many answers"], [
         "get {several|three|more than one|multiple|a few|many|5|two} {answers|replies|completions} {to one prompt|at once|}",
         "have the model answer {three times|twice|several times|more than once}",
@@ -259,6 +275,39 @@ MODEL: dict[str, tuple[list[str], list[str]]] = {
         "tell realizar how a GGUF file {splits|cuts} text {before|into words before} the tokenizer",
         "use {an old|a} GGUF file {that does not say its|without a} pre-tokenizer",
         "use the {qwen2|llama-bpe|gpt-2} pre-tokenizer for a file",
+    ]),
+    "--gpu-memory": (["memory of the gpu"], [
+        "{limit|bound|restrict|cap} {the GPU memory|the memory of the GPU|VRAM|the card's memory|how much VRAM}{ it takes| that is used|}",
+        "use {at most|no more than|only} {16GiB|half|8 GiB|0.5} of {the GPU's memory|VRAM|the GPU|the card}",
+        "{leave|keep} {room|memory|VRAM} on the GPU for {others|another program|something else}",
+        "{run|use} a model that is {larger|bigger} than {the GPU|the GPU's memory|my VRAM|the card}",
+        "{say|set|choose} how much {GPU memory|VRAM} {may be taken|it may take|realizar gets|it can use}",
+        "{share|split} {a|the|one} GPU {between|among} {two models|several programs|programs}",
+        "give {a model|realizar} {half|a part|a fraction} of the GPU",
+        "set {the|a} {fraction|share|limit} of GPU memory",
+    ]),
+    "--stream-weights": (["layer by layer"], [
+        "stream {the |}{weights|layers} {from the host|to the GPU|through the GPU|from RAM}{ in every step|}",
+        "{run|fit|use} a model that {does not fit|is too large|has no room} {on|for} {the GPU|my card|VRAM}{ layer by layer|}",
+        "{turn off|forbid|prevent|avoid|disable} {streaming of weights|weight streaming|the streaming of layers}",
+        "{offload|keep} {layers|weights|parts of the model} {to|in} {the host|RAM|host memory|main memory}",
+        "{make|have} {weights|layers} {come|go} to the GPU {one after the other|in turn|layer by layer}",
+        "get an error {instead of|rather than} {streaming|slow streaming} {where|when} the model does not fit{ on the GPU|}",
+        "{always|never} stream {weights|layers}",
+    ]),
+    "--check-argmax": (["on the host too"], [
+        "{check|verify|test} {the tokens|which tokens} {that |}the {GPU|device} chooses",
+        "{check|verify|prove} that {the GPU|the device|the sampler} {takes|chooses} the {likeliest|right} token",
+        "choose {tokens|every token} {on the host|on the CPU} too",
+        "{compare|check} the {argmax|choice} of the {GPU|device} with {that of the host|the host's|the CPU's}",
+        "find out {whether|if} the {GPU|device} {samples|chooses} {right|wrong|correctly}",
+    ]),
+    "--check-reference": (["every operation"], [
+        "{compare|check|verify} {the GPU|each operation|every kernel|all kernels|the kernels} {with|against} the {CPU|reference|processor's reference}",
+        "{find|see|name} {the first|the|which} {operation|kernel|layer} that {is wrong|drifts|computes wrong numbers|goes wrong}",
+        "{debug|find} {wrong numbers|a wrong kernel|a broken kernel|bad output of the GPU}",
+        "{check|test} {each layer|every operation|the first steps} {against|with} a reference",
+        "{prove|make sure} that {a kernel|every kernel|the GPU} {is right|computes right}",
     ]),
 }  # fmt: skip
 
@@ -628,6 +677,29 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
     ]),
 }  # fmt: skip
 
+TOP: dict[str, tuple[list[str], list[str]]] = {
+    "--interval": (["how often"], [
+        "{change|set|choose} how often top {reads|looks|refreshes|updates}",
+        "have top {refresh|update|look} {every 5 seconds|less often|more often|slower|faster}",
+        "set the {interval|pace} of top",
+    ]),
+    "--once": (["one view"], [
+        "{print|get} one view of {top|a server} {and end|as plain text|}",
+        "{use|run} top in a {script|cron job|log}",
+        "have top {end after one view|not stay open|print once}",
+    ]),
+    "--json": (["for every interval"], [
+        "get {the numbers|what top shows|the output} of top as JSON",
+        "make top {write|print|output} JSON",
+        "{read|process} {the numbers of top|what top shows} in a {script|program}",
+    ]),
+    "--api-key": (["asks for one"], [
+        "{use|give|send} {a key|an API key} {with|in|for} top",
+        "watch a server that {asks for|needs|wants} {a key|an API key} with top",
+        "let top {use|send} a key",
+    ]),
+}  # fmt: skip
+
 SYNTH: dict[str, tuple[list[str], list[str]]] = {
     "--seed": (["random weights"], [
         "get other random weights from synth",
@@ -665,6 +737,6 @@ VERSION: dict[str, tuple[list[str], list[str]]] = {
 
 PHRASES = {
     "run": RUN, "model": MODEL, "serve": SERVE, "inspect": INSPECT, "tokenize": TOKENIZE, "template": TEMPLATE,
-    "logits": LOGITS, "eval": EVAL, "bench model": BENCH, "bench serve": BENCH_SERVE, "synth": SYNTH,
+    "logits": LOGITS, "eval": EVAL, "bench model": BENCH, "bench serve": BENCH_SERVE, "top": TOP, "synth": SYNTH,
     "doctor": DOCTOR, "version": VERSION,
 }  # fmt: skip

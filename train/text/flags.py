@@ -25,7 +25,8 @@ _KIND = {
     "ID=BIAS": "a token's id and a bias, such as 42=-inf", "B,...": "numbers separated by commas, such as 1,4,16",
     "LENGTHS": "a number, or uniform:64:256 or lognormal:200:0.8", "JSON": "a JSON object",
     "auto|f32": "auto or f32", "auto|cpu|cuda": "auto, cpu or cuda, or cuda:1 for the GPU with the number 1",
-    "auto|f16|q8|f32": "auto, f16, q8 or f32", "text|json|none": "text, json or none", "chat|completions": "chat or completions",
+    "auto|f16|q8|f32": "auto, f16, q8 or f32", "SIZE|FRACTION": "a size such as 16GiB, or a part of the GPU's memory such as 0.5", "auto|always|never": "auto, always or never",
+    "text|json|none": "text, json or none", "chat|completions": "chat or completions",
 }  # fmt: skip
 
 
@@ -162,7 +163,7 @@ def _general() -> list[Fact]:
     flag, option = "{flag|option|switch}", "{flags|options}"
     return [
         Fact("json everywhere", [
-            "`--json` writes results as JSON. run, inspect, eval, bench, bench serve and doctor have it; in bench serve it takes the name of a file.",
+            "`--json` writes results as JSON. run, inspect, eval, bench, bench serve, top and doctor have it; in bench serve it takes the name of a file.",
         ], ["inspect", "doctor"], topics=["--json", "`--json`", "the flag --json", "the --json flag"], topic_frames="what does", flag="--json", command="run"),
         Fact("seed everywhere", [
             "`--seed N` makes what is random repeatable: in run the same seed chooses the same tokens, in bench serve it sends the same requests, and in synth it chooses the weights.",
@@ -286,7 +287,7 @@ _FOREIGN = {
     "--n-gpu-layers": "--device", "-ngl": "--device", "--gpu-layers": "--device", "--ctx-size": "--context",
     "--n-predict": "--max-tokens", "--max-new-tokens": "--max-tokens", "--num-predict": "--max-tokens",
     "--cache-type-k": "--kv-cache", "--cache-type-v": "--kv-cache", "--kv-cache-dtype": "--kv-cache",
-    "--max-model-len": "--context", "--gpu-memory-utilization": "--memory", "--max-num-seqs": "--parallel",
+    "--max-model-len": "--context", "--gpu-memory-utilization": "--gpu-memory", "--max-num-seqs": "--parallel",
     "--repeat-penalty": "--repetition-penalty", "--typical": "--typical-p", "--n-threads": "--threads",
     "--system-prompt": "--system", "--alias": "--served-model-name", "--reverse-prompt": "--stop", "--temp": "--temperature",
     "--swap-space": "--kv-host", "--num-ctx": "--context", "--np": "--parallel", "--api-key-path": "--api-key-file",

@@ -64,6 +64,8 @@ _MODEL = {
     "--context": (["a context of <v>{ tokens|}", "context <v>", "{with |}room for <v> tokens{ of context|}", "a <v> token context"], "with a context of <v> tokens", ("2048", "4096", "8192", "1024", "16384", "32768")),
     "--kv-cache": (["{a|the} KV cache in <v>", "kv cache <v>", "the cache as <v>"], "with the cache in <v>", ("q8", "f16", "f32")),
     "--memory": (["at most <v> of memory", "a memory limit of <v>", "no more than <v> of memory", "memory <v>"], "within <v> of memory", ("8GiB", "4GiB", "2GiB", "16GiB", "32GiB")),
+    "--gpu-memory": (["at most <v> of {GPU memory|VRAM|the GPU's memory}", "GPU memory <v>", "<v> of VRAM"], "within <v> of the GPU's memory", ("8GiB", "16GiB", "24GiB", "40GiB", "0.5", "0.9")),
+    "--stream-weights": (["stream weights <v>", "{with |}weights streamed <v>"], "with weights streamed <v>", ("always", "never")),
     "--parallel": (["<v> answers at one time", "<v> in parallel", "up to <v> at once", "parallel <v>"], "with <v> answers at one time", ("4", "8", "16", "32", "64", "128")),
     "--activations": (["{with |}<v> activations", "activations {in |}<v>"], "with <v> activations", ("f32",)),
     "--kv-host": (["<v> of host memory for the cache", "<v> of the host's memory for the cache"], "with <v> of the host's memory for the cache", ("4GiB", "8GiB", "16GiB")),
