@@ -82,7 +82,7 @@ _ERRORS = [
     ("400", "invalid_utf8", "the body has bytes that are no UTF-8", "Send UTF-8."),
     ("400", "invalid_value", "a field has a value that it does not take", "The message and `param` name the field."),
     ("400", "missing_required_parameter", "a field is missing", "`param` names it."),
-    ("400", "not_enough_memory", "the cache has no room for this request even alone", "Ask for less, or start the server with more `--memory`."),
+    ("400", "not_enough_memory", "the cache has no room for this request even alone", "Ask for less, or start the server with more `--memory`, or on a GPU `--gpu-memory`."),
     ("400", "unknown_parameter", "a field is not known", "Leave it out; `param` names it."),
     ("400", "unsupported_parameter", "a field or its value would change the answer and is not supported", "Leave it out; `param` names it."),
     ("401", "missing_api_key", "the request bears no key", "Send the header `Authorization: Bearer KEY`."),
