@@ -17,15 +17,7 @@ func options(steps int) check.Options {
 }
 
 // A wrapped executable is one as any other.
-func TestWrapped(t *testing.T) {
-	t.Run("parallel", func(t *testing.T) { plantest.All(t, check.Wrap(cpu.New(2), options(2))) })
-	t.Run("reference", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("it takes a minute")
-		}
-		plantest.All(t, check.Wrap(cpu.Reference(), options(2)))
-	})
-}
+func TestWrapped(t *testing.T) { plantest.All(t, check.Wrap(cpu.New(2), options(2))) }
 
 func TestNothingToCheck(t *testing.T) {
 	b := cpu.Reference()
