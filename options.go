@@ -155,7 +155,7 @@ func (o *Options) validate() error {
 	case o.StreamWeights > StreamNever:
 		return fmt.Errorf("realizar: %w: weights are to stream %v", ErrOptions, o.StreamWeights)
 	case o.onProcessor() && o.DeviceMemory.any():
-		return fmt.Errorf("realizar: %w: a limit of the device's memory, %v, but the model is to run on the CPU; Memory is the limit there", ErrOptions, o.DeviceMemory)
+		return fmt.Errorf("realizar: %w: a limit of the device's memory, but the model is to run on the CPU; the limit there is Memory (--memory)", ErrOptions)
 	case o.onProcessor() && o.StreamWeights == StreamAlways:
 		return fmt.Errorf("realizar: %w: weights are to stream to a device, but the model is to run on the CPU", ErrOptions)
 	case o.Activations > ActivationsF32:
