@@ -298,7 +298,7 @@ def train(trainer: Trainer, stream: Stream, args, until: float, held: tuple[torc
     log(f"{step} steps in {seconds:.0f} s, loss {losses[-1][1] if losses else '-'}, held out {curve[-1][1]}")
     if chooser.best is not None:
         # What is trained to the end is to win unless something before it is better by a point.
-        chooser.best = (chooser.best[0] + 0.01, *chooser.best[1:])
+        chooser.best = (chooser.best[0] - 0.01, *chooser.best[1:])
     trainer.model.eval()
     attempt(chooser.ask, trainer.model, "last weights", step)
     attempt(chooser.ask, trainer.average, "average", step)
