@@ -122,7 +122,7 @@ func (p *profile) write(w io.Writer) {
 // text is the tables of steps of one sort.
 func (p *profile) text(name string, w *work) string {
 	text := fmt.Sprintf("\nsteps of %s: %d, of %d tokens\n", name, w.steps, w.tokens)
-	text += fmt.Sprintf("on the %s %s, by the clock %s; the parts below add up to %s", p.device, durationText(w.device), durationText(w.clock), durationText(w.all.time))
+	text += fmt.Sprintf("on %s %s, by the clock %s; the parts below add up to %s", p.device, durationText(w.device), durationText(w.clock), durationText(w.all.time))
 	whole := w.device
 	if whole > 0 {
 		text += fmt.Sprintf(", %.1f%% of the former", partOf(w.all.time, whole))

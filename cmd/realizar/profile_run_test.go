@@ -18,7 +18,7 @@ func TestRunProfile(t *testing.T) {
 	if want := output(t, "", args...); r.code != 0 || r.stdout != want {
 		t.Fatalf("exit code %d, %q, want %q; %s", r.code, r.stdout, want, r.stderr)
 	}
-	for _, part := range []string{"first token ", "\nprefill ", "\nsteps of one token for each answer: 5, of 5 tokens\non the cpu ", "\nall ", "\n none ", "\n    1 ", "\nof memory: "} {
+	for _, part := range []string{"first token ", "\nprefill ", "\nsteps of one token for each answer: 5, of 5 tokens\non cpu ", "\nall ", "\n none ", "\n    1 ", "\nof memory: "} {
 		if !strings.Contains(r.stderr, part) {
 			t.Errorf("%s\ndoes not say %q", r.stderr, part)
 		}

@@ -38,7 +38,7 @@ func TestProfileText(t *testing.T) {
 	p.write(&text)
 	const want = `
 steps of one token for each answer: 2, of 4 tokens
-on the abacus 0.082 ms, by the clock 0.095 ms; the parts below add up to 0.080 ms, 97.6% of the former
+on abacus 0.082 ms, by the clock 0.095 ms; the parts below add up to 0.080 ms, 97.6% of the former
 
 kernel  calls  total ms  mean us  share  mean bytes  GB/s  of memory
 beads       4     0.060    15.00  73.2%    29.3 KiB   2.0      50.0%
@@ -52,7 +52,7 @@ layer  total ms  us a step  share  bytes a step  GB/s  of memory
     1     0.040      20.00  48.8%      29.3 KiB   1.5      37.5%
 
 steps of prompts: 1, of 40 tokens
-on the abacus 0.420 ms, by the clock 0.450 ms; the parts below add up to 0.400 ms, 95.2% of the former
+on abacus 0.420 ms, by the clock 0.450 ms; the parts below add up to 0.400 ms, 95.2% of the former
 
 kernel  calls  total ms  mean us  share  mean bytes  GB/s  of memory
 beads       2     0.300   150.00  71.4%    29.3 KiB   0.2       5.0%

@@ -52,7 +52,7 @@ func TestTraced(t *testing.T) {
 		t.Fatalf("%v: %q, want %q", err, out, plain)
 	}
 	mentions(t, notes, "first token", "\nprefill", "tokens: 2, steps: 1", "\n     6     0.001      0.008      0.002", "of the 5 tokens after the first",
-		"steps of one token for each answer: 5, of 5 tokens\non the abacus 0.040 ms", "add up to 0.040 ms, 100.0% of the former", "steps of prompts: 1, of 2 tokens",
+		"steps of one token for each answer: 5, of 5 tokens\non abacus 0.040 ms", "add up to 0.040 ms, 100.0% of the former", "steps of prompts: 1, of 2 tokens",
 		"all beads         5     0.030     6.00   75.0%    11.7 KiB   2.0     100.0%", "of memory: 2.0 GB/s, as Large Abacus reads it")
 	data, err := os.ReadFile(path)
 	if err != nil {
