@@ -112,6 +112,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 
 func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded) error {
 	c := e.b.main
+	begun, before := time.Now(), e.b.compiling()
 	err := c.Do(func() (err error) {
 		if e.stream, err = c.NewStream(); err != nil {
 			return err
@@ -128,7 +129,6 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 	if err != nil {
 		return err
 	}
-	begun, before := time.Now(), e.b.compiling()
 	landed := func(image int) error {
 		if !e.weights.images[image].pinned {
 			return nil
