@@ -96,7 +96,7 @@ func TestDevice(t *testing.T) {
 		{what: "none, though there is a limit of its memory", fails: backends.Absent(missing), options: Options{DeviceMemory: MemoryLimit{Fraction: 0.5}}, device: "cpu", problem: missing},
 		{what: "none, though weights are to stream", fails: backends.Absent(missing), options: Options{StreamWeights: StreamAlways}, device: "cpu", problem: missing},
 		{what: "the processor, with a limit of a device", abacus: abacus{free: roomy8G}, options: Options{Device: "cpu", DeviceMemory: MemoryLimit{Bytes: 1 << 30}},
-			problem: ErrOptions, says: []string{"1073741824b", "on the CPU"}},
+			problem: ErrOptions, says: []string{"--memory", "on the CPU"}},
 		{what: "the processor's kernels, with weights that stream", abacus: abacus{free: roomy8G}, options: Options{Kernels: "generic", StreamWeights: StreamAlways},
 			problem: ErrOptions, says: []string{"on the CPU"}},
 		{what: "none, by name", fails: backends.Absent(missing), options: Options{Device: "abacus"}, problem: ErrDevice, says: []string{"no beads"}},
