@@ -6,19 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/sample"
-	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -157,19 +154,8 @@ func TestBrokenKernels(t *testing.T) {
 // steps, of the models that MODELS names, and says how far operations drift at most in
 // parts of what is let pass.
 func TestChecks(t *testing.T) {
-	if os.Getenv("MODELS") == "" {
-		t.Skip("MODELS names no files")
-	}
 	b := openGPU(t, Options{})
-	for _, path := range strings.Split(os.Getenv("MODELS"), ",") {
-		f, err := modelfile.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := arch.Build(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachModel(t, func(t *testing.T, p *plan.Program) {
 		for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: tensor.Q8_0}, {Cache: tensor.Q8_0, Activations: tensor.Q8_0}, {Cache: tensor.F32}} {
 			found := map[string]float64{}
 			a := newAnswer(t, check.Wrap(b, checks(5, func(nodes []*plan.Node, drift float64) {
@@ -181,10 +167,10 @@ func TestChecks(t *testing.T) {
 					}
 				}
 				found[name] = max(found[name], drift)
-			})), m.Program, 1100, base)
+			})), p, 1100, base)
 			prompt := make([]int32, 13)
 			for i := range prompt {
-				prompt[i] = int32(1000+i*977) % int32(m.Program.Vocab)
+				prompt[i] = int32(1000+i*977) % int32(p.Vocab)
 			}
 			next, err := a.step(prompt, sample.Params{})
 			for i := 1; i < 1000 && err == nil; i++ {
@@ -195,15 +181,12 @@ func TestChecks(t *testing.T) {
 				next, err = a.step([]int32{next}, s)
 			}
 			if err != nil {
-				t.Errorf("%s, %v cache: %v", path, base.Cache, err)
+				t.Errorf("%v cache: %v", base.Cache, err)
 			}
-			fmt.Printf("%s, %v cache, %v activations: %d tokens, the largest drifts\n", path, base.Cache, base.Activations, a.position-len(prompt)+1)
+			fmt.Printf("  %v cache, %v activations: %d tokens, the largest drifts\n", base.Cache, base.Activations, a.position-len(prompt)+1)
 			for _, name := range slices.Sorted(maps.Keys(found)) {
-				fmt.Printf("  %-44s %.3f\n", name, found[name])
+				fmt.Printf("    %-44s %.3f\n", name, found[name])
 			}
 		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }

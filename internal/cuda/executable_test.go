@@ -117,42 +117,45 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// made is how many things of the driver's there were so far that last.
+func made(f *drivertest.Fake) (n int) {
+	for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamCreate", "cuStreamBeginCapture"} {
+		n += f.Calls(call)
+	}
+	return n
+}
+
+// pairs does n times two steps at a time, as the engine has them, and gives them back.
+func pairs(t *testing.T, e *executable, n int) {
+	t.Helper()
+	for i := range n {
+		var steps [2]plan.Step
+		for j := range steps {
+			var err error
+			if steps[j], err = e.Submit(batchOf(e.p, 2, i%60+j, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range steps {
+			if _, err := s.Wait(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			s.Release()
+			s.Release() // once is enough, and twice does no harm
+		}
+	}
+}
+
 // Steps that are given back serve later ones: neither pinned memory nor anything else
 // grows with their number, whether they were waited for, left or refused.
 func TestStepsAreReused(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
-	made := func() (n int) {
-		for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamBeginCapture"} {
-			n += f.Calls(call)
-		}
-		return n
-	}
-	// Two at a time, as the engine has them.
-	pairs := func(n int) {
-		t.Helper()
-		for i := range n {
-			var steps [2]plan.Step
-			for j := range steps {
-				var err error
-				if steps[j], err = e.Submit(batchOf(p, 2, i%60+j, 1)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, s := range steps {
-				if _, err := s.Wait(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-				s.Release()
-				s.Release() // once is enough, and twice does no harm
-			}
-		}
-	}
-	pairs(1)
-	before := made()
-	pairs(100)
-	if n := made() - before; n != 0 {
+	pairs(t, e, 1)
+	before := made(f)
+	pairs(t, e, 100)
+	if n := made(f) - before; n != 0 {
 		t.Errorf("200 steps made %d things", n)
 	}
 	if _, err := e.Submit(&plan.Batch{}); !errors.Is(err, plan.ErrBatch) {
@@ -164,10 +167,10 @@ func TestStepsAreReused(t *testing.T) {
 			t.Fatal("the launch did not fail")
 		}
 	}
-	if n := made() - before; n != 0 {
+	if n := made(f) - before; n != 0 {
 		t.Errorf("50 steps that failed to begin made %d things", n)
 	}
-	pairs(1)
+	pairs(t, e, 1)
 }
 
 // A size of step is captured once, and sampling once for a number of rows.

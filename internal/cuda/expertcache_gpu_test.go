@@ -6,18 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
-	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -238,21 +233,9 @@ func TestGPUCachedFormats(t *testing.T) {
 // Models in MODELS have the same bits with a part of their experts on the device, and the
 // rates that the link allows.
 func TestGPUCachedModels(t *testing.T) {
-	if os.Getenv("MODELS") == "" {
-		t.Skip("MODELS names no files")
-	}
 	const prompt, last, several, steps = 300, 6, 8, 128
-	for _, path := range strings.Split(os.Getenv("MODELS"), ",") {
+	eachModel(t, func(t *testing.T, p *plan.Program) {
 		b := openGPU(t, Options{})
-		f, err := modelfile.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		model, err := arch.Build(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := model.Program
 		link, err := b.Link(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +245,7 @@ func TestGPUCachedModels(t *testing.T) {
 			lim.Pages = append(lim.Pages, gpuSequences*gpuContext/gpuPageTokens)
 		}
 		all := b.Weights(p, lim)
-		fmt.Printf("%s: %.2f GB of weights, link %.1f GB/s\n", filepath.Base(path), float64(all)/1e9, link/1e9)
+		fmt.Printf("  %.2f GB of weights, link %.1f GB/s\n", float64(all)/1e9, link/1e9)
 		var want [3][][]float32
 		var alone [3]time.Duration // of a step where all is resident, by kind
 		for _, share := range []float64{1, 1.0 / 2, 1.0 / 3, 0.2} {
@@ -335,6 +318,5 @@ func TestGPUCachedModels(t *testing.T) {
 				}
 			})
 		}
-		_ = f.Close()
-	}
+	})
 }

@@ -7,15 +7,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -26,39 +22,25 @@ const profileRuns = 15
 // models that MODELS names, and how much of the memory's bandwidth it uses; and how the
 // sum of all compares with steps that are not looked into.
 func TestProfile(t *testing.T) {
-	if os.Getenv("MODELS") == "" {
-		t.Skip("MODELS names no files")
-	}
-	b, eager, serial := openGPU(t, Options{}), openGPU(t, Options{Eager: true}), openGPU(t, Options{Eager: true})
-	serial.version = programmatic - 1 // no kernel begins before the one before it has ended, as between timers
-	bandwidth, err := b.Bandwidth(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range strings.Split(os.Getenv("MODELS"), ",") {
-		f, err := modelfile.Open(path)
+	eachModel(t, func(t *testing.T, p *plan.Program) {
+		b, eager, serial := openGPU(t, Options{}), openGPU(t, Options{Eager: true}), openGPU(t, Options{Eager: true})
+		serial.version = programmatic - 1 // no kernel begins before the one before it has ended, as between timers
+		bandwidth, err := b.Bandwidth(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := arch.Build(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Printf("%s, %.0f GB/s\n", path, bandwidth/1e9)
+		fmt.Printf("  memory %.0f GB/s\n", bandwidth/1e9)
 		for _, size := range []struct{ seqs, tokens int }{{1, 1}, {16, 1}, {1, 256}} {
 			what := fmt.Sprintf("%d x %d tokens", size.seqs, size.tokens)
-			graphs, apart := profiled(t, b, m.Program, size.seqs, size.tokens)
-			plain, _ := profiled(t, eager, m.Program, size.seqs, size.tokens)
-			one, _ := profiled(t, serial, m.Program, size.seqs, size.tokens)
+			graphs, apart := profiled(t, b, p, size.seqs, size.tokens)
+			plain, _ := profiled(t, eager, p, size.seqs, size.tokens)
+			one, _ := profiled(t, serial, p, size.seqs, size.tokens)
 			profileTable(what, apart, bandwidth)
 			sum, whole := apart.result.Times.Total, one.result.Times.Total
 			fmt.Printf("  spans add up to %v (a timer costs %v), %.1f%% of an eager step without timers, %v; with launches that begin early %v, as graphs %v, of which embed %v, choose %v\n",
 				sum, *b.timer, 100*float64(sum)/float64(whole), whole, plain.result.Times.Total, graphs.result.Times.Total, graphs.result.Times.Embed, graphs.result.Times.Choose)
 		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }
 
 // A profiledStep is a step's result, and what it took from being submitted to its end.

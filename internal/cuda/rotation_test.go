@@ -391,34 +391,10 @@ func TestStreamedStepsAreReused(t *testing.T) {
 		b, f := openFake(t, drivertest.Options{}, Options{})
 		p := deep(t)
 		e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2)))
-		made := func() (n int) {
-			for _, call := range []string{"cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuStreamCreate", "cuStreamBeginCapture"} {
-				n += f.Calls(call)
-			}
-			return n
-		}
-		pairs := func(n int) {
-			t.Helper()
-			for i := range n {
-				var steps [2]plan.Step
-				for j := range steps {
-					var err error
-					if steps[j], err = e.Submit(batchOf(p, 2, i%60+j, 1)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for _, s := range steps {
-					if _, err := s.Wait(context.Background()); err != nil {
-						t.Fatal(err)
-					}
-					s.Release()
-				}
-			}
-		}
-		pairs(1)
-		before := made()
-		pairs(20)
-		if n := made() - before; n != 0 {
+		pairs(t, e, 1)
+		before := made(f)
+		pairs(t, e, 20)
+		if n := made(f) - before; n != 0 {
 			t.Errorf("%s: 40 steps made %d things", stream.name, n)
 		}
 	}
