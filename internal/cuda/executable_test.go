@@ -51,10 +51,16 @@ func TestClose(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
 	e := compiled(t, b, p, limitsFor(p, 8, 2))
+	closesAfterSteps(t, e, f)
+}
+
+// closesAfterSteps checks that Close waits for the steps submitted, and leaves nothing.
+func closesAfterSteps(t *testing.T, e *executable, f *drivertest.Fake) {
+	t.Helper()
 	release := f.Hold("cuEventSynchronize")
 	var steps []plan.Step
 	for i := range 3 {
-		s, err := e.Submit(batchOf(p, 2, i, 1))
+		s, err := e.Submit(batchOf(e.p, 2, i, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +91,7 @@ func TestClose(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Errorf("a second Close: %v", err)
 	}
-	if _, err := e.Submit(batchOf(p, 1, 0, 1)); err == nil {
+	if _, err := e.Submit(batchOf(e.p, 1, 0, 1)); err == nil {
 		t.Error("a step began after Close")
 	}
 	if left := kept(f); left != "" {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -480,43 +479,11 @@ func TestStreamedDiagnosis(t *testing.T) {
 // Close waits for the steps submitted, and for what is on its way for steps to come.
 func TestCloseWhileStreaming(t *testing.T) {
 	for _, stream := range streams {
-		b, f := openFake(t, drivertest.Options{}, Options{})
-		p := deep(t)
-		e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2)))
-		release := f.Hold("cuEventSynchronize")
-		var steps []plan.Step
-		for i := range 3 {
-			s, err := e.Submit(batchOf(p, 2, i, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			steps = append(steps, s)
-		}
-		closed := make(chan error)
-		go func() { closed <- e.Close() }()
-		for begun := false; !begun; runtime.Gosched() {
-			e.mu.Lock()
-			begun = e.closed
-			e.mu.Unlock()
-		}
-		select {
-		case err := <-closed:
-			t.Errorf("%s: Close did not wait for the steps: %v", stream.name, err)
-		default:
-		}
-		release()
-		if err := <-closed; err != nil {
-			t.Errorf("%s: %v", stream.name, err)
-		}
-		for i, s := range steps {
-			if r, err := s.Wait(context.Background()); err != nil || !slices.Equal(r.Tokens, []int32{0, 0}) {
-				t.Errorf("%s: step %d, submitted before Close: %v, %v", stream.name, i, r, err)
-			}
-			s.Release()
-		}
-		if left := kept(f); left != "" {
-			t.Errorf("%s: left are %s", stream.name, left)
-		}
+		t.Run(stream.name, func(t *testing.T) {
+			b, f := openFake(t, drivertest.Options{}, Options{})
+			p := deep(t)
+			closesAfterSteps(t, compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 2))), f)
+		})
 	}
 }
 
