@@ -47,7 +47,7 @@ type architecture struct {
 	keys      map[string]string // what config.json calls what others call otherwise
 	defaults  map[string]int    // what transformers takes for keys that config.json lacks
 	ffn       int               // widths of the residual stream in the feed-forward layer's, where config.json does not say
-	norm      plan.Op           // RMSNorm unless it says otherwise
+	norm      *plan.Op          // RMSNorm unless it says otherwise
 
 	adapt func(*config, *Spec)
 	block block
@@ -117,7 +117,7 @@ func build(f *modelfile.File) (*Model, error) {
 		return nil, err
 	}
 	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn}
-	m := &Model{Architecture: name, Spec: c.spec(max(a.norm, plan.RMSNorm))}
+	m := &Model{Architecture: name, Spec: c.spec(cmp.Or(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)
 	}

@@ -88,9 +88,9 @@ func encodeBERT(b *plan.Builder, s *Spec, w *weights) {
 	top := layer{w, noLayer}
 	x := embedded(b, s, top)
 	if top.hub || top.has("token_types") {
-		x = b.Add(x, b.PositionAxis(top.weight("token_types"), 1))
+		x = b.Add(x, b.Position(top.weight("token_types"), 1))
 	}
-	x = b.Add(x, b.Position(rowsFrom(b, top.weight("position_embd"), s.Encoder.firstPosition)))
+	x = b.Add(x, b.Position(rowsFrom(b, top.weight("position_embd"), s.Encoder.firstPosition), 0))
 	x = norm(b, s, top, x, "token_embd_norm", s.Hidden)
 	encoded(b, s, top, encoderLayers(b, s, w, bertLayer, x))
 	top.ignore("pooler")

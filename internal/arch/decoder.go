@@ -24,7 +24,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		if len(table.Shape) != 2 || table.Shape[0] < s.Context {
 			b.Fail(fmt.Errorf("%w: %s has shape %v, want rows for the %d positions of the configuration", ErrTensor, table.Name, table.Shape, s.Context))
 		}
-		x = b.Add(x, b.Position(table))
+		x = b.Add(x, b.Position(table, 0))
 	}
 	for i := range s.Layers {
 		b.Layer(i)
@@ -95,7 +95,7 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	if s.Sinks {
 		sinks = w.weight("attn_sinks")
 	}
-	y := b.AttentionSinks(q, k, v, sinks, state, a)
+	y := b.Attention(q, k, v, sinks, state, a)
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
 }
 
@@ -162,7 +162,7 @@ func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width i
 		parts := split(b, w, x, "ffn_up"+suffix, s.MLPBias, width, width)
 		gate, up = parts[0], parts[1]
 	}
-	return linear(b, w, b.GLU(gate, up, s.Act), "ffn_down"+suffix, s.Hidden, s.MLPBias)
+	return linear(b, w, b.GLU(gate, up, plan.GLUAttr{Act: s.Act}), "ffn_down"+suffix, s.Hidden, s.MLPBias)
 }
 
 // ungated is the feed-forward layer without a gate.

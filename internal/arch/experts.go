@@ -148,7 +148,7 @@ func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	}
 	shared := glu(b, s, w, x, "_shexp", s.SharedFFN)
 	if gate := w.sharedGate(s); gate != nil {
-		shared = b.GLUWith(b.Linear(x, gate, nil), shared, plan.GLUAttr{Act: plan.Sigmoid})
+		shared = b.GLU(b.Linear(x, gate, nil), shared, plan.GLUAttr{Act: plan.Sigmoid})
 	}
 	return b.Add(y, shared)
 }

@@ -25,9 +25,9 @@ type Spec struct {
 	// By layer, or nil: what differs from the number above. See Spec.at.
 	EachFFN, EachHeads, EachKVHeads []int
 
-	Norm     plan.Op // RMSNorm or LayerNorm
-	NormBias bias    // of a LayerNorm
-	NormPlus float64 // added to the weights of norms that the file holds
+	Norm     *plan.Op // RMSNorm or LayerNorm
+	NormBias bias     // of a LayerNorm
+	NormPlus float64  // added to the weights of norms that the file holds
 	Eps      float64
 
 	Rope      plan.RopeAttr
@@ -110,7 +110,7 @@ func (s *Spec) ropeOf(i int) *plan.RopeAttr {
 }
 
 // spec reads what almost all models share.
-func (c *config) spec(norm plan.Op) Spec {
+func (c *config) spec(norm *plan.Op) Spec {
 	s := Spec{Norm: norm, Partial: 1, RopeBase: 10000, EmbeddingScale: 1, ResidualScale: 1, LogitScale: 1}
 	if c.gguf {
 		c.ggufSpec(&s)

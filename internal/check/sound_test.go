@@ -147,7 +147,7 @@ func formatProgram(t *testing.T, d tensor.DType) *plan.Program {
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(plantest.Weight(rng, "table", tensor.F32, 1, 50, 768))
 		h := b.RMSNorm(x, outliers(norm), 1e-5)
-		g := b.GLU(b.Linear(h, plantest.Weight(rng, "gate", d, 0.05, 512, 768), nil), b.Linear(h, plantest.Weight(rng, "up", d, 0.05, 512, 768), nil), plan.SiLU)
+		g := b.GLU(b.Linear(h, plantest.Weight(rng, "gate", d, 0.05, 512, 768), nil), b.Linear(h, plantest.Weight(rng, "up", d, 0.05, 512, 768), nil), plan.GLUAttr{Act: plan.SiLU})
 		x = b.Add(x, b.Linear(g, plantest.Weight(rng, "down", d, 0.05, 768, 512), nil))
 		h = b.Pick(x)
 		b.Output(h, b.Linear(h, plantest.Weight(rng, "head", d, 0.05, 50, 768), nil))

@@ -191,7 +191,7 @@ func TestCacheMustFit(t *testing.T) {
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{1, 48}, Data: make([]byte, 4*48)})
 		st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 1, HeadDim: 48})
-		y := b.Pick(b.Attention(x, x, x, st, a))
+		y := b.Pick(b.Attention(x, x, x, nil, st, a))
 		b.Output(y, y)
 	})
 	if err != nil {

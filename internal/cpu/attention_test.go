@@ -346,7 +346,7 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShap
 			b.Layer(i)
 			k, v := b.Linear(x, d, nil), b.Linear(x, d, nil)
 			st := b.State(plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
-			x = b.AttentionSinks(x, k, v, sinks, st, a.AttentionAttr)
+			x = b.Attention(x, k, v, sinks, st, a.AttentionAttr)
 		}
 		y := b.Pick(x)
 		b.Output(y, y)

@@ -24,7 +24,7 @@ type Backend struct {
 	name      string
 	threads   int
 	tier      tier
-	lowerings map[plan.Op]lowering
+	lowerings map[*plan.Op]lowering
 	products  bool // of 8-bit activations, where the limits ask for them
 	passes    bool
 }

@@ -42,7 +42,7 @@ func BenchmarkExperts(b *testing.B) {
 			})
 		}),
 		"dense": program(func(b *plan.Builder, x plan.Value) plan.Value {
-			up := b.GLU(b.Linear(x, weight(tensor.Q4_K, experts*ffn, d), nil), b.Linear(x, weight(tensor.Q4_K, experts*ffn, d), nil), plan.SiLU)
+			up := b.GLU(b.Linear(x, weight(tensor.Q4_K, experts*ffn, d), nil), b.Linear(x, weight(tensor.Q4_K, experts*ffn, d), nil), plan.GLUAttr{Act: plan.SiLU})
 			return b.Linear(up, weight(tensor.Q4_K, d, experts*ffn), nil)
 		}),
 	}

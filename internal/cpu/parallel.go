@@ -6,7 +6,7 @@ import (
 )
 
 // parallel are the lowerings of the backend to run.
-var parallel = map[plan.Op]lowering{
+var parallel = map[*plan.Op]lowering{
 	plan.Embed:         embed,
 	plan.Position:      position,
 	plan.Linear:        linear,

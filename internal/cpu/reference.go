@@ -9,7 +9,7 @@ import (
 // reference are the lowerings that say what each operation means. They share
 // with the others only what has one meaning: where states lie, and how a weight
 // is dequantised.
-var reference = map[plan.Op]lowering{
+var reference = map[*plan.Op]lowering{
 	plan.Embed:         embed,
 	plan.Position:      position,
 	plan.Linear:        referenceLinear,

@@ -64,7 +64,7 @@ func at(bound []float32, i int) float64 {
 }
 
 // bounders write the bounds of rows of operations that do not while they compute.
-var bounders = map[plan.Op]func(e *executable, n *plan.Node) (row func(r int), err error){
+var bounders = map[*plan.Op]func(e *executable, n *plan.Node) (row func(r int), err error){
 	plan.Embed:     tableBound,
 	plan.Position:  tableBound,
 	plan.RMSNorm:   normBound,

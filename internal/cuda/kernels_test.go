@@ -24,7 +24,7 @@ func apart(t *testing.T) *plan.Program {
 	w := func(d tensor.DType, shape ...int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, shape...) }
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(w(tensor.F32, decoderVocab, 64))
-		x = b.Add(b.GLU(b.Rope(x, plan.RopeAttr{HeadDim: 32, Dims: 32, Freqs: make([]float64, 16), Scale: 1}), x, plan.GELU), x)
+		x = b.Add(b.GLU(b.Rope(x, plan.RopeAttr{HeadDim: 32, Dims: 32, Freqs: make([]float64, 16), Scale: 1}), x, plan.GLUAttr{Act: plan.GELU}), x)
 		h := b.Pick(b.LayerNorm(x, w(tensor.F32, 64), nil, 1e-5))
 		b.Output(h, b.Linear(h, w(tensor.Q8_0, decoderVocab, 64), nil))
 	})
@@ -36,7 +36,7 @@ func gated(t *testing.T, d tensor.DType) *plan.Program {
 	w := func(rows int) *tensor.Tensor { return plantest.Weight(rng, "w", d, 1, rows, 256) }
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(w(decoderVocab))
-		h := b.Pick(b.GLU(b.Linear(x, w(256), nil), b.Linear(x, w(256), nil), plan.SiLU))
+		h := b.Pick(b.GLU(b.Linear(x, w(256), nil), b.Linear(x, w(256), nil), plan.GLUAttr{Act: plan.SiLU}))
 		b.Output(h, b.Linear(h, w(decoderVocab), nil))
 	})
 }
@@ -77,12 +77,12 @@ func encoding(t *testing.T, headDim int) *plan.Program {
 	rng := newRand()
 	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.Q8_0, 1, rows, cols) }
 	return program(t, func(b *plan.Builder) {
-		x := b.Add(b.Embed(w(decoderVocab, heads*headDim)), b.Position(w(testContext, heads*headDim)))
-		x = b.Add(x, b.PositionAxis(w(2, heads*headDim), 1))
+		x := b.Add(b.Embed(w(decoderVocab, heads*headDim)), b.Position(w(testContext, heads*headDim), 0))
+		x = b.Add(x, b.Position(w(2, heads*headDim), 1))
 		k, v := b.Linear(x, w(kvHeads*headDim, heads*headDim), nil), b.Linear(x, w(kvHeads*headDim, heads*headDim), nil)
 		y := b.Bidirectional(x, k, v, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 1})
 		y = b.Scale(b.Softcap(b.Activate(y, plan.GELU), 20), 0.5)
-		h := b.PickMean(b.GLU(b.Linear(y, w(1, heads*headDim), nil), y, plan.Sigmoid))
+		h := b.PickMean(b.GLU(b.Linear(y, w(1, heads*headDim), nil), y, plan.GLUAttr{Act: plan.Sigmoid}))
 		b.Output(h, b.Linear(h, w(2, heads*headDim), nil))
 	})
 }
@@ -96,7 +96,7 @@ func attending(t *testing.T, headDim int) *plan.Program {
 		x := b.Embed(w(decoderVocab, heads*headDim))
 		k, v := b.Linear(x, w(kvHeads*headDim, heads*headDim), nil), b.Linear(x, w(kvHeads*headDim, heads*headDim), nil)
 		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim})
-		h := b.Pick(b.Attention(x, k, v, s, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 1}))
+		h := b.Pick(b.Attention(x, k, v, nil, s, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 1}))
 		b.Output(h, b.Linear(h, w(decoderVocab, heads*headDim), nil))
 	})
 }

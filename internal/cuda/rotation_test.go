@@ -37,7 +37,7 @@ func deep(t *testing.T) *plan.Program {
 			name := func(s string) string { return fmt.Sprint(i, ".", s) }
 			h := b.RMSNorm(x, vector(name("norm")), 1e-5)
 			ffn := 256 + 32*i
-			g := b.GLU(b.Linear(h, matrix(name("gate"), ffn, hidden), nil), b.Linear(h, matrix(name("up"), ffn, hidden), nil), plan.SiLU)
+			g := b.GLU(b.Linear(h, matrix(name("gate"), ffn, hidden), nil), b.Linear(h, matrix(name("up"), ffn, hidden), nil), plan.GLUAttr{Act: plan.SiLU})
 			x = b.Add(x, b.Linear(g, matrix(name("down"), hidden, ffn), nil))
 		}
 		b.Layer(plan.NoLayer)

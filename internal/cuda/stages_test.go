@@ -121,7 +121,7 @@ func TestJoin(t *testing.T) {
 	}
 	attend := func(b *plan.Builder, q, k, v plan.Value) plan.Value {
 		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 2, HeadDim: 32})
-		return b.Attention(q, k, v, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
+		return b.Attention(q, k, v, nil, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
 	}
 	// one is a mixture of a single expert.
 	one := func(w func() *tensor.Tensor) plan.ExpertsAttr {
@@ -138,7 +138,7 @@ func TestJoin(t *testing.T) {
 			name: "products of one input",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y, z := b.Linear(x, w(), nil), b.Linear(x, w(), vector(width))
-				return b.GLU(b.Add(y, z), b.Linear(x, w(), nil), plan.SiLU)
+				return b.GLU(b.Add(y, z), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 linear, %2 linear, %4 linear", "%3 add", "%5 glu"},
 		},
@@ -155,7 +155,7 @@ func TestJoin(t *testing.T) {
 			name: "products of several inputs",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.RMSNorm(x, vector(width), 1e-5)
-				return b.GLU(b.Linear(x, w(), nil), b.Linear(y, w(), nil), plan.SiLU)
+				return b.GLU(b.Linear(x, w(), nil), b.Linear(y, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 rmsnorm", "%2 linear", "%3 linear", "%4 glu"},
 		},
@@ -173,14 +173,14 @@ func TestJoin(t *testing.T) {
 		{
 			name: "a gated unit", activations: tensor.Q8_0,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
-				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.SiLU)
+				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 linear, %2 linear, %3 glu"},
 		},
 		{
 			name: "a gated unit of float32 activations",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
-				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.SiLU)
+				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 linear, %2 linear", "%3 glu"},
 		},
@@ -188,7 +188,7 @@ func TestJoin(t *testing.T) {
 			name: "a gated unit whose gate comes last", activations: tensor.Q8_0,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				up := b.Linear(x, w(), nil)
-				return b.GLU(b.Linear(x, w(), nil), up, plan.SiLU)
+				return b.GLU(b.Linear(x, w(), nil), up, plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 linear, %2 linear", "%3 glu"},
 		},
@@ -196,7 +196,7 @@ func TestJoin(t *testing.T) {
 			name: "a gate that is read twice", activations: tensor.Q8_0,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				g := b.Linear(x, w(), nil)
-				return b.Add(b.GLU(g, b.Linear(x, w(), nil), plan.SiLU), g)
+				return b.Add(b.GLU(g, b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU}), g)
 			},
 			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
 		},
@@ -204,14 +204,14 @@ func TestJoin(t *testing.T) {
 			name: "a gated value that is read twice", activations: tensor.Q8_0,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				g, u := b.Linear(x, w(), nil), b.Linear(x, w(), nil)
-				return b.Add(u, b.GLU(g, u, plan.SiLU))
+				return b.Add(u, b.GLU(g, u, plan.GLUAttr{Act: plan.SiLU}))
 			},
 			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
 		},
 		{
 			name: "a third product beside a gated unit", activations: tensor.Q8_0,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
-				y := b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.SiLU)
+				y := b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 				return b.Add(y, b.Linear(x, w(), nil))
 			},
 			want: []string{"%1 linear, %2 linear, %4 linear", "%3 glu", "%5 add"},
@@ -254,7 +254,7 @@ func TestJoin(t *testing.T) {
 			name: "a product that is added and read",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.Linear(x, w(), nil)
-				return b.GLU(b.Add(x, y), y, plan.SiLU)
+				return b.GLU(b.Add(x, y), y, plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 linear", "%2 add", "%3 glu"},
 		},
@@ -269,7 +269,7 @@ func TestJoin(t *testing.T) {
 			name: "a scale alone",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.Scale(b.Linear(x, w(), nil), 0.5)
-				return b.GLU(y, b.Add(y, x), plan.SiLU)
+				return b.GLU(y, b.Add(y, x), plan.GLUAttr{Act: plan.SiLU})
 			},
 			want: []string{"%1 linear, %2 map", "%3 add", "%4 glu"},
 		},
@@ -301,7 +301,7 @@ func TestJoin(t *testing.T) {
 		{
 			name: "a gate of one column", activations: tensor.Q8_0,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
-				return b.GLU(b.Linear(x, matrix(tensor.Q8_0, 1), nil), b.Linear(x, w(), nil), plan.Sigmoid)
+				return b.GLU(b.Linear(x, matrix(tensor.Q8_0, 1), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.Sigmoid})
 			},
 			want: []string{"%1 linear, %2 linear", "%3 glu"},
 		},

@@ -28,7 +28,7 @@ func encoder(t *testing.T, context int) *plan.Program {
 		return plantest.Weight(rng, name, tensor.F32, 0.5, shape...)
 	}
 	p, err := plan.Build(func(b *plan.Builder) {
-		x := b.Add(b.Add(b.Embed(w("embed", modelVocab, d)), b.PositionAxis(w("types", 2, d), 1)), b.Position(w("position", context, d)))
+		x := b.Add(b.Add(b.Embed(w("embed", modelVocab, d)), b.Position(w("types", 2, d), 1)), b.Position(w("position", context, d), 0))
 		for i := range 2 {
 			b.Layer(i)
 			a := plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: d / 2, Scale: 0.25, Window: 9 * i}

@@ -2,9 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/realizar/realizar/tensor"
 )
+
+// Experts: a mixture of experts (Shazeer et al., "Outrageously Large Neural
+// Networks", 2017), see [ExpertsAttr].
+var Experts = &Op{Name: "experts"}
 
 // ExpertsAttr are the parameters of [Experts]: of every token, the experts that its
 // router's logits choose, each a gated feed-forward layer of its own,
@@ -27,14 +32,30 @@ func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
 	return [6]*[]*tensor.Tensor{&a.Gate, &a.Up, &a.Down, &a.GateBias, &a.UpBias, &a.DownBias}
 }
 
-// first are the weights of the first expert, which stand for all.
-func (a *ExpertsAttr) first() (ws []*tensor.Tensor) {
-	for _, list := range a.lists() {
-		if len(*list) > 0 {
-			ws = append(ws, (*list)[0])
+// weights implements weighted: the gates of all experts, what they gate, the products
+// back, and their biases likewise.
+func (a ExpertsAttr) weights() []Weight {
+	var all []Weight
+	for i, list := range a.lists() {
+		role := Matrix
+		if i >= 3 {
+			role = Vector
+		}
+		for _, w := range *list {
+			all = append(all, Weight{w, role, a.Route.Used, len(a.Gate)})
 		}
 	}
-	return ws
+	return all
+}
+
+func (a ExpertsAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
+	for _, list := range a.lists() {
+		*list = slices.Clone(*list)
+		for i, w := range *list {
+			(*list)[i] = f(w)
+		}
+	}
+	return a
 }
 
 func (a ExpertsAttr) String() string {

@@ -21,7 +21,7 @@ func TestNormsAndGLUs(t *testing.T) {
 		x = b.LayerNorm(x, row(4), nil, 1e-6)
 		x = b.RMSNorm(x, row(2), 1e-6)
 		for _, act := range plan.Activations() {
-			x = b.GLU(x, x, act)
+			x = b.GLU(x, x, plan.GLUAttr{Act: act})
 		}
 		x = b.Pick(x)
 		b.Output(x, x)
@@ -57,7 +57,7 @@ func TestNormsAndGLUsRefuse(t *testing.T) {
 		"a norm that does not divide": {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(3), nil, 1) }, "groups of 3"},
 		"a bias of another length":    {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(8), row(4), 1) }, "want shape [8], is [4]"},
 		"a bias that is a matrix":     {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(8), matrix(1, 8), 1) }, "want shape [8]"},
-		"an activation of no name":    {func(b *plan.Builder, x plan.Value) { b.GLU(x, x, 99) }, "activation(99)"},
+		"an activation of no name":    {func(b *plan.Builder, x plan.Value) { b.GLU(x, x, plan.GLUAttr{Act: 99}) }, "activation(99)"},
 	} {
 		_, err := plan.Build(func(b *plan.Builder) { f.build(b, b.Embed(matrix(3, 8))) })
 		if err == nil || !strings.Contains(err.Error(), f.says) {

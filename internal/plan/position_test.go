@@ -12,8 +12,8 @@ import (
 func positions(t *testing.T) *plan.Program {
 	t.Helper()
 	p, err := plan.Build(func(b *plan.Builder) {
-		x := b.Add(b.Embed(matrix(3, 8)), b.Position(matrix(4, 8)))
-		x = b.Pick(b.Add(x, b.PositionAxis(matrix(2, 8), 1)))
+		x := b.Add(b.Embed(matrix(3, 8)), b.Position(matrix(4, 8), 0))
+		x = b.Pick(b.Add(x, b.Position(matrix(2, 8), 1)))
 		b.Output(x, x)
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func TestPositions(t *testing.T) {
 		t.Errorf("positions are below %d and %v, want 4 and [2 0]", p.Positions, p.Axes)
 	}
 	for _, axis := range []int{-1, 0, 3} {
-		if _, err := plan.Build(func(b *plan.Builder) { b.PositionAxis(matrix(2, 8), axis) }); err == nil {
+		if _, err := plan.Build(func(b *plan.Builder) { b.Position(matrix(2, 8), axis) }); err == nil {
 			t.Errorf("there is an axis %d", axis)
 		}
 	}

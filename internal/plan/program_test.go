@@ -88,12 +88,12 @@ func TestBuilderRefuses(t *testing.T) {
 	attr := plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 1}
 	sunk := func(b *plan.Builder, x plan.Value, sinks *tensor.Tensor) {
 		k := b.Linear(x, matrix(4, 8), nil)
-		b.AttentionSinks(x, k, k, sinks, b.State(state), attr)
+		b.Attention(x, k, k, sinks, b.State(state), attr)
 	}
 	capped := func(b *plan.Builder, x plan.Value, limit float64) {
 		a, k := attr, b.Linear(x, matrix(4, 8), nil)
 		a.Softcap = limit
-		b.Attention(x, k, k, b.State(state), a)
+		b.Attention(x, k, k, nil, b.State(state), a)
 	}
 	ropeOf := func(change func(*plan.RopeAttr)) func(b *plan.Builder, x plan.Value) {
 		return func(b *plan.Builder, x plan.Value) {
@@ -115,20 +115,20 @@ func TestBuilderRefuses(t *testing.T) {
 		"heads that cannot share": func(b *plan.Builder, x plan.Value) {
 			a := attr
 			a.Heads, a.KVHeads = 2, 3
-			b.Attention(x, x, x, b.State(state), a)
+			b.Attention(x, x, x, nil, b.State(state), a)
 		},
-		"attention of other width": func(b *plan.Builder, x plan.Value) { b.Attention(x, x, x, b.State(state), attr) },
+		"attention of other width": func(b *plan.Builder, x plan.Value) { b.Attention(x, x, x, nil, b.State(state), attr) },
 		"a state of other width": func(b *plan.Builder, x plan.Value) {
 			k := b.Linear(x, matrix(4, 8), nil)
 			s := state
 			s.HeadDim = 5
-			b.Attention(x, k, k, b.State(s), attr)
+			b.Attention(x, k, k, nil, b.State(s), attr)
 		},
 		"a state of other window": func(b *plan.Builder, x plan.Value) {
 			k := b.Linear(x, matrix(4, 8), nil)
 			s := state
 			s.Window = 5
-			b.Attention(x, k, k, b.State(s), attr)
+			b.Attention(x, k, k, nil, b.State(s), attr)
 		},
 		"a cap below nothing":    func(b *plan.Builder, x plan.Value) { capped(b, x, -1) },
 		"a cap of no number":     func(b *plan.Builder, x plan.Value) { capped(b, x, math.NaN()) },
@@ -156,9 +156,9 @@ func TestAttentionPrints(t *testing.T) {
 		k := b.Linear(x, matrix(4, 8), nil)
 		st := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 4, Window: 9})
 		a := plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 9}
-		x = b.Attention(x, k, k, st, a)
+		x = b.Attention(x, k, k, nil, st, a)
 		a.Softcap = 50
-		x = b.Pick(b.AttentionSinks(x, k, k, row(2), st, a))
+		x = b.Pick(b.Attention(x, k, k, row(2), st, a))
 		b.Output(x, x)
 	})
 	if err != nil {

@@ -38,10 +38,8 @@ func PlanScratch(p *Program, stages []Stage) *Scratch {
 			last[v] = i
 		}
 	}
-	for _, v := range []Value{p.Residual, p.Hidden, p.Logits} {
-		if v >= 0 {
-			last[v] = len(stages)
-		}
+	for _, v := range p.Kept() {
+		last[v] = len(stages)
 	}
 	var free []int
 	for i, st := range stages {

@@ -201,10 +201,10 @@ func glus(t *testing.T, b plan.Backend) {
 	y, c := product(x, matrix(other), nil), rowsOf(matrix(column), list)
 	for _, act := range plan.Activations() {
 		for _, a := range []plan.GLUAttr{{Act: act}, {Act: act, Limit: 7, Shift: 1}, {Act: act, Limit: 1.5}, {Act: act, Shift: -0.5}} {
-			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLUWith(x, b.Linear(x, other, nil), a) })
+			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, b.Linear(x, other, nil), a) })
 			near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), gated(x, y, a), 1e-5, 0)
 			p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
-				return b.GLUWith(b.Embed(column), b.Linear(x, other, nil), a)
+				return b.GLU(b.Embed(column), b.Linear(x, other, nil), a)
 			})
 			near(t, a.String()+", one column", outputs(t, b, p, list, tensor.F32, 16, 0), gated(c, y, a), 1e-5, 1)
 		}
@@ -228,7 +228,7 @@ func glus(t *testing.T, b plan.Backend) {
 				}
 				for _, g := range []*tensor.Tensor{gate, one} {
 					p := single(t, wide, func(b *plan.Builder, x plan.Value) plan.Value {
-						return b.Linear(b.GLUWith(b.Linear(x, g, nil), b.Linear(x, up, nil), a), down, nil)
+						return b.Linear(b.GLU(b.Linear(x, g, nil), b.Linear(x, up, nil), a), down, nil)
 					})
 					want := product(in8(gated(product(in8(x), matrix(g), nil), product(in8(x), matrix(up), nil), a)), matrix(down), nil)
 					got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)

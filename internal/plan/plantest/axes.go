@@ -20,7 +20,7 @@ func axes(t *testing.T, b plan.Backend) {
 		tables := [2]*tensor.Tensor{Weight(rng, "second", format, 1, second, d), Weight(rng, "third", format, 1, third, d)}
 		ids, places := matrix(embeddings), [2][][]float64{matrix(tables[0]), matrix(tables[1])}
 		p := single(t, embeddings, func(b *plan.Builder, x plan.Value) plan.Value {
-			return b.Add(b.Add(x, b.PositionAxis(tables[0], 1)), b.PositionAxis(tables[1], 2))
+			return b.Add(b.Add(x, b.Position(tables[0], 1)), b.Position(tables[1], 2))
 		})
 		exe, err := b.Compile(context.Background(), p, LimitsFor(p, 20, 2, 16, 16, plan.Limits{Cache: tensor.F32}), nil)
 		if errors.Is(err, errors.ErrUnsupported) {

@@ -59,10 +59,10 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			k := b.RMSNorm(b.Linear(h, weight(name("k"), d, kvHeads*headDim, modelHidden), nil), norm(name("kn"), headDim), 1e-5)
 			v := b.Linear(h, weight(name("v"), tensor.Q6_K, kvHeads*headDim, modelHidden), nil)
 			st := b.State(plan.State{Name: name("kv"), Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim, Window: a.Window})
-			y := b.AttentionSinks(b.Rope(q, r), b.Rope(k, r), v, sinks, st, a)
+			y := b.Attention(b.Rope(q, r), b.Rope(k, r), v, sinks, st, a)
 			x = b.Add(x, b.Linear(y, weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil))
 			h = b.RMSNorm(x, norm(name("norm2"), modelHidden), 1e-5)
-			g := b.GLU(b.Linear(h, weight(name("gate"), d, ffn, modelHidden), nil), b.Linear(h, weight(name("up"), d, ffn, modelHidden), nil), plan.SiLU)
+			g := b.GLU(b.Linear(h, weight(name("gate"), d, ffn, modelHidden), nil), b.Linear(h, weight(name("up"), d, ffn, modelHidden), nil), plan.GLUAttr{Act: plan.SiLU})
 			x = b.Add(x, b.Linear(g, weight(name("down"), tensor.Q4_0, modelHidden, ffn), nil))
 		}
 		b.Layer(plan.NoLayer)
@@ -423,7 +423,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 	big := Weight(newRand(2), "embed", tensor.F32, 1e5, 4, 32)
 	p = single(t, big, func(b *plan.Builder, x plan.Value) plan.Value {
 		st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 1, HeadDim: 32})
-		return b.Attention(x, x, x, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1e-9})
+		return b.Attention(x, x, x, nil, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1e-9})
 	})
 	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false, tensor.Q8_0: false} {
 		r := runner(t, b, p, 4, 1, 4, plan.Limits{Cache: cache})

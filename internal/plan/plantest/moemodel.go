@@ -57,7 +57,7 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			return b.Experts(x, b.Linear(x, weight(name+".router", tensor.F32, n, modelHidden), nil), bias, a)
 		}
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
-		x = b.Add(x, b.Position(Weight(rng, "positions", tensor.Q8_0, 0.5, moePositions, modelHidden)))
+		x = b.Add(x, b.Position(Weight(rng, "positions", tensor.Q8_0, 0.5, moePositions, modelHidden), 0))
 		for i := range 4 {
 			b.Layer(i)
 			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
@@ -70,7 +70,7 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			q = b.LayerNormHeads(q, vector(rng, name("qn"), 1, 0.1, heads*headDim), nil, headDim, 1e-5)
 			k, v := b.Linear(h, weight(name("k"), tensor.Q8_0, kvHeads*headDim, modelHidden), nil), b.Linear(h, weight(name("v"), tensor.Q6_K, kvHeads*headDim, modelHidden), nil)
 			st := b.State(plan.State{Name: name("kv"), Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim, Window: a.Window})
-			y := b.Linear(b.Attention(q, k, v, st, a), weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil)
+			y := b.Linear(b.Attention(q, k, v, nil, st, a), weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil)
 			x = b.Add(x, b.Scale(y, 0.7))
 			h = norm(x, name("norm2"))
 			switch i {
@@ -82,9 +82,9 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 				y = experts(h, name("experts"), 8, tensor.Q4_K, tensor.Q6_K, vector(rng, name("choice"), 0, 0.1, 8), plan.ExpertsAttr{
 					Route: plan.RouteAttr{Used: 3, Score: plan.SigmoidEach, Normalize: true, Scale: 1.5, Groups: 4, GroupsUsed: 2, GroupTop: 2},
 				})
-				shared := b.GLU(b.Linear(h, weight(name("gate"), tensor.Q4_K, ffn, modelHidden), nil), b.Linear(h, weight(name("up"), tensor.Q4_K, ffn, modelHidden), nil), plan.SiLU)
+				shared := b.GLU(b.Linear(h, weight(name("gate"), tensor.Q4_K, ffn, modelHidden), nil), b.Linear(h, weight(name("up"), tensor.Q4_K, ffn, modelHidden), nil), plan.GLUAttr{Act: plan.SiLU})
 				shared = b.Linear(shared, weight(name("down"), tensor.Q4_K, modelHidden, ffn), nil)
-				y = b.Add(y, b.GLU(b.Linear(h, weight(name("column"), tensor.F32, 1, modelHidden), nil), shared, plan.Sigmoid))
+				y = b.Add(y, b.GLU(b.Linear(h, weight(name("column"), tensor.F32, 1, modelHidden), nil), shared, plan.GLUAttr{Act: plan.Sigmoid}))
 			case 2:
 				y = experts(h, name("experts"), 4, tensor.BF16, tensor.BF16, nil, plan.ExpertsAttr{Route: plan.RouteAttr{Used: 1, Scale: 1}, GLU: plan.GLUAttr{Act: plan.GELU}})
 			default:

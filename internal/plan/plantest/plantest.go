@@ -507,7 +507,7 @@ func attention(t *testing.T, b plan.Backend) {
 			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 				st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
-				return b.AttentionSinks(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), sinks, st, a)
+				return b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), sinks, st, a)
 			})
 			x := rowsOf(matrix(table), list)
 			want := attended(product(x, matrix(wq), nil), product(x, matrix(wk), nil), product(x, matrix(wv), nil), logits, &a)
@@ -537,7 +537,9 @@ func elementwise(t *testing.T, b plan.Backend) {
 				glu[i] = append(glu[i], f(x[i][j])*y[i][j])
 			}
 		}
-		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.GLU(x, b.Linear(x, other, nil), act) })
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.GLU(x, b.Linear(x, other, nil), plan.GLUAttr{Act: act})
+		})
 		near(t, act.String(), outputs(t, b, p, list, tensor.F32, 16, 0), glu, 1e-5, 0)
 	}
 	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Linear(x, other, nil)) })

@@ -18,7 +18,7 @@ func position(t *testing.T, b plan.Backend) {
 		embeddings := Weight(rng, "embed", tensor.F32, 1, vocab, d)
 		table := Weight(rng, "positions", format, 1, positions, d)
 		ids, places := matrix(embeddings), matrix(table)
-		p := single(t, embeddings, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Position(table)) })
+		p := single(t, embeddings, func(b *plan.Builder, x plan.Value) plan.Value { return b.Add(x, b.Position(table, 0)) })
 		exe, err := b.Compile(context.Background(), p, LimitsFor(p, 48, 3, positions, 16, plan.Limits{Cache: tensor.F32}), nil)
 		if err != nil {
 			t.Fatal(err)

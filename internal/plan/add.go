@@ -1,0 +1,10 @@
+package plan
+
+// Add: x + y.
+var Add = &Op{Name: "add"}
+
+// Add is x + y.
+func (b *Builder) Add(x, y Value) Value {
+	b.same("add", x, y)
+	return b.add(Node{Op: Add, In: []Value{x, y}, State: NoState}, b.Rows(x), Dim(b.Cols(x)))
+}

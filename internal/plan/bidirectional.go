@@ -1,0 +1,18 @@
+package plan
+
+// Bidirectional: every token attends to all tokens of its sequence, or to those
+// near it, see [AttentionAttr]. There is no state: a sequence is in the step as a
+// whole, see [Program.Whole].
+var Bidirectional = &Op{Name: "bidirectional", Scope: PerSequence}
+
+// Bidirectional attends to all tokens of a sequence, which is in the step as a whole.
+func (b *Builder) Bidirectional(q, k, v Value, a AttentionAttr) Value {
+	if a.Heads <= 0 || a.KVHeads <= 0 || a.Heads%a.KVHeads != 0 || a.Softcap != 0 {
+		b.Failf("bidirectional: %d query heads cannot share %d key/value heads with a softcap of %v", a.Heads, a.KVHeads, a.Softcap)
+	}
+	if b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != b.Cols(k) {
+		b.Failf("bidirectional %v does not fit q of %d, k of %d and v of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(v))
+	}
+	b.p.Whole = true
+	return b.add(Node{Op: Bidirectional, In: []Value{q, k, v}, State: NoState, Attr: a}, Tokens, Dim(b.Cols(q)))
+}

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+)
+
+// GLU: act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020), see
+// [GLUAttr].
+var GLU = &Op{Name: "glu"}
+
+// GLUAttr are the parameters of [GLU]: act(gate) * (up + Shift), where with a Limit the
+// gate is at most Limit and up from -Limit to Limit (OpenAI, "gpt-oss-120b &
+// gpt-oss-20b Model Card", 2025). A gate of one column is that of the whole row.
+type GLUAttr struct {
+	Act   Activation
+	Limit float64 // 0: none
+	Shift float64
+}
+
+func (a GLUAttr) String() string {
+	s := "{" + a.Act.String()
+	if a.Limit > 0 {
+		s += fmt.Sprintf(", limit %.6g", a.Limit)
+	}
+	if a.Shift != 0 {
+		s += fmt.Sprintf(", shift %.6g", a.Shift)
+	}
+	return s + "}"
+}
+
+// GLU is act(gate) * up, and what else a says.
+func (b *Builder) GLU(gate, up Value, a GLUAttr) Value {
+	if b.Cols(gate) != 1 {
+		b.same("glu", gate, up)
+	} else if b.Rows(gate) != b.Rows(up) {
+		b.Failf("glu: a gate of %v rows for %v", b.Rows(gate), b.Rows(up))
+	}
+	b.glu(a)
+	return b.add(Node{Op: GLU, In: []Value{gate, up}, State: NoState, Attr: a}, b.Rows(up), Dim(b.Cols(up)))
+}
+
+func (b *Builder) glu(a GLUAttr) {
+	if a.Act >= numActivations {
+		b.Failf("glu: there is no %v", a.Act)
+	}
+	if !(a.Limit >= 0 && a.Limit <= math.MaxFloat32 && math.Abs(a.Shift) <= math.MaxFloat32) {
+		b.Failf("glu: a limit of %v and a shift of %v: want a positive number, or 0 for none", a.Limit, a.Shift)
+	}
+}

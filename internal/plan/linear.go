@@ -1,0 +1,18 @@
+package plan
+
+import "github.com/realizar/realizar/tensor"
+
+// Linear: x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
+var Linear = &Op{Name: "linear", Weight: Matrix}
+
+// Linear is x·wᵀ + bias, w [out, in], bias [out] or nil.
+func (b *Builder) Linear(x Value, w, bias *tensor.Tensor) Value {
+	b.matrix(w)
+	if b.Cols(x) != w.Shape[1] {
+		b.Failf("%s: shape %v takes %d inputs, is given %d", w.Name, w.Shape, w.Shape[1], b.Cols(x))
+	}
+	if bias != nil {
+		b.vector(bias, w.Shape[0])
+	}
+	return b.add(Node{Op: Linear, In: []Value{x}, Weight: w, Bias: bias, State: NoState}, b.Rows(x), Dim(w.Shape[0]))
+}

@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/tensor"
+)
+
+// Position: rows of a table [positions, d] by the positions of the step's tokens
+// -> [T, d], see [PositionAttr].
+var Position = &Op{Name: "position", Weight: Table, Scope: PerToken}
+
+// PositionAttr are the parameters of [Position].
+type PositionAttr struct {
+	Axis int // 0: [Batch.Positions]; 1 or 2: a token's second or third position, of [Batch.Axes]
+}
+
+func (a PositionAttr) String() string {
+	if a.Axis == 0 {
+		return ""
+	}
+	return fmt.Sprintf("{axis %d}", a.Axis)
+}
+
+// Position is the rows of table w [positions, d] at the positions of the step's tokens:
+// along axis 0 those in the sequence, along axis 1 and 2 the second and the third position
+// of each token (which of two texts it is of, for example).
+func (b *Builder) Position(w *tensor.Tensor, axis int) Value {
+	b.matrix(w)
+	if axis < 0 || axis > len(b.p.Axes) {
+		b.Failf("%s: a token has no position of axis %d", w.Name, axis)
+	}
+	most := &b.p.Positions
+	if axis > 0 {
+		most = &b.p.Axes[axis-1]
+	}
+	if *most == 0 || w.Shape[0] < *most {
+		*most = w.Shape[0]
+	}
+	return b.add(Node{Op: Position, Weight: w, State: NoState, Attr: PositionAttr{axis}}, Tokens, Dim(w.Shape[1]))
+}
