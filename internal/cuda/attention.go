@@ -2,11 +2,11 @@ package cuda
 
 import (
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -88,97 +88,18 @@ func (c *compiler) pool(i int) poolArgs {
 	return poolArgs{base: k.base, apart: int64(k.apart), pageTokens: int32(c.l.lim.PageTokens), kvHeads: int32(k.state.KVHeads), dim: int32(k.state.HeadDim)}
 }
 
-type anglesArgs struct {
-	freqs, set, positions, count, out driver.DevicePtr
-	pairs                             int32
-	scale                             float32
-}
+// attention is [plan.Attention]: it normalises and turns heads as they are stored.
+type attention struct{ ordinary }
 
-// ropes are the distinct ropes of a program.
-func ropes(p *plan.Program) []plan.RopeAttr {
-	var all []plan.RopeAttr
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Op == plan.Rope && ropeIndex(all, n) < 0 {
-			all = append(all, n.Attr.(plan.RopeAttr))
-		}
-	}
-	return all
-}
+func (attention) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
 
-func ropeIndex(all []plan.RopeAttr, n *plan.Node) int {
-	a := n.Attr.(plan.RopeAttr)
-	for i := range all {
-		// The heads' length does not matter to the angles.
-		b := all[i]
-		b.HeadDim, b.Interleaved = a.HeadDim, a.Interleaved
-		if reflect.DeepEqual(a, b) {
-			return i
-		}
-	}
-	return -1
-}
+// wholeBlocks reports whether heads are whole blocks of what is written in bytes.
+func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0 }
 
-// angles are those of every rope, for all layers.
-func (c *compiler) angles() ([]launch, error) {
-	var all []launch
-	for i, r := range c.room.ropes {
-		a := anglesArgs{
-			freqs: c.scratchAt + driver.DevicePtr(c.room.freqs[i]), set: c.step.sets[i], positions: c.step.positions, count: c.step.counts + countTokens,
-			out: c.scratchAt + driver.DevicePtr(c.room.angles[i]), pairs: int32(r.Dims / 2), scale: float32(r.Scale),
-		}
-		l, err := c.launch("rope", "angles", plan.Tokens, arguments(&a), 128, func(sh *shape) driver.Dim3 { return driver.Dim3{X: sh.tokens} })
-		if err != nil {
-			return nil, err
-		}
-		l.where, l.moves = "rotary angles", func(b *plan.Batch) int { return len(b.Tokens) * 8 * (r.Dims / 2) }
-		all = append(all, l)
-	}
-	return all, nil
-}
-
-type turnArgs struct {
-	q, k, v                                            driver.DevicePtr
-	qStride, kStride, vStride, heads, kvHeads, headDim int32
-	qNorm, kNorm                                       driver.DevicePtr
-	qEps, kEps                                         float32
-	qAngles, kAngles                                   driver.DevicePtr
-	qDims, kDims, qInterleaved, kInterleaved           int32
-	qOut                                               driver.DevicePtr
-	qOutStride, _                                      int32
-	pool                                               poolArgs
-	table                                              tableArgs
-	sequence, overflow                                 driver.DevicePtr
-	layer, _                                           int32
-	count                                              driver.DevicePtr
-}
-
-// turned says where a rope's angles are.
-func (c *compiler) turned(n *plan.Node) (angles driver.DevicePtr, dims, interleaved int32) {
-	if n == nil {
-		return 0, 0, 0
-	}
-	r := n.Attr.(plan.RopeAttr)
-	if r.Interleaved {
-		interleaved = 1
-	}
-	return c.scratchAt + driver.DevicePtr(c.room.angles[ropeIndex(c.room.ropes, n)]), int32(r.Dims), interleaved
-}
-
-func (c *compiler) turn(a *turnArgs) (launch, error) {
-	a.sequence, a.overflow, a.count = c.step.sequence, c.step.overflow, c.step.counts+countTokens
-	heads := int(a.heads + 2*a.kvHeads)
-	return c.launch("rope", "turn_"+cacheNames[c.l.lim.Cache], plan.Tokens, arguments(a), 128, func(sh *shape) driver.Dim3 {
-		return driver.Dim3{X: (heads + 3) / 4, Y: sh.tokens}
-	})
-}
-
-func (c *compiler) rope(n *plan.Node) ([]launch, error) {
-	in, out := c.forms(n.In[0]), c.forms(n.Out)
-	r := n.Attr.(plan.RopeAttr)
-	a := turnArgs{q: in.f32, qStride: in.stride, heads: in.cols / int32(r.HeadDim), headDim: int32(r.HeadDim), qOut: out.f32, qOutStride: out.stride}
-	a.qAngles, a.qDims, a.qInterleaved = c.turned(n)
-	l, err := c.turn(&a)
-	return []launch{l}, err
+// scratch is for segments that blocks share, and for tickets that say which block is the last.
+func (attention) scratch(_ *plan.Program, lim *plan.Limits, n *plan.Node) []int {
+	a := n.Attr.(plan.AttentionAttr)
+	return []int{4 * headGroups(a) * blockHeads * (a.HeadDim + 2) * splitPartials, 4 * a.Heads * power(lim.Tokens)}
 }
 
 type attentionArgs struct {
@@ -195,11 +116,12 @@ type attentionArgs struct {
 	split, maxSegments          int32
 }
 
-func (c *compiler) attention(s *stage) ([]launch, error) {
-	n := s.nodes[0]
+func (o attention) launches(c *compiler, s *fuse.Stage) ([]launch, error) {
+	n := s.Node()
 	attr := n.Attr.(plan.AttentionAttr)
+	room := c.scratch(n)
 	group := c.l.p.States[n.State].Group
-	q, k, v := c.forms(s.q.in), c.forms(s.k.in), c.forms(n.In[2])
+	q, k, v := c.forms(s.Q.In), c.forms(s.K.In), c.forms(n.In[2])
 	table := tableArgs{pages: c.step.pages[group], places: c.step.places[group]}
 
 	t := turnArgs{
@@ -207,15 +129,15 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 		kvHeads: int32(attr.KVHeads), headDim: int32(attr.HeadDim), qOut: q.f32, qOutStride: q.stride,
 		pool: c.pool(n.State), table: table, layer: int32(max(n.Layer, 0)),
 	}
-	if s.q.rope != nil {
+	if s.Q.Rope != nil {
 		t.heads = int32(attr.Heads)
-		t.qAngles, t.qDims, t.qInterleaved = c.turned(s.q.rope)
+		t.qAngles, t.qDims, t.qInterleaved = c.turned(s.Q.Rope)
 	}
-	t.kAngles, t.kDims, t.kInterleaved = c.turned(s.k.rope)
-	if m := s.q.norm; m != nil {
+	t.kAngles, t.kDims, t.kInterleaved = c.turned(s.K.Rope)
+	if m := s.Q.Norm; m != nil {
 		t.qNorm, t.qEps = c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
 	}
-	if m := s.k.norm; m != nil {
+	if m := s.K.Norm; m != nil {
 		t.kNorm, t.kEps = c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
 	}
 	store, err := c.turn(&t)
@@ -232,7 +154,7 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 		q: q.f32, stride: q.stride, heads: int32(attr.Heads), kvHeads: int32(attr.KVHeads), dim: int32(attr.HeadDim),
 		scale: float32(attr.Scale), softcap: float32(attr.Softcap), window: int32(attr.Window), sinks: c.weight(n.Weight),
 		pool: c.pool(n.State), table: table, count: c.step.counts + countTokens,
-		out: c.forms(n.Out), partial: c.scratchAt + driver.DevicePtr(c.room.partials), tickets: c.scratchAt + driver.DevicePtr(c.room.tickets),
+		out: c.forms(n.Out), partial: room[0], tickets: room[1],
 	}
 	groups := headGroups(attr)
 	decode, err := c.decode(&decodeArgs{turn: t, attention: a})
@@ -249,6 +171,22 @@ func (c *compiler) attention(s *stage) ([]launch, error) {
 	}}
 	store.moves, attend.moves, decode.moves = c.attentionMoves(s)
 	return []launch{store.unless(decodes), attend.unless(decodes), decode}, nil
+}
+
+// attentionMoves are what the launches of attention read and write: those that store and
+// attend one after the other, and the one that does both.
+func (c *compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *plan.Batch) int) {
+	n := s.Node()
+	a, kept := n.Attr.(plan.AttentionAttr), c.pools[n.State].bytes/c.l.lim.PageTokens // of a position
+	q, out := c.read(s.Q.In, inFloats), c.written(n.Out)
+	keys, turned := c.read(s.K.In, inFloats)+c.read(n.In[2], inFloats), 0
+	if s.Q.Rope != nil {
+		turned = 2 * q
+	}
+	store = func(b *plan.Batch) int { return len(b.Tokens) * (turned + keys + kept) }
+	attend = func(b *plan.Batch) int { return len(b.Tokens)*(q+out) + b.Attended(a.Window)*kept }
+	both = func(b *plan.Batch) int { return len(b.Tokens)*(q+keys+kept+out) + b.Attended(a.Window)*kept }
+	return store, attend, both
 }
 
 // headGroups is how many blocks serve a token's heads.

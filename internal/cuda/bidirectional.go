@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -27,7 +28,20 @@ var bidirectionalKernels = []struct {
 // bidirectionalKeys is how many keys a block has at a time.
 const bidirectionalKeys = 32
 
-func (c *compiler) bidirectional(n *plan.Node) ([]launch, error) {
+// bidirectional is [plan.Bidirectional].
+type bidirectional struct{ ordinary }
+
+func (bidirectional) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
+
+func (bidirectional) check(n *plan.Node) error {
+	if d := n.Attr.(plan.AttentionAttr).HeadDim; d > maxHeadDim {
+		return fmt.Errorf("no kernel for heads of %d values, of which %d is the most", d, maxHeadDim)
+	}
+	return nil
+}
+
+func (bidirectional) launches(c *compiler, s *fuse.Stage) ([]launch, error) {
+	n := s.Node()
 	attr := n.Attr.(plan.AttentionAttr)
 	q, k, v := c.forms(n.In[0]), c.forms(n.In[1]), c.forms(n.In[2])
 	// Rows of an odd number of 16 bytes: lanes that read the same of neighbouring rows

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
@@ -36,7 +35,7 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 	}
 	lines := []string{"step: " + names(before)}
 	for i := range stages {
-		lines = append(lines, describe(&l.stages[i])+": "+names(stages[i]))
+		lines = append(lines, l.stages[i].String()+": "+names(stages[i]))
 	}
 	after, err := c.finite()
 	if err != nil {
@@ -63,13 +62,4 @@ func names(all []launch) string {
 		s = append(s, l.name)
 	}
 	return strings.Join(s, "; ")
-}
-
-// describe names the nodes of a stage by their values.
-func describe(s *stage) string {
-	var parts []string
-	for _, n := range s.all() {
-		parts = append(parts, fmt.Sprintf("%%%d %v", n.Out, n.Op))
-	}
-	return strings.Join(parts, ", ")
 }

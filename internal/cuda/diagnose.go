@@ -103,7 +103,7 @@ func (s *step) look(open int) error {
 		if err := e.stream.Synchronize(); err != nil {
 			return err
 		}
-		n := apart.stages[i].nodes[0]
+		n := apart.stages[i].Node()
 		count := len(b.Tokens)
 		if e.p.Shapes[n.Out][0] == plan.Rows {
 			count = len(b.Rows)

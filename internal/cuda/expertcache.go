@@ -209,12 +209,12 @@ func (m *mixture) fetch() ([]launch, error) {
 	if cache == nil {
 		return nil, nil
 	}
-	c, e := &cache.mixtures[x.mixture], &m.room.experts
+	c, e := &cache.mixtures[x.mixture], &m.e
 	table := m.weightsAt + driver.DevicePtr(c.tables)
 	k := keepArgs{
-		active: m.at(e.active), count: m.at(e.sizes), table: table, heat: table + driver.DevicePtr(4*c.experts), holders: table + driver.DevicePtr(8*c.experts),
+		active: e.active, count: e.sizes, table: table, heat: table + driver.DevicePtr(4*c.experts), holders: table + driver.DevicePtr(8*c.experts),
 		experts: int32(c.experts), kept: int32(c.kept), first: int32(c.first), shared: int32(cache.Layers * cache.Kept),
-		missing: m.at(e.missing), missed: m.at(e.missed), uses: m.at(m.room.uses), bytes: int64(c.bytes),
+		missing: e.missing, missed: e.missed, uses: m.scratchAt + driver.DevicePtr(m.room.uses), bytes: int64(c.bytes),
 	}
 	keep, err := m.launch("expertcache", "keep", m.rows, arguments(&k), 256, func(*shape) driver.Dim3 { return driver.Dim3{X: 1} })
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -17,16 +18,16 @@ const activeBytes = 16
 // missingBytes are those of an expert that is to be fetched, see kernels/expertcache.cu.
 const missingBytes = 8
 
-// An expertRoom is where a mixture of experts works: offsets as those of a [room]. All of
-// a program use the same, one after another. A slot is a token with one of its experts.
+// An expertRoom is where a mixture of experts works. All mixtures of a program use the
+// same, one after another. A slot is a token with one of its experts.
 type expertRoom struct {
-	chosen, weights, slots int    // by token and rank
-	tokens                 int    // by slot
-	active, sizes          int    // experts that were chosen; how many, and how many slots
-	missing, missed        int    // of these, what the device does not have; how many
-	parts                  [2]int // by slot: gate and what it gates, where one launch does not do both
-	hidden, meta           int    // by slot: the unit's values in the form that the last product reads; the scales of bytes
-	out                    int    // by slot: what the experts make
+	chosen, weights, slots driver.DevicePtr    // by token and rank
+	tokens                 driver.DevicePtr    // by slot
+	active, sizes          driver.DevicePtr    // experts that were chosen; how many, and how many slots
+	missing, missed        driver.DevicePtr    // of these, what the device does not have; how many
+	parts                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
+	hidden, meta           driver.DevicePtr    // by slot: the unit's values in the form that the last product reads; the scales of bytes
+	out                    driver.DevicePtr    // by slot: what the experts make
 }
 
 // unjoined reports whether the gate and what it gates are products of two launches.
@@ -34,46 +35,51 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 	return laidAs(a.Gate[0].DType, lim) != laidAs(a.Up[0].DType, lim)
 }
 
-// planExperts makes room from at on, and says where it ends.
-func planExperts(p *plan.Program, lim *plan.Limits, at int) (r expertRoom, end int) {
-	var entries, active, missing, parts, hidden, meta, out int // bytes
-	for i := range p.Nodes {
-		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
-		if !ok {
-			continue
-		}
-		n := p.Nodes[i].Out
-		slots := a.Route.Used * lim.Size(p.Shapes[n][0])
-		elems := slots * rowStride(a.Gate[0].Rows())
-		entries, active = max(entries, 4*slots), max(active, activeBytes*min(slots, len(a.Gate)))
-		missing = max(missing, missingBytes*min(slots, len(a.Gate)))
-		out = max(out, 4*slots*rowStride(int(p.Shapes[n][1])))
-		switch arithmeticOf(a.Down[0], lim) {
-		case inBytes:
-			hidden, meta = max(hidden, elems), max(meta, elems/4)
-		case inFloats:
-			hidden = max(hidden, 4*elems)
-		default:
-			hidden = max(hidden, 2*elems)
-		}
-		if unjoined(&a, lim) {
-			parts = max(parts, 4*elems)
-		}
+// experts is [plan.Experts].
+type experts struct{ ordinary }
+
+func (experts) check(n *plan.Node) error {
+	if count := len(n.Attr.(plan.ExpertsAttr).Gate); count > maxExperts {
+		return fmt.Errorf("no kernel for %d experts, of which %d is the most", count, maxExperts)
 	}
-	take := func(bytes int) int {
-		begin := at
-		at += align(bytes)
-		return begin
+	return nil
+}
+
+func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
+	if i > 0 {
+		return []kind{inFloats}
 	}
-	if entries == 0 {
-		return r, at
+	a := s.Node().Attr.(plan.ExpertsAttr)
+	return []kind{arithmetic(a.Gate[0], lim), arithmetic(a.Up[0], lim)}
+}
+
+// scratch is what [expertRoom] names, in its order.
+func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
+	a := n.Attr.(plan.ExpertsAttr)
+	slots := a.Route.Used * lim.Size(p.Shapes[n.Out][0])
+	chosen := min(slots, len(a.Gate))
+	elems := slots * rowStride(a.Gate[0].Rows())
+	hidden, meta, parts := 2*elems, 0, 0
+	switch arithmetic(a.Down[0], lim) {
+	case inBytes:
+		hidden, meta = elems, elems/4
+	case inFloats:
+		hidden = 4 * elems
 	}
-	r = expertRoom{
-		chosen: take(entries), weights: take(entries), slots: take(entries), tokens: take(entries), active: take(active), sizes: take(8),
-		missing: take(missing), missed: take(4),
-		parts: [2]int{take(parts), take(parts)}, hidden: take(hidden), meta: take(meta), out: take(out),
+	if unjoined(&a, lim) {
+		parts = 4 * elems
 	}
-	return r, at
+	entries := 4 * slots
+	return []int{entries, entries, entries, entries, activeBytes * chosen, 8, missingBytes * chosen, 4, parts, parts, hidden, meta, 4 * slots * rowStride(int(p.Shapes[n.Out][1]))}
+}
+
+// room is where n works.
+func (m *mixture) roomOf(n *plan.Node) expertRoom {
+	r := m.scratch(n)
+	return expertRoom{
+		chosen: r[0], weights: r[1], slots: r[2], tokens: r[3], active: r[4], sizes: r[5], missing: r[6], missed: r[7],
+		parts: [2]driver.DevicePtr{r[8], r[9]}, hidden: r[10], meta: r[11], out: r[12],
+	}
 }
 
 type routeArgs struct {
@@ -123,7 +129,7 @@ type mixture struct {
 	*compiler
 	attr plan.ExpertsAttr
 	rows plan.Dim
-	at   func(offset int) driver.DevicePtr
+	e    expertRoom
 }
 
 // slots is how many there are at most in a step of that shape.
@@ -131,12 +137,10 @@ func (m *mixture) slots(sh *shape) int { return sh.size(m.rows) * m.attr.Route.U
 
 // experts routes tokens, groups them by expert, multiplies and adds up. The single token
 // of a step is a group by itself for each of its experts.
-func (c *compiler) experts(s *stage) ([]launch, error) {
-	n := s.nodes[0]
-	m := &mixture{
-		compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out),
-		at: func(offset int) driver.DevicePtr { return c.scratchAt + driver.DevicePtr(offset) },
-	}
+func (experts) launches(c *compiler, s *fuse.Stage) ([]launch, error) {
+	n := s.Node()
+	m := &mixture{compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out)}
+	m.e = m.roomOf(n)
 	all, err := m.route(n)
 	if err != nil {
 		return nil, err
@@ -155,19 +159,19 @@ func (c *compiler) experts(s *stage) ([]launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, to := &c.room.experts, c.forms(s.out())
-	l, err := m.product(m.attr.Down[0], hidden, &expertArgs{p: [2]expertProductArgs{down}, stride: to.stride, y: m.at(e.out)}, false)
+	e, to := &m.e, c.forms(s.Out())
+	l, err := m.product(m.attr.Down[0], hidden, &expertArgs{p: [2]expertProductArgs{down}, stride: to.stride, y: e.out}, false)
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, l)
 
 	a := combineArgs{
-		y: m.at(e.out), stride: to.stride, cols: to.cols, slots: m.at(e.slots), weights: m.at(e.weights),
+		y: e.out, stride: to.stride, cols: to.cols, slots: e.slots, weights: e.weights,
 		used: int32(m.attr.Route.Used), count: c.count(n.Out), out: to,
 	}
-	if s.add != nil {
-		r := c.forms(s.residual())
+	if s.Add != nil {
+		r := c.forms(s.Residual())
 		a.residual, a.residualStride = r.f32, r.stride
 	}
 	if l, err = c.launch("experts", "combine", m.rows, arguments(&a), 256, elementGrid(m.rows, to.stride)); err != nil {
@@ -179,13 +183,13 @@ func (c *compiler) experts(s *stage) ([]launch, error) {
 
 // route chooses experts, and gives the tokens of each their slots.
 func (m *mixture) route(n *plan.Node) ([]launch, error) {
-	e, r, logits := &m.room.experts, &m.attr.Route, m.forms(n.In[1])
+	e, r, logits := &m.e, &m.attr.Route, m.forms(n.In[1])
 	experts := len(m.attr.Gate)
 	a := routeArgs{
 		logits: logits.f32, bias: m.weight(n.Bias), stride: logits.stride, experts: int32(experts), used: int32(r.Used), score: int32(r.Score),
 		groups: int32(r.Groups), groupsUsed: int32(r.GroupsUsed), groupTop: int32(r.GroupTop), scale: r.Scale,
-		count: m.count(n.Out), chosen: m.at(e.chosen), weights: m.at(e.weights), slots: m.at(e.slots), tokens: m.at(e.tokens),
-		active: m.at(e.active), sizes: m.at(e.sizes),
+		count: m.count(n.Out), chosen: e.chosen, weights: e.weights, slots: e.slots, tokens: e.tokens,
+		active: e.active, sizes: e.sizes,
 	}
 	if r.Normalize {
 		a.normalize = 1
@@ -207,11 +211,11 @@ func (m *mixture) route(n *plan.Node) ([]launch, error) {
 
 // units computes the gated units of all slots, and says where their values are.
 func (m *mixture) units(n *plan.Node) ([]launch, forms, error) {
-	e, x, ffn := &m.room.experts, m.forms(n.In[0]), m.attr.Gate[0].Rows()
+	e, x, ffn := &m.e, m.forms(n.In[0]), m.attr.Gate[0].Rows()
 	out := forms{stride: int32(rowStride(ffn)), cols: int32(ffn)}
-	switch hidden := m.at(e.hidden); arithmeticOf(m.attr.Down[0], m.l.lim) {
+	switch hidden := e.hidden; arithmetic(m.attr.Down[0], m.l.lim) {
 	case inBytes:
-		out.q8, out.meta = hidden, m.at(e.meta)
+		out.q8, out.meta = hidden, e.meta
 	case inBF16:
 		out.bf16 = hidden
 	case inF16:
@@ -228,14 +232,14 @@ func (m *mixture) units(n *plan.Node) ([]launch, forms, error) {
 		return nil, out, err
 	}
 	if !unjoined(&m.attr, m.l.lim) {
-		a := expertArgs{p: [2]expertProductArgs{gate, up}, tokens: m.at(e.tokens), out: out, unit: unitOf(m.attr.GLU)}
+		a := expertArgs{p: [2]expertProductArgs{gate, up}, tokens: e.tokens, out: out, unit: unitOf(m.attr.GLU)}
 		l, err := m.product(m.attr.Gate[0], x, &a, true)
 		return []launch{l}, out, err
 	}
 	var all []launch
 	for i, p := range []expertProductArgs{gate, up} {
 		w := []*tensor.Tensor{m.attr.Gate[0], m.attr.Up[0]}[i]
-		a := expertArgs{p: [2]expertProductArgs{p}, tokens: m.at(e.tokens), y: m.at(e.parts[i]), stride: out.stride}
+		a := expertArgs{p: [2]expertProductArgs{p}, tokens: e.tokens, y: e.parts[i], stride: out.stride}
 		l, err := m.product(w, x, &a, false)
 		if err != nil {
 			return nil, out, err
@@ -243,13 +247,13 @@ func (m *mixture) units(n *plan.Node) ([]launch, forms, error) {
 		all = append(all, l)
 	}
 	a := gateArgs{
-		gate: m.at(e.parts[0]), up: m.at(e.parts[1]), gateStride: out.stride, upStride: out.stride, cols: out.cols, gateCols: out.cols,
-		unit: unitOf(m.attr.GLU), count: m.at(e.sizes + 4), out: out,
+		gate: e.parts[0], up: e.parts[1], gateStride: out.stride, upStride: out.stride, cols: out.cols, gateCols: out.cols,
+		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
 	}
 	l, err := m.launch("elementwise", "gate", m.rows, arguments(&a), 256, func(sh *shape) driver.Dim3 {
 		return driver.Dim3{X: (int(out.stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
 	})
-	l.moves = m.rowsMove(8*ffn + m.rowBytes(arithmeticOf(m.attr.Down[0], m.l.lim), ffn))
+	l.moves = m.rowsMove(8*ffn + m.rowBytes(arithmetic(m.attr.Down[0], m.l.lim), ffn))
 	return append(all, l), out, err
 }
 
@@ -300,12 +304,12 @@ func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool)
 	t := m.weights.matrices[w]
 	a.rows, a.units, a.colTiles, a.cols, a.inStride = int32(t.rows), int32(t.rowTiles), int32(t.colTiles), in.cols, in.stride
 	a.x, a.q8, a.meta = in.f32, in.q8, in.meta
-	a.active, a.count = m.at(m.room.experts.active), m.at(m.room.experts.sizes)
+	a.active, a.count = m.e.active, m.e.sizes
 	family, variants := "experts_"+suffix(t.format), expertVariants
 	if gated {
 		variants, a.units = gatedExpertVariants, int32((t.rowTiles+1)/2)
 	}
-	switch arithmeticOf(w, m.l.lim) {
+	switch arithmetic(w, m.l.lim) {
 	case inFloats:
 		family, variants = "experts_floats_"+suffix(t.format), []variant{{"expert_f32_1", 1}, {"expert_f32", 8}}
 		if gated {
@@ -349,4 +353,34 @@ func (m *mixture) product(w *tensor.Tensor, in forms, a *expertArgs, gated bool)
 	})
 	l.moves = m.moves(w, a.cols, gated)
 	return l, nil
+}
+
+// rowsMove is so many bytes for each slot.
+func (m *mixture) rowsMove(bytes int) func(b *plan.Batch) int {
+	return func(b *plan.Batch) int { return b.Size(m.rows) * m.attr.Route.Used * bytes }
+}
+
+// moves are what a product of experts reads and writes: the weights of as many experts as
+// the tokens can have chosen, since which they have is known on the device alone.
+func (m *mixture) moves(w *tensor.Tensor, cols int32, gated bool) func(b *plan.Batch) int {
+	weights, out := m.weightBytes(w), 4*w.Rows()
+	if gated {
+		weights *= 2
+		out = m.rowBytes(arithmetic(m.attr.Down[0], m.l.lim), w.Rows())
+	}
+	rows := m.rowsMove(m.rowBytes(arithmetic(w, m.l.lim), int(cols)) + out)
+	return func(b *plan.Batch) int {
+		return min(b.Size(m.rows)*m.attr.Route.Used, len(m.attr.Gate))*weights + rows(b)
+	}
+}
+
+// combineMoves is what adding up reads and writes.
+func (m *mixture) combineMoves(s *fuse.Stage) func(b *plan.Batch) int {
+	out := s.Out()
+	row := m.written(out)
+	if s.Add != nil {
+		row += m.read(s.Residual(), inFloats)
+	}
+	slots := m.rowsMove(m.read(out, inFloats))
+	return func(b *plan.Batch) int { return b.Size(m.rows)*row + slots(b) }
 }

@@ -239,7 +239,7 @@ func TestKernelsAreTold(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, Options{})
 	p := decoder(t, tensor.Q8_0)
 	lines := b.Kernels(p, limitsFor(p, 8, 2))
-	if want := len(join(p, &plan.Limits{Activations: tensor.Q8_0})) + 4; len(lines) != want {
+	if want := len(rules(&plan.Limits{Activations: tensor.Q8_0}).Stages(p)) + 4; len(lines) != want {
 		t.Errorf("%d lines, want %d: %s", len(lines), want, strings.Join(lines, "\n"))
 	}
 	for _, l := range lines {

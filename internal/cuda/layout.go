@@ -1,9 +1,8 @@
 package cuda
 
 import (
-	"slices"
-
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -11,8 +10,8 @@ import (
 type layout struct {
 	p       *plan.Program
 	lim     *plan.Limits
-	stages  []stage
-	normed  map[plan.Value]*stage // norms that products of a single row do themselves, by what they write
+	stages  []fuse.Stage
+	normed  map[plan.Value]*fuse.Stage // norms that products of a single row do themselves, by what they write
 	scratch *plan.Scratch
 	wanted  [][kinds]bool // by value: the forms that somebody reads
 	offsets []formOffsets // by buffer
@@ -30,44 +29,35 @@ func rowStride(cols int) int { return align(cols) }
 func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
 	l := &layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes))}
 	if apart {
-		l.stages = single(p)
+		l.stages = fuse.Single(p)
 	} else {
-		l.stages = join(p, lim)
+		l.stages = rules(lim).Stages(p)
+		l.normed = fuse.Norms(p, l.stages, maxNormed, func(s *fuse.Stage, i int) bool { return operationOf(s).norms(s, i, lim) })
 	}
-	l.findNormed(apart)
 	io := make([]plan.Stage, len(l.stages))
 	for i := range l.stages {
 		s := &l.stages[i]
-		io[i] = s.io()
+		io[i] = s.IO()
 		if norm := l.norm(s); norm != nil {
-			io[i].In = append(slices.Clone(io[i].In), norm.inputs()...)
+			io[i].In = append(io[i].In, norm.Inputs()...)
 		}
 	}
 	l.scratch = plan.PlanScratch(p, io)
 	for i := range l.stages {
 		s := &l.stages[i]
-		for j, v := range s.inputs() {
-			k := inFloats
-			switch n := s.nodes[0]; {
-			case n.Op == plan.Linear && j == 0:
-				k = arithmetic(n, lim)
-			case n.Op == plan.Experts && j == 0:
-				a := n.Attr.(plan.ExpertsAttr)
-				k = arithmeticOf(a.Gate[0], lim)
-				l.wanted[v][arithmeticOf(a.Up[0], lim)] = true
+		for j, v := range s.Inputs() {
+			for _, k := range operationOf(s).reads(s, j, lim) {
+				l.wanted[v][k] = true
 			}
-			l.wanted[v][k] = true
 		}
 		for _, v := range io[i].Out {
-			if apart || lim.Observed || !l.writesForms(s) {
+			if apart || lim.Observed || !operationOf(s).writes(s) {
 				l.wanted[v][inFloats] = true
 			}
 		}
 	}
-	for _, v := range []plan.Value{p.Residual, p.Hidden, p.Logits} {
-		if v >= 0 {
-			l.wanted[v][inFloats] = true
-		}
+	for _, v := range p.Kept() {
+		l.wanted[v][inFloats] = true
 	}
 	l.place()
 	return l
@@ -76,53 +66,12 @@ func newLayout(p *plan.Program, lim *plan.Limits, apart bool) *layout {
 // maxNormed is the longest row that products normalise.
 const maxNormed = 8192
 
-// findNormed finds the norms that nothing but products reads. Of a single row they do
-// the norm themselves: that costs little beside the launch that it saves.
-func (l *layout) findNormed(apart bool) {
-	l.normed = map[plan.Value]*stage{}
-	if apart {
-		return
-	}
-	others := map[plan.Value]bool{l.p.Residual: true, l.p.Hidden: true, l.p.Logits: true}
-	for i := range l.stages {
-		for j, v := range l.stages[i].inputs() {
-			if n := l.stages[i].nodes[0]; n.Op != plan.Linear || j > 0 || arithmetic(n, l.lim) == inFloats {
-				others[v] = true
-			}
-		}
-	}
-	for i := range l.stages {
-		n := l.stages[i].nodes[0]
-		if n.Op != plan.RMSNorm || others[n.Out] {
-			continue
-		}
-		cols := int(l.p.Shapes[n.Out][1])
-		if n.Attr.(plan.NormAttr).Group == cols && cols%4 == 0 && cols > 128 && cols <= maxNormed {
-			l.normed[n.Out] = &l.stages[i]
-		}
-	}
-}
-
-// norm is the norm that the products of a stage do themselves, of a single row; or nil.
-func (l *layout) norm(s *stage) *stage {
-	if n := s.nodes[0]; n.Op == plan.Linear {
-		return l.normed[n.In[0]]
+// norm is the norm that a stage does itself if its input is a single row; or nil.
+func (l *layout) norm(s *fuse.Stage) *fuse.Stage {
+	if in := s.Inputs(); len(in) > 0 {
+		return l.normed[in[0]]
 	}
 	return nil
-}
-
-// writesForms reports whether the stage's own kernel writes every form; others write
-// float32, which is converted after them.
-func (l *layout) writesForms(s *stage) bool {
-	switch n := s.nodes[0]; n.Op {
-	case plan.Linear:
-		return s.glu != nil
-	case plan.Embed, plan.Position, plan.Rope:
-		return false
-	case plan.Attention, plan.Bidirectional:
-		return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0
-	}
-	return true
 }
 
 // place finds room for the forms of every buffer.

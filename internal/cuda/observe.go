@@ -11,7 +11,7 @@ func (s *step) observe(l *launch) error {
 	}
 	e, c := s.e, s.e.b.main
 	defer c.Doing(c.Doing("observing a step"))
-	for _, v := range l.stage.io().Out {
+	for _, v := range l.stage.IO().Out {
 		dim := e.p.Shapes[v][0]
 		rows := s.batch.Size(dim)
 		if rows == 0 || e.layout.normed[v] != nil && s.sh.size(dim) == 1 {

@@ -48,7 +48,7 @@ func TestObservedStep(t *testing.T) {
 		rows := func(v plan.Value) int { return x.Size(p.Shapes[v][0]) }
 		var want, got []plan.Value
 		for i := range e.layout.stages {
-			for _, v := range e.layout.stages[i].io().Out {
+			for _, v := range e.layout.stages[i].IO().Out {
 				if rows(v) > 0 && (e.layout.normed[v] == nil || power(rows(v)) > 1) {
 					want = append(want, v)
 				}

@@ -53,7 +53,7 @@ func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
 func planWeights(p *plan.Program, lim *plan.Limits, slots int) *weightPlan {
 	w := &weightPlan{order: p.Weights(), matrices: map[*tensor.Tensor]tiling{}, at: map[*tensor.Tensor]int{}}
 	for i := range p.Nodes {
-		for _, m := range matrices(&p.Nodes[i]) {
+		for _, m := range p.Nodes[i].Matrices() {
 			w.matrices[m] = tilingOf(m, lim)
 		}
 	}
@@ -139,12 +139,12 @@ func (w *weightPlan) layers(p *plan.Program) []image {
 	last := plan.NoLayer
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		for _, t := range n.Tensors() {
+		for _, w := range n.Weights() {
 			layer := n.Layer
-			if l, seen := of[t]; seen && l != layer || n.Op == plan.Embed || n.Op == plan.Position {
+			if l, seen := of[w.Tensor]; seen && l != layer || w.Role == plan.Table {
 				layer = several
 			}
-			of[t] = layer
+			of[w.Tensor] = layer
 		}
 		if n.Layer == plan.NoLayer || n.Layer == last {
 			continue

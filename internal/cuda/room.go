@@ -35,15 +35,13 @@ type room struct {
 	ids, results, uses, resultsEnd                                  int    // uses: of experts, since the beginning
 
 	masks, maskWords int
-	adjustments      int   // of a step, as many as roomyAdjustments
-	freqs            []int // by rope: [2, or 2 and T][pairs] float64
-	angles           []int // by rope: [T][pairs] of 8 bytes
-	partials         int
-	tickets          int
+	adjustments      int                // of a step, as many as roomyAdjustments
+	freqs            []int              // by rope: [2, or 2 and T][pairs] float64
+	angles           []int              // by rope: [T][pairs] of 8 bytes
+	scratch          map[*plan.Op][]int // of operations, see operation.scratch
 	sampled          int
 	sampling         int
 	samplingRow      int // bytes
-	experts          expertRoom
 	bytes            int
 }
 
@@ -88,22 +86,40 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 		r.freqs = append(r.freqs, take(8*sets*a.Dims/2))
 		r.angles = append(r.angles, take(8*l.Tokens*a.Dims/2))
 	}
-	partial, heads := 0, 0
-	for i := range p.Nodes {
-		if a, ok := p.Nodes[i].Attr.(plan.AttentionAttr); ok && p.Nodes[i].Op == plan.Attention {
-			partial = max(partial, 4*headGroups(a)*blockHeads*(a.HeadDim+2))
-			heads = max(heads, a.Heads)
-		}
-	}
 	r.bytes = align(r.bytes)
-	r.partials, r.tickets = take(partial*splitPartials), take(4*heads*power(l.Tokens))
+	r.takeScratch(p, l)
 	r.sampled = take(4 * l.Rows)
 	r.samplingRow = samplingBytes(vocab)
 	r.bytes = align(r.bytes)
 	r.sampling = take(r.samplingRow * l.Rows)
-	r.bytes = align(r.bytes)
-	r.experts, r.bytes = planExperts(p, l, r.bytes)
 	return r
+}
+
+// takeScratch makes room for what each operation works in: the most that one of its nodes
+// needs.
+func (r *room) takeScratch(p *plan.Program, l *plan.Limits) {
+	r.scratch = map[*plan.Op][]int{}
+	var ops []*plan.Op // in the order of their first nodes
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		sizes, seen := r.scratch[n.Op]
+		if !seen {
+			ops = append(ops, n.Op)
+		}
+		for k, bytes := range operations[n.Op].scratch(p, l, n) {
+			if k == len(sizes) {
+				sizes = append(sizes, 0)
+			}
+			sizes[k] = max(sizes[k], bytes)
+		}
+		r.scratch[n.Op] = sizes
+	}
+	for _, op := range ops {
+		for k, bytes := range r.scratch[op] {
+			r.scratch[op][k] = r.bytes
+			r.bytes += align(bytes)
+		}
+	}
 }
 
 // stepAddresses is where the kernels find what a step is told.

@@ -214,7 +214,7 @@ func (c *compiler) stream(stages [][]launch) {
 		layer := c.weights.images[image].layer
 		first, last := -1, -1
 		for i := range stages {
-			if c.l.stages[i].nodes[0].Layer != layer {
+			if c.l.stages[i].Node().Layer != layer {
 				continue
 			}
 			if last = i; first < 0 {

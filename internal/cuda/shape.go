@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -64,7 +65,7 @@ type launch struct {
 	where    string                  // what it does, in words
 	single   string                  // "", or what it does of a single row, where that is more
 	moves    func(b *plan.Batch) int // the bytes that it reads and writes, see [plan.Span]; nil: none
-	stage    *stage                  // that it is of, or nil
+	stage    *fuse.Stage             // that it is of, or nil
 	last     bool                    // of its stage
 	sampling bool                    // it chooses tokens
 	place    int                     // of its layer in [plan.Result.Layers]; 0: it belongs to none

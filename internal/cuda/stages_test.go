@@ -63,11 +63,11 @@ func list(p *plan.Program, lim *plan.Limits) string {
 			fmt.Fprintf(&b, " %%%d", v)
 		}
 	}
-	stages := join(p, lim)
+	stages := rules(lim).Stages(p)
 	for i := range stages {
 		s := &stages[i]
-		io := s.io()
-		fmt.Fprintf(&b, "%s\n\tof", describe(s))
+		io := s.IO()
+		fmt.Fprintf(&b, "%s\n\tof", s)
 		values(io.In)
 		b.WriteString(" makes")
 		values(io.Out)
@@ -387,13 +387,13 @@ func TestJoin(t *testing.T) {
 		},
 	} {
 		p := program(t, func(b *plan.Builder) { end(b, test.body(b, b.Embed(matrix(tensor.F16, 40)))) })
-		stages := join(p, &plan.Limits{Activations: test.activations})
+		stages := rules(&plan.Limits{Activations: test.activations}).Stages(p)
 		var got []string
 		done := map[*plan.Node]int{}
 		for i := range stages {
 			s := &stages[i]
-			got = append(got, describe(s))
-			for _, n := range append([]*plan.Node{s.glu, s.scale, s.add, s.pick, s.q.norm, s.q.rope, s.k.norm, s.k.rope}, s.nodes...) {
+			got = append(got, s.String())
+			for _, n := range s.All() {
 				if n != nil {
 					done[n]++
 				}
@@ -409,7 +409,7 @@ func TestJoin(t *testing.T) {
 		}
 		written := map[plan.Value]bool{}
 		for i := range stages {
-			io := stages[i].io()
+			io := stages[i].IO()
 			for _, v := range io.In {
 				if !written[v] {
 					t.Errorf("%s: %s reads %%%d before it is written", test.name, got[i], v)
@@ -448,9 +448,9 @@ func TestJoinPick(t *testing.T) {
 			b.Output(h, b.Linear(h, w(40), nil))
 		})
 		var got []string
-		stages := join(p, &plan.Limits{})
+		stages := rules(&plan.Limits{}).Stages(p)
 		for i := range stages {
-			got = append(got, describe(&stages[i]))
+			got = append(got, stages[i].String())
 		}
 		if d := cmp.Diff(test.want, got); d != "" {
 			t.Errorf("read twice %v, mean %v: want -, got +\n%s", test.twice, test.mean, d)

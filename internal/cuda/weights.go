@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -461,44 +460,20 @@ func (l *loader) read(weight int) {
 	}
 }
 
-// matrices are the weights of n that lie as tiles.
-func matrices(n *plan.Node) []*tensor.Tensor {
-	switch n.Op {
-	case plan.Linear, plan.Embed, plan.Position:
-		return []*tensor.Tensor{n.Weight}
-	case plan.Experts:
-		a := n.Attr.(plan.ExpertsAttr)
-		return slices.Concat(a.Gate, a.Up, a.Down)
-	}
-	return nil
-}
-
 // checkWeights says which weight or operation of p the kernels cannot take.
 func checkWeights(p *plan.Program, lim *plan.Limits) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if err := checkLimits(n); err != nil {
+		if operations[n.Op] == nil {
+			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
+		}
+		if err := operations[n.Op].check(n); err != nil {
 			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
 		}
-		for _, w := range matrices(n) {
+		for _, w := range n.Matrices() {
 			if t := tilingOf(w, lim); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
 				return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), w.Shape)
 			}
-		}
-	}
-	return nil
-}
-
-// checkLimits says how n is larger than the kernels can be.
-func checkLimits(n *plan.Node) error {
-	switch a := n.Attr.(type) {
-	case plan.AttentionAttr:
-		if n.Op == plan.Bidirectional && a.HeadDim > maxHeadDim {
-			return fmt.Errorf("no kernel for heads of %d values, of which %d is the most", a.HeadDim, maxHeadDim)
-		}
-	case plan.ExpertsAttr:
-		if len(a.Gate) > maxExperts {
-			return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
 		}
 	}
 	return nil

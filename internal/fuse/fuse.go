@@ -200,3 +200,29 @@ func other(add *plan.Node, v plan.Value) plan.Value {
 	}
 	return add.In[0]
 }
+
+// Norms are the RMS norms of whole rows, of most columns at the longest, that nothing reads
+// but stages that can normalise the input themselves: by what they write.
+func Norms(p *plan.Program, stages []Stage, most int, can func(s *Stage, input int) bool) map[plan.Value]*Stage {
+	others := map[plan.Value]bool{}
+	for _, v := range p.Kept() {
+		others[v] = true
+	}
+	for i := range stages {
+		for j, v := range stages[i].Inputs() {
+			others[v] = others[v] || !can(&stages[i], j)
+		}
+	}
+	norms := map[plan.Value]*Stage{}
+	for i := range stages {
+		n := stages[i].Node()
+		if n.Op != plan.RMSNorm || others[n.Out] {
+			continue
+		}
+		cols := int(p.Shapes[n.Out][1])
+		if n.Attr.(plan.NormAttr).Group == cols && cols%4 == 0 && cols > 128 && cols <= most {
+			norms[n.Out] = &stages[i]
+		}
+	}
+	return norms
+}

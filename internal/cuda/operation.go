@@ -1,0 +1,56 @@
+package cuda
+
+import (
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// An operation is how the GPU does the stages of one operation of plans. Each has a file
+// of its own.
+type operation interface {
+	// launches are the kernels of a stage, in order. A launch that does not say what it
+	// moves is taken to read the stage's inputs and weights and to write its outputs.
+	launches(c *compiler, s *fuse.Stage) ([]launch, error)
+	// reads are the forms in which a stage reads input i of [fuse.Stage.Inputs].
+	reads(s *fuse.Stage, i int, lim *plan.Limits) []kind
+	// writes reports whether the kernels write every form of the outputs. Otherwise they
+	// write float32, which is converted after them.
+	writes(s *fuse.Stage) bool
+	// norms reports whether the kernels can normalise input i themselves if it is a single row.
+	norms(s *fuse.Stage, i int, lim *plan.Limits) bool
+	// scratch are the sizes in bytes of the memory that a node works in. All nodes of the
+	// operation use the same, one after another: see compiler.scratch.
+	scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int
+	// check says how a node is larger than the kernels can be.
+	check(n *plan.Node) error
+}
+
+// ordinary is an operation that reads and writes float32 alone, works nowhere else and has
+// no limits.
+type ordinary struct{}
+
+func (ordinary) reads(*fuse.Stage, int, *plan.Limits) []kind           { return []kind{inFloats} }
+func (ordinary) writes(*fuse.Stage) bool                               { return true }
+func (ordinary) norms(*fuse.Stage, int, *plan.Limits) bool             { return false }
+func (ordinary) scratch(*plan.Program, *plan.Limits, *plan.Node) []int { return nil }
+func (ordinary) check(*plan.Node) error                                { return nil }
+
+// operations are all that the GPU can do.
+var operations = map[*plan.Op]operation{
+	plan.Embed:         embed{},
+	plan.Position:      position{},
+	plan.Linear:        linear{},
+	plan.RMSNorm:       norm{},
+	plan.LayerNorm:     norm{centered: 1},
+	plan.Rope:          rope{},
+	plan.Attention:     attention{},
+	plan.Bidirectional: bidirectional{},
+	plan.GLU:           glu{},
+	plan.Map:           mapped{},
+	plan.Experts:       experts{},
+	plan.Add:           add{},
+	plan.Pick:          pick{},
+}
+
+// of is how a stage is done.
+func operationOf(s *fuse.Stage) operation { return operations[s.Node().Op] }
