@@ -18,3 +18,9 @@ type forms struct {
 	f32, q8, meta, bf16, f16 driver.DevicePtr
 	stride, cols             int32
 }
+
+// words are the bytes b as values of another type, as many as fit.
+func words[T any](b []byte) []T {
+	var v T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
+}

@@ -9,14 +9,13 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
-	"github.com/realizar/realizar/internal/cuda/kernels"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -40,30 +39,11 @@ type Options struct {
 
 // A Backend is one device. Its methods may be called by any goroutine.
 type Backend struct {
-	driver  *driver.Driver
-	device  driver.Device
-	version driver.Version
-	target  driver.Capability // that the kernels are made for
-	eager   bool
-	slots   int                                     // that layers that stream have at most
-	ptx     func(family string, text []byte) []byte // of [Options]
-	main    *driver.Context                         // launches
-	waiter  *driver.Context                         // waits
-
+	*gpu
+	eager bool
+	slots int // that layers that stream have at most
 	close func() error
-
-	compiled atomic.Int64 // nanoseconds that kernels took to build and load
-
-	// Used on the main thread alone.
-	modules map[string]*module
-	timer   *time.Duration           // what one costs, once that is known
-	shared  map[*driver.Function]int // dynamic shared memory that functions may have
-}
-
-// A module is a family of kernels on the device.
-type module struct {
-	code      *driver.Module
-	functions map[string]*driver.Function
+	timer time.Duration // what one costs, -1 until that is known; of the main thread
 }
 
 // Open finds the driver and a device. The errors wrap [driver.ErrNoDriver],
@@ -83,46 +63,25 @@ func Open(o Options) (*Backend, error) {
 	if o.Device < 0 || o.Device >= len(devices) {
 		return nil, fmt.Errorf("cuda: %w: device %d of %d; CUDA_VISIBLE_DEVICES says which there are", driver.ErrNoDevice, o.Device, len(devices))
 	}
-	b := &Backend{driver: d, device: devices[o.Device], version: d.Version(), eager: o.Eager, slots: streamSlots, ptx: o.PTX, modules: map[string]*module{}, shared: map[*driver.Function]int{}}
 	base := driver.Capability{Major: 8}
-	if !b.device.Capability.AtLeast(base.Major, base.Minor) {
-		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, b.device.Name, b.device.Capability)
+	target := devices[o.Device].Capability
+	if !target.AtLeast(base.Major, base.Minor) {
+		return nil, fmt.Errorf("cuda: %w: %s has %v; use --device cpu", ErrCapability, devices[o.Device].Name, target)
 	}
-	if b.target = b.device.Capability; o.Base {
-		b.target = base
+	if o.Base {
+		target = base
 	}
-	if b.main, err = d.NewContext(b.device); err != nil {
+	g, err := newGPU(d, devices[o.Device], target, o.PTX)
+	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if b.waiter, err = d.NewContext(b.device); err != nil {
-		return nil, errors.Join(fmt.Errorf("cuda: %w", err), b.main.Close())
-	}
-	b.close = sync.OnceValue(b.end)
+	b := &Backend{gpu: g, eager: o.Eager, slots: streamSlots, timer: -1}
+	b.close = sync.OnceValue(g.end)
 	return b, nil
 }
 
 // Close lets go of the device. Executables are closed before.
 func (b *Backend) Close() error { return b.close() }
-
-func (b *Backend) end() error {
-	var all error
-	keep := func(err error) {
-		// What a lost device held is gone.
-		if !errors.Is(err, driver.ErrDeviceLost) {
-			all = errors.Join(all, err)
-		}
-	}
-	keep(b.main.Do(func() error {
-		for _, m := range b.modules {
-			keep(m.code.Unload())
-		}
-		b.modules = map[string]*module{}
-		return nil
-	}))
-	keep(b.waiter.Close())
-	keep(b.main.Close())
-	return all
-}
 
 // Name is "cuda".
 func (b *Backend) Name() string { return "cuda" }
@@ -146,45 +105,32 @@ func (b *Backend) Memory() plan.MemoryInfo {
 	return m
 }
 
-// function finds a kernel, loading its family where that is not there yet. It is
-// called on the main thread.
-func (b *Backend) function(family, name string) (*driver.Function, error) {
-	m := b.modules[family]
-	if m == nil {
-		text, err := kernels.PTX(family, b.target.Major, b.target.Minor)
-		if err != nil {
-			return nil, err
-		}
-		if b.ptx != nil {
-			text = b.ptx(family, text)
-		}
-		defer b.main.Doing(b.main.Doing("loading the kernels " + family))
-		begun := time.Now()
-		code, err := b.main.LoadModule(text)
-		b.compiled.Add(int64(time.Since(begun)))
-		if err != nil {
-			return nil, err
-		}
-		m = &module{code, map[string]*driver.Function{}}
-		b.modules[family] = m
+// Bandwidth is how fast kernels read the device's memory, measured, in bytes a second.
+func (b *Backend) Bandwidth(ctx context.Context) (float64, error) { return b.measure(ctx, bandwidth) }
+
+// Link is how fast pinned memory of the host is copied to the device, measured, in bytes a
+// second.
+func (b *Backend) Link(ctx context.Context) (float64, error) { return b.measure(ctx, link) }
+
+func (b *Backend) measure(ctx context.Context, rate func(context.Context, *gpu) (float64, error)) (r float64, err error) {
+	err = b.main.Do(func() error {
+		r, err = rate(ctx, b.gpu)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cuda: %w", err)
 	}
-	f := m.functions[name]
-	if f == nil {
-		var err error
-		if f, err = m.code.Function(name); err != nil {
-			return nil, err
-		}
-		m.functions[name] = f
-	}
-	return f, nil
+	return r, nil
 }
 
-// programmatic is the first version whose graphs keep launches that may begin before
-// the one before them has ended.
-const programmatic = driver.Version(12030)
-
-// early reports whether kernels may begin before those before them have ended.
-func (b *Backend) early() bool { return b.hopper() && b.version >= programmatic }
-
-// hopper reports whether the kernels are those made for capability 9.0.
-func (b *Backend) hopper() bool { return b.target == driver.Capability{Major: 9} }
+// timerCost is what a timer costs, measured once, on the main thread.
+func (b *Backend) timerCost(memory driver.DevicePtr, bytes int) (time.Duration, error) {
+	if b.timer < 0 {
+		cost, err := timerCost(b.gpu, memory, bytes)
+		if err != nil {
+			return 0, err
+		}
+		b.timer = cost
+	}
+	return b.timer, nil
+}

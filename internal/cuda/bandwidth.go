@@ -3,12 +3,11 @@ package cuda
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-// What Bandwidth reads, many times what the second-level cache holds, and how often.
+// What bandwidth reads, many times what the second-level cache holds, and how often.
 const (
 	bandwidthBytes = 2 << 30
 	bandwidthRuns  = 8
@@ -20,21 +19,10 @@ type readArgs struct {
 	out driver.DevicePtr
 }
 
-// Bandwidth measures how fast a kernel that does nothing else reads the device's memory,
-// in bytes a second: the best of a few runs.
-func (b *Backend) Bandwidth(ctx context.Context) (rate float64, err error) {
-	err = b.main.Do(func() error {
-		rate, err = b.bandwidth(ctx)
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("cuda: %w", err)
-	}
-	return rate, nil
-}
-
-func (b *Backend) bandwidth(ctx context.Context) (rate float64, err error) {
-	c := b.main
+// bandwidth measures how fast a kernel that does nothing else reads the device's memory,
+// in bytes a second: the best of a few runs. It is called on the main thread.
+func bandwidth(ctx context.Context, g *gpu) (rate float64, err error) {
+	c := g.main
 	defer c.Doing(c.Doing("measuring the memory's bandwidth"))
 	free, _, err := c.MemInfo()
 	if err != nil {
@@ -49,30 +37,30 @@ func (b *Backend) bandwidth(ctx context.Context) (rate float64, err error) {
 	if err := c.Memset8(p, 1, n); err != nil {
 		return 0, err
 	}
-	f, err := b.function("bandwidth", "readAll")
+	f, err := g.function("bandwidth", "readAll")
 	if err != nil {
 		return 0, err
 	}
 	a := arguments(&readArgs{p: p, n: int64(n / 16), out: p})
-	return b.fastest(ctx, n, bandwidthRuns, func(s *driver.Stream) error {
-		return f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 8 * b.device.Multiprocessors}, Block: driver.Dim3{X: 256}}, a)
+	return fastest(ctx, c, n, bandwidthRuns, func(s *driver.Stream) error {
+		return f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 8 * g.device.Multiprocessors}, Block: driver.Dim3{X: 256}}, a)
 	})
 }
 
 // fastest is how many bytes a second move where f moves n of them: the best of a few
 // runs. It is called on the main thread.
-func (b *Backend) fastest(ctx context.Context, n, runs int, f func(*driver.Stream) error) (rate float64, err error) {
-	s, err := b.main.NewStream()
+func fastest(ctx context.Context, c *driver.Context, n, runs int, f func(*driver.Stream) error) (rate float64, err error) {
+	s, err := c.NewStream()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Destroy()) }()
-	from, err := b.main.NewTimer()
+	from, err := c.NewTimer()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, from.Destroy()) }()
-	to, err := b.main.NewTimer()
+	to, err := c.NewTimer()
 	if err != nil {
 		return 0, err
 	}

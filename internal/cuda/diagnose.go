@@ -88,7 +88,7 @@ func (s *step) look(open int) error {
 	if err != nil {
 		return err
 	}
-	sh := e.shapeOf(b)
+	sh := shapeOf(b)
 	if err := give(e.stream, &sh, before); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[piece]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
-	if err := checkWeights(p, &lim); err != nil {
+	if err := checkProgram(p, &lim); err != nil {
 		return nil, err
 	}
 	if _, err := lim.StateBytes(p); err != nil {
@@ -123,7 +123,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		if err := e.openExperts(); err != nil || len(e.weights.images) == 0 {
 			return err
 		}
-		e.rotation, err = e.b.newRotation(e.weights, e.weightsAt)
+		e.rotation, err = newRotation(e.b.gpu, e.weights, e.weightsAt)
 		return err
 	})
 	if err != nil {
@@ -135,7 +135,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		}
 		return c.Do(func() error { return e.rotation.keep(c, image) })
 	}
-	if err := e.b.load(ctx, e.weights, e.weightsAt, e.expertImages, e.stream, loaded, landed); err != nil {
+	if err := e.weights.load(ctx, e.b.gpu, e.weightsAt, e.expertImages, e.stream, loaded, landed); err != nil {
 		return err
 	}
 	compiled := e.b.compiling() - before // kernels that lay weights out
@@ -279,10 +279,11 @@ type piece struct {
 func (e *executable) run(s *step) error {
 	s.timers.begin()
 	if s.batch.Spans {
-		var err error
-		if s.timers.cost, err = e.b.timerCost(e.weightsAt, e.weights.bytes); err != nil {
+		cost, err := e.b.timerCost(e.weightsAt, e.weights.bytes)
+		if err != nil {
 			return err
 		}
+		s.timers.cost = cost
 	}
 	if err := e.pieces(s, e.forward, piece{shape: s.sh}); err != nil {
 		return err
@@ -296,7 +297,7 @@ func (e *executable) run(s *step) error {
 			return err
 		}
 	}
-	return s.timers.end(s)
+	return s.timers.end(e.stream)
 }
 
 // pieces gives the stream launches of a step, cut where something stands between them.
@@ -306,7 +307,7 @@ func (e *executable) pieces(s *step, all []launch, p piece) error {
 		part := all[p.from:p.to]
 		if !idle(part, &s.sh) {
 			if p.from == 0 || s.cuts(&all[p.from-1], &part[0]) {
-				if err := s.timers.mark(s, &part[0]); err != nil {
+				if err := s.timers.mark(e.stream, s.batch, &part[0]); err != nil {
 					return err
 				}
 			}

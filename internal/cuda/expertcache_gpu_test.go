@@ -135,7 +135,7 @@ func TestGPUFetchRate(t *testing.T) {
 					return err
 				}
 				a := fetchArgs{missing: lists, missed: lists + 512, images: c.Reach(host), places: at, bytes: bytes, apart: bytes}
-				rate, err := b.fastest(context.Background(), n*bytes, 5, func(s *driver.Stream) error {
+				rate, err := fastest(context.Background(), b.main, n*bytes, 5, func(s *driver.Stream) error {
 					return f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: blocks}, Block: driver.Dim3{X: 256}}, arguments(&a))
 				})
 				if err != nil {

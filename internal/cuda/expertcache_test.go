@@ -404,7 +404,7 @@ func TestExpertImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.load(context.Background(), w, base, images, stream, nil, func(int) error { return nil }); err != nil {
+		if err := w.load(context.Background(), b.gpu, base, images, stream, nil, func(int) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for x, part := range w.experts.of {

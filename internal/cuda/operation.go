@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"fmt"
+
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -54,3 +56,22 @@ var operations = map[*plan.Op]operation{
 
 // of is how a stage is done.
 func operationOf(s *fuse.Stage) operation { return operations[s.Node().Op] }
+
+// checkProgram says which weight or operation of p the kernels cannot take.
+func checkProgram(p *plan.Program, lim *plan.Limits) error {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if operations[n.Op] == nil {
+			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
+		}
+		if err := operations[n.Op].check(n); err != nil {
+			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
+		}
+		for _, w := range n.Matrices() {
+			if !tileable(w, lim) {
+				return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), w.Shape)
+			}
+		}
+	}
+	return nil
+}

@@ -38,7 +38,7 @@ func TestProfile(t *testing.T) {
 			profileTable(what, apart, bandwidth)
 			sum, whole := apart.result.Times.Total, one.result.Times.Total
 			fmt.Printf("  spans add up to %v (a timer costs %v), %.1f%% of an eager step without timers, %v; with launches that begin early %v, as graphs %v, of which embed %v, choose %v\n",
-				sum, *b.timer, 100*float64(sum)/float64(whole), whole, plain.result.Times.Total, graphs.result.Times.Total, graphs.result.Times.Embed, graphs.result.Times.Choose)
+				sum, b.timer, 100*float64(sum)/float64(whole), whole, plain.result.Times.Total, graphs.result.Times.Total, graphs.result.Times.Embed, graphs.result.Times.Choose)
 		}
 	})
 }

@@ -2,11 +2,8 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
-	"github.com/realizar/realizar/internal/plan"
 )
 
 // A rotation brings the layers that stream to their slots, in steps and between them. The
@@ -39,9 +36,9 @@ const noImage = -1
 
 // newRotation makes what the images of w, of which there are some, come with; base is where the weights lie. It is
 // called on the main thread, and what it returns with an error is released too.
-func (b *Backend) newRotation(w *weightPlan, base driver.DevicePtr) (r *rotation, err error) {
+func newRotation(g *gpu, w *weightPlan, base driver.DevicePtr) (r *rotation, err error) {
 	r = &rotation{plan: w, base: base, host: make([][]byte, len(w.images)), slots: make([]slot, w.slots)}
-	c := b.main
+	c := g.main
 	defer c.Doing(c.Doing("making room for layers that stream"))
 	if r.copies, err = c.NewStream(); err != nil {
 		return r, err
@@ -65,7 +62,7 @@ func (b *Backend) newRotation(w *weightPlan, base driver.DevicePtr) (r *rotation
 		}
 	}
 	if len(w.staged()) > 0 {
-		r.stager, err = b.newStager(w, base, r.slots)
+		r.stager, err = newStager(g, w, base, r.slots)
 	}
 	return r, err
 }
@@ -196,40 +193,4 @@ func (r *rotation) release(c *driver.Context) error {
 		all = append(all, freeHost(c, b))
 	}
 	return errors.Join(all...)
-}
-
-// The names of launches that are no kernels.
-const (
-	awaitName = "weights await"
-	leaveName = "weights leave"
-)
-
-// stream puts among the launches of stages those that let the stream wait for images, and
-// leave them.
-func (c *compiler) stream(stages [][]launch) {
-	if c.rotation == nil {
-		return
-	}
-	for image := range c.weights.images {
-		layer := c.weights.images[image].layer
-		first, last := -1, -1
-		for i := range stages {
-			if c.l.stages[i].Node().Layer != layer {
-				continue
-			}
-			if last = i; first < 0 {
-				first = i
-			}
-		}
-		live := func(name string, begin func(*driver.Stream, int) error) launch {
-			return launch{
-				name: name, place: layer - plan.NoLayer, rows: plan.Tokens, live: true,
-				begin: func(s *driver.Stream, _ *shape) error { return begin(s, image) },
-			}
-		}
-		await := live(awaitName, c.rotation.await)
-		await.where, await.moves = fmt.Sprintf("layer %d (its weights come)", layer), func(*plan.Batch) int { return c.weights.images[image].bytes }
-		stages[first] = slices.Insert(stages[first], 0, await)
-		stages[last] = append(stages[last], live(leaveName, c.rotation.leave))
-	}
 }

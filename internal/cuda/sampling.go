@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
@@ -142,10 +141,4 @@ func rowError(status int32) error {
 		return fmt.Errorf("cuda: the logits of all allowed tokens are -Inf: %w: at least one must be larger", sample.ErrNotFinite)
 	}
 	return errors.New("cuda: internal error: a row has no status")
-}
-
-// words are the bytes b as values of another type, as many as fit.
-func words[T any](b []byte) []T {
-	var v T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
 }

@@ -26,7 +26,8 @@ type samplingShape struct {
 	adjusted bool // rows may have adjustments and be sampled typically
 }
 
-func (e *executable) shapeOf(b *plan.Batch) shape {
+// shapeOf is the shape of the graph that runs b.
+func shapeOf(b *plan.Batch) shape {
 	s := shape{tokens: power(len(b.Tokens)), rows: power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs()}
 	for q := range b.Seqs() {
 		last := int(b.Positions[b.Start[q+1]-1])

@@ -60,20 +60,20 @@ type stager struct {
 }
 
 // newStager is called on the main thread. It leaves nothing where it fails.
-func (b *Backend) newStager(w *weightPlan, base driver.DevicePtr, slots []slot) (_ *stager, err error) {
+func newStager(g *gpu, w *weightPlan, base driver.DevicePtr, slots []slot) (_ *stager, err error) {
 	s := &stager{loader: loader{plan: w, base: base}, slots: slots, images: make(chan int, len(slots))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
 		}
 	}()
-	if s.c, err = b.driver.NewContext(b.device); err != nil {
+	if s.c, err = g.driver.NewContext(g.device); err != nil {
 		return nil, err
 	}
-	if s.waiter, err = b.driver.NewContext(b.device); err != nil {
+	if s.waiter, err = g.driver.NewContext(g.device); err != nil {
 		return nil, err
 	}
-	if s.pack, err = b.packers(w, s.c); err != nil {
+	if s.pack, err = w.packers(g, s.c); err != nil {
 		return nil, err
 	}
 	chunks, berth := stagedChunks(w)

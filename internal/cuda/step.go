@@ -212,7 +212,7 @@ func (s *step) begin() error {
 	if err := s.dynamicFrequencies(); err != nil {
 		return err
 	}
-	s.sh = e.shapeOf(b)
+	s.sh = shapeOf(b)
 	if err := e.run(s); err != nil {
 		e.torn = true
 		return err
@@ -393,7 +393,7 @@ func (s *step) collect() {
 			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].token, results[i].logProbability
 		}
 	}
-	s.measured()
+	s.timers.measured(b, &s.sh, e.p.Layers(), &s.result)
 	if fails {
 		s.diagnose()
 		s.result.Err = slices.Clone(s.failed)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/plan"
@@ -14,7 +13,7 @@ import (
 // Steps whose layers stream are looked at as others are; a layer's weights have a span.
 func TestStreamedStepsLookedAt(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
-	b.timer = new(time.Duration(0)) // known
+	b.timer = 0 // known
 	p := plantest.Model(t, nil)
 	lim := observedLimits(p, 8, 4)
 	lim.Weights, lim.Pinned = 1, math.MaxInt

@@ -18,14 +18,11 @@ const (
 
 // timerCost is how much longer a kernel takes because a timer stands behind it: the
 // device notes the time when all before it has ended, and only then goes on. It is
-// measured once, on the main thread; weights is memory that may be read, so many bytes.
-func (b *Backend) timerCost(weights driver.DevicePtr, bytes int) (time.Duration, error) {
-	if b.timer != nil {
-		return *b.timer, nil
-	}
-	c := b.main
+// called on the main thread; memory may be read, so many bytes.
+func timerCost(g *gpu, memory driver.DevicePtr, bytes int) (time.Duration, error) {
+	c := g.main
 	defer c.Doing(c.Doing("measuring what timers cost"))
-	f, err := b.function("bandwidth", "readAll")
+	f, err := g.function("bandwidth", "readAll")
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +42,7 @@ func (b *Backend) timerCost(weights driver.DevicePtr, bytes int) (time.Duration,
 		var least [2]time.Duration // without and with timers in between
 		for range 5 {
 			for i := range least {
-				d, err := b.launchesTake(s, f, weights, bytes, events, i == 1)
+				d, err := launchesTake(s, f, memory, bytes, events, i == 1)
 				if err != nil {
 					return 0, err
 				}
@@ -63,15 +60,14 @@ func (b *Backend) timerCost(weights driver.DevicePtr, bytes int) (time.Duration,
 	if err := errors.Join(append(all, s.Destroy())...); err != nil {
 		return 0, err
 	}
-	b.timer = &cost
 	return cost, nil
 }
 
 // launchesTake is what launches of kernels that do nothing take, with a timer after each
 // of them or after the last alone.
-func (b *Backend) launchesTake(s *driver.Stream, f *driver.Function, weights driver.DevicePtr, bytes int, events []*driver.Event, each bool) (time.Duration, error) {
+func launchesTake(s *driver.Stream, f *driver.Function, memory driver.DevicePtr, bytes int, events []*driver.Event, each bool) (time.Duration, error) {
 	one := driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 256}}
-	hold, nothing := arguments(&readArgs{p: weights, n: int64(min(bytes, holdBytes) / 16)}), arguments(&readArgs{})
+	hold, nothing := arguments(&readArgs{p: memory, n: int64(min(bytes, holdBytes) / 16)}), arguments(&readArgs{})
 	for range holds {
 		if err := f.Launch(s, one, hold); err != nil {
 			return 0, err

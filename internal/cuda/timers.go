@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"slices"
 	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
@@ -20,16 +21,16 @@ type timers struct {
 	cost   time.Duration // of a timer, that no span counts
 }
 
-// timed reports whether the time of any part of the step is wanted.
-func (s *step) timed() bool { return s.batch.Timed || s.batch.Trace || s.batch.Spans }
-
 // begin forgets the step before.
 func (t *timers) begin() { t.marks, t.times = t.marks[:0], t.times[:0] }
 
-// mark puts a timer before launch l of a step, where times are wanted. What moves nothing
+// timed reports whether the time of any part of a step is wanted.
+func timed(b *plan.Batch) bool { return b.Timed || b.Trace || b.Spans }
+
+// mark puts a timer before launch l of a step of b, if times are wanted. What moves nothing
 // belongs to what comes before it.
-func (t *timers) mark(s *step, l *launch) error {
-	if !s.timed() || l.moves == nil {
+func (t *timers) mark(s *driver.Stream, b *plan.Batch, l *launch) error {
+	if !timed(b) || l.moves == nil {
 		return nil
 	}
 	if err := t.record(s); err != nil {
@@ -40,7 +41,7 @@ func (t *timers) mark(s *step, l *launch) error {
 }
 
 // end puts the last timer behind what the stream was given.
-func (t *timers) end(s *step) error {
+func (t *timers) end(s *driver.Stream) error {
 	if len(t.marks) == 0 {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (t *timers) end(s *step) error {
 }
 
 // record gives the stream the next timer.
-func (t *timers) record(s *step) error {
+func (t *timers) record(s *driver.Stream) error {
 	i := len(t.marks)
 	if i == len(t.events) {
 		e, err := t.c.NewTimer()
@@ -57,7 +58,7 @@ func (t *timers) record(s *step) error {
 		}
 		t.events = append(t.events, e)
 	}
-	return t.events[i].Record(s.e.stream)
+	return t.events[i].Record(s)
 }
 
 // read asks the timers of a step that is over, on the thread of c.
@@ -72,10 +73,11 @@ func (t *timers) read(c *driver.Context) error {
 	return nil
 }
 
-// measured puts the times that are wanted into the step's result.
-func (s *step) measured() {
-	t, b, r := &s.timers, s.batch, &s.result
-	t.layers, t.spans = fill(t.layers, s.e.p.Layers()+1, 0), t.spans[:0]
+// measured puts the times that a step of b wants into its result. The program has so many
+// layers.
+func (t *timers) measured(b *plan.Batch, sh *shape, layers int, r *plan.Result) {
+	t.layers, t.spans = slices.Grow(t.layers[:0], layers+1)[:layers+1], t.spans[:0]
+	clear(t.layers)
 	var times plan.Times
 	first := true // no layer began
 	for i, l := range t.marks {
@@ -91,7 +93,7 @@ func (s *step) measured() {
 		}
 		t.layers[l.place] += d
 		if b.Spans {
-			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(&s.sh), Where: l.does(&s.sh), Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.moves(b)})
+			t.spans = append(t.spans, plan.Span{Kernel: l.kernel(sh), Where: l.does(sh), Layer: l.place + plan.NoLayer, Begin: times.Total, Time: d, Bytes: l.moves(b)})
 		}
 		times.Total += d
 	}

@@ -226,7 +226,7 @@ func TestTimedStep(t *testing.T) {
 // The spans of a step are its launches, in order, each with the kernel that runs.
 func TestSpans(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
-	b.timer = new(time.Duration(0)) // known
+	b.timer = 0 // known
 	for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "experts": plantest.MoEModel(t, nil)} {
 		e := compiled(t, b, p, limitsFor(p, 16, 4))
 		for _, test := range []struct {
@@ -328,7 +328,7 @@ func TestTimerCost(t *testing.T) {
 		launched = append(launched, len(f.Launches())-before-len(r.Spans))
 		s.Release()
 	}
-	if b.timer == nil || launched[0] < timedLaunches || launched[1] != 0 {
+	if b.timer < 0 || launched[0] < timedLaunches || launched[1] != 0 {
 		t.Errorf("beside their spans' launches, two steps had %v", launched)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,72 +14,6 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
-
-// Matrices lie in the device's memory as tiles of 16 rows, see kernels/tile.cuh.
-const tileRows = 16
-
-// laidAs is the format in which a matrix of format d lies in the device's memory: its
-// own where it has kernels, or else one of floats that holds its values. What has no
-// exact F16 is rounded to it where activations are rounded too, since it takes half the
-// memory.
-func laidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
-	switch d {
-	case tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0, tensor.TQ2_0:
-		return tensor.F16
-	case tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S, tensor.F8_E4M3_32:
-		if lim.Activations == tensor.Q8_0 {
-			return tensor.F16
-		}
-		return tensor.F32
-	case tensor.F64:
-		return tensor.F32
-	}
-	return d
-}
-
-// A tiling is how a matrix is cut.
-type tiling struct {
-	format     tensor.DType // in which it lies
-	rows, cols int
-	rowTiles   int
-	colTiles   int
-	bytes      int // of a tile
-}
-
-// tileOf is the shape of a format's tile: its columns, and its bytes.
-func tileOf(d tensor.DType) (cols, bytes int) {
-	switch d {
-	case tensor.F32:
-		return 32, tileRows * 32 * 4
-	case tensor.F16, tensor.BF16:
-		return 128, tileRows * 128 * 2
-	}
-	return 256, tileRows * 256 / d.BlockLen() * d.BlockBytes()
-}
-
-func tilingOf(w *tensor.Tensor, lim *plan.Limits) tiling {
-	format := laidAs(w.DType, lim)
-	cols, bytes := tileOf(format)
-	return tiling{
-		format: format, rows: w.Rows(), cols: w.Cols(), bytes: bytes,
-		rowTiles: (w.Rows() + tileRows - 1) / tileRows,
-		colTiles: (w.Cols() + cols - 1) / cols,
-	}
-}
-
-func (t *tiling) size() int { return t.rowTiles * t.colTiles * t.bytes }
-
-// rowBytes are those of a row on its way to the device.
-func (t *tiling) rowBytes() int { return t.cols / t.format.BlockLen() * t.format.BlockBytes() }
-
-// suffix is how the names of the kernels for a format end.
-func suffix(d tensor.DType) string { return strings.ToLower(d.String()) }
-
-// family is the kernels for weights of a format.
-func family(d tensor.DType) string { return "weights_" + suffix(d) }
-
-// floatFamily is the kernel for products of a format with float32.
-func floatFamily(d tensor.DType) string { return "floats_" + suffix(d) }
 
 // loadBytes is about how much of a weight is on its way at a time, for each of
 // the goroutines that load.
@@ -178,13 +111,13 @@ func leaveBerths(c *driver.Context, berths []berth) error {
 
 // packers are the kernels that lay out the matrices of w, for use in c. It is called on
 // the main thread.
-func (b *Backend) packers(w *weightPlan, c *driver.Context) (map[tensor.DType]*driver.Function, error) {
+func (w *weightPlan) packers(g *gpu, c *driver.Context) (map[tensor.DType]*driver.Function, error) {
 	all := map[tensor.DType]*driver.Function{}
 	for _, m := range w.matrices {
 		if all[m.format] != nil {
 			continue
 		}
-		f, err := b.function(family(m.format), "pack")
+		f, err := g.function(family(m.format), "pack")
 		if err != nil {
 			return nil, err
 		}
@@ -196,11 +129,11 @@ func (b *Backend) packers(w *weightPlan, c *driver.Context) (map[tensor.DType]*d
 // load fills the memory at base, which has w.bytes, and the images of experts where there
 // is a cache for them, and tells loaded of each weight. Images of layers come to their
 // slots one after another; landed is told of each while it is there.
-func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr, experts [][]byte, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
+func (w *weightPlan) load(ctx context.Context, g *gpu, base driver.DevicePtr, experts [][]byte, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
 	if len(w.order) == 0 {
 		return nil
 	}
-	l := &loader{plan: w, base: base, images: experts, c: b.main, waiter: b.waiter, stream: stream, loaded: loaded, staged: w.staged(), left: make([]int, len(w.order))}
+	l := &loader{plan: w, base: base, images: experts, c: g.main, waiter: g.waiter, stream: stream, loaded: loaded, staged: w.staged(), left: make([]int, len(w.order))}
 	phases := w.phases()
 	most, largest := 0, 0
 	chunks := make([][]chunk, len(phases))
@@ -213,16 +146,16 @@ func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr
 		}
 	}
 	defer func() {
-		if e := b.main.Do(func() error { return leaveBerths(b.main, l.berths) }); err == nil {
+		if e := g.main.Do(func() error { return leaveBerths(g.main, l.berths) }); err == nil {
 			err = e
 		}
 	}()
-	err = b.main.Do(func() (err error) {
-		defer b.main.Doing(b.main.Doing("loading weights"))
-		if l.pack, err = b.packers(w, b.main); err != nil {
+	err = g.main.Do(func() (err error) {
+		defer g.main.Doing(g.main.Doing("loading weights"))
+		if l.pack, err = w.packers(g, g.main); err != nil {
 			return err
 		}
-		l.berths, err = newBerths(b.main, min(most, max(2, min(8, runtime.GOMAXPROCS(0)))), align(largest))
+		l.berths, err = newBerths(g.main, min(most, max(2, min(8, runtime.GOMAXPROCS(0)))), align(largest))
 		return err
 	})
 	if err != nil {
@@ -239,20 +172,6 @@ func (b *Backend) load(ctx context.Context, w *weightPlan, base driver.DevicePtr
 		}
 	}
 	return ctx.Err() // also where it ended too late to end anything
-}
-
-func freeHost(c *driver.Context, b []byte) error {
-	if b == nil {
-		return nil
-	}
-	return c.FreeHost(b)
-}
-
-func destroyEvent(e *driver.Event) error {
-	if e == nil {
-		return nil
-	}
-	return e.Destroy()
 }
 
 // bring reads chunks and gives the stream all that brings them to their places.
@@ -458,23 +377,4 @@ func (l *loader) read(weight int) {
 		t := l.plan.order[l.announced]
 		l.loaded(t, !l.staged[t])
 	}
-}
-
-// checkWeights says which weight or operation of p the kernels cannot take.
-func checkWeights(p *plan.Program, lim *plan.Limits) error {
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if operations[n.Op] == nil {
-			return fmt.Errorf("cuda: %s: there is no kernel for this operation; use --device cpu", n.Where())
-		}
-		if err := operations[n.Op].check(n); err != nil {
-			return fmt.Errorf("cuda: %s: %w; use --device cpu", n.Where(), err)
-		}
-		for _, w := range n.Matrices() {
-			if t := tilingOf(w, lim); t.rows == 0 || t.cols == 0 || t.rowTiles > math.MaxInt32 || t.cols > math.MaxInt32/4 {
-				return fmt.Errorf("cuda: %s: no kernel for a weight of shape %v", n.Where(), w.Shape)
-			}
-		}
-	}
-	return nil
 }
