@@ -46,7 +46,7 @@ type hashModel struct {
 func (m *hashModel) program() *plan.Program {
 	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab, Whole: m.whole}
 	for i, w := range m.windows {
-		p.States = append(p.States, plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, Window: w, Group: i})
+		p.States = append(p.States, plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, ValueDim: 1, Window: w, Group: i})
 		p.Groups = append(p.Groups, plan.Group{Window: w})
 		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Attention, State: i, Layer: i})
 	}
