@@ -10,7 +10,7 @@ import (
 // Attention: stores the step's k and v in a state, then lets every token
 // attend to its own sequence's past and itself, see [AttentionAttr]. An
 // optional weight holds sinks, see [Builder.Attention].
-var Attention = &Op{Name: "attention", Scope: PerSequence}
+var Attention = &Op{Name: "attention", Scope: BySequence}
 
 // AttentionAttr are the parameters of [Attention] and [Bidirectional]. q is [T, Heads*HeadDim], k
 // and v are [T, KVHeads*HeadDim]; query head h reads key/value head
@@ -48,7 +48,7 @@ func (b *Builder) Attention(q, k, v Value, sinks *tensor.Tensor, state int, a At
 	if b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != b.Cols(k) {
 		b.Failf("attention %v does not fit q of %d, k of %d and v of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(v))
 	}
-	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.Window != a.Window {
+	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.HeadDim || s.Window != a.Window {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
 	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // NaN fails this too

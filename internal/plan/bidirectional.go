@@ -3,7 +3,7 @@ package plan
 // Bidirectional: every token attends to all tokens of its sequence, or to those
 // near it, see [AttentionAttr]. There is no state: a sequence is in the step as a
 // whole, see [Program.Whole].
-var Bidirectional = &Op{Name: "bidirectional", Scope: PerSequence}
+var Bidirectional = &Op{Name: "bidirectional", Scope: BySequence}
 
 // Bidirectional attends to all tokens of a sequence, which is in the step as a whole.
 func (b *Builder) Bidirectional(q, k, v Value, a AttentionAttr) Value {

@@ -49,7 +49,7 @@ func (b *Builder) Fail(err error) { panic(buildError{err}) }
 func (b *Builder) Layer(i int) { b.layer = i }
 
 func (b *Builder) add(n Node, rows, cols Dim) Value {
-	if n.Op.Scope != PerRow && len(n.In) > 0 && b.Rows(n.In[0]) != Tokens {
+	if n.Op.Scope != ByRow && len(n.In) > 0 && b.Rows(n.In[0]) != Tokens {
 		b.Failf("%s: wants a row per token, has %v", n.Op.Name, b.Rows(n.In[0]))
 	}
 	n.Out, n.Layer = Value(len(b.p.Shapes)), b.layer
@@ -103,7 +103,7 @@ func (b *Builder) State(s State) int {
 		s.Group = len(b.p.Groups)
 		b.p.Groups = append(b.p.Groups, g)
 	}
-	if s.KVHeads <= 0 || s.HeadDim <= 0 || s.Window < 0 {
+	if !s.exists() {
 		b.Failf("state %v does not exist", s)
 	}
 	b.p.States = append(b.p.States, s)

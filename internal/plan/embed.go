@@ -3,7 +3,7 @@ package plan
 import "github.com/realizar/realizar/tensor"
 
 // Embed: rows of a table [vocab, d] by the step's token ids -> [T, d].
-var Embed = &Op{Name: "embed", Weight: Table, Scope: PerToken}
+var Embed = &Op{Name: "embed", Weight: Table, Scope: ByToken}
 
 // Embed is the rows of table w [vocab, d] named by the step's token ids.
 func (b *Builder) Embed(w *tensor.Tensor) Value {

@@ -23,11 +23,11 @@ func (o *Op) String() string { return o.Name }
 // A Scope says what a row of an operation's result is made of.
 type Scope uint8
 
-// The scopes. Those other than PerRow read a row per token.
+// The scopes. Those other than ByRow read a row per token.
 const (
-	PerRow      Scope = iota // the same row of each input
-	PerToken                 // that, and which token it is: its id or its position
-	PerSequence              // rows of the token's whole sequence, of this step and those before
+	ByRow      Scope = iota // the same row of each input
+	ByToken                 // that, and which token it is: its id or its position
+	BySequence              // rows of the token's whole sequence, of this step and those before
 )
 
 // A Role is how an operation reads a weight.

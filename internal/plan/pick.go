@@ -1,7 +1,7 @@
 package plan
 
 // Pick: the rows of x that the step wants, [T, d] -> [R, d], see [PickAttr].
-var Pick = &Op{Name: "pick", Scope: PerSequence}
+var Pick = &Op{Name: "pick", Scope: BySequence}
 
 // PickAttr are the parameters of [Pick].
 type PickAttr struct {

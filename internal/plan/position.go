@@ -8,7 +8,7 @@ import (
 
 // Position: rows of a table [positions, d] by the positions of the step's tokens
 // -> [T, d], see [PositionAttr].
-var Position = &Op{Name: "position", Weight: Table, Scope: PerToken}
+var Position = &Op{Name: "position", Weight: Table, Scope: ByToken}
 
 // PositionAttr are the parameters of [Position].
 type PositionAttr struct {

@@ -6,7 +6,7 @@ import (
 )
 
 // Rope: rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
-var Rope = &Op{Name: "rope", Scope: PerToken}
+var Rope = &Op{Name: "rope", Scope: ByToken}
 
 // RopeAttr are the parameters of [Rope]: pair i of the first Dims elements of
 // each head is turned by position * frequency i and multiplied by Scale.
