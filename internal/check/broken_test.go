@@ -27,7 +27,7 @@ type broken struct {
 
 func (b *broken) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan.Loaded) (plan.Executable, error) {
 	r, err := cpu.NewReplay(p, l, 2)
-	return &brokenExecutable{device: b, p: p, replay: r}, err
+	return &brokenExecutable{device: b, p: p, replay: r, masks: map[int32][]uint32{}}, err
 }
 
 type brokenExecutable struct {
@@ -36,9 +36,15 @@ type brokenExecutable struct {
 	p      *plan.Program
 	replay *cpu.Replay
 	last   []int32
+	masks  map[int32][]uint32
 }
 
 func (e *brokenExecutable) Close() error { return e.replay.Close() }
+
+func (e *brokenExecutable) SetMask(id int32, words []uint32) error {
+	e.masks[id] = slices.Clone(words)
+	return nil
+}
 
 // finished is a step that is done.
 type finished struct{ plan.Result }
@@ -92,7 +98,7 @@ func (e *brokenExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 		if b.From != nil && b.From[row.Token] >= 0 {
 			last = tokens[row.Token]
 		}
-		id, err := s.Token(logits[i], &row.Sampling, row.Mask, row.Adjustments, last, int(b.Positions[row.Token])+1)
+		id, err := s.Token(logits[i], &row.Sampling, e.masks[row.Mask], row.Adjustments, last, int(b.Positions[row.Token])+1)
 		if err != nil { // what is not a number is chosen from all the same
 			id = 0
 		}
@@ -255,10 +261,13 @@ func TestBrokenTokens(t *testing.T) {
 	}}
 	exe := compile(t, check.Wrap(device, check.Options{Argmax: true}), p, plan.Limits{Cache: tensor.F16})
 	mask := []uint32{0, 1 << 9, 1 << 3, 0}
+	if err := exe.SetMask(3, mask); err != nil {
+		t.Fatal(err)
+	}
 	kinds := func(b *plan.Batch) {
 		b.Rows[0].Want |= plan.WantLogits
 		b.Rows[1].Sampling = sample.Params{Temperature: 2, TopP: 0.9, Seed: 4}
-		b.Rows[2].Mask = mask
+		b.Rows[2].Mask = 3
 		b.Rows[3].Adjustments = []sample.Adjustment{{Token: 3, Bias: 50}, {Token: 5, Count: 1}}
 		b.Rows[4].Want = plan.WantLogits
 	}

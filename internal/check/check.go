@@ -81,7 +81,7 @@ func (b *backend) Compile(ctx context.Context, p *plan.Program, l plan.Limits, l
 	if err != nil {
 		return nil, err
 	}
-	e := &executable{Executable: exe, program: p, limits: l, options: b.options}
+	e := &executable{Executable: exe, program: p, limits: l, options: b.options, masks: map[int32][]uint32{}}
 	if b.options.Reference > 0 {
 		r, err := b.options.NewReference(p, l)
 		if err != nil {

@@ -20,7 +20,8 @@ type executable struct {
 	sampler sample.Sampler
 
 	steps  int
-	chosen []int32 // [R] tokens of the step before
+	chosen []int32            // [R] tokens of the step before
+	masks  map[int32][]uint32 // that were set
 }
 
 // A step is done.
@@ -36,6 +37,15 @@ func (s *step) Wait(context.Context) (*plan.Result, error) {
 		return nil, s.err
 	}
 	return &s.result, nil
+}
+
+// SetMask implements [plan.Executable].
+func (e *executable) SetMask(id int32, words []uint32) error {
+	if err := e.Executable.SetMask(id, words); err != nil {
+		return err
+	}
+	e.masks[id] = append(e.masks[id][:0], words...)
+	return nil
 }
 
 // Submit implements [plan.Executable], but that it waits for the device.
@@ -140,7 +150,7 @@ func (e *executable) choice(b *plan.Batch, i int, tokens []int32, res *plan.Resu
 		last = tokens[row.Token]
 	}
 	position := int(b.Positions[row.Token])
-	want, err := e.sampler.Token(logits, &row.Sampling, row.Mask, row.Adjustments, last, position+1)
+	want, err := e.sampler.Token(logits, &row.Sampling, e.masks[row.Mask], row.Adjustments, last, position+1)
 	got := res.Tokens[i]
 	if err == nil && got == want {
 		return nil

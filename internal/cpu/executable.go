@@ -33,6 +33,7 @@ type executable struct {
 	whole     map[plan.State]*bothWays
 	bounds    [][]float32 // nil, or by value what a [Replay] knows of it
 	sampler   sample.Sampler
+	masks     []uint32         // see SetMask
 	host      map[*byte][]byte // of AllocHost, by where it begins
 	setup     plan.Setup
 
@@ -285,7 +286,7 @@ func (s *step) output(i int) {
 	if s.batch.From != nil && s.batch.From[row.Token] >= 0 {
 		last = e.ids[row.Token]
 	}
-	id, err := e.sampler.Token(logits, &row.Sampling, row.Mask, row.Adjustments, last, int(s.batch.Positions[row.Token])+1)
+	id, err := e.sampler.Token(logits, &row.Sampling, e.mask(row.Mask), row.Adjustments, last, int(s.batch.Positions[row.Token])+1)
 	if err != nil {
 		f.set(e.seq[row.Token], err)
 		return

@@ -66,6 +66,7 @@ type executable struct {
 	wanted int // rows of the step submitted last
 	closed bool
 	setup  setup
+	masks  maskTable
 	host   map[*byte][]byte // of AllocHost, by where it begins
 	seen   []byte           // what is observed
 	made   []*step          // all steps
@@ -83,6 +84,7 @@ type executable struct {
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
 	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[piece]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
+	e.masks.stale = make([]bool, lim.Masks)
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
 	if err := checkProgram(p, &lim); err != nil {
@@ -239,6 +241,7 @@ func (e *executable) release() error {
 		keep(e.b.main.FreeHost(b))
 	}
 	e.host = nil
+	keep(freeHost(e.b.main, e.masks.host))
 	for _, b := range e.expertImages {
 		keep(e.b.main.FreeHost(b))
 	}
@@ -267,8 +270,7 @@ func (e *executable) dropGraphs() error {
 }
 
 // A piece is a part of a step's launches that is a graph of its own. Those that sample
-// have a shape of their own, so that masks may arrive in between, and serve steps of any
-// number of tokens.
+// have a shape of their own, and serve steps of any number of tokens.
 type piece struct {
 	shape    shape
 	sampling samplingShape

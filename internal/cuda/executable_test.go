@@ -292,7 +292,12 @@ func stepAllocations(t *testing.T, e *executable) (float64, error) {
 	p := e.p
 	x := batchOf(p, 2, 3, 1)
 	x.Rows[1].Adjustments = []sample.Adjustment{{Token: 3, Bias: 1}, {Token: 4, Count: 2}}
+	mask := make([]uint32, p.MaskWords())
 	do := func() (plan.Step, error) {
+		x.Rows[0].Mask = 1 + x.Rows[0].Mask%2
+		if err := e.SetMask(x.Rows[0].Mask, mask); err != nil {
+			return nil, err
+		}
 		s, err := e.Submit(x)
 		if err == nil {
 			_, err = s.Wait(context.Background())

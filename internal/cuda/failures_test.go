@@ -103,8 +103,16 @@ func TestFailures(t *testing.T) {
 					t.Errorf("Close after %v: %v", err, closed)
 				}
 			}()
-			if err = run(x, batchOf(p, 2, 0, 3)); err != nil {
-				if again := run(x, batchOf(p, 2, 0, 3)); again != nil {
+			masked := func() error {
+				if err := x.SetMask(1, make([]uint32, p.MaskWords())); err != nil {
+					return err
+				}
+				b := batchOf(p, 2, 0, 3)
+				b.Rows[0].Mask = 1
+				return run(x, b)
+			}
+			if err = masked(); err != nil {
+				if again := masked(); again != nil {
 					t.Errorf("the step after %v: %v", err, again)
 				}
 			}

@@ -75,8 +75,8 @@ func newRoom(p *plan.Program, l *plan.Limits, values int) *room {
 	r.resultsEnd = r.bytes
 
 	vocab := int(p.Shapes[p.Logits][1])
-	r.maskWords = (vocab + 31) / 32
-	r.masks = take(4 * r.maskWords * l.Rows)
+	r.maskWords = p.MaskWords()
+	r.masks = take(l.MaskBytes(p))
 	r.adjustments = take(adjustmentBytes * roomyAdjustments)
 	for _, a := range r.ropes {
 		sets := 2

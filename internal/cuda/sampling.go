@@ -110,21 +110,16 @@ func (c *compiler) sampling(adjusted bool) ([]launch, error) {
 	return launches, nil
 }
 
-// fillRow writes what the sampling of row i of a batch is told, and its mask.
+// fillRow writes what the sampling of row i of a batch is told.
 func (e *executable) fillRow(s *step, b *plan.Batch, i int) {
 	row := &b.Rows[i]
 	p := &row.Sampling
 	r := rowParams{
 		temperature: p.Temperature, topP: p.TopP, minP: p.MinP, topK: int32(min(p.TopK, math.MaxInt32)), seed: p.Seed, choice: p.Choice,
-		position: uint64(b.Positions[row.Token]) + 1, want: uint32(row.Want), mask: -1,
+		position: uint64(b.Positions[row.Token]) + 1, want: uint32(row.Want), mask: row.Mask - 1,
 		typical: p.Typical, repetition: p.Repetition, frequency: p.Frequency, presence: p.Presence,
 	}
 	e.fillAdjustments(s, b, i, &r)
-	if row.Mask != nil {
-		r.mask = int32(s.masks)
-		copy(words[uint32](s.in[e.room.masks-e.room.counts:])[s.masks*e.room.maskWords:][:e.room.maskWords], row.Mask)
-		s.masks++
-	}
 	words[rowParams](s.in[e.room.params-e.room.counts:])[i] = r
 }
 

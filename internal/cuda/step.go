@@ -27,13 +27,13 @@ type step struct {
 	start, await func() error // begin and wait, which would be allocated for each use
 
 	// Memory that the device copies from and to.
-	in    []byte   // room.counts to room.masks, and the masks
+	in    []byte   // room.counts to room.flagsEnd
 	pages [][]byte // by group
 	out   []byte   // room.failed to room.resultsEnd
 	wide  []byte   // logits and hidden states
 	freqs [][]byte // by rope: of sequences whose length matters
 	lists []byte   // adjustments
-	masks int
+	masks []int32  // that it copies
 
 	adjusted int // adjustments that lists holds
 	roomy    int // of them, those of rows that go to the device
@@ -173,7 +173,7 @@ func (s *step) begin() error {
 			return err
 		}
 	}
-	if err := s.grow(&s.in, r.masks+4*r.maskWords*e.lim.Rows-r.counts); err != nil {
+	if err := s.grow(&s.in, r.flagsEnd-r.counts); err != nil {
 		return err
 	}
 	if err := s.grow(&s.out, r.resultsEnd-r.failed); err != nil {
@@ -195,11 +195,8 @@ func (s *step) begin() error {
 	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.counts), s.in[:r.flagsEnd-r.counts]); err != nil {
 		return err
 	}
-	if s.masks > 0 {
-		at := r.masks - r.counts
-		if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.masks), s.in[at:at+4*r.maskWords*s.masks]); err != nil {
-			return err
-		}
+	if err := s.copyMasks(); err != nil {
+		return err
 	}
 	if err := s.copyAdjustments(); err != nil {
 		return err
@@ -272,7 +269,7 @@ func (s *step) fill() {
 		fillPlaces(words[place](s.in[r.places[g]-r.counts:]), b, &b.Tables[g])
 		copy(words[int32](s.pages[g]), b.Tables[g].Pages)
 	}
-	s.masks, s.adjusted, s.roomy = 0, 0, 0
+	s.adjusted, s.roomy = 0, 0
 	rows := at(r.rows)
 	for i := range b.Rows {
 		rows[i] = b.Rows[i].Token

@@ -77,6 +77,13 @@ func (m *reader) answer(r *engine.Request, c int, rule rule) (a answer) {
 			}
 			mask = []uint32{uint32(open), uint32(open >> 32)}
 		}
+		if r.Allowed != nil {
+			all := r.Allowed.Words
+			if mask == nil {
+				mask = all
+			}
+			mask = []uint32{mask[0] & all[0], mask[1] & all[1]}
+		}
 		token, log, ok := choose(m.out, &params, mask, &now)
 		if !ok {
 			a.err = sample.ErrEmptyMask

@@ -25,6 +25,7 @@ func (e *Engine) Check() error {
 		c.pool("page of the host's", g, e.host[g], make([]int32, e.host[g].size()), func(n *node) int32 { return n.places[g].host })
 	}
 	c.tree()
+	c.masks()
 	return c.err
 }
 
@@ -150,6 +151,43 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 			c.wrong("group %d: %s %d is free and used", g, what, i)
 		}
 		seen[i] = true
+	}
+}
+
+// masks checks that no mask changes that a step under way uses, and that each is found
+// where it is.
+func (c *checker) masks() {
+	e := c.e
+	uses := make([]int, len(e.masks.slots))
+	for _, f := range e.flights {
+		for _, id := range f.masks {
+			uses[id-1]++
+		}
+	}
+	if f := e.begins; f != nil {
+		for _, fill := range f.fills {
+			if uses[fill.id-1] > 0 {
+				c.wrong("mask %d is set, and a step under way uses it", fill.id)
+			}
+		}
+		for _, id := range f.masks {
+			uses[id-1]++
+		}
+	}
+	found := 0
+	for i, at := range e.masks.slots {
+		if at.uses != uses[i] {
+			c.wrong("mask %d is used %d times, %d are counted", i+1, uses[i], at.uses)
+		}
+		if at.mask == nil {
+			continue
+		}
+		if found++; e.masks.ids[at.mask] != int32(i+1) {
+			c.wrong("mask %d is found as %d", i+1, e.masks.ids[at.mask])
+		}
+	}
+	if found != len(e.masks.ids) {
+		c.wrong("%d masks are found, and %d are there", len(e.masks.ids), found)
 	}
 }
 

@@ -144,6 +144,9 @@ func (c *client) request(salt string) *engine.Request {
 		r.Choices = 1 + rng.IntN(4)
 	}
 	r.Trace = rng.IntN(4) == 0
+	if rng.IntN(3) == 0 {
+		r.Allowed = pick(rng, c.allowed...)
+	}
 	c.room(r)
 	often := pick(rng, 0, 0, 0, 1, 3, 20, 300)
 	from := pick(rng, 0, rng.IntN(len(r.Prompt)), rng.IntN(len(r.Prompt))/32*32)

@@ -68,7 +68,7 @@ func (c Config) Limits(p *plan.Program) plan.Limits {
 	}
 	others := c.Parallel - 1
 	l := plan.Limits{
-		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel,
+		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
 		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed,
 	}
 	l.Pages = c.pages(p, &l)

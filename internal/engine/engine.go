@@ -31,6 +31,7 @@ type Engine struct {
 	work    *sync.Cond // there may be something to submit, or the end
 	queue   queue
 	flights []*flight // under way; the oldest first
+	begins  *flight   // is given to the executable now, or nil
 	steps   uint64    // submitted
 	done    uint64    // the last that is
 	spare   []*flight // for others to use
@@ -39,6 +40,7 @@ type Engine struct {
 
 	watching watching // the scheduler's alone
 
+	masks  maskTable
 	tree   tree
 	pools  []*pool    // by group, of the device's pages
 	host   []*pool    // by group, of the host's
@@ -59,7 +61,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
-		tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
+		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
 	e.work = sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)

@@ -171,6 +171,14 @@ func choice(r *engine.Request, c int, all []int32, logits []float32) (int32, err
 			return 0, err
 		}
 	}
+	if r.Allowed != nil {
+		if mask == nil {
+			mask = slices.Clone(r.Allowed.Words)
+		}
+		for i := range mask {
+			mask[i] &= r.Allowed.Words[i]
+		}
+	}
 	p := r.Sampling
 	p.Choice += uint32(c)
 	var s sample.Sampler
@@ -180,6 +188,7 @@ func choice(r *engine.Request, c int, all []int32, logits []float32) (int32, err
 // requests are of all kinds, many of which begin as others do.
 func requests(rng *rand.Rand, n, context int) []*engine.Request {
 	system := tokens(150, 5)
+	odd := &engine.Mask{Words: []uint32{0xaaaaaaaa, 0xaaaaaaaa, 0xaaaaaaaa, 1}}
 	var all []*engine.Request
 	for i := range n {
 		r := &engine.Request{Tokens: 1 + rng.IntN(60), Sampling: sample.Params{Temperature: 2, Seed: uint64(i)}, Priority: rng.IntN(2)}
@@ -211,6 +220,9 @@ func requests(rng *rand.Rand, n, context int) []*engine.Request {
 				mask[0], mask[1], mask[2] = 0xffff0f0f<<(len(chosen)%3), uint32(choice)|0xf0f0, 1
 				return nil
 			}
+		}
+		if i%3 == 0 {
+			r.Allowed = odd
 		}
 		all = append(all, r)
 	}

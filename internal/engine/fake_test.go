@@ -59,6 +59,8 @@ type fake struct {
 	under           int     // steps not done
 	troubled        int     // sequences of steps that were lost or refused
 	rows            []int32 // of the step submitted last, the position of each row that chooses a token; -1 for others
+	masks           map[int32][]uint32
+	masked          map[int32]int // by mask, rows of steps that were not waited for
 	hosts           []*hostBlock
 	bytes           int // of them
 	left            int // bytes that nobody had given back at Close
@@ -90,6 +92,7 @@ type fakeStep struct {
 	sum      uint64 // of the batch when it was submitted
 	hosts    []*hostBlock
 	lost     bool
+	waited   bool
 	done     chan struct{}
 	result   plan.Result
 	err      error
@@ -109,7 +112,7 @@ func (f *fake) locked(change func()) {
 
 // Compile implements [plan.Backend].
 func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan.Loaded) (plan.Executable, error) {
-	f.p, f.lim = p, l
+	f.p, f.lim, f.masks, f.masked = p, l, map[int32][]uint32{}, map[int32]int{}
 	for g := range p.Groups {
 		pool := make([]uint64, l.Pages[g]*f.size(g))
 		for i := range pool {
@@ -169,6 +172,27 @@ func (f *fake) AllocHost(n int) ([]byte, error) {
 	f.scribble(h.memory)
 	f.hosts = append(f.hosts, h)
 	return h.memory, nil
+}
+
+// SetMask implements [plan.Executable].
+func (f *fake) SetMask(id int32, words []uint32) error {
+	defer f.alone()()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.lim.ValidateMask(f.p, id, words); err != nil || f.closed || f.masked[id] > 0 {
+		f.broken("mask %d is set, of %d words (%v), and %d rows under way use it; closed: %v", id, len(words), err, f.masked[id], f.closed)
+	}
+	f.masks[id] = slices.Clone(words)
+	return nil
+}
+
+// use counts the masks that rows of a step under way use. The caller holds f.mu.
+func (f *fake) use(b *plan.Batch, n int) {
+	for i := range b.Rows {
+		if id := b.Rows[i].Mask; id > 0 {
+			f.masked[id] += n
+		}
+	}
 }
 
 // Setup implements [plan.Executable]: a step is captured for as many milliseconds as
@@ -264,11 +288,15 @@ func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 	s := &fakeStep{f: f, batch: b, sum: checksum(b), done: make(chan struct{})}
 	s.lost = f.trouble > 0 && f.rng.IntN(f.trouble) == 0 || f.lose != nil && f.lose(b)
 	s.hold()
+	f.use(b, 1)
 	f.rows = f.rows[:0]
 	for _, r := range b.Rows {
 		pos := int32(-1)
 		if r.Want&plan.WantToken != 0 {
 			pos = b.Positions[r.Token]
+		}
+		if r.Mask > 0 && f.masks[r.Mask] == nil {
+			f.broken("mask %d was never set", r.Mask)
 		}
 		f.rows = append(f.rows, pos)
 	}
@@ -392,9 +420,7 @@ func checksum(b *plan.Batch) uint64 {
 		maphash.WriteComparable(&h, r.Token)
 		maphash.WriteComparable(&h, r.Want)
 		maphash.WriteComparable(&h, r.Sampling)
-		for _, word := range r.Mask {
-			maphash.WriteComparable(&h, word)
-		}
+		maphash.WriteComparable(&h, r.Mask)
 		for _, a := range r.Adjustments {
 			maphash.WriteComparable(&h, a)
 		}
@@ -535,7 +561,9 @@ func (s *fakeStep) give(i, q int, out uint64, own int32) {
 		if own >= 0 {
 			known[own].count++
 		}
-		token, p, ok := choose(out, &r.Sampling, r.Mask, &known)
+		var mask []uint32
+		s.f.locked(func() { mask = s.f.masks[r.Mask] })
+		token, p, ok := choose(out, &r.Sampling, mask, &known)
 		if !ok {
 			s.fail(q, sample.ErrEmptyMask)
 			return
@@ -678,6 +706,12 @@ func (s *fakeStep) Wait(ctx context.Context) (*plan.Result, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	s.f.locked(func() {
+		if !s.waited {
+			s.waited = true
+			s.f.use(s.batch, -1)
+		}
+	})
 	if s.err != nil {
 		return nil, s.err
 	}

@@ -20,7 +20,7 @@ func TestFakeDevice(t *testing.T) {
 	f := &fake{model: m, broken: t.Errorf, pause: func(int, <-chan struct{}) {}, rng: rng, room: 1 << 20}
 	p := m.program()
 	const pages = (common + seqs*(length-common)) / size
-	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages, pages}, Cache: tensor.F32}
+	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages}, Masks: 3, Cache: tensor.F32}
 	exe, err := f.Compile(t.Context(), p, l, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +100,12 @@ func TestFakeDevice(t *testing.T) {
 	run(b)
 	slots[1], slots[2] = slots[0], slots[0]
 
+	masks := map[int32][]uint32{1: {0xf0f0, 7}, 2: {0x0ff0, 0xff}}
+	for id, words := range masks {
+		if err := exe.SetMask(id, words); err != nil {
+			t.Fatal(err)
+		}
+	}
 	before := map[int]int32{} // rows of the step before, by sequence
 	var chosen [seqs]int32
 	away := false
@@ -121,7 +127,7 @@ func TestFakeDevice(t *testing.T) {
 				past[s].read(id)
 			}
 			if rng.IntN(3) > 0 {
-				r := plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken, Sampling: sample.Params{Seed: rng.Uint64(), Frequency: 1}, Mask: []uint32{0xf0f0, 7}}
+				r := plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken, Sampling: sample.Params{Seed: rng.Uint64(), Frequency: 1}, Mask: 1 + rng.Int32N(2)}
 				r.Adjustments = []sample.Adjustment{{Token: 5, Count: 3}, {Token: ids[len(ids)-1], Count: 9}}[:rng.IntN(2)]
 				known := adjusted{}
 				if len(r.Adjustments) > 0 {
@@ -132,7 +138,7 @@ func TestFakeDevice(t *testing.T) {
 				}
 				rows[s] = int32(len(b.Rows))
 				b.Rows = append(b.Rows, r)
-				chosen[s], _, _ = choose(past[s].out, &r.Sampling, r.Mask, &known)
+				chosen[s], _, _ = choose(past[s].out, &r.Sampling, masks[r.Mask], &known)
 				want = append(want, chosen[s])
 			}
 		}
@@ -176,13 +182,16 @@ func TestFakeDeviceTells(t *testing.T) {
 			_ = f.FreeHost(host)
 			b.States = []plan.StateOp{{Kind: plan.SavePage, Host: host}}
 		},
-		"more memory than there is": func(_ *plan.Batch, f *fake, _ []byte) { _, _ = f.AllocHost(1) },
-		"what Check finds":          func(_ *plan.Batch, f *fake, _ []byte) { f.verify = func() error { return errors.New("wrong") } },
+		"a mask of a step under way": func(_ *plan.Batch, f *fake, _ []byte) { _ = f.SetMask(1, make([]uint32, 2)) },
+		"a mask that is too short":   func(_ *plan.Batch, f *fake, _ []byte) { _ = f.SetMask(2, make([]uint32, 1)) },
+		"a mask that was never set":  func(b *plan.Batch, _ *fake, _ []byte) { b.Rows[0].Mask = 2 },
+		"more memory than there is":  func(_ *plan.Batch, f *fake, _ []byte) { _, _ = f.AllocHost(1) },
+		"what Check finds":           func(_ *plan.Batch, f *fake, _ []byte) { f.verify = func() error { return errors.New("wrong") } },
 	} {
 		told = 0
 		f := &fake{model: m, pause: func(int, <-chan struct{}) {}, rng: rand.New(rand.NewPCG(1, 1)), room: 32}
 		f.broken = func(string, ...any) { told++ }
-		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4, 4}, Cache: tensor.F32}, nil)
+		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4}, Masks: 3, Cache: tensor.F32}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,14 +199,14 @@ func TestFakeDeviceTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := exe.SetMask(1, make([]uint32, 2)); err != nil {
+			t.Fatal(err)
+		}
 		batch := func() *plan.Batch {
 			return &plan.Batch{
 				Tokens: []int32{1, 2}, Positions: []int32{5, 5}, Start: []int32{0, 1, 2}, Lengths: []int32{1, 1},
-				Tables: []plan.PageTable{
-					{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
-					{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
-				},
-				Rows: []plan.Row{{Token: 0, Want: plan.WantToken}},
+				Tables: []plan.PageTable{{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}},
+				Rows:   []plan.Row{{Token: 0, Want: plan.WantToken, Mask: 1}},
 			}
 		}
 		if _, err := exe.Submit(batch()); err != nil || told > 0 {

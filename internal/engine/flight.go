@@ -24,7 +24,8 @@ type flight struct {
 
 	capture time.Duration // of submitting it
 
-	masks  []uint32            // of rows
+	masks  []int32             // of rows, while it is under way
+	fills  []fill              // before it begins
 	adjust []sample.Adjustment // of rows
 }
 
@@ -68,11 +69,12 @@ func (f *flight) clear() {
 	b := &f.batch
 	clear(f.parts)
 	clear(f.saves)
+	clear(f.fills)
 	clear(b.Rows)
 	clear(b.States)
 	b.Trace = false
 	b.Axes, f.axes = nil, f.axes[:0]
-	f.prompt, f.from, f.parts, f.saves, f.masks, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.adjust[:0]
+	f.prompt, f.from, f.parts, f.saves, f.masks, f.fills, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.fills[:0], f.adjust[:0]
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)
 	for g := range b.Tables {
@@ -115,7 +117,7 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 		b.Rows = append(b.Rows, plan.Row{Token: first + o.Token - int32(s.sent), Want: o.Want})
 	}
 	if p.chooses {
-		b.Rows = append(b.Rows, f.choosing(s, first+int32(n-1), p.end-s.prompt()))
+		b.Rows = append(b.Rows, e.choosing(f, s, first+int32(n-1), p.end-s.prompt()))
 	}
 	p.rows = len(b.Rows) - p.row
 	for i := range n {
@@ -159,17 +161,17 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 
 // choosing is the row that chooses token number n after the prompt of s. Steps that
 // nobody waits for any longer still read what it has.
-func (f *flight) choosing(s *sequence, token int32, n int) plan.Row {
+func (e *Engine) choosing(f *flight, s *sequence, token int32, n int) plan.Row {
 	r := plan.Row{Token: token, Want: s.run.Want | plan.WantToken, Sampling: s.run.Sampling}
 	r.Sampling.Choice += uint32(s.choice)
 	if s.mask != nil {
-		at := len(f.masks)
-		f.masks = append(f.masks, s.mask...)
-		r.Mask = f.masks[at:len(f.masks):len(f.masks)]
+		r.Mask = e.useMask(f, nil, s.mask)
+	} else if m := s.run.allowed(n); m != nil {
+		r.Mask = e.useMask(f, m, m.Words)
 	}
 	if len(s.adjust) > 0 {
 		at := len(f.adjust)
-		f.adjust = s.adjustments(f.adjust, n)
+		f.adjust = append(f.adjust, s.adjust...)
 		r.Adjustments = f.adjust[at:len(f.adjust):len(f.adjust)]
 	}
 	return r

@@ -119,6 +119,8 @@ func choose(out uint64, p *sample.Params, mask []uint32, a *adjusted) (token int
 		t := &a[id]
 		if math.IsInf(float64(t.bias), -1) {
 			open &^= 1 << id
+		}
+		if open>>id&1 == 0 {
 			continue
 		}
 		n := uint64(0)

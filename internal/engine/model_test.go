@@ -37,6 +37,8 @@ type trial struct {
 	system [][]int32 // beginnings that many prompts have
 	burst  []int32   // a prompt that several clients have at one moment
 
+	allowed []*engine.Mask // of many requests
+
 	mu      sync.Mutex
 	past    []history // what was asked for
 	lost    int       // requests that ended since a step was lost
@@ -109,6 +111,12 @@ func (r *trial) prepare() bool {
 		r.system = append(r.system, ids(rng, 1+rng.IntN(300)))
 	}
 	r.burst = ids(rng, min(r.config.Context, 1+rng.IntN(400)))
+	for range pick(rng, 1, 3, 40) {
+		r.allowed = append(r.allowed, &engine.Mask{Words: []uint32{rng.Uint32(), rng.Uint32()}})
+	}
+	if rng.IntN(4) == 0 {
+		r.allowed = append(r.allowed, &engine.Mask{Words: make([]uint32, 2)})
+	}
 	if r.engine, err = engine.New(context.Background(), p, r.device, r.config, nil); err != nil {
 		r.broken("%v", err)
 		return false

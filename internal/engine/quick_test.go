@@ -21,6 +21,7 @@ type quick struct {
 	plan.Backend // nil
 	spare        chan *quickStep
 	steps        int
+	masks        int                 // that were set
 	count        func(b *plan.Batch) // every batch; nil: nobody
 
 	// Where lockstep is set a step is not over before callers have what the steps before
@@ -50,6 +51,7 @@ func (b *quick) Compile(_ context.Context, _ *plan.Program, l plan.Limits, _ pla
 func (b *quick) Close() error                    { return nil }
 func (b *quick) AllocHost(n int) ([]byte, error) { return make([]byte, n), nil }
 func (b *quick) FreeHost([]byte) error           { return nil }
+func (b *quick) SetMask(int32, []uint32) error   { b.masks++; return nil }
 func (b *quick) Setup() plan.Setup               { return plan.Setup{} }
 
 func (b *quick) Submit(batch *plan.Batch) (plan.Step, error) {
@@ -78,12 +80,15 @@ func (s *quickStep) Wait(context.Context) (*plan.Result, error) {
 
 func (s *quickStep) Release() { s.b.spare <- s }
 
-// together has 64 requests choose n tokens each, beside each other.
-func together(tb testing.TB, b *quick, e *engine.Engine, n int) {
+// together has 64 requests choose n tokens each, beside each other; some share masks.
+func together(tb testing.TB, b *quick, e *engine.Engine, n int, masks ...*engine.Mask) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
 			r := &engine.Request{Prompt: []int32{int32(i % vocab), int32(i / vocab)}, Tokens: n, Salt: fmt.Sprint(i)}
+			if len(masks) > 0 {
+				r.Allowed = masks[i%len(masks)]
+			}
 			if _, err := e.Run(context.Background(), r, func(*engine.Result) (bool, error) { b.taken.Add(1); return true, nil }); err != nil {
 				tb.Error(err)
 			}
@@ -108,9 +113,18 @@ func openQuick(tb testing.TB, b *quick, context int) *engine.Engine {
 
 // While 64 answers go on within their pages, steps allocate nothing.
 func TestStepsAllocateNothing(t *testing.T) {
+	var masks []*engine.Mask
+	for i := range 9 {
+		masks = append(masks, &engine.Mask{Words: []uint32{1 << i, 1}})
+	}
+	t.Run("plain", func(t *testing.T) { stepsAllocateNothing(t) })
+	t.Run("masked", func(t *testing.T) { stepsAllocateNothing(t, masks...) })
+}
+
+func stepsAllocateNothing(t *testing.T, masks ...*engine.Mask) {
 	b := &quick{}
 	e := openQuick(t, b, 600)
-	together(t, b, e, 500) // makes what is used again
+	together(t, b, e, 500, masks...) // makes what is used again
 	// A window of steps begins when all are past the beginning of a page, and ends when
 	// the first of them comes near its end.
 	var begun, ended runtime.MemStats
@@ -136,13 +150,16 @@ func TestStepsAllocateNothing(t *testing.T) {
 		}
 	}
 	for range 20 {
-		together(t, b, e, 500)
+		together(t, b, e, 500, masks...)
 	}
 	if windows < 5 {
 		t.Fatalf("the answers went on side by side for %d windows of steps only", windows)
 	}
 	if allocated*5 > uint64(steps) {
 		t.Errorf("%d steps in %d windows took %d allocations", steps, windows, allocated)
+	}
+	if b.masks != len(masks) {
+		t.Errorf("%d masks were set %d times", len(masks), b.masks)
 	}
 	t.Logf("%d steps in %d windows took %d allocations", steps, windows, allocated)
 }

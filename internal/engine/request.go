@@ -32,9 +32,14 @@ type Request struct {
 	Priority int    // higher ones go first, and keep their pages
 	Salt     string // requests of unlike salts share no pages, and take turns
 
+	// Allowed is what every token of every answer is chosen of; nil: all. Unlike Mask it
+	// keeps no step waiting.
+	Allowed *Mask
+
 	// Mask, where not nil, is called on the goroutine of Run before each token is
 	// chosen, with the answer's number and the tokens chosen for it so far. It sets
-	// in mask [vocab/32, rounded up], which is zero, a bit for each token allowed.
+	// in mask [vocab/32, rounded up], which is zero, a bit for each token allowed. The next
+	// step of the answer waits for it.
 	Mask func(choice int, chosen []int32, mask []uint32) error
 }
 
@@ -134,6 +139,9 @@ func (r *Request) check(c Config, p *plan.Program) error {
 		}
 		last = o.Token
 	}
+	if r.Allowed != nil && len(r.Allowed.Words) != p.MaskWords() {
+		return fmt.Errorf("engine: a mask of %d words; want %d for a vocabulary of %d", len(r.Allowed.Words), p.MaskWords(), vocab)
+	}
 	if err := r.Sampling.Validate(); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
@@ -150,18 +158,13 @@ func (r *Request) check(c Config, p *plan.Program) error {
 	return nil
 }
 
-// adjustments are what the sampling of r's answers begins with: biases, what it
-// needs to know of the prompt, and tokens that may not be chosen yet.
+// adjustments are what the sampling of r's answers begins with: biases that are numbers,
+// and what it needs to know of the prompt.
 func (r *Request) adjustments(vocab int) []sample.Adjustment {
-	all := slices.Clone(r.Bias)
-	for i := range all {
-		all[i].Count, all[i].Prompt = 0, false
-	}
-	if r.MinTokens > 0 {
-		for _, id := range r.Stop {
-			if id >= 0 && int(id) < vocab {
-				all = append(all, sample.Adjustment{Token: id})
-			}
+	var all []sample.Adjustment
+	for _, b := range r.Bias {
+		if !bans(b.Bias) {
+			all = append(all, sample.Adjustment{Token: b.Token, Bias: b.Bias})
 		}
 	}
 	if r.repetition() {

@@ -3,13 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 )
-
-// forbidden is the bias of a token that may not be chosen.
-var forbidden = float32(math.Inf(-1))
 
 // A run is a request at work. The engine's mutex guards what changes.
 type run struct {
@@ -17,6 +13,8 @@ type run struct {
 	answers []*sequence
 	wanted  int // answers that the caller waits for; the caller's own
 	results chan result
+
+	early, later *Mask // see [Request.masks]
 
 	arrived time.Time
 	stats   Stats
@@ -101,6 +99,7 @@ func (e *Engine) newRun(r *Request) *run {
 	}
 	w.results = make(chan result, n*(1+min(most, max(1, r.Tokens)))+min(rows, len(r.Outputs))+1)
 	vocab := int(e.program.Shapes[e.program.Logits][1])
+	w.early, w.later = r.masks(vocab)
 	adjust := r.adjustments(vocab)
 	class := e.program.LengthClass(len(r.Prompt))
 	for i := range n {
@@ -120,6 +119,15 @@ func (e *Engine) newRun(r *Request) *run {
 	return w
 }
 
+// allowed is what token number n of an answer is chosen by as far as that is known
+// ahead, or nil.
+func (w *run) allowed(n int) *Mask {
+	if n < w.MinTokens {
+		return w.early
+	}
+	return w.later
+}
+
 // allow has the caller's function say what may follow the tokens of s.
 func (e *Engine) allow(s *sequence) error {
 	if s.mask == nil {
@@ -128,6 +136,11 @@ func (e *Engine) allow(s *sequence) error {
 	clear(s.mask)
 	if err := s.run.Mask(s.choice, s.tokens[s.prompt():], s.mask); err != nil {
 		return err
+	}
+	if m := s.run.allowed(s.chosen()); m != nil {
+		for i := range s.mask {
+			s.mask[i] &= m.Words[i]
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // schedule makes steps until the engine is closed and nothing is under way. It
@@ -109,14 +111,24 @@ const patience = 64
 
 // submit starts f. Where that fails, so do all answers that it is of.
 func (e *Engine) submit(f *flight) {
+	e.begins = f
 	e.mu.Unlock()
 	f.begun = time.Now()
-	step, err := e.exe.Submit(&f.batch)
+	var step plan.Step
+	err := e.setMasks(f)
+	if err == nil {
+		step, err = e.exe.Submit(&f.batch)
+	}
 	setup := e.exe.Setup()
 	e.mu.Lock()
+	e.begins = nil
 	f.capture = setup.Capture - e.setup.Capture
 	e.setup = setup
 	if err != nil {
+		for _, fill := range f.fills {
+			e.masks.forget(fill.id)
+		}
+		e.letMasks(f)
 		e.lost(f, err)
 		e.keep(f)
 		return
@@ -161,6 +173,7 @@ func (e *Engine) await() {
 	e.mu.Lock()
 	e.measures.busy(now)
 	e.flights = slices.Delete(e.flights, 0, 1)
+	e.letMasks(f)
 	if err != nil {
 		e.lost(f, err)
 		e.done = f.number

@@ -22,9 +22,15 @@ type scripted struct {
 	limits       plan.Limits
 	rows         int // of the step before
 	steps        []scriptedStep
-	traced       []bool     // by step: it says that it took 1ns, and its one layer as many microseconds as it has a number, from 1
-	proceed      chan error // a step ends, with an error or without
-	refuse       error      // of Submit
+	traced       []bool              // by step: it says that it took 1ns, and its one layer as many microseconds as it has a number, from 1
+	proceed      chan error          // a step ends, with an error or without
+	refuse       error               // of Submit
+	refuseMask   error               // of SetMask
+	look         func(b *plan.Batch) // every batch; nil: nobody
+
+	sets  []int32            // the masks that were set, in order
+	words map[int32][]uint32 // what they are
+	masks []map[int32]uint32 // by step, of parts: the first word of what their last row chooses by
 }
 
 // A scriptedStep is the part of each sequence, by the length of its prompt, which
@@ -34,7 +40,7 @@ type scriptedStep map[int32]scriptedPart
 type scriptedPart struct{ start, tokens, rows int }
 
 func (b *scripted) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan.Loaded) (plan.Executable, error) {
-	b.program, b.limits = p, l
+	b.program, b.limits, b.words = p, l, map[int32][]uint32{}
 	return b, nil
 }
 
@@ -43,6 +49,14 @@ func (b *scripted) AllocHost(n int) ([]byte, error) { return make([]byte, n), ni
 func (b *scripted) FreeHost([]byte) error           { return nil }
 func (b *scripted) Setup() plan.Setup               { return plan.Setup{} }
 
+func (b *scripted) SetMask(id int32, words []uint32) error {
+	if b.refuseMask != nil {
+		return b.refuseMask
+	}
+	b.sets, b.words[id] = append(b.sets, id), slices.Clone(words)
+	return b.limits.ValidateMask(b.program, id, words)
+}
+
 func (b *scripted) Submit(batch *plan.Batch) (plan.Step, error) {
 	if b.refuse != nil {
 		return nil, b.refuse
@@ -50,19 +64,24 @@ func (b *scripted) Submit(batch *plan.Batch) (plan.Step, error) {
 	if err := batch.Validate(b.program, &b.limits, b.rows); err != nil {
 		return nil, err
 	}
+	if b.look != nil {
+		b.look(batch)
+	}
 	b.rows = len(batch.Rows)
-	step := scriptedStep{}
+	step, masks := scriptedStep{}, map[int32]uint32{}
 	for s, id := range batch.Lengths {
 		from, to := batch.Start[s], batch.Start[s+1]
 		part := scriptedPart{start: int(batch.Positions[from]), tokens: int(to - from)}
 		for _, r := range batch.Rows {
 			if from <= r.Token && r.Token < to {
-				part.rows++
+				if part.rows++; r.Mask > 0 {
+					masks[id] = b.words[r.Mask][0]
+				}
 			}
 		}
 		step[id] = part
 	}
-	b.steps = append(b.steps, step)
+	b.steps, b.masks = append(b.steps, step), append(b.masks, masks)
 	b.traced = append(b.traced, batch.Trace)
 	n := len(batch.Rows)
 	res := plan.Result{Tokens: make([]int32, n), Logits: make([][]float32, n), Hidden: make([][]float32, n), LogProbabilities: make([]float32, n)}

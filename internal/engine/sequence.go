@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,7 @@ type sequence struct {
 
 	tokens []int32 // the prompt, and what was chosen after it
 	adjust []sample.Adjustment
-	mask   []uint32 // of the next token, where there are masks
+	mask   []uint32 // of the next token, where [Request.Mask] says it
 	masked bool     // mask is of the token after the last of tokens
 
 	traced bool    // the time by layer of its steps is wanted
@@ -186,20 +185,4 @@ func (s *sequence) spent(layers []time.Duration) {
 	for i, d := range layers {
 		s.trace.Layers[i] += d
 	}
-}
-
-// adjustments appends to all what the sampling of token number n is told.
-func (s *sequence) adjustments(all []sample.Adjustment, n int) []sample.Adjustment {
-	first := len(all)
-	all = append(all, s.adjust...)
-	if n < s.run.MinTokens {
-		for _, id := range s.run.Stop {
-			list := all[first:]
-			at := sort.Search(len(list), func(i int) bool { return list[i].Token >= id })
-			if at < len(list) && list[at].Token == id {
-				list[at].Bias = forbidden
-			}
-		}
-	}
-	return all
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -86,8 +87,8 @@ func (s *watchedStep) Wait(ctx context.Context) (*plan.Result, error) {
 var warm = sample.Params{Temperature: 2, Seed: 5}
 
 // Alone, every step but those of the prompt begins before the one before it is
-// waited for, none too many; with a mask each waits for what the caller allows. The
-// caller keeps up: one who is too many tokens behind is left out of steps.
+// waited for, none too many; with a mask function each waits for what the caller allows,
+// with a mask for nothing. The caller keeps up: one who is too many tokens behind is left out of steps.
 func TestStepsBeginEarly(t *testing.T) {
 	w := &watched{Backend: cpu.New(2)}
 	p := plantest.Model(t, nil)
@@ -99,13 +100,18 @@ func TestStepsBeginEarly(t *testing.T) {
 		}
 		return nil
 	}
+	odd := &engine.Mask{Words: slices.Repeat([]uint32{0xaaaaaaaa}, (modelVocab+31)/32)}
 	for _, test := range []struct{ prompt, n, chunks int }{{1, 1, 1}, {1, 90, 1}, {31, 2, 1}, {256, 70, 1}, {257, 40, 2}, {513, 88, 3}} {
-		for _, masked := range []bool{false, true} {
+		for _, masked := range []string{"", "by a function", "by identity"} {
 			// A single token after whole pages is not chained, and one of a chunk neither.
 			r := &engine.Request{Prompt: tokens(test.prompt, 7), Tokens: test.n, Sampling: warm, Salt: time.Now().String()}
 			chained := test.n - 1
-			if masked {
+			switch masked {
+			case "by a function":
 				r.Mask, chained = all, 0
+			case "by identity":
+				r.Allowed, r.MinTokens, r.Stop = odd, test.n, []int32{1, 3}
+				r.Bias = []sample.Adjustment{{Token: 5, Bias: float32(math.Inf(-1))}}
 			}
 			w.steps, w.chained = 0, 0
 			// Of the steps submitted all but the last are done, and what they chose is on its
@@ -128,7 +134,7 @@ func TestStepsBeginEarly(t *testing.T) {
 				t.Errorf("%+v: %v", test, err)
 			}
 			if w.steps != test.chunks+test.n-1 || w.chained != chained {
-				t.Errorf("%+v, masked %v: %d steps, %d of them after an unknown token", test, masked, w.steps, w.chained)
+				t.Errorf("%+v, masked %q: %d steps, %d of them after an unknown token", test, masked, w.steps, w.chained)
 			}
 		}
 	}
@@ -340,6 +346,7 @@ func TestRefused(t *testing.T) {
 		"a temperature":              {Prompt: two, Tokens: 1, Sampling: sample.Params{Temperature: -1}},
 		"a penalty":                  {Prompt: two, Tokens: 1, Sampling: sample.Params{Frequency: 1e6}},
 		"a bias of no token":         {Prompt: two, Tokens: 1, Bias: []sample.Adjustment{{Token: modelVocab, Bias: 1}}},
+		"a mask of one word":         {Prompt: two, Tokens: 1, Allowed: &engine.Mask{Words: make([]uint32, 1)}},
 		"two biases of one token":    {Prompt: two, Tokens: 1, Bias: []sample.Adjustment{{Token: 1, Bias: 1}, {Token: 1, Bias: 2}}},
 	} {
 		_, err := e.Run(t.Context(), r, func(*engine.Result) (bool, error) {

@@ -92,7 +92,7 @@ type Row struct {
 	Token    int32 // index into Batch.Tokens
 	Want     Want
 	Sampling sample.Params
-	Mask     []uint32 // bit i%32 of word i/32 allows token i; nil allows all
+	Mask     int32 // of [Executable.SetMask], from 1; 0 allows all tokens
 
 	// Adjustments are what biases and penalties go by, in ascending order of Token,
 	// none twice. They say all that is known, but for one thing: where From names a
@@ -225,8 +225,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 			return bad("row %d is of token %d after %d, of %d", i, r.Token, last, t)
 		}
 		last = r.Token
-		if vocab := int(p.Shapes[p.Logits][1]); r.Mask != nil && len(r.Mask) != (vocab+31)/32 {
-			return bad("row %d has a mask of %d words for a vocabulary of %d", i, len(r.Mask), vocab)
+		if r.Mask < 0 || int(r.Mask) > l.Masks {
+			return bad("row %d has mask %d of %d", i, r.Mask, l.Masks)
 		}
 		if err := r.Sampling.Validate(); err != nil {
 			return bad("row %d: %w", i, err)

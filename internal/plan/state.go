@@ -110,6 +110,7 @@ func (p *Program) Width(g int) int {
 // Limits are the largest step and the memory that an executable is made for.
 type Limits struct {
 	Tokens, Seqs, Rows int          // T, S and R at most in one step
+	Masks              int          // in the table that rows choose by, see [Executable.SetMask]
 	PageTokens         int          // tokens of a page
 	Pages              []int        // pages of each group; of states per sequence, slots
 	Cache              tensor.DType // of states per token: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head

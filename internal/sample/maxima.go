@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // Block is the number of logits that share a maximum.
@@ -43,8 +44,10 @@ func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
 	if find == nil {
 		find = MaximaOf
 	}
-	finite := find(s.maxima, logits)
-	if finite && mask == nil {
+	if find(s.maxima, logits) {
+		if mask != nil {
+			s.maskMaxima(logits, mask)
+		}
 		return nil
 	}
 	for b := range s.maxima {
@@ -59,4 +62,25 @@ func (s *Sampler) findMaxima(logits []float32, mask []uint32) error {
 		}
 	}
 	return nil
+}
+
+// maskMaxima finds the maxima again of those blocks in which mask forbids tokens. All
+// logits are finite.
+func (s *Sampler) maskMaxima(logits []float32, mask []uint32) {
+	for b := range s.maxima {
+		block := logits[b*Block : min(len(logits), (b+1)*Block)]
+		open := uint64(mask[2*b])
+		if len(block) > 32 {
+			open |= uint64(mask[2*b+1]) << 32
+		}
+		all := ^uint64(0) >> (Block - len(block))
+		if open &= all; open == all {
+			continue
+		}
+		top := float32(math.Inf(-1))
+		for ; open != 0; open &= open - 1 {
+			top = max(top, block[bits.TrailingZeros64(open)])
+		}
+		s.maxima[b] = top
+	}
 }

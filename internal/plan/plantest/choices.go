@@ -17,6 +17,8 @@ type chooser struct {
 	vocab   int
 	program *plan.Program
 	exe     plan.Executable
+	masks   map[int32][]uint32 // that were set
+	next    int32              // to set for draw, less 1
 }
 
 const chooserRows = 8
@@ -25,7 +27,7 @@ func newChooser(t *testing.T, b plan.Backend, vocab int) *chooser {
 	t.Helper()
 	const hidden = 64
 	rng := newRand(uint64(vocab))
-	c := &chooser{vocab: vocab}
+	c := &chooser{vocab: vocab, masks: map[int32][]uint32{}}
 	c.program = build(t, func(b *plan.Builder) {
 		h := b.Pick(b.RMSNorm(b.Embed(Weight(rng, "embed", tensor.F32, 1, vocab, hidden)), vector(rng, "norm", 1, 0.1, hidden), 1e-5))
 		b.Output(h, b.Linear(h, Weight(rng, "head", tensor.F16, 0.6, vocab, hidden), nil))
@@ -69,8 +71,10 @@ func wait(t *testing.T, s plan.Step) *plan.Result {
 	return res
 }
 
-// draw makes row one of any kind, from which a token can be chosen.
-func (c *chooser) draw(rng *rand.Rand, row *plan.Row) {
+// draw makes row one of any kind, from which a token can be chosen. Its mask is none that
+// the two steps before have.
+func (c *chooser) draw(t *testing.T, rng *rand.Rand, row *plan.Row) {
+	t.Helper()
 	pick := func(v ...float32) float32 { return v[rng.IntN(len(v))] }
 	maybe := func(v float32) float32 { return v * float32(rng.IntN(2)) }
 	row.Want = plan.WantToken | plan.Want(rng.IntN(2))*plan.WantLogits | plan.Want(rng.IntN(2))*plan.WantLogProbability
@@ -85,11 +89,13 @@ func (c *chooser) draw(rng *rand.Rand, row *plan.Row) {
 	}
 	keep := rng.IntN(c.vocab) // is never forbidden
 	if rng.IntN(3) == 0 {
-		row.Mask = make([]uint32, (c.vocab+31)/32)
-		for i := range row.Mask {
-			row.Mask[i] = rng.Uint32()
+		mask := maskOf(c.vocab, int32(keep))
+		for i := range mask {
+			mask[i] |= rng.Uint32()
 		}
-		row.Mask[keep/32] |= 1 << (keep % 32)
+		row.Mask = c.next + 1
+		c.next = row.Mask % (2 * chooserRows)
+		c.set(t, row.Mask, mask)
 	}
 	density := []int{0, 0, 1, 3, 20, 500}[rng.IntN(6)]
 	for i := 0; density > 0 && i < c.vocab; i += 1 + rng.IntN(2*density-1) {
@@ -121,8 +127,8 @@ func choices(t *testing.T, b plan.Backend) {
 			first, second := c.batch(ids(rng, rows, c.vocab), n), c.batch(make([]int32, rows), n+1)
 			for i := range rows {
 				if n%4 > 0 { // sometimes nothing is asked for but tokens
-					c.draw(rng, &first.Rows[i])
-					c.draw(rng, &second.Rows[i])
+					c.draw(t, rng, &first.Rows[i])
+					c.draw(t, rng, &second.Rows[i])
 				} else {
 					first.Rows[i].Want |= plan.WantToken
 				}
@@ -179,13 +185,13 @@ func (c *chooser) check(t *testing.T, b *plan.Batch, res *plan.Result, last []in
 		if row.Want&plan.WantToken == 0 {
 			continue
 		}
-		want, err := s.Token(logits, &row.Sampling, row.Mask, row.Adjustments, last[i], int(b.Positions[i])+1)
+		want, err := s.Token(logits, &row.Sampling, c.masks[row.Mask], row.Adjustments, last[i], int(b.Positions[i])+1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if res.Tokens[i] != want {
 			t.Errorf("row %d of a vocabulary of %d, %+v, %d adjustments, masked %v, after %d: token %d, the sampler chooses %d",
-				i, c.vocab, row.Sampling, len(row.Adjustments), row.Mask != nil, last[i], res.Tokens[i], want)
+				i, c.vocab, row.Sampling, len(row.Adjustments), row.Mask != 0, last[i], res.Tokens[i], want)
 			continue
 		}
 		log := 0.0
@@ -205,16 +211,16 @@ func noChoice(t *testing.T, b plan.Backend) {
 	for i := range all {
 		all[i] = sample.Adjustment{Token: int32(i), Bias: float32(math.Inf(-1))}
 	}
-	one := make([]uint32, (c.vocab+31)/32)
-	one[2] = 1 << 5
+	c.set(t, 1, maskOf(c.vocab))
+	c.set(t, 2, maskOf(c.vocab, 69))
 	batch := c.batch(ids(newRand(33), 6, c.vocab), 0)
 	for i := range batch.Rows {
 		batch.Rows[i].Want |= plan.WantToken
 	}
-	batch.Rows[0].Mask = make([]uint32, len(one))
+	batch.Rows[0].Mask = 1
 	batch.Rows[2].Adjustments = all
-	batch.Rows[3].Adjustments, batch.Rows[3].Mask = all[60:70], one
-	batch.Rows[4].Adjustments, batch.Rows[4].Mask, batch.Rows[4].Sampling.Temperature = all[70:], one, 1
+	batch.Rows[3].Adjustments, batch.Rows[3].Mask = all[60:70], 2
+	batch.Rows[4].Adjustments, batch.Rows[4].Mask, batch.Rows[4].Sampling.Temperature = all[70:], 2, 1
 	for range 2 {
 		step := c.submit(t, batch)
 		res := wait(t, step)

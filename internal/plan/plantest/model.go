@@ -273,14 +273,16 @@ func sampling(t *testing.T, b plan.Backend) {
 		{Pages: []int32{2, 1, 0, 3}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
 		{Pages: []int32{1, 0, 3, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
 	}
-	mask := make([]uint32, (modelVocab+31)/32)
-	mask[1] = 1 << 9 // token 41 alone
+	masks := map[int32][]uint32{1: maskOf(modelVocab, 41)}
+	if err := exe.SetMask(1, masks[1]); err != nil {
+		t.Fatal(err)
+	}
 	first := &plan.Batch{
 		Tokens: []int32{5, 6, 7, 8, 9}, Positions: []int32{0, 1, 2, 0, 1}, Start: []int32{0, 3, 5}, Lengths: []int32{3, 2}, Tables: tables,
 		Rows: []plan.Row{
 			{Token: 1, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability},
 			{Token: 2, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability, Sampling: sample.Params{Temperature: 3, TopK: 50, Seed: 7}},
-			{Token: 3, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability, Mask: mask},
+			{Token: 3, Want: plan.WantToken | plan.WantLogits | plan.WantLogProbability, Mask: 1},
 			{Token: 4, Want: plan.WantToken | plan.WantLogits, Sampling: sample.Params{Temperature: 5, Seed: 8}},
 		},
 	}
@@ -311,7 +313,7 @@ func sampling(t *testing.T, b plan.Backend) {
 		if row.Want&plan.WantLogits == 0 {
 			continue
 		}
-		want, err := s.Token(res.Logits[i], &row.Sampling, row.Mask, nil, -1, int(first.Positions[row.Token])+1)
+		want, err := s.Token(res.Logits[i], &row.Sampling, masks[row.Mask], nil, -1, int(first.Positions[row.Token])+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -482,7 +484,8 @@ func malformed(t *testing.T, b plan.Backend) {
 		"first too late":         func(b *plan.Batch) { b.Tables[0].First = []int32{1, 0} },
 		"rows out of order":      func(b *plan.Batch) { b.Rows[0].Token = 2 },
 		"row outside":            func(b *plan.Batch) { b.Rows[1].Token = 3 },
-		"mask too short":         func(b *plan.Batch) { b.Rows[0].Mask = []uint32{1} },
+		"mask outside":           func(b *plan.Batch) { b.Rows[0].Mask = 5 },
+		"mask negative":          func(b *plan.Batch) { b.Rows[0].Mask = -1 },
 		"sampling":               func(b *plan.Batch) { b.Rows[0].Sampling.Temperature = float32(math.NaN()) },
 		"adjustments": func(b *plan.Batch) {
 			b.Rows[0].Adjustments = []sample.Adjustment{{Token: 4}, {Token: 4}}

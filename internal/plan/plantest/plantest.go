@@ -43,6 +43,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("HostMemory", func(t *testing.T) { hostMemory(t, b) })
 	t.Run("Sampling", func(t *testing.T) { sampling(t, b) })
 	t.Run("Choices", func(t *testing.T) { choices(t, b) })
+	t.Run("Masks", func(t *testing.T) { masks(t, b) })
 	t.Run("NoChoice", func(t *testing.T) { noChoice(t, b) })
 	t.Run("Layers", func(t *testing.T) { layers(t, b) })
 	t.Run("Timed", func(t *testing.T) { timed(t, b) })

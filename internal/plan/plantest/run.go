@@ -54,7 +54,7 @@ func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error
 // LimitsFor are limits for steps of tokens and seqs, each sequence of up to
 // context tokens.
 func LimitsFor(p *plan.Program, tokens, seqs, context, pageTokens int, base plan.Limits) plan.Limits {
-	base.Tokens, base.Seqs, base.Rows, base.PageTokens = tokens, seqs, tokens, pageTokens
+	base.Tokens, base.Seqs, base.Rows, base.PageTokens, base.Masks = tokens, seqs, tokens, pageTokens, 2*seqs
 	base.Pages = nil
 	for _, g := range p.Groups {
 		pages := (context + pageTokens - 1) / pageTokens

@@ -1,0 +1,140 @@
+package plantest
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+)
+
+// maskOf allows the tokens of a vocabulary.
+func maskOf(vocab int, tokens ...int32) []uint32 {
+	words := make([]uint32, (vocab+31)/32)
+	for _, id := range tokens {
+		words[id/32] |= 1 << (id % 32)
+	}
+	return words
+}
+
+// set makes words mask id.
+func (c *chooser) set(t *testing.T, id int32, words []uint32) {
+	t.Helper()
+	if err := c.exe.SetMask(id, words); err != nil {
+		t.Fatal(err)
+	}
+	c.masks[id] = slices.Clone(words)
+	for i := range words {
+		words[i] = 0x55555555 // it is the caller's again
+	}
+}
+
+// masked is a step that chooses a token for each sequence by these masks, after the rows
+// of the step before where chained.
+func (c *chooser) masked(rng *rand.Rand, position int, chained bool, masks ...int32) *plan.Batch {
+	b := c.batch(ids(rng, len(masks), c.vocab), position)
+	for i, id := range masks {
+		b.Rows[i].Want |= plan.WantToken | plan.WantLogProbability
+		b.Rows[i].Mask = id
+		if rng.IntN(2) == 0 {
+			b.Rows[i].Sampling = sample.Params{Temperature: 2, Seed: rng.Uint64()}
+		}
+		if chained {
+			b.From = append(b.From, int32(i))
+		}
+	}
+	return b
+}
+
+// A mask serves any rows of any steps until it is set again, which is when no step that
+// has it is under way; others may be.
+func masks(t *testing.T, b plan.Backend) {
+	for _, vocab := range []int{7, 1000, 5003} {
+		c := newChooser(t, b, vocab)
+		rng := newRand(uint64(37))
+		half := func() []uint32 {
+			words := maskOf(vocab, rng.Int32N(int32(vocab)))
+			for i := range words {
+				words[i] |= rng.Uint32()
+			}
+			return words
+		}
+		type under struct {
+			step  plan.Step
+			batch *plan.Batch
+			masks map[int32][]uint32 // as they were
+			res   *plan.Result
+		}
+		var all []*under
+		done := 0
+		submit := func(b *plan.Batch) {
+			t.Helper()
+			u := &under{step: c.submit(t, b), batch: b, masks: map[int32][]uint32{}}
+			for _, row := range b.Rows {
+				u.masks[row.Mask] = c.masks[row.Mask]
+			}
+			all = append(all, u)
+		}
+		finish := func() {
+			t.Helper()
+			all[done].res = wait(t, all[done].step)
+			done++
+		}
+		c.set(t, 1, half())
+		c.set(t, 2, half())
+		submit(c.masked(rng, 0, false, 1, 1, 2, 0)) // shared
+		c.set(t, 5, half())                         // while that step is under way
+		c.set(t, 4, half())
+		c.set(t, 4, half()) // again, unused
+		submit(c.masked(rng, 1, true, 5, 1, 4, 5))
+		finish()
+		c.set(t, 2, maskOf(vocab, int32(vocab-1))) // its only step is done, the other is not
+		submit(c.masked(rng, 2, true, 2, 1, 0, 2))
+		finish()
+		for _, id := range []int32{4, 5, 6, 16} {
+			c.set(t, id, half())
+		}
+		submit(c.masked(rng, 3, true, 16, 6, 4, 5))
+		finish()
+		finish()
+		submit(c.masked(rng, 4, false, 2, 2, 1)) // as they were
+		finish()
+		if got := all[4].res.Tokens[:2]; !slices.Equal(got, []int32{int32(vocab - 1), int32(vocab - 1)}) {
+			t.Errorf("a mask of token %d alone gives %v", vocab-1, got)
+		}
+		for i, u := range all {
+			last := slices.Repeat([]int32{-1}, len(u.batch.Rows))
+			for k, row := range u.batch.From {
+				last[k] = all[i-1].res.Tokens[row]
+			}
+			c.masks = u.masks
+			c.check(t, u.batch, u.res, last)
+			u.step.Release()
+		}
+
+		batch := c.masked(rng, 0, false, 7, 1)
+		step := c.submit(t, batch)
+		if res := wait(t, step); res.Err == nil || !errors.Is(res.Err[0], sample.ErrEmptyMask) || res.Err[1] != nil {
+			t.Errorf("a mask that was never set: %v", res.Err)
+		}
+		step.Release()
+		for _, id := range []int32{-1, 0, 2*chooserRows + 1} {
+			if c.exe.SetMask(id, half()) == nil {
+				t.Errorf("there is a mask %d", id)
+			}
+		}
+		for _, n := range []int{0, (vocab+31)/32 - 1, (vocab+31)/32 + 1} {
+			if c.exe.SetMask(1, make([]uint32, n)) == nil {
+				t.Errorf("a mask of %d words for a vocabulary of %d was taken", n, vocab)
+			}
+		}
+		if err := c.exe.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if c.exe.SetMask(1, half()) == nil {
+			t.Error("a mask was taken after Close")
+		}
+	}
+}
