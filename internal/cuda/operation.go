@@ -50,6 +50,7 @@ var operations = map[*plan.Op]operation{
 	plan.GLU:           glu{},
 	plan.Map:           mapped{},
 	plan.Experts:       experts{},
+	plan.Conv:          conv{},
 	plan.Add:           add{},
 	plan.Pick:          pick{},
 }

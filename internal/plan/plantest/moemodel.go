@@ -100,7 +100,7 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 }
 
 // models are the whole programs that must have the same bits however they are run.
-var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel}
+var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel}
 
 // notFiniteExperts breaks experts whose weights the numbers leave the range with.
 func notFiniteExperts(t *testing.T, b plan.Backend) {

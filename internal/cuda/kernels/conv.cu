@@ -1,0 +1,41 @@
+// Causal convolutions over the tokens of a sequence, each column by itself.
+#include "each.cuh"
+#include "slots.cuh"
+
+struct ConvArgs {
+  const float *x;      // [T, xStride]
+  s32 xStride;         // elements
+  s32 cols;            // of x and out
+  const float *w;      // [cols, width]
+  const float *bias;   // [cols], or 0
+  s32 width;
+  s32 pad;
+  Slots state;         // [width-1, cols] each: the rows of x before the step's
+  const s32 *sequence; // [T]
+  const s32 *starts;   // [S+1] first token of each sequence, and T
+  const s32 *count;    // rows of this step
+  Forms out;           // cols columns
+};
+
+// conv writes the sum of width rows. The warp of a sequence's last row writes the state too:
+// slots that are read are not those that are written.
+extern "C" __global__ void __launch_bounds__(threads) conv(const ConvArgs a) {
+  waitForPrevious();
+  allowNext();
+  const int past = a.width - 1;
+  eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
+    const int s = a.sequence[row], first = a.starts[s];
+    const float *before = slotBefore(a.state, s);
+    const auto at = [&](int t) {
+      if (t >= first) return a.x[s64(t) * a.xStride + col];
+      return before ? before[s64(t - first + past) * a.cols + col] : 0.0f;
+    };
+    float sum = a.bias ? a.bias[col] : 0.0f;
+    for (int i = 0; i < a.width; i++) sum = sum + a.w[s64(col) * a.width + i] * at(row - past + i);
+    if (row + 1 == a.starts[s + 1]) {
+      float *after = slotAfter(a.state, s);
+      for (int i = 0; i < past; i++) after[s64(i) * a.cols + col] = at(row - past + 1 + i);
+    }
+    return sum;
+  });
+}

@@ -1,0 +1,108 @@
+package plantest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// convolved is the convolution of whole sequences in float64.
+func convolved(x, w [][]float64, bias []float64) [][]float64 {
+	y := make([][]float64, len(x))
+	for t := range x {
+		y[t] = make([]float64, len(w))
+		for c, taps := range w {
+			if bias != nil {
+				y[t][c] = bias[c]
+			}
+			for i, tap := range taps {
+				if from := t - len(taps) + 1 + i; from >= 0 {
+					y[t][c] += tap * x[from][c]
+				}
+			}
+		}
+	}
+	return y
+}
+
+// conv convolves sequences beside each other that are cut into steps of several sizes, of
+// fewer tokens than the state has rows among them.
+func conv(t *testing.T, b plan.Backend) {
+	for _, c := range []struct {
+		width, taps int
+		biased      bool
+	}{{64, 3, false}, {256, 4, true}, {70, 4, false}, {1, 2, true}, {33, 9, true}} {
+		rng := newRand(uint64(c.width))
+		table, w := Weight(rng, "table", tensor.F32, 1, 41, c.width), Weight(rng, "w", tensor.F32, 1, c.width, c.taps)
+		var bias *tensor.Tensor
+		var biases []float64
+		if c.biased {
+			bias = vector(rng, "bias", 0, 1, c.width)
+			biases = matrix(&tensor.Tensor{DType: tensor.F32, Shape: []int{1, c.width}, Data: bias.Data})[0]
+		}
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			state := b.State(plan.State{Name: "tail", Kind: plan.PerSequence, Size: (c.taps - 1) * c.width})
+			return b.Conv(x, w, bias, state)
+		})
+		r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+		lists := [][]int32{ids(rng, 70, 41), ids(rng, 1, 41), ids(rng, 33, 41)}
+		for _, chunks := range [][]int{{70, 1, 33}, {1, 1, 7}, {2, 1, 1}, {64, 1, 2}} {
+			var seqs []*Seq
+			for i, list := range lists {
+				seqs = append(seqs, r.Add(list, chunks[i]))
+			}
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range seqs {
+				what := fmt.Sprintf("%+v, sequence %d in steps of %v", c, i, chunks)
+				near(t, what, s.Logits, convolved(rowsOf(matrix(table), s.IDs), matrix(w), biases), 1e-5, 0)
+				r.Drop(s)
+			}
+		}
+	}
+}
+
+// RecurrentModel is a small decoder of 97 tokens with states per sequence beside pages of
+// tokens: gated short convolutions, as LFM2 has them, attention, and attention with a
+// window. change is as for [Model].
+func RecurrentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
+	rng := newRand(13)
+	changed := func(w *tensor.Tensor) *tensor.Tensor {
+		if change != nil {
+			change(w)
+		}
+		return w
+	}
+	const heads, kvHeads, headDim, taps = 4, 2, 32, 3
+	return build(t, func(b *plan.Builder) {
+		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
+		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16, tensor.Q6_K} {
+			b.Layer(i)
+			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
+			linear := func(x plan.Value, s string, rows int) plan.Value {
+				return b.Linear(x, changed(Weight(rng, name(s), d, 0.06, rows, b.Cols(x))), nil)
+			}
+			h := b.RMSNorm(x, changed(vector(rng, name("norm"), 1, 0.1, modelHidden)), 1e-5)
+			if i%2 == 0 {
+				state := b.State(plan.State{Name: name("tail"), Kind: plan.PerSequence, Size: (taps - 1) * modelHidden})
+				y := b.Activate(linear(h, "in", modelHidden), plan.SiLU)
+				y = b.Conv(y, Weight(rng, name("conv"), tensor.F32, 0.6, modelHidden, taps), vector(rng, name("conv.bias"), 0, 0.1, modelHidden), state)
+				x = b.Add(x, linear(b.GLU(linear(h, "gate", modelHidden), y, plan.GLUAttr{Act: plan.SiLU}), "out", modelHidden))
+				continue
+			}
+			a := plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 0.17}
+			if i == 3 {
+				a.Window = 50
+			}
+			state := b.State(plan.State{Name: name("kv"), Kind: plan.PerToken, KVHeads: kvHeads, HeadDim: headDim, ValueDim: headDim, Window: a.Window})
+			y := b.Attention(linear(h, "q", heads*headDim), linear(h, "k", kvHeads*headDim), linear(h, "v", kvHeads*headDim), nil, state, a)
+			x = b.Add(x, linear(y, "o", modelHidden))
+		}
+		b.Layer(plan.NoLayer)
+		h := b.RMSNorm(b.Pick(x), changed(vector(rng, "last", 1, 0.1, modelHidden)), 1e-5)
+		b.Output(h, b.Linear(h, changed(Weight(rng, "head", tensor.Q8_0, 0.06, modelVocab, modelHidden)), nil))
+	})
+}
