@@ -125,7 +125,7 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
 	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.expertRoom(p, &lim).bytes(b.threads) +
-		bothWaysBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim) + lim.MaskBytes(p)
+		bothWaysBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim) + 4*largestSlot(p) + lim.MaskBytes(p)
 }
 
 // A lowering makes the kernels of one node. What does not change from step to

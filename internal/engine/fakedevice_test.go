@@ -20,7 +20,7 @@ func TestFakeDevice(t *testing.T) {
 	f := &fake{model: m, broken: t.Errorf, pause: func(int, <-chan struct{}) {}, rng: rng, room: 1 << 20}
 	p := m.program()
 	const pages = (common + seqs*(length-common)) / size
-	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages}, Masks: 3, Cache: tensor.F32}
+	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages, pages}, Masks: 3, Cache: tensor.F32}
 	exe, err := f.Compile(t.Context(), p, l, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestFakeDeviceTells(t *testing.T) {
 		told = 0
 		f := &fake{model: m, pause: func(int, <-chan struct{}) {}, rng: rand.New(rand.NewPCG(1, 1)), room: 32}
 		f.broken = func(string, ...any) { told++ }
-		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4}, Masks: 3, Cache: tensor.F32}, nil)
+		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4, 4}, Masks: 3, Cache: tensor.F32}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,8 +205,11 @@ func TestFakeDeviceTells(t *testing.T) {
 		batch := func() *plan.Batch {
 			return &plan.Batch{
 				Tokens: []int32{1, 2}, Positions: []int32{5, 5}, Start: []int32{0, 1, 2}, Lengths: []int32{1, 1},
-				Tables: []plan.PageTable{{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}},
-				Rows:   []plan.Row{{Token: 0, Want: plan.WantToken, Mask: 1}},
+				Tables: []plan.PageTable{
+					{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
+					{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
+				},
+				Rows: []plan.Row{{Token: 0, Want: plan.WantToken, Mask: 1}},
 			}
 		}
 		if _, err := exe.Submit(batch()); err != nil || told > 0 {
