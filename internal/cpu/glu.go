@@ -1,15 +1,79 @@
 package cpu
 
 import (
+	"math"
+
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// unitPiece is how many elements a unit or a mapper takes at a time where it keeps
-// something beside them.
-const unitPiece = 256
+// glu gates a value.
+type glu struct{ ordinary }
 
-// unitSpace is where it keeps that.
-type unitSpace [3][unitPiece]float32
+func (glu) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	n := s.Node()
+	u, column := e.tier.gate(n), e.p.Shapes[n.In[0]] != e.p.Shapes[n.In[1]]
+	return []kernel{{size: func() int { return e.size(n.Out) }, run: func(worker, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			y, gate, up := e.row(n.Out, r), e.row(n.In[0], r), e.row(n.In[1], r)
+			if column {
+				u.row(y, gate[0], up)
+			} else {
+				u.apply(y, gate, up, &e.desks[worker].unit)
+			}
+			e.wrote(n.Out, r, 0, len(y))
+		}
+	}}}, nil
+}
+
+func (glu) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	f := unitOf(n.Attr.(plan.GLUAttr))
+	return []kernel{one(func() {
+		for r := range e.size(n.Out) {
+			gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
+			for i := range y {
+				y[i] = float32(f(float64(gate[i%len(gate)]), float64(up[i])))
+			}
+			e.wrote(n.Out, r, 0, len(y))
+		}
+	})}, nil
+}
+
+func (glu) bound(e *executable, n *plan.Node) (func(r int), error) {
+	a := n.Attr.(plan.GLUAttr)
+	f := unitOf(a)
+	return func(r int) {
+		gate, up, to := e.row(n.In[0], r), e.row(n.In[1], r), e.bound(n.Out, r)
+		for i := range to {
+			j := i % len(gate)
+			to[i] = unitBound(f, &a, gate[j], up[i], float32(at(e.bound(n.In[0], r), j)), float32(at(e.bound(n.In[1], r), i)))
+		}
+	}, nil
+}
+
+// unitBound is how far a gated unit f may be off, by what comes of inputs at the ends
+// of their bounds.
+func unitBound(f func(gate, up float64) float64, a *plan.GLUAttr, gate, up, gateBound, upBound float32) float32 {
+	g, u, dg, du := float64(gate), float64(up), float64(gateBound), float64(upBound)
+	y, most := f(g, u), 0.0
+	if dg > 0 || du > 0 {
+		for _, v := range []float64{f(g-dg, u-du), f(g-dg, u+du), f(g+dg, u-du), f(g+dg, u+du)} {
+			most = max(most, math.Abs(v-y))
+		}
+	}
+	return float32(most + 2*roundings*math.Abs(y) + fewRoundings*min(1, math.Abs(g))*(math.Abs(u)+math.Abs(a.Shift)) + 1e-37)
+}
+
+// unitOf is the function of a [plan.GLU].
+func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
+	f := activations[a.Act]
+	return func(gate, up float64) float64 {
+		if a.Limit > 0 {
+			gate, up = min(gate, a.Limit), max(-a.Limit, min(up, a.Limit))
+		}
+		return f(gate) * (up + a.Shift)
+	}
+}
 
 // A unit computes gated units by the tier's kernels.
 type unit struct {
@@ -23,6 +87,9 @@ type unit struct {
 func (t *tier) unit(a plan.GLUAttr) *unit {
 	return &unit{a: a, f: activations[a.Act], glu: t.vector.glu, scale: t.attention.scale, limit: float32(a.Limit), shift: float32(a.Shift)}
 }
+
+// gate is the unit of a node.
+func (t *tier) gate(n *plan.Node) *unit { return t.unit(n.Attr.(plan.GLUAttr)) }
 
 // apply sets y to the units of gate and up, all of one length. y may be one of them.
 func (u *unit) apply(y, gate, up []float32, space *unitSpace) {
@@ -80,88 +147,4 @@ func (u *unit) row(y []float32, gate float32, up []float32) {
 	copy(y, up)
 	u.shifted(y)
 	u.scale(y, y, by)
-}
-
-// quickGELU is the sigmoid of 1.702 x times x, of unitPiece elements at most. The last
-// part of space is overwritten.
-func quickGELU(y, x []float32, space *unitSpace, glu func(y, gate, up []float32, a plan.Activation)) {
-	s := space[2][:len(x)]
-	for i, v := range x {
-		s[i] = 1.702 * v
-	}
-	glu(y, s, x, plan.Sigmoid)
-}
-
-// A mapper computes maps by the tier's kernels.
-type mapper struct {
-	a     plan.MapAttr
-	glu   func(y, gate, up []float32, a plan.Activation)
-	scale func(y, x []float32, a float32)
-}
-
-func (t *tier) mapper(a plan.MapAttr) *mapper {
-	return &mapper{a: a, glu: t.vector.glu, scale: t.attention.scale}
-}
-
-// ones are what an activation by itself gates.
-var ones = func() (x [unitPiece]float32) {
-	for i := range x {
-		x[i] = 1
-	}
-	return x
-}()
-
-// apply sets y to the map of x, which may be y.
-func (m *mapper) apply(y, x []float32, space *unitSpace) {
-	switch m.a.Func {
-	case plan.Scale:
-		m.scale(y, x, float32(m.a.By))
-		return
-	case plan.Softcap:
-		if &y[0] != &x[0] {
-			copy(y, x)
-		}
-		capScores(y, m.a.By)
-		return
-	}
-	for len(y) > 0 {
-		n := min(unitPiece, len(y))
-		if m.a.Act == plan.QuickGELU {
-			quickGELU(y[:n], x[:n], space, m.glu)
-		} else {
-			m.glu(y[:n], x[:n], ones[:n], m.a.Act)
-		}
-		y, x = y[n:], x[n:]
-	}
-}
-
-// columns are how many elements of a row an item is where rows may be few and long.
-const columns = 1024
-
-func apply(e *executable, n *plan.Node) ([]kernel, error) {
-	m, k := e.tier.mapper(n.Attr.(plan.MapAttr)), int(e.p.Shapes[n.Out][1])
-	pieces := (k + columns - 1) / columns
-	return []kernel{{size: func() int { return e.size(n.Out) * pieces }, run: func(worker, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			r, at := i/pieces, i%pieces*columns
-			end := min(k, at+columns)
-			m.apply(e.row(n.Out, r)[at:end], e.row(n.In[0], r)[at:end], &e.desks[worker].unit)
-			e.wrote(n.Out, r, at, end)
-		}
-	}}}, nil
-}
-
-func glu(e *executable, n *plan.Node) ([]kernel, error) {
-	u, column := e.tier.unit(n.Attr.(plan.GLUAttr)), e.p.Shapes[n.In[0]] != e.p.Shapes[n.In[1]]
-	return []kernel{{size: func() int { return e.size(n.Out) }, run: func(worker, lo, hi int) {
-		for r := lo; r < hi; r++ {
-			y, gate, up := e.row(n.Out, r), e.row(n.In[0], r), e.row(n.In[1], r)
-			if column {
-				u.row(y, gate[0], up)
-			} else {
-				u.apply(y, gate, up, &e.desks[worker].unit)
-			}
-			e.wrote(n.Out, r, 0, len(y))
-		}
-	}}}, nil
 }
