@@ -236,12 +236,10 @@ func readByAll(p *plan.Program) int64 {
 	read := map[*tensor.Tensor]int64{}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Op == plan.Embed || n.Op == plan.Position {
-			continue
-		}
-		used, of := active(n)
-		for _, w := range n.Tensors() {
-			read[w] = int64(w.Size()) * used / of
+		for _, w := range n.Weights() {
+			if w.Role != plan.Table {
+				read[w.Tensor] = int64(w.Size()) * int64(w.Used) / int64(w.Of)
+			}
 		}
 	}
 	var total int64
@@ -566,14 +564,13 @@ func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 	}
 	for i := range d.program.Nodes {
 		n := &d.program.Nodes[i]
-		if n.Op != plan.Linear && n.Op != plan.Experts || d.program.Shapes[n.Out][0] != plan.Tokens {
+		if d.program.Shapes[n.Out][0] != plan.Tokens {
 			continue
 		}
-		used, of := active(n)
-		for _, w := range n.Tensors() {
-			products := int64(w.Elems()) * used / of
+		for _, w := range n.Weights() {
+			products := int64(w.Elems()) * int64(w.Used) / int64(w.Of)
 			switch {
-			case len(w.Shape) != 2: // a bias
+			case w.Role != plan.Matrix:
 			case plan.InBytes(w.DType) && a.products() == tensor.Q8_0:
 				quantized += products
 			default:
@@ -582,12 +579,4 @@ func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 		}
 	}
 	return quantized, floats
-}
-
-// active is how many of so many parts of n's weights a token reads: all, or its experts.
-func active(n *plan.Node) (used, of int64) {
-	if a, ok := n.Attr.(plan.ExpertsAttr); ok {
-		return int64(a.Route.Used), int64(len(a.Gate))
-	}
-	return 1, 1
 }

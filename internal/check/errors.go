@@ -68,8 +68,8 @@ func (e *DriftError) Where() string {
 			s += ", "
 		}
 		s += n.Where()
-		if a, ok := n.Attr.(plan.ExpertsAttr); ok {
-			s += " of " + a.Gate[0].Name + " and others"
+		if ws := n.Matrices(); n.Weight == nil && len(ws) > 0 {
+			s += " of " + ws[0].Name + " and others"
 		}
 	}
 	return s

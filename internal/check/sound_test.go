@@ -63,7 +63,7 @@ type drifts map[string]float64
 func (d drifts) seen(nodes []*plan.Node, drift float64) {
 	n := nodes[len(nodes)-1]
 	name := n.Op.String()
-	if ws := n.Tensors(); n.Op == plan.Linear || n.Op == plan.Experts {
+	if ws := n.Matrices(); len(ws) > 0 {
 		name += " " + ws[len(ws)-1].DType.String()
 	}
 	if len(nodes) > 1 {

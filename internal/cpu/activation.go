@@ -36,24 +36,19 @@ func gluGeneric(y, gate, up []float32, act plan.Activation) {
 	}
 }
 
-// functionOf is the function of a [plan.Map].
-func functionOf(a plan.MapAttr) func(x float64) float64 {
-	switch a.Func {
-	case plan.Scale:
-		return func(x float64) float64 { return x * a.By }
-	case plan.Softcap:
-		return func(x float64) float64 { return a.By * math.Tanh(x/a.By) }
-	}
-	return activations[a.Act]
-}
+// unitPiece is how many elements a unit or a mapper takes at a time where it keeps
+// something beside them.
+const unitPiece = 256
 
-// unitOf is the function of a [plan.GLU].
-func unitOf(a plan.GLUAttr) func(gate, up float64) float64 {
-	f := activations[a.Act]
-	return func(gate, up float64) float64 {
-		if a.Limit > 0 {
-			gate, up = min(gate, a.Limit), max(-a.Limit, min(up, a.Limit))
-		}
-		return f(gate) * (up + a.Shift)
+// unitSpace is where it keeps that.
+type unitSpace [3][unitPiece]float32
+
+// quickGELU is the sigmoid of 1.702 x times x, of unitPiece elements at most. The last
+// part of space is overwritten.
+func quickGELU(y, x []float32, space *unitSpace, glu func(y, gate, up []float32, a plan.Activation)) {
+	s := space[2][:len(x)]
+	for i, v := range x {
+		s[i] = 1.702 * v
 	}
+	glu(y, s, x, plan.Sigmoid)
 }

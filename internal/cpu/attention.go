@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -51,8 +52,30 @@ type tile struct {
 	item, slot      int // of its first segment, where each is an item
 }
 
-func attention(e *executable, n *plan.Node) ([]kernel, error) {
-	return attend(e, n, e.kv(n.State), nil)
+// attention attends to what a state holds.
+type attention struct{ ordinary }
+
+func (attention) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	return attend(e, s.Node(), e.kv(s.Node().State), nil)
+}
+
+func (attention) pieces(n *plan.Node) int { return groupWidth(n) }
+
+func (attention) spaces() []*space { return []*space{attentionWork} }
+
+func (attention) moved(e *executable, n *plan.Node) int {
+	tokens := e.batch.Attended(n.Attr.(plan.AttentionAttr).Window) + len(e.batch.Tokens)
+	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * tokens)
+	if err != nil {
+		return 0
+	}
+	return size
+}
+
+// groupWidth is the columns of the query heads of a key/value head.
+func groupWidth(n *plan.Node) int {
+	a := n.Attr.(plan.AttentionAttr)
+	return a.Heads / a.KVHeads * a.HeadDim
 }
 
 // attend stores the step's keys and values and then shares tiles and key/value
@@ -63,12 +86,9 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *bothWays) ([]kerne
 	if err != nil {
 		return nil, err
 	}
-	if e.attention == nil {
-		e.attention = newAttentionSpace(attentionRoom(e.p, &e.lim, len(e.desks)), len(e.desks))
-	}
 	j := &attending{
 		e: e, n: n, a: a, pool: pool, whole: whole, kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[pool.dtype],
-		space: e.attention, group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
+		space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
 	}
 	heads := func() int { return len(j.tiles) * a.KVHeads }

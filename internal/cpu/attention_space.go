@@ -68,6 +68,16 @@ type attentionDesk struct {
 	at    stretch
 }
 
+// attentionWork is the space of the attention nodes of a program.
+var attentionWork = &space{
+	bytes: func(b *Backend, p *plan.Program, lim *plan.Limits) int {
+		return attentionRoom(p, lim, b.threads).bytes(b.threads)
+	},
+	make: func(e *executable) any {
+		return newAttentionSpace(attentionRoom(e.p, &e.lim, len(e.desks)), len(e.desks))
+	},
+}
+
 // attentionSizes are the sizes of an attentionSpace.
 type attentionSizes struct {
 	tiles, rows, queries, sums, dim, slots, kept int
@@ -78,10 +88,10 @@ func attentionRoom(p *plan.Program, lim *plan.Limits, workers int) attentionSize
 	var z attentionSizes
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Op != plan.Attention && n.Op != plan.Bidirectional {
+		a, ok := n.Attr.(plan.AttentionAttr)
+		if !ok {
 			continue
 		}
-		a := n.Attr.(plan.AttentionAttr)
 		group, width := a.Heads/a.KVHeads, headWidth(&a)
 		tokens := min(tileTokens(group), lim.Tokens)
 		z.tiles = max(z.tiles, min(lim.Tokens, lim.Tokens/tokens+lim.Seqs))

@@ -363,7 +363,7 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShap
 	t.Cleanup(func() { _ = exe.Close() })
 	r := &attentionRig{executable: exe.(*executable)}
 	for i, s := range r.code.stages {
-		if n := s.nodes[len(s.nodes)-1]; n.Op == plan.Attention {
+		if n := s.Node(); n.Op == plan.Attention {
 			r.nodes, r.kernels = append(r.nodes, n), append(r.kernels, r.code.kernels[i])
 		}
 	}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -39,32 +40,60 @@ func newBothWays(s plan.State, lim *plan.Limits, m *pageMemory) *bothWays {
 	return w
 }
 
-// bothWaysBytes is what the pages of all shapes of p take.
-func bothWaysBytes(p *plan.Program, lim *plan.Limits) int {
-	seen, total := map[plan.State]bool{}, 0
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Op == plan.Bidirectional && !seen[bothWaysState(n)] {
-			seen[bothWaysState(n)] = true
-			var m pageMemory
-			newBothWays(bothWaysState(n), lim, &m)
-			total += m.left
-		}
-	}
-	return total
+// stepPages are the pages of all shapes of a program, by shape.
+var stepPages = &space{
+	bytes: func(_ *Backend, p *plan.Program, lim *plan.Limits) int {
+		var m pageMemory
+		newStepPages(p, lim, &m)
+		return m.left
+	},
+	make: func(e *executable) any { return newStepPages(e.p, &e.lim, &e.pages) },
 }
 
-// bidirectional lays the step's keys and values into pages of its own and attends to
-// them.
-func bidirectional(e *executable, n *plan.Node) ([]kernel, error) {
-	s := bothWaysState(n)
-	if e.whole[s] == nil {
-		if e.whole == nil {
-			e.whole = map[plan.State]*bothWays{}
+func newStepPages(p *plan.Program, lim *plan.Limits, m *pageMemory) map[plan.State]*bothWays {
+	all := map[plan.State]*bothWays{}
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == plan.Bidirectional && all[bothWaysState(n)] == nil {
+			all[bothWaysState(n)] = newBothWays(bothWaysState(n), lim, m)
 		}
-		e.whole[s] = newBothWays(s, &e.lim, &e.pages)
 	}
-	return attend(e, n, e.whole[s].pool, e.whole[s])
+	return all
 }
+
+// bidirectional attends to the keys and values of a step.
+type bidirectional struct{ ordinary }
+
+// kernels lays them into pages of their own.
+func (bidirectional) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	whole := e.space(stepPages).(map[plan.State]*bothWays)[bothWaysState(s.Node())]
+	return attend(e, s.Node(), whole.pool, whole)
+}
+
+// reference attends to the tokens of the step.
+func (bidirectional) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	a := n.Attr.(plan.AttentionAttr)
+	return []kernel{{size: func() int { return len(e.seq) }, run: func(_, from, to int) {
+		for t := from; t < to; t++ {
+			lo, hi := int(e.batch.Start[e.seq[t]]), int(e.batch.Start[e.seq[t]+1])
+			if a.Window > 0 {
+				lo, hi = max(lo, t+1-a.Window), min(hi, t+a.Window)
+			}
+			for h := range a.Heads {
+				g := h / (a.Heads / a.KVHeads) * a.HeadDim
+				e.attendHead(n, t, h, &sight{
+					n: hi - lo, cache: tensor.F32,
+					key:   func(i int) []float32 { return e.row(n.In[1], lo+i)[g:][:a.HeadDim] },
+					value: func(i int) []float32 { return e.row(n.In[2], lo+i)[g:][:a.HeadDim] },
+				}, &a)
+			}
+			e.wrote(n.Out, t, 0, a.Heads*a.HeadDim)
+		}
+	}}}, nil
+}
+
+func (bidirectional) pieces(n *plan.Node) int { return groupWidth(n) }
+
+func (bidirectional) spaces() []*space { return []*space{attentionWork, stepPages} }
 
 // cut gives the sequences of the step their pages.
 func (w *bothWays) cut(b *plan.Batch) {

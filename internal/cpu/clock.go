@@ -38,7 +38,7 @@ func (c *clock) lap() {
 	layer, idle, stages := plan.NoLayer, false, c.e.code.stages
 	switch {
 	case part < len(stages):
-		n := stages[part].nodes[0]
+		n := stages[part].Node()
 		layer, idle = n.Layer, c.e.size(n.Out) == 0
 	case part > len(stages):
 		idle = len(c.e.batch.Rows) == 0
@@ -66,7 +66,7 @@ func (c *clock) lap() {
 
 // measured puts the times that are wanted into the step's result.
 func (s *step) measured() {
-	c, b, r := &s.clock, s.batch, &s.result
+	c, b, r := &s.clock, s.Batch, &s.Result
 	if b.Trace {
 		r.Layers = c.layers
 	}

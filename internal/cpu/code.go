@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
 // A code is a program cut into stages, with the memory that they work in.
 type code struct {
-	stages    []stage
+	stages    []fuse.Stage
 	scratch   *plan.Scratch
 	quantized []bool     // by value: there is a record of it, for products
 	unread    []bool     // by value: there is a record of it, and nothing reads but that
@@ -26,34 +27,44 @@ func (b *Backend) inRecords(w *tensor.Tensor, lim *plan.Limits) bool {
 	return b.products && lim.Activations == tensor.Q8_0 && blockFormats[w.DType] != nil
 }
 
-// product reports whether a node multiplies records.
+// product reports whether a node multiplies records and can be joined with others.
 func (b *Backend) product(n *plan.Node, lim *plan.Limits) bool {
-	return n.Op == plan.Linear && b.inRecords(n.Weight, lim)
+	return operationOf(n).joins() && b.inRecords(n.Weight, lim)
+}
+
+// rules are what is joined: products of one input, any number, and what is done to them.
+func (b *Backend) rules(lim *plan.Limits) fuse.Rules {
+	product := func(n *plan.Node) bool { return b.product(n, lim) }
+	return fuse.Rules{
+		Product:  product,
+		Together: func(_, _ *plan.Node) bool { return true },
+		Gate:     func(_, _ *plan.Node) bool { return true },
+		Map:      func(_, _ *plan.Node, _ int) bool { return true },
+		Add:      func(n, _ *plan.Node) bool { return product(n) },
+	}
 }
 
 // reads reports how a node reads its first input.
 func (b *Backend) reads(n *plan.Node, lim *plan.Limits) (records, floats bool) {
-	a, ok := n.Attr.(plan.ExpertsAttr)
-	if !ok {
-		records = b.product(n, lim)
-		return records, !records
+	all := operationOf(n).multiplies(n)
+	for _, w := range all {
+		in := b.inRecords(w, lim)
+		records, floats = records || in, floats || !in
 	}
-	gate, up := b.inRecords(a.Gate[0], lim), b.inRecords(a.Up[0], lim)
-	return gate || up, !gate || !up
+	return records, floats || len(all) == 0
 }
 
 // layout cuts p into stages and says where its values lie, without making room for
 // them. Apart, every node is a stage of its own and every value is written, as what
 // stages write is where it is to be observed.
 func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
-	product := func(n *plan.Node) bool { return b.product(n, lim) }
 	c := &code{quantized: make([]bool, len(p.Shapes))}
-	if c.stages = single(p); b.passes && !apart {
-		c.stages = join(p, product)
+	if c.stages = fuse.Single(p); b.passes && !apart {
+		c.stages = b.rules(lim).Stages(p)
 	}
 	io := make([]plan.Stage, len(c.stages))
 	for i := range c.stages {
-		io[i] = c.stages[i].io()
+		io[i] = c.stages[i].IO()
 	}
 	c.scratch = plan.PlanScratch(p, io)
 	for i := range p.Nodes {
@@ -68,10 +79,8 @@ func (b *Backend) layout(p *plan.Program, lim *plan.Limits, apart bool) *code {
 			c.unread[v] = c.unread[v] && j == 0 && !floats
 		}
 	}
-	for _, v := range []plan.Value{p.Residual, p.Hidden, p.Logits} {
-		if v >= 0 {
-			c.unread[v] = false
-		}
+	for _, v := range p.Kept() {
+		c.unread[v] = false
 	}
 	if apart || lim.Observed {
 		clear(c.unread)
@@ -113,26 +122,27 @@ func (b *Backend) lower(e *executable) error {
 	c := e.code
 	for i := range c.stages {
 		s := &c.stages[i]
-		n := s.nodes[0]
-		var ks []kernel
-		var err error
-		if b.product(n, &e.lim) {
-			ks, err = project(e, s)
-		} else if lower := b.lowerings[n.Op]; lower != nil {
-			ks, err = lower(e, n)
-		} else {
-			err = fmt.Errorf("no kernel for this operation")
-		}
+		n := s.Node()
+		o := operationOf(n)
+		ks, err := b.kernels(o, e, s)
 		if err != nil {
 			return fmt.Errorf("cpu: %s: %w", n.Where(), err)
 		}
-		if len(s.nodes) == 1 && c.quantized[n.Out] && !b.product(n, &e.lim) && pieces(n)%recordBlock != 0 {
+		if len(s.Nodes) == 1 && c.quantized[n.Out] && !b.product(n, &e.lim) && o.pieces(n)%recordBlock != 0 {
 			ks = append(ks, e.rows(n, 1, func(r int) { e.quantize(n.Out, r, 0, int(e.p.Shapes[n.Out][1])) })...)
 		}
 		c.kernels = append(c.kernels, ks)
 	}
 	c.lookAhead()
 	return nil
+}
+
+// kernels are those of a stage, or of its node where b is the reference.
+func (b *Backend) kernels(o operation, e *executable, s *fuse.Stage) ([]kernel, error) {
+	if b.reference {
+		return o.reference(e, s.Node())
+	}
+	return o.kernels(e, s)
 }
 
 // lookAhead has the workers that are done with a kernel that reads much ask for
@@ -149,19 +159,6 @@ func (c *code) lookAhead() {
 	for i, k := range reading {
 		k.then = reading[(i+1)%len(reading)].ahead
 	}
-}
-
-// pieces is the number of elements of a row that n's kernels write together, 0 for
-// all of them.
-func pieces(n *plan.Node) int {
-	switch n.Op {
-	case plan.Linear:
-		return dotRows
-	case plan.Attention, plan.Bidirectional:
-		a := n.Attr.(plan.AttentionAttr)
-		return a.Heads / a.KVHeads * a.HeadDim
-	}
-	return 0
 }
 
 // rowStride is how many elements lie from a row of k to the next: an odd number of

@@ -24,14 +24,14 @@ type Backend struct {
 	name      string
 	threads   int
 	tier      tier
-	lowerings map[*plan.Op]lowering
+	reference bool // every node is done as the reference does it
 	products  bool // of 8-bit activations, where the limits ask for them
 	passes    bool
 }
 
 // New is the backend that splits its work over [Threads](threads).
 func New(threads int) *Backend {
-	return &Backend{name: "cpu", threads: Threads(threads), tier: tiers()[0], lowerings: parallel, products: true, passes: true}
+	return &Backend{name: "cpu", threads: Threads(threads), tier: tiers()[0], products: true, passes: true}
 }
 
 // Tiers names the sets of instructions that this processor has kernels for, the
@@ -61,7 +61,7 @@ func (b *Backend) Tier() string { return b.tier.name }
 
 // Reference is the backend that says what each operation means.
 func Reference() *Backend {
-	return &Backend{name: "cpu-reference", threads: 1, tier: generic, lowerings: reference}
+	return &Backend{name: "cpu-reference", threads: 1, tier: generic, reference: true}
 }
 
 // Name is "cpu" or "cpu-reference".
@@ -89,6 +89,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		weights: b.interleaved(p, &lim), workers: newWorkers(b.threads),
 	}
 	e.copies = copies(p, e.weights)
+	e.steps.New = func(s plan.PooledStep) *step { return &step{PooledStep: s, e: e} }
 	if err := tensor.Guard(func() error { return b.prepare(ctx, e, loaded) }); err != nil {
 		_ = e.Close()
 		return nil, err
@@ -124,28 +125,5 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 // states, in bytes, but for copies of norms, biases and rotary angles, and for the results of steps.
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
-	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.expertRoom(p, &lim).bytes(b.threads) +
-		bothWaysBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim) + 4*largestSlot(p) + lim.MaskBytes(p)
-}
-
-// A lowering makes the kernels of one node. What does not change from step to
-// step is done here.
-type lowering func(e *executable, n *plan.Node) ([]kernel, error)
-
-// A kernel is work on the items 0 <= i < size() of the step that an executable is
-// running, shared by its workers. All of it is done before the next kernel begins.
-type kernel struct {
-	size  func() int               // items in this step
-	grain int                      // items that are taken together; 0 means 1
-	run   func(worker, lo, hi int) // items lo to hi
-
-	// ahead asks memory for what a worker will read first, where that is much.
-	// It is called while the kernels before this one are at work.
-	ahead func(worker int)
-	then  func(worker int) // the ahead of a kernel to come, or nil
-}
-
-// one is work that is not shared.
-func one(run func()) kernel {
-	return kernel{size: func() int { return 1 }, run: func(_, _, _ int) { run() }}
+	return b.layout(p, &lim, false).bytes(p, &lim) + b.spaceBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim) + 4*largestSlot(p) + lim.MaskBytes(p)
 }

@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/tensor"
 )
 
 // A desk is what one worker multiplies on, for all nodes.
@@ -23,25 +22,18 @@ type desk struct {
 // deskSize is how long the slices of a desk are.
 type deskSize struct{ tile, totals, places, embedding int }
 
-// desk is what the products of p need.
+// desk is what the nodes of p need.
 func (b *Backend) desk(p *plan.Program, lim *plan.Limits) (s deskSize) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Op == plan.Embed {
-			s.embedding = max(s.embedding, n.Weight.RowBytes())
-		}
-		var products []*tensor.Tensor
-		if a, ok := n.Attr.(plan.ExpertsAttr); ok {
-			products = []*tensor.Tensor{a.Gate[0], a.Up[0], a.Down[0]}
-			s.totals = tileRows * lim.Tokens
-			s.places = max(s.places, tileRows*lim.Tokens*a.Route.Used)
-		} else if n.Op == plan.Linear {
-			products = []*tensor.Tensor{n.Weight}
-		}
-		for _, w := range products {
-			if b.inRecords(w, lim) {
-				s.totals = tileRows * lim.Tokens
-			} else {
+		own := operationOf(n).desk(n, lim)
+		s.totals, s.places, s.embedding = max(s.totals, own.totals), max(s.places, own.places), max(s.embedding, own.embedding)
+		for _, w := range n.Weights() {
+			switch {
+			case w.Role != plan.Matrix:
+			case b.inRecords(w.Tensor, lim):
+				s.totals = max(s.totals, tileRows*lim.Tokens)
+			default:
 				s.tile = max(s.tile, dotRows*rowStride(w.Cols()))
 			}
 		}

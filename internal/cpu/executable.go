@@ -1,11 +1,9 @@
 package cpu
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
@@ -15,33 +13,30 @@ import (
 // An executable is a compiled program with its memory. One step runs at a time,
 // in the order of Submit.
 type executable struct {
-	backend   *Backend
-	p         *plan.Program
-	lim       plan.Limits
-	code      *code
-	weights   map[*tensor.Tensor]*interleaved   // of products
-	copies    map[*tensor.Tensor]*tensor.Tensor // of derived weights that are not interleaved
-	memory    []byte                            // of weights
-	pools     []*pagePool                       // by state
-	zeros     []float32                         // as many as the largest state per sequence has
-	pages     pageMemory                        // of pools
-	tier      tier
-	workers   *workers
-	desks     []desk          // by worker
-	attention *attentionSpace // nil before the first attention node
-	experts   *expertSpace    // nil before the first mixture of experts
-	whole     map[plan.State]*bothWays
-	bounds    [][]float32 // nil, or by value what a [Replay] knows of it
-	sampler   sample.Sampler
-	masks     []uint32         // see SetMask
-	host      map[*byte][]byte // of AllocHost, by where it begins
-	setup     plan.Setup
+	backend *Backend
+	p       *plan.Program
+	lim     plan.Limits
+	code    *code
+	weights map[*tensor.Tensor]*interleaved   // of products
+	copies  map[*tensor.Tensor]*tensor.Tensor // of derived weights that are not interleaved
+	memory  []byte                            // of weights
+	pools   []*pagePool                       // by state
+	zeros   []float32                         // as many as the largest state per sequence has
+	pages   pageMemory                        // of pools
+	tier    tier
+	workers *workers
+	desks   []desk         // by worker
+	spaces  map[*space]any // those that nodes have asked for
+	bounds  [][]float32    // nil, or by value what a [Replay] knows of it
+	sampler sample.Sampler
+	masks   []uint32         // see SetMask
+	host    map[*byte][]byte // of AllocHost, by where it begins
+	setup   plan.Setup
 
 	wanted int // rows of the step submitted last
 	closed bool
 
-	mu   sync.Mutex
-	free []*step
+	steps plan.StepPool[step]
 
 	// The step that runs.
 	batch    *plan.Batch
@@ -55,52 +50,11 @@ type executable struct {
 
 // A step is under way, or done and not yet released.
 type step struct {
-	e      *executable
-	batch  *plan.Batch
-	done   chan struct{} // holds one when the step is done
-	result plan.Result
-	err    error
+	plan.PooledStep
+	e *executable
 
 	logits, hidden []float32 // what the result's rows lie in
 	clock          clock
-}
-
-// Wait implements [plan.Step].
-func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
-	select {
-	case <-s.done:
-		s.done <- struct{}{} // for the next one who waits
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	return &s.result, nil
-}
-
-// Release implements [plan.Step].
-func (s *step) Release() {
-	select {
-	case <-s.done:
-	default:
-		return // it still runs; nobody will use it again
-	}
-	s.batch, s.err = nil, nil
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	s.e.free = append(s.e.free, s)
-}
-
-func (e *executable) newStep() *step {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if last := len(e.free) - 1; last >= 0 {
-		s := e.free[last]
-		e.free = e.free[:last]
-		return s
-	}
-	return &step{e: e, done: make(chan struct{}, 1)}
 }
 
 // Submit implements [plan.Executable].
@@ -111,8 +65,8 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
 		return nil, err
 	}
-	s := e.newStep()
-	s.batch, e.wanted = b, len(b.Rows)
+	s := e.steps.Take()
+	s.Batch, e.wanted = b, len(b.Rows)
 	e.workers.post(s)
 	return s, nil
 }
@@ -141,7 +95,7 @@ func (s *step) run() {
 		if r := recover(); r != nil {
 			s.fail(r)
 		}
-		s.done <- struct{}{}
+		s.Finish()
 	}()
 	s.e.step(s)
 }
@@ -149,15 +103,15 @@ func (s *step) run() {
 // fail says what the step panicked with. The next step, which may be submitted
 // already, can go on from none of its rows.
 func (s *step) fail(recovered any) {
-	s.err = fmt.Errorf("cpu: internal error: %v", recovered)
+	s.Err = fmt.Errorf("cpu: internal error: %v", recovered)
 	if fault := tensor.Fault(recovered); fault != nil {
-		s.err = fmt.Errorf("cpu: %w", fault)
+		s.Err = fmt.Errorf("cpu: %w", fault)
 	}
-	s.e.sampled = fill(s.e.sampled, len(s.batch.Rows), -1)
+	s.e.sampled = fill(s.e.sampled, len(s.Batch.Rows), -1)
 }
 
 func (e *executable) step(s *step) {
-	b := s.batch
+	b := s.Batch
 	e.batch = b
 	e.resolve(b)
 	for i := range b.States {
@@ -177,9 +131,9 @@ func (e *executable) step(s *step) {
 	s.measured()
 	if e.failed.any {
 		e.diagnose(&e.failed)
-		s.result.Err = slices.Clone(e.failed.err)
+		s.Result.Err = slices.Clone(e.failed.err)
 	}
-	e.sampled = append(e.sampled[:0], s.result.Tokens...)
+	e.sampled = append(e.sampled[:0], s.Result.Tokens...)
 }
 
 // aheadTokens is up to how many tokens a step waits for memory rather than for
@@ -247,19 +201,19 @@ func (e *executable) resolve(b *plan.Batch) {
 
 // begin makes room for the results.
 func (s *step) begin() {
-	rows, wantLogits, wantHidden := len(s.batch.Rows), 0, 0
-	for i := range s.batch.Rows {
-		if w := s.batch.Rows[i].Want; w&plan.WantLogits != 0 {
+	rows, wantLogits, wantHidden := len(s.Batch.Rows), 0, 0
+	for i := range s.Batch.Rows {
+		if w := s.Batch.Rows[i].Want; w&plan.WantLogits != 0 {
 			wantLogits++
 		}
-		if w := s.batch.Rows[i].Want; w&plan.WantHidden != 0 {
+		if w := s.Batch.Rows[i].Want; w&plan.WantHidden != 0 {
 			wantHidden++
 		}
 	}
 	p := s.e.p
-	s.result = plan.Result{
-		Tokens: fill(s.result.Tokens, rows, -1), Logits: fill(s.result.Logits, rows, nil), Hidden: fill(s.result.Hidden, rows, nil),
-		LogProbabilities: fill(s.result.LogProbabilities, rows, 0),
+	s.Result = plan.Result{
+		Tokens: fill(s.Result.Tokens, rows, -1), Logits: fill(s.Result.Logits, rows, nil), Hidden: fill(s.Result.Hidden, rows, nil),
+		LogProbabilities: fill(s.Result.LogProbabilities, rows, 0),
 	}
 	s.logits = slices.Grow(s.logits[:0], wantLogits*int(p.Shapes[p.Logits][1]))
 	s.hidden = slices.Grow(s.hidden[:0], wantHidden*int(p.Shapes[p.Hidden][1]))
@@ -268,13 +222,13 @@ func (s *step) begin() {
 // output fills in what row i is wanted for.
 func (s *step) output(i int) {
 	e, f := s.e, &s.e.failed
-	row := &s.batch.Rows[i]
+	row := &s.Batch.Rows[i]
 	logits := e.row(e.p.Logits, i)
 	if row.Want&plan.WantLogits != 0 {
-		s.result.Logits[i] = keep(&s.logits, logits)
+		s.Result.Logits[i] = keep(&s.logits, logits)
 	}
 	if row.Want&plan.WantHidden != 0 {
-		s.result.Hidden[i] = keep(&s.hidden, e.row(e.p.Hidden, i))
+		s.Result.Hidden[i] = keep(&s.hidden, e.row(e.p.Hidden, i))
 	}
 	if !e.tier.vector.finite(logits) {
 		f.set(e.seq[row.Token], plan.ErrNotFinite)
@@ -283,17 +237,17 @@ func (s *step) output(i int) {
 		return
 	}
 	last := int32(-1) // the token that the row's adjustments cannot know yet
-	if s.batch.From != nil && s.batch.From[row.Token] >= 0 {
+	if s.Batch.From != nil && s.Batch.From[row.Token] >= 0 {
 		last = e.ids[row.Token]
 	}
-	id, err := e.sampler.Token(logits, &row.Sampling, e.mask(row.Mask), row.Adjustments, last, int(s.batch.Positions[row.Token])+1)
+	id, err := e.sampler.Token(logits, &row.Sampling, e.mask(row.Mask), row.Adjustments, last, int(s.Batch.Positions[row.Token])+1)
 	if err != nil {
 		f.set(e.seq[row.Token], err)
 		return
 	}
-	s.result.Tokens[i] = id
+	s.Result.Tokens[i] = id
 	if row.Want&plan.WantLogProbability != 0 {
-		s.result.LogProbabilities[i] = float32(sample.LogProbability(logits, id))
+		s.Result.LogProbabilities[i] = float32(sample.LogProbability(logits, id))
 	}
 }
 

@@ -1,9 +1,31 @@
 package cpu
 
 import (
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
+
+// experts are mixtures of experts.
+type experts struct{ ordinary }
+
+func (experts) multiplies(n *plan.Node) []*tensor.Tensor {
+	a := n.Attr.(plan.ExpertsAttr)
+	return []*tensor.Tensor{a.Gate[0], a.Up[0]}
+}
+
+func (experts) desk(n *plan.Node, lim *plan.Limits) deskSize {
+	return deskSize{totals: tileRows * lim.Tokens, places: tileRows * lim.Tokens * n.Attr.(plan.ExpertsAttr).Route.Used}
+}
+
+func (experts) spaces() []*space { return []*space{expertWork} }
+
+func (o experts) read(e *executable, n *plan.Node, w *plan.Weight) int {
+	if s, ok := e.spaces[expertWork].(*expertSpace); ok && w.Of > 1 { // the reference counts nothing
+		return len(s.active)
+	}
+	return o.ordinary.read(e, n, w)
+}
 
 // A mixture is a mixture of experts that is ready to run. An item of its work is a
 // tile of an expert that some token has chosen, for all tokens that have: a step reads
@@ -22,18 +44,19 @@ type mixture struct {
 	in, hidden     operand // by place
 }
 
-// experts chooses, gathers the inputs of experts that have several tokens, computes
+// kernels chooses, gathers the inputs of experts that have several tokens, computes
 // the hidden rows and then those of the output, each a sum over a token's experts.
-func experts(e *executable, n *plan.Node) ([]kernel, error) {
+func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	n := s.Node()
 	a := n.Attr.(plan.ExpertsAttr)
 	choice, err := floats(n.Bias)
 	if err != nil {
 		return nil, err
 	}
-	if e.experts == nil {
-		e.experts = newExpertSpace(e.backend.expertRoom(e.p, &e.lim), len(e.desks))
+	m := &mixture{
+		e: e, n: n, used: a.Route.Used, space: e.space(expertWork).(*expertSpace),
+		router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU),
 	}
-	m := &mixture{e: e, n: n, used: a.Route.Used, space: e.experts, router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU)}
 	for _, w := range []struct {
 		to           **expertWeights
 		list, biases []*tensor.Tensor

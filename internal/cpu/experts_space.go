@@ -48,6 +48,14 @@ type expertSpace struct {
 	inRec, hiddenRec []byte
 }
 
+// expertWork is the space of the mixtures of a program.
+var expertWork = &space{
+	bytes: func(b *Backend, p *plan.Program, lim *plan.Limits) int { return b.expertRoom(p, lim).bytes(b.threads) },
+	make: func(e *executable) any {
+		return newExpertSpace(e.backend.expertRoom(e.p, &e.lim), len(e.desks))
+	},
+}
+
 // expertSizes are the sizes of an expertSpace.
 type expertSizes struct {
 	experts, groups, choices, in, hidden, inRec, hiddenRec int

@@ -43,7 +43,7 @@ func (e *executable) diagnose(f *failures) {
 	}
 	for i := 0; i < len(e.code.kernels) && open > 0; i++ {
 		e.do(e.code.kernels[i])
-		n := e.code.stages[i].nodes[0]
+		n := e.code.stages[i].Node()
 		for r := range e.size(n.Out) {
 			t := r
 			if e.p.Shapes[n.Out][0] == plan.Rows {

@@ -1,17 +1,35 @@
 package cpu
 
 import (
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // storedTokens is up to how many tokens rows are multiplied as they are stored,
 // which converts them once for every few tokens but not by way of memory.
 const storedTokens = 4
 
-// linear multiplies float32 activations. It splits the rows of the weight over the
+// linear multiplies a value with a weight.
+type linear struct{ ordinary }
+
+func (linear) joins() bool { return true }
+
+func (linear) multiplies(n *plan.Node) []*tensor.Tensor { return []*tensor.Tensor{n.Weight} }
+
+func (linear) pieces(*plan.Node) int { return dotRows }
+
+func (o linear) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	if e.weights[s.Node().Weight] != nil {
+		return project(e, s)
+	}
+	return o.floats(e, s.Node())
+}
+
+// floats multiplies float32 activations. It splits the rows of the weight over the
 // workers. For many tokens each row is dequantised once, for few tokens and plain
 // numbers not at all; the bits are the same.
-func linear(e *executable, n *plan.Node) ([]kernel, error) {
+func (linear) floats(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize, stored := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType), e.tier.stored[n.Weight.DType]
 	bias, err := floats(n.Bias)
 	if err != nil {
@@ -61,4 +79,36 @@ func (d *desk) multiply(e *executable, n *plan.Node, bias []float32, lo, rows in
 			}
 		}
 	}
+}
+
+func (linear) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	bias, err := floats(n.Bias)
+	if err != nil {
+		return nil, err
+	}
+	k, p, dequantize := n.Weight.Cols(), precisionOf(n.Weight.DType, &e.lim), generic.dequantizer(n.Weight.DType)
+	var inputs []multiplicand
+	prepare := one(func() {
+		inputs = inputs[:0]
+		for r := range e.size(n.Out) {
+			inputs = append(inputs, e.multiplicand(n.Weight.DType, e.row(n.In[0], r), e.bound(n.In[0], r)))
+		}
+	})
+	return []kernel{prepare, {size: n.Weight.Rows, grain: tileRows, run: func(_, lo, hi int) {
+		rows, w := rowReader{w: e.stored(n.Weight)}, make([]float32, k)
+		for o := lo; o < hi && len(inputs) > 0; o++ {
+			dequantize(w, rows.row(o))
+			b := float32(0)
+			if bias != nil {
+				b = bias[o]
+			}
+			for r := range inputs {
+				y, bound := inputs[r].times(w, b, p)
+				e.row(n.Out, r)[o] = float32(y)
+				if to := e.bound(n.Out, r); to != nil {
+					to[o] = float32(bound)
+				}
+			}
+		}
+	}}}, nil
 }

@@ -3,10 +3,15 @@ package cpu
 import (
 	"math"
 
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
-func rmsNorm(e *executable, n *plan.Node) ([]kernel, error) {
+// rmsNorm divides groups of columns by the root of their mean square.
+type rmsNorm struct{ ordinary }
+
+func (rmsNorm) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	n := s.Node()
 	w, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
@@ -17,9 +22,38 @@ func rmsNorm(e *executable, n *plan.Node) ([]kernel, error) {
 	}), nil
 }
 
-// layerNorm finds the variance about the mean that it found before: the difference
+func (rmsNorm) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	w, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
+	a := n.Attr.(plan.NormAttr)
+	return []kernel{one(func() {
+		for r := range e.size(n.Out) {
+			x, y := e.row(n.In[0], r), e.row(n.Out, r)
+			for g := 0; g < len(x); g += a.Group {
+				var squares float64
+				for i := range a.Group {
+					squares += float64(x[g+i]) * float64(x[g+i])
+				}
+				rms := math.Sqrt(squares/float64(a.Group) + a.Eps)
+				for i := range a.Group {
+					y[g+i] = float32(float64(x[g+i]) / rms * float64(w[i]))
+				}
+			}
+		}
+	})}, nil
+}
+
+func (rmsNorm) bound(e *executable, n *plan.Node) (func(r int), error) { return e.normBound(n, false) }
+
+// layerNorm centers groups of columns, and divides them by their deviation.
+type layerNorm struct{ ordinary }
+
+// kernels finds the variance about the mean that it found before: the difference
 // of two large sums would be inaccurate.
-func layerNorm(e *executable, n *plan.Node) ([]kernel, error) {
+func (layerNorm) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	n := s.Node()
 	w, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
@@ -38,6 +72,43 @@ func layerNorm(e *executable, n *plan.Node) ([]kernel, error) {
 	}), nil
 }
 
+func (layerNorm) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	w, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
+	bias, err := floats(n.Bias)
+	if err != nil {
+		return nil, err
+	}
+	a := n.Attr.(plan.NormAttr)
+	return []kernel{one(func() {
+		for r := range e.size(n.Out) {
+			x, y := e.row(n.In[0], r), e.row(n.Out, r)
+			for g := 0; g < len(x); g += a.Group {
+				var sum, squares float64
+				for i := range a.Group {
+					sum += float64(x[g+i])
+				}
+				mean := sum / float64(a.Group)
+				for i := range a.Group {
+					squares += (float64(x[g+i]) - mean) * (float64(x[g+i]) - mean)
+				}
+				deviation := math.Sqrt(squares/float64(a.Group) + a.Eps)
+				for i := range a.Group {
+					v := (float64(x[g+i]) - mean) / deviation * float64(w[(g+i)%len(w)])
+					if bias != nil {
+						v += float64(bias[(g+i)%len(w)])
+					}
+					y[g+i] = float32(v)
+				}
+			}
+		}
+	})}, nil
+}
+
+func (layerNorm) bound(e *executable, n *plan.Node) (func(r int), error) { return e.normBound(n, true) }
+
 // groups is the work of a norm, norm for each group, which begins at element at.
 func (e *executable) groups(n *plan.Node, norm func(y, x []float32, at int, eps float64)) []kernel {
 	a := n.Attr.(plan.NormAttr)
@@ -48,6 +119,48 @@ func (e *executable) groups(n *plan.Node, norm func(y, x []float32, at int, eps 
 		}
 		e.wrote(n.Out, r, 0, len(y))
 	})
+}
+
+// normBound goes by what comes out: it is in proportion to what went in, but for what
+// is subtracted and added.
+func (e *executable) normBound(n *plan.Node, centered bool) (func(r int), error) {
+	w, err := floats(n.Weight)
+	if err != nil {
+		return nil, err
+	}
+	return func(r int) {
+		x, to, in := e.row(n.In[0], r), e.bound(n.Out, r), e.bound(n.In[0], r)
+		a := n.Attr.(plan.NormAttr)
+		count := float64(a.Group)
+		for g := 0; g < len(x); g += a.Group {
+			var mean, meanOff, squares, off, top float64
+			if centered {
+				for i := g; i < g+a.Group; i++ {
+					mean += float64(x[i]) / count
+					meanOff += at(in, i) / count
+				}
+			}
+			for i := g; i < g+a.Group; i++ {
+				c := float64(x[i]) - mean
+				squares += c * c
+				off += math.Abs(c) * (at(in, i) + meanOff)
+				top = max(top, math.Abs(c))
+			}
+			size := math.Sqrt(squares/count + a.Eps)
+			off /= count * size * size // of the size, in parts of it
+			for i := g; i < g+a.Group; i++ {
+				c := math.Abs(float64(x[i]) - mean)
+				bound := fewRoundings*c + c*off + at(in, i) + meanOff
+				if centered {
+					bound += fewRoundings * top / 4
+				}
+				to[i] = float32(bound / size * math.Abs(float64(w[i%len(w)])))
+				if centered {
+					to[i] += fewRoundings * float32(math.Abs(float64(e.row(n.Out, r)[i]))+c/size*math.Abs(float64(w[i%len(w)])))
+				}
+			}
+		}
+	}, nil
 }
 
 func sumGeneric(x []float32) float64 {

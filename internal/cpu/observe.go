@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/realizar/realizar/internal/plan"
+import (
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+)
 
 // observedRoom is how many elements the largest value has that steps let be observed.
 func observedRoom(p *plan.Program, lim *plan.Limits) int {
@@ -14,11 +17,11 @@ func observedRoom(p *plan.Program, lim *plan.Limits) int {
 }
 
 // observe tells the step's batch of what a stage has written, where it wants to know.
-func (e *executable) observe(s *stage) {
+func (e *executable) observe(s *fuse.Stage) {
 	if e.batch.Observe == nil {
 		return
 	}
-	for _, v := range s.io().Out {
+	for _, v := range s.IO().Out {
 		rows, cols := e.size(v), int(e.p.Shapes[v][1])
 		if rows == 0 {
 			continue

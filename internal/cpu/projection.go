@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -29,36 +30,36 @@ type product struct {
 	tiles    int
 }
 
-func project(e *executable, s *stage) ([]kernel, error) {
-	p := &projection{e: e, in: s.nodes[0].In[0], glu: s.glu, residual: -1}
-	for i, n := range s.nodes {
+func project(e *executable, s *fuse.Stage) ([]kernel, error) {
+	p := &projection{e: e, in: s.Node().In[0], glu: s.GLU, residual: -1}
+	for i, n := range s.Nodes {
 		bias, err := floats(n.Bias)
 		if err != nil {
 			return nil, err
 		}
 		t := &product{
-			node: n, out: s.out(i), bias: bias, weight: e.weights[n.Weight], multiply: e.tier.quantized.products[n.Weight.DType],
+			node: n, out: s.Product(i), bias: bias, weight: e.weights[n.Weight], multiply: e.tier.quantized.products[n.Weight.DType],
 			tiles: (n.Weight.Rows() + tileRows - 1) / tileRows,
 		}
-		if m := s.maps[i]; m != nil {
-			t.mapper = e.tier.mapper(m.Attr.(plan.MapAttr))
+		if m := s.Maps[i]; m != nil {
+			t.mapper = e.tier.mapper(m)
 		}
 		p.products = append(p.products, t)
 	}
-	if s.add != nil {
-		p.residual, p.products[0].out = s.residual(), s.add.Out
+	if s.Add != nil {
+		p.residual, p.products[0].out = s.Residual(), s.Add.Out
 	}
 	tiles := 0
 	for _, t := range p.products {
 		tiles += t.tiles
 	}
 	run := p.tile
-	if s.glu != nil {
+	if s.GLU != nil {
 		tiles, run = p.products[0].tiles, p.gated
-		p.unit = e.tier.unit(s.glu.Attr.(plan.GLUAttr))
+		p.unit = e.tier.gate(s.GLU)
 	}
 	size := func() int {
-		if e.size(s.nodes[0].Out) == 0 {
+		if e.size(s.Node().Out) == 0 {
 			return 0 // no row of the step is wanted
 		}
 		return tiles
@@ -68,7 +69,7 @@ func project(e *executable, s *stage) ([]kernel, error) {
 		for _, t := range p.products {
 			if i < t.tiles {
 				t.fetch(i)
-				if s.glu == nil {
+				if s.GLU == nil {
 					return
 				}
 				continue // the other product's tile is multiplied with this one

@@ -47,13 +47,15 @@ func NewReplay(p *plan.Program, lim plan.Limits, threads int) (*Replay, error) {
 	}
 	// Rows of a table are wanted in any order.
 	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if w := n.Weight; (n.Op == plan.Embed || n.Op == plan.Position) && w.Source != nil && e.copies[w] == nil {
+		for _, w := range p.Nodes[i].Weights() {
+			if w.Role != plan.Table || w.Source == nil || e.copies[w.Tensor] != nil {
+				continue
+			}
 			made := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape, Data: make([]byte, w.Size())}
 			if err := tensor.Guard(func() error { return w.ReadRows(made.Data, 0, w.Rows()) }); err != nil {
 				return nil, fmt.Errorf("cpu: %s: %w", w.Name, err)
 			}
-			e.copies[w] = made
+			e.copies[w.Tensor] = made
 		}
 	}
 	e.workers = newWorkers(b.threads)
@@ -107,14 +109,13 @@ func (r *Replay) Run(n *plan.Node) error {
 	r.make(n.Out)
 	e.bounds[n.Out] = r.take(n.Out)
 	return r.do(func() error {
-		kernels, err := e.backend.lowerings[n.Op](e, n)
+		o := operationOf(n)
+		kernels, err := o.reference(e, n)
 		if err == nil {
 			e.do(kernels)
-			if bounder := bounders[n.Op]; bounder != nil {
-				var row func(r int)
-				if row, err = bounder(e, n); err == nil {
-					e.do(e.rows(n, 1, row))
-				}
+			var row func(r int)
+			if row, err = o.bound(e, n); row != nil {
+				e.do(e.rows(n, 1, row))
 			}
 		}
 		if err != nil {

@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 )
+
+// rope turns heads by the positions of tokens.
+type rope struct{ ordinary }
 
 // turns are the cosines and sines that the tokens of a step are turned by. They
 // depend on positions and frequencies alone, so that the nodes of all layers share
@@ -15,7 +19,8 @@ type turns struct {
 	cos, sin []float32 // [T, width]
 }
 
-func rope(e *executable, n *plan.Node) ([]kernel, error) {
+func (rope) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	n := s.Node()
 	a := n.Attr.(plan.RopeAttr)
 	turns, ks := e.turns(&a)
 	rotate := e.tier.vector.rotate
@@ -29,6 +34,48 @@ func rope(e *executable, n *plan.Node) ([]kernel, error) {
 		}
 		e.wrote(n.Out, t, 0, len(y))
 	})...), nil
+}
+
+func (rope) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	a := n.Attr.(plan.RopeAttr)
+	return []kernel{one(func() {
+		for t := range e.ids {
+			x, y := e.row(n.In[0], t), e.row(n.Out, t)
+			copy(y, x)
+			freqs := a.Frequencies(nil, e.batch.Length(int(e.seq[t]), t))
+			for h := 0; h < len(x); h += a.HeadDim {
+				for i, f := range freqs {
+					sin, cos := math.Sincos(float64(e.batch.Positions[t]) * f)
+					p, q := h+i, h+i+a.Dims/2
+					if a.Interleaved {
+						p, q = h+2*i, h+2*i+1
+					}
+					u, v := float64(x[p]), float64(x[q])
+					y[p], y[q] = float32((u*cos-v*sin)*a.Scale), float32((v*cos+u*sin)*a.Scale)
+				}
+			}
+		}
+	})}, nil
+}
+
+func (rope) bound(e *executable, n *plan.Node) (func(r int), error) {
+	a := n.Attr.(plan.RopeAttr)
+	return func(r int) {
+		x, to, in := e.row(n.In[0], r), e.bound(n.Out, r), e.bound(n.In[0], r)
+		for i := range to {
+			to[i] = float32(at(in, i))
+		}
+		for h := 0; h < len(x); h += a.HeadDim {
+			for i := range a.Dims / 2 {
+				p, q := h+i, h+i+a.Dims/2
+				if a.Interleaved {
+					p, q = h+2*i, h+2*i+1
+				}
+				bound := math.Abs(a.Scale) * (at(in, p) + at(in, q) + fewRoundings*math.Hypot(float64(x[p]), float64(x[q])))
+				to[p], to[q] = float32(bound), float32(bound)
+			}
+		}
+	}, nil
 }
 
 // turns returns the program's turns for a and, if there are none before, the kernel

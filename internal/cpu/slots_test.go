@@ -2,10 +2,10 @@ package cpu
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -39,34 +39,45 @@ func sums(t *testing.T) *plan.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op == plan.Map {
+			n.Op = summed
+		}
+	}
 	return p
 }
 
-// summing is b with a map that does so.
-func summing(b *Backend) *Backend {
-	b.lowerings = maps.Clone(b.lowerings)
-	b.lowerings[plan.Map] = func(e *executable, n *plan.Node) ([]kernel, error) {
-		return []kernel{{size: func() int { return e.batch.Seqs() }, run: func(_, lo, hi int) {
-			for s := lo; s < hi; s++ {
-				other, others := e.slots(0, int32(s))
-				copy(others, other)
-				others[6]++ // steps
-				in, out := e.slots(1, int32(s))
-				sum := slices.Clone(in)
-				slices.Reverse(sum)
-				for t := e.batch.Start[s]; t < e.batch.Start[s+1]; t++ {
-					for i, x := range e.row(n.In[0], int(t)) {
-						sum[i] += x
-					}
-					copy(e.row(n.Out, int(t)), sum)
+// summed is an operation that does so.
+var summed = &plan.Op{Name: "sums", Scope: plan.BySequence}
+
+func init() { operations[summed] = summing{} }
+
+type summing struct{ ordinary }
+
+func (o summing) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	return o.reference(e, s.Node())
+}
+
+func (summing) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	return []kernel{{size: func() int { return e.batch.Seqs() }, run: func(_, lo, hi int) {
+		for s := lo; s < hi; s++ {
+			other, others := e.slots(0, int32(s))
+			copy(others, other)
+			others[6]++ // steps
+			in, out := e.slots(1, int32(s))
+			sum := slices.Clone(in)
+			slices.Reverse(sum)
+			for t := e.batch.Start[s]; t < e.batch.Start[s+1]; t++ {
+				for i, x := range e.row(n.In[0], int(t)) {
+					sum[i] += x
 				}
-				for i, x := range sum {
-					out[len(out)-1-i] = x
-				}
+				copy(e.row(n.Out, int(t)), sum)
 			}
-		}}}, nil
-	}
-	return b
+			for i, x := range sum {
+				out[len(out)-1-i] = x
+			}
+		}
+	}}}, nil
 }
 
 // What a sequence has come to goes on from step to step, however it is cut into steps,
@@ -83,7 +94,7 @@ func TestSlots(t *testing.T) {
 		}
 		want = append(want, slices.Clone(sum))
 	}
-	for _, b := range []*Backend{summing(New(2)), summing(Reference())} {
+	for _, b := range []*Backend{New(2), Reference()} {
 		lim := plantest.LimitsFor(p, 200, 3, 100, 16, plan.Limits{Cache: tensor.F16})
 		if lim.Pages[0] != 6 {
 			t.Fatalf("%d slots for 3 sequences", lim.Pages[0])

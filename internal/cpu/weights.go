@@ -24,22 +24,11 @@ func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int {
 // interleaved are the weights of p's products, without data.
 func (b *Backend) interleaved(p *plan.Program, lim *plan.Limits) map[*tensor.Tensor]*interleaved {
 	all := map[*tensor.Tensor]*interleaved{}
-	add := func(w *tensor.Tensor) {
-		if b.inRecords(w, lim) {
-			f, q := blockFormats[w.DType], b.tier.quantized
-			all[w] = &interleaved{format: f, lanes: q.lanes, words: q.words, rows: w.Rows(), blocks: w.Cols() / f.values}
-		}
-	}
 	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		if n.Op == plan.Linear {
-			add(n.Weight)
-		}
-		if a, ok := n.Attr.(plan.ExpertsAttr); ok {
-			for e := range a.Gate {
-				add(a.Gate[e])
-				add(a.Up[e])
-				add(a.Down[e])
+		for _, w := range p.Nodes[i].Weights() {
+			if w.Role == plan.Matrix && b.inRecords(w.Tensor, lim) {
+				f, q := blockFormats[w.DType], b.tier.quantized
+				all[w.Tensor] = &interleaved{format: f, lanes: q.lanes, words: q.words, rows: w.Rows(), blocks: w.Cols() / f.values}
 			}
 		}
 	}
@@ -121,11 +110,10 @@ func firstOf(t *tensor.Tensor, err error) error {
 func (e *executable) spare() map[*tensor.Tensor]bool {
 	all := map[*tensor.Tensor]bool{}
 	for i := range e.p.Nodes {
-		n := &e.p.Nodes[i]
-		for _, w := range n.Tensors() {
-			few := n.Op == plan.Embed || n.Op == plan.Position || e.weights[w] != nil || e.copies[w] != nil
-			before, seen := all[w]
-			all[w] = few && (before || !seen)
+		for _, w := range e.p.Nodes[i].Weights() {
+			few := w.Role == plan.Table || e.weights[w.Tensor] != nil || e.copies[w.Tensor] != nil
+			before, seen := all[w.Tensor]
+			all[w.Tensor] = few && (before || !seen)
 		}
 	}
 	return all

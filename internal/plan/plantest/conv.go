@@ -76,7 +76,7 @@ func RecurrentModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 		}
 		return w
 	}
-	const heads, kvHeads, headDim, taps = 4, 2, 32, 3
+	const heads, kvHeads, headDim, taps = 8, 2, 32, 3
 	return build(t, func(b *plan.Builder) {
 		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
 		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16, tensor.Q6_K} {

@@ -121,7 +121,7 @@ func grains(dst []float64, x []float32, d tensor.DType) {
 // squares together, and by the most of one.
 func some(squares, most float64) float64 { return math.Sqrt(squares)/4 + most }
 
-func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
+func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a, pool := n.Attr.(plan.AttentionAttr), e.kv(n.State)
 	sinks, err := floats(n.Weight)
 	if err != nil {
@@ -170,26 +170,4 @@ func (e *executable) attendHead(n *plan.Node, t, h int, s *sight, a *plan.Attent
 		return x[h*a.HeadDim:][:a.HeadDim]
 	}
 	s.attend(head(e.row(n.Out, t)), head(e.bound(n.Out, t)), head(e.row(n.In[0], t)), head(e.bound(n.In[0], t)), a)
-}
-
-// referenceBidirectional attends to the tokens of the step.
-func referenceBidirectional(e *executable, n *plan.Node) ([]kernel, error) {
-	a := n.Attr.(plan.AttentionAttr)
-	return []kernel{{size: func() int { return len(e.seq) }, run: func(_, from, to int) {
-		for t := from; t < to; t++ {
-			lo, hi := int(e.batch.Start[e.seq[t]]), int(e.batch.Start[e.seq[t]+1])
-			if a.Window > 0 {
-				lo, hi = max(lo, t+1-a.Window), min(hi, t+a.Window)
-			}
-			for h := range a.Heads {
-				g := h / (a.Heads / a.KVHeads) * a.HeadDim
-				e.attendHead(n, t, h, &sight{
-					n: hi - lo, cache: tensor.F32,
-					key:   func(i int) []float32 { return e.row(n.In[1], lo+i)[g:][:a.HeadDim] },
-					value: func(i int) []float32 { return e.row(n.In[2], lo+i)[g:][:a.HeadDim] },
-				}, &a)
-			}
-			e.wrote(n.Out, t, 0, a.Heads*a.HeadDim)
-		}
-	}}}, nil
 }

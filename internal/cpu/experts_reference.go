@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// referenceExperts computes every token by itself.
-func referenceExperts(e *executable, n *plan.Node) ([]kernel, error) {
+// reference computes every token by itself.
+func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	a := n.Attr.(plan.ExpertsAttr)
 	choice, err := floats(n.Bias)
 	if err != nil {

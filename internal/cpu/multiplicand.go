@@ -3,7 +3,6 @@ package cpu
 import (
 	"math"
 
-	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -112,36 +111,4 @@ func (r *rowReader) row(i int) []byte {
 		}
 	}
 	return r.piece[(i-r.lo)*size:][:size]
-}
-
-func referenceLinear(e *executable, n *plan.Node) ([]kernel, error) {
-	bias, err := floats(n.Bias)
-	if err != nil {
-		return nil, err
-	}
-	k, p, dequantize := n.Weight.Cols(), precisionOf(n.Weight.DType, &e.lim), generic.dequantizer(n.Weight.DType)
-	var inputs []multiplicand
-	prepare := one(func() {
-		inputs = inputs[:0]
-		for r := range e.size(n.Out) {
-			inputs = append(inputs, e.multiplicand(n.Weight.DType, e.row(n.In[0], r), e.bound(n.In[0], r)))
-		}
-	})
-	return []kernel{prepare, {size: n.Weight.Rows, grain: tileRows, run: func(_, lo, hi int) {
-		rows, w := rowReader{w: e.stored(n.Weight)}, make([]float32, k)
-		for o := lo; o < hi && len(inputs) > 0; o++ {
-			dequantize(w, rows.row(o))
-			b := float32(0)
-			if bias != nil {
-				b = bias[o]
-			}
-			for r := range inputs {
-				y, bound := inputs[r].times(w, b, p)
-				e.row(n.Out, r)[o] = float32(y)
-				if to := e.bound(n.Out, r); to != nil {
-					to[o] = float32(bound)
-				}
-			}
-		}
-	}}}, nil
 }

@@ -1,0 +1,56 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// embed takes rows of a table by the ids of tokens.
+type embed struct{ ordinary }
+
+func (o embed) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	return o.reference(e, s.Node())
+}
+
+// reference takes rows as they lie in the file, or, where the table is the head's weight
+// as well, as they have been interleaved.
+func (embed) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
+	packed := e.weights[n.Weight]
+	return []kernel{{size: func() int { return e.size(n.Out) }, grain: 16, run: func(worker, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			y, id := e.row(n.Out, r), int(e.ids[r])
+			if packed == nil {
+				dequantize(y, w.Row(id))
+			} else {
+				row := e.desks[worker].embedding[:packed.blocks*packed.format.bytes]
+				packed.row(row, id)
+				dequantize(y, row)
+			}
+			e.wrote(n.Out, r, 0, len(y))
+		}
+	}}}, nil
+}
+
+func (embed) bound(e *executable, n *plan.Node) (func(r int), error) { return e.tableBound(n), nil }
+
+func (embed) desk(n *plan.Node, _ *plan.Limits) deskSize {
+	return deskSize{embedding: n.Weight.RowBytes()}
+}
+
+// tableBound is of rows of a table as they are, but where a GPU has them as f16.
+func (e *executable) tableBound(n *plan.Node) func(r int) {
+	d, by := n.Weight.DType, 0.0
+	if precisionOf(d, &e.lim).absolute > 0 && d != tensor.F16 {
+		by = 1. / (1 << 11)
+	}
+	return func(r int) {
+		to := e.bound(n.Out, r)
+		for i, v := range e.row(n.Out, r) {
+			to[i] = float32(by * (math.Abs(float64(v)) + 1./(1<<14))) // below 2^-14 steps are alike
+		}
+	}
+}
