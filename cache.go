@@ -3,7 +3,6 @@ package realizar
 import (
 	"fmt"
 
-	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -55,15 +54,4 @@ func (c Cache) dtype(a Activations) tensor.DType {
 		return tensor.F32
 	}
 	return tensor.F16
-}
-
-// check says whether a program's heads can be kept so.
-func (c Cache) check(p *plan.Program) error {
-	block := tensor.Q8_0.BlockLen()
-	for _, s := range p.States {
-		if c == CacheQ8 && s.HeadDim%block != 0 {
-			return fmt.Errorf("%w: a q8 cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, s.HeadDim, block)
-		}
-	}
-	return nil
 }

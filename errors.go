@@ -7,6 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/memory"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -40,7 +41,7 @@ var (
 	// text of one that gives embeddings alone; the error says what it is for.
 	ErrUnsuited = errors.New("the model is not made for this")
 	// ErrMemory says that the memory at hand is too small for what was asked.
-	ErrMemory = errors.New("not enough memory")
+	ErrMemory = memory.ErrTooLittle
 	// ErrDevice says that a device cannot be used, or is not there.
 	ErrDevice = errors.New("the device cannot be used")
 	// ErrNoTokenizer says that the model has no tokenizer that can be used: it

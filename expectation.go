@@ -2,8 +2,10 @@ package realizar
 
 import (
 	"context"
+	"errors"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/describe"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -29,30 +31,51 @@ type Expectation struct {
 // to run there with o, which takes less than a second beside opening the device. It is
 // nil for the processor.
 func (d *Description) Expect(ctx context.Context, o Options) (e *Expectation, err error) {
-	err = d.onDevice(&o, func(device backends.Device, l plan.Limits) (err error) {
-		s := device.Streaming(d.program, l)
-		e = &Expectation{Read: d.fixed, Copied: int64(s.Streamed)}
-		if x := &s.Experts; x.Layers > 0 {
-			e.Fetched = int64(float64(x.Layers*x.Used) * (1 - float64(x.Kept)/float64(x.Of)) * float64(x.Bytes))
-		}
-		if e.Bandwidth, err = device.Bandwidth(ctx); err != nil || !s.Any() {
-			return err
-		}
-		e.Link, err = device.Link(ctx)
+	err = d.onDevice(ctx, &o, func(device *backends.Device, l plan.Limits) error {
+		s, err := describe.Measure(ctx, device, d.program, l)
+		e = (*Expectation)(&s)
 		return err
 	})
-	if err != nil || e == nil {
+	if err != nil {
 		return nil, err
 	}
-	e.reckon()
 	return e, nil
 }
 
-// reckon sets how long a step takes.
-func (e *Expectation) reckon() {
-	e.Step = float64(e.Read) / e.Bandwidth
-	if e.Link > 0 {
-		e.Step = max(e.Step, float64(e.Copied)/e.Link) + float64(e.Fetched)/e.Link
+// Kernels says what runs the model on the device that o chooses, a line for each
+// part of the plan that is done as one. It is empty for the processor.
+func (d *Description) Kernels(o Options) (kernels []string, err error) {
+	err = d.onDevice(context.Background(), &o, func(device *backends.Device, l plan.Limits) error {
+		kernels = device.Kernels(d.program.Program, l)
+		return nil
+	})
+	return kernels, err
+}
+
+// onDevice calls do with the device that o chooses if the model has room there with l,
+// and does nothing if the model runs in the host's memory.
+func (d *Description) onDevice(ctx context.Context, o *Options, do func(device *backends.Device, l plan.Limits) error) error {
+	if err := d.check(o); err != nil {
+		return err
 	}
-	e.Rate = 1 / e.Step
+	var failed error
+	_, err := o.use(ctx, func(device *backends.Device) error {
+		if device.Kind.Host {
+			return device.Close()
+		}
+		p, err := d.planner(device, o)
+		if err != nil {
+			return errors.Join(err, device.Close())
+		}
+		c, err := p.Config()
+		if err != nil {
+			return errors.Join(err, device.Close())
+		}
+		failed = errors.Join(do(device, c.Limits(p.Program)), device.Close())
+		return nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return wrap(err)
+	}
+	return nil
 }

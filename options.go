@@ -1,7 +1,7 @@
 package realizar
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/memory"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -134,12 +135,6 @@ type Progress struct {
 	Done, Total int64 // bytes of weights
 }
 
-// The answers at one time where nothing else was asked for.
-const (
-	defaultParallel       = 16 // on the processor
-	defaultParallelDevice = 64
-)
-
 func (o *Options) validate() error {
 	switch {
 	case o.Threads < 0:
@@ -154,9 +149,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
 	case o.StreamWeights > StreamNever:
 		return fmt.Errorf("realizar: %w: weights are to stream %v", ErrOptions, o.StreamWeights)
-	case o.onProcessor() && o.DeviceMemory.any():
+	case backends.All.Host(o.choice()) && o.DeviceMemory.any():
 		return fmt.Errorf("realizar: %w: a limit of the device's memory, but the model is to run on the CPU; the limit there is Memory (--memory)", ErrOptions)
-	case o.onProcessor() && o.StreamWeights == StreamAlways:
+	case backends.All.Host(o.choice()) && o.StreamWeights == StreamAlways:
 		return fmt.Errorf("realizar: %w: weights are to stream to a device, but the model is to run on the CPU", ErrOptions)
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
@@ -170,39 +165,64 @@ func (o *Options) validate() error {
 	if o.CheckReference < 0 {
 		return fmt.Errorf("realizar: %w: %d steps to check; want 1 or more, or 0 for none", ErrOptions, o.CheckReference)
 	}
-	if err := backends.All.Check(o.Device); err != nil {
+	if err := backends.All.Check(o.choice()); err != nil {
 		return fmt.Errorf("realizar: %w: %w", ErrOptions, err)
 	}
 	return o.DeviceMemory.validate()
 }
 
-// onProcessor reports whether the processor is chosen.
-func (o *Options) onProcessor() bool {
-	return o.Device == "cpu" || backends.Automatic(o.Device) && o.Kernels != ""
+// choice is which devices o allows.
+func (o *Options) choice() backends.Choice {
+	return backends.Choice{
+		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
+	}
 }
 
-// forDevice reports whether o says something of a device that the processor has no
-// use for.
-func (o *Options) forDevice() bool { return o.DeviceMemory.any() || o.StreamWeights == StreamAlways }
-
-// automatic reports whether the device is still open.
-func (o *Options) automatic() bool { return backends.Automatic(o.Device) && o.Kernels == "" }
-
-// device opens the device that valid options choose, or none for the processor;
-// passed is what is wrong with one that would have been the choice.
-func (o *Options) device() (d backends.Device, passed, err error) {
-	if o.onProcessor() {
-		return nil, nil, nil
+// use opens the devices that valid options allow until do returns nil for one, which
+// is do's to close: see [backends.List.Use].
+func (o *Options) use(ctx context.Context, do func(*backends.Device) error) (passed, err error) {
+	opened := false
+	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
+		opened = true
+		return do(d)
+	})
+	if err != nil && !opened {
+		err = fmt.Errorf("%w: %w", ErrDevice, err)
 	}
-	if d, passed, err = backends.All.Open(o.Device, o.forDevice()); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrDevice, err)
-	}
-	return d, passed, nil
+	return passed, err
 }
 
-// processor is the backend for the processor.
-func (o *Options) processor() (*cpu.Backend, error) {
-	return cpu.New(o.Threads).WithTier(cmp.Or(o.Kernels, cpu.Tiers()[0]))
+// suit says whether o goes with a program that was made for a context.
+func (o *Options) suit(p *plan.Program, made int) error {
+	if o.Context > made {
+		return fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
+	}
+	cache := o.Cache.dtype(o.Activations)
+	if n := memory.MisfitHead(p, cache); n > 0 {
+		return fmt.Errorf("%w: a %v cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
+	}
+	return nil
+}
+
+// planner plans the memory of a program that was made for a context, on a device.
+func (o *Options) planner(d *backends.Device, p *plan.Program, made int) (*memory.Planner, error) {
+	planner := &memory.Planner{
+		Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(),
+		Options: memory.Options{
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
+			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
+			Cache: o.Cache.dtype(o.Activations), Activations: o.Activations.products(), Named: !o.choice().Automatic(),
+		},
+	}
+	if d.Kind.Host {
+		return planner, nil
+	}
+	planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory
+	if o.DeviceMemory.any() && planner.Options.Limit == 0 {
+		return nil, fmt.Errorf("%w: %v may be taken%s, which does not say how much it has; say how many bytes may be taken",
+			ErrMemory, o.DeviceMemory, memory.Place(d))
+	}
+	return planner, nil
 }
 
 // checked is b with what o says of it looked at.

@@ -41,7 +41,7 @@ type Model struct {
 	file   *modelfile.File
 	arch   *arch.Model
 	engine *engine.Engine
-	device deviceInfo
+	device modelDevice
 
 	parallel int           // answers under way at one time
 	opening  time.Duration // see [LoadTimings]
@@ -168,11 +168,11 @@ func (m *Model) unsuited(purpose string) error {
 }
 
 // Device is where the model runs: "cpu" or "cuda".
-func (m *Model) Device() string { return m.device.name }
+func (m *Model) Device() string { return m.device.Name() }
 
 // DeviceName is what the device is called: "NVIDIA H200". It is empty for the
 // processor.
-func (m *Model) DeviceName() string { return m.device.description }
+func (m *Model) DeviceName() string { return m.device.Description() }
 
 // Streaming is how weights come to the device; nil where none do, as all lie where
 // they are computed with.
