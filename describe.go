@@ -10,6 +10,7 @@ import (
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/describe"
+	"github.com/realizar/realizar/internal/hub"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -211,13 +212,13 @@ func dimensions(s *arch.Spec) Dimensions {
 }
 
 func (d *Description) readText(f *modelfile.File, pre string) {
-	generation, err := readGeneration(f)
+	generation, err := hub.ReadGeneration(f)
 	if err != nil && d.Problem == "" {
 		d.Problem = err.Error()
 	}
-	tok, err := tokenizerOf(f, pre)
+	tok, err := hub.ReadTokenizer(f, pre)
 	if err != nil {
-		d.TokenizerProblem = err.Error()
+		d.TokenizerProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTokenizer, f.Path()))
 	} else {
 		t := &TokenizerDescription{Kind: tok.Kind(), Name: tok.Name(), Guessed: tok.Guessed(), Vocab: tok.VocabSize(), AddsBOS: tok.AddsBOS()}
 		if id, ok := tok.BOS(); ok {
@@ -226,18 +227,18 @@ func (d *Description) readText(f *modelfile.File, pre string) {
 		if id, ok := tok.EOS(); ok {
 			t.EOS, _ = tok.Token(id)
 		}
-		for id := range endTokens(f, tok, generation) {
+		for id := range hub.EndTokens(f, tok, generation) {
 			t.EndTokens = append(t.EndTokens, id)
 		}
 		slices.Sort(t.EndTokens)
 		d.Tokenizer = t
 	}
-	all, err := readTemplates(f)
+	all, err := hub.ReadTemplates(f)
 	if errors.Is(err, chat.ErrTemplate) {
 		d.TemplateProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTemplate, f.Path()))
 	}
-	d.ChatTemplate, d.ToolTemplate = all[defaultTemplate] != nil, all[toolTemplate] != nil
-	s, ok, err := readSampling(f, generation)
+	d.ChatTemplate, d.ToolTemplate = all[hub.DefaultTemplate] != nil, all[hub.ToolTemplate] != nil
+	s, ok, err := recommended(f, generation)
 	if ok {
 		d.Sampling = &s
 	} else if err != nil && d.Problem == "" {

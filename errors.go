@@ -7,6 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/hub"
 	"github.com/realizar/realizar/internal/memory"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -31,7 +32,7 @@ var (
 	ErrClosed = engine.ErrClosed
 
 	// ErrOptions says that an option has a value it cannot have.
-	ErrOptions = errors.New("invalid option")
+	ErrOptions = hub.ErrOptions
 	// ErrRequest says that a request has a value it cannot have.
 	ErrRequest = errors.New("invalid request")
 	// ErrContext says that a prompt is longer than the context; the error is a
@@ -46,9 +47,9 @@ var (
 	ErrDevice = errors.New("the device cannot be used")
 	// ErrNoTokenizer says that the model has no tokenizer that can be used: it
 	// takes token ids only.
-	ErrNoTokenizer = errors.New("no usable tokenizer")
+	ErrNoTokenizer = hub.ErrNoTokenizer
 	// ErrNoTemplate says that the model has no chat template.
-	ErrNoTemplate = errors.New("no chat template")
+	ErrNoTemplate = hub.ErrNoTemplate
 )
 
 // A ContextError is a prompt longer than the context.
