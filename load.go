@@ -5,48 +5,34 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/memory"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
-// start makes the model ready to run where o says. If o leaves that open, it is the
-// best device that nothing but the end of ctx keeps it from.
-func (m *Model) start(ctx context.Context, o *Options) error {
-	if err := o.suit(m.arch.Program, m.arch.Spec.Context); err != nil {
-		return err
-	}
-	problem, err := o.use(ctx, func(device *backends.Device) error {
-		if err := m.startOn(ctx, device, o); err != nil {
-			return errors.Join(err, device.Close())
-		}
-		return nil
-	})
-	m.device.problem = problem
+// start makes the model ready to run where o says.
+func (m *Model) start(ctx context.Context, o *Options) (err error) {
+	m.device.problem, err = o.use(ctx, m.arch.Program, m.arch.Spec.Context, func(p *memory.Planner) error { return m.startOn(ctx, p, o) })
 	return err
 }
 
-// startOn makes the model ready to run on a device, which closing the model closes.
-func (m *Model) startOn(ctx context.Context, device *backends.Device, o *Options) error {
-	memory, err := o.planner(device, m.arch.Program, m.arch.Spec.Context)
-	if err != nil {
-		return err
-	}
-	size, err := memory.Config()
+// startOn makes the model ready to run on p's device, which closing the model closes.
+func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) error {
+	size, err := p.Config()
 	if err != nil {
 		return err
 	}
 	size.Watch = o.watch()
 	loaded, finish := m.loader(o.Progress)
-	if m.engine, err = engine.New(ctx, m.arch.Program, memory.Backend, size, loaded); err != nil {
+	if m.engine, err = engine.New(ctx, p.Program, p.Backend, size, loaded); err != nil {
 		return err
 	}
 	finish()
-	streaming := device.Streaming(m.arch.Program, size.Limits(m.arch.Program))
-	m.device = modelDevice{Device: device, streaming: newStreaming(&streaming), meter: memoryMeter{backend: device}}
+	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
+	m.device = modelDevice{Device: p.Device, streaming: newStreaming(&streaming), meter: memoryMeter{backend: p.Device}}
 	m.parallel = size.Parallel
-	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), device.Close(), m.file.Close()) })
+	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), p.Device.Close(), m.file.Close()) })
 	return nil
 }
 

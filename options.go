@@ -1,6 +1,7 @@
 package realizar
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -103,23 +104,31 @@ const (
 	ActivationsF32
 )
 
+var activationsNames = []string{"auto", "f32"}
+
 // String is "auto" or "f32".
-func (a Activations) String() string {
-	if a == ActivationsF32 {
-		return "f32"
-	}
-	return "auto"
-}
+func (a Activations) String() string { return nameOf("activations", a, activationsNames) }
 
 // ParseActivations reads "auto" or "f32".
 func ParseActivations(s string) (Activations, error) {
-	switch s {
-	case "auto", "":
-		return ActivationsAuto, nil
-	case "f32":
-		return ActivationsF32, nil
+	return parseName[Activations]("activations", s, activationsNames)
+}
+
+// nameOf is the name at a value's place in names.
+func nameOf[T ~uint8](what string, v T, names []string) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
-	return 0, fmt.Errorf("realizar: %w: activations %q, want auto or f32", ErrOptions, s)
+	return fmt.Sprintf("%s(%d)", what, uint8(v))
+}
+
+// parseName reads a name; "" is the first one.
+func parseName[T ~uint8](what, s string, names []string) (T, error) {
+	if i := slices.Index(names, cmp.Or(s, names[0])); i >= 0 {
+		return T(i), nil
+	}
+	last := len(names) - 1
+	return 0, fmt.Errorf("realizar: %w: %s %q, want %s or %s", ErrOptions, what, s, strings.Join(names[:last], ", "), names[last])
 }
 
 // products is the dtype of what quantised weights are multiplied with.
@@ -178,51 +187,38 @@ func (o *Options) choice() backends.Choice {
 	}
 }
 
-// use opens the devices that valid options allow until do returns nil for one, which
-// is do's to close: see [backends.List.Use].
-func (o *Options) use(ctx context.Context, do func(*backends.Device) error) (passed, err error) {
+// use opens the devices that valid options allow until do returns nil for one, and
+// plans the memory there of a program that was made for a context: see
+// [backends.List.Use].
+func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*memory.Planner) error) (passed, err error) {
+	cache := o.Cache.dtype(o.Activations)
+	if o.Context > made {
+		return nil, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
+	}
+	if n := memory.MisfitHead(p, cache); n > 0 {
+		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
+	}
 	opened := false
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
 		opened = true
-		return do(d)
+		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
+			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
+			Cache: cache, Activations: o.Activations.products(), Named: !o.choice().Automatic(),
+		}}
+		if !d.Kind.Host {
+			planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory
+			if o.DeviceMemory.any() && planner.Options.Limit == 0 {
+				return fmt.Errorf("%w: %v may be taken on %s, which does not say how much it has; say how many bytes may be taken",
+					ErrMemory, o.DeviceMemory, d.Description())
+			}
+		}
+		return do(planner)
 	})
 	if err != nil && !opened {
 		err = fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	return passed, err
-}
-
-// suit says whether o goes with a program that was made for a context.
-func (o *Options) suit(p *plan.Program, made int) error {
-	if o.Context > made {
-		return fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
-	}
-	cache := o.Cache.dtype(o.Activations)
-	if n := memory.MisfitHead(p, cache); n > 0 {
-		return fmt.Errorf("%w: a %v cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
-	}
-	return nil
-}
-
-// planner plans the memory of a program that was made for a context, on a device.
-func (o *Options) planner(d *backends.Device, p *plan.Program, made int) (*memory.Planner, error) {
-	planner := &memory.Planner{
-		Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(),
-		Options: memory.Options{
-			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
-			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
-			Cache: o.Cache.dtype(o.Activations), Activations: o.Activations.products(), Named: !o.choice().Automatic(),
-		},
-	}
-	if d.Kind.Host {
-		return planner, nil
-	}
-	planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory
-	if o.DeviceMemory.any() && planner.Options.Limit == 0 {
-		return nil, fmt.Errorf("%w: %v may be taken%s, which does not say how much it has; say how many bytes may be taken",
-			ErrMemory, o.DeviceMemory, memory.Place(d))
-	}
-	return planner, nil
 }
 
 // checked is b with what o says of it looked at.

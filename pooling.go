@@ -1,7 +1,6 @@
 package realizar
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/realizar/realizar/internal/hub"
@@ -25,15 +24,10 @@ const (
 	PoolingMax
 )
 
-var poolingNames = [...]string{PoolingAuto: "auto", PoolingMean: "mean", PoolingLast: "last", PoolingCLS: "cls", PoolingMax: "max"}
+var poolingNames = []string{"auto", hub.PoolingMean, hub.PoolingLast, hub.PoolingCLS, hub.PoolingMax}
 
 // String is "auto", "mean", "last", "cls" or "max".
-func (p Pooling) String() string {
-	if int(p) < len(poolingNames) {
-		return poolingNames[p]
-	}
-	return fmt.Sprintf("pooling(%d)", uint8(p))
-}
+func (p Pooling) String() string { return nameOf("pooling", p, poolingNames) }
 
 // poolingOf is what a model's files say.
 func poolingOf(f hub.Source, whole bool) (Pooling, error) {
@@ -41,5 +35,5 @@ func poolingOf(f hub.Source, whole bool) (Pooling, error) {
 	if err != nil {
 		return PoolingAuto, err
 	}
-	return Pooling(slices.Index(poolingNames[:], name)), nil
+	return Pooling(slices.Index(poolingNames, name)), nil
 }

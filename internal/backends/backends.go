@@ -177,8 +177,8 @@ func (l List) Open(c Choice) (d *Device, passed, err error) {
 	return d, passed, err
 }
 
-// Use opens the devices that c may mean, the best first, until use returns nil for
-// one. Every device is use's to close. The error is that of the last device, or of the
+// Use opens the devices that c may mean, the best first, until use returns nil for one,
+// which is the caller's to close; the others are closed. The error is that of the last device, or of the
 // one during which ctx ended. If the host's device is taken though c is automatic,
 // passed is what is wrong with one that the system speaks of, or if c wants memory of
 // its own, why there is none.
@@ -195,6 +195,7 @@ func (l List) Use(ctx context.Context, c Choice, use func(*Device) error) (passe
 		problem := err
 		if err == nil {
 			if err = use(&Device{opened, k}); err != nil {
+				err = errors.Join(err, opened.Close())
 				problem = fmt.Errorf("%s: %w", opened.Description(), err)
 			}
 		}

@@ -15,6 +15,7 @@ type numbered struct {
 }
 
 func (n *numbered) Description() string { return "Abacus " + n.name }
+func (n *numbered) Close() error        { n.index = -n.index - 1; return nil }
 
 func opens(o Options) (Backend, error) { return &numbered{index: o.Index}, nil }
 
@@ -114,18 +115,24 @@ func TestUse(t *testing.T) {
 		{"kernels that the device has no use for", t.Context(), Choice{Name: "b", Kernels: "generic"}, "b", "b", false, nil},
 		{"no time", ended, Choice{}, "cpu", "a", false, small},
 	} {
-		tried := ""
+		tried, refused := "", []*numbered(nil)
 		passed, err := list.Use(test.ctx, test.choice, func(d *Device) error {
 			if tried += d.Kind.Name; d.Kind.Name == test.fits {
 				return nil
 			}
 			if n, ok := d.Backend.(*numbered); ok {
 				n.name = d.Kind.Name
+				refused = append(refused, n)
 			}
 			return small
 		})
 		if tried != test.tried || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || (passed != nil) != test.passed {
 			t.Errorf("%s: %s are tried, passed over for %v, error %v", test.what, tried, passed, err)
+		}
+		for _, n := range refused {
+			if n.index != -1 {
+				t.Errorf("%s: %s is not closed once", test.what, n.Description())
+			}
 		}
 		if passed != nil && (!errors.Is(passed, small) || passed.Error() != "Abacus a: too few beads") {
 			t.Errorf("%s: passed over for %v", test.what, passed)

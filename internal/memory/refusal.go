@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -21,7 +20,7 @@ func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 	if c.Weights > 0 {
 		streaming = " where all that can stream do"
 	}
-	where, ways := Place(p.Device), p.ways(c, one)
+	where, ways := p.place(), p.ways(c, one)
 	way := "take a smaller quantisation of the model"
 	if len(ways) > 0 {
 		way = "it would fit with " + strings.Join(ways, ", or with ")
@@ -92,13 +91,13 @@ func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	return ways
 }
 
-// Place is where a device's memory is, at the end of a sentence: " on NVIDIA H200", or
-// nothing for the host's memory.
-func Place(d *backends.Device) string {
-	if d.Kind.Host {
+// place is where the memory is, at the end of a sentence: " on NVIDIA H200", or nothing
+// for the host's memory.
+func (p *Planner) place() string {
+	if p.Device.Kind.Host {
 		return ""
 	}
-	return " on " + d.Description()
+	return " on " + p.Device.Description()
 }
 
 // MisfitHead is the width of the first of p's heads that is no whole number of blocks
