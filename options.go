@@ -12,6 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/memory"
+	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -127,8 +128,7 @@ func parseName[T ~uint8](what, s string, names []string) (T, error) {
 	if i := slices.Index(names, cmp.Or(s, names[0])); i >= 0 {
 		return T(i), nil
 	}
-	last := len(names) - 1
-	return 0, fmt.Errorf("realizar: %w: %s %q, want %s or %s", ErrOptions, what, s, strings.Join(names[:last], ", "), names[last])
+	return 0, fmt.Errorf("realizar: %w: %s %q, want %s", ErrOptions, what, s, nearest.OneOf(names))
 }
 
 // products is the dtype of what quantised weights are multiplied with.

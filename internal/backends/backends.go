@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -142,30 +144,22 @@ func (l List) find(c Choice) (List, int, error) {
 		return l[len(l)-1:], 0, nil
 	}
 	name, number, numbered := strings.Cut(c.Name, ":")
-	names := []string{auto, l[len(l)-1].Name}
-	for i, k := range l {
-		switch {
-		case k.Name != name || k.Host && numbered:
-			if !k.Host {
-				names = append(names, k.Name)
-			}
-			continue
-		case !numbered:
-			return l[i : i+1], 0, nil
+	i := slices.IndexFunc(l, func(k Kind) bool { return k.Name == name && (!k.Host || !numbered) })
+	switch {
+	case i < 0:
+		names := []string{auto, l[len(l)-1].Name}
+		for _, k := range l[:len(l)-1] {
+			names = append(names, k.Name)
 		}
-		index, err := strconv.ParseUint(number, 10, 16)
-		if err != nil {
-			return nil, 0, fmt.Errorf("device %q: want %s, or %s:1 for the one with the number 1", c.Name, name, name)
-		}
-		return l[i : i+1], int(index), nil
+		return nil, 0, fmt.Errorf("device %q is not in this build; use %s", c.Name, nearest.OneOf(names))
+	case !numbered:
+		return l[i : i+1], 0, nil
 	}
-	return nil, 0, fmt.Errorf("device %q is not in this build; use %s", c.Name, oneOf(names))
-}
-
-// oneOf is names as a sentence has them.
-func oneOf(names []string) string {
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	index, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return nil, 0, fmt.Errorf("device %q: want %s, or %s:1 for the one with the number 1", c.Name, name, name)
+	}
+	return l[i : i+1], int(index), nil
 }
 
 // Open opens the best device that c may mean. passed is as [List.Use] has it.
