@@ -1,11 +1,6 @@
 package realizar
 
-import (
-	"fmt"
-
-	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/tensor"
-)
+import "github.com/realizar/realizar/tensor"
 
 // Cache are the numbers that a model keeps keys and values in.
 type Cache uint8
@@ -23,28 +18,13 @@ const (
 	CacheQ8
 )
 
-var cacheNames = [...]string{CacheAuto: "auto", CacheF32: "f32", CacheF16: "f16", CacheQ8: "q8"}
+var cacheNames = []string{"auto", "f32", "f16", "q8"}
 
 // String is "auto", "f32", "f16" or "q8".
-func (c Cache) String() string {
-	if int(c) < len(cacheNames) {
-		return cacheNames[c]
-	}
-	return fmt.Sprintf("cache(%d)", uint8(c))
-}
+func (c Cache) String() string { return nameOf("cache", c, cacheNames) }
 
 // ParseCache reads "auto", "f32", "f16" or "q8"; "" is "auto".
-func ParseCache(s string) (Cache, error) {
-	if s == "" {
-		return CacheAuto, nil
-	}
-	for c, name := range cacheNames {
-		if s == name {
-			return Cache(c), nil
-		}
-	}
-	return 0, fmt.Errorf("realizar: %w: cache %q, want auto, f32, f16 or q8", ErrOptions, s)
-}
+func ParseCache(s string) (Cache, error) { return parseName[Cache]("cache", s, cacheNames) }
 
 // dtype is that of keys and values beside a.
 func (c Cache) dtype(a Activations) tensor.DType {
@@ -55,15 +35,4 @@ func (c Cache) dtype(a Activations) tensor.DType {
 		return tensor.F32
 	}
 	return tensor.F16
-}
-
-// check says whether a program's heads can be kept so.
-func (c Cache) check(p *plan.Program) error {
-	block := tensor.Q8_0.BlockLen()
-	for _, s := range p.States {
-		if c == CacheQ8 && s.HeadDim%block != 0 {
-			return fmt.Errorf("%w: a q8 cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, s.HeadDim, block)
-		}
-	}
-	return nil
 }

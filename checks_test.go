@@ -117,7 +117,7 @@ func TestChecksFind(t *testing.T) {
 	} {
 		b := test.bent
 		b.abacus = abacus{Backend: cpu.New(1), free: roomy8G}
-		opens(t, func() (backends.Device, error) { return &b, nil })
+		opens(t, func() (backends.Backend, error) { return &b, nil })
 		test.o.Device = "abacus"
 		tokens, err := answers(t, path, test.o)
 		if errors.Is(err, ErrCheck) != (test.tokens >= 0) || err == nil != (test.tokens < 0) {

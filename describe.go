@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
-	"github.com/realizar/realizar/internal/backends"
-	"github.com/realizar/realizar/internal/engine"
-	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/describe"
+	"github.com/realizar/realizar/internal/hub"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -52,8 +50,7 @@ type Description struct {
 	Metadata []MetadataEntry     `json:"-"`
 	Plan     string              `json:"-"`
 
-	program *plan.Program // weights without data; nil when there is none
-	fixed   int64         // bytes of weights that every token reads
+	program *describe.Program // nil when there is none
 }
 
 // A DTypeShare is what one number format takes of the weights.
@@ -189,106 +186,39 @@ func (d *Description) readProgram(f *modelfile.File) {
 		if len(f.Tensors()) == 0 {
 			d.Problem = "the file holds no weights"
 		}
-		d.readNumbers(f)
+		var s arch.Spec
+		d.Architecture, s = describe.Metadata(f)
+		d.Dimensions = dimensions(&s)
 		return
 	}
-	s := m.Spec
-	d.Architecture = m.Architecture
-	d.Dimensions = Dimensions{
-		Layers: s.Layers, Hidden: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads,
-		HeadDim: s.HeadDim, Vocab: s.Vocab, Context: s.Context, Windows: map[int]int{},
-	}
-	for _, w := range s.Windows {
+	d.Architecture, d.Dimensions = m.Architecture, dimensions(&m.Spec)
+	d.Dimensions.Encoder, d.Dimensions.Windows = m.Program.Whole, map[int]int{}
+	for _, w := range m.Spec.Windows {
 		d.Dimensions.Windows[w]++
 	}
-	if s.Experts > 0 {
-		d.Dimensions.Experts, d.Dimensions.ExpertsUsed, d.Dimensions.ExpertFFN = s.Experts, s.Route.Used, s.ExpertFFN
-	}
-	d.Dimensions.Encoder, d.Dimensions.Labels = m.Program.Whole, s.Labels
 	d.Plan = m.Program.String()
-	d.fixed = readByAll(m.Program)
-	for i := range m.Program.Nodes { // the data are views of a mapping that is about to go
-		m.Program.Nodes[i].Replace(withoutData)
-	}
-	d.program = m.Program
+	d.program = describe.NewProgram(m.Program) // the weights' data are views of a mapping that is about to go
 }
 
-func withoutData(w *tensor.Tensor) *tensor.Tensor {
-	t := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
-	if w.Source != nil {
-		t.Source = noRows{} // backends plan other memory for derived weights
+func dimensions(s *arch.Spec) Dimensions {
+	d := Dimensions{
+		Layers: s.Layers, Hidden: s.Hidden, FFN: s.FFN, Heads: s.Heads, KVHeads: s.KVHeads,
+		HeadDim: s.HeadDim, Vocab: s.Vocab, Context: s.Context, Labels: s.Labels,
 	}
-	return t
-}
-
-// noRows is the source of derived weights that are only planned with.
-type noRows struct{}
-
-func (noRows) ReadRows([]byte, int, int) error {
-	return errors.New("the weight is described, not read")
-}
-
-func (noRows) Parts() []*tensor.Tensor { return nil }
-
-// readByAll is the bytes of weights that every token reads: all but tables of
-// embeddings that are not the head too, and of experts as many as a token has.
-func readByAll(p *plan.Program) int64 {
-	read := map[*tensor.Tensor]int64{}
-	for i := range p.Nodes {
-		n := &p.Nodes[i]
-		for _, w := range n.Weights() {
-			if w.Role != plan.Table {
-				read[w.Tensor] = int64(w.Size()) * int64(w.Used) / int64(w.Of)
-			}
-		}
+	if s.Experts > 0 {
+		d.Experts, d.ExpertsUsed, d.ExpertFFN = s.Experts, s.Route.Used, s.ExpertFFN
 	}
-	var total int64
-	for _, n := range read {
-		total += n
-	}
-	return total
-}
-
-// readNumbers reads the metadata that most architectures share, for a model
-// whose own is not known.
-func (d *Description) readNumbers(f *modelfile.File) {
-	m := f.Meta()
-	d.Architecture, _ = m.String("general.architecture")
-	prefix, column := d.Architecture+".", 0
-	if f.Format() == modelfile.Safetensors {
-		if list, ok := m.Strings("architectures"); ok && len(list) > 0 {
-			d.Architecture = list[0]
-		}
-		prefix, column = "", 1
-	}
-	n := &d.Dimensions
-	for _, k := range []struct {
-		to   *int
-		keys [2]string // of GGUF, of config.json
-	}{
-		{&n.Layers, [2]string{"block_count", "num_hidden_layers"}},
-		{&n.Hidden, [2]string{"embedding_length", "hidden_size"}},
-		{&n.FFN, [2]string{"feed_forward_length", "intermediate_size"}},
-		{&n.Heads, [2]string{"attention.head_count", "num_attention_heads"}},
-		{&n.KVHeads, [2]string{"attention.head_count_kv", "num_key_value_heads"}},
-		{&n.HeadDim, [2]string{"attention.key_length", "head_dim"}},
-		{&n.Vocab, [2]string{"vocab_size", "vocab_size"}},
-		{&n.Context, [2]string{"context_length", "max_position_embeddings"}},
-	} {
-		if v, ok := m.Int(prefix + k.keys[column]); ok && v > 0 && v <= math.MaxInt32 {
-			*k.to = int(v)
-		}
-	}
+	return d
 }
 
 func (d *Description) readText(f *modelfile.File, pre string) {
-	generation, err := readGeneration(f)
+	generation, err := hub.ReadGeneration(f)
 	if err != nil && d.Problem == "" {
 		d.Problem = err.Error()
 	}
-	tok, err := tokenizerOf(f, pre)
+	tok, err := hub.ReadTokenizer(f, pre)
 	if err != nil {
-		d.TokenizerProblem = err.Error()
+		d.TokenizerProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTokenizer, f.Path()))
 	} else {
 		t := &TokenizerDescription{Kind: tok.Kind(), Name: tok.Name(), Guessed: tok.Guessed(), Vocab: tok.VocabSize(), AddsBOS: tok.AddsBOS()}
 		if id, ok := tok.BOS(); ok {
@@ -297,236 +227,23 @@ func (d *Description) readText(f *modelfile.File, pre string) {
 		if id, ok := tok.EOS(); ok {
 			t.EOS, _ = tok.Token(id)
 		}
-		for id := range endTokens(f, tok, generation) {
+		for id := range hub.EndTokens(f, tok, generation) {
 			t.EndTokens = append(t.EndTokens, id)
 		}
 		slices.Sort(t.EndTokens)
 		d.Tokenizer = t
 	}
-	all, err := readTemplates(f)
+	all, err := hub.ReadTemplates(f)
 	if errors.Is(err, chat.ErrTemplate) {
 		d.TemplateProblem = strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: %s: ", ErrNoTemplate, f.Path()))
 	}
-	d.ChatTemplate, d.ToolTemplate = all[defaultTemplate] != nil, all[toolTemplate] != nil
-	s, ok, err := readSampling(f, generation)
+	d.ChatTemplate, d.ToolTemplate = all[hub.DefaultTemplate] != nil, all[hub.ToolTemplate] != nil
+	s, ok, err := recommended(f, generation)
 	if ok {
 		d.Sampling = &s
 	} else if err != nil && d.Problem == "" {
 		d.Problem = err.Error()
 	}
-}
-
-// Memory is what a model takes while it runs, in bytes.
-type Memory struct {
-	Context  int           `json:"context"`
-	Parallel int           `json:"parallel"`
-	Weights  int64         `json:"weights"`  // each counts once, wherever it is read from
-	Resident int64         `json:"resident"` // what lies in the device's memory: on the processor, of Weights what is laid out anew, while the rest is mapped from the file and the system can let go of it
-	States   []StateMemory `json:"states"`
-	Scratch  int64         `json:"scratch"`              // of one step
-	Total    int64         `json:"total"`                // of weights, states and scratch; on a device, of what is there
-	Limit    int64         `json:"limit,omitempty"`      // of Total, by Options.DeviceMemory; 0: there is none
-	Free     int64         `json:"free,omitempty"`       // what the device has left; 0 where it does not say
-	Device   string        `json:"device"`               // that Free is of
-	Cache    string        `json:"cache,omitempty"`      // number format of keys and values
-	Host     int64         `json:"host_cache,omitempty"` // of the host, beside Total
-
-	// Sequences of Context tokens each is what the states have room for at one time,
-	// or this many Tokens of however many sequences.
-	Sequences int `json:"sequences"`
-	Tokens    int `json:"tokens"`
-
-	Streaming *Streaming `json:"streaming,omitempty"` // nil where no weights stream
-
-	DeviceName    string `json:"device_name,omitempty"`    // what the device is called; empty for the processor
-	DeviceProblem string `json:"device_problem,omitempty"` // as [Model.DeviceProblem] has it
-}
-
-// StateMemory is what one kind of state takes for all sequences together.
-type StateMemory struct {
-	Kind   string `json:"kind"`             // "kv": keys and values
-	Window int    `json:"window,omitempty"` // tokens kept of a sequence, 0: its context
-	Layers int    `json:"layers"`
-	Bytes  int64  `json:"bytes"`
-}
-
-// Memory plans what the model takes with o's Device, Context, Parallel, Memory,
-// DeviceMemory, StreamWeights, Activations, Cache and HostCache; a Parallel of 0 is 1.
-//
-// On the processor a Context of 0 is the one that the model was made for, and where
-// one answer does not fit, it is what that would take. On a device it is what the
-// model would be opened with, and what does not fit is an error that wraps
-// [ErrMemory], or where the choice is open, why it is the processor that is planned
-// for. It is an error when the model cannot be run, or not so.
-func (d *Description) Memory(o Options) (*Memory, error) {
-	p, err := d.planner(&o)
-	if err != nil {
-		return nil, err
-	}
-	device, problem, err := o.device()
-	if err != nil {
-		return nil, wrap(err)
-	}
-	if device != nil {
-		p.on(device)
-		m, err := d.memory(p)
-		if err = errors.Join(err, device.Close()); err == nil {
-			return m, nil
-		}
-		if !o.automatic() {
-			return nil, wrap(err)
-		}
-		problem = fmt.Errorf("%s: %w", device.Description(), err)
-	}
-	processor, err := o.processor()
-	if err != nil {
-		return nil, wrap(err)
-	}
-	p.on(processor)
-	m, err := d.memory(p)
-	if err != nil {
-		return nil, wrap(err)
-	}
-	if problem != nil {
-		m.DeviceProblem = problem.Error()
-	}
-	return m, nil
-}
-
-// Kernels says what runs the model on the device that o chooses, a line for each
-// part of the plan that is done as one. It is empty for the processor.
-func (d *Description) Kernels(o Options) (kernels []string, err error) {
-	err = d.onDevice(&o, func(device backends.Device, l plan.Limits) error {
-		kernels = device.Kernels(d.program, l)
-		return nil
-	})
-	return kernels, err
-}
-
-// onDevice does something with the device that o chooses, where the model has room
-// with l. It does nothing where the model is to run on the processor.
-func (d *Description) onDevice(o *Options, do func(device backends.Device, l plan.Limits) error) error {
-	p, err := d.planner(o)
-	if err != nil {
-		return err
-	}
-	device, _, err := o.device()
-	if err != nil {
-		return wrap(err)
-	}
-	if device == nil {
-		return nil
-	}
-	p.on(device)
-	c, err := p.sizes()
-	switch {
-	case err == nil:
-		err = do(device, c.Limits(d.program))
-	case o.automatic():
-		err = nil // the processor is the choice
-	}
-	if err = errors.Join(err, device.Close()); err != nil {
-		return wrap(err)
-	}
-	return nil
-}
-
-// planner plans the memory of the model on a backend that is still to be chosen.
-func (d *Description) planner(o *Options) (*planner, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	if d.program == nil {
-		return nil, fmt.Errorf("realizar: %w", errors.New(d.Problem))
-	}
-	p := &planner{program: d.program, made: d.Dimensions.Context, options: *o}
-	p.options.Parallel = max(1, o.Parallel)
-	if _, err := p.config(); err != nil {
-		return nil, wrap(err)
-	}
-	return p, nil
-}
-
-// shown is what a description says of an engine: on a device what the model is opened
-// with, and on the processor the context that was asked for, or the one that the model
-// was made for, whether it fits or not.
-func (p *planner) shown() (engine.Config, error) {
-	if p.device != nil {
-		return p.sizes()
-	}
-	asked := *p
-	asked.options.Context = cmp.Or(p.options.Context, p.made)
-	c, err := asked.config()
-	if err != nil {
-		return c, err
-	}
-	if c, _, _, err = asked.fit(c, placement{}); err != nil {
-		return c, fmt.Errorf("%w: %w", ErrMemory, err)
-	}
-	return c, nil
-}
-
-// memory is what an engine takes on p's backend.
-func (d *Description) memory(p *planner) (*Memory, error) {
-	c, err := p.shown()
-	if err != nil {
-		return nil, err
-	}
-	need, err := c.Memory(d.program, p.backend)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMemory, err)
-	}
-	m := &Memory{
-		Context: c.Context, Parallel: c.Parallel, Resident: int64(need.Weights), Scratch: int64(need.Scratch), Cache: c.Cache.String(), Host: p.options.HostCache,
-		Free: p.backend.Memory().Free, Device: p.backend.Name(),
-	}
-	for _, t := range d.Tensors {
-		m.Weights += t.Bytes
-	}
-	m.Weights = max(m.Weights, m.Resident) // rows that fill up a layout can make it the larger one
-	limits := c.Limits(d.program)
-	m.Total = m.Weights + int64(need.States) + m.Scratch
-	if p.device != nil {
-		m.DeviceName, m.Limit = p.device.Description(), p.limit()
-		m.Total = m.Resident + int64(need.States) + m.Scratch
-		streaming := p.device.Streaming(d.program, limits)
-		m.Streaming = newStreaming(&streaming)
-	}
-	for g, group := range d.program.Groups {
-		page, err := limits.PageBytes(d.program, g)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrMemory, err)
-		}
-		s := StateMemory{Kind: group.Kind.String(), Window: group.Window, Bytes: int64(page) * int64(limits.Pages[g])}
-		for _, state := range d.program.States {
-			if state.Group == g {
-				s.Layers++
-			}
-		}
-		m.States = append(m.States, s)
-	}
-	m.Sequences, m.Tokens = holds(d.program, c)
-	return m, nil
-}
-
-// holds is how many sequences of c's context its pools have room for, and how many
-// tokens of sequences of any length. Windows keep a part of each sequence alone, so
-// they do not bound the tokens where something else does.
-func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
-	limits := c.Limits(p)
-	c.States, c.Parallel = 1, 1
-	one := c.Limits(p)
-	sequences, tokens = math.MaxInt, math.MaxInt
-	for g, group := range p.Groups {
-		sequences = min(sequences, limits.Pages[g]/one.Pages[g])
-		if group.KeepsAll() {
-			tokens = min(tokens, limits.Pages[g]*limits.PageTokens)
-		}
-	}
-	if len(p.Groups) == 0 {
-		return 0, 0
-	}
-	return sequences, max(sequences*c.Context, min(tokens, limits.Seqs*c.Context))
 }
 
 // TokenBytes is what choosing one token reads, in bytes, when its sequence holds
@@ -538,19 +255,7 @@ func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 	if d.program == nil {
 		return 0
 	}
-	total, dtype := d.fixed, c.dtype(a)
-	for _, s := range d.program.States {
-		if s.Kind == plan.PerSequence {
-			total += 4 * int64(s.Size)
-			continue
-		}
-		seen := past
-		if s.Window > 0 {
-			seen = min(seen, s.Window)
-		}
-		total += int64(seen) * int64(s.Width()/dtype.BlockLen()) * int64(dtype.BlockBytes())
-	}
-	return total
+	return d.program.TokenBytes(past, c.dtype(a))
 }
 
 // TokenProducts is how many multiply-adds one token of a prompt takes in the
@@ -562,21 +267,5 @@ func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 	if d.program == nil {
 		return 0, 0
 	}
-	for i := range d.program.Nodes {
-		n := &d.program.Nodes[i]
-		if d.program.Shapes[n.Out][0] != plan.Tokens {
-			continue
-		}
-		for _, w := range n.Weights() {
-			products := int64(w.Elems()) * int64(w.Used) / int64(w.Of)
-			switch {
-			case w.Role != plan.Matrix:
-			case plan.InBytes(w.DType) && a.products() == tensor.Q8_0:
-				quantized += products
-			default:
-				floats += products
-			}
-		}
-	}
-	return quantized, floats
+	return d.program.TokenProducts(a.products())
 }

@@ -55,7 +55,7 @@ func (a *abacus) Compile(ctx context.Context, p *plan.Program, l plan.Limits, lo
 
 // present lets the process have a, or where that is nil, what opening fails with.
 func present(t *testing.T, a *abacus, fails error) {
-	opens(t, func() (backends.Device, error) {
+	opens(t, func() (backends.Backend, error) {
 		if fails != nil {
 			return nil, fails
 		}
@@ -65,10 +65,10 @@ func present(t *testing.T, a *abacus, fails error) {
 }
 
 // opens lets the process have an abacus that is opened so.
-func opens(t *testing.T, open func() (backends.Device, error)) {
+func opens(t *testing.T, open func() (backends.Backend, error)) {
 	all := backends.All
 	t.Cleanup(func() { backends.All = all })
-	backends.All = backends.List{{Name: "abacus", Open: func(int) (backends.Device, error) { return open() }}}
+	backends.All = backends.List{{Name: "abacus", Parallel: 64, Open: func(backends.Options) (backends.Backend, error) { return open() }}, backends.Processor}
 }
 
 const roomy8G = 8 << 30
@@ -159,7 +159,7 @@ func TestDevice(t *testing.T) {
 				t.Error(err, kernelsErr)
 			case memory.Device != test.device || (memory.DeviceProblem == "") != (test.problem == nil) || (memory.DeviceName != "") != (test.device == "abacus"):
 				t.Errorf("%+v", memory)
-			case test.device == "abacus" && (memory.Resident != int64(a.Weights(d.program, plan.Limits{})) || memory.Free != roomy8G || len(kernels) != len(d.program.Nodes)):
+			case test.device == "abacus" && (memory.Resident != int64(a.Weights(d.program.Program, plan.Limits{})) || memory.Free != roomy8G || len(kernels) != len(d.program.Nodes)):
 				t.Errorf("%+v, %d kernels", memory, len(kernels))
 			}
 			if a.opened != a.closed {

@@ -7,6 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/hub"
+	"github.com/realizar/realizar/internal/memory"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -30,7 +32,7 @@ var (
 	ErrClosed = engine.ErrClosed
 
 	// ErrOptions says that an option has a value it cannot have.
-	ErrOptions = errors.New("invalid option")
+	ErrOptions = hub.ErrOptions
 	// ErrRequest says that a request has a value it cannot have.
 	ErrRequest = errors.New("invalid request")
 	// ErrContext says that a prompt is longer than the context; the error is a
@@ -40,14 +42,14 @@ var (
 	// text of one that gives embeddings alone; the error says what it is for.
 	ErrUnsuited = errors.New("the model is not made for this")
 	// ErrMemory says that the memory at hand is too small for what was asked.
-	ErrMemory = errors.New("not enough memory")
+	ErrMemory = memory.ErrTooLittle
 	// ErrDevice says that a device cannot be used, or is not there.
 	ErrDevice = errors.New("the device cannot be used")
 	// ErrNoTokenizer says that the model has no tokenizer that can be used: it
 	// takes token ids only.
-	ErrNoTokenizer = errors.New("no usable tokenizer")
+	ErrNoTokenizer = hub.ErrNoTokenizer
 	// ErrNoTemplate says that the model has no chat template.
-	ErrNoTemplate = errors.New("no chat template")
+	ErrNoTemplate = hub.ErrNoTemplate
 )
 
 // A ContextError is a prompt longer than the context.

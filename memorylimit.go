@@ -86,25 +86,12 @@ const (
 	StreamNever
 )
 
-var streamWeightsNames = [...]string{"auto", "always", "never"}
+var streamWeightsNames = []string{"auto", "always", "never"}
 
 // String is "auto", "always" or "never".
-func (s StreamWeights) String() string {
-	if int(s) >= len(streamWeightsNames) {
-		return fmt.Sprintf("StreamWeights(%d)", uint8(s))
-	}
-	return streamWeightsNames[s]
-}
+func (s StreamWeights) String() string { return nameOf("StreamWeights", s, streamWeightsNames) }
 
 // ParseStreamWeights reads "auto", "always" or "never"; "" is "auto".
 func ParseStreamWeights(s string) (StreamWeights, error) {
-	if s == "" {
-		return StreamAuto, nil
-	}
-	for i, name := range streamWeightsNames {
-		if s == name {
-			return StreamWeights(i), nil
-		}
-	}
-	return 0, fmt.Errorf("realizar: %w: weights are to stream %q, want auto, always or never", ErrOptions, s)
+	return parseName[StreamWeights]("weights are to stream", s, streamWeightsNames)
 }

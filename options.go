@@ -2,6 +2,7 @@ package realizar
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/check"
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/memory"
+	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -102,23 +105,30 @@ const (
 	ActivationsF32
 )
 
+var activationsNames = []string{"auto", "f32"}
+
 // String is "auto" or "f32".
-func (a Activations) String() string {
-	if a == ActivationsF32 {
-		return "f32"
-	}
-	return "auto"
-}
+func (a Activations) String() string { return nameOf("activations", a, activationsNames) }
 
 // ParseActivations reads "auto" or "f32".
 func ParseActivations(s string) (Activations, error) {
-	switch s {
-	case "auto", "":
-		return ActivationsAuto, nil
-	case "f32":
-		return ActivationsF32, nil
+	return parseName[Activations]("activations", s, activationsNames)
+}
+
+// nameOf is the name at a value's place in names.
+func nameOf[T ~uint8](what string, v T, names []string) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
-	return 0, fmt.Errorf("realizar: %w: activations %q, want auto or f32", ErrOptions, s)
+	return fmt.Sprintf("%s(%d)", what, uint8(v))
+}
+
+// parseName reads a name; "" is the first one.
+func parseName[T ~uint8](what, s string, names []string) (T, error) {
+	if i := slices.Index(names, cmp.Or(s, names[0])); i >= 0 {
+		return T(i), nil
+	}
+	return 0, fmt.Errorf("realizar: %w: %s %q, want %s", ErrOptions, what, s, nearest.OneOf(names))
 }
 
 // products is the dtype of what quantised weights are multiplied with.
@@ -134,12 +144,6 @@ type Progress struct {
 	Done, Total int64 // bytes of weights
 }
 
-// The answers at one time where nothing else was asked for.
-const (
-	defaultParallel       = 16 // on the processor
-	defaultParallelDevice = 64
-)
-
 func (o *Options) validate() error {
 	switch {
 	case o.Threads < 0:
@@ -154,9 +158,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
 	case o.StreamWeights > StreamNever:
 		return fmt.Errorf("realizar: %w: weights are to stream %v", ErrOptions, o.StreamWeights)
-	case o.onProcessor() && o.DeviceMemory.any():
+	case backends.All.Host(o.choice()) && o.DeviceMemory.any():
 		return fmt.Errorf("realizar: %w: a limit of the device's memory, but the model is to run on the CPU; the limit there is Memory (--memory)", ErrOptions)
-	case o.onProcessor() && o.StreamWeights == StreamAlways:
+	case backends.All.Host(o.choice()) && o.StreamWeights == StreamAlways:
 		return fmt.Errorf("realizar: %w: weights are to stream to a device, but the model is to run on the CPU", ErrOptions)
 	case o.Activations > ActivationsF32:
 		return fmt.Errorf("realizar: %w: activations %d", ErrOptions, o.Activations)
@@ -170,39 +174,51 @@ func (o *Options) validate() error {
 	if o.CheckReference < 0 {
 		return fmt.Errorf("realizar: %w: %d steps to check; want 1 or more, or 0 for none", ErrOptions, o.CheckReference)
 	}
-	if err := backends.All.Check(o.Device); err != nil {
+	if err := backends.All.Check(o.choice()); err != nil {
 		return fmt.Errorf("realizar: %w: %w", ErrOptions, err)
 	}
 	return o.DeviceMemory.validate()
 }
 
-// onProcessor reports whether the processor is chosen.
-func (o *Options) onProcessor() bool {
-	return o.Device == "cpu" || backends.Automatic(o.Device) && o.Kernels != ""
+// choice is which devices o allows.
+func (o *Options) choice() backends.Choice {
+	return backends.Choice{
+		Name: o.Device, Threads: o.Threads, Kernels: o.Kernels, Memory: o.DeviceMemory.any() || o.StreamWeights == StreamAlways,
+	}
 }
 
-// forDevice reports whether o says something of a device that the processor has no
-// use for.
-func (o *Options) forDevice() bool { return o.DeviceMemory.any() || o.StreamWeights == StreamAlways }
-
-// automatic reports whether the device is still open.
-func (o *Options) automatic() bool { return backends.Automatic(o.Device) && o.Kernels == "" }
-
-// device opens the device that valid options choose, or none for the processor;
-// passed is what is wrong with one that would have been the choice.
-func (o *Options) device() (d backends.Device, passed, err error) {
-	if o.onProcessor() {
-		return nil, nil, nil
+// use opens the devices that valid options allow until do returns nil for one, and
+// plans the memory there of a program that was made for a context: see
+// [backends.List.Use].
+func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*memory.Planner) error) (passed, err error) {
+	cache := o.Cache.dtype(o.Activations)
+	if o.Context > made {
+		return nil, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
 	}
-	if d, passed, err = backends.All.Open(o.Device, o.forDevice()); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrDevice, err)
+	if n := memory.MisfitHead(p, cache); n > 0 {
+		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
 	}
-	return d, passed, nil
-}
-
-// processor is the backend for the processor.
-func (o *Options) processor() (*cpu.Backend, error) {
-	return cpu.New(o.Threads).WithTier(cmp.Or(o.Kernels, cpu.Tiers()[0]))
+	opened := false
+	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
+		opened = true
+		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
+			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
+			Cache: cache, Activations: o.Activations.products(), Named: !o.choice().Automatic(),
+		}}
+		if !d.Kind.Host {
+			planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory
+			if o.DeviceMemory.any() && planner.Options.Limit == 0 {
+				return fmt.Errorf("%w: %v may be taken on %s, which does not say how much it has; say how many bytes may be taken",
+					ErrMemory, o.DeviceMemory, d.Description())
+			}
+		}
+		return do(planner)
+	})
+	if err != nil && !opened {
+		err = fmt.Errorf("%w: %w", ErrDevice, err)
+	}
+	return passed, err
 }
 
 // checked is b with what o says of it looked at.

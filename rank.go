@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tokenizer"
 )
 
@@ -105,38 +103,4 @@ func (m *Model) scores(logits []float32) []float32 {
 		}
 	}
 	return scores
-}
-
-// readActivation says whether scores are the sigmoid of logits, as sentence-transformers
-// has it: where there is one label, unless config.json names another function.
-func readActivation(f textSource, labels int) (sigmoid bool, err error) {
-	sigmoid = labels == 1
-	if f.Format() == modelfile.GGUF {
-		return sigmoid, nil
-	}
-	for _, key := range []string{"sentence_transformers.activation_fn", "sbert_ce_default_activation_function"} {
-		name, ok := f.Meta().String(key)
-		if !ok {
-			continue
-		}
-		switch name[strings.LastIndex(name, ".")+1:] {
-		case "Sigmoid":
-			return true, nil
-		case "Identity":
-			return false, nil
-		}
-		return false, fmt.Errorf("%w: %s: %s is %q, want a function called Sigmoid or Identity", ErrConfig, f.Path(), key, name)
-	}
-	return sigmoid, nil
-}
-
-// withoutTypes says that tokenizer_config.json lists what models are given, and the
-// types of tokens are not of it.
-func withoutTypes(f textSource) bool {
-	config, err := asset(f, "tokenizer_config.json")
-	if err != nil || config == nil {
-		return false
-	}
-	names, ok := config.Strings("model_input_names")
-	return ok && len(names) > 0 && !slices.Contains(names, "token_type_ids")
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/hub"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tokenizer"
 )
@@ -41,7 +42,7 @@ type Model struct {
 	file   *modelfile.File
 	arch   *arch.Model
 	engine *engine.Engine
-	device deviceInfo
+	device modelDevice
 
 	parallel int           // answers under way at one time
 	opening  time.Duration // see [LoadTimings]
@@ -50,7 +51,7 @@ type Model struct {
 	tokErr error // why tok is nil
 	ends   map[int32]bool
 
-	templates    templates
+	templates    hub.Templates
 	templateErr  error
 	pooling      Pooling
 	poolingErr   error
@@ -114,23 +115,23 @@ func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 // so that what is wrong with these is reported where they are needed, but a
 // pre-tokenizer that was asked for has to be there.
 func (m *Model) readText(pre string) error {
-	generation, err := readGeneration(m.file)
+	generation, err := hub.ReadGeneration(m.file)
 	if err != nil {
 		return err
 	}
-	m.tok, m.tokErr = readTokenizer(m.file, pre)
+	m.tok, m.tokErr = hub.ReadTokenizer(m.file, pre)
 	if pre != "" && m.tokErr != nil {
 		return m.tokErr
 	}
-	m.ends = endTokens(m.file, m.tok, generation)
-	m.templates, m.templateErr = readTemplates(m.file)
-	if m.defaults, m.hasDefaults, err = readSampling(m.file, generation); err != nil {
+	m.ends = hub.EndTokens(m.file, m.tok, generation)
+	m.templates, m.templateErr = hub.ReadTemplates(m.file)
+	if m.defaults, m.hasDefaults, err = recommended(m.file, generation); err != nil {
 		return err
 	}
-	m.pooling, m.poolingErr = readPooling(m.file, m.arch.Program.Whole)
-	m.sigmoid, m.rankErr = readActivation(m.file, m.arch.Spec.Labels)
-	m.untyped = withoutTypes(m.file)
-	m.specialNames = specialTexts(m.tok)
+	m.pooling, m.poolingErr = poolingOf(m.file, m.arch.Program.Whole)
+	m.sigmoid, m.rankErr = hub.Sigmoid(m.file, m.arch.Spec.Labels)
+	m.untyped = hub.WithoutTypes(m.file)
+	m.specialNames = hub.SpecialTexts(m.tok)
 	return nil
 }
 
@@ -168,11 +169,11 @@ func (m *Model) unsuited(purpose string) error {
 }
 
 // Device is where the model runs: "cpu" or "cuda".
-func (m *Model) Device() string { return m.device.name }
+func (m *Model) Device() string { return m.device.Name() }
 
 // DeviceName is what the device is called: "NVIDIA H200". It is empty for the
 // processor.
-func (m *Model) DeviceName() string { return m.device.description }
+func (m *Model) DeviceName() string { return m.device.Description() }
 
 // Streaming is how weights come to the device; nil where none do, as all lie where
 // they are computed with.
@@ -199,9 +200,22 @@ func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) {
 // ChatTemplate is the model's chat template, or an error that wraps
 // [ErrNoTemplate] and says what is wrong with it.
 func (m *Model) ChatTemplate() (*chat.Template, error) {
-	t, err := m.template(false)
-	if err != nil {
-		return nil, err
+	return m.template(false)
+}
+
+// template is the chat template to use: the one for tools if there are tools and it is
+// there.
+func (m *Model) template(tools bool) (*chat.Template, error) {
+	if m.templateErr != nil {
+		return nil, m.templateErr
 	}
-	return t, nil
+	return m.templates.Choose(m.file.Path(), tools)
+}
+
+// recommended is the sampling that a model's makers recommend, and whether they do.
+func recommended(f hub.Source, generation *modelfile.Meta) (Sampling, bool, error) {
+	p, ok, err := hub.ReadSampling(f, generation)
+	return Sampling{
+		RepetitionPenalty: p.Repetition, Temperature: p.Temperature, TopK: p.TopK, Typical: p.Typical, TopP: p.TopP, MinP: p.MinP,
+	}, ok, err
 }

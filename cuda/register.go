@@ -10,10 +10,10 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-func init() { backends.Register(backends.Kind{Name: "cuda", Open: open}) }
+func init() { backends.Register(backends.Kind{Name: "cuda", Parallel: 64, Open: open}) }
 
-func open(index int) (backends.Device, error) {
-	b, err := cuda.Open(cuda.Options{Device: index})
+func open(o backends.Options) (backends.Backend, error) {
+	b, err := cuda.Open(cuda.Options{Device: o.Index})
 	if err != nil {
 		return nil, present(err)
 	}

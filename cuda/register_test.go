@@ -34,7 +34,7 @@ func TestPresent(t *testing.T) {
 }
 
 func TestRegistered(t *testing.T) {
-	if err := backends.All.Check("cuda:1"); err != nil {
+	if err := backends.All.Check(backends.Choice{Name: "cuda:1"}); err != nil {
 		t.Error(err)
 	}
 }

@@ -71,5 +71,12 @@ func (c *benchCommand) affordable(context int, d *realizar.Description) bool {
 	o := c.options()
 	o.Context = context
 	need, err := d.Memory(o)
-	return err == nil && (need.DeviceName != "" || need.Free == 0 || need.Total-need.Weights+need.Resident <= need.Free)
+	if err != nil {
+		return false
+	}
+	taken := need.Resident + need.Scratch
+	for _, s := range need.States {
+		taken += s.Bytes
+	}
+	return need.Free == 0 || taken <= need.Free
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/backends"
-	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/memory"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
@@ -23,10 +23,10 @@ import (
 type lockstepModel struct {
 	file    *modelfile.File
 	model   *arch.Model
-	backend plan.Backend
 	options realizar.Options
-	device  backends.Device // nil on the processor
-	problem error           // with the device that would have been the choice
+	device  *backends.Device
+	memory  memory.Planner
+	problem error // with the device that would have been the choice
 }
 
 func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, error) {
@@ -45,37 +45,23 @@ func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, err
 	return m, nil
 }
 
-// open chooses the backend as a model does, whether all batches fit there or not.
+// open opens the device as a model does, whether all batches fit there or not.
 func (m *lockstepModel) open(kernels string) (err error) {
-	if kernels == "" || !backends.Automatic(m.options.Device) {
-		o := &m.options
-		if m.device, m.problem, err = backends.All.Open(o.Device, o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways); err != nil {
-			return fmt.Errorf("%w: %w", realizar.ErrDevice, err)
-		}
+	o := &m.options
+	m.device, m.problem, err = backends.All.Open(backends.Choice{
+		Name: o.Device, Threads: o.Threads, Kernels: kernels, Memory: o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", realizar.ErrDevice, err)
 	}
-	if m.device != nil {
-		m.backend = m.device
-		return nil
+	m.memory = memory.Planner{Device: m.device, Backend: m.device, Host: backends.HostMemory(), Options: memory.Options{Limit: o.Memory}}
+	if !m.device.Kind.Host {
+		m.memory.Options = memory.Options{Limit: o.DeviceMemory.Of(m.device.Memory().Total), Pinned: o.Memory, HostCache: o.HostCache}
 	}
-	m.backend, err = cpu.New(m.options.Threads).WithTier(cmp.Or(kernels, cpu.Tiers()[0]))
-	return err
+	return nil
 }
 
-// deviceName is what the device is called, or empty on the processor.
-func (m *lockstepModel) deviceName() string {
-	if m.device == nil {
-		return ""
-	}
-	return m.device.Description()
-}
-
-func (m *lockstepModel) close() error {
-	var err error
-	if m.device != nil {
-		err = m.device.Close()
-	}
-	return errors.Join(err, m.file.Close())
-}
+func (m *lockstepModel) close() error { return errors.Join(m.device.Close(), m.file.Close()) }
 
 // A batchShape is a number of sequences that hold depth tokens each and choose
 // as many as answer.
@@ -96,48 +82,27 @@ func (m *lockstepModel) limits(s batchShape) (plan.Limits, error) {
 	for g := range l.Pages {
 		l.Pages[g] = s.seqs * s.pages(m.model.Program.Groups[g], l.PageTokens)
 	}
-	if m.device == nil || m.options.StreamWeights == realizar.StreamNever {
+	if m.device.Kind.Host || m.options.StreamWeights == realizar.StreamNever {
 		return l, nil
 	}
-	pinned := backends.Pinned(cpu.New(1).Memory(), m.options.Memory, m.options.HostCache)
 	if m.options.StreamWeights == realizar.StreamAlways {
-		l.Weights, l.Pinned = 1, pinned
+		l.Weights, l.Pinned = 1, m.memory.Pinned()
 		return l, nil
 	}
 	size, err := m.size(l)
-	if free := m.free(); err != nil || free == 0 || size.Weights+size.States+size.Scratch <= int(free) {
+	free := m.memory.Free()
+	if err != nil || free == 0 || size.Weights+size.States+size.Scratch <= int(free) {
 		return l, err
 	}
-	l.Pinned = pinned
-	return backends.Beside(m.device, m.model.Program, l, m.free())
+	l.Pinned = m.memory.Pinned()
+	return memory.Beside(m.device, m.model.Program, l, free)
 }
 
 // size is what the model takes with these limits.
 func (m *lockstepModel) size(l plan.Limits) (size engine.Memory, err error) {
 	size.States, err = l.StateBytes(m.model.Program)
-	size.Weights, size.Scratch = m.backend.Weights(m.model.Program, l), m.backend.Scratch(m.model.Program, l)
+	size.Weights, size.Scratch = m.device.Weights(m.model.Program, l), m.device.Scratch(m.model.Program, l)
 	return size, err
-}
-
-// limit is what may be taken where the model runs; 0: nothing was asked for.
-func (m *lockstepModel) limit() int64 {
-	if m.device != nil {
-		return m.options.DeviceMemory.Of(m.device.Memory().Total)
-	}
-	return m.options.Memory
-}
-
-// free is what there is for a batch; 0 where nobody knows.
-func (m *lockstepModel) free() int64 {
-	memory, limit := m.backend.Memory(), m.limit()
-	if m.device != nil {
-		return backends.Room(memory, limit)
-	}
-	free := cmp.Or(memory.Free, memory.Total/2)
-	if limit > 0 && (free == 0 || limit < free) {
-		return limit
-	}
-	return free
 }
 
 // cache is what keys and values are kept in.
@@ -176,8 +141,8 @@ func (m *lockstepModel) check(s batchShape) error {
 	if err != nil {
 		return err
 	}
-	free, have := m.free(), "are free"
-	if limit := m.limit(); limit > 0 && free == limit {
+	free, have := m.memory.Free(), "are free"
+	if limit := m.memory.Options.Limit; limit > 0 && free == limit {
 		have = "may be taken"
 	}
 	if free > 0 && int64(size.States) > free-int64(size.Scratch)-int64(size.Weights) {
@@ -210,7 +175,7 @@ func (m *lockstepModel) start(ctx context.Context, s batchShape) (*lockstep, err
 		l.from = append(l.from, int32(i))
 	}
 	var spare []*tensor.Tensor
-	l.exe, err = m.backend.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, isSpare bool) {
+	l.exe, err = m.device.Compile(ctx, m.model.Program, l.limits, func(w *tensor.Tensor, isSpare bool) {
 		if isSpare {
 			m.file.ReleaseTensor(w)
 			spare = append(spare, w)
@@ -389,12 +354,9 @@ func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err e
 			rates = append(rates, float64(s.seqs*s.answer)/took.Seconds())
 		}
 	}
-	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.backend.Name(), m.deviceName(), rates, []float64{first})
-	var copied copies
-	if m.device != nil {
-		streaming := m.device.Streaming(m.model.Program, l.limits)
-		copied = copies{int64(streaming.Streamed), streaming.Experts.Layers > 0}
-	}
+	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.device.Name(), m.device.Description(), rates, []float64{first})
+	streaming := m.device.Streaming(m.model.Program, l.limits)
+	copied := copies{int64(streaming.Streamed), streaming.Experts.Layers > 0}
 	b.shares = append(b.shares, func() error { return b.readShare(t, s, copied) })
 	return t, nil
 }

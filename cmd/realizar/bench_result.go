@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 )
 
@@ -52,8 +53,7 @@ type measurement struct {
 	TokenFloats   *int64   `json:"token_floats"`
 }
 
-// measurement is that of a test on a device, which has a name unless it is the
-// processor.
+// measurement is that of a test on a device of a kind, which may have a name.
 func (b *benchmark) measurement(test, device, name string, rates, first []float64) *measurement {
 	slices.Sort(rates)
 	slices.Sort(first)
@@ -61,14 +61,18 @@ func (b *benchmark) measurement(test, device, name string, rates, first []float6
 		Test: test, Rate: median(rates), Min: rates[0], Max: rates[len(rates)-1],
 		Device: device, Batch: 1, Model: b.Model, FirstToken: median(first),
 	}
-	if name == "" {
-		t.Threads = cpu.Threads(b.Threads)
-	} else {
+	if name != "" {
 		t.DeviceName = &name
+	}
+	if t.onHost() {
+		t.Threads = cpu.Threads(b.Threads)
 	}
 	t.RSS, t.PeakRSS = residentMemory()
 	return t
 }
+
+// onHost reports whether the processor computes.
+func (t *measurement) onHost() bool { return backends.All.Kind(t.Device).Host }
 
 // median is that of sorted values.
 func median(sorted []float64) float64 {
@@ -91,12 +95,8 @@ func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error
 		return nil
 	}
 	if b.reads == 0 || b.copies == 0 && copied.layers > 0 {
-		name := ""
-		if t.DeviceName != nil {
-			name = *t.DeviceName
-		}
 		var err error
-		if b.reads, b.copies, err = memoryRates(b.app.ctx, &b.modelFlags, name, copied.layers > 0); err != nil {
+		if b.reads, b.copies, err = memoryRates(b.app.ctx, &b.modelFlags, t.Device, copied.layers > 0); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (b *benchmark) readShare(t *measurement, s batchShape, copied copies) error
 func (b *benchmark) productShare(t *measurement) {
 	quantized, floats := b.description.TokenProducts(b.options().Activations)
 	t.TokenProducts, t.TokenFloats = &quantized, &floats
-	if t.DeviceName != nil {
+	if !t.onHost() {
 		return
 	}
 	b.products, b.floats = cpu.PeakProducts(b.Threads), cpu.PeakFloats(b.Threads)
@@ -160,10 +160,14 @@ func (b *benchmark) write(w io.Writer) error {
 // machine is a line about what the tests ran on.
 func (b *benchmark) machine() string {
 	last := b.results[len(b.results)-1]
-	text := fmt.Sprintf("device: %s, threads: %d, runs: %d", last.Device, last.Threads, b.Runs)
+	text := "device: " + last.Device
 	if last.DeviceName != nil {
-		text = fmt.Sprintf("device: %s (%s), runs: %d", last.Device, *last.DeviceName, b.Runs)
+		text += fmt.Sprintf(" (%s)", *last.DeviceName)
 	}
+	if last.onHost() {
+		text += fmt.Sprintf(", threads: %d", last.Threads)
+	}
+	text += fmt.Sprintf(", runs: %d", b.Runs)
 	if b.products > 0 && b.floats > 0 {
 		text += fmt.Sprintf(", multiplies and adds %.1f G 8-bit or %.1f G float32 values a second", b.products/1e9, b.floats/1e9)
 	}

@@ -91,7 +91,7 @@ func testApp(t *testing.T) (a *app, out, err *bytes.Buffer) {
 func withAbacus(t *testing.T) *abacus {
 	a, all := &abacus{Backend: cpu.New(1)}, backends.All
 	t.Cleanup(func() { backends.All = all })
-	backends.All = backends.List{{Name: "abacus", Open: func(int) (backends.Device, error) { return a, nil }}}
+	backends.All = backends.List{{Name: "abacus", Parallel: 64, Open: func(backends.Options) (backends.Backend, error) { return a, nil }}, backends.Processor}
 	return a
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
@@ -43,14 +42,15 @@ func (c *doctorCommand) Validate() error { return checkDevice(c.Device) }
 // Run checks the devices that were asked for.
 func (c *doctorCommand) Run(a *app) error {
 	makeRoom(0)
-	d := &doctor{app: a, json: c.JSON, driver: driver.Open, open: func(name string) (backends.Device, error) {
-		device, _, err := backends.All.Open(name, false)
+	d := &doctor{app: a, json: c.JSON, driver: driver.Open, open: func(name string) (*backends.Device, error) {
+		device, _, err := backends.All.Open(backends.Choice{Name: name})
 		return device, err
 	}}
-	if c.Device != "cpu" {
+	host := backends.All.Host(backends.Choice{Name: c.Device})
+	if !host {
 		d.gpus(c.Device)
 	}
-	if c.Device == "cpu" || backends.Automatic(c.Device) {
+	if host || backends.Automatic(c.Device) {
 		d.processor()
 	}
 	switch {
@@ -86,7 +86,7 @@ type doctor struct {
 	app    *app
 	json   bool
 	driver func() (*driver.Driver, error)
-	open   func(name string) (backends.Device, error)
+	open   func(name string) (*backends.Device, error)
 
 	failed int
 	err    error // that a finding could not be written with
@@ -156,7 +156,7 @@ func (d *doctor) gpu(name string) {
 		return
 	}
 	text := fmt.Sprintf("%s, %s of memory", device.Description(), byteText(device.Memory().Total))
-	if described, ok := device.(interface{ Device() driver.Device }); ok {
+	if described, ok := device.Backend.(interface{ Device() driver.Device }); ok {
 		g := described.Device()
 		text += fmt.Sprintf(", capability %v, %s", g.Capability, g.UUID)
 	}
@@ -174,25 +174,25 @@ func (d *doctor) gpu(name string) {
 // processor checks every set of instructions that it has, or the one that the
 // environment asks for.
 func (d *doctor) processor() {
-	d.check("cpu", "bandwidth", func() (string, error) {
-		size := int64(bandwidthBuffer)
-		if free := cpu.New(0).Memory().Free; free > 0 {
-			size = min(size, free/4)
+	name := backends.Processor.Name
+	d.check(name, "bandwidth", func() (string, error) {
+		b, err := backends.Processor.Open(backends.Options{})
+		if err != nil {
+			return "", err
 		}
-		reads := cpu.ReadBandwidth(0, size)
-		debug.FreeOSMemory()
-		return fmt.Sprintf("%s by %d threads", bandwidthText(reads), cpu.Threads(0)), nil
+		reads, err := b.Bandwidth(d.app.ctx)
+		return fmt.Sprintf("%s by %d threads", bandwidthText(reads), cpu.Threads(0)), errors.Join(err, b.Close())
 	})
 	for _, tier := range cpu.Tiers() {
 		if d.app.kernels != "" && d.app.kernels != tier {
 			continue
 		}
-		b, err := cpu.New(0).WithTier(tier)
+		b, err := backends.Processor.Open(backends.Options{Kernels: tier})
 		if err != nil {
-			d.report("cpu "+tier, "kernels", stateFailed, err.Error())
+			d.report(name+" "+tier, "kernels", stateFailed, err.Error())
 			continue
 		}
-		d.arithmetic("cpu "+tier, b)
+		d.arithmetic(name+" "+tier, b)
 	}
 }
 

@@ -17,12 +17,12 @@ import (
 func TestDoctorGPUs(t *testing.T) {
 	good, wrong := &abacus{Backend: cpu.New(1)}, &abacus{Backend: cpu.New(1), off: 1}
 	two := drivertest.Options{Devices: []drivertest.Device{{Name: "Good", Memory: 1 << 30}, {Name: "Wrong", Memory: 1 << 30}}}
-	open := func(name string) (backends.Device, error) {
+	open := func(name string) (*backends.Device, error) {
 		switch name {
 		case "cuda:0", "cuda":
-			return good, nil
+			return &backends.Device{Backend: good}, nil
 		case "cuda:1":
-			return wrong, nil
+			return &backends.Device{Backend: wrong}, nil
 		}
 		return nil, fmt.Errorf("there is no %s", name)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/modelfile"
 )
 
@@ -122,7 +123,7 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, 
 	if p.memory.DeviceProblem != "" {
 		a.noteDevice(errors.New(p.memory.DeviceProblem))
 	}
-	if p.memory.Device == "cpu" {
+	if backends.All.Kind(p.memory.Device).Host {
 		return p, nil
 	}
 	if p.memory.Limit > 0 || o.StreamWeights != realizar.StreamAuto || p.memory.Streaming != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/backends"
 )
 
 // memoryText is the part of a description that says what a model of so many layers
@@ -23,7 +24,7 @@ func memoryText(m *realizar.Memory, layers int) string {
 		if x := s.Experts; x != nil {
 			t.row("experts", byteText(x.Device()), fmt.Sprintf("%d of %d kept in each of %d layers, and %d places for others, of %s", x.Kept, x.Of, x.Layers, x.Shared, byteText(x.Bytes)))
 		}
-	case m.DeviceName != "":
+	case !backends.All.Kind(m.Device).Host:
 		t.row("weights", byteText(m.Resident), "in the device's memory")
 	case m.Resident == 0:
 		t.row("weights", byteText(m.Weights), "mapped from the file")

@@ -54,7 +54,7 @@ func (f *modelFlags) Validate() error {
 
 // checkDevice says what is wrong with a device's name.
 func checkDevice(name string) error {
-	if err := backends.All.Check(name); err != nil {
+	if err := backends.All.Check(backends.Choice{Name: name}); err != nil {
 		return fmt.Errorf("--device: %w", err)
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 type profile struct {
 	model      string
 	device     string
-	deviceName string // empty for the processor
+	deviceName string // as [realizar.Model.DeviceName] has it
 
 	reads float64 // bytes a second, of the memory that the model was in; 0: not known
 

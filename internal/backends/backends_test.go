@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,16 +9,23 @@ import (
 
 // numbered is a device of which only its number is known.
 type numbered struct {
-	Device
+	Backend
 	index int
+	name  string
 }
 
-func opens(index int) (Device, error) { return &numbered{index: index}, nil }
+func (n *numbered) Description() string { return "Abacus " + n.name }
+func (n *numbered) Close() error        { n.index = -n.index - 1; return nil }
+
+func opens(o Options) (Backend, error) { return &numbered{index: o.Index}, nil }
+
+// all is a list with the processor.
+func all(kinds ...Kind) List { return append(kinds, Processor) }
 
 func TestCheck(t *testing.T) {
-	list := List{{Name: "abacus", Open: opens}}
+	list := all(Kind{Name: "abacus", Open: opens})
 	for _, name := range []string{"", "auto", "cpu", "abacus", "abacus:0", "abacus:17"} {
-		if err := list.Check(name); err != nil {
+		if err := list.Check(Choice{Name: name}); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -25,45 +33,52 @@ func TestCheck(t *testing.T) {
 		"tpu": `"tpu" is not in this build; use auto, cpu or abacus`, "cpu:1": `"cpu:1"`, "auto:0": `"auto:0"`,
 		"abacus:": "abacus:1", "abacus:-1": "abacus:1", "abacus:x": "abacus:1", "abacus:1:2": "abacus:1",
 	} {
-		if err := list.Check(name); err == nil || !strings.Contains(err.Error(), says) {
+		if err := list.Check(Choice{Name: name}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", name, err, says)
 		}
 	}
-	if err := List(nil).Check("abacus"); err == nil || !strings.Contains(err.Error(), "use auto or cpu") {
+	if err := all().Check(Choice{Name: "abacus"}); err == nil || !strings.Contains(err.Error(), "use auto or cpu") {
 		t.Errorf("in a build without: %v", err)
 	}
 }
 
 func TestOpen(t *testing.T) {
 	broken, missing := errors.New("a bead is loose"), errors.New("no beads")
-	fails := func(err error) func(int) (Device, error) {
-		return func(int) (Device, error) { return nil, err }
+	fails := func(err error) func(Options) (Backend, error) {
+		return func(Options) (Backend, error) { return nil, err }
 	}
+	kind := func(name string, open func(Options) (Backend, error)) Kind { return Kind{Name: name, Open: open} }
 	for _, test := range []struct {
 		what   string
 		list   List
 		name   string
 		wanted bool
-		index  int // of the device that is opened, or -1
+		index  int // of the device that is opened, or -1: the processor, or -2
 		passed error
 		err    error
 	}{
-		{"nothing in the build", nil, "auto", false, -1, nil, nil},
-		{"the processor", List{{"a", opens}}, "cpu", false, -1, nil, nil},
-		{"automatic", List{{"a", opens}}, "", false, 0, nil, nil},
-		{"by number", List{{"a", fails(broken)}, {"b", opens}}, "b:3", false, 3, nil, nil},
-		{"absent", List{{"a", fails(Absent(missing))}}, "auto", false, -1, nil, nil},
-		{"absent and wanted by its options", List{{"a", fails(Absent(missing))}}, "auto", true, -1, missing, nil},
-		{"broken beside one that is absent", List{{"a", fails(Absent(missing))}, {"b", fails(broken)}}, "auto", true, -1, broken, nil},
-		{"nothing in the build, and wanted", nil, "auto", true, -1, ErrAbsent, nil},
-		{"broken", List{{"a", fails(Absent(missing))}, {"b", fails(broken)}}, "auto", false, -1, broken, nil},
-		{"another one works", List{{"a", fails(broken)}, {"b", opens}}, "auto", false, 0, nil, nil},
-		{"absent and wanted", List{{"a", fails(Absent(missing))}}, "a", false, -1, nil, missing},
+		{"nothing in the build", all(), "auto", false, -1, nil, nil},
+		{"the processor", all(kind("a", opens)), "cpu", false, -1, nil, nil},
+		{"automatic", all(kind("a", opens)), "", false, 0, nil, nil},
+		{"by number", all(kind("a", fails(broken)), kind("b", opens)), "b:3", false, 3, nil, nil},
+		{"absent", all(kind("a", fails(Absent(missing)))), "auto", false, -1, nil, nil},
+		{"absent and wanted by its options", all(kind("a", fails(Absent(missing)))), "auto", true, -1, missing, nil},
+		{"broken beside one that is absent", all(kind("a", fails(Absent(missing))), kind("b", fails(broken))), "auto", true, -1, broken, nil},
+		{"nothing in the build, and wanted", all(), "auto", true, -1, ErrAbsent, nil},
+		{"broken", all(kind("a", fails(Absent(missing))), kind("b", fails(broken))), "auto", false, -1, broken, nil},
+		{"another one works", all(kind("a", fails(broken)), kind("b", opens)), "auto", false, 0, nil, nil},
+		{"absent and wanted", all(kind("a", fails(Absent(missing)))), "a", false, -2, nil, missing},
 	} {
-		d, passed, err := test.list.Open(test.name, test.wanted)
-		got := -1
-		if d != nil {
-			got = d.(*numbered).index
+		d, passed, err := test.list.Open(Choice{Name: test.name, Memory: test.wanted})
+		got := -2
+		if err == nil {
+			got = -1
+			if n, ok := d.Backend.(*numbered); ok {
+				got = n.index
+			}
+			if d.Kind.Host != (got == -1) {
+				t.Errorf("%s: the kind is %q", test.what, d.Kind.Name)
+			}
 		}
 		if got != test.index || !errors.Is(passed, test.passed) || (passed == nil) != (test.passed == nil) || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
 			t.Errorf("%s: device %d, passed over for %v, error %v", test.what, got, passed, err)
@@ -71,5 +86,79 @@ func TestOpen(t *testing.T) {
 	}
 	if err := Absent(missing); err.Error() != missing.Error() || !errors.Is(err, ErrAbsent) || !errors.Is(err, missing) {
 		t.Errorf("%v is not what it says", err)
+	}
+}
+
+// A device that cannot be used is passed over if the choice is open and there is time
+// for another one.
+func TestUse(t *testing.T) {
+	small := errors.New("too few beads")
+	list := all(Kind{Name: "a", Open: opens}, Kind{Name: "b", Open: opens})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, test := range []struct {
+		what   string
+		ctx    context.Context
+		choice Choice
+		fits   string // the kind where the model fits
+		tried  string
+		passed bool
+		err    error
+	}{
+		{"the best", t.Context(), Choice{}, "a", "a", false, nil},
+		{"the next", t.Context(), Choice{}, "b", "ab", false, nil},
+		{"the host's", t.Context(), Choice{}, "cpu", "abcpu", true, nil},
+		{"none", t.Context(), Choice{}, "", "abcpu", false, small},
+		{"by name", t.Context(), Choice{Name: "a"}, "cpu", "a", false, small},
+		{"the host's by name", t.Context(), Choice{Name: "cpu"}, "cpu", "cpu", false, nil},
+		{"the host's by its kernels", t.Context(), Choice{Kernels: "generic"}, "cpu", "cpu", false, nil},
+		{"kernels that the device has no use for", t.Context(), Choice{Name: "b", Kernels: "generic"}, "b", "b", false, nil},
+		{"no time", ended, Choice{}, "cpu", "a", false, small},
+	} {
+		tried, refused := "", []*numbered(nil)
+		passed, err := list.Use(test.ctx, test.choice, func(d *Device) error {
+			if tried += d.Kind.Name; d.Kind.Name == test.fits {
+				return nil
+			}
+			if n, ok := d.Backend.(*numbered); ok {
+				n.name = d.Kind.Name
+				refused = append(refused, n)
+			}
+			return small
+		})
+		if tried != test.tried || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) || (passed != nil) != test.passed {
+			t.Errorf("%s: %s are tried, passed over for %v, error %v", test.what, tried, passed, err)
+		}
+		for _, n := range refused {
+			if n.index != -1 {
+				t.Errorf("%s: %s is not closed once", test.what, n.Description())
+			}
+		}
+		if passed != nil && (!errors.Is(passed, small) || passed.Error() != "Abacus a: too few beads") {
+			t.Errorf("%s: passed over for %v", test.what, passed)
+		}
+	}
+	for _, test := range []struct {
+		choice Choice
+		host   bool
+	}{{Choice{}, false}, {Choice{Name: "cpu"}, true}, {Choice{Name: "auto", Kernels: "generic"}, true}, {Choice{Name: "a", Kernels: "generic"}, false}, {Choice{Name: "c"}, false}} {
+		if got := list.Host(test.choice); got != test.host {
+			t.Errorf("%+v is the host's device: %v", test.choice, got)
+		}
+	}
+}
+
+// The processor is the last kind, whatever is registered.
+func TestRegister(t *testing.T) {
+	before := All
+	t.Cleanup(func() { All = before })
+	Register(Kind{Name: "a"})
+	Register(Kind{Name: "b"})
+	names := ""
+	for _, k := range All {
+		names += k.Name
+	}
+	if names != "abcpu" || len(before) != 1 || !before[0].Host {
+		t.Errorf("the kinds are %q after %v", names, before)
 	}
 }

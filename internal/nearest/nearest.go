@@ -1,4 +1,5 @@
-// Package nearest finds the known names that an unknown one may have been meant for.
+// Package nearest finds the known names that an unknown one may have been meant for,
+// and puts names into words.
 package nearest
 
 import (
@@ -17,6 +18,12 @@ func Names(name string, known []string, few int) []string {
 	all := slices.Compact(slices.Sorted(slices.Values(known)))
 	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
 	return all[:min(few, len(all))]
+}
+
+// OneOf is names as a sentence has them: "a, b or c". There are two at least.
+func OneOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // distance is how many bytes have to be put in, taken out or replaced to make b of a

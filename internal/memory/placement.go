@@ -1,8 +1,8 @@
-package realizar
+package memory
 
 import "github.com/realizar/realizar/internal/engine"
 
-// A placement is a way to keep weights. A planner tries some, one after the other.
+// A placement is a way to place weights. A planner tries some, one after the other.
 type placement struct {
 	weights int  // that the device may hold, as in [plan.Limits]: 0 for all, 1 for the fewest that work
 	fill    bool // what the cache leaves is for more weights than the fewest
@@ -13,22 +13,23 @@ type placement struct {
 // enough is the context for which an automatic choice lets weights stream.
 const enough = 4096
 
-// placements are the ways to keep the weights of a model that c sizes, the best first.
-func (p *planner) placements(c engine.Config) ([]placement, error) {
+// placements are the ways to place the weights of a model that c sizes, the best
+// first.
+func (p *Planner) placements(c engine.Config) ([]placement, error) {
 	all := []placement{{least: smallest}}
 	switch {
-	case p.device == nil || p.options.StreamWeights == StreamNever:
+	case p.Device.Kind.Host || p.Options.StreamNone:
 		return all, nil
-	case p.options.StreamWeights == StreamAlways:
+	case p.Options.StreamAll:
 		return []placement{{weights: 1, least: smallest, brim: true}}, nil
 	}
 	c.States, c.Weights, c.Pinned = 1, 0, 0
-	whole, err := c.Memory(p.program, p.backend)
+	whole, err := c.Memory(p.Program, p.Backend)
 	if err != nil {
 		return nil, err
 	}
-	c.Weights, c.Pinned = 1, p.pinned()
-	fewest, err := c.Memory(p.program, p.backend)
+	c.Weights, c.Pinned = 1, p.Pinned()
+	fewest, err := c.Memory(p.Program, p.Backend)
 	if err != nil || fewest.Weights >= whole.Weights {
 		return all, err // to stream would spare nothing
 	}
@@ -36,9 +37,9 @@ func (p *planner) placements(c engine.Config) ([]placement, error) {
 }
 
 // search is c as it fits, and whether it does; else it is what was tried last, which
-// takes one. Weights that stream are slow, so that they do where that allows of a
-// larger context, up to what is enough, or where nothing else has room.
-func (p *planner) search(c engine.Config) (sized engine.Config, one engine.Memory, ok bool, err error) {
+// takes one. Weights that stream are slow, so they do only if that allows a larger
+// context, up to what is enough, or if nothing else has room.
+func (p *Planner) search(c engine.Config) (sized engine.Config, one engine.Memory, ok bool, err error) {
 	ways, err := p.placements(c)
 	if err != nil {
 		return c, one, false, err
@@ -60,13 +61,22 @@ func (p *planner) search(c engine.Config) (sized engine.Config, one engine.Memor
 	return sized, one, ok, nil
 }
 
-// halve is c with the largest context that fits where weights are kept as w says, and
+// halve is c with the largest context that fits if weights are placed as w says, and
 // whether one does.
-func (p *planner) halve(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
+func (p *Planner) halve(c engine.Config, w placement) (sized engine.Config, one engine.Memory, ok bool, err error) {
 	for ; ; c.Context = powerBelow(c.Context) {
 		sized, one, ok, err = p.fit(c, w)
-		if ok || err != nil || p.options.Context > 0 || c.Context <= w.least {
+		if ok || err != nil || p.Options.Context > 0 || c.Context <= w.least {
 			return sized, one, ok, err
 		}
 	}
+}
+
+// powerBelow is the largest power of two below n.
+func powerBelow(n int) int {
+	p := 1
+	for p*2 < n {
+		p *= 2
+	}
+	return p
 }

@@ -1,9 +1,8 @@
-package backends_test
+package memory
 
 import (
 	"testing"
 
-	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -16,7 +15,7 @@ func TestRoom(t *testing.T) {
 		{0, 0, 0, 0}, {0, 0, 5, 5}, {64, 0, 0, 63}, {64, 0, 63, 63}, {64, 0, 62, 62}, {64, 0, 64, 63}, {0, 128, 0, 63},
 		{80 * gib, 90 * gib, 0, 80*gib - 256<<20}, {80 * gib, 90 * gib, 90 * gib, 80*gib - 256<<20}, {80 * gib, 90 * gib, gib, gib},
 	} {
-		if got := backends.Room(plan.MemoryInfo{Free: test.free, Total: test.total}, test.limit); got != test.want {
+		if got := room(plan.MemoryInfo{Free: test.free, Total: test.total}, test.limit); got != test.want {
 			t.Errorf("of %+v %d may be taken, want %d", test, got, test.want)
 		}
 	}
@@ -30,7 +29,7 @@ func TestPinned(t *testing.T) {
 		{400, 1000, 0, 0, 300}, {400, 1000, 0, 100, 200}, {400, 1000, 0, 301, 0}, {400, 1000, 350, 50, 300}, {400, 1000, 900, 50, 350}, {400, 1000, 40, 50, 0},
 		{0, 800, 0, 0, 300}, {0, 0, 0, 0, 3 << 30}, {0, 0, 1 << 20, 0, 1 << 20},
 	} {
-		if got := backends.Pinned(plan.MemoryInfo{Free: test.free, Total: test.total}, test.limit, test.cache); got != test.want {
+		if got := pinned(plan.MemoryInfo{Free: test.free, Total: test.total}, test.limit, test.cache); got != test.want {
 			t.Errorf("%+v: %d bytes may be pinned, want %d", test, got, test.want)
 		}
 	}
@@ -51,7 +50,7 @@ func TestBeside(t *testing.T) {
 	limits := plan.Limits{Tokens: 1, Seqs: 1, Rows: 1, PageTokens: 32, Cache: tensor.F16, Pages: []int{}}
 	b := &steps{least: 50}
 	for _, most := range []int64{-1, 0, 100, 149, 150, 151, 200, 300, 1000, 12345} {
-		l, err := backends.Beside(b, p, limits, most)
+		l, err := Beside(b, p, limits, most)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package backends
+package memory
 
 import (
 	"cmp"
@@ -13,24 +13,34 @@ const (
 	driverPart  = 64
 )
 
-// Room is what may be taken of a device's memory, with a limit or without one (0);
-// 0 where nobody knows.
-func Room(m plan.MemoryInfo, limit int64) int64 {
+// room is what may be taken of a device's own memory, with a limit or without one (0);
+// 0 if nobody knows.
+func room(m plan.MemoryInfo, limit int64) int64 {
 	free := cmp.Or(m.Free, m.Total/2)
-	free -= min(driverBytes, free/driverPart)
+	return within(free-min(driverBytes, free/driverPart), limit)
+}
+
+// hostRoom is what may be taken of the host's memory beside a cache of so many bytes
+// that lies there too.
+func hostRoom(m plan.MemoryInfo, limit, cache int64) int64 {
+	free := cmp.Or(m.Free, m.Total/2)
+	if free > 0 {
+		free = max(1, free-cache)
+	}
+	return within(free, limit)
+}
+
+// within is free, or limit if that is less; 0 is unknown, or no limit.
+func within(free, limit int64) int64 {
 	if limit > 0 && (free == 0 || limit < free) {
 		return limit
 	}
 	return free
 }
 
-// unknown is what may be pinned where the system does not say what memory there is.
-const unknown = 4 << 30
-
-// Pinned is what weights that stream may take of the host's memory beside so many
-// bytes of a cache: both together limit, or three quarters of what is free where that
-// is 0.
-func Pinned(host plan.MemoryInfo, limit, cache int64) int {
+// pinned is what weights that stream may take of the host's memory beside a cache of
+// so many bytes: both together limit, or three quarters of what is free if that is 0.
+func pinned(host plan.MemoryInfo, limit, cache int64) int {
 	free := cmp.Or(host.Free, host.Total/2, unknown)
 	most := free / 4 * 3
 	if limit > 0 {
@@ -40,8 +50,8 @@ func Pinned(host plan.MemoryInfo, limit, cache int64) int {
 }
 
 // Beside is l with as many weights of p on b's device as have room there beside the
-// states and what a step takes, which may depend on them: all together take most
-// bytes where the fewest that work leave room for that.
+// states and the scratch of a step, which may depend on them: all together take most
+// bytes if the fewest weights that work leave room for that.
 func Beside(b plan.Backend, p *plan.Program, l plan.Limits, most int64) (plan.Limits, error) {
 	states, err := l.StateBytes(p)
 	if err != nil {

@@ -1,0 +1,104 @@
+// Package describe says what a model is and costs, from its files and its program,
+// without loading it.
+package describe
+
+import (
+	"errors"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Program is a program whose weights have no data, so that it outlives their file:
+// memory can be planned for it, and nothing can be run.
+type Program struct {
+	*plan.Program
+	Read int64 // bytes of weights that every token reads
+}
+
+// NewProgram is p, whose weights it replaces.
+func NewProgram(p *plan.Program) *Program {
+	read := readByAll(p)
+	for i := range p.Nodes {
+		p.Nodes[i].Replace(withoutData)
+	}
+	return &Program{Program: p, Read: read}
+}
+
+func withoutData(w *tensor.Tensor) *tensor.Tensor {
+	t := &tensor.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape}
+	if w.Source != nil {
+		t.Source = noRows{} // backends plan other memory for derived weights
+	}
+	return t
+}
+
+// noRows is the source of derived weights that are only planned with.
+type noRows struct{}
+
+func (noRows) ReadRows([]byte, int, int) error {
+	return errors.New("the weight is described, not read")
+}
+
+func (noRows) Parts() []*tensor.Tensor { return nil }
+
+// readByAll is the bytes of weights that every token reads: all but tables of
+// embeddings that are not the head too, and of experts as many as a token has.
+func readByAll(p *plan.Program) int64 {
+	read := map[*tensor.Tensor]int64{}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		for _, w := range n.Weights() {
+			if w.Role != plan.Table {
+				read[w.Tensor] = int64(w.Size()) * int64(w.Used) / int64(w.Of)
+			}
+		}
+	}
+	var total int64
+	for _, n := range read {
+		total += n
+	}
+	return total
+}
+
+// TokenBytes is how many bytes choosing one token reads if its sequence holds past
+// tokens before it, with a cache of this format: weights, keys and values, and states per
+// sequence.
+func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
+	total := p.Read
+	for _, s := range p.States {
+		if s.Kind == plan.PerSequence {
+			total += 4 * int64(s.Size)
+			continue
+		}
+		seen := past
+		if s.Window > 0 {
+			seen = min(seen, s.Window)
+		}
+		total += int64(seen) * int64(s.Width()/cache.BlockLen()) * int64(cache.BlockBytes())
+	}
+	return total
+}
+
+// TokenProducts is how many multiply-adds one token of a prompt takes in the products
+// with weights: quantized with 8-bit activations, if activations are Q8_0, and floats
+// in float32. What is computed for chosen tokens alone does not count.
+func (p *Program) TokenProducts(activations tensor.DType) (quantized, floats int64) {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if p.Shapes[n.Out][0] != plan.Tokens {
+			continue
+		}
+		for _, w := range n.Weights() {
+			products := int64(w.Elems()) * int64(w.Used) / int64(w.Of)
+			switch {
+			case w.Role != plan.Matrix:
+			case plan.InBytes(w.DType) && activations == tensor.Q8_0:
+				quantized += products
+			default:
+				floats += products
+			}
+		}
+	}
+	return quantized, floats
+}

@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// tooLittle says what one sequence takes, and what would make it fit.
+func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
+	free := p.Free()
+	have := "are free"
+	if limit := p.Options.Limit; limit > 0 && free == limit {
+		have = "may be taken"
+	}
+	streaming := ""
+	if c.Weights > 0 {
+		streaming = " where all that can stream do"
+	}
+	where, ways := p.place(), p.ways(c, one)
+	way := "take a smaller quantisation of the model"
+	if len(ways) > 0 {
+		way = "it would fit with " + strings.Join(ways, ", or with ")
+	}
+	if p.Options.Named && !p.Device.Kind.Host {
+		way += ", or on the CPU"
+	}
+	if free <= int64(one.Weights) && free > 0 {
+		return fmt.Errorf("%w: the weights take %s%s, %s %s%s; %s", ErrTooLittle, bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
+	}
+	return fmt.Errorf("%w: one answer of %d tokens takes %s of cache and %s of scratch beside %s of weights%s, %s %s%s; %s",
+		ErrTooLittle, c.Context, bytesText(int64(one.States)), bytesText(int64(one.Scratch)), bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
+}
+
+// smallerCaches are the formats of a smaller cache, by the names that options have.
+var smallerCaches = []struct {
+	name  string
+	dtype tensor.DType
+}{{"f16", tensor.F16}, {"q8", tensor.Q8_0}}
+
+// ways are the options with which c would fit, each by itself.
+func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
+	fits := func(c engine.Config, change func(*Options)) bool {
+		other := *p
+		change(&other.Options)
+		_, _, ok, err := other.search(c)
+		return ok && err == nil
+	}
+	asked := func(*Options) {}
+	n := c.Context
+	if p.Options.Context > 0 {
+		n = powerBelow(n)
+	}
+	for ; n > 1; n = powerBelow(n) {
+		smaller := c
+		if smaller.Context = n; fits(smaller, func(o *Options) { o.Context = n }) {
+			ways = append(ways, fmt.Sprintf("a context of %d", n))
+			break
+		}
+	}
+	for _, cache := range smallerCaches {
+		other := c
+		other.Cache = cache.dtype
+		if other.Cache.BlockBytes()*c.Cache.BlockLen() < c.Cache.BlockBytes()*other.Cache.BlockLen() && MisfitHead(p.Program, cache.dtype) == 0 && fits(other, asked) {
+			ways = append(ways, "a cache of "+cache.name)
+			break
+		}
+	}
+	few := c
+	if few.Parallel = 1; c.Parallel > 1 && fits(few, asked) {
+		ways = append(ways, "one answer at one time")
+	}
+	if !p.Device.Kind.Host && p.Options.StreamNone && fits(c, func(o *Options) { o.StreamNone = false }) {
+		ways = append(ways, "weights that stream")
+	}
+	if p.Options.Limit == 0 {
+		return ways
+	}
+	const mib = 1 << 20
+	need := (int64(one.Weights) + int64(one.States) + int64(one.Scratch) + mib - 1) / mib
+	if fits(c, func(o *Options) { o.Limit = need * mib }) {
+		memory := "a device memory"
+		if p.Device.Kind.Host {
+			memory = "a memory"
+		}
+		ways = append(ways, fmt.Sprintf("%s of %d MiB", memory, need))
+	}
+	return ways
+}
+
+// place is where the memory is, at the end of a sentence: " on NVIDIA H200", or nothing
+// for the host's memory.
+func (p *Planner) place() string {
+	if p.Device.Kind.Host {
+		return ""
+	}
+	return " on " + p.Device.Description()
+}
+
+// MisfitHead is the width of the first of p's heads that is no whole number of blocks
+// of a cache's format; 0 if all are.
+func MisfitHead(p *plan.Program, cache tensor.DType) int {
+	for _, s := range p.States {
+		if s.HeadDim%cache.BlockLen() != 0 {
+			return s.HeadDim
+		}
+	}
+	return 0
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+}

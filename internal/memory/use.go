@@ -1,0 +1,91 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A Use is what a model takes on a device, in bytes.
+type Use struct {
+	engine.Memory
+	Config engine.Config
+	Limits plan.Limits // of Config
+	Groups []GroupUse  // of the program
+
+	// Sequences of Config.Context tokens each is what the cache has room for at one
+	// time, or this many Tokens of however many sequences.
+	Sequences, Tokens int
+}
+
+// A GroupUse is what the states of a group take.
+type GroupUse struct {
+	plan.Group
+	Layers int
+	Bytes  int64
+}
+
+// Use is what the model takes with what [Planner.Config] sizes. On a device of the host
+// it is what the context takes that was asked for, or else the one that the model was
+// made for, whether it fits or not.
+func (p *Planner) Use() (*Use, error) {
+	c, err := p.shown()
+	if err != nil {
+		return nil, err
+	}
+	u := &Use{Config: c, Limits: c.Limits(p.Program)}
+	if u.Memory, err = c.Memory(p.Program, p.Backend); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	}
+	for g, group := range p.Program.Groups {
+		page, err := u.Limits.PageBytes(p.Program, g)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
+		}
+		of := GroupUse{Group: group, Bytes: int64(page) * int64(u.Limits.Pages[g])}
+		for _, state := range p.Program.States {
+			if state.Group == g {
+				of.Layers++
+			}
+		}
+		u.Groups = append(u.Groups, of)
+	}
+	u.Sequences, u.Tokens = holds(p.Program, c)
+	return u, nil
+}
+
+func (p *Planner) shown() (engine.Config, error) {
+	if !p.Device.Kind.Host {
+		return p.Config()
+	}
+	asked := *p
+	asked.Options.Context = cmp.Or(p.Options.Context, p.Made)
+	c, _, _, err := asked.fit(asked.config(), placement{})
+	if err != nil {
+		return c, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	}
+	return c, nil
+}
+
+// holds is how many sequences of c's context its pools have room for, and how many
+// tokens of sequences of any length. Windows keep a part of each sequence alone, so
+// they do not bound the tokens if something else does.
+func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
+	limits := c.Limits(p)
+	c.States, c.Parallel = 1, 1
+	one := c.Limits(p)
+	sequences, tokens = math.MaxInt, math.MaxInt
+	for g, group := range p.Groups {
+		sequences = min(sequences, limits.Pages[g]/one.Pages[g])
+		if group.KeepsAll() {
+			tokens = min(tokens, limits.Pages[g]*limits.PageTokens)
+		}
+	}
+	if len(p.Groups) == 0 {
+		return 0, 0
+	}
+	return sequences, max(sequences*c.Context, min(tokens, limits.Seqs*c.Context))
+}
