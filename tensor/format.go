@@ -179,9 +179,14 @@ func init() {
 // Formats returns all formats in the order of their DTypes.
 func Formats() []Format { return append([]Format(nil), formats[:]...) }
 
-// Format returns what there is to know about d. It panics for a value that names no
-// format.
-func (d DType) Format() Format { return formats[d] }
+// Format returns what there is to know about d; for a value that names no format,
+// nothing.
+func (d DType) Format() Format {
+	if !d.known() {
+		return Format{DType: d, GGML: -1}
+	}
+	return formats[d]
+}
 
 // Code returns the number that code i of a block stands for. The format has Planes.
 func (f *Format) Code(block []byte, i int) int8 {
