@@ -41,7 +41,7 @@ type Format struct {
 
 	Narrow DType // the format that llama.cpp quantises to where rows are no whole number of these blocks; F16 for none
 
-	decode func(dst []float32, src []byte)             // whole blocks
+	decode func(dst []float32, src []byte)             // whole blocks; nil: from Codes and Groups
 	groups func(scale, low *[16]float32, block []byte) // see [Format.Groups]; nil: the block's own scale for all
 	levels func() []float32                            // see [Format.Levels]; nil: those of Bits
 }
@@ -188,18 +188,32 @@ func (d DType) Format() Format {
 	return formats[d]
 }
 
-// Code returns the number that code i of a block stands for. The format has Planes.
-func (f *Format) Code(block []byte, i int) int8 {
-	code, up := 0, 0
+// Codes sets q, one for each element of a block, to what the block's codes stand for. The
+// format has Planes.
+func (f *Format) Codes(q []int8, block []byte) {
+	clear(q)
+	up := 0
 	for _, p := range f.Planes {
-		at, shift := p.Place(i)
-		code |= int(block[at]) >> shift & (1<<p.Bits - 1) << up
+		to := q
+		for from := block[p.At:]; len(to) > 0; from = from[p.Run:] {
+			for shift := 0; shift < 8 && len(to) > 0; shift += p.Bits {
+				for j, v := range from[:p.Run] {
+					to[j] |= int8(v >> shift & (1<<p.Bits - 1) << up)
+				}
+				to = to[p.Run:]
+			}
+		}
 		up += p.Bits
 	}
 	if f.Table != nil {
-		return f.Table[code]
+		for i, code := range q {
+			q[i] = f.Table[code]
+		}
+	} else if f.Offset > 0 {
+		for i := range q {
+			q[i] -= int8(f.Offset)
+		}
 	}
-	return int8(code - f.Offset) // which is what two's complement says, too
 }
 
 // Groups sets, for each group of a block of a format with Planes, what its codes are

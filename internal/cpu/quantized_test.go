@@ -57,10 +57,10 @@ func filled(t testing.TB, rng *rand.Rand, filling string, d tensor.DType, rows, 
 // decoded is what a row of weights stands for: values, and per value its scale and
 // minimum.
 func decoded(d tensor.DType, row []byte) (q, scale, low []float64) {
-	f := blockFormats[d]
+	f, format := blockFormats[d], d.Format()
 	for ; len(row) > 0; row = row[f.bytes:] {
 		var b block
-		b.decode(d, row[:f.bytes])
+		b.decode(&format, row[:f.bytes])
 		for i := range f.values {
 			q = append(q, float64(b.q[i]))
 			scale = append(scale, float64(b.scale[i/f.sub]))
