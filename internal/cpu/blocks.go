@@ -7,7 +7,7 @@ import (
 )
 
 // A block is what a block of quantised weights holds: value i is
-// scale[i/sub]*q[i] + low[i/sub].
+// scale[i/sub]*q[i] + low[i/sub], sub being the format's here.
 type block struct {
 	q          [256]int8
 	scale, low [16]float32
@@ -18,6 +18,10 @@ type block struct {
 func (b *block) decode(f *tensor.Format, src []byte) {
 	f.Codes(b.q[:f.BlockLen], src)
 	f.Groups(&b.scale, &b.low, src)
+	for s := f.BlockLen/recordBlock - 1; s > 0 && f.Group > recordBlock; s-- {
+		g := s * recordBlock / f.Group
+		b.scale[s], b.low[s] = b.scale[g], b.low[g]
+	}
 }
 
 func half(b []byte) float32 { return tensor.F16ToF32(binary.LittleEndian.Uint16(b)) }

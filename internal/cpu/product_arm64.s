@@ -213,3 +213,19 @@ TEXT ·productIQ4_XSx2NEON(SB), NOSPLIT, $0-72
 // func productIQ4_XSx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
 TEXT ·productIQ4_XSx1NEON(SB), NOSPLIT, $0-72
 	PRODUCT(EACH1, CONSTANTSIQ4_XS, BLOCKIQ4_XS)
+
+// func productTQ2_0x8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+TEXT ·productTQ2_0x8NEON(SB), NOSPLIT, $0-72
+	PRODUCT(EACH8, CONSTANTSTQ2_0, BLOCKTQ2_0)
+
+// func productTQ2_0x4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+TEXT ·productTQ2_0x4NEON(SB), NOSPLIT, $0-72
+	PRODUCT(EACH4, CONSTANTSTQ2_0, BLOCKTQ2_0)
+
+// func productTQ2_0x2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+TEXT ·productTQ2_0x2NEON(SB), NOSPLIT, $0-72
+	PRODUCT(EACH2, CONSTANTSTQ2_0, BLOCKTQ2_0)
+
+// func productTQ2_0x1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+TEXT ·productTQ2_0x1NEON(SB), NOSPLIT, $0-72
+	PRODUCT(EACH1, CONSTANTSTQ2_0, BLOCKTQ2_0)

@@ -160,3 +160,15 @@ func productIQ4_XSx2NEON(totals *float32, totalsStride int, words, heads *byte, 
 
 //go:noescape
 func productIQ4_XSx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+
+//go:noescape
+func productTQ2_0x8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+
+//go:noescape
+func productTQ2_0x4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+
+//go:noescape
+func productTQ2_0x2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
+
+//go:noescape
+func productTQ2_0x1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)

@@ -281,3 +281,28 @@
 	PIECEIQ4_XS(EACH, 6); \
 	PIECEIQ4_XS(EACH, 7); \
 	NEXT(EACH, 528, 16, 512)
+
+// TQ2_0: words 0 to 7 are values 0 to 127, two bits of a byte for each of four pieces, words
+// 8 to 15 the others. Values are 1 less, and all pieces have the scale of the block.
+
+#define CONSTANTSTQ2_0 CONSTANTSQ2_K
+
+#define PIECETQ2_0(EACH, g, UNPACK) \
+	EACH(BIASED, 64*(g)+36, 7); \
+	HALF(EACH, 64*(g), UNPACK, 128*((g)/4)); \
+	HALF(EACH, 64*(g)+16, UNPACK, 64+128*((g)/4)); \
+	MOV16(0, 6); \
+	EACH(READ, 64*(g)+32, 0); \
+	EACH(SCALED, 0, 0)
+
+#define BLOCKTQ2_0(EACH) \
+	HALVES(6, 0); \
+	PIECETQ2_0(EACH, 0, UNPACK0Q2_K); \
+	PIECETQ2_0(EACH, 1, UNPACK1Q2_K); \
+	PIECETQ2_0(EACH, 2, UNPACK2Q2_K); \
+	PIECETQ2_0(EACH, 3, UNPACK3Q2_K); \
+	PIECETQ2_0(EACH, 4, UNPACK0Q2_K); \
+	PIECETQ2_0(EACH, 5, UNPACK1Q2_K); \
+	PIECETQ2_0(EACH, 6, UNPACK2Q2_K); \
+	PIECETQ2_0(EACH, 7, UNPACK3Q2_K); \
+	NEXT(EACH, 256, 8, 512)

@@ -18,6 +18,7 @@ var quantizedAVX512 = quantizedKernels{lanes: 16, words: assemblyWords(interleav
 	tensor.Q5_K:   productBy(16, width{12, 1, productQ5_Kx12AVX512}, width{8, 1, productQ5_Kx8AVX512}, width{4, 1, productQ5_Kx4AVX512}, width{2, 1, productQ5_Kx2AVX512}, width{1, 1, productQ5_Kx1AVX512}),
 	tensor.Q6_K:   productBy(16, width{12, 1, productQ6_Kx12AVX512}, width{8, 1, productQ6_Kx8AVX512}, width{4, 1, productQ6_Kx4AVX512}, width{2, 1, productQ6_Kx2AVX512}, width{1, 1, productQ6_Kx1AVX512}),
 	tensor.IQ4_XS: productBy(16, width{12, 1, productIQ4_XSx12AVX512}, width{8, 1, productIQ4_XSx8AVX512}, width{4, 1, productIQ4_XSx4AVX512}, width{2, 1, productIQ4_XSx2AVX512}, width{1, 1, productIQ4_XSx1AVX512}),
+	tensor.TQ2_0:  productBy(16, width{12, 1, productTQ2_0x12AVX512}, width{8, 1, productTQ2_0x8AVX512}, width{4, 1, productTQ2_0x4AVX512}, width{2, 1, productTQ2_0x2AVX512}, width{1, 1, productTQ2_0x1AVX512}),
 }}
 
 var quantizedAVX2 = quantizedKernels{lanes: 8, words: assemblyWords(interleaveAVX2), products: map[tensor.DType]productFunc{
@@ -34,4 +35,5 @@ var quantizedAVX2 = quantizedKernels{lanes: 8, words: assemblyWords(interleaveAV
 	tensor.Q5_K:   productBy(8, width{4, 1, productQ5_Kx4AVX2}, width{2, 1, productQ5_Kx2AVX2}, width{1, 1, productQ5_Kx1AVX2}),
 	tensor.Q6_K:   productBy(8, width{4, 1, productQ6_Kx4AVX2}, width{2, 1, productQ6_Kx2AVX2}, width{1, 1, productQ6_Kx1AVX2}),
 	tensor.IQ4_XS: productBy(8, width{4, 1, productIQ4_XSx4AVX2}, width{2, 1, productIQ4_XSx2AVX2}, width{1, 1, productIQ4_XSx1AVX2}),
+	tensor.TQ2_0:  productBy(8, width{4, 1, productTQ2_0x4AVX2}, width{2, 1, productTQ2_0x2AVX2}, width{1, 1, productTQ2_0x1AVX2}),
 }}

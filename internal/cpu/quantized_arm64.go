@@ -18,4 +18,5 @@ var quantizedNEON = quantizedKernels{lanes: 4, words: assemblyWords(interleaveNE
 	tensor.Q5_K:   productBy(4, width{8, 1, productQ5_Kx8NEON}, width{4, 1, productQ5_Kx4NEON}, width{2, 1, productQ5_Kx2NEON}, width{1, 1, productQ5_Kx1NEON}),
 	tensor.Q6_K:   productBy(4, width{8, 1, productQ6_Kx8NEON}, width{4, 1, productQ6_Kx4NEON}, width{2, 1, productQ6_Kx2NEON}, width{1, 1, productQ6_Kx1NEON}),
 	tensor.IQ4_XS: productBy(4, width{8, 1, productIQ4_XSx8NEON}, width{4, 1, productIQ4_XSx4NEON}, width{2, 1, productIQ4_XSx2NEON}, width{1, 1, productIQ4_XSx1NEON}),
+	tensor.TQ2_0:  productBy(4, width{8, 1, productTQ2_0x8NEON}, width{4, 1, productTQ2_0x4NEON}, width{2, 1, productTQ2_0x2NEON}, width{1, 1, productTQ2_0x1NEON}),
 }}

@@ -18,6 +18,7 @@ var blockFormats = map[tensor.DType]*blockFormat{
 	tensor.Q5_K:   {256, 176, 32, false, head{0, 2, 2}},
 	tensor.Q6_K:   {256, 210, 16, true, head{208, 1, 2}},
 	tensor.IQ4_XS: {256, 136, 32, true, head{0, 2, 2}},
+	tensor.TQ2_0:  {256, 66, 32, true, head{64, 1, 2}},
 }
 
 // maxBlockBytes is the size of the largest block.
