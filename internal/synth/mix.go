@@ -50,6 +50,7 @@ type rule struct {
 
 // Mixes are all mixes, by the number of bits in their names.
 var Mixes = []Mix{
+	{"TQ2_0", 37, tensor.TQ2_0, tensor.Q6_K, []rule{{embedding, tensor.Q4_K, nil}}},
 	{"Q2_K", 10, tensor.Q2_K, tensor.Q6_K, []rule{
 		{attnV, tensor.Q4_K, sharedHeads}, {attnV, tensor.Q3_K, nil},
 		{attnOutput, tensor.Q3_K, nil},
@@ -138,18 +139,7 @@ func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
 // number of its blocks.
 func fitting(d tensor.DType, cols int) tensor.DType {
 	if cols%d.BlockLen() != 0 {
-		switch d {
-		case tensor.Q2_K, tensor.Q3_K:
-			d = tensor.Q4_0
-		case tensor.IQ4_XS:
-			d = tensor.IQ4_NL
-		case tensor.Q4_K:
-			d = tensor.Q5_0
-		case tensor.Q5_K:
-			d = tensor.Q5_1
-		case tensor.Q6_K:
-			d = tensor.Q8_0
-		}
+		d = d.Format().Narrow
 	}
 	if cols%d.BlockLen() != 0 {
 		return tensor.F16
