@@ -105,7 +105,7 @@ func (e *Engine) newRun(r *Request) *run {
 	class := e.program.LengthClass(len(r.Prompt))
 	for i := range n {
 		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
-		if s.adjust = adjust; r.counts() && i+1 < n {
+		if s.adjust = adjust; r.Sampling.Penalizes() && i+1 < n {
 			s.adjust = slices.Clone(adjust)
 		}
 		s.traced = r.Trace && r.Tokens > 0
