@@ -128,20 +128,14 @@ func (s *Server) notePrompt(x *exchange, body []byte) {
 	}
 }
 
-// chatPrompt is a conversation as text and as ids.
-func (s *Server) chatPrompt(ctx context.Context, watch *stopwatch, r *realizar.ChatRequest) (chat.Text, []int32, error) {
-	begun := time.Now()
-	text, err := s.model.RenderChat(ctx, r)
-	if err != nil && len(r.Tools) > 0 && errors.Is(err, realizar.ErrRequest) && !errors.Is(err, chat.ErrRequest) {
-		return nil, nil, ofField("tools", err)
+// chatPrompt is the prompt of a conversation.
+func (s *Server) chatPrompt(ctx context.Context, watch *stopwatch, r *realizar.ChatRequest) (realizar.Prompt, error) {
+	p, err := s.model.ChatPrompt(ctx, r)
+	if err != nil && p.Text == nil && len(r.Tools) > 0 && errors.Is(err, realizar.ErrRequest) && !errors.Is(err, chat.ErrRequest) {
+		return p, ofField("tools", err)
 	}
-	if err != nil {
-		return nil, nil, ofField("messages", err)
-	}
-	rendered := time.Now()
-	ids, err := s.model.EncodeChat(text)
-	watch.prepared(rendered.Sub(begun), time.Since(rendered))
-	return text, ids, ofField("messages", err)
+	watch.prepared(p.Render, p.Tokenize)
+	return p, ofField("messages", err)
 }
 
 // chatCompletions is POST /v1/chat/completions.
@@ -158,7 +152,7 @@ func (s *Server) chatCompletions(x *exchange) error {
 		return err
 	}
 	defer done()
-	_, ids, err := s.chatPrompt(ctx, x.watch, &r.chat)
+	p, err := s.chatPrompt(ctx, x.watch, &r.chat)
 	if err != nil {
 		return err
 	}
@@ -172,7 +166,7 @@ func (s *Server) chatCompletions(x *exchange) error {
 			a.promptScores = []byte("[null]") // a prompt of one token has no others
 		}
 	}
-	if err := s.answers(ctx, []job{{ids, r.generation}}, func(_ int, e *realizar.Event) error { return a.take(e) }); err != nil {
+	if err := s.answers(ctx, []job{{p.Tokens, r.generation}}, func(_ int, e *realizar.Event) error { return a.take(e) }); err != nil {
 		return ofField("messages", err)
 	}
 	x.noteUsage(&a.usage)

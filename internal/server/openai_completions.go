@@ -124,12 +124,12 @@ func valueOr[T any](p *T, v T) T {
 func (s *Server) jobs(r *completionsRequest) ([]job, error) {
 	jobs := make([]job, len(r.prompts))
 	for i := range r.prompts {
-		p := &r.prompts[i]
-		ids, err := s.model.PromptTokens(&realizar.Request{Prompt: p.text, PromptTokens: p.tokens, Special: r.special})
+		given := &r.prompts[i]
+		p, err := s.model.Prompt(&realizar.Request{Prompt: given.text, PromptTokens: given.tokens, Special: r.special})
 		if err != nil {
 			return nil, ofField("prompt", err)
 		}
-		jobs[i] = job{ids, r.generation}
+		jobs[i] = job{p.Tokens, r.generation}
 		if i > 0 && !r.seeded {
 			jobs[i].generation.Seed = randomSeed()
 		}

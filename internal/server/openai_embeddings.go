@@ -144,7 +144,7 @@ func (s *Server) embeddings(x *exchange) error {
 		return err
 	}
 	defer done()
-	vectors, err := s.model.Embed(ctx, &realizar.EmbedRequest{Inputs: r.inputs, Pooling: r.pooling, Priority: -r.priority, CacheSalt: r.salt})
+	vectors, err := s.model.Embed(ctx, &realizar.EmbedRequest{Inputs: r.inputs, Pooling: r.pooling, Priority: -r.priority, Salt: r.salt})
 	if errors.Is(err, realizar.ErrConfig) {
 		return &Error{Status: http.StatusUnprocessableEntity, Param: "pooling", Code: "no_pooling", Message: plain(err)}
 	}

@@ -77,7 +77,7 @@ var settingsFields = fields[settings]{
 	whole("min_tokens", "0", 0, math.MaxInt32, func(s *settings) *int { return &s.generation.MinTokens }),
 	flag("ignore_eos", "false", func(s *settings) *bool { return &s.generation.IgnoreEnd }),
 	whole("priority", "0; lower ones go first", -math.MaxInt32, math.MaxInt32, func(s *settings) *int { return &s.priority }),
-	text("cache_salt", "the cache is shared", func(s *settings) *string { return &s.generation.CacheSalt }),
+	text("cache_salt", "the cache is shared", func(s *settings) *string { return &s.generation.Salt }),
 	optional("prompt_logprobs", "none", 0, maxTop, func(s *settings) **int { return &s.promptScores }),
 	only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
 	only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),

@@ -183,7 +183,7 @@ func (s *Server) responses(x *exchange) error {
 		return err
 	}
 	defer done()
-	_, ids, err := s.chatPrompt(ctx, x.watch, &r.chat)
+	p, err := s.chatPrompt(ctx, x.watch, &r.chat)
 	if err != nil {
 		return ofInput(err)
 	}
@@ -192,7 +192,7 @@ func (s *Server) responses(x *exchange) error {
 		a.stream = &responseStream{stream: s.stream(x), object: a.object}
 		a.stream.failure = a.fail
 	}
-	if err := s.answers(ctx, []job{{ids, r.generation}}, func(_ int, e *realizar.Event) error {
+	if err := s.answers(ctx, []job{{p.Tokens, r.generation}}, func(_ int, e *realizar.Event) error {
 		x.watch.saw(0, e)
 		return a.take(x, e)
 	}); err != nil {

@@ -120,7 +120,7 @@ func (s *Server) rerank(x *exchange) error {
 		return err
 	}
 	defer done()
-	ranks, err := s.model.Rank(ctx, &realizar.RankRequest{Query: *r.query, Documents: r.documents, Priority: -r.priority, CacheSalt: r.salt})
+	ranks, err := s.model.Rank(ctx, &realizar.RankRequest{Query: *r.query, Documents: r.documents, Priority: -r.priority, Salt: r.salt})
 	if err != nil {
 		return ofField("documents", err)
 	}

@@ -107,12 +107,15 @@ func (s *Server) tokensOf(x *exchange, r *tokenizeRequest, tok *tokenizer.Tokeni
 	case r.chat != nil && len(r.chat.Messages) == 0:
 		return nil, missing("messages")
 	case r.chat != nil:
-		_, ids, err = s.chatPrompt(x.Context(), nil, r.chat)
+		var p realizar.Prompt
+		p, err = s.chatPrompt(x.Context(), nil, r.chat)
+		ids = p.Tokens
 	case r.added != nil && !*r.added:
 		ids = tok.EncodeSpans([]tokenizer.Span{{Text: *r.prompt, Special: r.special}}, false)
 	default:
-		ids, err = s.model.PromptTokens(&realizar.Request{Prompt: *r.prompt, Special: r.special})
-		err = ofField("prompt", err)
+		var p realizar.Prompt
+		p, err = s.model.Prompt(&realizar.Request{Prompt: *r.prompt, Special: r.special})
+		ids, err = p.Tokens, ofField("prompt", err)
 	}
 	if ids == nil {
 		ids = []int32{} // which JSON would have as null otherwise
@@ -139,11 +142,11 @@ func (s *Server) render(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	text, ids, err := s.chatPrompt(x.Context(), nil, &r.chat)
+	p, err := s.chatPrompt(x.Context(), nil, &r.chat)
 	if err != nil {
 		return err
 	}
-	return x.answer(&renderAnswer{Model: s.config.Names[0], Prompt: text.String(), Tokens: ids, Count: len(ids), MaxModelLen: s.model.Context()})
+	return x.answer(&renderAnswer{Model: s.config.Names[0], Prompt: p.Text.String(), Tokens: p.Tokens, Count: len(p.Tokens), MaxModelLen: s.model.Context()})
 }
 
 // A detokenizeRequest is the body of POST /detokenize.
