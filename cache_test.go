@@ -36,7 +36,7 @@ func TestCachedPrefix(t *testing.T) {
 			ask := func(prompt []int32, salt string, cached int) []int32 {
 				t.Helper()
 				g := g
-				g.CacheSalt = salt
+				g.Salt = salt
 				a := generate(t, m, realizar.Request{PromptTokens: prompt, Generation: g})
 				if a.finish.Usage.CachedTokens != cached || a.finish.Usage.PromptTokens != len(prompt) {
 					t.Errorf("%d tokens of %d were cached, want %d of %d", a.finish.Usage.CachedTokens, a.finish.Usage.PromptTokens, cached, len(prompt))
@@ -71,7 +71,7 @@ func TestSmallCache(t *testing.T) {
 	one := memory.Resident + memory.Scratch + memory.States[0].Bytes
 	request := func(i int) *realizar.Request {
 		return &realizar.Request{PromptTokens: ids(20 + 15*(i%7)), Generation: realizar.Generation{
-			MaxTokens: new(40 + 10*(i%5)), IgnoreEnd: true, Choices: 1 + i%3, Priority: i % 2, CacheSalt: fmt.Sprint(i % 4),
+			MaxTokens: new(40 + 10*(i%5)), IgnoreEnd: true, Choices: 1 + i%3, Priority: i % 2, Salt: fmt.Sprint(i % 4),
 			Sampling: realizar.Sampling{Temperature: 1, Seed: uint64(i), FrequencyPenalty: 0.5},
 		}}
 	}

@@ -18,9 +18,9 @@ type EmbedRequest struct {
 	Pooling Pooling
 	// KeepLength leaves the vectors as long as they are, in place of the unit length.
 	KeepLength bool
-	// Priority and CacheSalt are as in [Generation].
-	Priority  int
-	CacheSalt string
+	// Priority and Salt are as in [Generation].
+	Priority int
+	Salt     string
 }
 
 // An EmbedInput is a text, or ids.
@@ -92,16 +92,16 @@ func ofInput(err error, i, n int) error {
 
 // inputTokens are the ids of an input that can be run.
 func (m *Model) inputTokens(in *EmbedInput) ([]int32, error) {
-	ids, err := m.promptTokens(&Request{Prompt: in.Text, PromptTokens: in.Tokens})
+	p, err := m.Prompt(&Request{Prompt: in.Text, PromptTokens: in.Tokens})
 	if err != nil {
 		return nil, err
 	}
-	return ids, m.checkPrompt(ids)
+	return p.Tokens, m.checkPrompt(p.Tokens)
 }
 
 // embed is the vector of ids.
 func (m *Model) embed(ctx context.Context, r *EmbedRequest, ids []int32, pooling Pooling) ([]float32, error) {
-	e := &engine.Request{Prompt: ids, Priority: r.Priority, Salt: r.CacheSalt}
+	e := &engine.Request{Prompt: ids, Priority: r.Priority, Salt: r.Salt}
 	want := func(token int) {
 		e.Outputs = append(e.Outputs, engine.Output{Token: int32(token), Want: plan.WantHidden})
 	}

@@ -52,11 +52,11 @@ func TestEmbed(t *testing.T) {
 		}
 		inputs, tokens = append(inputs, EmbedInput{Tokens: ids}), append(tokens, ids)
 	}
-	text, err := m.encode("hello<|im_end|>", false)
+	text, err := m.Prompt(&Request{Prompt: "hello<|im_end|>"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs, tokens = append(inputs, EmbedInput{Text: "hello<|im_end|>"}), append(tokens, text)
+	inputs, tokens = append(inputs, EmbedInput{Text: "hello<|im_end|>"}), append(tokens, text.Tokens)
 	for _, pooling := range []Pooling{PoolingAuto, PoolingMean, PoolingLast, PoolingCLS} {
 		for _, keep := range []bool{false, true} {
 			all, err := m.Embed(t.Context(), &EmbedRequest{Inputs: inputs, Pooling: pooling, KeepLength: keep})

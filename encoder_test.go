@@ -39,7 +39,7 @@ func TestEmbedByEncoder(t *testing.T) {
 		"no known pooling": {map[string]string{"1_Pooling/config.json": `{"pooling_mode_weightedmean_tokens": true}`}, PoolingAuto, "weightedmean_tokens"},
 	} {
 		m := opened(t, modeltest.Encoder(t, modeltest.EncoderShape{Files: test.files}))
-		ids, err := m.encode("hello world", false)
+		prompt, err := m.Prompt(&Request{Prompt: "hello world"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestEmbedByEncoder(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		rows := hidden(t, m, ids)
+		rows := hidden(t, m, prompt.Tokens)
 		for d, v := range got[0].Vector {
 			want := map[Pooling]float64{PoolingCLS: float64(rows[0][d]), PoolingLast: float64(rows[len(rows)-1][d]), PoolingMax: math.Inf(-1)}
 			for _, row := range rows {
@@ -222,8 +222,8 @@ func TestRank(t *testing.T) {
 func encodePlain(m *Model, text string) []int32 {
 	ids, _, _ := m.tok.EncodePair(nil, nil)
 	n := len(ids)
-	all, _ := m.encode(text, false)
-	return all[1 : len(all)-(n-2)]
+	all, _ := m.Prompt(&Request{Prompt: text})
+	return all.Tokens[1 : len(all.Tokens)-(n-2)]
 }
 
 func TestRankErrors(t *testing.T) {

@@ -13,14 +13,17 @@ const module = "github.com/realizar/realizar"
 // The floors of the house: a package imports only from floors below its own, and
 // the packages of one floor do not import each other. Lowest first; "." is the root.
 var floors = []string{
-	"internal/bytesize internal/nearest",
-	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load",
+	"internal/bytesize internal/nearest internal/server/fields internal/server/jsontext",
+	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest",
 	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest",
 	"demo internal/arch internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	"internal/backends internal/hub",
 	"internal/describe internal/memory",
 	". cuda",
 	"internal/server",
+	"internal/server/openai",
+	"internal/server/vllm",
+	"internal/server/dialects",
 	"cmd/realizar train/export",
 }
 

@@ -10,22 +10,21 @@ import (
 
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
-	"github.com/realizar/realizar/tokenizer"
 )
 
 // Generate continues a text. The events of each answer end with one that has
 // Finish, or those of all with an error. Leaving the loop stops the work.
 func (m *Model) Generate(ctx context.Context, r *Request) iter.Seq2[Event, error] {
-	return m.events(ctx, &r.Generation, func(context.Context) ([]int32, error) { return m.promptTokens(r) })
+	return m.events(ctx, &r.Generation, func(context.Context) (Prompt, error) { return m.Prompt(r) })
 }
 
 // Chat answers a conversation. The events are those of [Model.Generate].
 func (m *Model) Chat(ctx context.Context, r *ChatRequest) iter.Seq2[Event, error] {
-	return m.events(ctx, &r.Generation, func(ctx context.Context) ([]int32, error) { return m.ChatTokens(ctx, r) })
+	return m.events(ctx, &r.Generation, func(ctx context.Context) (Prompt, error) { return m.ChatPrompt(ctx, r) })
 }
 
 // events yields those of one request.
-func (m *Model) events(ctx context.Context, g *Generation, prompt func(context.Context) ([]int32, error)) iter.Seq2[Event, error] {
+func (m *Model) events(ctx context.Context, g *Generation, prompt func(context.Context) (Prompt, error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := &task{model: m, settings: g, yield: yield}
 		if err := t.run(ctx, prompt); err != nil && !errors.Is(err, errLeft) {
@@ -36,30 +35,6 @@ func (m *Model) events(ctx context.Context, g *Generation, prompt func(context.C
 
 // errLeft says that the caller left the loop.
 var errLeft = errors.New("the caller left the loop")
-
-// promptTokens are the ids of a request's prompt.
-func (m *Model) promptTokens(r *Request) ([]int32, error) {
-	if r.PromptTokens != nil {
-		if r.Prompt != "" {
-			return nil, fmt.Errorf("realizar: %w: both a prompt and prompt tokens", ErrRequest)
-		}
-		return r.PromptTokens, checkTokens("prompt token", r.PromptTokens, m.Vocab())
-	}
-	return m.encode(r.Prompt, r.Special)
-}
-
-// encode is a text as a prompt, with what the tokenizer adds to every text.
-func (m *Model) encode(text string, special bool) ([]int32, error) {
-	tok, err := m.Tokenizer()
-	if err != nil {
-		return nil, fmt.Errorf("realizar: %w", err)
-	}
-	ids := tok.EncodeSpans([]tokenizer.Span{{Text: text, Special: special}}, true)
-	if bos, ok := tok.BOS(); ok && tok.AddsBOS() && len(ids) > 1 && ids[0] == bos && ids[1] == bos {
-		ids = ids[1:] // the prompt has one already
-	}
-	return ids, checkTokens("prompt token", ids, m.Vocab())
-}
 
 // A task is one request at work.
 type task struct {
@@ -78,7 +53,7 @@ type task struct {
 	held     []Event        // that come after the scores
 }
 
-func (t *task) run(ctx context.Context, prompt func(context.Context) ([]int32, error)) (err error) {
+func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, error)) error {
 	m, g := t.model, t.settings
 	if m.arch.Program.Whole {
 		return m.unsuited("text")
@@ -86,9 +61,11 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) ([]int32, e
 	if err := g.validate(m.Vocab()); err != nil {
 		return err
 	}
-	if t.prompt, err = prompt(ctx); err != nil {
+	p, err := prompt(ctx)
+	if err != nil {
 		return err
 	}
+	t.prompt = p.Tokens
 	if err := m.checkPrompt(t.prompt); err != nil {
 		return err
 	}
@@ -118,23 +95,12 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) ([]int32, e
 	return nil
 }
 
-// checkPrompt refuses a prompt that cannot be run.
-func (m *Model) checkPrompt(ids []int32) error {
-	if len(ids) == 0 {
-		return fmt.Errorf("realizar: %w: the prompt is empty and the tokenizer adds nothing to it", ErrRequest)
-	}
-	if len(ids) > m.Context() {
-		return fmt.Errorf("realizar: %w", &ContextError{Prompt: len(ids), Context: m.Context()})
-	}
-	return nil
-}
-
 // request is what the engine is asked for: answers of up to limit tokens.
 func (t *task) request(limit int) *engine.Request {
 	g := t.settings
 	r := &engine.Request{
 		Prompt: t.prompt, Tokens: limit, MinTokens: g.MinTokens, Stop: t.model.stopTokens(g),
-		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.CacheSalt, Mask: g.Mask, Trace: g.LayerTimes,
+		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Mask: g.Mask, Trace: g.LayerTimes,
 	}
 	if limit == 0 {
 		r.Choices = 1 // to score the prompt

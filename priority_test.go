@@ -40,14 +40,14 @@ func TestPriority(t *testing.T) {
 }
 
 // Embeddings find in the cache what others of their salt left there.
-func TestEmbedCacheSalt(t *testing.T) {
+func TestEmbedSalt(t *testing.T) {
 	m := open(t, realizar.Options{})
 	for _, test := range []struct {
 		salt string
 		hits uint64
 	}{{"a", 0}, {"b", 0}, {"a", 64}, {"", 0}} {
 		before := m.Metrics().CacheHits
-		if _, err := m.Embed(t.Context(), &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: ids(70)}}, CacheSalt: test.salt}); err != nil {
+		if _, err := m.Embed(t.Context(), &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: ids(70)}}, Salt: test.salt}); err != nil {
 			t.Fatal(err)
 		}
 		if hits := m.Metrics().CacheHits - before; hits != test.hits {

@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// The ids of a prompt are those that it runs as: the same ids have the same answer.
-func TestPromptTokens(t *testing.T) {
+// A prompt has the ids that its request runs: the same ids have the same answer.
+func TestPrompt(t *testing.T) {
 	m, err := Open(t.Context(), modeltest.Llama(t, modeltest.AddBOS()), Options{Device: "cpu"})
 	if err != nil {
 		t.Fatal(err)
@@ -33,19 +33,19 @@ func TestPromptTokens(t *testing.T) {
 	request := &Request{Prompt: "hello <|im_end|>", Special: true, Generation: g}
 	conversation := &ChatRequest{Messages: []chat.Message{{Role: "user", Content: "hello <|im_end|>"}}, Generation: g}
 	for name, test := range map[string]struct {
-		ids    func() ([]int32, error)
+		prompt func() (Prompt, error)
 		events func(yield func(Event, error) bool)
 	}{
-		"text": {func() ([]int32, error) { return m.PromptTokens(request) }, m.Generate(t.Context(), request)},
-		"chat": {func() ([]int32, error) { return m.ChatTokens(t.Context(), conversation) }, m.Chat(t.Context(), conversation)},
+		"text": {func() (Prompt, error) { return m.Prompt(request) }, m.Generate(t.Context(), request)},
+		"chat": {func() (Prompt, error) { return m.ChatPrompt(t.Context(), conversation) }, m.Chat(t.Context(), conversation)},
 	} {
-		ids, err := test.ids()
+		p, err := test.prompt()
 		if err != nil {
 			t.Fatal(err)
 		}
 		want, n := answer(test.events)
-		if got, _ := answer(m.Generate(t.Context(), &Request{PromptTokens: ids, Generation: g})); got != want || n != len(ids) {
-			t.Errorf("%s: %d ids and %q, want %d and %q", name, len(ids), got, n, want)
+		if got, _ := answer(m.Generate(t.Context(), &Request{PromptTokens: p.Tokens, Generation: g})); got != want || n != len(p.Tokens) {
+			t.Errorf("%s: %d ids and %q, want %d and %q", name, len(p.Tokens), got, n, want)
 		}
 	}
 }

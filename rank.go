@@ -15,9 +15,9 @@ import (
 type RankRequest struct {
 	Query     string
 	Documents []string
-	// Priority and CacheSalt are as in [Generation].
-	Priority  int
-	CacheSalt string
+	// Priority and Salt are as in [Generation].
+	Priority int
+	Salt     string
 }
 
 // A Rank is what a model says of the query and one document together.
@@ -49,7 +49,7 @@ func (m *Model) Rank(ctx context.Context, r *RankRequest) ([]Rank, error) {
 	n := len(r.Documents)
 	requests := make([]*engine.Request, n)
 	for i, document := range r.Documents {
-		e := &engine.Request{Priority: r.Priority, Salt: r.CacheSalt, Outputs: []engine.Output{{Want: plan.WantLogits}}}
+		e := &engine.Request{Priority: r.Priority, Salt: r.Salt, Outputs: []engine.Output{{Want: plan.WantLogits}}}
 		e.Prompt, e.Types, err = tok.EncodePair([]tokenizer.Span{{Text: r.Query}}, []tokenizer.Span{{Text: document}})
 		if err != nil {
 			return nil, wrap(err)

@@ -363,7 +363,7 @@ func TestSpecialTokensTypedByAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(role, content string) int {
-		text, err := m.RenderChat(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}})
+		prompt, err := m.ChatPrompt(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +374,7 @@ func TestSpecialTokensTypedByAUser(t *testing.T) {
 		plain := 2 + len(tok.EncodeSpans([]tokenizer.Span{{Text: role + "\n" + strings.TrimSpace(content)}}, false))
 		if a.finish.Usage.PromptTokens != plain {
 			t.Errorf("role %q, content %q: %d tokens, want the template's two and %d of plain text; rendered %q",
-				role, content, a.finish.Usage.PromptTokens, plain-2, text.String())
+				role, content, a.finish.Usage.PromptTokens, plain-2, prompt.Text.String())
 		}
 		return plain
 	}

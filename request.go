@@ -78,9 +78,9 @@ type Generation struct {
 	// Priority lets requests of higher ones go first, and keep their place in memory
 	// where there is not enough of it for all.
 	Priority int
-	// CacheSalt keeps what the cache holds apart: a request finds again only what
-	// those of an equal CacheSalt left there. Those of unlike ones are served in turn.
-	CacheSalt string
+	// Salt keeps what the cache holds apart: a request finds again only what those of
+	// an equal Salt left there. Those of unlike ones are served in turn.
+	Salt string
 }
 
 // A Request asks for the continuation of a text.
@@ -164,13 +164,4 @@ func (g *Generation) bias() []sample.Adjustment {
 		list = append(list, sample.Adjustment{Token: id, Bias: g.LogitBias[id]})
 	}
 	return list
-}
-
-func checkTokens(what string, ids []int32, vocab int) error {
-	for i, id := range ids {
-		if id < 0 || int(id) >= vocab {
-			return fmt.Errorf("realizar: %w: %s %d at index %d is outside the vocabulary of %d", ErrRequest, what, id, i, vocab)
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package realizar_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,26 +74,25 @@ func TestLayerTimes(t *testing.T) {
 	}
 }
 
-// TestEncodeChat: a rendered conversation has the ids that Chat runs.
-func TestEncodeChat(t *testing.T) {
+// TestChatPrompt: a conversation as a prompt has the ids that Chat runs, and times of its own.
+func TestChatPrompt(t *testing.T) {
 	m := open(t, realizar.Options{})
 	r := &realizar.ChatRequest{
 		Messages: []chat.Message{{Role: "user", Content: "hello <|im_end|> world"}}, Generation: realizar.Generation{MaxTokens: new(8), IgnoreEnd: true},
 	}
-	text, err := m.RenderChat(t.Context(), r)
+	prompt, err := m.ChatPrompt(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt, err := m.EncodeChat(text)
-	if err != nil {
-		t.Fatal(err)
+	if prompt.Render <= 0 || prompt.Tokenize <= 0 || !strings.Contains(prompt.Text.String(), "hello <|im_end|> world") {
+		t.Errorf("the prompt is %+v", prompt)
 	}
 	asked, err := collect(m.Chat(t.Context(), r))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := generate(t, m, realizar.Request{PromptTokens: prompt, Generation: r.Generation})
-	if asked.text != same.text || asked.finish.Usage.PromptTokens != len(prompt) {
+	same := generate(t, m, realizar.Request{PromptTokens: prompt.Tokens, Generation: r.Generation})
+	if asked.text != same.text || asked.finish.Usage.PromptTokens != len(prompt.Tokens) {
 		t.Errorf("%q of %+v, but %q of %+v", asked.text, asked.finish.Usage, same.text, same.finish.Usage)
 	}
 }

@@ -241,7 +241,7 @@ func (b *benchmark) decode(m *realizar.Model, n testLengths) error {
 func (b *benchmark) repeat(m *realizar.Model, prompt []int32, n int, rate func(*realizar.Finish) float64) (rates, first []float64, err error) {
 	for i := range b.Runs + 1 {
 		b.asked++ // under a salt of its own no run finds what another one left in the cache
-		request := &realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: &n, IgnoreEnd: true, CacheSalt: strconv.Itoa(b.asked)}}
+		request := &realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: &n, IgnoreEnd: true, Salt: strconv.Itoa(b.asked)}}
 		for e, err := range m.Generate(b.app.ctx, request) {
 			if err != nil {
 				return nil, nil, err

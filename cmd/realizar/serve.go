@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/dialects"
 )
 
 // serveCommand is `realizar serve`.
@@ -116,7 +117,7 @@ func (c *serveCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	h := &hearing{listener: listener, ended: make(chan error, 1)}
+	h := &hearing{listener: listener, ended: make(chan error, 1), loading: server.Loading{Dialects: dialects.All}}
 	h.http = server.HTTP(&h.loading, config.Logger)
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
@@ -154,7 +155,7 @@ func (c *serveCommand) Run(a *app) error {
 // config is what the flags say of the server.
 func (c *serveCommand) config(a *app) (server.Config, error) {
 	config := server.Config{
-		Names: c.ServedModelName, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestTimeout: c.RequestTimeout,
+		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestTimeout: c.RequestTimeout,
 		WriteTimeout: c.WriteTimeout, Origins: c.CORS, LogPrompts: c.LogPrompts,
 	}
 	if len(config.Names) == 0 {

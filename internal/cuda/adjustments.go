@@ -28,9 +28,7 @@ func adjustmentsOf(b *plan.Batch, i int) (n int, takesLast bool) {
 	if row.Want&plan.WantToken == 0 {
 		return 0, false
 	}
-	p := &row.Sampling
-	penalties := p.Repetition != 0 && p.Repetition != 1 || p.Frequency != 0 || p.Presence != 0
-	n, takesLast = len(row.Adjustments), penalties && b.From != nil && b.From[row.Token] >= 0
+	n, takesLast = len(row.Adjustments), row.Sampling.Penalizes() && b.From != nil && b.From[row.Token] >= 0
 	if takesLast {
 		n++
 	}

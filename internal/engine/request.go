@@ -167,7 +167,7 @@ func (r *Request) adjustments(vocab int) []sample.Adjustment {
 			all = append(all, sample.Adjustment{Token: b.Token, Bias: b.Bias})
 		}
 	}
-	if r.repetition() {
+	if r.Sampling.Repeats() {
 		for _, id := range r.Prompt {
 			if int(id) < vocab {
 				all = append(all, sample.Adjustment{Token: id, Prompt: true})
@@ -184,12 +184,4 @@ func (r *Request) adjustments(vocab int) []sample.Adjustment {
 		kept = append(kept, a)
 	}
 	return kept
-}
-
-// repetition says that it matters which tokens the prompt has.
-func (r *Request) repetition() bool { return r.Sampling.Repetition != 0 && r.Sampling.Repetition != 1 }
-
-// counts says that it matters which tokens were chosen.
-func (r *Request) counts() bool {
-	return r.repetition() || r.Sampling.Presence != 0 || r.Sampling.Frequency != 0
 }

@@ -107,7 +107,7 @@ func (e *Engine) newRun(r *Request) *run {
 		for g, group := range e.program.Groups {
 			s.tables[g].group = group
 		}
-		if s.adjust = adjust; r.counts() && i+1 < n {
+		if s.adjust = adjust; r.Sampling.Penalizes() && i+1 < n {
 			s.adjust = slices.Clone(adjust)
 		}
 		s.traced = r.Trace && r.Tokens > 0

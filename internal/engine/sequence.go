@@ -166,7 +166,7 @@ func (s *sequence) choose(id int32) (final, stopped bool) {
 	s.tokens = append(s.tokens, id)
 	s.masked = false
 	n := s.chosen()
-	if s.run.counts() {
+	if s.run.Sampling.Penalizes() {
 		at, found := slices.BinarySearchFunc(s.adjust, id, func(a sample.Adjustment, id int32) int { return int(a.Token) - int(id) })
 		if !found {
 			s.adjust = slices.Insert(s.adjust, at, sample.Adjustment{Token: id})

@@ -39,8 +39,7 @@ func ValidateAdjustments(list []Adjustment, vocab int) error {
 // adjust returns logits as list and the penalties of p make them, in memory of the
 // sampler where that changes any. What is not finite stays as it is, to be found.
 func (s *Sampler) adjust(logits []float32, p *Params, list []Adjustment, last int32) []float32 {
-	penalties := p.Repetition != 0 && p.Repetition != 1 || p.Frequency != 0 || p.Presence != 0
-	if last >= 0 && !penalties {
+	if last >= 0 && !p.Penalizes() {
 		last = -1 // that it was chosen does not matter
 	}
 	if len(list) == 0 && last < 0 {
@@ -72,7 +71,7 @@ func (a *Adjustment) of(logit float32, p *Params) float32 {
 		return float32(math.Inf(-1))
 	}
 	logit = finite(logit + a.Bias)
-	if p.Repetition != 0 && p.Repetition != 1 && (a.Prompt || a.Count > 0) {
+	if p.Repeats() && (a.Prompt || a.Count > 0) {
 		if logit > 0 {
 			logit = finite(logit / p.Repetition)
 		} else {

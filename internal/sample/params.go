@@ -41,6 +41,12 @@ type Params struct {
 	Choice uint32
 }
 
+// Repeats reports whether it matters which tokens the prompt has.
+func (p *Params) Repeats() bool { return p.Repetition != 0 && p.Repetition != 1 }
+
+// Penalizes reports whether it matters which tokens were chosen.
+func (p *Params) Penalizes() bool { return p.Repeats() || p.Frequency != 0 || p.Presence != 0 }
+
 // The ranges of penalties are far wider than what is of use: OpenAI's penalties end
 // at 2 and logits rarely reach 100, so that the largest ones forbid a token or force
 // it. Whoever needs more has a unit or a sign wrong, and is told.

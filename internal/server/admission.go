@@ -64,10 +64,11 @@ func (a *admission) count() int {
 	return a.taken
 }
 
-// begin admits a request for so many answers, until done is called. The context that
+// Begin admits a request for so many answers, until done is called. The context that
 // it returns is for the model's work: it ends with the client's, when the request has
 // taken too long, and when the server stops.
-func (s *Server) begin(x *exchange, answers int) (ctx context.Context, done func(), err error) {
+func (x *Exchange) Begin(answers int) (ctx context.Context, done func(), err error) {
+	s := x.Server
 	if err := s.admission.enter(answers); err != nil {
 		return nil, nil, err
 	}

@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// body reads the request's body, which is JSON. It is not read where the request would
+// ReadBody reads the request's body, which is JSON. It is not read where the request would
 // be refused after it.
-func (s *Server) body(x *exchange) ([]byte, error) {
+func (x *Exchange) ReadBody() ([]byte, error) {
+	s := x.Server
 	if err := s.admission.enter(0); err != nil {
 		return nil, err
 	}

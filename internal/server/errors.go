@@ -2,23 +2,21 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/server/fields"
 	"github.com/realizar/realizar/modelfile"
 )
 
-// An Error is what a request is answered with that fails.
+// An Error is what a request is answered with that fails. Errors of fields are
+// [fields.Error].
 type Error struct {
 	Status     int
-	Type       string // empty: what goes with the status
 	Param      string // the field that it is about, if it is about one
 	Code       string // for programs
 	Message    string
@@ -39,11 +37,6 @@ var (
 // errUnread says that the client does not take its answer.
 var errUnread = errors.New("the client does not read its answer")
 
-// invalid is an error of a field.
-func invalid(param, format string, a ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Param: param, Code: "invalid_value", Message: fmt.Sprintf(format, a...)}
-}
-
 // A fieldError is an error of the model about a field.
 type fieldError struct {
 	param string
@@ -52,8 +45,8 @@ type fieldError struct {
 
 func (e *fieldError) Unwrap() error { return e.error }
 
-// ofField says which field an error of the model is about.
-func ofField(param string, err error) error {
+// OfField says which field an error of the model is about.
+func OfField(param string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -79,8 +72,9 @@ var kinds = []kind{
 }
 
 // errorOf is err as it is answered.
-func (x *exchange) errorOf(err error) *Error {
+func (x *Exchange) errorOf(err error) *Error {
 	var e *Error
+	var read *fields.Error
 	var field *fieldError
 	var damage *modelfile.FormatError
 	if x.work != nil && x.work.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
@@ -90,9 +84,12 @@ func (x *exchange) errorOf(err error) *Error {
 		own := *e
 		return &own
 	}
+	if as(err, &read) {
+		return &Error{Status: http.StatusBadRequest, Param: read.Param, Code: read.Code, Message: read.Message}
+	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {
-			e := &Error{Status: k.status, Code: k.code, Message: plain(err)}
+			e := &Error{Status: k.status, Code: k.code, Message: Plain(err)}
 			if k.status == http.StatusServiceUnavailable {
 				e.RetryAfter = errDraining.RetryAfter
 			} else if as(err, &field) {
@@ -105,11 +102,11 @@ func (x *exchange) errorOf(err error) *Error {
 	case errors.Is(err, realizar.ErrNoTemplate):
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_chat_template", Message: "the model has no chat template that can be used; /v1/completions takes a prompt as it is"}
 	case errors.Is(err, realizar.ErrUnsuited):
-		return &Error{Status: http.StatusUnprocessableEntity, Code: "unsuited_model", Message: plain(err)}
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "unsuited_model", Message: Plain(err)}
 	case errors.Is(err, realizar.ErrNoTokenizer):
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "no_tokenizer", Message: "the model has no tokenizer that can be used; /v1/completions takes token ids"}
 	case errors.Is(err, realizar.ErrNotFinite):
-		return &Error{Status: http.StatusInternalServerError, Code: "not_finite", Message: plain(err)}
+		return &Error{Status: http.StatusInternalServerError, Code: "not_finite", Message: Plain(err)}
 	case as(err, &damage):
 		named := *damage
 		named.File = filepath.Base(named.File) // clients need not know where the model lies
@@ -120,7 +117,7 @@ func (x *exchange) errorOf(err error) *Error {
 
 // logged is the error that the request ended with as the log has it: without words of
 // the request.
-func (x *exchange) logged() string {
+func (x *Exchange) logged() string {
 	e := x.errorOf(x.err)
 	switch {
 	case e.Status >= 500:
@@ -131,8 +128,8 @@ func (x *exchange) logged() string {
 	return e.Code
 }
 
-// plain is the error's text without the packages that it came through.
-func plain(err error) string {
+// Plain is an error's text without the packages that it came through.
+func Plain(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"realizar: ", "invalid request: ", "chat: ", "malformed request: "} {
 		if len(text) > len(prefix) && text[:len(prefix)] == prefix {
@@ -143,61 +140,3 @@ func plain(err error) string {
 }
 
 func as[T error](err error, target *T) bool { return errors.As(err, target) }
-
-// kindOf is the error's type: what goes with its status where it has none.
-func (e *Error) kindOf() string {
-	switch {
-	case e.Type != "":
-		return e.Type
-	case e.Status == http.StatusUnauthorized:
-		return "authentication_error"
-	case e.Status == http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case e.Status == http.StatusServiceUnavailable:
-		return "overloaded_error"
-	case e.Status >= 500:
-		return "server_error"
-	}
-	return "invalid_request_error"
-}
-
-// body is the error as OpenAI's API has it.
-func (e *Error) body() []byte {
-	type inner struct {
-		Message   string  `json:"message"`
-		Type      string  `json:"type"`
-		Param     *string `json:"param"`
-		Code      *string `json:"code"`
-		RequestID string  `json:"request_id,omitempty"`
-	}
-	in := inner{Message: e.Message, Type: e.kindOf(), RequestID: e.RequestID}
-	if e.Param != "" {
-		in.Param = &e.Param
-	}
-	if e.Code != "" {
-		in.Code = &e.Code
-	}
-	data, _ := json.Marshal(map[string]inner{"error": in}) // there is nothing in it that fails
-	return data
-}
-
-// writeError answers with e.
-func writeError(w http.ResponseWriter, e *Error) {
-	h := w.Header()
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(e.RetryAfter))
-	}
-	if e.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
-	}
-	writeJSON(w, e.Status, e.body())
-}
-
-// writeJSON answers with JSON. An error of writing it is the client's: it has left.
-func writeJSON(w http.ResponseWriter, status int, data []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(data)))
-	w.WriteHeader(status)
-	_, _ = w.Write(data)
-}

@@ -5,18 +5,23 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// An exchange is one request and its answer.
-type exchange struct {
+// An Exchange is one request and its answer.
+type Exchange struct {
 	*http.Request
-	w     http.ResponseWriter
-	id    string // X-Request-Id
-	begun time.Time
+	Server  *Server
+	w       http.ResponseWriter
+	dialect Dialect
+	id      string // X-Request-Id
+	begun   time.Time
 
 	work   context.Context                                   // of the model's work, once it has begun
-	stream *stream                                           // the answer, where it is one
+	stream *Stream                                           // the answer, where it is one
 	watch  *stopwatch                                        // nil where the request asks for no timings
 	status int                                               // of the answer; 0 before it
 	bytes  int64                                             // of the answer
@@ -28,20 +33,20 @@ type exchange struct {
 type exchangeKey struct{}
 
 // exchangeOf is the one that ctx belongs to.
-func exchangeOf(ctx context.Context) *exchange {
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+func exchangeOf(ctx context.Context) *Exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
 }
 
-// note adds to the request's line in the log.
-func (x *exchange) note(attrs ...slog.Attr) { x.attrs = append(x.attrs, attrs...) }
+// Note adds to the request's line in the log.
+func (x *Exchange) Note(attrs ...slog.Attr) { x.attrs = append(x.attrs, attrs...) }
 
-// newExchange begins one, and returns what its handlers write to. A client may leave a
-// piece of its answer unread for timeout.
-func newExchange(w http.ResponseWriter, r *http.Request, timeout time.Duration) (*exchange, http.ResponseWriter, *http.Request) {
-	x := &exchange{begun: time.Now(), id: r.Header.Get("X-Request-Id")}
+// newExchange begins one in the dialect d, and returns what its handlers write to. A
+// client may leave a piece of its answer unread for timeout.
+func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, timeout time.Duration) (*Exchange, http.ResponseWriter, *http.Request) {
+	x := &Exchange{dialect: d, begun: time.Now(), id: r.Header.Get("X-Request-Id")}
 	if !saneID(x.id) {
-		x.id = newID("req-")
+		x.id = NewID("req-")
 	}
 	w.Header().Set("X-Request-Id", x.id)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
@@ -61,8 +66,49 @@ func saneID(id string) bool {
 	return 0 < len(id) && len(id) <= 128
 }
 
-// newID is a name that nothing else has.
-func newID(prefix string) string { return prefix + rand.Text() }
+// NewID is a name that nothing else has.
+func NewID(prefix string) string { return prefix + rand.Text() }
+
+// promptNote is what the log calls that which was asked.
+const promptNote = "body"
+
+// notePrompt has the request's line in the log say what was asked, where that is
+// wanted.
+func (x *Exchange) notePrompt(body []byte) {
+	if x.Server.config.LogPrompts {
+		x.Note(slog.String(promptNote, string(body)))
+	}
+}
+
+// JSON answers with v.
+func (x *Exchange) JSON(v any) error {
+	data, err := jsontext.Encode(v)
+	if err != nil {
+		return err
+	}
+	x.WriteJSON(data)
+	return nil
+}
+
+// WriteJSON answers with JSON.
+func (x *Exchange) WriteJSON(data []byte) { writeJSON(x.w, http.StatusOK, data) }
+
+// writeError answers with e.
+func (x *Exchange) writeError(e *Error) {
+	if e.RetryAfter > 0 {
+		x.w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	writeJSON(x.w, e.Status, x.dialect.Error(x.w.Header(), e))
+}
+
+// writeJSON answers with JSON. An error of writing it is the client's: it has left.
+func writeJSON(w http.ResponseWriter, status int, data []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+}
 
 // A recorder notes what is written. A client that does not read what it is sent loses
 // the rest.
@@ -70,7 +116,7 @@ type recorder struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
-	x       *exchange
+	x       *Exchange
 }
 
 // WriteHeader notes the status.

@@ -9,42 +9,37 @@ import (
 	"strings"
 )
 
-// A handler answers a request. Its error is written for it: as the answer, or as the
-// last event of a stream that has begun.
-type handler func(x *exchange) error
-
-// handle registers a handler of requests that bear a key, where keys are wanted. The
-// pattern is a method and a path.
-func (s *Server) handle(pattern string, h handler) {
-	s.handleOpen(pattern, func(x *exchange) error {
-		if err := s.config.Keys.check(x.Request); err != nil {
+// handle registers an endpoint of d for requests that bear a key, where keys are wanted.
+func (s *Server) handle(d Dialect, r Route) {
+	s.handleOpen(d, r.Pattern, func(x *Exchange) error {
+		if err := s.config.Keys.check(d, x.Request); err != nil {
 			return err
 		}
-		return h(x)
+		return r.Handle(x)
 	})
 }
 
-// handleOpen registers a handler of requests of anyone.
-func (s *Server) handleOpen(pattern string, h handler) {
+// handleOpen registers a handler of requests of anyone, whose errors are in d.
+func (s *Server) handleOpen(d Dialect, pattern string, h Handler) {
 	method, path, _ := strings.Cut(pattern, " ")
-	s.mux.HandleFunc(pattern, s.run(h))
+	s.mux.HandleFunc(pattern, s.run(d, h))
 	if s.methods[path] == nil {
-		s.mux.HandleFunc(path, s.run(func(x *exchange) error { return s.wrongMethod(x, path) }))
+		s.mux.HandleFunc(path, s.run(d, func(x *Exchange) error { return s.wrongMethod(x, path) }))
 	}
 	s.methods[path] = append(s.methods[path], method)
 }
 
-func (s *Server) wrongMethod(x *exchange, path string) error {
+func (s *Server) wrongMethod(x *Exchange, path string) error {
 	allowed := strings.Join(s.methods[path], ", ")
 	x.w.Header().Set("Allow", allowed)
 	return &Error{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%s takes %s, not %s", x.URL.Path, allowed, x.Method)}
 }
 
 // run is h as net/http has it. What the middleware noted of the request is with it.
-func (s *Server) run(h handler) http.HandlerFunc {
+func (s *Server) run(d Dialect, h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
-		x.Request, x.w = r, w
+		x.Request, x.w, x.dialect, x.Server = r, w, d, s
 		if err := guarded(x, h); err != nil {
 			x.fail(err)
 		}
@@ -60,7 +55,7 @@ type panicError struct {
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // guarded is the handler's error, or its panic as one.
-func guarded(x *exchange, h handler) (err error) {
+func guarded(x *Exchange, h Handler) (err error) {
 	defer recoverTo(&err)
 	return h(x)
 }
@@ -76,7 +71,7 @@ func recoverTo(err *error) {
 }
 
 // fail answers with an error.
-func (x *exchange) fail(err error) {
+func (x *Exchange) fail(err error) {
 	if x.gone(err) {
 		x.status = statusGone
 		return
@@ -90,7 +85,7 @@ func (x *exchange) fail(err error) {
 	case x.status != 0:
 		panic(http.ErrAbortHandler) // part of another answer is written
 	default:
-		writeError(x.w, e)
+		x.writeError(e)
 	}
 }
 
@@ -98,6 +93,6 @@ func (x *exchange) fail(err error) {
 const statusGone = 499
 
 // gone reports whether err is that the client has left.
-func (x *exchange) gone(err error) bool {
+func (x *Exchange) gone(err error) bool {
 	return errors.Is(err, errUnread) || x.Context().Err() != nil && errors.Is(err, context.Canceled)
 }

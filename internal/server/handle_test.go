@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bytes"
@@ -12,20 +12,31 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/openai"
 )
 
-// withRoute is a server that has one more handler.
-func withRoute(t *testing.T, log io.Writer, h handler) *httptest.Server {
+// A testDialect is OpenAI's with an endpoint of a test.
+type testDialect struct {
+	openai.Dialect
+	handle server.Handler
+}
+
+func (d testDialect) Routes() []server.Route {
+	return []server.Route{{Pattern: "GET /test", Handle: d.handle}}
+}
+
+// withRoute is a server with a handler of a test.
+func withRoute(t *testing.T, log io.Writer, h server.Handler) *httptest.Server {
 	t.Helper()
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{Device: "cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(m, Config{Names: []string{"m"}, Parallel: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	s, err := server.New(m, server.Config{Names: []string{"m"}, Dialects: []server.Dialect{testDialect{handle: h}}, Parallel: 1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.handle("GET /test", h)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		server.Client().CloseIdleConnections()
@@ -41,20 +52,23 @@ func withRoute(t *testing.T, log io.Writer, h handler) *httptest.Server {
 // has begun, and in whichever goroutine it is.
 func TestPanic(t *testing.T) {
 	for name, test := range map[string]struct {
-		handler handler
+		handler server.Handler
 		status  int
 		body    string
 	}{
-		"before the answer": {func(*exchange) error { panic("oh") }, 500, `"type":"server_error"`},
-		"in a stream": {func(x *exchange) error {
-			x.stream = &stream{w: x.w, control: http.NewResponseController(x.w)}
-			if err := x.stream.send([]byte("1")); err != nil {
+		"before the answer": {func(*server.Exchange) error { panic("oh") }, 500, `"type":"server_error"`},
+		"in a stream": {func(x *server.Exchange) error {
+			var stream *server.Stream
+			stream = x.Stream(server.Events, func(e *server.Error) error {
+				return stream.SendEvent("", openai.Dialect{}.Error(http.Header{}, e))
+			})
+			if err := stream.SendEvent("", []byte("1")); err != nil {
 				return err
 			}
 			panic("oh")
 		}, 200, "data: 1\n\ndata: {\"error\""},
-		"in one of many": {func(*exchange) error {
-			return func() (err error) { defer recoverTo(&err); panic("oh") }()
+		"in one of many": {func(*server.Exchange) error {
+			return func() (err error) { defer server.RecoverTo(&err); panic("oh") }()
 		}, 500, `"type":"server_error"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,9 +96,9 @@ func TestPanic(t *testing.T) {
 // An answer that breaks off is no answer: the client learns of it.
 func TestBrokenOff(t *testing.T) {
 	var log bytes.Buffer
-	server := withRoute(t, &log, func(x *exchange) error {
-		x.w.Header().Set("Content-Length", "100")
-		if _, err := io.WriteString(x.w, "half"); err != nil {
+	server := withRoute(t, &log, func(x *server.Exchange) error {
+		x.Writer().Header().Set("Content-Length", "100")
+		if _, err := io.WriteString(x.Writer(), "half"); err != nil {
 			return err
 		}
 		return errors.New("no more")
@@ -100,7 +114,6 @@ func TestBrokenOff(t *testing.T) {
 }
 
 func TestErrorsOfTheModel(t *testing.T) {
-	x := &exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
 	for _, test := range []struct {
 		err    error
 		status int
@@ -114,9 +127,9 @@ func TestErrorsOfTheModel(t *testing.T) {
 		{realizar.ErrNotFinite, 500, "server_error"},
 		{errors.New("secret"), 500, "server_error"},
 	} {
-		e := x.errorOf(test.err)
-		if e.Status != test.status || e.kindOf() != test.kind || strings.Contains(e.Message, "secret") {
-			t.Errorf("%v: %d %s %s", test.err, e.Status, e.kindOf(), e.Message)
+		e := server.ErrorOf(test.err)
+		if e.Status != test.status || !strings.Contains(string(openai.Dialect{}.Error(http.Header{}, e)), `"type":"`+test.kind+`"`) || strings.Contains(e.Message, "secret") {
+			t.Errorf("%v: %d %s", test.err, e.Status, e.Message)
 		}
 		if e.Status == 503 && e.RetryAfter == 0 {
 			t.Errorf("%v: no Retry-After", test.err)

@@ -1,20 +1,18 @@
 package server
 
-import "net/http"
-
 // health says that the process is there.
-func (s *Server) health(x *exchange) error {
-	writeJSON(x.w, http.StatusOK, []byte(`{"status":"ok"}`))
+func (s *Server) health(x *Exchange) error {
+	x.WriteJSON([]byte(`{"status":"ok"}`))
 	return nil
 }
 
 // ready says whether a request would be let in, and how many answers are under way or
 // wait, of those that may.
-func (s *Server) ready(x *exchange) error {
+func (s *Server) ready(x *Exchange) error {
 	if err := s.admission.enter(0); err != nil {
 		return err
 	}
-	return x.answer(struct {
+	return x.JSON(struct {
 		Status  string `json:"status"`
 		Answers int    `json:"answers"`
 		Limit   int    `json:"limit"`

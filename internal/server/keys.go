@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 	"sync/atomic"
 )
 
@@ -59,18 +58,17 @@ func (k *Keys) Reload() error {
 	return nil
 }
 
-// check refuses a request that bears none of the keys. Hashes of equal length are
+// check refuses a request in d that bears none of the keys. Hashes of equal length are
 // compared, and always all of them, so that the time it takes says nothing.
-func (k *Keys) check(r *http.Request) error {
+func (k *Keys) check(d Dialect, r *http.Request) error {
 	if k == nil {
 		return nil
 	}
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || key == "" {
-		return &Error{Status: http.StatusUnauthorized, Code: "missing_api_key",
-			Message: "the request bears no key; send it in a header, Authorization: Bearer KEY"}
+	key, err := d.Key(r)
+	if err != nil {
+		return err
 	}
-	hash := sha256.Sum256([]byte(strings.TrimSpace(key)))
+	hash := sha256.Sum256([]byte(key))
 	same := 0
 	for _, h := range *k.hashes.Load() {
 		same |= subtle.ConstantTimeCompare(h[:], hash[:])

@@ -26,6 +26,9 @@ func HTTP(h http.Handler, logger *slog.Logger) *http.Server {
 // Loading stands for a server while its model is being loaded: it says that the process
 // is there, and answers everything else with 503.
 type Loading struct {
+	// Dialects are those of the server that is to come.
+	Dialects []Dialect
+
 	loaded atomic.Pointer[http.Handler]
 }
 
@@ -37,7 +40,7 @@ func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(*h).ServeHTTP(w, r)
 		return
 	}
-	x, w, r := newExchange(w, r, defaultWriteTimeout)
+	x, w, r := newExchange(w, r, l.Dialects[0], defaultWriteTimeout)
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
 		return

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/dialects"
 )
 
 // The address answers while the model is being loaded, and for the model afterwards.
 func TestLoading(t *testing.T) {
-	var loading server.Loading
+	loading := server.Loading{Dialects: dialects.All}
 	h := httptest.NewServer(&loading)
 	defer h.Close()
 	s := &service{Server: h, t: t}

@@ -47,13 +47,13 @@ func newMetrics(name string, read func() realizar.Metrics, admitted func() int) 
 }
 
 // show is GET /metrics.
-func (m *metrics) show(x *exchange) error {
+func (m *metrics) show(x *Exchange) error {
 	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.Request)
 	return nil
 }
 
 // answered notes that a request has ended.
-func (m *metrics) answered(x *exchange) {
+func (m *metrics) answered(x *Exchange) {
 	route := x.Pattern
 	if route == "" {
 		route = "none" // it was answered before it was routed

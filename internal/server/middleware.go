@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/realizar/realizar/internal/server/fields"
 )
 
 // middleware is what every request goes through on its way to next.
@@ -17,7 +19,7 @@ func (s *Server) middleware(next http.Handler) (http.Handler, error) {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, w, r := newExchange(w, r, s.config.WriteTimeout)
+		x, w, r := newExchange(w, r, s.config.Dialects[0], s.config.WriteTimeout)
 		defer s.end(x)
 		s.follow(x)
 		if s.admission.isDraining() {
@@ -33,7 +35,7 @@ func (s *Server) middleware(next http.Handler) (http.Handler, error) {
 }
 
 // end notes that a request was answered.
-func (s *Server) end(x *exchange) {
+func (s *Server) end(x *Exchange) {
 	for _, f := range s.ended {
 		f(x)
 	}
@@ -46,7 +48,7 @@ func (s *Server) end(x *exchange) {
 		level = slog.LevelDebug // machines ask every few seconds
 	}
 	attrs := append([]slog.Attr{
-		slog.String("request_id", x.id), slog.String("method", x.Method), slog.String("path", short([]byte(x.URL.Path))),
+		slog.String("request_id", x.id), slog.String("method", x.Method), slog.String("path", fields.Short([]byte(x.URL.Path))),
 		slog.Int("status", x.status), slog.Duration("duration", time.Since(x.begun)), slog.Int64("bytes", x.bytes),
 		slog.String("client", x.RemoteAddr),
 	}, x.attrs...)

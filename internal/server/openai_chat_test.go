@@ -310,12 +310,12 @@ func TestChatSampling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.model.ChatTokens(t.Context(), chatOf("hello", 1))
+	prompt, err := s.model.ChatPrompt(t.Context(), chatOf("hello", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var first int32
-	for e, err := range s.model.Generate(t.Context(), &realizar.Request{PromptTokens: ids, Generation: realizar.Generation{MaxTokens: new(1)}}) {
+	for e, err := range s.model.Generate(t.Context(), &realizar.Request{PromptTokens: prompt.Tokens, Generation: realizar.Generation{MaxTokens: new(1)}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

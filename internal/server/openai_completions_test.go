@@ -28,11 +28,11 @@ func continued(t testing.TB, m *realizar.Model, prompt string, tokens int) strin
 
 func TestCompletions(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
-	ids, err := s.model.PromptTokens(&realizar.Request{Prompt: "hello world"})
+	prompt, err := s.model.Prompt(&realizar.Request{Prompt: "hello world"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	numbers, _ := json.Marshal(ids)
+	numbers, _ := json.Marshal(prompt.Tokens)
 	hello, other := continued(t, s.model, "hello world", 16), continued(t, s.model, "other", 16)
 	for prompt, want := range map[string][]string{
 		`"hello world"`:                          {hello},
@@ -90,7 +90,7 @@ func TestCompletionsScore(t *testing.T) {
 	for _, options := range [][]modeltest.Option{nil, {modeltest.AddBOS()}} {
 		s := serve(t, server.Config{}, realizar.Options{}, options...)
 		const prompt = "hello wörld in the"
-		ids, err := s.model.PromptTokens(&realizar.Request{Prompt: prompt})
+		run, err := s.model.Prompt(&realizar.Request{Prompt: prompt})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,12 +104,12 @@ func TestCompletionsScore(t *testing.T) {
 		}
 		a := s.post("/v1/completions", `{"model":"small","prompt":"`+prompt+`","echo":true,"logprobs":2,"max_tokens":0}`).whole(t)
 		c := a.Choices[0]
-		if c.Text != prompt || a.Usage.Completion != 0 || a.Usage.Prompt != len(ids) {
+		if c.Text != prompt || a.Usage.Completion != 0 || a.Usage.Prompt != len(run.Tokens) {
 			t.Errorf("%+v", a)
 		}
 		l := c.LogProbs
-		if len(l.Tokens) != len(ids) || len(l.Own) != len(ids) || len(l.Top) != len(ids) || len(l.Offsets) != len(ids) {
-			t.Fatalf("%+v for %d tokens", l, len(ids))
+		if len(l.Tokens) != len(run.Tokens) || len(l.Own) != len(run.Tokens) || len(l.Top) != len(run.Tokens) || len(l.Offsets) != len(run.Tokens) {
+			t.Fatalf("%+v for %d tokens", l, len(run.Tokens))
 		}
 		if l.Own[0] != nil || l.Top[0] != nil {
 			t.Error("the first token has a score")
@@ -206,16 +206,16 @@ func TestCompletionsErrors(t *testing.T) {
 // beside those that echo has.
 func TestCompletionsPromptLogProbs(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
-	ids, err := s.model.PromptTokens(&realizar.Request{Prompt: "hello world"})
+	prompt, err := s.model.Prompt(&realizar.Request{Prompt: "hello world"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for more, echo := range map[string]bool{`,"prompt_logprobs":1`: false, `,"prompt_logprobs":1,"echo":true,"logprobs":4`: true} {
 		c := s.post("/v1/completions", `{"model":"small","prompt":"hello world","max_tokens":1`+more+`}`).whole(t).Choices[0]
-		if len(c.PromptLogProbs) != len(ids) || c.PromptLogProbs[0] != nil {
+		if len(c.PromptLogProbs) != len(prompt.Tokens) || c.PromptLogProbs[0] != nil {
 			t.Fatalf("%s: %+v", more, c)
 		}
-		for i, id := range ids[1:] {
+		for i, id := range prompt.Tokens[1:] {
 			places := c.PromptLogProbs[i+1]
 			own, ok := places[fmt.Sprint(id)]
 			if !ok || len(places) > 2 || own.LogProb >= 0 {

@@ -7,8 +7,8 @@ type pieces struct {
 	known sync.Map // int32 to []byte
 }
 
-// piece is what a token adds to a text; nil where the model has no tokenizer.
-func (s *Server) piece(id int32) []byte {
+// Piece is what a token adds to a text; nil where the model has no tokenizer.
+func (s *Server) Piece(id int32) []byte {
 	if p, ok := s.pieces.known.Load(id); ok {
 		return p.([]byte)
 	}

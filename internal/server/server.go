@@ -1,8 +1,8 @@
 // Package server answers HTTP requests with a model, in the dialects of known APIs.
 //
-// A file openai_*.go knows one endpoint of OpenAI's dialect: its fields and the
-// shape of its answers. Everything else here is for every dialect: who may ask, how
-// many at one time, how a body is read and an error written, how an answer streams.
+// A [Dialect] is a folder of its own: its endpoints, the fields of its requests, the
+// shape of its answers and errors. Everything here is for every dialect: who may ask,
+// how many at one time, how a body is read, how prompts are run and an answer streams.
 //
 // A request is read strictly. A field that is not known, or that would change the
 // answer and is not supported, is an error that names it; nothing is cut, clamped or
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 type Config struct {
 	// Names are those that requests call the model by; answers bear the first.
 	Names []string
+	// Dialects are what clients may speak, one at least.
+	Dialects []Dialect
 	// Created is when the model came to be, as lists of models say it. Zero: when the
 	// server did.
 	Created time.Time
@@ -81,6 +84,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
 	case c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.RequestTimeout < 0:
 		return errors.New("server: a time is below 0")
+	case len(c.Dialects) == 0:
+		return errors.New("server: there is no dialect")
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = defaultMaxBody
@@ -113,7 +118,7 @@ type Server struct {
 
 	stopped context.Context // ends when those under way shall
 	stop    context.CancelCauseFunc
-	ended   []func(*exchange) // called after each request
+	ended   []func(*Exchange) // called after each request
 }
 
 // New makes a server of m, which it leaves open.
@@ -131,6 +136,24 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 	var err error
 	s.handler, err = s.middleware(s.mux)
 	return s, err
+}
+
+// Model is the one that is served.
+func (s *Server) Model() *realizar.Model { return s.model }
+
+// Names are those that requests call the model by; answers bear the first.
+func (s *Server) Names() []string { return s.config.Names }
+
+// Created is when the model came to be.
+func (s *Server) Created() time.Time { return s.config.Created }
+
+// CheckModel refuses a name that the model is not served under.
+func (s *Server) CheckModel(name string) error {
+	if slices.Contains(s.config.Names, name) {
+		return nil
+	}
+	return &Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found",
+		Message: fmt.Sprintf("there is no model %.100q here; there is %q", name, s.config.Names)}
 }
 
 // Handler answers the requests.

@@ -15,6 +15,7 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/dialects"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,6 +51,7 @@ func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *
 	if c.Parallel == 0 {
 		c.Parallel = 16
 	}
+	c.Dialects = dialects.All
 	s, err := server.New(m, c)
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +178,7 @@ func TestConfig(t *testing.T) {
 		"a queue":     {Names: []string{"m"}, Parallel: 1, MaxQueue: -1},
 		"bytes":       {Names: []string{"m"}, Parallel: 1, MaxBody: -1},
 		"below 0":     {Names: []string{"m"}, Parallel: 1, RequestTimeout: -1},
+		"no dialect":  {Names: []string{"m"}, Parallel: 1},
 	} {
 		if _, err := server.New(nil, c); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", c, err, says)

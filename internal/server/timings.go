@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -24,19 +23,19 @@ const (
 type stopwatch struct {
 	steps bool
 	begun time.Time
-	times timings
+	times Timings
 }
 
-// timings are what an answer has under that name. Times are in milliseconds.
-type timings struct {
+// Timings are what an answer has under that name. Times are in milliseconds.
+type Timings struct {
 	Level    string          `json:"level"`
 	Render   float64         `json:"render_ms"`
 	Tokenize float64         `json:"tokenize_ms"`
-	Choices  []choiceTimings `json:"choices"`
+	Choices  []ChoiceTimings `json:"choices"`
 }
 
-// choiceTimings are those of one answer of a request.
-type choiceTimings struct {
+// ChoiceTimings are those of one answer of a request.
+type ChoiceTimings struct {
 	Index      int     `json:"index"`
 	Queue      float64 `json:"queue_ms"`
 	Prefill    float64 `json:"prefill_ms"`
@@ -44,20 +43,19 @@ type choiceTimings struct {
 	Detokenize float64 `json:"detokenize_ms"`
 	// Tokens is when each token came, counted from when the request had been read.
 	Tokens []float64     `json:"token_ms,omitempty"`
-	Layers *layerTimings `json:"layers,omitempty"`
+	Layers *LayerTimings `json:"layers,omitempty"`
 }
 
-// layerTimings are the times by layer of the steps that an answer had a part in: first
+// LayerTimings are the times by layer of the steps that an answer had a part in: first
 // what belongs to no layer, then each of them, added up over tokens, so that an
 // answer has no more numbers where it is longer.
-type layerTimings struct {
+type LayerTimings struct {
 	Prefill []float64 `json:"prefill_ms"`          // up to the first token
 	Decode  []float64 `json:"decode_ms,omitempty"` // of all after it
 }
 
-// watchFor begins to measure what the request's header asks for, of so many answers by
-// settings, which it has ask for what the model measures.
-func (x *exchange) watchFor(answers int, settings *realizar.Generation) error {
+// watchFor begins to measure what the request's header asks for, of so many answers.
+func (x *Exchange) watchFor(answers int) error {
 	level := x.Header.Get(traceHeader)
 	switch level {
 	case "":
@@ -66,16 +64,15 @@ func (x *exchange) watchFor(answers int, settings *realizar.Generation) error {
 	default:
 		return badTrace("%s: %.40q is not a level; want %s, %s or %s", traceHeader, level, traceBrick, traceStep, traceLayer)
 	}
-	settings.LayerTimes = level == traceLayer
-	x.watch = &stopwatch{steps: level != traceBrick, begun: time.Now(), times: timings{Level: level, Choices: make([]choiceTimings, answers)}}
+	x.watch = &stopwatch{steps: level != traceBrick, begun: time.Now(), times: Timings{Level: level, Choices: make([]ChoiceTimings, answers)}}
 	for i := range x.watch.times.Choices {
 		x.watch.times.Choices[i].Index = i
 	}
 	return nil
 }
 
-// noWatch refuses a header that asks for times where none are measured.
-func (x *exchange) noWatch() error {
+// NoTimings refuses a header that asks for times where none are measured.
+func (x *Exchange) NoTimings() error {
 	if x.Header.Get(traceHeader) == "" {
 		return nil
 	}
@@ -86,10 +83,14 @@ func badTrace(format string, a ...any) error {
 	return &Error{Status: http.StatusBadRequest, Code: "invalid_value", Param: traceHeader, Message: fmt.Sprintf(format, a...)}
 }
 
-// prepared notes what the prompt took.
-func (t *stopwatch) prepared(render, tokenize time.Duration) {
+// layered reports whether the model is to measure its layers.
+func (t *stopwatch) layered() bool { return t != nil && t.times.Level == traceLayer }
+
+// prepared notes what a prompt took.
+func (t *stopwatch) prepared(p *realizar.Prompt) {
 	if t != nil {
-		t.times.Render, t.times.Tokenize = milliseconds(render), milliseconds(tokenize)
+		t.times.Render += milliseconds(p.Render)
+		t.times.Tokenize += milliseconds(p.Tokenize)
 	}
 }
 
@@ -114,9 +115,9 @@ func (t *stopwatch) saw(index int, e *realizar.Event) {
 }
 
 // passed adds up the time by layer of a token.
-func (c *choiceTimings) passed(times []time.Duration) {
+func (c *ChoiceTimings) passed(times []time.Duration) {
 	if c.Layers == nil {
-		c.Layers = &layerTimings{Prefill: make([]float64, len(times))}
+		c.Layers = &LayerTimings{Prefill: make([]float64, len(times))}
 		addTimes(c.Layers.Prefill, times)
 		return
 	}
@@ -133,20 +134,11 @@ func addTimes(to []float64, times []time.Duration) {
 }
 
 // report is what the answer has; nil where nothing was asked for.
-func (t *stopwatch) report() *timings {
+func (t *stopwatch) report() *Timings {
 	if t == nil {
 		return nil
 	}
 	return &t.times
-}
-
-// appendTimings appends the member of an answer that reports, where it was asked for.
-func (t *stopwatch) appendTimings(b []byte) []byte {
-	if t == nil {
-		return b
-	}
-	data, _ := json.Marshal(&t.times) // there is nothing in it that fails
-	return append(append(b, `,"timings":`...), data...)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

@@ -17,7 +17,7 @@ type Spans interface {
 
 // follow notes the trace that a request belongs to, in its line of the log and in a
 // header of its answer.
-func (s *Server) follow(x *exchange) {
+func (s *Server) follow(x *Exchange) {
 	var trace string
 	if headers := x.Header.Values("Traceparent"); len(headers) == 1 {
 		trace = parseTraceParent(headers[0]).trace
@@ -27,12 +27,12 @@ func (s *Server) follow(x *exchange) {
 	}
 	if trace != "" {
 		x.w.Header().Set("X-Trace-Id", trace)
-		x.note(slog.String("trace_id", trace))
+		x.Note(slog.String("trace_id", trace))
 	}
 }
 
 // unfollow says that a request was answered.
-func (s *Server) unfollow(x *exchange) {
+func (s *Server) unfollow(x *Exchange) {
 	if x.traced == nil {
 		return
 	}

@@ -21,8 +21,8 @@ func TestWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	request.Pattern = "POST /v1/completions"
-	m.answered(&exchange{Request: request, status: http.StatusTooManyRequests})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = m.show(&exchange{Request: r, w: w}) }))
+	m.answered(&Exchange{Request: request, status: http.StatusTooManyRequests})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = m.show(&Exchange{Request: r, w: w}) }))
 	defer s.Close()
 	w, err := watch.New(s.URL, "")
 	if err != nil {

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// A Dialect is an API that clients speak.
+type Dialect interface {
+	// Routes are its endpoints.
+	Routes() []Route
+	// Key is the key that a request bears; its error says how to send one.
+	Key(r *http.Request) (string, error)
+	// Error is the body that a request is answered with that fails. What the header of
+	// the answer says beside it goes into h.
+	Error(h http.Header, e *Error) []byte
+}
+
+// A Route is an endpoint of a dialect.
+type Route struct {
+	Pattern string // a method and a path, as [http.ServeMux] has them
+	Handle  Handler
+}
+
+// A Handler answers a request. Its error is written for it: as the answer, or as the
+// last event of a stream that has begun.
+type Handler func(x *Exchange) error
+
+// routes are all that is served. Those of the server itself want no key: they are what
+// machines ask that watch over the process. Their errors, and those of addresses that
+// nobody has, are in the first dialect.
+func (s *Server) routes() {
+	first := s.config.Dialects[0]
+	s.handleOpen(first, "GET /health", s.health)
+	s.handleOpen(first, "GET /ready", s.ready)
+	s.handleOpen(first, "GET /metrics", s.metrics.show)
+	for _, d := range s.config.Dialects {
+		for _, r := range d.Routes() {
+			s.handle(d, r)
+		}
+	}
+	s.mux.HandleFunc("/", s.run(first, func(*Exchange) error { return errNotFound }))
+}
+
+// Read reads the body of a request, an object with the fields of list, into r. It goes
+// to the log where that is wanted.
+func Read[R any](x *Exchange, list fields.List[R], r *R) error {
+	data, err := x.ReadBody()
+	if err != nil {
+		return err
+	}
+	x.notePrompt(data)
+	return list.Decode(r, data, "")
+}

@@ -1,0 +1,14 @@
+// Package dialects lists what clients may speak.
+package dialects
+
+import (
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/openai"
+	"github.com/realizar/realizar/internal/server/vllm"
+)
+
+// All are the dialects of this build. Errors that belong to none are in the first one.
+var All = []server.Dialect{
+	openai.Dialect{},
+	vllm.Dialect{},
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+)
+
+// What the tests in package server_test see beside what all do.
+const PromptNote = promptNote
+
+var (
+	Scrape, Values, HistogramOf = scrape, values, histogram
+	MadeUp                      = madeUp
+	NewMetrics                  = newMetrics
+	RecoverTo                   = recoverTo
+)
+
+// ErrorOf is err as a request is answered with it.
+func ErrorOf(err error) *Error {
+	x := &Exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
+	return x.errorOf(err)
+}
+
+// Codes are those of errors of the model.
+func Codes() (codes []string) {
+	for _, k := range kinds {
+		codes = append(codes, k.code)
+	}
+	return codes
+}
+
+// Routes are all that s serves, by method and path.
+func (s *Server) Routes() (routes []string) {
+	for path, methods := range s.methods {
+		for _, method := range methods {
+			routes = append(routes, method+" "+path)
+		}
+	}
+	slices.Sort(routes)
+	return routes
+}
+
+// Writer is what the answer to x is written to.
+func (x *Exchange) Writer() http.ResponseWriter { return x.w }
+
+// Names are those of all metrics that a request leaves, with their types.
+func (m *metrics) Names() (names []string, err error) {
+	m.answered(&Exchange{Request: new(http.Request), status: http.StatusOK})
+	families, err := m.registry.Gather()
+	for _, f := range families {
+		names = append(names, f.GetName()+" "+f.GetType().String())
+	}
+	return names, err
+}

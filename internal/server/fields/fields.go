@@ -1,0 +1,137 @@
+// Package fields reads the JSON of requests strictly, by lists of the fields that an
+// object may have. A name that is not on the list is an error, and so is a value that a
+// field does not take; every error names its field. The lists say in words what fields
+// take, so that the documentation can be checked against them.
+package fields
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// A Field is a name that an object of a request may have.
+type Field[R any] struct {
+	Name  string
+	Takes string // "a number from 0 to 2"
+	// Absent says what holds where a request leaves the field out. Empty: the field is
+	// required.
+	Absent string
+	// Read reads a value that is not null into the request. nil: the field changes
+	// nothing about the answer and may have any value.
+	Read func(to *R, value json.RawMessage) error
+}
+
+// A List is all that an object may have; other names are errors.
+type List[R any] []Field[R]
+
+// Decode reads an object into r. Errors name a field by at and its name: at is empty
+// for the request itself, "messages[0]" for instance inside it. A field that is null
+// is left out.
+func (f List[R]) Decode(r *R, data []byte, at string) error {
+	return Members(data, at, func(name string, value json.RawMessage) error {
+		path := join(at, name)
+		i := slices.IndexFunc(f, func(f Field[R]) bool { return f.Name == name })
+		if i < 0 {
+			return &Error{Param: path, Code: "unknown_parameter", Message: fmt.Sprintf("the field %.100q is not known here; leave it out", path)}
+		}
+		if f[i].Read == nil || IsNull(value) {
+			return nil
+		}
+		return Named(f[i].Read(r, value), path, f[i].Takes, value)
+	})
+}
+
+// Without is f but the fields of these names.
+func (f List[R]) Without(names ...string) List[R] {
+	return slices.DeleteFunc(slices.Clone(f), func(f Field[R]) bool { return slices.Contains(names, f.Name) })
+}
+
+// Within is the list of a part of a request as fields of the whole.
+func Within[R, P any](part func(*R) *P, list List[P]) List[R] {
+	out := make(List[R], len(list))
+	for i, f := range list {
+		out[i] = Field[R]{Name: f.Name, Takes: f.Takes, Absent: f.Absent}
+		if f.Read != nil {
+			out[i].Read = func(r *R, value json.RawMessage) error { return f.Read(part(r), value) }
+		}
+	}
+	return out
+}
+
+// New is a field with a function of its own that reads it. [ErrWrong] as its error
+// stands for a message with what the field takes.
+func New[R any](name, takes, absent string, read func(to *R, value json.RawMessage) error) Field[R] {
+	return Field[R]{name, takes, absent, read}
+}
+
+// Text is a field of a string.
+func Text[R any](name, absent string, to func(*R) *string) Field[R] {
+	return New(name, "a string", absent, func(r *R, value json.RawMessage) error { return ReadText(value, to(r)) })
+}
+
+// Flag is a field of true or false.
+func Flag[R any](name, absent string, to func(*R) *bool) Field[R] {
+	return New(name, "true or false", absent, func(r *R, value json.RawMessage) error { return ReadFlag(value, to(r)) })
+}
+
+// Number is a field of a number from least to most.
+func Number[R any](name, absent string, least, most float64, to func(*R) *float32) Field[R] {
+	return New(name, fmt.Sprintf("a number from %v to %v", least, most), absent, func(r *R, value json.RawMessage) error {
+		v, err := strconv.ParseFloat(string(value), 64)
+		if err != nil || !(v >= least && v <= most) {
+			return ErrWrong
+		}
+		*to(r) = float32(v)
+		return nil
+	})
+}
+
+// Whole is a field of a whole number from least to most.
+func Whole[R any](name, absent string, least, most int, to func(*R) *int) Field[R] {
+	takes := fmt.Sprintf("a whole number from %d to %d", least, most)
+	if most == math.MaxInt32 {
+		takes = fmt.Sprintf("a whole number from %d", least)
+	}
+	return New(name, takes, absent, func(r *R, value json.RawMessage) error {
+		v, err := ReadWhole(value, least, most)
+		if err == nil {
+			*to(r) = v
+		}
+		return err
+	})
+}
+
+// Optional is a field of a whole number that is nil where it is left out.
+func Optional[R any](name, absent string, least, most int, to func(*R) **int) Field[R] {
+	return Whole(name, absent, least, most, func(r *R) *int {
+		n := new(int)
+		*to(r) = n
+		return n
+	})
+}
+
+// Ignored is a field that cannot change the answer.
+func Ignored[R any](name string) Field[R] {
+	return Field[R]{Name: name, Takes: "anything", Absent: "it changes nothing"}
+}
+
+// Only is a field that takes some values alone, which are JSON; why says what is wrong
+// with others, and what to do.
+func Only[R any](name, takes, why string, values ...string) Field[R] {
+	return New(name, takes, values[0], func(_ *R, value json.RawMessage) error {
+		if slices.Contains(values, compact(value)) {
+			return nil
+		}
+		return Unsupported("%s %s is not supported: %s", name, Short(value), why)
+	})
+}
+
+// Refused is a field that would change the answer and is not supported.
+func Refused[R any](name, why string) Field[R] {
+	return New(name, "nothing: "+why, "", func(*R, json.RawMessage) error {
+		return Unsupported("%s is not supported: %s", name, why)
+	})
+}

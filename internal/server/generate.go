@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+)
+
+// A Request is what a dialect asks of the model: answers to a conversation, or to
+// several prompts with the same number of choices.
+type Request struct {
+	Chat    *realizar.ChatRequest // nil: Prompts count
+	Prompts []realizar.Request
+	Seeded  bool   // the seed is the request's; else each prompt has a random one
+	Param   string // the field that holds the conversation or the prompts
+}
+
+// A Writer writes the answers to a request as its dialect has them, by one call at a
+// time. Its errors end the request.
+type Writer interface {
+	// Begin is called before the model runs, with the tokens of the prompts.
+	Begin(prompts [][]int32) error
+	// Delta is called for each event where the answer is a [Stream].
+	Delta(d *Delta) error
+	// End is called when all answers have ended: it ends the stream, or writes the
+	// answers as a whole.
+	End(r *Result) error
+}
+
+// Defaults are the settings of a request that says nothing: tokens are chosen as the
+// model's makers recommend, or by the model's own probabilities.
+func (s *Server) Defaults() realizar.Generation {
+	if d, ok := s.model.DefaultSampling(); ok {
+		return realizar.Generation{Sampling: d, Choices: 1}
+	}
+	return realizar.Generation{Sampling: realizar.Sampling{Temperature: 1}, Choices: 1}
+}
+
+// Answer runs r and has w write what comes of it. The header of x may ask for timings.
+func (x *Exchange) Answer(r *Request, w Writer) error {
+	choices, prompts := 1, 1
+	if r.Chat != nil {
+		choices = max(1, r.Chat.Choices)
+	} else {
+		prompts, choices = len(r.Prompts), max(1, r.Prompts[0].Choices)
+	}
+	if err := x.watchFor(prompts * choices); err != nil {
+		return err
+	}
+	ctx, done, err := x.Begin(prompts * choices)
+	if err != nil {
+		return err
+	}
+	defer done()
+	jobs, err := x.jobs(ctx, r)
+	if err != nil {
+		return err
+	}
+	tokens := make([][]int32, len(jobs))
+	for i := range jobs {
+		tokens[i] = jobs[i].PromptTokens
+	}
+	if err := w.Begin(tokens); err != nil {
+		return err
+	}
+	c := newCollector(w, x.stream != nil, prompts, choices, x.watch)
+	if err := x.run(ctx, jobs, c.take); err != nil {
+		return OfField(r.Param, err)
+	}
+	x.noteUsage(c)
+	return w.End(&c.result)
+}
+
+// jobs are the prompts of r as the model runs them, with their settings.
+func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, error) {
+	jobs := make([]realizar.Request, max(1, len(r.Prompts)))
+	for i := range jobs {
+		var p realizar.Prompt
+		var err error
+		if r.Chat != nil {
+			jobs[i].Generation = r.Chat.Generation
+			p, err = x.ChatPrompt(ctx, r.Chat, r.Param)
+		} else {
+			jobs[i].Generation = r.Prompts[i].Generation
+			p, err = x.Server.model.Prompt(&r.Prompts[i])
+			err = OfField(r.Param, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		x.watch.prepared(&p)
+		jobs[i].PromptTokens = p.Tokens
+		jobs[i].LayerTimes = x.watch.layered()
+		if !r.Seeded {
+			jobs[i].Seed = rand.Uint64()
+		}
+	}
+	return jobs, nil
+}
+
+// ChatPrompt is the prompt of a conversation, which is the field param of a request.
+func (x *Exchange) ChatPrompt(ctx context.Context, r *realizar.ChatRequest, param string) (realizar.Prompt, error) {
+	p, err := x.Server.model.ChatPrompt(ctx, r)
+	if err != nil && p.Text == nil && len(r.Tools) > 0 && errors.Is(err, realizar.ErrRequest) && !errors.Is(err, chat.ErrRequest) {
+		param = "tools"
+	}
+	return p, OfField(param, err)
+}
+
+// run runs jobs. each is called for every event with the number of its job, one call
+// at a time; its error ends them all, as theirs do.
+func (x *Exchange) run(ctx context.Context, jobs []realizar.Request, each func(job int, e *realizar.Event) error) error {
+	s := x.Server
+	if len(jobs) == 1 {
+		return s.one(ctx, &jobs[0], func(e *realizar.Event) error { return each(0, e) })
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(s.config.Parallel)
+	var mu sync.Mutex
+	for i := range jobs {
+		group.Go(func() (err error) {
+			defer recoverTo(&err)
+			return s.one(ctx, &jobs[i], func(e *realizar.Event) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return each(i, e)
+			})
+		})
+	}
+	return group.Wait()
+}
+
+func (s *Server) one(ctx context.Context, r *realizar.Request, each func(*realizar.Event) error) error {
+	for e, err := range s.model.Generate(ctx, r) {
+		if err != nil {
+			return err
+		}
+		if err := each(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteUsage has the request's line in the log say what it took.
+func (x *Exchange) noteUsage(c *collector) {
+	u, t := &c.result.Usage, &c.longest
+	x.Note(slog.Int("prompt_tokens", u.PromptTokens), slog.Int("cached_tokens", u.CachedTokens), slog.Int("completion_tokens", u.CompletionTokens),
+		slog.Duration("queue", t.Queue), slog.Duration("prefill", t.Prefill), slog.Duration("decode", t.Decode))
+}

@@ -1,0 +1,121 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// What completions are where a request does not say, as OpenAI's API has it.
+const defaultCompletionTokens = 16
+
+// The most that a request for completions may ask for.
+const (
+	maxPrompts           = 2048
+	maxAnswers           = 4096 // of all its prompts
+	maxCompletionsScores = 5
+)
+
+// completionsRequest is what POST /v1/completions takes.
+type completionsRequest struct {
+	settings
+	prompts   []realizar.Request
+	maxTokens int
+	echo      bool
+	logProbs  *int
+	special   bool
+	bestOf    *int
+}
+
+var completionsFields = append(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, settingsFields), fields.List[completionsRequest]{
+	fields.New("prompt", "a string, a list of strings, a list of token ids, or a list of such lists", "", readPrompts),
+	fields.Whole("max_tokens", "16", 0, math.MaxInt32, func(r *completionsRequest) *int { return &r.maxTokens }),
+	fields.Flag("echo", "false", func(r *completionsRequest) *bool { return &r.echo }),
+	fields.Optional("logprobs", "none", 0, maxCompletionsScores, func(r *completionsRequest) **int { return &r.logProbs }),
+	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *completionsRequest) *bool { return &r.special }),
+	fields.Only[completionsRequest]("add_special_tokens", "true", "send token ids to have none added", "true"),
+	fields.Optional("best_of", "n", 1, maxChoices, func(r *completionsRequest) **int { return &r.bestOf }),
+	fields.Only[completionsRequest]("suffix", `""`, "the model continues a text and cannot fill one in", `""`),
+	fields.Only[completionsRequest]("response_format", `{"type":"text"}`, "answers are free text", `{"type":"text"}`),
+}...)
+
+func readPrompts(r *completionsRequest, v json.RawMessage) error {
+	if v[0] == '"' {
+		r.prompts = make([]realizar.Request, 1)
+		return fields.ReadText(v, &r.prompts[0].Prompt)
+	}
+	if ids, err := fields.ReadIDs(v); err == nil && len(ids) > 0 {
+		r.prompts = []realizar.Request{{PromptTokens: ids}}
+		return nil
+	}
+	list, err := fields.Elements(v)
+	switch {
+	case err != nil:
+		return err
+	case len(list) == 0:
+		return fields.Invalid("prompt", "prompt is an empty list; want one prompt at least")
+	case len(list) > maxPrompts:
+		return fields.Invalid("prompt", "prompt is a list of %d; want %d at most", len(list), maxPrompts)
+	}
+	r.prompts = make([]realizar.Request, len(list))
+	for i, v := range list {
+		p := &r.prompts[i]
+		if v[0] == '[' {
+			p.PromptTokens, err = fields.ReadIDs(v)
+		} else {
+			err = fields.ReadText(v, &p.Prompt)
+		}
+		if err != nil || (v[0] == '[') != (list[0][0] == '[') {
+			return fields.ErrWrong
+		}
+	}
+	return nil
+}
+
+func readCompletions(x *server.Exchange) (*completionsRequest, error) {
+	r := &completionsRequest{settings: newSettings(x), maxTokens: defaultCompletionTokens}
+	if err := server.Read(x, completionsFields, r); err != nil {
+		return nil, err
+	}
+	n := r.generation.Choices
+	switch {
+	case r.prompts == nil:
+		return nil, fields.Missing("prompt")
+	case r.bestOf != nil && *r.bestOf != n:
+		return nil, &fields.Error{Param: "best_of", Code: "unsupported_parameter", Message: "best_of other than n is not supported: all answers are sent"}
+	case len(r.prompts)*n > maxAnswers:
+		return nil, fields.Invalid("n", "%d prompts with %d answers each are more than %d", len(r.prompts), n, maxAnswers)
+	}
+	r.generation.MaxTokens = &r.maxTokens
+	r.generation.LogProbs = r.logProbs
+	if err := r.settle(x.Server); err != nil {
+		return nil, err
+	}
+	if r.echo && r.logProbs != nil {
+		r.generation.PromptLogProbs = new(max(*r.logProbs, valueOr(r.promptScores, 0)))
+	}
+	for i := range r.prompts {
+		r.prompts[i].Special, r.prompts[i].Generation = r.special, r.generation
+	}
+	return r, nil
+}
+
+func valueOr[T any](p *T, v T) T {
+	if p != nil {
+		return *p
+	}
+	return v
+}
+
+// completions is POST /v1/completions.
+func completions(x *server.Exchange) error {
+	r, err := readCompletions(x)
+	if err != nil {
+		return err
+	}
+	w := &completionsWriter{writer: newWriter(x, &r.settings, "cmpl-", "text_completion"), request: r}
+	return x.Answer(&server.Request{Prompts: r.prompts, Seeded: r.seeded, Param: "prompt"}, w)
+}

@@ -1,0 +1,174 @@
+package openai
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/jsontext"
+)
+
+// A completionsWriter writes the answers to a request for completions.
+type completionsWriter struct {
+	*writer
+	request *completionsRequest
+	tokens  [][]int32           // of the prompts
+	choices []completionsChoice // those of the first prompt, then those of the next
+}
+
+// A completionsChoice is an answer, or what a stream has not sent of it.
+type completionsChoice struct {
+	text         []byte
+	scores       textLogProbs
+	promptScores []byte
+	reason       realizar.FinishReason
+}
+
+// Begin begins the answers: those that echo have the prompt.
+func (w *completionsWriter) Begin(prompts [][]int32) error {
+	r := w.request
+	n := r.generation.Choices
+	w.tokens = prompts
+	w.choices = make([]completionsChoice, len(prompts)*n)
+	for i := range w.choices {
+		c := &w.choices[i]
+		c.scores = textLogProbs{server: w.x.Server, top: valueOr(r.logProbs, 0)}
+		if !r.echo {
+			continue
+		}
+		p := &r.prompts[i/n]
+		c.text = []byte(p.Prompt)
+		if p.PromptTokens != nil {
+			tok, err := w.x.Server.Model().Tokenizer()
+			if err != nil {
+				return err
+			}
+			c.text = []byte(tok.Decode(p.PromptTokens, false))
+		}
+	}
+	for i := range prompts {
+		if len(prompts[i]) == 1 { // the model has no scores for it
+			w.addPrompt(i, nil)
+		}
+	}
+	return nil
+}
+
+// Delta sends what an answer goes on with.
+func (w *completionsWriter) Delta(d *server.Delta) error {
+	if d.PromptLogProbs != nil {
+		w.addPrompt(d.Prompt, d.PromptLogProbs)
+		return nil
+	}
+	c := &w.choices[d.Index]
+	c.text = append(c.text, d.Text...)
+	w.addScores(c, d.LogProbs)
+	if d.Finish != nil {
+		c.reason = d.Finish.Reason
+	}
+	if len(c.text) == 0 && len(c.scores.tokens) == 0 && c.reason == "" {
+		return nil
+	}
+	w.chunk = append(w.appendChoice(append(w.chunk[:0], w.begin...), d.Index), w.end...)
+	c.text = c.text[:0]
+	return w.stream.SendEvent("", w.chunk)
+}
+
+// End ends the stream, or writes the whole answer.
+func (w *completionsWriter) End(r *server.Result) error {
+	if w.stream != nil {
+		return w.finish(r)
+	}
+	for i, scores := range r.PromptLogProbs {
+		if scores != nil {
+			w.addPrompt(i, scores)
+		}
+	}
+	b := w.head("text_completion")
+	for i := range r.Answers {
+		c, a := &w.choices[i], &r.Answers[i]
+		c.text = append(c.text, a.Text...)
+		w.addScores(c, a.LogProbs)
+		c.reason = a.Finish.Reason
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = w.appendChoice(b, i)
+	}
+	b = appendUsage(append(b, `],"usage":`...), &r.Usage)
+	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
+	return nil
+}
+
+// addPrompt keeps the scores of a prompt for all of its answers.
+func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb) {
+	r := w.request
+	p := &r.prompts[prompt]
+	n := r.generation.Choices
+	choices := w.choices[prompt*n : (prompt+1)*n]
+	for i := range choices {
+		c := &choices[i]
+		if r.promptScores != nil {
+			c.promptScores = appendPromptScores(w.x.Server, nil, firstOf(scores, *r.promptScores))
+		}
+		if !r.echo || r.logProbs == nil {
+			continue
+		}
+		for j, id := range w.tokens[prompt] {
+			var score *realizar.TokenLogProb
+			if j > 0 {
+				score = &scores[j-1]
+			}
+			inText := p.PromptTokens != nil || !w.special(id) || r.special && (j > 0 || strings.HasPrefix(p.Prompt, string(w.x.Server.Piece(id))))
+			c.scores.add(id, score, inText)
+		}
+	}
+}
+
+// addScores adds those of an answer's tokens, where they are asked for.
+func (w *completionsWriter) addScores(c *completionsChoice, scores []realizar.TokenLogProb) {
+	if w.request.logProbs == nil {
+		return
+	}
+	for i := range scores {
+		c.scores.add(scores[i].Token, &scores[i], !w.special(scores[i].Token))
+	}
+}
+
+// special reports whether a token is left out of the text of an answer.
+func (w *completionsWriter) special(id int32) bool {
+	tok, err := w.x.Server.Model().Tokenizer()
+	return err == nil && tok.IsSpecial(id)
+}
+
+// firstOf are scores with no more than n of the likeliest tokens.
+func firstOf(scores []realizar.TokenLogProb, n int) []realizar.TokenLogProb {
+	out := make([]realizar.TokenLogProb, len(scores))
+	for i, s := range scores {
+		s.Top = s.Top[:min(n, len(s.Top))]
+		out[i] = s
+	}
+	return out
+}
+
+// appendChoice appends an answer as far as it has come.
+func (w *completionsWriter) appendChoice(b []byte, index int) []byte {
+	c := &w.choices[index]
+	b = jsontext.AppendString(append(jsontext.AppendInt(append(b, `{"index":`...), index), `,"text":`...), c.text)
+	b = append(b, `,"logprobs":`...)
+	if w.request.logProbs != nil {
+		b = c.scores.take(b)
+	} else {
+		b = append(b, "null"...)
+	}
+	if b = append(b, `,"finish_reason":`...); c.reason != "" {
+		b = strconv.AppendQuote(b, string(c.reason))
+	} else {
+		b = append(b, "null"...)
+	}
+	if c.promptScores != nil {
+		b = append(append(b, `,"prompt_logprobs":`...), c.promptScores...)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,34 @@
+package openai
+
+import (
+	"testing"
+
+	"github.com/realizar/realizar/internal/server/fields/fieldstest"
+)
+
+// TestAPIFields: the tables of docs/api.md are those of the code.
+func TestAPIFields(t *testing.T) {
+	tables := map[string]fieldstest.Table{
+		"chat":                       fieldstest.TableOf(chatFields),
+		"message":                    fieldstest.TableOf(messageFields),
+		"part":                       fieldstest.TableOf(partFields),
+		"tool call":                  fieldstest.TableOf(callFields),
+		"called function":            fieldstest.TableOf(calledFields),
+		"tool":                       fieldstest.TableOf(toolFields),
+		"function":                   fieldstest.TableOf(functionFields),
+		"stream options":             fieldstest.TableOf(streamOptionsFields),
+		"completions":                fieldstest.TableOf(completionsFields),
+		"responses":                  fieldstest.TableOf(responsesFields),
+		"responses message":          fieldstest.TableOf(inputFields["message"]),
+		"responses part":             fieldstest.TableOf(inputPartFields),
+		"responses call":             fieldstest.TableOf(inputFields["function_call"]),
+		"responses output of a call": fieldstest.TableOf(inputFields["function_call_output"]),
+		"responses tool":             fieldstest.TableOf(responseToolFields),
+		"responses text":             fieldstest.TableOf(responseTextFields),
+		"responses reasoning":        fieldstest.TableOf(reasoningFields),
+		"responses stream options":   fieldstest.TableOf(responseStreamFields),
+		"embeddings":                 fieldstest.TableOf(embeddingsFields),
+	}
+	lists := len(tables) - len(inputFields) + 1 + 1 // settingsFields are part of others
+	fieldstest.Check(t, "../../../docs/api.md", "openai", lists, tables)
+}

@@ -1,0 +1,79 @@
+// Package openai is the dialect of OpenAI's API, with the fields that vLLM added to its
+// requests. A file knows one endpoint: the fields of its requests and the shape of its
+// answers; settings.go, messages.go, tools.go and logprobs.go have what endpoints share.
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/realizar/realizar/internal/server"
+)
+
+// Dialect is OpenAI's.
+type Dialect struct{}
+
+// Routes are its endpoints.
+func (Dialect) Routes() []server.Route {
+	return []server.Route{
+		{Pattern: "GET /v1/models", Handle: models},
+		{Pattern: "GET /v1/models/{id...}", Handle: modelNamed},
+		{Pattern: "POST /v1/chat/completions", Handle: chatCompletions},
+		{Pattern: "POST /v1/completions", Handle: completions},
+		{Pattern: "POST /v1/responses", Handle: responses},
+		{Pattern: "POST /v1/embeddings", Handle: embeddings},
+	}
+}
+
+// Key is that of the header Authorization.
+func (Dialect) Key(r *http.Request) (string, error) {
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || key == "" {
+		return "", &server.Error{Status: http.StatusUnauthorized, Code: "missing_api_key",
+			Message: "the request bears no key; send it in a header, Authorization: Bearer KEY"}
+	}
+	return strings.TrimSpace(key), nil
+}
+
+// Error is an error's body.
+func (Dialect) Error(h http.Header, e *server.Error) []byte {
+	if e.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	return errorBody(e)
+}
+
+func errorBody(e *server.Error) []byte {
+	type inner struct {
+		Message   string  `json:"message"`
+		Type      string  `json:"type"`
+		Param     *string `json:"param"`
+		Code      *string `json:"code"`
+		RequestID string  `json:"request_id,omitempty"`
+	}
+	in := inner{Message: e.Message, Type: errorType(e.Status), RequestID: e.RequestID}
+	if e.Param != "" {
+		in.Param = &e.Param
+	}
+	if e.Code != "" {
+		in.Code = &e.Code
+	}
+	data, _ := json.Marshal(map[string]inner{"error": in}) // there is nothing in it that fails
+	return data
+}
+
+// errorType is what goes with a status.
+func errorType(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status == http.StatusServiceUnavailable:
+		return "overloaded_error"
+	case status >= 500:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}

@@ -1,0 +1,174 @@
+package openai
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// responsesRequest is what POST /v1/responses takes.
+type responsesRequest struct {
+	settings
+	chat         realizar.ChatRequest
+	hasInput     bool
+	instructions *string
+	maxOutput    *int
+	logProbs     bool
+	top          *int
+	tools        json.RawMessage // as they came, for the answer
+	noTools      bool
+	metadata     map[string]string
+}
+
+// The most that metadata may hold, as in OpenAI's API.
+const (
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+var responsesFields = append(fields.Within(func(r *responsesRequest) *settings { return &r.settings },
+	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction")), fields.List[responsesRequest]{
+	fields.New("input", "a string, or a list of items", "", func(r *responsesRequest, v json.RawMessage) (err error) {
+		r.hasInput = true
+		r.chat.Messages, err = readInput(v)
+		return err
+	}),
+	fields.New("instructions", "a string, which becomes the first message, of role system", "none", func(r *responsesRequest, v json.RawMessage) error {
+		r.instructions = new("")
+		return fields.ReadText(v, r.instructions)
+	}),
+	fields.Optional("max_output_tokens", "until the context is full", 1, math.MaxInt32, func(r *responsesRequest) **int { return &r.maxOutput }),
+	fields.New("tools", "a list of tools of type function", "none", func(r *responsesRequest, v json.RawMessage) (err error) {
+		r.tools = v
+		r.chat.Tools, err = readResponseTools(v)
+		return err
+	}),
+	fields.New("tool_choice", `"auto" or "none"`, `"auto"`, func(r *responsesRequest, v json.RawMessage) (err error) {
+		r.noTools, err = readToolChoice(v)
+		return err
+	}),
+	fields.Only[responsesRequest]("parallel_tool_calls", "true", "the number of calls cannot be bounded yet", "true"),
+	fields.Ignored[responsesRequest]("max_tool_calls"), // of tools that a server has; this one has none
+	fields.New("include", `a list of "message.output_text.logprobs" and "reasoning.encrypted_content", of which there is none`, "none", readInclude),
+	fields.Optional("top_logprobs", "0", 0, maxTop, func(r *responsesRequest) **int { return &r.top }),
+	fields.New("metadata", "an object of up to 16 strings, which the answer has too", "none", readMetadata),
+	fields.New("text", "an object", "free text", func(_ *responsesRequest, v json.RawMessage) error {
+		return responseTextFields.Decode(&struct{}{}, v, "text")
+	}),
+	fields.New("reasoning", "an object whose fields are null", "none", func(_ *responsesRequest, v json.RawMessage) error {
+		return reasoningFields.Decode(&struct{}{}, v, "reasoning")
+	}),
+	fields.New("stream_options", "an object", "none", func(_ *responsesRequest, v json.RawMessage) error {
+		return responseStreamFields.Decode(&struct{}{}, v, "stream_options")
+	}),
+	fields.New("chat_template_kwargs", "an object of values for the chat template", "none", func(r *responsesRequest, v json.RawMessage) error {
+		return ReadVars(&r.chat, v)
+	}),
+	fields.Only[responsesRequest]("truncation", `"disabled"`, "nothing is cut; shorten the input", `"disabled"`),
+	fields.Only[responsesRequest]("background", "false", "responses are not kept, so that there would be nothing to ask for later", "false"),
+	fields.Refused[responsesRequest]("previous_response_id", "responses are not kept; send the conversation so far as input"),
+	fields.Refused[responsesRequest]("conversation", "conversations are not kept; send the one so far as input"),
+	fields.Refused[responsesRequest]("prompt", "there are no stored prompts; send it as instructions and input"),
+	fields.Refused[responsesRequest]("context_management", "nothing is cut or summed up; shorten the input"),
+}...)
+
+var (
+	responseTextFields = fields.List[struct{}]{
+		fields.Only[struct{}]("format", `{"type":"text"}`, "answers are free text", `{"type":"text"}`),
+		fields.Only[struct{}]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
+	}
+	reasoningFields = fields.List[struct{}]{
+		fields.Refused[struct{}]("effort", "a chat template that knows it takes it in chat_template_kwargs"),
+		fields.Refused[struct{}]("summary", "reasoning is not told apart from the answer yet"),
+		fields.Refused[struct{}]("generate_summary", "reasoning is not told apart from the answer yet"),
+	}
+	responseStreamFields = fields.List[struct{}]{fields.Ignored[struct{}]("include_obfuscation")}
+)
+
+func readInclude(r *responsesRequest, v json.RawMessage) error {
+	list, err := fields.Elements(v)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		switch string(v) {
+		case `"message.output_text.logprobs"`:
+			r.logProbs = true
+		case `"reasoning.encrypted_content"`:
+		default:
+			return fields.Unsupported("include of %s is not supported: a response has nothing of the kind", fields.Short(v))
+		}
+	}
+	return nil
+}
+
+func readMetadata(r *responsesRequest, v json.RawMessage) error {
+	given := map[string]*string{}
+	if v[0] != '{' || json.Unmarshal(v, &given) != nil || slices.Contains(slices.Collect(maps.Values(given)), nil) {
+		return fields.ErrWrong
+	}
+	if len(given) > maxMetadata {
+		return fields.Invalid("metadata", "metadata has %d pairs; want %d at most", len(given), maxMetadata)
+	}
+	r.metadata = make(map[string]string, len(given))
+	for key, value := range given {
+		if n := utf8.RuneCountInString(key); n > maxMetadataKey {
+			return fields.Invalid("metadata", "a key of metadata has %d characters; want %d at most", n, maxMetadataKey)
+		}
+		if n := utf8.RuneCountInString(*value); n > maxMetadataValue {
+			return fields.Invalid("metadata", "metadata.%s has %d characters; want %d at most", key, n, maxMetadataValue)
+		}
+		r.metadata[key] = *value
+	}
+	return nil
+}
+
+// readResponses reads a request for a response.
+func readResponses(x *server.Exchange) (*responsesRequest, error) {
+	r := &responsesRequest{settings: newSettings(x)}
+	if err := server.Read(x, responsesFields, r); err != nil {
+		return nil, err
+	}
+	switch {
+	case !r.hasInput:
+		return nil, fields.Missing("input")
+	case len(r.chat.Messages) == 0:
+		return nil, fields.Invalid("input", "input is empty; want one message at least")
+	case r.top != nil && *r.top > 0 && !r.logProbs:
+		return nil, fields.Invalid("top_logprobs", "top_logprobs is for log-probabilities; include message.output_text.logprobs, or leave it out")
+	}
+	if r.instructions != nil {
+		r.chat.Messages = slices.Insert(r.chat.Messages, 0, chat.Message{Role: "system", Content: *r.instructions})
+	}
+	if r.noTools {
+		r.chat.Tools = nil
+	}
+	r.generation.MaxTokens = r.maxOutput
+	if r.logProbs {
+		if r.generation.LogProbs = r.top; r.top == nil {
+			r.generation.LogProbs = new(0)
+		}
+	}
+	if err := r.settle(x.Server); err != nil {
+		return nil, err
+	}
+	r.chat.Generation = r.generation
+	return r, nil
+}
+
+// responses is POST /v1/responses. Nothing is kept of them.
+func responses(x *server.Exchange) error {
+	r, err := readResponses(x)
+	if err != nil {
+		return err
+	}
+	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Param: "input"}, newResponsesWriter(x, r))
+}

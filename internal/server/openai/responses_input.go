@@ -1,0 +1,224 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// An inputItem is one of a response's input: a message, a call of a tool, or what came
+// of one.
+type inputItem struct {
+	kind       string
+	message    chat.Message
+	hasContent bool
+	call       chat.ToolCall
+	callID     string
+	hasOutput  bool
+}
+
+// The fields of items by their type.
+var inputFields = map[string]fields.List[inputItem]{
+	"message": {
+		fields.Text("type", `"message"`, func(i *inputItem) *string { return &i.kind }),
+		fields.Text("role", "", func(i *inputItem) *string { return &i.message.Role }),
+		fields.New("content", "a string, or a list of parts of type input_text or output_text", "", func(i *inputItem, v json.RawMessage) error {
+			i.hasContent = true
+			return readInputText(v, "content", &i.message.Content)
+		}),
+		fields.Ignored[inputItem]("id"),
+		fields.Ignored[inputItem]("status"),
+		fields.Ignored[inputItem]("phase"),
+	},
+	"function_call": {
+		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
+		fields.Text("call_id", "", func(i *inputItem) *string { return &i.call.ID }),
+		fields.Text("name", "", func(i *inputItem) *string { return &i.call.Name }),
+		fields.New("arguments", "a JSON object in a string", "an empty object", func(i *inputItem, v json.RawMessage) error {
+			if v[0] != '"' {
+				return fields.ErrWrong
+			}
+			i.call.Arguments = v
+			return nil
+		}),
+		fields.Ignored[inputItem]("id"),
+		fields.Ignored[inputItem]("status"),
+	},
+	"function_call_output": {
+		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
+		fields.Text("call_id", "", func(i *inputItem) *string { return &i.callID }),
+		fields.New("output", "a string, or a list of parts of type input_text", "", func(i *inputItem, v json.RawMessage) error {
+			i.hasOutput = true
+			return readInputText(v, "output", &i.message.Content)
+		}),
+		fields.Ignored[inputItem]("id"),
+		fields.Ignored[inputItem]("status"),
+	},
+}
+
+var inputPartFields = fields.List[part]{
+	fields.Text("type", "", func(p *part) *string { return &p.kind }),
+	fields.Text("text", "empty", func(p *part) *string { return &p.text }),
+	fields.Ignored[part]("annotations"),
+	fields.Ignored[part]("logprobs"),
+	fields.Ignored[part]("prompt_cache_breakpoint"),
+}
+
+// inputRoles are those that messages of an input have.
+var inputRoles = []string{"user", "assistant", "system", "developer"}
+
+// readInput reads a conversation as responses have it.
+func readInput(v json.RawMessage) ([]chat.Message, error) {
+	if v[0] == '"' {
+		m := chat.Message{Role: "user"}
+		err := fields.ReadText(v, &m.Content)
+		return []chat.Message{m}, err
+	}
+	list, err := fields.Elements(v)
+	if err != nil {
+		return nil, err
+	}
+	var messages []chat.Message
+	for i, v := range list {
+		at := fmt.Sprintf("input[%d]", i)
+		item, err := readItem(v, at)
+		if err != nil {
+			return nil, fields.Inside(err, at)
+		}
+		// Calls of one turn are one message to chat templates.
+		if last := len(messages) - 1; item.kind == "function_call" && last >= 0 && messages[last].Role == "assistant" {
+			messages[last].ToolCalls = append(messages[last].ToolCalls, item.call)
+			continue
+		}
+		messages = append(messages, item.asMessage())
+	}
+	return messages, nil
+}
+
+func readItem(v json.RawMessage, at string) (*inputItem, error) {
+	var head struct{ Type *string }
+	if err := json.Unmarshal(v, &head); err != nil && v[0] != '{' {
+		return nil, fields.Invalid(at, "%s is %s; want an object", at, fields.Short(v))
+	}
+	i := &inputItem{kind: "message"}
+	if head.Type != nil {
+		i.kind = *head.Type
+	}
+	list, ok := inputFields[i.kind]
+	if !ok {
+		e := fields.Unsupported("an item of type %.50q is not supported; want message, function_call or function_call_output", i.kind)
+		e.Param = at + ".type"
+		return nil, e
+	}
+	if err := list.Decode(i, v, at); err != nil {
+		return nil, err
+	}
+	return i, i.check(at)
+}
+
+func (i *inputItem) check(at string) error {
+	role := i.message.Role
+	switch {
+	case i.kind == "message" && role == "":
+		return fields.Missing(at + ".role")
+	case i.kind == "message" && !slices.Contains(inputRoles, role):
+		return fields.Invalid(at+".role", "%s.role is %.50q; want %s", at, role, strings.Join(inputRoles, ", "))
+	case i.kind == "message" && !i.hasContent:
+		return fields.Missing(at + ".content")
+	case i.kind == "function_call" && i.call.Name == "":
+		return fields.Missing(at + ".name")
+	case i.kind == "function_call" && i.call.ID == "", i.kind == "function_call_output" && i.callID == "":
+		return fields.Missing(at + ".call_id")
+	case i.kind == "function_call_output" && !i.hasOutput:
+		return fields.Missing(at + ".output")
+	}
+	return nil
+}
+
+// asMessage is the item as chat templates have it.
+func (i *inputItem) asMessage() chat.Message {
+	switch m := i.message; i.kind {
+	case "function_call":
+		return chat.Message{Role: "assistant", ToolCalls: []chat.ToolCall{i.call}}
+	case "function_call_output":
+		return chat.Message{Role: "tool", Content: m.Content, ToolCallID: i.callID}
+	default:
+		m.Role = knownRole(m.Role)
+		return m
+	}
+}
+
+// readInputText reads a text, or one in parts, which are joined as those of chats are.
+func readInputText(v json.RawMessage, at string, to *string) error {
+	if v[0] == '"' {
+		return fields.ReadText(v, to)
+	}
+	list, err := fields.Elements(v)
+	if err != nil {
+		return err
+	}
+	texts := make([]string, len(list))
+	for i, v := range list {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		var head struct{ Type string }
+		if err := json.Unmarshal(v, &head); err == nil && head.Type != "" && head.Type != "input_text" && head.Type != "output_text" {
+			e := fields.Unsupported("a part of type %.50q is not supported: the model reads text alone", head.Type)
+			e.Param = at + ".type"
+			return e
+		}
+		var p part
+		if err := inputPartFields.Decode(&p, v, at); err != nil {
+			return err
+		}
+		if p.kind == "" {
+			return fields.Missing(at + ".type")
+		}
+		texts[i] = p.text
+	}
+	*to = joinParts(texts)
+	return nil
+}
+
+// responseTool is a tool as a request for a response has it.
+type responseTool struct {
+	kind string
+	chat.Tool
+}
+
+var responseToolFields = append(fields.List[responseTool]{
+	fields.Text("type", "", func(t *responseTool) *string { return &t.kind }),
+}, fields.Within(func(t *responseTool) *chat.Tool { return &t.Tool }, functionFields)...)
+
+// readResponseTools reads the tools that a chat template is given.
+func readResponseTools(v json.RawMessage) ([]chat.Tool, error) {
+	list, err := fields.Elements(v)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]chat.Tool, len(list))
+	for i, v := range list {
+		at := fmt.Sprintf("tools[%d]", i)
+		var head struct{ Type *string }
+		if err := json.Unmarshal(v, &head); err == nil && head.Type != nil && *head.Type != "function" {
+			e := fields.Unsupported("a tool of type %.50q is not supported; want function", *head.Type)
+			e.Param = at + ".type"
+			return nil, e
+		}
+		var t responseTool
+		if err := responseToolFields.Decode(&t, v, at); err != nil {
+			return nil, fields.Inside(err, at)
+		}
+		switch {
+		case t.kind == "":
+			return nil, fields.Missing(at + ".type")
+		case t.Name == "":
+			return nil, fields.Missing(at + ".name")
+		}
+		tools[i] = t.Tool
+	}
+	return tools, nil
+}

@@ -1,0 +1,189 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// The most that a request may ask for.
+const (
+	maxChoices = 128
+	maxStops   = 64
+	maxTop     = 20 // log-probabilities of the likeliest tokens
+)
+
+// settings are what requests for chats and for completions have in common.
+type settings struct {
+	model        string
+	stream       bool
+	options      streamOptions
+	hasOptions   bool
+	generation   realizar.Generation
+	seeded       bool
+	priority     int
+	promptScores *int // prompt_logprobs
+}
+
+type streamOptions struct{ usage bool }
+
+// newSettings are those of a request that says nothing.
+func newSettings(x *server.Exchange) settings { return settings{generation: x.Server.Defaults()} }
+
+var streamOptionsFields = fields.List[streamOptions]{
+	fields.Flag("include_usage", "false", func(o *streamOptions) *bool { return &o.usage }),
+	fields.Only[streamOptions]("continuous_usage_stats", "false", "usage comes once, before the end", "false"),
+	fields.Ignored[streamOptions]("include_obfuscation"),
+}
+
+// settingsFields are the fields of both, OpenAI's and those that vLLM adds.
+var settingsFields = fields.List[settings]{
+	fields.Text("model", "", func(s *settings) *string { return &s.model }),
+	fields.Flag("stream", "false", func(s *settings) *bool { return &s.stream }),
+	fields.New("stream_options", "an object", "no usage in streams", func(s *settings, v json.RawMessage) error {
+		s.hasOptions = true
+		return streamOptionsFields.Decode(&s.options, v, "stream_options")
+	}),
+	fields.Whole("n", "1", 1, maxChoices, func(s *settings) *int { return &s.generation.Choices }),
+	fields.Number("temperature", "what the model's makers recommend, or 1", 0, 2, func(s *settings) *float32 { return &s.generation.Temperature }),
+	fields.New("top_p", "a number above 0, to 1", "what the model's makers recommend, or 1", above0(func(s *settings) *float32 { return &s.generation.TopP })),
+	fields.New("typical_p", "a number above 0, to 1", "what the model's makers recommend, or 1", above0(func(s *settings) *float32 { return &s.generation.Typical })),
+	fields.Number("min_p", "what the model's makers recommend, or 0", 0, 1, func(s *settings) *float32 { return &s.generation.MinP }),
+	fields.New("top_k", "a whole number from 1, or -1 or 0 for all tokens", "what the model's makers recommend, or 0", func(s *settings, v json.RawMessage) error {
+		k, err := fields.ReadWhole(v, -1, math.MaxInt32)
+		s.generation.TopK = max(0, k)
+		return err
+	}),
+	fields.Number("repetition_penalty", "what the model's makers recommend, or 1", 0.01, 100, func(s *settings) *float32 { return &s.generation.RepetitionPenalty }),
+	fields.Number("presence_penalty", "0", -2, 2, func(s *settings) *float32 { return &s.generation.PresencePenalty }),
+	fields.Number("frequency_penalty", "0", -2, 2, func(s *settings) *float32 { return &s.generation.FrequencyPenalty }),
+	fields.New("seed", "a whole number of 64 bits", "a random one", func(s *settings, v json.RawMessage) error {
+		s.seeded = true
+		seed, err := readSeed(v)
+		s.generation.Seed = seed
+		return err
+	}),
+	fields.New("stop", "a string, or a list of up to 64", "none", readStop),
+	fields.New("stop_token_ids", "a list of token ids", "none", func(s *settings, v json.RawMessage) (err error) {
+		s.generation.StopTokens, err = fields.ReadIDs(v)
+		return err
+	}),
+	fields.New("logit_bias", "an object of numbers from -100 to 100 by token id", "none", readBias),
+	fields.Whole("min_tokens", "0", 0, math.MaxInt32, func(s *settings) *int { return &s.generation.MinTokens }),
+	fields.Flag("ignore_eos", "false", func(s *settings) *bool { return &s.generation.IgnoreEnd }),
+	fields.Whole("priority", "0; lower ones go first", -math.MaxInt32, math.MaxInt32, func(s *settings) *int { return &s.priority }),
+	fields.Text("cache_salt", "the cache is shared", func(s *settings) *string { return &s.generation.Salt }),
+	fields.Optional("prompt_logprobs", "none", 0, maxTop, func(s *settings) **int { return &s.promptScores }),
+	fields.Only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
+	fields.Only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),
+	fields.Only[settings]("store", "false", "answers are not kept", "false"),
+	fields.Only[settings]("service_tier", `"auto" or "default"`, "there is one tier; use priority", `"auto"`, `"default"`),
+	fields.Ignored[settings]("user"),
+	fields.Ignored[settings]("metadata"),
+	fields.Ignored[settings]("safety_identifier"),
+	fields.Ignored[settings]("prompt_cache_key"),
+	fields.Ignored[settings]("prompt_cache_retention"),
+	fields.Ignored[settings]("prediction"),
+}
+
+// above0 reads a share that cannot be nothing.
+func above0(to func(*settings) *float32) func(*settings, json.RawMessage) error {
+	return func(s *settings, v json.RawMessage) error {
+		p, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || !(p > 0 && p <= 1) {
+			return fields.ErrWrong
+		}
+		*to(s) = max(float32(p), math.SmallestNonzeroFloat32)
+		return nil
+	}
+}
+
+// readSeed takes what fits 64 bits, with a sign or without.
+func readSeed(v json.RawMessage) (uint64, error) {
+	if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
+		return n, nil
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, fields.ErrWrong
+	}
+	return uint64(n), nil
+}
+
+func readStop(s *settings, v json.RawMessage) error {
+	list, err := []json.RawMessage{v}, error(nil)
+	if v[0] == '[' {
+		if list, err = fields.Elements(v); err != nil {
+			return err
+		}
+	}
+	if len(list) > maxStops {
+		return fields.Invalid("stop", "stop has %d strings; want %d at most", len(list), maxStops)
+	}
+	s.generation.Stop = nil
+	for _, v := range list {
+		var text string
+		if err := fields.ReadText(v, &text); err != nil {
+			return err
+		}
+		if text == "" {
+			return fields.Invalid("stop", "a string of stop is empty; leave it out")
+		}
+		s.generation.Stop = append(s.generation.Stop, text)
+	}
+	return nil
+}
+
+func readBias(s *settings, v json.RawMessage) error {
+	if v[0] != '{' {
+		return fields.ErrWrong
+	}
+	s.generation.LogitBias = map[int32]float32{}
+	return fields.Members(v, "logit_bias", func(name string, v json.RawMessage) error {
+		id, err := strconv.ParseInt(name, 10, 32)
+		if err != nil {
+			return fields.Invalid("logit_bias", "logit_bias has %.50q; want the ids of tokens", name)
+		}
+		bias, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || !(bias >= -100 && bias <= 100) {
+			return fields.Invalid("logit_bias", "logit_bias of %d is %s; want a number from -100 to 100", id, fields.Short(v))
+		}
+		s.generation.LogitBias[int32(id)] = float32(bias)
+		return nil
+	})
+}
+
+// settle says what is wrong with settings as a whole, and fills in the rest.
+func (t *settings) settle(s *server.Server) error {
+	g := &t.generation
+	switch {
+	case t.model == "":
+		return fields.Missing("model")
+	case t.hasOptions && !t.stream:
+		return fields.Invalid("stream_options", "stream_options is for streams; add stream, or leave it out")
+	case t.promptScores != nil && t.stream:
+		return fields.Invalid("prompt_logprobs", "prompt_logprobs come with answers that are not streams; leave out stream")
+	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:
+		return fields.Invalid("min_tokens", "min_tokens is %d, but the answer ends after %d", g.MinTokens, *g.MaxTokens)
+	}
+	if err := s.CheckModel(t.model); err != nil {
+		return err
+	}
+	for id := range g.LogitBias {
+		if id < 0 || int(id) >= s.Model().Vocab() {
+			return fields.Invalid("logit_bias", "logit_bias has token %d, which is outside the vocabulary of %d", id, s.Model().Vocab())
+		}
+	}
+	for _, id := range g.StopTokens {
+		if id < 0 || int(id) >= s.Model().Vocab() {
+			return fields.Invalid("stop_token_ids", "stop_token_ids has token %d, which is outside the vocabulary of %d", id, s.Model().Vocab())
+		}
+	}
+	g.Priority = -t.priority
+	g.PromptLogProbs = t.promptScores
+	return nil
+}

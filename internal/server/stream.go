@@ -1,0 +1,77 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// A Stream is an answer that comes in pieces. Each is with the client before the next
+// one is made; a client that does not read loses its stream, and nobody else waits
+// for it.
+type Stream struct {
+	w           http.ResponseWriter
+	control     *http.ResponseController
+	contentType string
+	begun       bool // something was sent, so that the status cannot change
+	buf         []byte
+	fail        func(*Error) error
+}
+
+// The types of streams.
+const (
+	Events = "text/event-stream; charset=utf-8" // server-sent events
+	Lines  = "application/x-ndjson"             // a JSON value a line
+)
+
+// Stream makes the answer to x a stream, and [Writer.Delta] what it is made of. It
+// begins with the first piece that is sent, so that an error before it has a status of
+// its own; fail ends it with an error after that.
+func (x *Exchange) Stream(contentType string, fail func(*Error) error) *Stream {
+	x.stream = &Stream{w: x.w, control: http.NewResponseController(x.w), contentType: contentType, fail: fail}
+	return x.stream
+}
+
+// Add puts data behind what is to be sent.
+func (t *Stream) Add(data []byte) { t.buf = append(t.buf, data...) }
+
+// AddEvent is Add for a server-sent event of data, which has no line feed. The name may
+// be empty.
+func (t *Stream) AddEvent(name string, data []byte) {
+	if name != "" {
+		t.buf = append(append(append(t.buf, "event: "...), name...), '\n')
+	}
+	t.buf = append(append(append(t.buf, "data: "...), data...), "\n\n"...)
+}
+
+// Flush sends what was added.
+func (t *Stream) Flush() error {
+	if len(t.buf) == 0 {
+		return nil
+	}
+	err := t.write(t.buf)
+	t.buf = t.buf[:0]
+	return err
+}
+
+// SendEvent is AddEvent and Flush.
+func (t *Stream) SendEvent(name string, data []byte) error {
+	t.AddEvent(name, data)
+	return t.Flush()
+}
+
+func (t *Stream) write(p []byte) error {
+	if !t.begun {
+		h := t.w.Header()
+		h.Set("Content-Type", t.contentType)
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no") // proxies that collect answers let this one pass
+		t.begun = true
+	}
+	if _, err := t.w.Write(p); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	if err := t.control.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return nil
+}
