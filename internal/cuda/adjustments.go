@@ -8,14 +8,6 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// adjustmentBytes are those of one adjustment, which lies on the device as in Go.
-const adjustmentBytes = int(unsafe.Sizeof(sample.Adjustment{}))
-
-// roomyAdjustments is for how many adjustments of a step the device has room. Those of
-// rows that have none left stay in the host's memory, where kernels reach them as well,
-// if not as fast.
-const roomyAdjustments = 16 << 10
-
 // leastAdjustments is for how many of them a step has room in the host's memory once it
 // has any.
 const leastAdjustments = 4096

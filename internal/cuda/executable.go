@@ -12,6 +12,11 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
+// planWeights places the weights of p.
+func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
+	return planWeights(p, lim, b.slots)
+}
+
 // Weights implements [plan.Backend]: what stays on the device, and slots for what streams.
 func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return b.planWeights(p, &lim).bytes }
 

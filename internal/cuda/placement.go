@@ -43,10 +43,6 @@ func slotsFor(n, slots int) int { return min(slots, n/2) }
 
 func align(n int) int { return (n + 255) &^ 255 }
 
-func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
-	return planWeights(p, lim, b.slots)
-}
-
 // planWeights places the weights of p. As many layers as [plan.Limits.Weights] has room
 // for stay, and the others have at most so many slots. Before layers, experts give way:
 // a step uses few of them.

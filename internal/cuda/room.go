@@ -1,8 +1,11 @@
 package cuda
 
 import (
+	"unsafe"
+
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
 )
 
 // Where counts has a step's sizes.
@@ -148,3 +151,11 @@ func (r *room) addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 // pageRoom is for how many pages the tables of a group have room: every sequence may have
 // all there are, which sequences that begin alike share, or two slots.
 func pageRoom(l *plan.Limits, group int) int { return l.Seqs * max(2, l.Pages[group]) }
+
+// adjustmentBytes are those of one adjustment, which lies on the device as in Go.
+const adjustmentBytes = int(unsafe.Sizeof(sample.Adjustment{}))
+
+// roomyAdjustments is for how many adjustments of a step the device has room. Those of
+// rows that have none left stay in the host's memory, where kernels reach them as well,
+// if not as fast.
+const roomyAdjustments = 16 << 10
