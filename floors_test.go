@@ -15,7 +15,7 @@ const module = "github.com/realizar/realizar"
 var floors = []string{
 	"internal/bytesize internal/nearest",
 	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load",
-	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest",
+	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen",
 	"demo internal/arch internal/backends internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	". cuda",
 	"internal/server",

@@ -27,30 +27,29 @@ struct ExpertProduct {
 };
 
 struct ExpertArgs {
-  ExpertProduct p[2];   // gated: the gate and what it gates; else the first alone
-  s32 rows;             // of an expert's matrix
-  s32 units;            // of work for an expert: tiles of rows; gated: two of the gate's, with those that it gates
-  s32 kTiles;           // tiles of a row
-  s32 cols, xStride;    // of the input, elements
-  s32 yStride;          // elements
-  const float *x;       // what is read of the input, by kind of kernel
+  ExpertProduct p[2]; // gated: the gate and what it gates; else the first alone
+  s32 rows;           // of an expert's matrix
+  s32 units;          // of work for an expert: tiles of rows; gated: two of the gate's, with those that it gates
+  s32 colTiles;       // tiles of a row
+  s32 cols, inStride; // of the input, elements
+  s32 stride;         // elements
+  const float *x;     // what is read of the input, by kind of kernel
   const s8 *q8;
   const uint2 *meta;
   const u16 *h16;
   const s32 *tokens;    // [slots] row of the input for each slot, or 0: the slot's own
   const Active *active; // [*count]
   const s32 *count;     // experts that were chosen
-  float *y;             // [slots, yStride]; gated: 0
+  float *y;             // [slots, stride]; gated: 0
   Forms out;            // gated: [slots, rows] where the unit's values go
   Unit unit;
   s32 pad;
 };
-static_assert(sizeof(ExpertArgs) == 216);
 
 // oneRow is a single row of the input as an operand.
 template <class F> INLINE auto oneRow(const ExpertArgs &a, int row, int lane) {
-  if constexpr (F::tileK == 256) return BytesOne<F>(a.q8 + s64(row) * a.xStride, a.meta + s64(row) * (a.xStride / 32), lane);
-  else return WordsOne<F>(a.h16 + s64(row) * a.xStride, lane);
+  if constexpr (F::tileK == 256) return BytesOne<F>(a.q8 + s64(row) * a.inStride, a.meta + s64(row) * (a.inStride / 32), lane);
+  else return WordsOne<F>(a.h16 + s64(row) * a.inStride, lane);
 }
 
 // expertProduct is what a block does: units blockX, blockX+gridX and so on of active expert
@@ -66,8 +65,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   const Active e = a.active[blockY()];
 
   const int lane = tidX() & 31, warp = tidX() >> 5;
-  const int from = a.kTiles * warp / segments, tiles = a.kTiles * (warp + 1) / segments - from;
-  const s64 rowBytes = s64(a.kTiles) * F::tileBytes;
+  const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
+  const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
   const int rowTiles = (a.rows + tileRows - 1) / tileRows;
   const u8 *w = a.p[0].w + e.place * a.p[0].apart, *up = GATED ? a.p[1].w + e.place * a.p[1].apart : nullptr;
   const float *bias = a.p[0].bias ? a.p[0].bias + s64(e.expert) * a.p[0].biasApart : nullptr;
@@ -132,7 +131,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
           if (row >= a.rows || slot >= e.end) continue;
           float v = sum(i / columns, i % columns);
           if (bias) v = v + bias[row];
-          a.y[s64(slot) * a.yStride + row] = v;
+          a.y[s64(slot) * a.stride + row] = v;
         }
       } else {
         for (int c = warp; c < columns; c += 8) {

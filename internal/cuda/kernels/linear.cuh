@@ -27,8 +27,8 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
   constexpr int turns = segments * most * tileRows * columns * 8 > 32768 ? 1 : 2;
   __shared__ float part[turns][segments][most * tileRows][columns];
   const int lane = tidX() & 31, warp = tidX() >> 5;
-  const int from = a.kTiles * warp / segments, tiles = a.kTiles * (warp + 1) / segments - from;
-  const s64 rowBytes = s64(a.kTiles) * F::tileBytes;
+  const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
+  const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
   const int gateTiles = (a.p[0].rows + tileRows - 1) / tileRows;
 
   // productOf makes unit a tile of rows of one product.
@@ -104,7 +104,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
         if (p.bias) v = v + p.bias[row];
         v = v * a.scale;
         if (a.residual) v = a.residual[s64(token) * a.residualStride + row] + v;
-        p.y[s64(token) * p.yStride + row] = v;
+        p.y[s64(token) * p.stride + row] = v;
       }
     } else {
       for (int c = warp; c < columns; c += 8) {
@@ -158,7 +158,7 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
     extern __shared__ u8 shared[];
     Row<F> row(a);
     if (a.norm) {
-      row = Row<F>(shared, a.kTiles * F::tileK);
+      row = Row<F>(shared, a.colTiles * F::tileK);
       normalizeRow<F>(a, row, from * F::tileK, (from + tiles) * F::tileK, warp, lane);
     }
     work(row.operand(lane));
