@@ -23,9 +23,8 @@ template <class F> INLINE void split(const LinearArgs &a) {
   __shared__ float sums[maxSplitTiles][tileRows], part[segments][tileRows];
   const int lane = tidX() & 31, warp = tidX() >> 5, segment = blockX() % segments;
   const int from = a.colTiles * segment / segments, tiles = a.colTiles * (segment + 1) / segments - from;
-  int unit = blockX() / segments, which = 0;
-  for (; which < 3 && unit >= (a.p[which].rows + tileRows - 1) / tileRows; which++) unit -= (a.p[which].rows + tileRows - 1) / tileRows;
-  const Product &p = a.p[which];
+  int unit = blockX() / segments;
+  const Product &p = productOf(a, unit);
   const u8 *w = p.w + (s64(unit) * a.colTiles + from) * F::tileBytes;
   arriveCluster(); // every block must be there before one writes to its memory
 
