@@ -190,3 +190,25 @@ func dequantizeIQ3_S(dst []float32, src []byte) {
 		}
 	}
 }
+
+// levelsIQ1 are the coordinates of the 1-bit formats' points, more and less an eighth.
+func levelsIQ1() []float32 {
+	var all []float32
+	for _, point := range iq1Grid() {
+		for _, v := range point {
+			all = append(all, float32(v)+iq1Eighth(0), float32(v)+iq1Eighth(1))
+		}
+	}
+	return all
+}
+
+// signedLevels are the coordinates of points, and their negatives.
+func signedLevels[P point4 | point8](points []P) []float32 {
+	var all []float32
+	for _, point := range points {
+		for i := range len(point) {
+			all = append(all, float32(point[i]), -float32(point[i]))
+		}
+	}
+	return all
+}

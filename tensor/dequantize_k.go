@@ -142,3 +142,35 @@ func dequantizeQ6_K(dst []float32, src []byte) {
 		}
 	}
 }
+
+// The functions below are the K formats' [Format.Groups].
+
+func groupsQ2_K(scale, low *[16]float32, b []byte) {
+	d, dmin := f16At(b[80:]), f16At(b[82:])
+	for g, sc := range b[:16] {
+		scale[g], low[g] = d*float32(sc&15), -(dmin * float32(sc>>4))
+	}
+}
+
+func groupsQ3_K(scale, _ *[16]float32, b []byte) {
+	d, scales := f16At(b[108:]), b[96:108]
+	for g := range scale {
+		sc := scales[g%8]>>(g/8*4)&15 | scales[8+g%4]>>(g/4*2)&3<<4
+		scale[g] = d * float32(int(sc)-32)
+	}
+}
+
+func groupsK4(scale, low *[16]float32, b []byte) {
+	d, dmin := f16At(b), f16At(b[2:])
+	for g := range 8 {
+		sc, m := scaleMinK4(g, (*[12]byte)(b[4:]))
+		scale[g], low[g] = d*float32(sc), -(dmin * float32(m))
+	}
+}
+
+func groupsQ6_K(scale, _ *[16]float32, b []byte) {
+	d := f16At(b[208:])
+	for g, sc := range b[192:208] {
+		scale[g] = d * float32(int8(sc))
+	}
+}

@@ -5,12 +5,22 @@ import "math"
 // Formats of 4 bits whose codes are looked up in a table rather than counted
 // evenly. Nibbles are split in halves as in Q4_0.
 
-// iq4Values are the 16 levels of IQ4_NL and IQ4_XS, closer together around zero.
-var iq4Values = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
-
-// e2m1Values are the 16 values of the OCP FP4 format: sign, two bits of
-// exponent, one of mantissa. Code 8 is the negative zero, which no Go constant is.
-var e2m1Values = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5, -2, -3, -4, -6}
+// iq4Values and e2m1Values are what codes stand for in float32. Code 8 of E2M1 is the
+// negative zero.
+var (
+	iq4Values = func() (values [16]float32) {
+		for code, v := range iq4Table {
+			values[code] = float32(v)
+		}
+		return values
+	}()
+	e2m1Values = func() (values [16]float32) {
+		for code, v := range e2m1Table {
+			values[code] = float32(math.Copysign(float64(v)/2, 7-float64(code)))
+		}
+		return values
+	}()
+)
 
 // IQ4_NL is d f16, nibbles [16]: d * level.
 func dequantizeIQ4_NL(dst []float32, src []byte) {
@@ -69,4 +79,12 @@ func e8m0(e uint8) float32 {
 		return float32(math.NaN())
 	}
 	return math.Float32frombits(uint32(e) << 23)
+}
+
+func groupsIQ4_XS(scale, _ *[16]float32, b []byte) {
+	d, high := f16At(b), uint16(b[2])|uint16(b[3])<<8
+	for g := range 8 {
+		sc := uint16(b[4+g/2]>>(g%2*4)&15) | high>>(2*g)&3<<4
+		scale[g] = d * float32(int(sc)-32)
+	}
 }

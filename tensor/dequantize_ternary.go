@@ -49,3 +49,12 @@ func dequantizeTQ2_0(dst []float32, src []byte) {
 		}
 	}
 }
+
+// levelsTQ1_0 are those of a digit of a byte: the same whichever digit it is.
+func levelsTQ1_0() []float32 {
+	all := make([]float32, 256)
+	for q := range all {
+		all[q] = trit(uint8(q), 1)
+	}
+	return all
+}

@@ -33,18 +33,6 @@ func (e *NotFiniteError) Problem() string {
 	return fmt.Sprintf("the %s is %v, which leaves the range of float32", what, e.Value)
 }
 
-// halfScales are the bytes of a block at which a format keeps scales in float16:
-// one, or two that follow each other. All values of a block are multiplied with its
-// scale or are a sum with a multiple of it, so that a block has values that are not
-// finite where a scale is not, and only there, as no product of a finite one leaves
-// float32.
-var halfScales = [F8_E4M3_32 + 1][]int{
-	Q4_0: {0}, Q4_1: {0, 2}, Q5_0: {0}, Q5_1: {0, 2}, Q8_0: {0},
-	Q2_K: {80, 82}, Q3_K: {108}, Q4_K: {0, 2}, Q5_K: {0, 2}, Q6_K: {208},
-	IQ4_NL: {0}, IQ4_XS: {0}, IQ1_S: {0}, IQ2_XXS: {0}, IQ2_XS: {0}, IQ2_S: {0}, IQ3_XXS: {0}, IQ3_S: {0},
-	TQ1_0: {52}, TQ2_0: {64},
-}
-
 // A screen finds the numbers to look at among many: those for which adding to what
 // mask leaves of a word carries into a bit of top. No sum carries any further, so
 // that several numbers lie side by side in a word.
@@ -53,40 +41,50 @@ type screen struct {
 	mask, add, top uint64
 }
 
-// screens holds those of the formats of weights. In floats a number is looked at
-// whose exponent is all ones, so that one more carries into its sign.
+// screens holds those of the formats of weights.
 var screens = func() (all [F8_E4M3_32 + 1]screen) {
-	lanes := func(mask, add, top, copies uint64) screen {
-		return screen{0, mask * copies, add * copies, top * copies}
+	for d := range all {
+		all[d] = screenOf(&formats[d])
 	}
-	const two, four, eight = 1<<32 | 1, 1<<48 | 1<<32 | 1<<16 | 1, 0x0101010101010101
-	all[F32] = lanes(0x7f800000, 1<<23, 1<<31, two)
-	all[F16] = lanes(0x7c00, 1<<10, 1<<15, four)
-	all[BF16] = lanes(0x7f80, 1<<7, 1<<15, four)
-	all[F8_E4M3] = lanes(0x7f, 1, 1<<7, eight)
-	all[F8_E5M2] = lanes(0x7c, 1<<2, 1<<7, eight)
-	// A float64 from here on is nearer to 2^128 than to the largest float32.
-	const beyond = 0x47effffff0000000
-	all[F64] = lanes(1<<63-1, 1<<63-beyond, 1<<63, 1)
-	for d, scales := range halfScales {
-		if len(scales) == 0 {
-			continue
+	return all
+}()
+
+// screenOf is the screen of a format. With a float16 as their scale, or two, values of a
+// block are its products or a sum of its products: no product of a finite one leaves
+// float32, so that values are not finite where a scale is not, and only there.
+func screenOf(f *Format) (s screen) {
+	switch f.Scale {
+	case NoScale:
+		// What is added carries into the sign from NotFinite on.
+		width := 8 * f.BlockBytes
+		sign := uint64(1) << (width - 1)
+		for at := 0; at < 64; at += width {
+			s.mask |= (sign - 1) << at
+			s.add |= (sign - f.NotFinite) << at
+			s.top |= sign << at
 		}
-		s := &all[d]
-		s.at = min(scales[0], DType(d).BlockBytes()-4)
-		for _, at := range scales {
+	case F16Scale:
+		s.at = min(f.Scales[0], f.BlockBytes-4)
+		for _, at := range f.Scales {
 			shift := 8 * (at - s.at)
 			s.mask, s.add, s.top = s.mask|0x7c00<<shift, s.add|1<<10<<shift, s.top|1<<15<<shift
 		}
+	case E8M0Scale:
+		// With the largest of the table an exponent of 2^(255-e) and more leaves float32.
+		most := 0.0
+		for _, v := range f.Table {
+			most = max(most, math.Abs(float64(v))*f.Factor.First)
+		}
+		s = screen{f.Scales[0], 0xff, 1 + uint64(math.Ilogb(most)), 1 << 8}
+	case NibbleScale:
+		// The five bits of the exponent lie apart, in the last two words; what is added is
+		// the bits between them, so that a carry passes.
+		s = screen{f.Scales[0] + 4, 0x7000c000, 0x0fff0000 + 0x4000, 1 << 31}
+	case F32Scale:
+		s = screen{0, 0, 1, 1} // every block: its source has looked at both parts
 	}
-	// Exponents of 253 and more take some values out of float32, 255 is NaN.
-	all[MXFP4] = screen{0, 0xff, 256 - 253, 1 << 8}
-	// The five bits of the exponent lie apart; what is added is the bits between them,
-	// so that a carry passes.
-	all[IQ1_M] = screen{52, 0x7000c000, 0x0fff0000 + 0x4000, 1 << 31}
-	all[F8_E4M3_32] = screen{0, 0, 1, 1} // every block: its source has looked at both parts
-	return all
-}()
+	return s
+}
 
 // CheckFinite looks for the first number in data, blocks of format d, that makes
 // [Dequantize] give a value that is NaN or infinite, and returns it as a
@@ -164,33 +162,35 @@ func (s *screen) blocks(data []byte, size int) bool {
 
 // notFinite is the number of a block of d with which a value is not finite, or nil.
 func notFinite(d DType, block []byte) *NotFiniteError {
-	for _, at := range halfScales[d] {
-		if v := f16At(block[at:]); v-v != 0 {
-			return &NotFiniteError{Offset: at, Scale: true, Value: float64(v)}
+	f := &formats[d]
+	if f.Scale == F16Scale {
+		for _, at := range f.Scales {
+			if v := f16At(block[at:]); v-v != 0 {
+				return &NotFiniteError{Offset: at, Scale: true, Value: float64(v)}
+			}
 		}
-	}
-	if len(halfScales[d]) > 0 {
 		return nil
 	}
 	var room [256]float32
-	values := room[:d.BlockLen()]
-	_ = Dequantize(d, values, block) // the sizes agree
+	values := room[:f.BlockLen]
+	f.decode(values, block)
 	for i, v := range values {
 		if v-v == 0 {
 			continue
 		}
-		switch d {
-		case F8_E4M3_32:
+		switch f.Scale {
+		case E8M0Scale:
+			return &NotFiniteError{Offset: f.Scales[0], Scale: true, Value: float64(e8m0(block[f.Scales[0]]))}
+		case NibbleScale:
+			return &NotFiniteError{Offset: f.Scales[0], Scale: true, Value: float64(iq1mScale(binary.LittleEndian.Uint64(block[f.Scales[0]:])))}
+		case F32Scale:
 			if code := f8E4M3Values[block[4+i]]; code-code != 0 {
 				return &NotFiniteError{Offset: 4 + i, Value: float64(code)}
 			}
 			return &NotFiniteError{Scale: true, Value: float64(math.Float32frombits(binary.LittleEndian.Uint32(block)))}
-		case F64:
+		}
+		if d == F64 {
 			return &NotFiniteError{Value: math.Float64frombits(binary.LittleEndian.Uint64(block))}
-		case MXFP4:
-			return &NotFiniteError{Scale: true, Value: float64(e8m0(block[0]))}
-		case IQ1_M:
-			return &NotFiniteError{Offset: 48, Scale: true, Value: float64(iq1mScale(binary.LittleEndian.Uint64(block[48:])))}
 		}
 		return &NotFiniteError{Value: float64(v)}
 	}

@@ -83,15 +83,7 @@ type Limits struct {
 // InBytes reports whether products of weights of d read their input in 8 bits where
 // [Limits.Activations] asks for them. Those of other formats, of blocks or not, read
 // floats.
-func InBytes(d tensor.DType) bool {
-	switch d {
-	case tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
-		tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
-		tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4:
-		return true
-	}
-	return false
-}
+func InBytes(d tensor.DType) bool { return d.Format().InBytes }
 
 // PageBytes is the size of one page of group g over all its states.
 func (l *Limits) PageBytes(p *Program, g int) (int, error) {

@@ -4,45 +4,38 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/realizar/realizar/tensor"
 )
 
-// A blockFormat says which values a block of random bytes stands for: scale·group·code
-// for formats with one scale, scale·group·code - low·group' for those with two,
-// where group and group' have the same distribution.
-type blockFormat struct {
-	scale       int // byte at which the float16 scale stands
-	low         int // and that of what is subtracted, -1: there is none
-	group, code moments
-	added       bool               // low is added: it is written with the other sign
-	pair        func(block []byte) // makes group' equal to group, or codes those that there are; nil: they are
+// Blocks of random bytes are ones that a quantiser could write but for what these
+// change; package tensor says how they read.
+var repairs = map[tensor.DType]repair{
+	tensor.Q2_K:       {block: pairQ2},
+	tensor.Q4_K:       {block: pairK},
+	tensor.Q5_K:       {block: pairK},
+	tensor.TQ2_0:      {block: ternary, levels: []float32{-1, 0, 0, 1}},
+	tensor.F8_E4M3_32: {block: finite, levels: finiteE4M3()},
 }
 
-// formats are those with scales in float16; package tensor says how they read.
-var formats = map[tensor.DType]blockFormat{
-	tensor.Q4_0:   {0, -1, one, integers(-8, 7), false, nil},
-	tensor.Q4_1:   {0, 2, one, integers(0, 15), true, nil},
-	tensor.Q5_0:   {0, -1, one, integers(-16, 15), false, nil},
-	tensor.Q5_1:   {0, 2, one, integers(0, 31), true, nil},
-	tensor.Q8_0:   {0, -1, one, integers(-128, 127), false, nil},
-	tensor.Q2_K:   {80, 82, integers(0, 15), integers(0, 3), false, pairQ2},
-	tensor.Q3_K:   {108, -1, integers(-32, 31), integers(-4, 3), false, nil},
-	tensor.Q4_K:   {0, 2, integers(0, 63), integers(0, 15), false, pairK},
-	tensor.Q5_K:   {0, 2, integers(0, 63), integers(0, 31), false, pairK},
-	tensor.Q6_K:   {208, -1, integers(-128, 127), integers(-32, 31), false, nil},
-	tensor.IQ4_NL: {0, -1, one, iq4, false, nil},
-	tensor.IQ4_XS: {0, -1, integers(-32, 31), iq4, false, nil},
+// A repair changes a block: in formats with a minimum, the factors of the minimum become
+// equal to those of the scale; in others, codes become ones of the levels.
+type repair struct {
+	block  func(b []byte)
+	levels []float32 // nil: the format's own
+}
 
-	tensor.IQ1_S:   {0, -1, odd(7), eighths(-15, 9735, 16384), false, nil},
-	tensor.IQ1_M:   {scattered, -1, odd(7), eighths(-15, 9735, 16384), false, nil},
-	tensor.IQ2_XXS: {0, -1, odd(15).times(1. / 8), signed(1094513, 2048), false, nil},
-	tensor.IQ2_XS:  {0, -1, odd(15).times(1. / 8), signed(2402206, 4096), false, nil},
-	tensor.IQ2_S:   {0, -1, odd(15).times(1. / 8), signed(4889327, 8192), false, nil},
-	tensor.IQ3_XXS: {0, -1, odd(15).times(1. / 4), signed(974480, 1024), false, nil},
-	tensor.IQ3_S:   {0, -1, odd(15), signed(118112, 2048), false, nil},
-	tensor.TQ1_0:   {52, -1, one, moments{-1. / 256, 171. / 256}, false, nil},
-	tensor.TQ2_0:   {64, -1, one, moments{0, 1. / 2}, false, ternary},
+// finiteE4M3 are the numbers of E4M3, the largest in the place of NaN.
+func finiteE4M3() []float32 {
+	f := tensor.F8_E4M3_32.Format()
+	levels := slices.Clone(f.Levels())
+	for i, v := range levels {
+		if v != v {
+			levels[i] = levels[i-1]
+		}
+	}
+	return levels
 }
 
 // finite makes the codes of E4M3 that stand for NaN the largest numbers, of their
@@ -55,14 +48,10 @@ func finite(b []byte) {
 	}
 }
 
-// scattered stands for the scale of IQ1_M, which has no bytes of its own: its nibbles
-// are the upper ones of four words from byte 48 on.
-const scattered = -2
-
-// scatter writes the scale of a block of IQ1_M.
-func scatter(b []byte, scale uint16) {
+// scatter writes a scale as [tensor.NibbleScale] has it, the words being w.
+func scatter(w []byte, scale uint16) {
 	for i := range 4 {
-		b[49+2*i] = b[49+2*i]&0x0f | byte(scale>>(4*i))<<4
+		w[2*i+1] = w[2*i+1]&0x0f | byte(scale>>(4*i))<<4
 	}
 }
 
@@ -98,128 +87,99 @@ func pairK(b []byte) {
 // Scales returns the bytes of a block of d at which it keeps scales in float16;
 // none for a format that has no such scales, or has none of whole bytes.
 func Scales(d tensor.DType) []int {
-	format, ok := formats[d]
-	switch {
-	case !ok || format.scale == scattered:
-		return nil
-	case format.low < 0:
-		return []int{format.scale}
+	if f := d.Format(); f.Scale == tensor.F16Scale {
+		return f.Scales
 	}
-	return []int{format.scale, format.low}
+	return nil
 }
 
 // moments are the mean of a distribution and the mean of its squares.
 type moments struct{ first, second float64 }
 
-// integers is the uniform distribution over lo to hi.
-func integers(lo, hi int) moments {
+// momentsOf are those of n values, all as likely.
+func momentsOf(n int, value func(i int) float64) moments {
 	var m moments
-	for i := lo; i <= hi; i++ {
-		m.first += float64(i)
-		m.second += float64(i * i)
+	for i := range n {
+		v := value(i)
+		m.first += v
+		m.second += float64(v * v)
 	}
-	n := float64(hi - lo + 1)
-	return moments{m.first / n, m.second / n}
+	return moments{m.first / float64(n), m.second / float64(n)}
 }
 
-// odd is the uniform distribution over 1, 3 and so on to 2n+1.
-func odd(n int) moments {
-	all := integers(0, n)
-	return moments{float64(2*all.first) + 1, float64(4*all.second) + float64(4*all.first) + 1}
+// codesOf are the moments of what a format's codes stand for.
+func codesOf(f *tensor.Format) moments {
+	levels := repairs[f.DType].levels
+	if levels == nil {
+		levels = f.Levels()
+	}
+	return momentsOf(len(levels), func(i int) float64 { return float64(levels[i]) })
 }
 
-// times is the distribution of the multiples by f, a power of two.
-func (m moments) times(f float64) moments { return moments{m.first * f, m.second * f * f} }
+// groupsOf are the moments of what a format's groups multiply its scale with.
+func groupsOf(f *tensor.Format) moments {
+	return momentsOf(1<<f.Factor.Bits, func(i int) float64 { return f.Factor.First + float64(float64(i)*f.Factor.Step) })
+}
 
-// signed is that of the n coordinates of a grid's points, whose squares have this sum,
-// when half of them are negative.
-func signed(squares, n float64) moments { return moments{0, squares / n} }
-
-// eighths is that of coordinates with this sum and this sum of squares when 1/8 is
-// added to half of them and subtracted from the others.
-func eighths(sum, squares, n float64) moments { return moments{sum / n, squares/n + 1./64} }
-
-var (
-	one = integers(1, 1)
-	// iq4 is that of the 16 levels of IQ4_NL and IQ4_XS, whose sum is -94 and whose
-	// squares' sum is 72768.
-	iq4 = moments{-94.0 / 16, 72768.0 / 16}
-	// factors is that of what varies the scales of a tensor's blocks: 128 to 383
-	// parts of 256.
-	factors = moments{integers(128, 383).first / 256, integers(128, 383).second / (256 * 256)}
-)
-
-// e2m1Square is the mean square of the 16 values of MXFP4's codes: 0, ½, 1, 1½, 2,
-// 3, 4, 6 and their negatives.
-const e2m1Square = 68.5 / 8
+// factors is that of what varies the scales of a tensor's blocks: 128 to 383 parts of
+// 256.
+var factors = momentsOf(256, func(i int) float64 { return float64(128+i) / 256 })
 
 // prepareBlocks chooses the scales with which random blocks have the standard
 // deviation std. Products are rounded before they are added up, so that the result
 // is the same on machines that could fuse the two.
 func (f *Filler) prepareBlocks(std float64) error {
-	if f.dtype == tensor.MXFP4 {
-		return f.prepareMXFP4(std)
+	format := f.dtype.Format()
+	codes, groups := codesOf(&format), groupsOf(&format)
+	f.form, f.at, f.repair = format.Scale, format.Scales, repairs[f.dtype].block
+	square := factors.second * groups.second * codes.second
+	switch f.form {
+	case tensor.E8M0Scale:
+		return f.preparePowers(std, groups.second*codes.second)
+	case tensor.F32Scale:
+		return f.prepareFloats(std, square)
 	}
-	if f.dtype == tensor.F8_E4M3_32 {
-		return f.prepareE4M3(std)
-	}
-	format := formats[f.dtype]
-	f.places, f.pair = [2]int{format.scale, format.low}, format.pair
-	square := factors.second * format.group.second * format.code.second
-	if format.low >= 0 {
+	if format.Minimum != tensor.NoMinimum {
 		// With low = mean code · scale the mean is 0, in a paired block that of every
 		// group, and in another, whose low has a factor of its own, that of all.
-		c := float64(format.code.first * format.code.first)
-		paired := factors.second * format.group.second * (format.code.second - c)
-		other := float64(factors.second*format.group.second*(format.code.second+c)) -
-			float64(2*c*factors.first*factors.first*format.group.first*format.group.first)
+		c := float64(codes.first * codes.first)
+		paired := factors.second * groups.second * (codes.second - c)
+		other := float64(factors.second*groups.second*(codes.second+c)) -
+			float64(2*c*factors.first*factors.first*groups.first*groups.first)
 		square = (float64(paired*(unpaired-1)) + other) / unpaired
 	}
 	scale := std / math.Sqrt(square)
-	low := scale * format.code.first
-	if format.added {
-		low = -low
-	}
+	low := -scale * codes.first * float64(format.Minimum)
 	for i := range 256 {
 		factor := float64(128+i) / 256
 		f.values[0][i] = tensor.F32ToF16(float32(scale * factor))
 		f.values[1][i] = tensor.F32ToF16(float32(low * factor))
 	}
 	const infinite, least = 0x7c00, 0x0010
-	for k, place := range f.places {
-		if v := f.values[k][255] & 0x7fff; place != -1 && (v >= infinite || v < least && std > 0) {
+	for k := range f.at {
+		if v := f.values[k][255] & 0x7fff; v >= infinite || v < least && std > 0 {
 			return fmt.Errorf("it is out of the range of %v, whose scales are float16", f.dtype)
 		}
 	}
 	return nil
 }
 
-// e4m3Square is the mean square of the 256 numbers of E4M3 when those that stand for
-// NaN are 448: that of 0 to 7 times 2^-9, of 8 to 15 times 2^-9 to 2^4, and of 8 to
-// 14 times 2^5 with the last one twice.
-var e4m3Square = func() float64 {
-	sum := float64(integers(0, 7).second) * 8 * 0x1p-18
-	for e := range 14 {
-		sum += float64(integers(8, 15).second) * 8 * math.Ldexp(0x1p-18, 2*e)
-	}
-	return (sum + float64(float64(integers(8, 14).second)*7+14*14)*0x1p10) / 128
-}()
-
-// prepareE4M3 chooses the scale that the factors of blocks vary.
-func (f *Filler) prepareE4M3(std float64) error {
-	f.scale = float32(std / math.Sqrt(factors.second*e4m3Square))
+// prepareFloats chooses the scale that the factors of blocks vary.
+func (f *Filler) prepareFloats(std, square float64) error {
+	f.scale = float32(std / math.Sqrt(square))
 	if most := float64(f.scale) * 448 * 383 / 256; !(most < math.MaxFloat32) || std > 0 && f.scale < 0x1p-100 {
 		return fmt.Errorf("it is out of the range of %v", f.dtype)
 	}
 	return nil
 }
 
-// prepareMXFP4 mixes two powers of two so that the mean square is that of std.
-func (f *Filler) prepareMXFP4(std float64) error {
+// preparePowers mixes two powers of two so that the mean square, that of the codes by
+// these, is that of std.
+func (f *Filler) preparePowers(std, square float64) error {
 	if std == 0 {
 		return fmt.Errorf("no block of %v is a power of two and zero", f.dtype)
 	}
-	scale := std / math.Sqrt(e2m1Square)
+	scale := std / math.Sqrt(square)
 	fraction, exponent := math.Frexp(scale) // fraction·2^exponent, fraction from ½ to 1
 	biased := exponent - 1 + 127
 	if biased < 1 || biased > 250 {

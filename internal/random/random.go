@@ -24,17 +24,17 @@ type Filler struct {
 	heads stream // one number a block
 
 	// Plain formats: what the sum of a number's four parts is multiplied by, and
-	// what is added. F8_E4M3_32: the scale that those of blocks are parts of.
+	// what is added. F32Scale: the scale that those of blocks are parts of.
 	scale, mean float32
 
-	// Formats with scales in float16: the bytes of a block at which they stand, and
-	// the 256 values that each may have. Formats with one scale have -1 for the
-	// second, which is that of what is subtracted or added.
-	places [2]int
+	// Blocks: the form of their scale, the bytes at which it and the minimum stand, the
+	// 256 values that each of the two may have, and what is to be changed in them.
+	form   tensor.ScaleForm
+	at     []int
 	values [2][256]uint16
-	pair   func(block []byte)
+	repair func(block []byte)
 
-	// MXFP4: a block's exponent is this one, or the next when the number's upper
+	// E8M0Scale: a block's exponent is this one, or the next when the number's upper
 	// half is below the bound.
 	exponent byte
 	next     uint64
@@ -52,13 +52,13 @@ const Step = 8
 // The error wraps [tensor.ErrDType] for a format that weights do not have; a
 // spread that is negative, not finite or out of the format's range is one too.
 func NewFiller(seed uint64, d tensor.DType, mean, std float64) (*Filler, error) {
-	f := &Filler{dtype: d, codes: stream(mix(seed)), heads: stream(mix(^seed))}
+	f, format := &Filler{dtype: d, codes: stream(mix(seed)), heads: stream(mix(^seed))}, d.Format()
 	switch {
 	case !d.Weight():
 		return nil, fmt.Errorf("random: %w: weights cannot be %v", tensor.ErrDType, d)
 	case !(std >= 0 && std < math.MaxFloat32) || !(math.Abs(mean) < math.MaxFloat32):
 		return nil, fmt.Errorf("random: mean %v, standard deviation %v: want finite numbers, and none below 0 of the latter", mean, std)
-	case largest[d] > 0 && math.Abs(mean)+4*std > largest[d], d == tensor.F8_E4M3 && std > 0 && std < 0x1p-7:
+	case math.Abs(mean)+4*std > format.Largest(), d == tensor.F8_E4M3 && std > 0 && std < 0x1p-7:
 		return nil, fmt.Errorf("random: mean %v, standard deviation %v: out of the range of %v", mean, std, d)
 	case !d.Quantized():
 		f.scale, f.mean = float32(std/sumDeviation), float32(mean)
@@ -87,9 +87,6 @@ func (f *Filler) Fill(dst []byte, first int) {
 	}
 	f.fillPlain(dst, uint64(first))
 }
-
-// largest are the largest numbers of plain formats that cannot hold every float32.
-var largest = map[tensor.DType]float64{tensor.F16: 65504, tensor.F8_E4M3: 448, tensor.F8_E5M2: 57344}
 
 // sumDeviation is the standard deviation of the sum of four numbers from 0 to
 // 65535: the square root of 4(65536²-1)/12.
@@ -172,41 +169,34 @@ const unpaired = 16
 // sums over inputs that are alike. One block in a few is all random nevertheless,
 // for tests to tell the two kinds of scales apart.
 func (f *Filler) fillHeads(dst []byte, block uint64) {
-	size := f.dtype.BlockBytes()
+	size, le := f.dtype.BlockBytes(), binary.LittleEndian
 	for ; len(dst) > 0; dst = dst[size:] {
 		w := f.heads.at(block)
 		block++
-		if f.dtype == tensor.MXFP4 {
-			dst[0] = f.exponent
-			if w>>32 < f.next {
-				dst[0]++
-			}
-			continue
-		}
-		if f.dtype == tensor.F8_E4M3_32 {
-			finite(dst[:size])
-			binary.LittleEndian.PutUint32(dst, math.Float32bits(f.scale*float32(128+int(byte(w)))/256))
-			continue
-		}
 		sign := uint16(w>>48) & 0x8000
-		if f.places[0] == scattered {
-			scatter(dst, f.values[0][byte(w)]^sign)
-			continue
-		}
-		binary.LittleEndian.PutUint16(dst[f.places[0]:], f.values[0][byte(w)]^sign)
-		if f.places[1] < 0 {
-			if f.pair != nil {
-				f.pair(dst)
+		switch f.form {
+		case tensor.E8M0Scale:
+			dst[f.at[0]] = f.exponent
+			if w>>32 < f.next {
+				dst[f.at[0]]++
 			}
-			continue
+		case tensor.F32Scale:
+			le.PutUint32(dst[f.at[0]:], math.Float32bits(f.scale*float32(128+int(byte(w)))/256))
+		case tensor.NibbleScale:
+			scatter(dst[f.at[0]:], f.values[0][byte(w)]^sign)
+		default:
+			le.PutUint16(dst[f.at[0]:], f.values[0][byte(w)]^sign)
 		}
-		low := byte(w)
-		if w>>16%unpaired == 0 {
-			low = byte(w >> 8)
-		} else if f.pair != nil {
-			f.pair(dst)
+		if len(f.at) == 2 {
+			if w>>16%unpaired == 0 {
+				le.PutUint16(dst[f.at[1]:], f.values[1][byte(w>>8)]^sign)
+				continue
+			}
+			le.PutUint16(dst[f.at[1]:], f.values[1][byte(w)]^sign)
 		}
-		binary.LittleEndian.PutUint16(dst[f.places[1]:], f.values[1][low]^sign)
+		if f.repair != nil {
+			f.repair(dst[:size])
+		}
 	}
 }
 

@@ -138,18 +138,7 @@ func (m *Mix) dtype(s *Shape, r role, layer, cols int) tensor.DType {
 // number of its blocks.
 func fitting(d tensor.DType, cols int) tensor.DType {
 	if cols%d.BlockLen() != 0 {
-		switch d {
-		case tensor.Q2_K, tensor.Q3_K:
-			d = tensor.Q4_0
-		case tensor.IQ4_XS:
-			d = tensor.IQ4_NL
-		case tensor.Q4_K:
-			d = tensor.Q5_0
-		case tensor.Q5_K:
-			d = tensor.Q5_1
-		case tensor.Q6_K:
-			d = tensor.Q8_0
-		}
+		d = d.Format().Narrow
 	}
 	if cols%d.BlockLen() != 0 {
 		return tensor.F16

@@ -53,14 +53,15 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
 }
 
-// Dtypes are the formats that every backend runs.
-var Dtypes = []tensor.DType{
-	tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0,
-	tensor.Q2_K, tensor.Q3_K, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.IQ4_XS, tensor.MXFP4,
-	tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
-	tensor.TQ1_0, tensor.TQ2_0, tensor.F8_E4M3, tensor.F8_E5M2, tensor.F64,
-	tensor.F8_E4M3_32,
-}
+// Dtypes are the formats that every backend runs: all that weights may have.
+var Dtypes = func() (all []tensor.DType) {
+	for _, f := range tensor.Formats() {
+		if f.DType.Weight() {
+			all = append(all, f.DType)
+		}
+	}
+	return all
+}()
 
 // Weight is a random tensor of values about scale in size. Quantised ones have
 // random blocks.

@@ -1,0 +1,255 @@
+package tensor
+
+import "math"
+
+// A Format is what there is to know about a number format. Everything that treats
+// formats differently reads it: a new one is a row of the table in this file. What its
+// slices hold must not be changed.
+//
+// A value of a block is
+//
+//	scale·factor·code  or  scale·factor·code ± minimum·factor'
+//
+// where the code is the value's own, the factors those of its group, and scale and
+// minimum those of the block.
+type Format struct {
+	DType      DType
+	Name       string // as GGUF and safetensors write it
+	BlockLen   int    // elements of a block; 1 for plain numbers
+	BlockBytes int
+	GGML       int // the type's number in GGUF (enum ggml_type of ggml.h), -1 for none
+
+	// Plain floats: the least bits, without the sign's, that stand for no number that
+	// float32 holds. 0 for integers and blocks.
+	NotFinite uint64
+
+	// Blocks.
+	Group   int       // elements that share a factor, and so all that they are scaled with
+	Bits    int       // of a code; of formats whose codes choose points of a grid, 0
+	Planes  []Plane   // where the bits of codes lie, the lowest ones first; nil where codes have none of their own
+	Offset  int       // what an unsigned code is too large by
+	Signed  bool      // codes are in two's complement
+	Table   []int8    // what codes stand for, nil: themselves, less Offset
+	Scale   ScaleForm // how a block holds its scale
+	Scales  []int     // bytes of a block at which its scale stands and, where there is one, its minimum
+	Minimum Minimum
+	Factor  Factor
+
+	// InBytes says that products read activations in 8 bits where they are asked to,
+	// each group's sum being an exact integer. Products of other formats read floats.
+	InBytes bool
+
+	Narrow DType // the format that llama.cpp quantises to where rows are no whole number of these blocks; F16 for none
+
+	decode func(dst []float32, src []byte)             // whole blocks
+	groups func(scale, low *[16]float32, block []byte) // see [Format.Groups]; nil: the block's own scale for all
+	levels func() []float32                            // see [Format.Levels]; nil: those of Bits
+}
+
+// A Plane is the place of some bits of the codes of a block: of each Run·8/Bits codes
+// that follow each other, which take Run bytes from byte At of the block on, byte j has
+// those of code j lowest, then those of code j+Run, and so on.
+type Plane struct{ Bits, At, Run int }
+
+// Place returns the byte of a block with the plane's bits of code i, and how far up
+// in it they are.
+func (p Plane) Place(i int) (at, shift int) {
+	codes := p.Run * 8 / p.Bits
+	return p.At + i/codes*p.Run + i%p.Run, i % codes / p.Run * p.Bits
+}
+
+// A ScaleForm is how a block holds the scale of all its values.
+type ScaleForm uint8
+
+// The forms of scales.
+const (
+	NoScale     ScaleForm = iota // plain numbers
+	F16Scale                     // float16
+	E8M0Scale                    // a byte e, for 2^(e-127), and NaN for 255
+	F32Scale                     // float32
+	NibbleScale                  // float16, whose nibbles are the upper ones of four 16-bit words
+)
+
+// A Minimum says what is added to the values of a block beside its scaled codes.
+type Minimum int8
+
+// What a block's minimum is for.
+const (
+	NoMinimum  Minimum = 0
+	Added      Minimum = 1
+	Subtracted Minimum = -1
+)
+
+// A Factor is what groups multiply the scale with: First + n·Step, n a number of so
+// many bits that each group has. Minima have factors of the same kind.
+type Factor struct {
+	Bits        int
+	First, Step float64
+}
+
+// whole is the factor of formats whose blocks are one group.
+var whole = Factor{First: 1}
+
+// iq4Table are the 16 levels of IQ4_NL and IQ4_XS, closer together around zero.
+var iq4Table = []int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+// e2m1Table are the doubles of the 16 values of the OCP FP4 format: sign, two bits of
+// exponent, one of mantissa.
+var e2m1Table = []int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// formats is the table of all formats, by DType.
+var formats = [...]Format{
+	F32:  {Name: "F32", BlockLen: 1, BlockBytes: 4, GGML: 0, NotFinite: 0x7f800000, decode: decodeF32},
+	F16:  {Name: "F16", BlockLen: 1, BlockBytes: 2, GGML: 1, NotFinite: 0x7c00, decode: decodeF16},
+	BF16: {Name: "BF16", BlockLen: 1, BlockBytes: 2, GGML: 30, NotFinite: 0x7f80, decode: decodeBF16},
+
+	Q4_0: {Name: "Q4_0", BlockLen: 32, BlockBytes: 18, GGML: 2, Group: 32, Bits: 4, Planes: []Plane{{4, 2, 16}}, Offset: 8,
+		Scale: F16Scale, Scales: []int{0}, Factor: whole, InBytes: true, decode: dequantizeQ4_0},
+	Q4_1: {Name: "Q4_1", BlockLen: 32, BlockBytes: 20, GGML: 3, Group: 32, Bits: 4, Planes: []Plane{{4, 4, 16}},
+		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Added, Factor: whole, InBytes: true, decode: dequantizeQ4_1},
+	Q5_0: {Name: "Q5_0", BlockLen: 32, BlockBytes: 22, GGML: 6, Group: 32, Bits: 5, Planes: []Plane{{4, 6, 16}, {1, 2, 1}}, Offset: 16,
+		Scale: F16Scale, Scales: []int{0}, Factor: whole, InBytes: true, decode: dequantizeQ5_0},
+	Q5_1: {Name: "Q5_1", BlockLen: 32, BlockBytes: 24, GGML: 7, Group: 32, Bits: 5, Planes: []Plane{{4, 8, 16}, {1, 4, 1}},
+		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Added, Factor: whole, InBytes: true, decode: dequantizeQ5_1},
+	Q8_0: {Name: "Q8_0", BlockLen: 32, BlockBytes: 34, GGML: 8, Group: 32, Bits: 8, Planes: []Plane{{8, 2, 32}}, Signed: true,
+		Scale: F16Scale, Scales: []int{0}, Factor: whole, InBytes: true, decode: dequantizeQ8_0},
+	Q2_K: {Name: "Q2_K", BlockLen: 256, BlockBytes: 84, GGML: 10, Group: 16, Bits: 2, Planes: []Plane{{2, 16, 32}},
+		Scale: F16Scale, Scales: []int{80, 82}, Minimum: Subtracted, Factor: Factor{4, 0, 1}, InBytes: true, Narrow: Q4_0, decode: dequantizeQ2_K, groups: groupsQ2_K},
+	Q3_K: {Name: "Q3_K", BlockLen: 256, BlockBytes: 110, GGML: 11, Group: 16, Bits: 3, Planes: []Plane{{2, 32, 32}, {1, 0, 32}}, Offset: 4,
+		Scale: F16Scale, Scales: []int{108}, Factor: Factor{6, -32, 1}, InBytes: true, Narrow: Q4_0, decode: dequantizeQ3_K, groups: groupsQ3_K},
+	Q4_K: {Name: "Q4_K", BlockLen: 256, BlockBytes: 144, GGML: 12, Group: 32, Bits: 4, Planes: []Plane{{4, 16, 32}},
+		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Subtracted, Factor: Factor{6, 0, 1}, InBytes: true, Narrow: Q5_0, decode: dequantizeQ4_K, groups: groupsK4},
+	Q5_K: {Name: "Q5_K", BlockLen: 256, BlockBytes: 176, GGML: 13, Group: 32, Bits: 5, Planes: []Plane{{4, 48, 32}, {1, 16, 32}},
+		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Subtracted, Factor: Factor{6, 0, 1}, InBytes: true, Narrow: Q5_1, decode: dequantizeQ5_K, groups: groupsK4},
+	Q6_K: {Name: "Q6_K", BlockLen: 256, BlockBytes: 210, GGML: 14, Group: 16, Bits: 6, Planes: []Plane{{4, 0, 64}, {2, 128, 32}}, Offset: 32,
+		Scale: F16Scale, Scales: []int{208}, Factor: Factor{8, -128, 1}, InBytes: true, Narrow: Q8_0, decode: dequantizeQ6_K, groups: groupsQ6_K},
+	IQ4_NL: {Name: "IQ4_NL", BlockLen: 32, BlockBytes: 18, GGML: 20, Group: 32, Bits: 4, Planes: []Plane{{4, 2, 16}}, Table: iq4Table,
+		Scale: F16Scale, Scales: []int{0}, Factor: whole, InBytes: true, decode: dequantizeIQ4_NL},
+	IQ4_XS: {Name: "IQ4_XS", BlockLen: 256, BlockBytes: 136, GGML: 23, Group: 32, Bits: 4, Planes: []Plane{{4, 8, 16}}, Table: iq4Table,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{6, -32, 1}, InBytes: true, Narrow: IQ4_NL, decode: dequantizeIQ4_XS, groups: groupsIQ4_XS},
+	MXFP4: {Name: "MXFP4", BlockLen: 32, BlockBytes: 17, GGML: 39, Group: 32, Bits: 4, Planes: []Plane{{4, 1, 16}}, Table: e2m1Table,
+		Scale: E8M0Scale, Scales: []int{0}, Factor: Factor{First: 0.5}, InBytes: true, decode: dequantizeMXFP4},
+
+	IQ1_S: {Name: "IQ1_S", BlockLen: 256, BlockBytes: 50, GGML: 19, Group: 32,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{3, 1, 2}, decode: dequantizeIQ1_S, levels: levelsIQ1},
+	IQ1_M: {Name: "IQ1_M", BlockLen: 256, BlockBytes: 56, GGML: 29, Group: 16,
+		Scale: NibbleScale, Scales: []int{48}, Factor: Factor{3, 1, 2}, decode: dequantizeIQ1_M, levels: levelsIQ1},
+	IQ2_XXS: {Name: "IQ2_XXS", BlockLen: 256, BlockBytes: 66, GGML: 16, Group: 32,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{4, 1. / 8, 1. / 4}, decode: dequantizeIQ2_XXS, levels: func() []float32 { return signedLevels(iq2xxsGrid()[:]) }},
+	IQ2_XS: {Name: "IQ2_XS", BlockLen: 256, BlockBytes: 74, GGML: 17, Group: 16,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{4, 1. / 8, 1. / 4}, decode: dequantizeIQ2_XS, levels: func() []float32 { return signedLevels(iq2xsGrid()[:]) }},
+	IQ2_S: {Name: "IQ2_S", BlockLen: 256, BlockBytes: 82, GGML: 22, Group: 16,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{4, 1. / 8, 1. / 4}, decode: dequantizeIQ2_S, levels: func() []float32 { return signedLevels(iq2sGrid()[:]) }},
+	IQ3_XXS: {Name: "IQ3_XXS", BlockLen: 256, BlockBytes: 98, GGML: 18, Group: 32,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{4, 1. / 4, 1. / 2}, decode: dequantizeIQ3_XXS, levels: func() []float32 { return signedLevels(iq3xxsGrid()[:]) }},
+	IQ3_S: {Name: "IQ3_S", BlockLen: 256, BlockBytes: 110, GGML: 21, Group: 32,
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{4, 1, 2}, decode: dequantizeIQ3_S, levels: func() []float32 { return signedLevels(iq3sGrid()[:]) }},
+	TQ1_0: {Name: "TQ1_0", BlockLen: 256, BlockBytes: 54, GGML: 34, Group: 256,
+		Scale: F16Scale, Scales: []int{52}, Factor: whole, Narrow: Q4_0, decode: dequantizeTQ1_0, levels: levelsTQ1_0},
+	TQ2_0: {Name: "TQ2_0", BlockLen: 256, BlockBytes: 66, GGML: 35, Group: 256, Bits: 2, Planes: []Plane{{2, 0, 32}}, Offset: 1,
+		Scale: F16Scale, Scales: []int{64}, Factor: whole, Narrow: Q4_0, decode: dequantizeTQ2_0},
+
+	F8_E4M3: {Name: "F8_E4M3", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7f, decode: decodeF8_E4M3},
+	F8_E5M2: {Name: "F8_E5M2", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7c, decode: decodeF8_E5M2},
+	// A float64 from there on is nearer to 2^128 than to the largest float32.
+	F64: {Name: "F64", BlockLen: 1, BlockBytes: 8, GGML: 28, NotFinite: 0x47effffff0000000, decode: decodeF64},
+	F8_E4M3_32: {Name: "F8_E4M3_32", BlockLen: 32, BlockBytes: 36, GGML: -1, Group: 32,
+		Scale: F32Scale, Scales: []int{0}, Factor: whole, decode: dequantizeF8E4M3, levels: func() []float32 { return f8E4M3Values[:] }},
+
+	I8:   {Name: "I8", BlockLen: 1, BlockBytes: 1, GGML: 24, decode: decodeI8},
+	I16:  {Name: "I16", BlockLen: 1, BlockBytes: 2, GGML: 25, decode: decodeI16},
+	I32:  {Name: "I32", BlockLen: 1, BlockBytes: 4, GGML: 26, decode: decodeI32},
+	I64:  {Name: "I64", BlockLen: 1, BlockBytes: 8, GGML: 27, decode: decodeI64},
+	U8:   {Name: "U8", BlockLen: 1, BlockBytes: 1, GGML: -1, decode: decodeU8},
+	U16:  {Name: "U16", BlockLen: 1, BlockBytes: 2, GGML: -1, decode: decodeU16},
+	U32:  {Name: "U32", BlockLen: 1, BlockBytes: 4, GGML: -1, decode: decodeU32},
+	U64:  {Name: "U64", BlockLen: 1, BlockBytes: 8, GGML: -1, decode: decodeU64},
+	BOOL: {Name: "BOOL", BlockLen: 1, BlockBytes: 1, GGML: -1, decode: decodeBool},
+}
+
+func init() {
+	for d := range formats {
+		formats[d].DType = DType(d)
+		if formats[d].BlockLen > 1 && formats[d].Narrow == F32 {
+			formats[d].Narrow = F16
+		}
+	}
+}
+
+// Formats returns all formats in the order of their DTypes.
+func Formats() []Format { return append([]Format(nil), formats[:]...) }
+
+// Format returns what there is to know about d; for a value that names no format,
+// nothing.
+func (d DType) Format() Format {
+	if !d.known() {
+		return Format{DType: d, GGML: -1}
+	}
+	return formats[d]
+}
+
+// Code returns the number that code i of a block stands for. The format has Planes.
+func (f *Format) Code(block []byte, i int) int8 {
+	code, up := 0, 0
+	for _, p := range f.Planes {
+		at, shift := p.Place(i)
+		code |= int(block[at]) >> shift & (1<<p.Bits - 1) << up
+		up += p.Bits
+	}
+	if f.Table != nil {
+		return f.Table[code]
+	}
+	return int8(code - f.Offset) // which is what two's complement says, too
+}
+
+// Groups sets, for each group of a block of a format with Planes, what its codes are
+// multiplied with, and what is added to the products.
+func (f *Format) Groups(scale, low *[16]float32, block []byte) {
+	if f.groups != nil {
+		f.groups(scale, low, block)
+		return
+	}
+	if f.Scale == E8M0Scale {
+		scale[0] = e8m0(block[f.Scales[0]])
+	} else {
+		scale[0] = f16At(block[f.Scales[0]:])
+	}
+	scale[0] *= float32(f.Factor.First)
+	if f.Minimum == Added {
+		low[0] = f16At(block[f.Scales[1]:])
+	}
+}
+
+// Levels returns the numbers that codes of random bits stand for, each as often as it
+// occurs among so many.
+func (f *Format) Levels() []float32 {
+	if f.levels != nil {
+		return f.levels()
+	}
+	all := make([]float32, 1<<f.Bits)
+	for code := range all {
+		switch {
+		case f.Table != nil:
+			all[code] = float32(f.Table[code])
+		case f.Signed:
+			all[code] = float32(code - 1<<(f.Bits-1))
+		default:
+			all[code] = float32(code - f.Offset)
+		}
+	}
+	return all
+}
+
+// Largest returns the largest finite number of a plain float format.
+func (f *Format) Largest() float64 {
+	if f.NotFinite == 0 {
+		return math.Inf(1)
+	}
+	var bits [8]byte
+	for i := range f.BlockBytes {
+		bits[i] = byte((f.NotFinite - 1) >> (8 * i))
+	}
+	var v [1]float32
+	f.decode(v[:], bits[:f.BlockBytes])
+	return float64(v[0])
+}
