@@ -93,17 +93,17 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED, SCALED>(a); }
 
 // The kernels of a format: for one slot of each expert, and for 8 and 16 at a time.
-#define EXPERTS(F, M, SCALED)                                       \
-  EXPERT(expert_1, F, void, 1, true, false, SCALED, 2)              \
-  EXPERT(expert_8, F, SINGLE(M<F, 1>), 1, false, false, SCALED, 2)  \
-  EXPERT(expert_16, F, SINGLE(M<F, 2>), 2, false, false, SCALED, 2) \
-  EXPERT(gated_1, F, void, 1, true, true, SCALED, 2)                \
-  EXPERT(gated_8, F, SINGLE(M<F, 1>), 1, false, true, SCALED, 2)    \
-  EXPERT(gated_16, F, SINGLE(M<F, 2>), 2, false, true, SCALED, 1)
+#define EXPERTS(F)                                                              \
+  EXPERT(expert_1, F, void, 1, true, false, scaled<F>, 2)                       \
+  EXPERT(expert_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, scaled<F>, 2)  \
+  EXPERT(expert_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, scaled<F>, 2) \
+  EXPERT(gated_1, F, void, 1, true, true, scaled<F>, 2)                         \
+  EXPERT(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, scaled<F>, 2)    \
+  EXPERT(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, scaled<F>, 1)
 
 // Those of a format times float32.
-#define EXPERTS_OF_FLOATS(F)                                                      \
-  EXPERT(expert_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, false, false, 1)  \
-  EXPERT(gated_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, true, false, 1)    \
-  EXPERT(expert_f32, F, SINGLE(Floats<F, 8, true>), 1, false, false, false, 1)    \
+#define EXPERTS_OF_FLOATS(F)                                                     \
+  EXPERT(expert_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, false, false, 1) \
+  EXPERT(gated_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, true, false, 1)   \
+  EXPERT(expert_f32, F, SINGLE(Floats<F, 8, true>), 1, false, false, false, 1)   \
   EXPERT(gated_f32, F, SINGLE(Floats<F, 8, true>), 1, false, true, false, 1)

@@ -74,18 +74,18 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
 
 // The kernels of a format with products of their own: for one row of the input, 8, 16 and
 // 32; gated ones up to 16.
-#define LINEAR_FORMAT(F, M, SCALED)                                 \
-  LINEAR(linear_1, F, void, 1, true, false, SCALED, 2)              \
-  LINEAR(linear_8, F, SINGLE(M<F, 1>), 1, false, false, SCALED, 2)  \
-  LINEAR(linear_16, F, SINGLE(M<F, 2>), 2, false, false, SCALED, 2) \
-  LINEAR(linear_32, F, SINGLE(M<F, 4>), 4, false, false, SCALED, 1) \
-  LINEAR(gated_1, F, void, 1, true, true, SCALED, 2)                \
-  LINEAR(gated_8, F, SINGLE(M<F, 1>), 1, false, true, SCALED, 2)    \
-  LINEAR(gated_16, F, SINGLE(M<F, 2>), 2, false, true, SCALED, 1)
+#define LINEARS(F)                                                              \
+  LINEAR(linear_1, F, void, 1, true, false, scaled<F>, 2)                       \
+  LINEAR(linear_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, scaled<F>, 2)  \
+  LINEAR(linear_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, scaled<F>, 2) \
+  LINEAR(linear_32, F, SINGLE(Multiplied<F, 4>), 4, false, false, scaled<F>, 1) \
+  LINEAR(gated_1, F, void, 1, true, true, scaled<F>, 2)                         \
+  LINEAR(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, scaled<F>, 2)    \
+  LINEAR(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, scaled<F>, 1)
 #define SINGLE(...) __VA_ARGS__
 
 // Those of any format times float32, for one row of the input and for 8. Small tiles are
 // of weights that few blocks have to themselves, such as a router's.
-#define LINEAR_OF_FLOATS(F)                                                                               \
-  LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, false, F::tileK == 32 ? 8 : 2, 1)  \
+#define LINEAR_OF_FLOATS(F)                                                                              \
+  LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, false, F::tileK == 32 ? 8 : 2, 1) \
   LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, false, 1)

@@ -206,6 +206,15 @@ template <class F> struct WordsOne {
   }
 };
 
+// Multiplied is what multiplies tiles of F with 8*NT rows of the input. scaled says that
+// these have been divided, see Forms.
+template <class F, int NT> struct MultipliedBy { using Type = Bytes<F, NT>; };
+template <int NT> struct MultipliedBy<F16, NT> { using Type = Words<F16, NT>; };
+template <int NT> struct MultipliedBy<BF16, NT> { using Type = Words<BF16, NT>; };
+template <class F, int NT> using Multiplied = typename MultipliedBy<F, NT>::Type;
+template <class F> constexpr bool scaled = false;
+template <> constexpr bool scaled<F16> = true;
+
 // weightsOf are the eight weights of a block that a lane has: four of row g and four of
 // row g+8 for each half of the block, by word.
 template <class F> INLINE void weightsOf(float (*v)[4], const F &w, int b) {

@@ -66,4 +66,9 @@ template <class F> INLINE void split(const LinearArgs &a) {
   if (a.residual) v = a.residual[row] + v;
   p.y[row] = v;
 }
+
+#define LINEAR_SPLIT(F) \
+  extern "C" __global__ void __launch_bounds__(256, 1) linear_f32_split(const LinearArgs a) { split<F>(a); }
+#else // without clusters a block does all segments
+#define LINEAR_SPLIT(F) LINEAR(linear_f32_split, F, SINGLE(Floats<F, 1>), 1, false, false, false, 1)
 #endif

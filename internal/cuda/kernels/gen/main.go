@@ -1,7 +1,7 @@
-// Gen makes what is committed in package kernels of the CUDA C++ beside it: every family
-// as PTX, for the base (sm_80) and for Hopper (sm_90a), and layouts.txt, which says how
-// clang lays out what the kernels take. It runs in the folder of package kernels and
-// needs clang 19.
+// Gen makes what is committed in package kernels of the CUDA C++ beside it: formats.h, what
+// the kernels are to know of package tensor's formats; every family as PTX, for the base
+// (sm_80) and for Hopper (sm_90a); and layouts.txt, which says how clang lays out what the
+// kernels take. It runs in the folder of package kernels and needs clang 19.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 )
 
@@ -37,6 +38,9 @@ func run(only string) error {
 	}
 	all, err := families()
 	if err != nil {
+		return err
+	}
+	if err := os.WriteFile("formats.h", header(), 0o644); err != nil {
 		return err
 	}
 	layouts := make([]layout, len(all))
@@ -83,25 +87,6 @@ func parallel(jobs []func() error) error {
 	return errors.Join(errs...)
 }
 
-// A family is a file of kernels in PTX, with what it is made of.
-type family struct {
-	name   string
-	source string
-}
-
-// families are all that there are, by name.
-func families() ([]family, error) {
-	files, err := filepath.Glob("*.cu")
-	if err != nil {
-		return nil, err
-	}
-	var all []family
-	for _, f := range files {
-		all = append(all, family{name: f[:len(f)-len(".cu")], source: f})
-	}
-	return all, nil
-}
-
 func (f *family) file(target string) string {
 	return filepath.Join("ptx", f.name+"."+target+".ptx.gz")
 }
@@ -141,9 +126,10 @@ func (f *family) clang(target string, options ...string) ([]byte, error) {
 	}
 	args := append([]string{
 		"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=" + target, "--cuda-feature=+ptx80", "-std=c++20",
-		"-ffp-contract=off", "-fno-exceptions", "-Wall", "-Wextra", "-Werror", "-o", "-",
+		"-ffp-contract=off", "-fno-exceptions", "-Wall", "-Wextra", "-Werror", "-I.", "-o", "-", "-",
 	}, options...)
-	cmd := exec.Command(program, append(args, f.source)...)
+	cmd := exec.Command(program, args...)
+	cmd.Stdin = strings.NewReader(f.source)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	text, err := cmd.Output()
