@@ -32,24 +32,6 @@ func dequantizeTQ1_0(dst []float32, src []byte) {
 	}
 }
 
-// TQ2_0 is 2-bit q [64], d f16: d * (q-1), a run of 32 bytes holding four runs of 32
-// values, two bits of each byte for one run. No quantiser writes a q of 3, and it
-// stands for 2.
-func dequantizeTQ2_0(dst []float32, src []byte) {
-	for len(dst) > 0 {
-		b, y := (*[66]byte)(src), (*[256]float32)(dst)
-		src, dst = src[66:], dst[256:]
-		d := f16At(b[64:])
-		for run := range 8 {
-			out := (*[32]float32)(y[32*run:])
-			shift := uint(run % 4 * 2)
-			for j, q := range b[run/4*32:][:32] {
-				out[j] = d * float32(int(q>>shift&3)-1)
-			}
-		}
-	}
-}
-
 // levelsTQ1_0 are those of a digit of a byte: the same whichever digit it is.
 func levelsTQ1_0() []float32 {
 	all := make([]float32, 256)

@@ -41,7 +41,7 @@ type Format struct {
 
 	Narrow DType // the format that llama.cpp quantises to where rows are no whole number of these blocks; F16 for none
 
-	decode func(dst []float32, src []byte)             // whole blocks
+	decode func(dst []float32, src []byte)             // whole blocks; nil: of codes, the block being one group
 	groups func(scale, low *[16]float32, block []byte) // see [Format.Groups]; nil: the block's own scale for all
 	levels func() []float32                            // see [Format.Levels]; nil: those of Bits
 }
@@ -147,7 +147,7 @@ var formats = [...]Format{
 	TQ1_0: {Name: "TQ1_0", BlockLen: 256, BlockBytes: 54, GGML: 34, Group: 256,
 		Scale: F16Scale, Scales: []int{52}, Factor: whole, Narrow: Q4_0, decode: dequantizeTQ1_0, levels: levelsTQ1_0},
 	TQ2_0: {Name: "TQ2_0", BlockLen: 256, BlockBytes: 66, GGML: 35, Group: 256, Bits: 2, Planes: []Plane{{2, 0, 32}}, Offset: 1,
-		Scale: F16Scale, Scales: []int{64}, Factor: whole, Narrow: Q4_0, decode: dequantizeTQ2_0},
+		Scale: F16Scale, Scales: []int{64}, Factor: whole, InBytes: true, Narrow: Q4_0},
 
 	F8_E4M3: {Name: "F8_E4M3", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7f, decode: decodeF8_E4M3},
 	F8_E5M2: {Name: "F8_E5M2", BlockLen: 1, BlockBytes: 1, GGML: -1, NotFinite: 0x7c, decode: decodeF8_E5M2},
@@ -169,9 +169,32 @@ var formats = [...]Format{
 
 func init() {
 	for d := range formats {
-		formats[d].DType = DType(d)
-		if formats[d].BlockLen > 1 && formats[d].Narrow == F32 {
-			formats[d].Narrow = F16
+		f := &formats[d]
+		f.DType = DType(d)
+		if f.BlockLen > 1 && f.Narrow == F32 {
+			f.Narrow = F16
+		}
+		if f.decode == nil {
+			f.decode = f.decodeCodes
+		}
+	}
+}
+
+// decodeCodes writes the values of blocks that are one group.
+func (f *Format) decodeCodes(dst []float32, src []byte) {
+	var room [256]int8
+	q := room[:f.BlockLen]
+	for ; len(dst) > 0; dst, src = dst[f.BlockLen:], src[f.BlockBytes:] {
+		f.Codes(q, src)
+		scale, low := f.heads(src)
+		for i, code := range q {
+			dst[i] = scale * float32(code)
+		}
+		if f.Minimum == NoMinimum {
+			continue
+		}
+		for i := range q {
+			dst[i] += low
 		}
 	}
 }
@@ -188,18 +211,32 @@ func (d DType) Format() Format {
 	return formats[d]
 }
 
-// Code returns the number that code i of a block stands for. The format has Planes.
-func (f *Format) Code(block []byte, i int) int8 {
-	code, up := 0, 0
+// Codes sets q, one for each element of a block, to what the block's codes stand for. The
+// format has Planes.
+func (f *Format) Codes(q []int8, block []byte) {
+	clear(q)
+	up := 0
 	for _, p := range f.Planes {
-		at, shift := p.Place(i)
-		code |= int(block[at]) >> shift & (1<<p.Bits - 1) << up
+		to := q
+		for from := block[p.At:]; len(to) > 0; from = from[p.Run:] {
+			for shift := 0; shift < 8 && len(to) > 0; shift += p.Bits {
+				for j, v := range from[:p.Run] {
+					to[j] |= int8(v >> shift & (1<<p.Bits - 1) << up)
+				}
+				to = to[p.Run:]
+			}
+		}
 		up += p.Bits
 	}
 	if f.Table != nil {
-		return f.Table[code]
+		for i, code := range q {
+			q[i] = f.Table[code]
+		}
+	} else if f.Offset > 0 {
+		for i := range q {
+			q[i] -= int8(f.Offset)
+		}
 	}
-	return int8(code - f.Offset) // which is what two's complement says, too
 }
 
 // Groups sets, for each group of a block of a format with Planes, what its codes are
@@ -209,15 +246,21 @@ func (f *Format) Groups(scale, low *[16]float32, block []byte) {
 		f.groups(scale, low, block)
 		return
 	}
+	scale[0], low[0] = f.heads(block)
+}
+
+// heads are the scale of a block and what is added to its values, where no group has
+// factors of its own.
+func (f *Format) heads(block []byte) (scale, low float32) {
 	if f.Scale == E8M0Scale {
-		scale[0] = e8m0(block[f.Scales[0]])
+		scale = e8m0(block[f.Scales[0]])
 	} else {
-		scale[0] = f16At(block[f.Scales[0]:])
+		scale = f16At(block[f.Scales[0]:])
 	}
-	scale[0] *= float32(f.Factor.First)
-	if f.Minimum == Added {
-		low[0] = f16At(block[f.Scales[1]:])
+	if f.Minimum != NoMinimum {
+		low = f16At(block[f.Scales[1]:]) * float32(f.Minimum)
 	}
+	return scale * float32(f.Factor.First), low
 }
 
 // Levels returns the numbers that codes of random bits stand for, each as often as it

@@ -29,9 +29,6 @@ type wordsFunc func(to, from []byte, stride, words int)
 // maxWordsStride keeps the distance to the last of 16 rows within 31 bits.
 const maxWordsStride = 1 << 27
 
-// maxBlockBytes is the size of the largest block.
-const maxBlockBytes = 210
-
 // words is how many 32-bit words a block has beside its head.
 func (f *blockFormat) words() int { return (f.bytes - f.head.bytes()) / 4 }
 

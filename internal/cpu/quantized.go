@@ -34,22 +34,6 @@ type head struct{ at, count, width int }
 
 func (h head) bytes() int { return h.count * h.width }
 
-var blockFormats = map[tensor.DType]*blockFormat{
-	tensor.Q4_0:   {32, 18, 32, true, head{0, 1, 2}},
-	tensor.Q4_1:   {32, 20, 32, false, head{0, 2, 2}},
-	tensor.Q5_0:   {32, 22, 32, true, head{0, 1, 2}},
-	tensor.Q5_1:   {32, 24, 32, false, head{0, 2, 2}},
-	tensor.Q8_0:   {32, 34, 32, true, head{0, 1, 2}},
-	tensor.IQ4_NL: {32, 18, 32, true, head{0, 1, 2}},
-	tensor.MXFP4:  {32, 17, 32, true, head{0, 1, 1}},
-	tensor.Q2_K:   {256, 84, 16, false, head{80, 2, 2}},
-	tensor.Q3_K:   {256, 110, 16, true, head{108, 1, 2}},
-	tensor.Q4_K:   {256, 144, 32, false, head{0, 2, 2}},
-	tensor.Q5_K:   {256, 176, 32, false, head{0, 2, 2}},
-	tensor.Q6_K:   {256, 210, 16, true, head{208, 1, 2}},
-	tensor.IQ4_XS: {256, 136, 32, true, head{0, 2, 2}},
-}
-
 // quantizedKernels multiply quantised weights.
 type quantizedKernels struct {
 	lanes    int       // rows that are interleaved
@@ -70,6 +54,7 @@ var quantizedGeneric = quantizedKernels{lanes: genericLanes, products: genericPr
 func genericProducts(lanes int) map[tensor.DType]productFunc {
 	all := map[tensor.DType]productFunc{}
 	for d, f := range blockFormats {
+		format := d.Format()
 		all[d] = func(totals []float32, w section, x []byte, stride, tokens int) {
 			var b block
 			var src [maxBlockBytes]byte
@@ -77,7 +62,7 @@ func genericProducts(lanes int) map[tensor.DType]productFunc {
 				for r := range lanes {
 					for i := range w.blocks {
 						w.block(src[:f.bytes], f, lanes, g, i, r)
-						b.decode(d, src[:f.bytes])
+						b.decode(&format, src[:f.bytes])
 						for t := range tokens {
 							total := &totals[(g*tokens+t)*lanes+r]
 							*total = b.multiply(f, *total, x[t*stride+i*f.values/recordBlock*recordBlockBytes:])

@@ -533,3 +533,43 @@ func productIQ4_XSx2AVX2(totals *float32, totalsStride int, words *byte, heads *
 //
 //go:noescape
 func productIQ4_XSx1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x12AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x12AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x8AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x8AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x4AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x4AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x2AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x2AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x1AVX512 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x1AVX512(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x4AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x4AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x2AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x2AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)
+
+// productTQ2_0x1AVX2 adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.
+//
+//go:noescape
+func productTQ2_0x1AVX2(totals *float32, totalsStride int, words *byte, heads *byte, stride int, x *byte, xStride int, blocks int, groups int)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	weights "github.com/realizar/realizar/internal/random"
 	"github.com/realizar/realizar/tensor"
@@ -57,10 +56,10 @@ func filled(t testing.TB, rng *rand.Rand, filling string, d tensor.DType, rows, 
 // decoded is what a row of weights stands for: values, and per value its scale and
 // minimum.
 func decoded(d tensor.DType, row []byte) (q, scale, low []float64) {
-	f := blockFormats[d]
+	f, format := blockFormats[d], d.Format()
 	for ; len(row) > 0; row = row[f.bytes:] {
 		var b block
-		b.decode(d, row[:f.bytes])
+		b.decode(&format, row[:f.bytes])
 		for i := range f.values {
 			q = append(q, float64(b.q[i]))
 			scale = append(scale, float64(b.scale[i/f.sub]))
@@ -251,11 +250,19 @@ func product8(d tensor.DType, row, record []byte) (sum, size float64) {
 	return sum, size
 }
 
-// The formats that are multiplied in 8 bits are those that a plan says are.
+// Every format has what multiplies it, on every tier: kernels of its blocks where its row
+// says that products read bytes, and otherwise none, so that it is computed with as
+// floats.
 func TestBlockFormats(t *testing.T) {
-	for _, d := range plantest.Dtypes {
-		if got, want := blockFormats[d] != nil, plan.InBytes(d); got != want {
-			t.Errorf("%v has a format of blocks: %v, its products read bytes: %v", d, got, want)
+	for _, f := range tensor.Formats() {
+		d := f.DType
+		if got := blockFormats[d] != nil; got != f.InBytes {
+			t.Errorf("%v has a format of blocks: %v, its products read bytes: %v; run go generate in gen", d, got, f.InBytes)
+		}
+		for _, tier := range tiers() {
+			if got := tier.quantized.products[d] != nil; got != f.InBytes {
+				t.Errorf("%v on %s has kernels of blocks: %v, its products read bytes: %v; run go generate in gen", d, tier.name, got, f.InBytes)
+			}
 		}
 	}
 }

@@ -6,6 +6,10 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
+// neonLanes are those of one register: with more, half as many tokens would share
+// the unpacking of a word.
+const neonLanes = 4
+
 // tiers are the sets of instructions that this processor has, the best first. Every
 // processor of a Mac has the products of bytes.
 func tiers() []tier {

@@ -50,6 +50,7 @@ type rule struct {
 
 // Mixes are all mixes, by the number of bits in their names.
 var Mixes = []Mix{
+	{"TQ2_0", 37, tensor.TQ2_0, tensor.Q6_K, []rule{{embedding, tensor.Q4_K, nil}}},
 	{"Q2_K", 10, tensor.Q2_K, tensor.Q6_K, []rule{
 		{attnV, tensor.Q4_K, sharedHeads}, {attnV, tensor.Q3_K, nil},
 		{attnOutput, tensor.Q3_K, nil},

@@ -206,6 +206,7 @@ func TestMixes(t *testing.T) {
 		{0, "IQ4_XS", map[string]tensor.DType{"blk.9.attn_v.weight": tensor.Q5_K, "blk.1.ffn_down.weight": tensor.Q5_K, "blk.2.ffn_down.weight": tensor.IQ4_XS}, 0},
 		{0, "Q4_K_S", map[string]tensor.DType{"blk.3.attn_v.weight": tensor.Q5_K, "blk.4.attn_v.weight": tensor.Q4_K, "blk.1.ffn_down.weight": tensor.Q5_K, "blk.2.ffn_down.weight": tensor.Q4_K}, 0},
 		{0, "MXFP4", map[string]tensor.DType{"output.weight": tensor.Q8_0, "token_embd.weight": tensor.Q8_0, "blk.0.ffn_up.weight": tensor.MXFP4}, 0},
+		{0, "TQ2_0", map[string]tensor.DType{"output.weight": tensor.Q6_K, "token_embd.weight": tensor.Q4_K, "blk.0.ffn_down.weight": tensor.TQ2_0}, 0},
 		{0, "BF16", nil, tensor.BF16},
 		// Rows of 160 and of 192 are blocks of 32 only; three heads share nothing by four.
 		{1, "Q4_K_M", map[string]tensor.DType{
@@ -238,6 +239,26 @@ func TestMixes(t *testing.T) {
 			if test.want == nil && d != test.rest {
 				t.Errorf("%s as %s: %s is %v, want %v", tiny[test.shape].Name, test.mix, name, d, test.rest)
 			}
+		}
+	}
+}
+
+// Every format that products are computed with as it is makes up most of some mix.
+func TestFormats(t *testing.T) {
+	most := map[tensor.DType]bool{}
+	for j := range synth.Mixes {
+		path, _ := write(t, &tiny[0], &synth.Mixes[j], 1, 2)
+		count, of := map[tensor.DType]int{}, tensor.F32
+		for _, d := range dtypes(t, path) {
+			if count[d]++; count[d] > count[of] {
+				of = d
+			}
+		}
+		most[of] = true
+	}
+	for _, f := range tensor.Formats() {
+		if f.InBytes && !most[f.DType] {
+			t.Errorf("no mix is of %v", f.Name)
 		}
 	}
 }

@@ -2,32 +2,22 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+	"github.com/realizar/realizar/tensor"
 )
 
 // A format is a block format of weights: how values and scales come from the words
 // and heads of interleaved rows, a row in each lane. Places are those in a block of
-// the format, in bytes. The layouts are ggml's.
+// the format, in bytes.
 type format struct {
-	name   string
-	size   int // of a block, in bytes
-	values int // of a block
-	sub    int // values that share a scale: a piece
+	tensor.Format
+	sub    int // values of a piece: they share a scale here and in a record
 	signed bool
 	head   head
-	masks  []byte    // that group needs
-	table  *[16]int8 // what four bits stand for, nil where they are numbers
-	most   int       // magnitude of a value
-	offset int       // what an unsigned number in a block exceeds its signed value by, a power of two; 0 means 128
-
-	// group is group g of four values, as bytes.
-	group func(e *env, g int) reg.VecVirtual
-	// raised is the power of two that group's values of a piece are too large by,
-	// nil for none: where registers are wide, bits are not moved down.
-	raised func(piece int) int
 	// scale is the scale of a piece and, unless values are signed, what is added.
 	scale func(e *env, piece int) (scale, low reg.VecVirtual)
 }
@@ -37,81 +27,105 @@ type head struct{ at, count, width int }
 
 func (h head) bytes() int { return h.count * h.width }
 
-var iq4 = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
-
-var e2m1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
-
-var formats = []*format{
-	{name: "Q4_0", most: 8, masks: []byte{15}, size: 18, values: 32, sub: 32, signed: true, head: head{0, 1, 2}, offset: 8, scale: headScale,
-		group: func(e *env, g int) reg.VecVirtual { return e.less(e.nibble(2, g)) }},
-	{name: "Q4_1", most: 15, masks: []byte{15}, size: 20, values: 32, sub: 32, head: head{0, 2, 2}, scale: headScale,
-		group: func(e *env, g int) reg.VecVirtual { return e.nibble(4, g) }},
-	{name: "Q5_0", most: 16, masks: []byte{15, 16}, size: 22, values: 32, sub: 32, signed: true, head: head{0, 1, 2}, offset: 16, scale: headScale,
-		group: func(e *env, g int) reg.VecVirtual { return e.less(e.fifth(2, g, e.nibble(6, g))) }},
-	{name: "Q5_1", most: 31, masks: []byte{15, 16}, size: 24, values: 32, sub: 32, head: head{0, 2, 2}, scale: headScale,
-		group: func(e *env, g int) reg.VecVirtual { return e.fifth(4, g, e.nibble(8, g)) }},
-	{name: "Q8_0", most: 128, masks: []byte{0x80}, size: 34, values: 32, sub: 32, signed: true, head: head{0, 1, 2}, scale: headScale,
-		group: func(e *env, g int) reg.VecVirtual {
-			if !e.wide() {
-				return e.column(2 + 4*g)
-			}
-			return e.xor(e.column(2+4*g), e.octets(0x80))
-		}},
-	{name: "IQ4_NL", most: 127, masks: []byte{15}, table: &iq4, size: 18, values: 32, sub: 32, signed: true, head: head{0, 1, 2}, scale: headScale,
-		group: func(e *env, g int) reg.VecVirtual { return e.lookUp(e.nibble(2, g)) }},
-	{name: "MXFP4", most: 12, masks: []byte{15}, table: &e2m1, size: 17, values: 32, sub: 32, signed: true, head: head{0, 1, 1},
-		scale: func(e *env, _ int) (scale, low reg.VecVirtual) {
-			v := e.vec()
-			VPMOVZXBD(e.headAt(0), v)
-			return e.powers(v), nil
-		},
-		group: func(e *env, g int) reg.VecVirtual { return e.lookUp(e.nibble(1, g)) }},
-	{name: "Q2_K", most: 3, masks: []byte{3, 3 << 2, 3 << 4, 3 << 6}, size: 84, values: 256, sub: 16, head: head{80, 2, 2}, scale: scaleQ2,
-		raised: func(piece int) int { return piece % 8 / 2 * 2 },
-		group: func(e *env, g int) reg.VecVirtual {
-			v, up := e.column(16+g/32*32+g%8*4), g%32/8*2
-			if e.wide() {
-				return e.and(v, e.octets(3<<up))
-			}
-			return e.and(e.shift(v, up), e.octets(3))
-		}},
-	{name: "Q3_K", most: 4, masks: []byte{3, 4}, size: 110, values: 256, sub: 16, signed: true, head: head{108, 1, 2}, offset: 4, scale: scaleQ3,
-		group: func(e *env, g int) reg.VecVirtual {
-			half, n, at := g/32, g%32/8, g%8*4
-			v := e.and(e.shift(e.column(32+32*half+at), 2*n), e.octets(3))
-			return e.less(e.join(v, e.shift(e.column(at), 4*half+n-2), e.octets(4)))
-		}},
-	{name: "Q4_K", most: 15, masks: []byte{15, 0xf0}, size: 144, values: 256, sub: 32, head: head{0, 2, 2}, scale: scaleK4,
-		raised: func(piece int) int { return piece % 2 * 4 },
-		group: func(e *env, g int) reg.VecVirtual {
-			v := e.column(16 + g/16*32 + g%8*4)
-			if g%16 < 8 {
-				return e.and(v, e.octets(15))
-			}
-			if e.wide() {
-				return e.and(v, e.octets(0xf0))
-			}
-			return e.and(e.shift(v, 4), e.octets(15))
-		}},
-	{name: "Q5_K", most: 31, masks: []byte{15, 16}, size: 176, values: 256, sub: 32, head: head{0, 2, 2}, scale: scaleK4,
-		group: func(e *env, g int) reg.VecVirtual {
-			piece, at := g/8, g%8*4
-			v := e.and(e.shift(e.column(48+piece/2*32+at), piece%2*4), e.octets(15))
-			return e.join(v, e.shift(e.column(16+at), piece-4), e.octets(16))
-		}},
-	{name: "Q6_K", most: 32, masks: []byte{15, 0x30}, size: 210, values: 256, sub: 16, signed: true, head: head{208, 1, 2}, offset: 32, scale: scaleQ6,
-		group: func(e *env, g int) reg.VecVirtual {
-			half, n, at := g/32, g%32/8, g%8*4
-			v := e.and(e.shift(e.column(64*half+n%2*32+at), n/2*4), e.octets(15))
-			return e.less(e.join(v, e.shift(e.column(128+32*half+at), 2*n-4), e.octets(0x30)))
-		}},
-	{name: "IQ4_XS", most: 127, masks: []byte{15}, table: &iq4, size: 136, values: 256, sub: 32, signed: true, head: head{0, 2, 2}, scale: scaleIQ4,
-		group: func(e *env, g int) reg.VecVirtual { return e.lookUp(e.nibble(8+g/8*16, g%8)) }},
+// scales are the scales of formats whose groups have a factor each.
+var scales = map[tensor.DType]func(e *env, piece int) (scale, low reg.VecVirtual){
+	tensor.Q2_K:   scaleQ2,
+	tensor.Q3_K:   scaleQ3,
+	tensor.Q4_K:   scaleK4,
+	tensor.Q5_K:   scaleK4,
+	tensor.Q6_K:   scaleQ6,
+	tensor.IQ4_XS: scaleIQ4,
 }
 
-// nibble is group g of 32 values whose lower and upper four bits lie from at on.
-func (e *env) nibble(at, g int) reg.VecVirtual {
-	return e.and(e.shift(e.column(at+g%4*4), g/4*4), e.octets(15))
+// formats are those whose products are computed in bytes, small blocks first.
+var formats = func() (all []*format) {
+	for _, t := range tensor.Formats() {
+		if t.InBytes {
+			all = append(all, formatOf(t))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *format) int { return a.BlockLen - b.BlockLen })
+	return all
+}()
+
+func formatOf(t tensor.Format) *format {
+	f := &format{Format: t, sub: min(t.Group, 32), signed: t.Minimum == tensor.NoMinimum}
+	f.head = head{at: t.Scales[0], count: len(t.Scales), width: 2}
+	f.scale = headScale
+	if t.Scale == tensor.E8M0Scale {
+		f.head.width, f.scale = 1, headPower
+	}
+	for (t.BlockBytes-f.head.bytes())%4 != 0 { // what is left are words
+		f.head.count++
+	}
+	if t.Factor.Bits > 0 {
+		f.scale = scales[t.DType]
+	}
+	return f
+}
+
+// most is the largest magnitude of a value.
+func (f *format) most() (most int) {
+	for _, v := range f.Levels() {
+		most = max(most, int(v), -int(v))
+	}
+	return most
+}
+
+// raises reports whether values are left where their bits are, too large by powers of
+// two, which the scales make up for: they have work for each piece anyway.
+func (f *format) raises() bool { return len(f.Planes) == 1 && !f.signed && f.Factor.Bits > 0 }
+
+// mask has the bits of a plane set that are lowest in a byte.
+func mask(p tensor.Plane) byte { return byte(1<<p.Bits - 1) }
+
+// masks are what groups need where registers are wide.
+func (f *format) masks() (all []byte) {
+	low := f.Planes[0]
+	if low.Bits == 8 {
+		return []byte{0x80}
+	}
+	all = []byte{mask(low)}
+	if f.raises() {
+		for up := low.Bits; up < 8; up += low.Bits {
+			all = append(all, mask(low)<<up)
+		}
+	}
+	for _, high := range f.Planes[1:] {
+		all = append(all, mask(high)<<low.Bits)
+	}
+	return all
+}
+
+// group is group g of four values, as bytes.
+func (e *env) group(g int) reg.VecVirtual {
+	low := e.Planes[0]
+	at, up := low.Place(4 * g)
+	if low.Bits == 8 {
+		if !e.wide() {
+			return e.column(at)
+		}
+		return e.xor(e.column(at), e.octets(0x80))
+	}
+	if e.raises() && e.wide() {
+		return e.and(e.column(at), e.octets(mask(low)<<up))
+	}
+	v := e.and(e.shift(e.column(at), up), e.octets(mask(low)))
+	for _, high := range e.Planes[1:] {
+		if high.Run == 1 {
+			v = e.fifth(high.At, g, v)
+			continue
+		}
+		at, up := high.Place(4 * g)
+		v = e.join(v, e.shift(e.column(at), up-low.Bits), e.octets(mask(high)<<low.Bits))
+	}
+	switch {
+	case e.Table != nil:
+		return e.lookUp(v)
+	case e.signed:
+		return e.less(v)
+	}
+	return v
 }
 
 // lookUp is what four bits stand for.
@@ -127,10 +141,10 @@ func (e *env) lookUp(v reg.VecVirtual) reg.VecVirtual {
 
 // less is an unsigned number without the format's offset.
 func (e *env) less(v reg.VecVirtual) reg.VecVirtual {
-	if e.bias == e.offset {
+	if e.bias == e.Offset {
 		return v
 	}
-	return e.addBytes(v, e.octets(byte(e.bias-e.offset)))
+	return e.addBytes(v, e.octets(byte(e.bias-e.Offset)))
 }
 
 // fifth adds to v, group g, the fifth bits: bit i of the words at at is that of
@@ -155,10 +169,18 @@ func (e *env) fifth(at, g int, v reg.VecVirtual) reg.VecVirtual {
 
 // headScale is the scale in the head and what is added, where that stands behind it.
 func headScale(e *env, _ int) (scale, low reg.VecVirtual) {
-	if scale = e.half(0); !e.signed {
-		low = e.half(1)
+	scale = e.keep("d", func() reg.VecVirtual { return e.half(0) })
+	if !e.signed {
+		low = e.keep("low", func() reg.VecVirtual { return e.half(1) })
 	}
 	return scale, low
+}
+
+// headPower is the power of two in the head, halved: values are doubles.
+func headPower(e *env, _ int) (scale, low reg.VecVirtual) {
+	v := e.vec()
+	VPMOVZXBD(e.headAt(0), v)
+	return e.powers(v), nil
 }
 
 // powers are 2^(v-128), NaN for 255.

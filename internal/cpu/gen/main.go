@@ -1,5 +1,6 @@
 // Command gen writes the amd64 assembly of package cpu and its declarations, one
-// family of kernels a run; go generate in this folder runs it for all.
+// family of kernels a run, and the tables of the kernels for number formats; go generate
+// in this folder runs it for all.
 package main
 
 //go:generate go run . -family quantized -out ../quantized_amd64.s -stubs ../quantized_stubs_amd64.go -pkg cpu
@@ -8,6 +9,7 @@ package main
 //go:generate go run . -family attention -out ../attention_amd64.s -stubs ../attention_stubs_amd64.go -pkg cpu
 //go:generate go run . -family vector -out ../vector_amd64.s -stubs ../vector_stubs_amd64.go -pkg cpu
 //go:generate go run . -family peak -out ../peak_amd64.s -stubs ../peak_stubs_amd64.go -pkg cpu
+//go:generate go run . -family tables
 
 import (
 	"flag"
@@ -32,6 +34,13 @@ var family = flag.String("family", "", "the kernels to write")
 
 func main() {
 	flag.Parse()
+	if *family == "tables" {
+		if err := formatTables(); err != nil {
+			fmt.Fprintln(os.Stderr, "gen:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	write, ok := families[*family]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "gen: no family %q\n", *family)

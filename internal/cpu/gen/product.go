@@ -51,37 +51,46 @@ func quantized() {
 		interleave(m)
 	}
 	for _, f := range formats {
-		if f.values == 32 {
-			product(avx512, f, 2, 12)
-		} else { // whose code for two would not fit the first-level cache
-			product(avx512, f, 1, 12)
-		}
-		for _, tokens := range []int{8, 4, 2, 1} {
-			product(avx512, f, 1, tokens)
-		}
-		for _, tokens := range []int{4, 2, 1} {
-			product(avx2, f, 1, tokens)
+		for _, m := range []*isa{avx512, avx2} {
+			for _, w := range m.widths(f) {
+				product(m, f, w.groups, w.tokens)
+			}
 		}
 	}
+}
+
+// A width is how many groups and tokens a kernel multiplies at one time.
+type width struct{ tokens, groups int }
+
+// widths are those of a format's kernels, the widest first.
+func (m *isa) widths(f *format) []width {
+	switch {
+	case !m.wide():
+		return []width{{4, 1}, {2, 1}, {1, 1}}
+	case f.BlockLen == 32:
+		return []width{{12, 2}, {8, 1}, {4, 1}, {2, 1}, {1, 1}}
+	}
+	// The code for two groups would not fit the first-level cache.
+	return []width{{12, 1}, {8, 1}, {4, 1}, {2, 1}, {1, 1}}
 }
 
 // product writes the function that multiplies weights of a format, a number of groups
 // at one time, with the records of a number of tokens.
 func product(m *isa, f *format, sides, tokens int) {
-	name := fmt.Sprintf("product%sx%d%s", f.name, tokens, m.suffix)
+	name := fmt.Sprintf("product%sx%d%s", f.Name, tokens, m.suffix)
 	TEXT(name, NOSPLIT, "func(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)")
 	Pragma("noescape")
 	Doc(name + " adds to totals the products of a number of blocks of groups of weights with records, xStride bytes apart.")
 	e := &env{isa: m, format: f, tokens: tokens, sides: sides, words: argument("words"), heads: argument("heads"), stride: argument("stride")}
 	if f.signed && m.wide() { // the left factor of VPDPBUSD is unsigned
 		e.bias = 128
-		if f.offset > 0 && tokens <= f.sub/4 {
-			e.bias = f.offset // which costs work for each token; the other for each group
+		if f.Offset > 0 && tokens <= f.sub/4 {
+			e.bias = f.Offset // which costs work for each token; the other for each group
 		}
 	}
 	m.hoist(e.constants()...)
 	blocks, groups, totals, totalsStride := argument("blocks"), argument("groups"), argument("totals"), argument("totalsStride")
-	wordBytes, headBytes := 4*m.lanes*((f.size-f.head.bytes())/4), m.lanes*f.head.bytes()
+	wordBytes, headBytes := 4*m.lanes*((f.BlockBytes-f.head.bytes())/4), m.lanes*f.head.bytes()
 	skip := func(size int) reg.Register { // from the end of the blocks to the next group
 		to := GP64()
 		IMUL3Q(operand.I32(-size), blocks, to)
@@ -130,7 +139,7 @@ func product(m *isa, f *format, sides, tokens int) {
 	ADDQ(operand.U32(wordBytes), e.words)
 	ADDQ(operand.U32(headBytes), e.heads)
 	for i := 0; 3*i < tokens; i++ {
-		ADDQ(operand.U32(f.values/32*recordBlock), e.x[i])
+		ADDQ(operand.U32(f.BlockLen/32*recordBlock), e.x[i])
 	}
 	DECQ(blocks)
 	JNZ(operand.LabelRef("block"))
@@ -153,10 +162,10 @@ func (e *env) constants() (all [][16]byte) {
 	if !e.wide() {
 		return nil
 	}
-	for _, v := range e.masks {
+	for _, v := range e.masks() {
 		all = append(all, words(uint32(v)*0x01010101))
 	}
-	if e.table != nil {
+	if e.Table != nil {
 		all = append(all, e.stands())
 	}
 	return all
@@ -164,7 +173,7 @@ func (e *env) constants() (all [][16]byte) {
 
 // stands is the format's table as groups need it.
 func (e *env) stands() (p [16]byte) {
-	for i, n := range e.table {
+	for i, n := range e.Table {
 		p[i] = byte(int(n) + e.bias)
 	}
 	return p
@@ -175,7 +184,7 @@ func (e *env) stands() (p [16]byte) {
 // of the next group. Only so many lines can be on their way, so that it is spread
 // over the work.
 func (e *env) ahead(part, parts int) {
-	lines := (e.size - e.head.bytes()) * e.lanes / 64
+	lines := (e.BlockBytes - e.head.bytes()) * e.lanes / 64
 	for i := lines * part / parts; i < lines*(part+1)/parts; i++ {
 		for e.side = range e.sides {
 			PREFETCHT1(e.beside(e.words, farBytes+64*i))
@@ -193,7 +202,7 @@ func (e *env) ahead(part, parts int) {
 func (e *env) block(total func(side, t int, add func(total reg.VecVirtual))) {
 	forget := func() { e.kept = [2]map[string]reg.VecVirtual{{}, {}} }
 	forget()
-	pieces := e.values / e.sub
+	pieces := e.BlockLen / e.sub
 	together := min(pieces, max(1, e.sums()/e.tokens/e.sides))
 	part := 0
 	for first := 0; first < pieces; first += together {
@@ -205,7 +214,7 @@ func (e *env) block(total func(side, t int, add func(total reg.VecVirtual))) {
 				group := (first+i)*e.sub/4 + step
 				var w [2]reg.VecVirtual
 				for e.side = range e.sides {
-					w[e.side] = e.group(e, group)
+					w[e.side] = e.group(group)
 				}
 				size := w[0]
 				if e.signed && !e.wide() {
@@ -232,7 +241,7 @@ func (e *env) block(total func(side, t int, add func(total reg.VecVirtual))) {
 						}
 					}
 				}
-				e.ahead(part, e.values/4)
+				e.ahead(part, e.BlockLen/4)
 				part++
 			}
 		}
@@ -280,10 +289,11 @@ func (e *env) record(t, value int) operand.Mem {
 
 // raisedBy is the power of two that the values of a piece are too large by.
 func (e *env) raisedBy(piece int) int {
-	if e.raised == nil || !e.wide() {
+	if !e.raises() || !e.wide() {
 		return 0
 	}
-	return e.raised(piece)
+	_, up := e.Planes[0].Place(piece * e.sub)
+	return up
 }
 
 // begin begins the integer sums of a piece, with what makes up for the bias.
@@ -355,7 +365,7 @@ func (e *env) products(s *sums, w, size reg.VecVirtual, x operand.Mem) {
 	} else {
 		VPADDW(v, s.pairs, s.pairs)
 	}
-	if (s.added+2)*e.most*127 > 1<<15-1 {
+	if (s.added+2)*e.most()*127 > 1<<15-1 {
 		e.flush(s)
 	}
 }

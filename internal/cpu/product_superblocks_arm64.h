@@ -1,7 +1,3 @@
-#include "textflag.h"
-#include "instructions_arm64.h"
-#include "product_arm64.h"
-
 // Products with formats of 256 values in a block, in pieces of 32 or 16 with a scale
 // each.
 
@@ -286,98 +282,27 @@
 	PIECEIQ4_XS(EACH, 7); \
 	NEXT(EACH, 528, 16, 512)
 
-// func productQ2_Kx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ2_Kx1NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH1, CONSTANTSQ2_K, BLOCKQ2_K)
+// TQ2_0: words 0 to 7 are values 0 to 127, two bits of a byte for each of four pieces, words
+// 8 to 15 the others. Values are 1 less, and all pieces have the scale of the block.
 
-// func productQ2_Kx2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ2_Kx2NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH2, CONSTANTSQ2_K, BLOCKQ2_K)
+#define CONSTANTSTQ2_0 CONSTANTSQ2_K
 
-// func productQ2_Kx4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ2_Kx4NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH4, CONSTANTSQ2_K, BLOCKQ2_K)
+#define PIECETQ2_0(EACH, g, UNPACK) \
+	EACH(BIASED, 64*(g)+36, 7); \
+	HALF(EACH, 64*(g), UNPACK, 128*((g)/4)); \
+	HALF(EACH, 64*(g)+16, UNPACK, 64+128*((g)/4)); \
+	MOV16(0, 6); \
+	EACH(READ, 64*(g)+32, 0); \
+	EACH(SCALED, 0, 0)
 
-// func productQ2_Kx8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ2_Kx8NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH8, CONSTANTSQ2_K, BLOCKQ2_K)
-
-// func productQ3_Kx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ3_Kx1NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH1, CONSTANTSQ3_K, BLOCKQ3_K)
-
-// func productQ3_Kx2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ3_Kx2NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH2, CONSTANTSQ3_K, BLOCKQ3_K)
-
-// func productQ3_Kx4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ3_Kx4NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH4, CONSTANTSQ3_K, BLOCKQ3_K)
-
-// func productQ3_Kx8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ3_Kx8NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH8, CONSTANTSQ3_K, BLOCKQ3_K)
-
-// func productQ4_Kx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ4_Kx1NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH1, CONSTANTSQ4_K, BLOCKQ4_K)
-
-// func productQ4_Kx2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ4_Kx2NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH2, CONSTANTSQ4_K, BLOCKQ4_K)
-
-// func productQ4_Kx4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ4_Kx4NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH4, CONSTANTSQ4_K, BLOCKQ4_K)
-
-// func productQ4_Kx8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ4_Kx8NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH8, CONSTANTSQ4_K, BLOCKQ4_K)
-
-// func productQ5_Kx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ5_Kx1NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH1, CONSTANTSQ5_K, BLOCKQ5_K)
-
-// func productQ5_Kx2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ5_Kx2NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH2, CONSTANTSQ5_K, BLOCKQ5_K)
-
-// func productQ5_Kx4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ5_Kx4NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH4, CONSTANTSQ5_K, BLOCKQ5_K)
-
-// func productQ5_Kx8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ5_Kx8NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH8, CONSTANTSQ5_K, BLOCKQ5_K)
-
-// func productQ6_Kx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ6_Kx1NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH1, CONSTANTSQ6_K, BLOCKQ6_K)
-
-// func productQ6_Kx2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ6_Kx2NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH2, CONSTANTSQ6_K, BLOCKQ6_K)
-
-// func productQ6_Kx4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ6_Kx4NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH4, CONSTANTSQ6_K, BLOCKQ6_K)
-
-// func productQ6_Kx8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productQ6_Kx8NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH8, CONSTANTSQ6_K, BLOCKQ6_K)
-
-// func productIQ4_XSx1NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productIQ4_XSx1NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH1, CONSTANTSIQ4_XS, BLOCKIQ4_XS)
-
-// func productIQ4_XSx2NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productIQ4_XSx2NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH2, CONSTANTSIQ4_XS, BLOCKIQ4_XS)
-
-// func productIQ4_XSx4NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productIQ4_XSx4NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH4, CONSTANTSIQ4_XS, BLOCKIQ4_XS)
-
-// func productIQ4_XSx8NEON(totals *float32, totalsStride int, words, heads *byte, stride int, x *byte, xStride, blocks, groups int)
-TEXT ·productIQ4_XSx8NEON(SB), NOSPLIT, $0-72
-	PRODUCT(EACH8, CONSTANTSIQ4_XS, BLOCKIQ4_XS)
+#define BLOCKTQ2_0(EACH) \
+	HALVES(6, 0); \
+	PIECETQ2_0(EACH, 0, UNPACK0Q2_K); \
+	PIECETQ2_0(EACH, 1, UNPACK1Q2_K); \
+	PIECETQ2_0(EACH, 2, UNPACK2Q2_K); \
+	PIECETQ2_0(EACH, 3, UNPACK3Q2_K); \
+	PIECETQ2_0(EACH, 4, UNPACK0Q2_K); \
+	PIECETQ2_0(EACH, 5, UNPACK1Q2_K); \
+	PIECETQ2_0(EACH, 6, UNPACK2Q2_K); \
+	PIECETQ2_0(EACH, 7, UNPACK3Q2_K); \
+	NEXT(EACH, 256, 8, 512)
