@@ -26,7 +26,7 @@ func hasKernels(d tensor.DType) bool {
 }
 
 // exactInF16 are formats without kernels whose values are all exact in F16.
-var exactInF16 = []tensor.DType{tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0, tensor.TQ2_0}
+var exactInF16 = []tensor.DType{tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0}
 
 // laidAs is the format in which a matrix of format d lies in the device's memory: its
 // own where it has kernels, or else one of floats that holds its values. Blocks of what has

@@ -176,6 +176,7 @@ template <class B> struct Whole : Quantized<B> {
     reinterpret_cast<u16 *>(tile + Base::scalesAt)[row] = *reinterpret_cast<const u16 *>(p + B::scaleAt);
   }
 };
+using TQ2_0 = Whole<file::TQ2_0>;
 
 // Q4_K and Q5_K: 6 bits of scale and of minimum for each 32.
 template <class B> struct SixBits : Quantized<B> {

@@ -114,4 +114,11 @@ struct MXFP4 {
   static constexpr unsigned table2 = 0xfdfeff00;
   static constexpr unsigned table3 = 0xf4f8fafc;
 };
+struct TQ2_0 {
+  static constexpr int fileLen = 256, fileBytes = 66, group = 256, offset = 1;
+  static constexpr int low = 2, lowAt = 0, lowRun = 32;
+  static constexpr int high = 0, highAt = 0, highRun = 1;
+  static constexpr int scaleAt = 64;
+  static constexpr bool minimum = false, table = false;
+};
 } // namespace file
