@@ -15,7 +15,10 @@ const module = "github.com/realizar/realizar"
 var floors = []string{
 	"internal/bytesize internal/nearest internal/server/fields internal/server/jsontext",
 	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest",
-	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest",
+	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device",
+	"internal/fuse internal/cuda/weights",
+	"internal/cuda/lower",
+	"internal/cuda/measure",
 	"demo internal/arch internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth",
 	"internal/backends internal/hub",
 	"internal/describe internal/memory",

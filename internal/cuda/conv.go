@@ -11,7 +11,7 @@ type conv struct{ ordinary }
 
 type convArgs struct {
 	x                       driver.DevicePtr
-	stride, cols            int32
+	xStride, cols           int32
 	w, bias                 driver.DevicePtr
 	width, _                int32
 	state                   slotArgs
@@ -23,7 +23,7 @@ func (conv) launches(c *compiler, s *fuse.Stage) ([]launch, error) {
 	n := s.Node()
 	x, out := c.forms(n.In[0]), c.forms(n.Out)
 	a := convArgs{
-		x: x.f32, stride: x.stride, cols: x.cols, w: c.weight(n.Weight), bias: c.weight(n.Bias), width: int32(n.Weight.Cols()),
+		x: x.f32, xStride: x.stride, cols: x.cols, w: c.weight(n.Weight), bias: c.weight(n.Bias), width: int32(n.Weight.Cols()),
 		state: c.slots(n.State), sequence: c.step.sequence, starts: c.step.starts, count: c.count(n.Out), out: out,
 	}
 	ls, err := c.one("conv", "conv", plan.Tokens, arguments(&a), 256, elementGrid(plan.Tokens, out.stride))

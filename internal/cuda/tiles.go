@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -11,23 +12,26 @@ import (
 // Matrices lie in the device's memory as tiles of 16 rows, see kernels/tile.cuh.
 const tileRows = 16
 
+// hasKernels says that there are kernels for matrices of format d.
+func hasKernels(d tensor.DType) bool {
+	return plan.InBytes(d) || d == tensor.F32 || d == tensor.F16 || d == tensor.BF16
+}
+
+// exactInF16 are formats without kernels whose values are all exact in F16.
+var exactInF16 = []tensor.DType{tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0}
+
 // laidAs is the format in which a matrix of format d lies in the device's memory: its
-// own where it has kernels, or else one of floats that holds its values. What has no
-// exact F16 is rounded to it where activations are rounded too, since it takes half the
+// own if it has kernels, or else one of floats that holds its values. Blocks of what has
+// no exact F16 are rounded to it if activations are rounded too, since it takes half the
 // memory.
 func laidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
-	switch d {
-	case tensor.F8_E4M3, tensor.F8_E5M2, tensor.TQ1_0, tensor.TQ2_0:
+	switch {
+	case hasKernels(d):
+		return d
+	case slices.Contains(exactInF16, d), d.BlockLen() > 1 && lim.Activations == tensor.Q8_0:
 		return tensor.F16
-	case tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S, tensor.F8_E4M3_32:
-		if lim.Activations == tensor.Q8_0 {
-			return tensor.F16
-		}
-		return tensor.F32
-	case tensor.F64:
-		return tensor.F32
 	}
-	return d
+	return tensor.F32
 }
 
 // A tiling is how a matrix is cut.

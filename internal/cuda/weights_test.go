@@ -44,7 +44,8 @@ func TestTilings(t *testing.T) {
 		{tensor.Q4_K, 15, 256, tiling{format: tensor.Q4_K, rows: 15, cols: 256, rowTiles: 1, colTiles: 1, bytes: 2304}, 2304},
 		{tensor.Q4_K, 32, 512, tiling{format: tensor.Q4_K, rows: 32, cols: 512, rowTiles: 2, colTiles: 2, bytes: 2304}, 4 * 2304},
 		{tensor.Q8_0, 16, 32, tiling{format: tensor.Q8_0, rows: 16, cols: 32, rowTiles: 1, colTiles: 1, bytes: 4352}, 4352},
-		{tensor.TQ2_0, 16, 256, tiling{format: tensor.F16, rows: 16, cols: 256, rowTiles: 1, colTiles: 2, bytes: 4096}, 2 * 4096},
+		{tensor.TQ2_0, 17, 256, tiling{format: tensor.TQ2_0, rows: 17, cols: 256, rowTiles: 2, colTiles: 1, bytes: 1056}, 2 * 1056},
+		{tensor.TQ1_0, 16, 256, tiling{format: tensor.F16, rows: 16, cols: 256, rowTiles: 1, colTiles: 2, bytes: 4096}, 2 * 4096},
 		{tensor.F64, 17, 33, tiling{format: tensor.F32, rows: 17, cols: 33, rowTiles: 2, colTiles: 2, bytes: 2048}, 4 * 2048},
 		{tensor.MXFP4, 33, 288, tiling{format: tensor.MXFP4, rows: 33, cols: 288, rowTiles: 3, colTiles: 2, bytes: 2176}, 6 * 2176},
 	} {

@@ -154,10 +154,10 @@ INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int s
 template <class C, int D, int H>
 INLINE void attend(const AttentionArgs &a, const Task &t, Shared &s, int from, int step, int n, bool apart, float *partial) {
   using E = Elements<D, H>;
-  const int dim = D ? D : a.headDim;
+  const int dim = D ? D : a.dim;
   // Weights are powers of 2. A score that is capped becomes an exponent afterwards.
   const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
-  const float *q = a.q + s64(t.token) * a.qStride + t.head * dim;
+  const float *q = a.q + s64(t.token) * a.stride + t.head * dim;
   UNROLL for (int i = 0; i < (H * E::dim + blockThreads - 1) / blockThreads; i++) {
     const int e = tidX() + i * blockThreads;
     if (e < H * dim) s.q[e] = e < t.n * dim ? q[e] * by : 0.0f;
@@ -226,29 +226,29 @@ template <class C> INLINE void attention(const AttentionArgs &a, Shared &s) {
   const int blocks = apart ? minOf(n, grid) : 1;
   if (blockX() >= blocks) return;
   const s64 at = s64(t.token) * a.kvHeads * chunks + group;
-  float *partial = a.partial + at * a.maxSegments * blockHeads * (a.headDim + 2);
+  float *partial = a.partial + at * a.maxSegments * blockHeads * (a.dim + 2);
 
-  if (a.headDim == 128) attendHeads<C, 128>(a, t, s, blockX(), blocks, n, apart, partial);
-  else if (a.headDim == 64) attendHeads<C, 64>(a, t, s, blockX(), blocks, n, apart, partial);
+  if (a.dim == 128) attendHeads<C, 128>(a, t, s, blockX(), blocks, n, apart, partial);
+  else if (a.dim == 64) attendHeads<C, 64>(a, t, s, blockX(), blocks, n, apart, partial);
   else attendHeads<C, 0>(a, t, s, blockX(), blocks, n, apart, partial);
 
   if (apart) {
     if (!drawsLast(a.tickets + at, blocks, s.last)) return;
     float value[blockHeads * maxHeadDim / blockThreads];
-    joinApart<blockHeads>(value, partial, n, a.sinks ? a.sinks + t.head : nullptr, t.n, a.headDim, s.slot);
+    joinApart<blockHeads>(value, partial, n, a.sinks ? a.sinks + t.head : nullptr, t.n, a.dim, s.slot);
     UNROLL for (int k = 0; k < blockHeads * maxHeadDim / blockThreads; k++) {
-      if (tidX() + k * blockThreads < t.n * a.headDim) s.q[tidX() + k * blockThreads] = value[k];
+      if (tidX() + k * blockThreads < t.n * a.dim) s.q[tidX() + k * blockThreads] = value[k];
     }
   }
 
   syncBlock();
-  const int lane = tidX() % 32, col = t.head * a.headDim;
-  if (a.headDim % 32 == 0) {
-    for (int b = tidX() / 32; b < t.n * a.headDim / 32; b += runs) {
+  const int lane = tidX() % 32, col = t.head * a.dim;
+  if (a.dim % 32 == 0) {
+    for (int b = tidX() / 32; b < t.n * a.dim / 32; b += runs) {
       storeBlock(a.out, t.token, col / 32 + b, lane, s.q[b * 32 + lane]);
     }
   } else {
-    for (int e = tidX(); e < t.n * a.headDim; e += blockThreads) {
+    for (int e = tidX(); e < t.n * a.dim; e += blockThreads) {
       a.out.f32[s64(t.token) * a.out.stride + col + e] = s.q[e];
     }
   }

@@ -20,7 +20,6 @@ struct BidirectionalArgs {
   const s32 *count;      // tokens of this step
   Forms out;             // heads*headDim columns; f32 alone where headDim is no multiple of 32
 };
-static_assert(sizeof(BidirectionalArgs) == 128);
 
 constexpr int warps = 8, tileKeys = 32;
 constexpr float none = -__builtin_inff();

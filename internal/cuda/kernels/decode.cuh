@@ -14,7 +14,6 @@ struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
 };
-static_assert(sizeof(DecodeArgs) == 376);
 
 template <class C, int D, int H> struct DecodeShared {
   static constexpr int dim = D ? D : maxHeadDim;
@@ -93,7 +92,7 @@ template <class C, int D, int H> INLINE void decode(const DecodeArgs &args, Deco
   static_assert(H + 2 <= runs); // a warp turns one head at most
   constexpr int maxDim = D ? D : maxHeadDim, laneValues = maxDim / 32;
   using Row = ValueRow<C, D>;
-  const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = D ? D : a.headDim;
+  const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = D ? D : a.dim;
   const int share = a.heads / a.kvHeads, chunks = (share + H - 1) / H;
   const int kvHead = group / chunks, skipped = group % chunks * H;
   const int head = kvHead * share + skipped, n = minOf(H, share - skipped);
@@ -141,7 +140,7 @@ template <class C, int D, int H> INLINE void decode(const DecodeArgs &args, Deco
   allowNext();
 
   if (task < tasks) {
-    const float *x = query ? a.q + s64(token) * a.qStride + (head + task) * dim
+    const float *x = query ? a.q + s64(token) * a.stride + (head + task) * dim
                            : isKey ? t.k + s64(token) * t.kStride + kvHead * dim : t.v + s64(token) * t.vStride + kvHead * dim;
     float v[laneValues];
     loadHead(v, x, dim, lane);

@@ -16,7 +16,6 @@ struct GateArgs {
   const s32 *count;  // rows of this step
   Forms out;         // cols columns
 };
-static_assert(sizeof(GateArgs) == 104);
 
 // gate writes what the unit makes of gate and up.
 extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
@@ -32,25 +31,24 @@ extern "C" __global__ void __launch_bounds__(threads) gate(const GateArgs a) {
 enum { funcActivate, funcScale, funcSoftcap };
 
 struct MapArgs {
-  const float *x;   // [T, xStride]
-  s32 xStride;      // elements
-  s32 cols;         // of x and out
-  s32 func;
-  s32 act;          // of funcActivate
-  float by;         // of the others
+  const float *x; // [T, stride]
+  s32 stride;     // elements
+  s32 cols;       // of x and out
+  s32 which;
+  s32 act;  // of funcActivate
+  float by; // of the others
   s32 pad;
   const s32 *count; // rows of this step
   Forms out;        // cols columns
 };
-static_assert(sizeof(MapArgs) == 88);
 
 // map writes a function of each value.
 extern "C" __global__ void __launch_bounds__(threads) map(const MapArgs a) {
   waitForPrevious();
   allowNext();
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
-    const float x = a.x[s64(row) * a.xStride + col];
-    return a.func == funcActivate ? activate(a.act, x) : a.func == funcScale ? x * a.by : softcapOf(x, a.by);
+    const float x = a.x[s64(row) * a.stride + col];
+    return a.which == funcActivate ? activate(a.act, x) : a.which == funcScale ? x * a.by : softcapOf(x, a.by);
   });
 }
 
@@ -73,10 +71,10 @@ extern "C" __global__ void __launch_bounds__(threads) add(const AddArgs a) {
 }
 
 struct ConvertArgs {
-  const float *x;   // [rows of x, xStride]
-  s32 xStride;      // elements
+  const float *x;   // [rows of x, stride]
+  s32 stride;       // elements
   s32 cols;         // of x and out
-  const s32 *rows;  // [count] row of x that each row of out is, or 0: the same
+  const s32 *at;    // [count] row of x that each row of out is, or 0: the same
   const s32 *count; // rows of this step
   Forms out;        // cols columns
 };
@@ -85,12 +83,12 @@ struct ConvertArgs {
 extern "C" __global__ void __launch_bounds__(threads) convert(const ConvertArgs a) {
   waitForPrevious();
   allowNext();
-  eachBlock(a.out, a.count, a.cols, [&](int row, int col) { return a.x[s64(a.rows ? a.rows[row] : row) * a.xStride + col]; });
+  eachBlock(a.out, a.count, a.cols, [&](int row, int col) { return a.x[s64(a.at ? a.at[row] : row) * a.stride + col]; });
 }
 
 struct MeanArgs {
-  const float *x;      // [T, xStride]
-  s32 xStride;         // elements
+  const float *x;      // [T, stride]
+  s32 stride;          // elements
   s32 cols;            // of x and out
   const s32 *rows;     // [count] a token of the sequence of each row of out
   const s32 *sequence; // [T]
@@ -98,7 +96,6 @@ struct MeanArgs {
   const s32 *count;    // rows of out
   Forms out;           // cols columns
 };
-static_assert(sizeof(MeanArgs) == 96);
 
 // mean writes the means of the rows of whole sequences, which are added from the first
 // token on.
@@ -110,14 +107,14 @@ extern "C" __global__ void __launch_bounds__(threads) mean(const MeanArgs a) {
     const float *x = a.x + col;
     double sum = 0;
 #pragma unroll 4
-    for (int t = first; t < end; t++) sum = sum + double(x[s64(t) * a.xStride]);
+    for (int t = first; t < end; t++) sum = sum + double(x[s64(t) * a.stride]);
     return float(sum / double(end - first));
   });
 }
 
 struct FiniteArgs {
-  const float *x;      // [T, xStride]
-  s32 xStride;         // elements
+  const float *x;      // [T, stride]
+  s32 stride;          // elements
   s32 cols;            // of x
   const s32 *count;    // rows of this step
   const s32 *sequence; // [T] sequence of each row
@@ -135,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(threads) finite(const FiniteArgs a)
   allowNext();
   const int row = blockX();
   if (row >= *a.count) return;
-  const float *x = a.x + s64(row) * a.xStride;
+  const float *x = a.x + s64(row) * a.stride;
   const int fours = (u64(x) & 15) == 0 ? a.cols / 4 : 0;
   bool good = true;
 #pragma unroll 4

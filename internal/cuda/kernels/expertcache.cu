@@ -9,6 +9,13 @@ struct alignas(8) Missing {
   s32 place;
 };
 
+// An ExpertUse counts, since the beginning.
+struct ExpertUse {
+  s64 chosen;  // experts that steps chose, each once for all of a step's tokens
+  s64 fetched; // of them, those that were not on the device
+  s64 bytes;   // of those
+};
+
 struct KeepArgs {
   Active *active;   // [*count] in ascending order; get their places
   const s32 *count; // experts that were chosen
@@ -21,10 +28,9 @@ struct KeepArgs {
   s32 shared;       // first of the places for those that stay for this step alone
   Missing *missing; // [*missed] the hottest first
   s32 *missed;
-  u64 *uses;        // [3] since the beginning: experts that were chosen, those of them that were missing, and their bytes
+  ExpertUse *uses;
   s64 bytes;        // of an expert
 };
-static_assert(sizeof(KeepArgs) == 88);
 
 constexpr int keepThreads = 256;
 
@@ -113,9 +119,9 @@ extern "C" __global__ void __launch_bounds__(keepThreads) keep(const KeepArgs a)
   }
   if (tid == 0) {
     *a.missed = count[0];
-    a.uses[0] += n;
-    a.uses[1] += count[0];
-    a.uses[2] += u64(count[0]) * a.bytes;
+    a.uses->chosen += n;
+    a.uses->fetched += count[0];
+    a.uses->bytes += s64(count[0]) * a.bytes;
   }
 }
 
@@ -127,7 +133,6 @@ struct FetchArgs {
   s64 bytes;              // of an image, a multiple of 256
   s64 apart;              // bytes from a place to the next
 };
-static_assert(sizeof(FetchArgs) == 48);
 
 constexpr int fetchThreads = 256, fetchAhead = 8; // reads that a thread has under way
 constexpr s64 fetchBytes = fetchThreads * fetchAhead * sizeof(uint4);

@@ -68,7 +68,6 @@ struct RouteArgs {
   Active *active;      // [min(T*used, experts)]
   s32 *sizes;          // [2] active experts, and slots
 };
-static_assert(sizeof(RouteArgs) == 112);
 
 // inGroup adds up the best experts of a group, the best first.
 INLINE double inGroup(const double *choice, int size, int top) {
@@ -192,7 +191,6 @@ struct GroupArgs {
   Active *active;    // [min(T*used, experts)] in ascending order
   s32 *sizes;        // [2] active experts, and slots
 };
-static_assert(sizeof(GroupArgs) == 56);
 
 constexpr int groupThreads = 256;
 
@@ -250,18 +248,17 @@ extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs
 }
 
 struct CombineArgs {
-  const float *y;        // [slots, yStride] what experts made of their tokens
-  s32 yStride;           // elements
+  const float *y;        // [slots, stride] what experts made of their tokens
+  s32 stride;            // elements
   s32 cols;              // of y and out
   const s32 *slots;      // [T, used]
   const float *weights;  // [T, used]
   const float *residual; // [T, residualStride] added to the sum, or 0
   s32 residualStride;    // elements
   s32 used;
-  const s32 *count;      // tokens of this step
-  Forms out;             // cols columns
+  const s32 *count; // tokens of this step
+  Forms out;        // cols columns
 };
-static_assert(sizeof(CombineArgs) == 104);
 
 // combine adds up the experts of each token, the best first.
 extern "C" __global__ void __launch_bounds__(threads) combine(const CombineArgs a) {
@@ -270,9 +267,9 @@ extern "C" __global__ void __launch_bounds__(threads) combine(const CombineArgs 
   eachBlock(a.out, a.count, a.cols, [&](int row, int col) {
     const s32 *slots = a.slots + s64(row) * a.used;
     const float *weights = a.weights + s64(row) * a.used;
-    float v = weights[0] * a.y[s64(slots[0]) * a.yStride + col];
+    float v = weights[0] * a.y[s64(slots[0]) * a.stride + col];
 #pragma unroll 4
-    for (int k = 1; k < a.used; k++) v = v + weights[k] * a.y[s64(slots[k]) * a.yStride + col];
+    for (int k = 1; k < a.used; k++) v = v + weights[k] * a.y[s64(slots[k]) * a.stride + col];
     if (a.residual) v = a.residual[s64(row) * a.residualStride + col] + v;
     return v;
   });

@@ -22,7 +22,6 @@ struct TurnArgs {
   s32 layer;
   const s32 *count;                // tokens of the step
 };
-static_assert(sizeof(TurnArgs) == 200);
 
 // A Step is what is done to a head of queries or of keys; each may be 0.
 struct Step {

@@ -1,6 +1,7 @@
 // Package kernels holds the code that runs on NVIDIA GPUs, as PTX that the driver
-// compiles for the device at hand. Each family of kernels is a file in CUDA C++
-// beside this one, compiled by build.sh; what is committed is what build.sh writes.
+// compiles for the device at hand. A family of kernels is a file in CUDA C++ beside this one,
+// or one that gen writes itself, for a format of weights or for a cache; gen compiles them,
+// and what is committed is what it writes.
 //
 // The base is for compute capability 8.0 and later. Hopper has its own form of
 // each family, which runs on capability 9.0 and nothing else.
@@ -14,7 +15,7 @@ import (
 	"io"
 )
 
-//go:generate ./build.sh
+//go:generate go run ./gen
 
 //go:embed ptx/*.ptx.gz
 var files embed.FS

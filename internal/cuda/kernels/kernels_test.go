@@ -9,20 +9,49 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda/kernels"
+	"github.com/realizar/realizar/tensor"
 )
 
-// families are the names of the files in CUDA C++.
+// families are the names of what gen has compiled: the files in CUDA C++, and kernels for
+// each format and cache.
 func families(t *testing.T) []string {
 	t.Helper()
+	all := slices.Sorted(maps.Keys(readLayouts(t).kernels))
+	if len(all) == 0 {
+		t.Fatal("layouts.txt has no kernels")
+	}
+	return all
+}
+
+// Every file in CUDA C++ is a family, and so are the products and the tables of every format
+// that has any: what products read in bytes, and floats.
+func TestEveryFormatHasKernels(t *testing.T) {
+	all := families(t)
+	has := func(name string) {
+		t.Helper()
+		if !slices.Contains(all, name) {
+			t.Errorf("there is no family %s: run go generate", name)
+		}
+	}
 	files, err := filepath.Glob("*.cu")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no file in CUDA C++: %v", err)
 	}
-	var all []string
 	for _, f := range files {
-		all = append(all, strings.TrimSuffix(f, ".cu"))
+		has(strings.TrimSuffix(f, ".cu"))
 	}
-	return all
+	for _, f := range tensor.Formats() {
+		name := strings.ToLower(f.Name)
+		switch {
+		case f.DType == tensor.F16, f.DType == tensor.BF16, f.InBytes:
+			has("experts_" + name)
+			fallthrough
+		case f.DType == tensor.F32:
+			has("weights_" + name)
+			has("floats_" + name)
+			has("experts_floats_" + name)
+		}
+	}
 }
 
 // entries are the kernels of a text with what they take.

@@ -20,21 +20,21 @@ struct Table {
 // A Pool is the pages of one state. A page holds, in this order and with nothing
 // in between,
 //
-//   keys         [kvHeads][headDim/E][pageTokens][E]
-//   values       [kvHeads][pageTokens][headDim]
-//   key scales   [kvHeads][headDim/32][pageTokens]  float16
-//   value scales [kvHeads][pageTokens][headDim/32]  float16
+//   keys         [kvHeads][dim/E][pageTokens][E]
+//   values       [kvHeads][pageTokens][dim]
+//   key scales   [kvHeads][dim/32][pageTokens]  float16
+//   value scales [kvHeads][pageTokens][dim/32]  float16
 //
-// E values of a key are 16 bytes, where headDim is a multiple of as many, else E is 1:
+// E values of a key are 16 bytes, where dim is a multiple of as many, else E is 1:
 // lanes of which each has a key then read neighbouring memory. A Q8_0 cache alone has
 // scales: each 32 signed bytes along a head share one. They come last so that keys
 // and values begin at multiples of 16 bytes whatever pageTokens is.
 struct Pool {
   u8 *base;
-  s64 pageBytes; // from a page to the next, a multiple of 256
+  s64 apart; // from a page to the next, a multiple of 256
   s32 pageTokens;
   s32 kvHeads;
-  s32 headDim; // 1 to 256; a multiple of 32 where the cache is Q8_0
+  s32 dim; // of a head: 1 to 256; a multiple of 32 where the cache is Q8_0
   s32 pad;
 };
 
@@ -63,7 +63,7 @@ struct Slot {
 
 INLINE Slot slotOf(const Pool &p, const Table &t, int shift, int position) {
   const int page = position / p.pageTokens;
-  return Slot{t.pages[shift + page] * p.pageBytes, position - page * p.pageTokens};
+  return Slot{t.pages[shift + page] * p.apart, position - page * p.pageTokens};
 }
 
 // chunkLength is E for heads of that length.
@@ -73,22 +73,22 @@ template <class C> INLINE int chunkLength(int headDim) { return headDim % C::chu
 
 // keyAt is where chunk 0 of a key begins, and chunkApart from there to the next.
 template <class C> INLINE s64 keyAt(const Pool &p, const Slot &s, int head) {
-  const int e = chunkLength<C>(p.headDim);
-  return s.page + (s64(head) * p.headDim * p.pageTokens + s.at * e) * C::bytes;
+  const int e = chunkLength<C>(p.dim);
+  return s.page + (s64(head) * p.dim * p.pageTokens + s.at * e) * C::bytes;
 }
-template <class C> INLINE int chunkApart(const Pool &p) { return p.pageTokens * chunkLength<C>(p.headDim) * C::bytes; }
+template <class C> INLINE int chunkApart(const Pool &p) { return p.pageTokens * chunkLength<C>(p.dim) * C::bytes; }
 
 template <class C> INLINE s64 valueAt(const Pool &p, const Slot &s, int head) {
-  return s.page + ((s64(p.kvHeads) + head) * p.pageTokens + s.at) * p.headDim * C::bytes;
+  return s.page + ((s64(p.kvHeads) + head) * p.pageTokens + s.at) * p.dim * C::bytes;
 }
 
 // Scales of a key are scalesApart from each other, those of a value side by side.
 INLINE s64 keyScaleAt(const Pool &p, const Slot &s, int head) {
-  const s64 blocks = p.headDim / scaleBlock;
-  return s.page + 2 * s64(p.kvHeads) * p.headDim * p.pageTokens + (head * blocks * p.pageTokens + s.at) * 2;
+  const s64 blocks = p.dim / scaleBlock;
+  return s.page + 2 * s64(p.kvHeads) * p.dim * p.pageTokens + (head * blocks * p.pageTokens + s.at) * 2;
 }
 INLINE int scalesApart(const Pool &p) { return p.pageTokens * 2; }
 INLINE s64 valueScaleAt(const Pool &p, const Slot &s, int head) {
-  const s64 blocks = p.headDim / scaleBlock;
-  return s.page + 2 * s64(p.kvHeads) * p.headDim * p.pageTokens + ((s64(p.kvHeads) + head) * p.pageTokens + s.at) * blocks * 2;
+  const s64 blocks = p.dim / scaleBlock;
+  return s.page + 2 * s64(p.kvHeads) * p.dim * p.pageTokens + ((s64(p.kvHeads) + head) * p.pageTokens + s.at) * blocks * 2;
 }

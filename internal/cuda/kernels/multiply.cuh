@@ -9,31 +9,30 @@ constexpr int segments = 8;
 
 struct Product {
   const u8 *w;       // tiles
-  float *y;          // [count, yStride]
+  float *y;          // [count, stride]
   const float *bias; // [rows] or 0
-  s32 rows, yStride;
+  s32 rows, stride;
 };
 
 struct LinearArgs {
   Product p[4]; // of one input and one format; gated: the gate and what it gates, or without tiles nothing
   s32 units;    // of work: tiles of rows of all products; gated: two of the gate's, with those that it gates
-  s32 kTiles;   // tiles of a row
-  s32 cols, xStride;
+  s32 colTiles; // tiles of a row
+  s32 cols, inStride;
   const float *x; // what is read of the input, by kind of kernel; with a norm, what that reads
   const s8 *q8;
   const uint2 *meta;
   const u16 *h16;
   const float *residual; // [count, residualStride] added to the first product, or 0
   s32 residualStride;
-  float scale;      // of a product with its bias, before anything is added; gated ones have none
-  const s32 *count; // rows of x in this step
-  Forms out;        // gated: where the unit's values go; those of its activation alone, where nothing is gated
+  float scale;       // of a product with its bias, before anything is added; gated ones have none
+  const s32 *count;  // rows of x in this step
+  Forms out;         // gated: where the unit's values go; those of its activation alone, where nothing is gated
   const float *norm; // [cols] weights of an RMS norm of one row, where the kernel does it
   const s32 *row;    // which row that is, or 0: the first
   float eps;
   Unit unit; // gated
 };
-static_assert(sizeof(LinearArgs) == 280);
 
 INLINE void mmaBytes(int *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -114,8 +113,8 @@ template <class F, int NT> struct Bytes {
   template <class A> METHOD Bytes(const A &a, int first, int count, int lane, const s32 *rows = nullptr) {
     const Tokens<NT> tk(first, count, lane, rows);
     UNROLL for (int n = 0; n < NT; n++) {
-      x[n] = a.q8 + s64(tk.operand[n]) * a.xStride + 8 * (lane & 3);
-      UNROLL for (int i = 0; i < 2; i++) meta[n][i] = a.meta + s64(tk.result[n][i]) * (a.xStride / 32);
+      x[n] = a.q8 + s64(tk.operand[n]) * a.inStride + 8 * (lane & 3);
+      UNROLL for (int i = 0; i < 2; i++) meta[n][i] = a.meta + s64(tk.result[n][i]) * (a.inStride / 32);
     }
   }
   METHOD void multiply(float (*acc)[4], const F &w, int kt) const {
@@ -183,7 +182,7 @@ template <class F, int NT> struct Words {
   const u16 *x[NT];
   template <class A> METHOD Words(const A &a, int first, int count, int lane, const s32 *rows = nullptr) {
     const Tokens<NT> tk(first, count, lane, rows);
-    UNROLL for (int n = 0; n < NT; n++) x[n] = a.h16 + s64(tk.operand[n]) * a.xStride + 8 * (lane & 3);
+    UNROLL for (int n = 0; n < NT; n++) x[n] = a.h16 + s64(tk.operand[n]) * a.inStride + 8 * (lane & 3);
   }
   METHOD void multiply(float (*acc)[4], const F &w, int kt) const {
     UNROLL for (int b = 0; b < F::blocks; b++) {
@@ -206,6 +205,15 @@ template <class F> struct WordsOne {
     }
   }
 };
+
+// Multiplied is what multiplies tiles of F with 8*NT rows of the input. scaled says that
+// these have been divided, see Forms.
+template <class F, int NT> struct MultipliedBy { using Type = Bytes<F, NT>; };
+template <int NT> struct MultipliedBy<F16, NT> { using Type = Words<F16, NT>; };
+template <int NT> struct MultipliedBy<BF16, NT> { using Type = Words<BF16, NT>; };
+template <class F, int NT> using Multiplied = typename MultipliedBy<F, NT>::Type;
+template <class F> constexpr bool scaled = false;
+template <> constexpr bool scaled<F16> = true;
 
 // weightsOf are the eight weights of a block that a lane has: four of row g and four of
 // row g+8 for each half of the block, by word.
@@ -252,7 +260,7 @@ template <class F, int N, bool GATHERED = false> struct Floats {
   int cols, first, count, lane;
   int place[GATHERED ? N : 1];
   template <class A> METHOD Floats(const A &a, int first, int count, int lane, const s32 *rows = nullptr)
-      : x(a.x), stride(a.xStride), cols(a.cols), first(first), count(count), lane(lane) {
+      : x(a.x), stride(a.inStride), cols(a.cols), first(first), count(count), lane(lane) {
     if constexpr (GATHERED) {
       UNROLL for (int i = 0; i < N; i++) {
         place[i] = minOf(first + i, count - 1);

@@ -3,16 +3,16 @@
 #include "norm.cuh"
 
 struct NormArgs {
-  const float *x;      // [rows of x, xStride]
-  s32 xStride;         // elements
-  s32 cols;            // of x and of out
-  s32 group;           // columns normalised together; divides cols
-  s32 centered;        // 0: x/sqrt(mean(x^2)+eps)*weight; 1: (x-mean)/sqrt(variance+eps)*weight+bias
+  const float *x; // [rows of x, stride]
+  s32 stride;     // elements
+  s32 cols;       // of x and of out
+  s32 group;      // columns normalised together; divides cols
+  s32 centered;   // 0: x/sqrt(mean(x^2)+eps)*weight; 1: (x-mean)/sqrt(variance+eps)*weight+bias
   float eps;
   s32 width;           // of weight and bias: group, or cols where each group has its own
   const float *weight; // [width]
   const float *bias;   // [width], or 0: none
-  const s32 *rows;     // [count] row of x that each row of out is made of, or 0: the same
+  const s32 *at;       // [count] row of x that each row of out is made of, or 0: the same
   const s32 *count;    // rows of this step
   Forms out;           // cols columns
 };
@@ -215,9 +215,9 @@ extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) 
   allowNext();
   // Row 0 of x always exists: normalize asks for its values before it waits for count.
   const int count = *a.count;
-  const bool early = row == 0 && !a.rows;
+  const bool early = row == 0 && !a.at;
   if (!early && row >= count) return;
-  const float *x = a.x + s64(a.rows ? a.rows[row] : row) * a.xStride;
+  const float *x = a.x + s64(a.at ? a.at[row] : row) * a.stride;
 
   const bool few = a.group >= 4 && a.group <= 64 && (a.group & (a.group - 1)) == 0;
   int turn = 0;

@@ -11,7 +11,6 @@ struct AnglesArgs {
   s32 pairs;
   float scale;
 };
-static_assert(sizeof(AnglesArgs) == 48);
 
 // sinCos is the sine and the cosine of an angle up to 2^31 or so, to 1e-11.
 INLINE void sinCos(double angle, double &sine, double &cosine) {

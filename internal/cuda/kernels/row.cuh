@@ -68,7 +68,7 @@ INLINE float4 fourOf(const float *p, int i, int n) { return i < n ? *reinterpret
 // of 4, and writes columns from to end of it, multiples of 32, for the calling warp.
 template <class F> INLINE void normalizeRow(const LinearArgs &a, const Row<F> &to, int from, int end, int warp, int lane) {
   alignas(16) __shared__ float sums[normParts];
-  const float *x = a.x + s64(a.row ? *a.row : 0) * a.xStride;
+  const float *x = a.x + s64(a.row ? *a.row : 0) * a.inStride;
   const int column = 32 * (lane / 4) + 4 * (lane & 3); // of the eight blocks that a warp does together
   float4 v[2], w[2]; // of the first
   UNROLL for (int i = 0; i < 2; i++) {

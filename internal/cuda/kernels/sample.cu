@@ -38,7 +38,6 @@ struct alignas(16) Adjustment { // ascending by token
   u8 prompt;  // whether it is in the prompt
   u8 pad[3];
 };
-static_assert(sizeof(Adjustment) == 16);
 
 struct alignas(16) RowParams { // [rows]
   float temperature; // 0 is greedy
@@ -60,15 +59,13 @@ struct alignas(16) RowParams { // [rows]
   s32 pad;
   Adjustment *adjustments; // in the device's memory or in pinned memory of the host; 0: there are none, nor a last token
 };
-static_assert(sizeof(RowParams) == 80);
 
 struct RowResult { // [rows]
   s32 token;            // -1 where none is wanted or the row failed
   s32 status;           // as above; a row that wants no token fails by statusNotFinite alone
   float logProbability; // of token, under the softmax of all logits; 0 where not wanted
-  u32 reserved;
+  u32 pad;
 };
-static_assert(sizeof(RowResult) == 16);
 
 struct SampleArgs {
   float *logits;       // [rows, stride], of which vocab are used
@@ -86,7 +83,6 @@ struct SampleArgs {
   s32 pad;
   const s32 *ids;      // [T] of the step's tokens
 };
-static_assert(sizeof(SampleArgs) == 96);
 
 // What a block of survey saw.
 struct Survey {

@@ -11,24 +11,23 @@
 #include "kv.cuh"
 
 struct AttentionArgs {
-  const float *q;       // [T][heads*headDim], normalised and turned
-  s32 qStride;          // from a row to the next, in values
-  s32 heads, kvHeads;   // query head h reads key/value head h/(heads/kvHeads)
-  s32 headDim;          // 1 to 256
-  float scale;          // of q.k
-  float softcap;        // c: a score becomes c*tanh(score/c); 0: it does not
-  s32 window;           // a token sees itself and the window-1 before it; 0: all of the past
-  const float *sinks;   // [heads] a logit that takes part in a head's softmax and adds no value, or 0
-  Pool pool;            // with kvHeads and headDim as above
+  const float *q;     // [T][heads*dim], normalised and turned
+  s32 stride;         // of q: from a row to the next, in values
+  s32 heads, kvHeads; // query head h reads key/value head h/(heads/kvHeads)
+  s32 dim;            // of a head: 1 to 256
+  float scale;        // of q.k
+  float softcap;      // c: a score becomes c*tanh(score/c); 0: it does not
+  s32 window;         // a token sees itself and the window-1 before it; 0: all of the past
+  const float *sinks; // [heads] a logit that takes part in a head's softmax and adds no value, or 0
+  Pool pool;          // with kvHeads and dim as above
   Table table;
-  const s32 *count;     // tokens of the step
-  Forms out;            // [T][heads*headDim]; f32 alone where headDim is no multiple of 32
-  float *partial;       // [T][groups][maxSegments][8][headDim+2]: largest score, sum of weights, weighted values
-  s32 *tickets;         // [T][groups], 0 before and after
-  s32 split;            // 1: blocks share the segments of a token; 0: one does them all
-  s32 maxSegments;      // of partial; a token that sees more is done by one block
+  const s32 *count; // tokens of the step
+  Forms out;        // [T][heads*dim]; f32 alone where dim is no multiple of 32
+  float *partial;   // [T][groups][maxSegments][8][dim+2]: largest score, sum of weights, weighted values
+  s32 *tickets;     // [T][groups], 0 before and after
+  s32 split;        // 1: blocks share the segments of a token; 0: one does them all
+  s32 maxSegments;  // of partial; a token that sees more is done by one block
 };
-static_assert(sizeof(AttentionArgs) == 176);
 
 constexpr int runTokens = 32;
 constexpr int runs = 8; // and warps

@@ -22,11 +22,10 @@ constexpr int maxSplitTiles = 128; // of a segment
 template <class F> INLINE void split(const LinearArgs &a) {
   __shared__ float sums[maxSplitTiles][tileRows], part[segments][tileRows];
   const int lane = tidX() & 31, warp = tidX() >> 5, segment = blockX() % segments;
-  const int from = a.kTiles * segment / segments, tiles = a.kTiles * (segment + 1) / segments - from;
-  int unit = blockX() / segments, which = 0;
-  for (; which < 3 && unit >= (a.p[which].rows + tileRows - 1) / tileRows; which++) unit -= (a.p[which].rows + tileRows - 1) / tileRows;
-  const Product &p = a.p[which];
-  const u8 *w = p.w + (s64(unit) * a.kTiles + from) * F::tileBytes;
+  const int from = a.colTiles * segment / segments, tiles = a.colTiles * (segment + 1) / segments - from;
+  int unit = blockX() / segments;
+  const Product &p = productOf(a, unit);
+  const u8 *w = p.w + (s64(unit) * a.colTiles + from) * F::tileBytes;
   arriveCluster(); // every block must be there before one writes to its memory
 
   constexpr int depth = 4;
@@ -67,4 +66,9 @@ template <class F> INLINE void split(const LinearArgs &a) {
   if (a.residual) v = a.residual[row] + v;
   p.y[row] = v;
 }
+
+#define LINEAR_SPLIT(F) \
+  extern "C" __global__ void __launch_bounds__(256, 1) linear_f32_split(const LinearArgs a) { split<F>(a); }
+#else // without clusters a block does all segments
+#define LINEAR_SPLIT(F) LINEAR(linear_f32_split, F, SINGLE(Floats<F, 1>), 1, false, false, false, 1)
 #endif

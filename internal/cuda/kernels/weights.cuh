@@ -8,7 +8,7 @@ struct PackArgs {
   u8 *dst;       // tiles of these rows
   s64 rowBytes;
   s32 rows, cols; // of src; what is beyond becomes 0
-  s32 kTiles;
+  s32 colTiles;
 };
 
 template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) {
@@ -54,8 +54,8 @@ template <> METHOD void packTile<F32>(const PackArgs &a, u8 *tile, int rowTile, 
 // A warp makes a tile; grid (tiles of rows, tiles of columns / 4).
 template <class F> INLINE void packTiles(const PackArgs &a) {
   const int kt = blockY() * 4 + tidX() / 32;
-  if (kt >= a.kTiles) return;
-  packTile<F>(a, a.dst + (s64(blockX()) * a.kTiles + kt) * F::tileBytes, blockX(), kt, tidX() & 31);
+  if (kt >= a.colTiles) return;
+  packTile<F>(a, a.dst + (s64(blockX()) * a.colTiles + kt) * F::tileBytes, blockX(), kt, tidX() & 31);
 }
 
 struct EmbedArgs {
@@ -68,7 +68,7 @@ struct EmbedArgs {
   const s32 *sequence;
   const s32 *count;
   float *y; // [T, stride]
-  s32 stride, cols, kTiles, pad;
+  s32 stride, cols, colTiles, pad;
 };
 
 // A warp reads a tile of one token's row; grid (tiles of columns / 4, T).
@@ -76,7 +76,7 @@ template <class F> INLINE void embedRows(const EmbedArgs &a) {
   waitForPrevious();
   allowNext();
   const int token = blockY(), kt = blockX() * 4 + tidX() / 32, lane = tidX() & 31;
-  if (token >= *a.count || kt >= a.kTiles) return;
+  if (token >= *a.count || kt >= a.colTiles) return;
   int id = a.tokens[token];
   if (a.from) {
     const int from = a.from[token];
@@ -88,7 +88,7 @@ template <class F> INLINE void embedRows(const EmbedArgs &a) {
     if (kt == 0 && lane == 0) a.ids[token] = id;
   }
   F w;
-  w.load(a.w + (s64(id / tileRows) * a.kTiles + kt) * F::tileBytes, lane);
+  w.load(a.w + (s64(id / tileRows) * a.colTiles + kt) * F::tileBytes, lane);
   w.prepare();
   const int r = id % tileRows;
   UNROLL for (int b = 0; b < F::blocks; b++) {

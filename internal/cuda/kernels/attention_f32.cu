@@ -1,3 +1,0 @@
-#include "attention.cuh"
-
-ATTENTION(attention_f32, CacheF32)

@@ -1,3 +1,0 @@
-#include "attention.cuh"
-
-ATTENTION(attention_q8, CacheQ8)

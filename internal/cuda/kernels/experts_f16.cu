@@ -1,4 +1,0 @@
-// Experts whose weights are F16.
-#include "experts.cuh"
-
-EXPERTS(F16, Words, true)

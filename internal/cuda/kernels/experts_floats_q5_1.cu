@@ -1,4 +1,0 @@
-// Experts whose weights are Q5_1, times float32.
-#include "experts.cuh"
-
-EXPERTS_OF_FLOATS(Q5_1)

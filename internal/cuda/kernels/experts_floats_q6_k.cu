@@ -1,4 +1,0 @@
-// Experts whose weights are Q6_K, times float32.
-#include "experts.cuh"
-
-EXPERTS_OF_FLOATS(Q6_K)

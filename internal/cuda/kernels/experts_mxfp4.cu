@@ -1,4 +1,0 @@
-// Experts whose weights are MXFP4.
-#include "experts.cuh"
-
-EXPERTS(MXFP4, Bytes, false)

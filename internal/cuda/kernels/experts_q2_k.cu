@@ -1,4 +1,0 @@
-// Experts whose weights are Q2_K.
-#include "experts.cuh"
-
-EXPERTS(Q2_K, Bytes, false)

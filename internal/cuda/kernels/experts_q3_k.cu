@@ -1,4 +1,0 @@
-// Experts whose weights are Q3_K.
-#include "experts.cuh"
-
-EXPERTS(Q3_K, Bytes, false)

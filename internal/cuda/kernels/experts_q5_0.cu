@@ -1,4 +1,0 @@
-// Experts whose weights are Q5_0.
-#include "experts.cuh"
-
-EXPERTS(Q5_0, Bytes, false)

@@ -1,4 +1,0 @@
-// Experts whose weights are Q5_1.
-#include "experts.cuh"
-
-EXPERTS(Q5_1, Bytes, false)

@@ -1,4 +1,0 @@
-// Experts whose weights are Q5_K.
-#include "experts.cuh"
-
-EXPERTS(Q5_K, Bytes, false)

@@ -1,4 +1,0 @@
-// Weights in Q5_0 times float32.
-#include "linear.cuh"
-
-LINEAR_OF_FLOATS(Q5_0)

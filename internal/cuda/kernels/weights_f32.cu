@@ -1,4 +1,0 @@
-// Weights in F32.
-#include "weights.cuh"
-
-WEIGHTS(F32)
