@@ -51,7 +51,9 @@ func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *
 	if c.Parallel == 0 {
 		c.Parallel = 16
 	}
-	c.Dialects = dialects.All
+	if c.Dialects == nil {
+		c.Dialects = dialects.All
+	}
 	s, err := server.New(m, c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+)
+
+// deltas is a writer that counts what it is given.
+type deltas struct{ n int }
+
+func (*deltas) Begin([][]int32) error { return nil }
+func (*deltas) End(*Result) error     { return nil }
+func (w *deltas) Delta(*Delta) error {
+	w.n++
+	return nil
+}
+
+// TestCollector: events become answers, numbered over all prompts, without the
+// log-probability of a token that ended one; a prompt's tokens count once.
+func TestCollector(t *testing.T) {
+	c := newCollector(nil, false, 2, 2, nil)
+	score := func(id int32) []realizar.TokenLogProb { return []realizar.TokenLogProb{{Token: id, LogProb: -1}} }
+	ended := func(reason realizar.FinishReason, stop string, tokens int) *realizar.Finish {
+		return &realizar.Finish{Reason: reason, StopString: stop, Usage: realizar.Usage{PromptTokens: 5, CachedTokens: 2, CompletionTokens: tokens}}
+	}
+	finishes := []*realizar.Finish{ended("stop", "", 2), ended("stop", "x", 1), ended("length", "", 1), ended("stop", "", 0)}
+	for _, e := range []struct {
+		prompt int
+		realizar.Event
+	}{
+		{1, realizar.Event{PromptLogProbs: score(9)}},
+		{0, realizar.Event{Text: "a", LogProbs: score(1)}},
+		{1, realizar.Event{Text: "c", LogProbs: score(3), Finish: finishes[2]}},
+		{0, realizar.Event{Text: "b", LogProbs: score(2), Finish: finishes[0]}},
+		{0, realizar.Event{Choice: 1, Text: "d", LogProbs: score(4), Finish: finishes[1]}},
+		{1, realizar.Event{Choice: 1, Finish: finishes[3]}},
+	} {
+		if err := c.take(e.prompt, &e.Event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := Result{
+		Answers: []Answer{
+			{Text: []byte("ab"), LogProbs: score(1), Finish: finishes[0]},
+			{Text: []byte("d"), LogProbs: score(4), Finish: finishes[1]},
+			{Text: []byte("c"), LogProbs: score(3), Finish: finishes[2]},
+			{Finish: finishes[3]},
+		},
+		PromptLogProbs: [][]realizar.TokenLogProb{nil, score(9)},
+		Usage:          realizar.Usage{PromptTokens: 10, CachedTokens: 4, CompletionTokens: 4},
+	}
+	if diff := cmp.Diff(want, c.result); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestAnswerParts: an answer has all parts of its Deltas.
+func TestAnswerParts(t *testing.T) {
+	call := chat.ToolCall{Name: "f", Arguments: json.RawMessage("{}")}
+	var a Answer
+	for _, d := range []Delta{{Reasoning: "so"}, {Reasoning: " it"}, {Text: "is"}, {ToolCalls: []chat.ToolCall{call}}, {Text: "!"}} {
+		a.add(&d)
+	}
+	if diff := cmp.Diff(Answer{Text: []byte("is!"), Reasoning: []byte("so it"), ToolCalls: []chat.ToolCall{call}}, a); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestDeltaAllocations: a token of a stream takes no memory on its way to the writer.
+func TestDeltaAllocations(t *testing.T) {
+	w := &deltas{}
+	c := newCollector(w, true, 1, 1, nil)
+	e := &realizar.Event{Text: " word", Tokens: []int32{5}, LogProbs: []realizar.TokenLogProb{{Token: 5}}}
+	if n := testing.AllocsPerRun(100, func() {
+		if err := c.take(0, e); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 || w.n == 0 {
+		t.Errorf("%v allocations a token, %d deltas", n, w.n)
+	}
+}
