@@ -3,7 +3,9 @@ package cuda
 import (
 	"unsafe"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
 )
@@ -28,12 +30,12 @@ func adjustmentsOf(b *plan.Batch, i int) (n int, takesLast bool) {
 }
 
 // samplingOf is the shape of a step's sampling.
-func samplingOf(b *plan.Batch) samplingShape {
-	s := samplingShape{rows: power(len(b.Rows))}
+func samplingOf(b *plan.Batch) lower.SamplingShape {
+	s := lower.SamplingShape{Rows: lower.Power(len(b.Rows))}
 	for i := range b.Rows {
 		n, _ := adjustmentsOf(b, i)
 		p := &b.Rows[i].Sampling
-		s.adjusted = s.adjusted || n > 0 || p.Temperature > 0 && p.Typical > 0 && p.Typical < 1
+		s.Adjusted = s.Adjusted || n > 0 || p.Temperature > 0 && p.Typical > 0 && p.Typical < 1
 	}
 	return s
 }
@@ -48,36 +50,36 @@ func (s *step) growAdjustments() error {
 	if n == 0 {
 		return nil
 	}
-	return s.grow(&s.lists, adjustmentBytes*max(leastAdjustments, power(n)))
+	return s.grow(&s.lists, lower.AdjustmentBytes*max(leastAdjustments, lower.Power(n)))
 }
 
 // fillAdjustments writes the adjustments of row i of a batch, and where they are to r.
-func (e *executable) fillAdjustments(s *step, b *plan.Batch, i int, r *rowParams) {
-	if r.repetition == 0 {
-		r.repetition = 1
+func (e *executable) fillAdjustments(s *step, b *plan.Batch, i int, r *lower.RowParams) {
+	if r.Repetition == 0 {
+		r.Repetition = 1
 	}
-	r.last = -1
+	r.Last = -1
 	n, takesLast := adjustmentsOf(b, i)
 	if n == 0 {
 		return
 	}
 	row := &b.Rows[i]
-	list := words[sample.Adjustment](s.lists)[s.adjusted:][:n]
+	list := device.Words[sample.Adjustment](s.lists)[s.adjusted:][:n]
 	copy(list, row.Adjustments)
-	r.adjusted = int32(len(row.Adjustments))
+	r.Adjusted = int32(len(row.Adjustments))
 	if takesLast {
-		list[n-1], r.last = sample.Adjustment{Token: -1}, row.Token
+		list[n-1], r.Last = sample.Adjustment{Token: -1}, row.Token
 	}
-	if s.adjusted += n; s.adjusted <= roomyAdjustments {
-		r.adjustments = e.scratchAt + driver.DevicePtr(e.room.adjustments+adjustmentBytes*(s.adjusted-n))
+	if s.adjusted += n; s.adjusted <= lower.RoomyAdjustments {
+		r.Adjustments = e.scratchAt + driver.DevicePtr(e.room.Adjustments+lower.AdjustmentBytes*(s.adjusted-n))
 		s.roomy = s.adjusted
 	} else {
-		r.adjustments = driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(list))))
+		r.Adjustments = driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(list))))
 	}
 }
 
 // copyAdjustments gives the stream the adjustments that fillAdjustments wrote, those that
 // the device has room for.
 func (s *step) copyAdjustments() error {
-	return s.e.stream.CopyToDevice(s.e.scratchAt+driver.DevicePtr(s.e.room.adjustments), s.lists[:adjustmentBytes*s.roomy])
+	return s.e.stream.CopyToDevice(s.e.scratchAt+driver.DevicePtr(s.e.room.Adjustments), s.lists[:lower.AdjustmentBytes*s.roomy])
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
 )
@@ -17,7 +18,7 @@ func TestGPUAdjustmentsOfTheHost(t *testing.T) {
 	b := openGPU(t, Options{})
 	p := wide(t)
 	e := compiled(t, b, p, limitsFor(p, 8, 4))
-	const each = roomyAdjustments/2 - 7
+	const each = lower.RoomyAdjustments/2 - 7
 	batch := func(tokens ...int) *plan.Batch {
 		x := batchOf(p, len(tokens), 0, 1)
 		for i, n := range tokens {

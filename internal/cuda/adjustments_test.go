@@ -8,8 +8,10 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/sample"
@@ -18,13 +20,13 @@ import (
 
 // What the kernels read lies as in kernels/sample.cu.
 func TestRowLayouts(t *testing.T) {
-	var r rowParams
+	var r lower.RowParams
 	var a sample.Adjustment
 	got := []uintptr{
-		unsafe.Sizeof(r), unsafe.Offsetof(r.mask), unsafe.Offsetof(r.last), unsafe.Offsetof(r.typical), unsafe.Offsetof(r.adjusted), unsafe.Offsetof(r.adjustments),
+		unsafe.Sizeof(r), unsafe.Offsetof(r.Mask), unsafe.Offsetof(r.Last), unsafe.Offsetof(r.Typical), unsafe.Offsetof(r.Adjusted), unsafe.Offsetof(r.Adjustments),
 		unsafe.Sizeof(a), unsafe.Offsetof(a.Token), unsafe.Offsetof(a.Bias), unsafe.Offsetof(a.Count), unsafe.Offsetof(a.Prompt), unsafe.Sizeof(a.Prompt),
 	}
-	if want := []uintptr{paramsBytes, 40, 44, 48, 64, 72, 16, 0, 4, 8, 12, 1}; !slices.Equal(got, want) {
+	if want := []uintptr{lower.ParamsBytes, 40, 44, 48, 64, 72, 16, 0, 4, 8, 12, 1}; !slices.Equal(got, want) {
 		t.Errorf("sizes and offsets %v, want %v", got, want)
 	}
 }
@@ -50,15 +52,15 @@ func TestAdjustmentsArrive(t *testing.T) {
 	if err := run(e, x); err != nil {
 		t.Fatal(err)
 	}
-	params, adjustments := make([]byte, paramsBytes*6), make([]byte, 7*adjustmentBytes)
-	err := b.main.Do(func() error {
-		return errors.Join(b.main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.params)), b.main.CopyToHost(adjustments, e.scratchAt+driver.DevicePtr(e.room.adjustments)))
+	params, adjustments := make([]byte, lower.ParamsBytes*6), make([]byte, 7*lower.AdjustmentBytes)
+	err := b.Main.Do(func() error {
+		return errors.Join(b.Main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.Params)), b.Main.CopyToHost(adjustments, e.scratchAt+driver.DevicePtr(e.room.Adjustments)))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	none := sample.Adjustment{Token: -1}
-	if got, want := words[sample.Adjustment](adjustments), slices.Concat(list, list, []sample.Adjustment{none}, []sample.Adjustment{none}, list[1:]); !slices.Equal(got, want) {
+	if got, want := device.Words[sample.Adjustment](adjustments), slices.Concat(list, list, []sample.Adjustment{none}, []sample.Adjustment{none}, list[1:]); !slices.Equal(got, want) {
 		t.Errorf("adjustments %v, want %v", got, want)
 	}
 	type told struct {
@@ -73,12 +75,12 @@ func TestAdjustmentsArrive(t *testing.T) {
 		{repetition: 1, first: 6, n: 1, last: -1},
 		{repetition: 1.25, frequency: 0.5, presence: -0.5, first: -1, last: -1},
 	} {
-		r := words[rowParams](params)[i]
+		r := device.Words[lower.RowParams](params)[i]
 		first := int32(-1)
-		if r.adjustments != 0 {
-			first = int32(int(r.adjustments-e.scratchAt)-e.room.adjustments) / int32(adjustmentBytes)
+		if r.Adjustments != 0 {
+			first = int32(int(r.Adjustments-e.scratchAt)-e.room.Adjustments) / int32(lower.AdjustmentBytes)
 		}
-		if got := (told{r.typical, r.repetition, r.frequency, r.presence, first, r.adjusted, r.last}); got != want {
+		if got := (told{r.Typical, r.Repetition, r.Frequency, r.Presence, first, r.Adjusted, r.Last}); got != want {
 			t.Errorf("row %d is told %+v, want %+v", i, got, want)
 		}
 	}
@@ -159,9 +161,9 @@ func TestManyAdjustments(t *testing.T) {
 		{"none", 4, 0, 0, 2},
 		{"few", 4, 8, 4, 1},
 		{"none again", 4, 0, 0, 0},
-		{"as many as there is room for", 4, roomyAdjustments / 4, 4, 0},
-		{"more", 4, roomyAdjustments/4 + 1, 3, 0},
-		{"many more", 4, roomyAdjustments + 1, 0, 0},
+		{"as many as there is room for", 4, lower.RoomyAdjustments / 4, 4, 0},
+		{"more", 4, lower.RoomyAdjustments/4 + 1, 3, 0},
+		{"many more", 4, lower.RoomyAdjustments + 1, 0, 0},
 		{"few again", 4, 8, 4, 0},
 	} {
 		before := f.Calls("cuStreamBeginCapture")
@@ -173,15 +175,15 @@ func TestManyAdjustments(t *testing.T) {
 			if _, err := s.Wait(context.Background()); err != nil {
 				t.Fatalf("%s: %v", test.name, err)
 			}
-			lists, params := words[sample.Adjustment](s.(*step).lists), words[rowParams](s.(*step).in[e.room.params-e.room.counts:])
+			lists, params := device.Words[sample.Adjustment](s.(*step).lists), device.Words[lower.RowParams](s.(*step).in[e.room.Params-e.room.Counts:])
 			onDevice := 0
 			for i := range test.rows {
-				switch at := params[i].adjustments; {
+				switch at := params[i].Adjustments; {
 				case test.each == 0:
 					if at != 0 {
 						t.Errorf("%s: row %d has adjustments", test.name, i)
 					}
-				case at == e.scratchAt+driver.DevicePtr(e.room.adjustments+i*test.each*adjustmentBytes):
+				case at == e.scratchAt+driver.DevicePtr(e.room.Adjustments+i*test.each*lower.AdjustmentBytes):
 					onDevice++
 				case at != driver.DevicePtr(uintptr(unsafe.Pointer(&lists[i*test.each]))):
 					t.Errorf("%s: row %d has its adjustments elsewhere", test.name, i)
@@ -200,11 +202,11 @@ func TestManyAdjustments(t *testing.T) {
 		t.Errorf("%d bytes of the device's memory were taken", free-now)
 	}
 	f.Fail("cuMemHostAlloc", 1, driver.OutOfMemory)
-	if err := run(e, adjustedBatch(p, most, 5*roomyAdjustments)); !errors.Is(err, driver.ErrOutOfMemory) {
+	if err := run(e, adjustedBatch(p, most, 5*lower.RoomyAdjustments)); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Errorf("the host has no memory: %v", err)
 	}
 	f.Mend()
-	for _, n := range []int{0, 8, 5 * roomyAdjustments} {
+	for _, n := range []int{0, 8, 5 * lower.RoomyAdjustments} {
 		if err := run(e, adjustedBatch(p, most, n)); err != nil {
 			t.Errorf("%d adjustments after that: %v", n, err)
 		}
@@ -218,6 +220,6 @@ func wide(t *testing.T) *plan.Program {
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(weight(decoderVocab, 32))
 		h := b.Pick(x)
-		b.Output(h, b.Linear(h, weight(6*roomyAdjustments, 32), nil))
+		b.Output(h, b.Linear(h, weight(6*lower.RoomyAdjustments, 32), nil))
 	})
 }

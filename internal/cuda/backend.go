@@ -15,7 +15,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/measure"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -39,7 +42,7 @@ type Options struct {
 
 // A Backend is one device. Its methods may be called by any goroutine.
 type Backend struct {
-	*gpu
+	*device.GPU
 	eager bool
 	slots int // that layers that stream have at most
 	close func() error
@@ -71,12 +74,12 @@ func Open(o Options) (*Backend, error) {
 	if o.Base {
 		target = base
 	}
-	g, err := newGPU(d, devices[o.Device], target, o.PTX)
+	g, err := device.Open(d, devices[o.Device], target, o.PTX)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	b := &Backend{gpu: g, eager: o.Eager, slots: streamSlots, timer: -1}
-	b.close = sync.OnceValue(g.end)
+	b := &Backend{GPU: g, eager: o.Eager, slots: weights.StreamSlots, timer: -1}
+	b.close = sync.OnceValue(g.Close)
 	return b, nil
 }
 
@@ -87,16 +90,16 @@ func (b *Backend) Close() error { return b.close() }
 func (b *Backend) Name() string { return "cuda" }
 
 // Description is the device's name.
-func (b *Backend) Description() string { return b.device.Name }
+func (b *Backend) Description() string { return b.Info.Name }
 
 // Device is the one that the backend runs on.
-func (b *Backend) Device() driver.Device { return b.device }
+func (b *Backend) Device() driver.Device { return b.Info }
 
 // Memory implements [plan.Backend].
 func (b *Backend) Memory() plan.MemoryInfo {
 	var m plan.MemoryInfo
-	_ = b.main.Do(func() error {
-		free, total, err := b.main.MemInfo()
+	_ = b.Main.Do(func() error {
+		free, total, err := b.Main.MemInfo()
 		if err == nil {
 			m = plan.MemoryInfo{Free: int64(free), Total: int64(total)}
 		}
@@ -106,15 +109,17 @@ func (b *Backend) Memory() plan.MemoryInfo {
 }
 
 // Bandwidth is how fast kernels read the device's memory, measured, in bytes a second.
-func (b *Backend) Bandwidth(ctx context.Context) (float64, error) { return b.measure(ctx, bandwidth) }
+func (b *Backend) Bandwidth(ctx context.Context) (float64, error) {
+	return b.measure(ctx, measure.Bandwidth)
+}
 
 // Link is how fast pinned memory of the host is copied to the device, measured, in bytes a
 // second.
-func (b *Backend) Link(ctx context.Context) (float64, error) { return b.measure(ctx, link) }
+func (b *Backend) Link(ctx context.Context) (float64, error) { return b.measure(ctx, measure.Link) }
 
-func (b *Backend) measure(ctx context.Context, rate func(context.Context, *gpu) (float64, error)) (r float64, err error) {
-	err = b.main.Do(func() error {
-		r, err = rate(ctx, b.gpu)
+func (b *Backend) measure(ctx context.Context, rate func(context.Context, *device.GPU) (float64, error)) (r float64, err error) {
+	err = b.Main.Do(func() error {
+		r, err = rate(ctx, b.GPU)
 		return err
 	})
 	if err != nil {
@@ -126,7 +131,7 @@ func (b *Backend) measure(ctx context.Context, rate func(context.Context, *gpu) 
 // timerCost is what a timer costs, measured once, on the main thread.
 func (b *Backend) timerCost(memory driver.DevicePtr, bytes int) (time.Duration, error) {
 	if b.timer < 0 {
-		cost, err := timerCost(b.gpu, memory, bytes)
+		cost, err := measure.TimerCost(b.GPU, memory, bytes)
 		if err != nil {
 			return 0, err
 		}

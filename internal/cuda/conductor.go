@@ -52,12 +52,12 @@ func (e *executable) conductOne(s *step, before error) error {
 			}
 		}
 	}
-	err := e.b.main.Do(s.start)
+	err := e.b.Main.Do(s.start)
 	if err == nil {
 		return nil
 	}
 	// What the stream was given of it runs to its end before its memory has other use.
-	_ = e.b.main.Do(e.stream.Synchronize)
+	_ = e.b.Main.Do(e.stream.Synchronize)
 	return fmt.Errorf("cuda: %w", err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -19,31 +20,31 @@ func (b *Backend) Kernels(p *plan.Program, lim plan.Limits) []string {
 }
 
 func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
-	l := newLayout(p, &lim, false)
-	pools, _, err := planPools(p, &lim)
+	l := lower.NewLayout(p, &lim, false)
+	pools, _, err := lower.PlanPools(p, &lim)
 	if err != nil {
 		return nil, err
 	}
-	r := newRoom(p, &lim, l.bytes)
-	c := &compiler{
-		l: l, weights: b.planWeights(p, &lim), pools: pools, room: r, hopper: b.hopper(), early: b.early(), step: r.addresses(0, make([]driver.DevicePtr, len(p.Groups))),
-		kernel: func(string, string) (*driver.Function, error) { return nil, nil },
+	r := lower.NewRoom(p, &lim, l.Bytes)
+	c := &lower.Compiler{
+		Layout: l, Weights: b.planWeights(p, &lim), Pools: pools, Room: r, Hopper: b.Hopper(), Early: b.Early(), Step: r.Addresses(0, make([]driver.DevicePtr, len(p.Groups))),
+		Kernel: func(string, string) (*driver.Function, error) { return nil, nil },
 	}
-	before, stages, err := c.compile()
+	before, stages, err := c.Compile()
 	if err != nil {
 		return nil, err
 	}
 	lines := []string{"step: " + names(before)}
 	for i := range stages {
-		lines = append(lines, l.stages[i].String()+": "+names(stages[i]))
+		lines = append(lines, l.Stages[i].String()+": "+names(stages[i]))
 	}
-	after, err := c.finite()
+	after, err := c.Finite()
 	if err != nil {
 		return nil, err
 	}
 	lines = append(lines, "residual: "+names(after))
 	for _, adjusted := range []bool{false, true} {
-		sampling, err := c.sampling(adjusted)
+		sampling, err := c.Sampling(adjusted)
 		if err != nil {
 			return nil, err
 		}
@@ -56,10 +57,10 @@ func (b *Backend) kernels(p *plan.Program, lim plan.Limits) ([]string, error) {
 	return lines, nil
 }
 
-func names(all []launch) string {
+func names(all []lower.Launch) string {
 	var s []string
 	for _, l := range all {
-		s = append(s, l.name)
+		s = append(s, l.Name)
 	}
 	return strings.Join(s, "; ")
 }

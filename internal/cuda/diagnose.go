@@ -4,7 +4,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -23,7 +25,7 @@ func (s *step) diagnose() {
 		return
 	}
 	// Without it, failures stay without a place.
-	_ = s.e.b.main.Do(func() error {
+	_ = s.e.b.Main.Do(func() error {
 		err := s.look(open)
 		s.e.torn = s.e.torn || err != nil
 		return err
@@ -33,36 +35,36 @@ func (s *step) diagnose() {
 // look finds the first value that is not finite of each of open sequences.
 func (s *step) look(open int) error {
 	e, b := s.e, s.batch
-	c := e.b.main
+	c := e.b.Main
 	defer c.Doing(c.Doing("looking for a value that is not finite"))
-	apart := newLayout(e.p, &e.lim, true)
-	r := newRoom(e.p, &e.lim, apart.bytes)
-	at, err := e.alloc(r.bytes, "a diagnosis")
+	apart := lower.NewLayout(e.p, &e.lim, true)
+	r := lower.NewRoom(e.p, &e.lim, apart.Bytes)
+	at, err := e.alloc(r.Bytes, "a diagnosis")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Free(at) }()
-	if err := c.Memset8(at, 0, r.bytes); err != nil {
+	if err := c.Memset8(at, 0, r.Bytes); err != nil {
 		return err
 	}
 	// What the step was told, its tokens those that it took.
-	tokens := words[int32](s.in[e.room.tokens-e.room.counts:])[:len(b.Tokens)]
-	copy(tokens, words[int32](s.out[e.room.ids-e.room.failed:]))
-	from := words[int32](s.in[e.room.from-e.room.counts:])
+	tokens := device.Words[int32](s.in[e.room.Tokens-e.room.Counts:])[:len(b.Tokens)]
+	copy(tokens, device.Words[int32](s.out[e.room.Ids-e.room.Failed:]))
+	from := device.Words[int32](s.in[e.room.From-e.room.Counts:])
 	for t := range tokens {
 		from[t] = -1
 	}
-	if err := c.CopyToDevice(at+driver.DevicePtr(r.counts), s.in[:e.room.flagsEnd-e.room.counts]); err != nil {
+	if err := c.CopyToDevice(at+driver.DevicePtr(r.Counts), s.in[:e.room.FlagsEnd-e.room.Counts]); err != nil {
 		return err
 	}
-	for i := range r.freqs {
-		n := len(r.ropes[i].Freqs)
-		if r.ropes[i].Dynamic != nil {
+	for i := range r.Freqs {
+		n := len(r.Ropes[i].Freqs)
+		if r.Ropes[i].Dynamic != nil {
 			n *= 2 + e.lim.Tokens
 		} else {
 			n *= 2
 		}
-		if err := c.CopyOnDevice(at+driver.DevicePtr(r.freqs[i]), e.scratchAt+driver.DevicePtr(e.room.freqs[i]), 8*n); err != nil {
+		if err := c.CopyOnDevice(at+driver.DevicePtr(r.Freqs[i]), e.scratchAt+driver.DevicePtr(e.room.Freqs[i]), 8*n); err != nil {
 			return err
 		}
 	}
@@ -83,13 +85,13 @@ func (s *step) look(open int) error {
 		}
 	}
 	comp := e.compiler()
-	comp.l, comp.room, comp.scratchAt, comp.step = apart, r, at, r.addresses(at, pages)
-	before, stages, err := comp.compile()
+	comp.Layout, comp.Room, comp.ScratchAt, comp.Step = apart, r, at, r.Addresses(at, pages)
+	before, stages, err := comp.Compile()
 	if err != nil {
 		return err
 	}
-	sh := shapeOf(b)
-	if err := give(e.stream, &sh, before); err != nil {
+	sh := lower.ShapeOf(b)
+	if err := lower.Give(e.stream, &sh, before); err != nil {
 		return err
 	}
 	var row []byte
@@ -97,18 +99,18 @@ func (s *step) look(open int) error {
 		if open == 0 {
 			break
 		}
-		if err := give(e.stream, &sh, stages[i]); err != nil {
+		if err := lower.Give(e.stream, &sh, stages[i]); err != nil {
 			return err
 		}
 		if err := e.stream.Synchronize(); err != nil {
 			return err
 		}
-		n := apart.stages[i].Node()
+		n := apart.Stages[i].Node()
 		count := len(b.Tokens)
 		if e.p.Shapes[n.Out][0] == plan.Rows {
 			count = len(b.Rows)
 		}
-		f := apart.forms(at, n.Out)
+		f := apart.Forms(at, n.Out)
 		for t := range count {
 			token := t
 			if e.p.Shapes[n.Out][0] == plan.Rows {
@@ -118,11 +120,11 @@ func (s *step) look(open int) error {
 			if s.failed[q] != plan.ErrNotFinite { //nolint:errorlint // the bare sentinel marks a sequence still to be explained
 				continue
 			}
-			row = fill(row, 4*int(f.cols), 0)
-			if err := c.CopyToHost(row, f.f32+driver.DevicePtr(4*t*int(f.stride))); err != nil {
+			row = fill(row, 4*int(f.Cols), 0)
+			if err := c.CopyToHost(row, f.F32+driver.DevicePtr(4*t*int(f.Stride))); err != nil {
 				return err
 			}
-			for _, v := range words[float32](row) {
+			for _, v := range device.Words[float32](row) {
 				if v-v != 0 {
 					s.failed[q] = &plan.NotFiniteError{Where: n.Where(), Layer: n.Layer, Position: int(b.Positions[token]), Value: v}
 					open--

@@ -8,35 +8,38 @@ import (
 	"sync"
 	"time"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 )
 
 // planWeights places the weights of p.
-func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weightPlan {
-	return planWeights(p, lim, b.slots)
+func (b *Backend) planWeights(p *plan.Program, lim *plan.Limits) *weights.Plan {
+	return weights.NewPlan(p, lim, b.slots)
 }
 
 // Weights implements [plan.Backend]: what stays on the device, and slots for what streams.
-func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return b.planWeights(p, &lim).bytes }
+func (b *Backend) Weights(p *plan.Program, lim plan.Limits) int { return b.planWeights(p, &lim).Bytes }
 
 // Streaming is where the weights of p lie, and which of them stream.
 func (b *Backend) Streaming(p *plan.Program, lim plan.Limits) plan.Streaming {
-	return b.planWeights(p, &lim).streaming()
+	return b.planWeights(p, &lim).Streaming()
 }
 
 // Scratch implements [plan.Backend].
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
-	l := newLayout(p, &lim, false)
-	n := newRoom(p, &lim, l.bytes).bytes
+	l := lower.NewLayout(p, &lim, false)
+	n := lower.NewRoom(p, &lim, l.Bytes).Bytes
 	if lim.Weights != 0 {
-		n += stagingBytes(b.planWeights(p, &lim))
+		n += weights.StagingBytes(b.planWeights(p, &lim))
 	}
 	for g := range lim.Pages {
-		n += 4 * pageRoom(&lim, g)
+		n += 4 * lower.PageRoom(&lim, g)
 	}
 	// Pages begin at multiples of 256 bytes.
-	if _, pools, err := planPools(p, &lim); err == nil {
+	if _, pools, err := lower.PlanPools(p, &lim); err == nil {
 		if states, err := lim.StateBytes(p); err == nil {
 			n += pools - states
 		}
@@ -50,19 +53,19 @@ type executable struct {
 	b        *Backend
 	p        *plan.Program
 	lim      plan.Limits
-	weights  *weightPlan
-	layout   *layout
-	rotation *rotation
-	room     *room
-	pools    []pool
+	weights  *weights.Plan
+	layout   *lower.Layout
+	rotation *weights.Rotation
+	room     *lower.Room
+	pools    []lower.Pool
 
 	weightsAt, statesAt, scratchAt driver.DevicePtr
 	pages                          []driver.DevicePtr // by group: where a step's tables are
 
 	stream  *driver.Stream
-	forward []launch
-	sample  []launch // of ordinary rows
-	adjust  []launch // of a step with others among them
+	forward []lower.Launch
+	sample  []lower.Launch // of ordinary rows
+	adjust  []lower.Launch // of a step with others among them
 	graphs  map[piece]*driver.GraphExec
 
 	expertImages [][]byte // by mixture, where the device has no room for all experts
@@ -92,23 +95,23 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	e.masks.stale = make([]bool, lim.Masks)
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
-	if err := checkProgram(p, &lim); err != nil {
+	if err := lower.Check(p, &lim); err != nil {
 		return nil, err
 	}
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	pools, states, err := planPools(p, &e.lim)
+	pools, states, err := lower.PlanPools(p, &e.lim)
 	if err != nil {
 		return nil, err
 	}
-	e.pools, e.layout = pools, newLayout(p, &e.lim, false)
-	e.room = newRoom(p, &e.lim, e.layout.bytes)
+	e.pools, e.layout = pools, lower.NewLayout(p, &e.lim, false)
+	e.room = lower.NewRoom(p, &e.lim, e.layout.Bytes)
 	if err := e.prepare(ctx, states, loaded); err != nil {
-		_ = b.main.Do(e.release)
+		_ = b.Main.Do(e.release)
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
-	if e.rotation.staging() {
+	if e.rotation.Staging() {
 		go e.conduct()
 	} else {
 		e.given = true
@@ -118,50 +121,50 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 }
 
 func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded) error {
-	c := e.b.main
-	begun, before := time.Now(), e.b.compiling()
+	c := e.b.Main
+	begun, before := time.Now(), e.b.Compiling()
 	err := c.Do(func() (err error) {
 		if e.stream, err = c.NewStream(); err != nil {
 			return err
 		}
-		if e.weightsAt, err = e.alloc(e.weights.bytes, "weights"); err != nil {
+		if e.weightsAt, err = e.alloc(e.weights.Bytes, "weights"); err != nil {
 			return err
 		}
-		if err := e.openExperts(); err != nil || len(e.weights.images) == 0 {
+		if err := e.openExperts(); err != nil || len(e.weights.Images) == 0 {
 			return err
 		}
-		e.rotation, err = newRotation(e.b.gpu, e.weights, e.weightsAt)
+		e.rotation, err = weights.NewRotation(e.b.GPU, e.weights, e.weightsAt)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	landed := func(image int) error {
-		if !e.weights.images[image].pinned {
+		if !e.weights.Images[image].Pinned {
 			return nil
 		}
-		return c.Do(func() error { return e.rotation.keep(c, image) })
+		return c.Do(func() error { return e.rotation.Keep(c, image) })
 	}
-	if err := e.weights.load(ctx, e.b.gpu, e.weightsAt, e.expertImages, e.stream, loaded, landed); err != nil {
+	if err := e.weights.Load(ctx, e.b.GPU, e.weightsAt, e.expertImages, e.stream, loaded, landed); err != nil {
 		return err
 	}
-	compiled := e.b.compiling() - before // kernels that lay weights out
+	compiled := e.b.Compiling() - before // kernels that lay weights out
 	e.setup.load = time.Since(begun) - compiled
 	return c.Do(func() (err error) {
 		if e.statesAt, err = e.alloc(states, "states"); err != nil {
 			return err
 		}
 		for i := range e.pools {
-			e.pools[i].base += e.statesAt
+			e.pools[i].Base += e.statesAt
 		}
-		if e.scratchAt, err = e.alloc(e.room.bytes, "scratch"); err != nil {
+		if e.scratchAt, err = e.alloc(e.room.Bytes, "scratch"); err != nil {
 			return err
 		}
-		if err := c.Memset8(e.scratchAt, 0, e.room.bytes); err != nil {
+		if err := c.Memset8(e.scratchAt, 0, e.room.Bytes); err != nil {
 			return err
 		}
 		for g := range e.lim.Pages {
-			at, err := e.alloc(4*pageRoom(&e.lim, g), "page tables")
+			at, err := e.alloc(4*lower.PageRoom(&e.lim, g), "page tables")
 			if err != nil {
 				return err
 			}
@@ -174,7 +177,7 @@ func (e *executable) prepare(ctx context.Context, states int, loaded plan.Loaded
 		err = e.compile()
 		e.setup.compile = time.Since(begun) + compiled
 		if err == nil && e.rotation != nil {
-			err = e.rotation.begin()
+			err = e.rotation.Begin()
 		}
 		return err
 	})
@@ -185,35 +188,35 @@ func (e *executable) alloc(bytes int, what string) (driver.DevicePtr, error) {
 	if bytes == 0 {
 		return 0, nil
 	}
-	defer e.b.main.Doing(e.b.main.Doing("making room for " + what))
-	return e.b.main.Alloc(bytes)
+	defer e.b.Main.Doing(e.b.Main.Doing("making room for " + what))
+	return e.b.Main.Alloc(bytes)
 }
 
-func (e *executable) compiler() *compiler {
-	return &compiler{
-		l: e.layout, weights: e.weights, rotation: e.rotation, pools: e.pools, room: e.room, kernel: e.b.function, hopper: e.b.hopper(), early: e.b.early(),
-		expertImages: e.reachExperts(),
-		weightsAt:    e.weightsAt, scratchAt: e.scratchAt, multiprocessors: e.b.device.Multiprocessors, shared: e.b.shared, step: e.room.addresses(e.scratchAt, e.pages),
+func (e *executable) compiler() *lower.Compiler {
+	return &lower.Compiler{
+		Layout: e.layout, Weights: e.weights, Rotation: e.rotation, Pools: e.pools, Room: e.room, Kernel: e.b.Function, Hopper: e.b.Hopper(), Early: e.b.Early(),
+		ExpertImages: e.reachExperts(),
+		WeightsAt:    e.weightsAt, ScratchAt: e.scratchAt, Multiprocessors: e.b.Info.Multiprocessors, Shared: e.b.Shared, Step: e.room.Addresses(e.scratchAt, e.pages),
 	}
 }
 
 // compile makes the launches of a step.
 func (e *executable) compile() error {
 	c := e.compiler()
-	before, stages, err := c.compile()
+	before, stages, err := c.Compile()
 	if err != nil {
 		return err
 	}
 	e.forward = append(before, slices.Concat(stages...)...)
-	finite, err := c.finite()
+	finite, err := c.Finite()
 	if err != nil {
 		return err
 	}
 	e.forward = append(e.forward, finite...)
-	if e.sample, err = c.sampling(false); err != nil {
+	if e.sample, err = c.Sampling(false); err != nil {
 		return err
 	}
-	e.adjust, err = c.sampling(true)
+	e.adjust, err = c.Sampling(true)
 	return err
 }
 
@@ -227,7 +230,7 @@ func (e *executable) Close() error {
 	e.work.Broadcast()
 	e.mu.Unlock()
 	<-e.ended // all steps are done
-	return e.b.main.Do(e.release)
+	return e.b.Main.Do(e.release)
 }
 
 // release gives back all that the executable has.
@@ -238,20 +241,20 @@ func (e *executable) release() error {
 		keep(e.stream.Synchronize())
 	}
 	keep(e.dropGraphs())
-	keep(e.rotation.release(e.b.main))
+	keep(e.rotation.Release(e.b.Main))
 	for _, s := range e.made {
 		keep(s.release())
 	}
 	for _, b := range e.host {
-		keep(e.b.main.FreeHost(b))
+		keep(e.b.Main.FreeHost(b))
 	}
 	e.host = nil
-	keep(freeHost(e.b.main, e.masks.host))
+	keep(device.FreeHost(e.b.Main, e.masks.host))
 	for _, b := range e.expertImages {
-		keep(e.b.main.FreeHost(b))
+		keep(e.b.Main.FreeHost(b))
 	}
 	for _, at := range append(e.pages, e.scratchAt, e.statesAt, e.weightsAt) {
-		keep(e.b.main.Free(at))
+		keep(e.b.Main.Free(at))
 	}
 	if e.stream != nil {
 		keep(e.stream.Destroy())
@@ -277,44 +280,44 @@ func (e *executable) dropGraphs() error {
 // A piece is a part of a step's launches that is a graph of its own. Those that sample
 // have a shape of their own, and serve steps of any number of tokens.
 type piece struct {
-	shape    shape
-	sampling samplingShape
+	shape    lower.Shape
+	sampling lower.SamplingShape
 	from, to int
 }
 
 // run gives the stream the program of a step, and its sampling.
 func (e *executable) run(s *step) error {
-	s.timers.begin()
+	s.timers.Begin()
 	if s.batch.Spans {
-		cost, err := e.b.timerCost(e.weightsAt, e.weights.bytes)
+		cost, err := e.b.timerCost(e.weightsAt, e.weights.Bytes)
 		if err != nil {
 			return err
 		}
-		s.timers.cost = cost
+		s.timers.Cost = cost
 	}
 	if err := e.pieces(s, e.forward, piece{shape: s.sh}); err != nil {
 		return err
 	}
-	if s.sh.rows > 0 {
+	if s.sh.Rows > 0 {
 		sampling, launches := samplingOf(s.batch), e.sample
-		if sampling.adjusted {
+		if sampling.Adjusted {
 			launches = e.adjust
 		}
 		if err := e.pieces(s, launches, piece{sampling: sampling}); err != nil {
 			return err
 		}
 	}
-	return s.timers.end(e.stream)
+	return s.timers.End(e.stream)
 }
 
 // pieces gives the stream launches of a step, cut where something stands between them.
-func (e *executable) pieces(s *step, all []launch, p piece) error {
+func (e *executable) pieces(s *step, all []lower.Launch, p piece) error {
 	for p.to < len(all) {
 		p.from, p.to = p.to, s.next(all, p.to)
 		part := all[p.from:p.to]
-		if !idle(part, &s.sh) {
+		if !lower.Idle(part, &s.sh) {
 			if p.from == 0 || s.cuts(&all[p.from-1], &part[0]) {
-				if err := s.timers.mark(e.stream, s.batch, &part[0]); err != nil {
+				if err := s.timers.Mark(e.stream, s.batch, &part[0]); err != nil {
 					return err
 				}
 			}
@@ -330,7 +333,7 @@ func (e *executable) pieces(s *step, all []launch, p piece) error {
 }
 
 // next is where the piece ends that begins with all[from].
-func (s *step) next(all []launch, from int) int {
+func (s *step) next(all []lower.Launch, from int) int {
 	to := from + 1
 	for to < len(all) && !s.cuts(&all[to-1], &all[to]) {
 		to++
@@ -340,16 +343,16 @@ func (s *step) next(all []launch, from int) int {
 
 // cuts reports whether something stands between two launches of the step, or one of
 // them is no part of a graph.
-func (s *step) cuts(before, l *launch) bool {
+func (s *step) cuts(before, l *lower.Launch) bool {
 	b := s.batch
-	return before.live || l.live || b.Spans || b.Observe != nil && before.last || b.Trace && before.place != l.place || b.Timed && before.place == 0 && l.place > 0
+	return before.Live || l.Live || b.Spans || b.Observe != nil && before.Last || b.Trace && before.Place != l.Place || b.Timed && before.Place == 0 && l.Place > 0
 }
 
 // give gives the stream a piece: launch by launch where parts of the step are looked at
 // or the piece is live, as a graph otherwise.
-func (e *executable) give(s *step, part []launch, p piece) error {
-	if b := s.batch; part[0].live || b.Trace || b.Spans || b.Observe != nil || e.b.eager {
-		return give(e.stream, &s.sh, part)
+func (e *executable) give(s *step, part []lower.Launch, p piece) error {
+	if b := s.batch; part[0].Live || b.Trace || b.Spans || b.Observe != nil || e.b.eager {
+		return lower.Give(e.stream, &s.sh, part)
 	}
 	g := e.graphs[p]
 	if g == nil {
@@ -362,10 +365,10 @@ func (e *executable) give(s *step, part []launch, p piece) error {
 	return g.Launch(e.stream)
 }
 
-func (e *executable) capture(sh *shape, all []launch) (*driver.GraphExec, error) {
-	defer e.b.main.Doing(e.b.main.Doing(fmt.Sprintf("capturing a step of %d tokens", sh.tokens)))
+func (e *executable) capture(sh *lower.Shape, all []lower.Launch) (*driver.GraphExec, error) {
+	defer e.b.Main.Doing(e.b.Main.Doing(fmt.Sprintf("capturing a step of %d tokens", sh.Tokens)))
 	begun := time.Now()
-	g, err := e.stream.Capture(func() error { return give(e.stream, sh, all) })
+	g, err := e.stream.Capture(func() error { return lower.Give(e.stream, sh, all) })
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +393,7 @@ func (e *executable) finish() {
 		s := e.pending[0]
 		e.pending = append(e.pending[:0], e.pending[1:]...)
 		e.mu.Unlock()
-		if err := e.b.waiter.Do(s.await); err != nil {
+		if err := e.b.Waiter.Do(s.await); err != nil {
 			s.err = fmt.Errorf("cuda: %w", err)
 		} else {
 			s.collect()

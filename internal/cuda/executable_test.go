@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/plan"
@@ -309,8 +310,8 @@ func stepAllocations(t *testing.T, e *executable) (float64, error) {
 		t.Fatal(err)
 	}
 	// No copy brings what a good step brings.
-	flags := words[int32](s.(*step).out)
-	for i := range (e.room.flagsEnd - e.room.failed) / 4 {
+	flags := device.Words[int32](s.(*step).out)
+	for i := range (e.room.FlagsEnd - e.room.Failed) / 4 {
 		flags[i] = none
 	}
 	s.Release()

@@ -10,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/measure"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -21,58 +25,58 @@ func TestGPUKeep(t *testing.T) {
 	b := openGPU(t, Options{})
 	rng := newRand()
 	for _, c := range []struct{ experts, kept, used int }{{8, 0, 2}, {8, 3, 2}, {8, 7, 2}, {64, 16, 8}, {128, 100, 4}, {2048, 700, 8}, {2048, 2047, 8}} {
-		m := cachedExperts{experts: c.experts, kept: c.kept, first: 5, bytes: 1000}
+		m := weights.CachedExperts{Experts: c.experts, Kept: c.kept, First: 5, Bytes: 1000}
 		k := &keeper{first: 5, shared: 9000}
-		all := words[int32](m.table(c.kept))
+		all := device.Words[int32](m.Table(c.kept))
 		k.table, k.heat, k.holders = all[:c.experts], all[c.experts:2*c.experts], all[2*c.experts:]
-		err := b.main.Do(func() (err error) {
-			f, err := b.function("expertcache", "keep")
+		err := b.Main.Do(func() (err error) {
+			f, err := b.Function("expertcache", "keep")
 			if err != nil {
 				return err
 			}
-			s, err := b.main.NewStream()
+			s, err := b.Main.NewStream()
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Destroy()) }()
 			n := c.experts
-			tables, actives, count, lost, uses := 0, align(m.tableBytes()), 0, 0, 0
-			count = actives + align(activeBytes*n)
+			tables, actives, count, lost, uses := 0, weights.Align(m.TableBytes()), 0, 0, 0
+			count = actives + weights.Align(lower.ActiveBytes*n)
 			lost = count + 256
-			uses = lost + align(missingBytes*n) + 256
-			at, err := b.main.Alloc(uses + 256)
+			uses = lost + weights.Align(lower.MissingBytes*n) + 256
+			at, err := b.Main.Alloc(uses + 256)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, b.main.Free(at)) }()
+			defer func() { err = errors.Join(err, b.Main.Free(at)) }()
 			to := func(offset int) driver.DevicePtr { return at + driver.DevicePtr(offset) }
-			if err := errors.Join(b.main.Memset8(at, 0, uses+256), b.main.CopyToDevice(at, m.table(c.kept))); err != nil {
+			if err := errors.Join(b.Main.Memset8(at, 0, uses+256), b.Main.CopyToDevice(at, m.Table(c.kept))); err != nil {
 				return err
 			}
 			for step := range 40 {
 				list := choose(rng, n, c.used, 1+rng.IntN(1<<(step%8)))
-				in := make([]byte, activeBytes*len(list))
-				copy(words[active](in), list)
+				in := make([]byte, lower.ActiveBytes*len(list))
+				copy(device.Words[active](in), list)
 				number := make([]byte, 4)
-				words[int32](number)[0] = int32(len(list))
-				a := keepArgs{
-					active: to(actives), count: to(count), table: to(tables), heat: to(tables + 4*n), holders: to(tables + 8*n),
-					experts: int32(n), kept: int32(c.kept), first: k.first, shared: k.shared,
-					missing: to(lost), missed: to(uses - 256), uses: to(uses), bytes: int64(m.bytes),
+				device.Words[int32](number)[0] = int32(len(list))
+				a := lower.KeepArgs{
+					Active: to(actives), Count: to(count), Table: to(tables), Heat: to(tables + 4*n), Holders: to(tables + 8*n),
+					Experts: int32(n), Kept: int32(c.kept), First: k.first, Shared: k.shared,
+					Missing: to(lost), Missed: to(uses - 256), Uses: to(uses), Bytes: int64(m.Bytes),
 				}
-				if err := errors.Join(b.main.CopyToDevice(a.active, in), b.main.CopyToDevice(a.count, number),
-					f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 256}}, arguments(&a)), s.Synchronize()); err != nil {
+				if err := errors.Join(b.Main.CopyToDevice(a.Active, in), b.Main.CopyToDevice(a.Count, number),
+					f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 256}}, device.Arguments(&a)), s.Synchronize()); err != nil {
 					return err
 				}
 				want := k.keep(list)
-				got, table, fetched, missed, counts := make([]byte, len(in)), make([]byte, m.tableBytes()), make([]byte, missingBytes*len(want)), make([]byte, 4), make([]byte, usesBytes)
-				if err := errors.Join(b.main.CopyToHost(got, a.active), b.main.CopyToHost(table, a.table), b.main.CopyToHost(fetched, a.missing),
-					b.main.CopyToHost(missed, a.missed), b.main.CopyToHost(counts, a.uses)); err != nil {
+				got, table, fetched, missed, counts := make([]byte, len(in)), make([]byte, m.TableBytes()), make([]byte, lower.MissingBytes*len(want)), make([]byte, 4), make([]byte, lower.UsesBytes)
+				if err := errors.Join(b.Main.CopyToHost(got, a.Active), b.Main.CopyToHost(table, a.Table), b.Main.CopyToHost(fetched, a.Missing),
+					b.Main.CopyToHost(missed, a.Missed), b.Main.CopyToHost(counts, a.Uses)); err != nil {
 					return err
 				}
-				if !slices.Equal(words[active](got), list) || !slices.Equal(words[int32](table), all) || !slices.Equal(words[missing](fetched), want) || int(words[int32](missed)[0]) != len(want) ||
-					words[expertUse](counts)[0] != (expertUse{k.chosen, k.missing, 1000 * k.missing}) {
-					return fmt.Errorf("%+v: step %d is not the keeper's: %v, want %v", c, step, words[missing](fetched), want)
+				if !slices.Equal(device.Words[active](got), list) || !slices.Equal(device.Words[int32](table), all) || !slices.Equal(device.Words[missing](fetched), want) || int(device.Words[int32](missed)[0]) != len(want) ||
+					device.Words[expertUse](counts)[0] != (expertUse{k.chosen, k.missing, 1000 * k.missing}) {
+					return fmt.Errorf("%+v: step %d is not the keeper's: %v, want %v", c, step, device.Words[missing](fetched), want)
 				}
 			}
 			return nil
@@ -92,9 +96,9 @@ func TestGPUFetchRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("link %.1f GB/s\n", link/1e9)
-	err = b.main.Do(func() (err error) {
-		c := b.main
-		f, err := b.function("expertcache", "fetch")
+	err = b.Main.Do(func() (err error) {
+		c := b.Main
+		f, err := b.Function("expertcache", "fetch")
 		if err != nil {
 			return err
 		}
@@ -111,9 +115,9 @@ func TestGPUFetchRate(t *testing.T) {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.Free(at)) }()
-		list := make([]byte, 4+missingBytes*experts)
+		list := make([]byte, 4+lower.MissingBytes*experts)
 		for i := range experts {
-			words[missing](list)[i] = missing{int32(i), int32(experts - 1 - i)}
+			device.Words[missing](list)[i] = missing{int32(i), int32(experts - 1 - i)}
 		}
 		number := make([]byte, 4)
 		lists, err := c.Alloc(1024)
@@ -125,7 +129,7 @@ func TestGPUFetchRate(t *testing.T) {
 			return err
 		}
 		for _, n := range []int{1, 4, experts} {
-			words[int32](number)[0] = int32(n)
+			device.Words[int32](number)[0] = int32(n)
 			if err := c.CopyToDevice(lists+512, number); err != nil {
 				return err
 			}
@@ -134,9 +138,9 @@ func TestGPUFetchRate(t *testing.T) {
 				if err := c.Memset8(at, 0, experts*bytes); err != nil {
 					return err
 				}
-				a := fetchArgs{missing: lists, missed: lists + 512, images: c.Reach(host), places: at, bytes: bytes, apart: bytes}
-				rate, err := fastest(context.Background(), b.main, n*bytes, 5, func(s *driver.Stream) error {
-					return f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: blocks}, Block: driver.Dim3{X: 256}}, arguments(&a))
+				a := lower.FetchArgs{Missing: lists, Missed: lists + 512, Images: c.Reach(host), Places: at, Bytes: bytes, Apart: bytes}
+				rate, err := measure.Fastest(context.Background(), b.Main, n*bytes, 5, func(s *driver.Stream) error {
+					return f.Launch(s, driver.LaunchConfig{Grid: driver.Dim3{X: blocks}, Block: driver.Dim3{X: 256}}, device.Arguments(&a))
 				})
 				if err != nil {
 					return err
@@ -193,7 +197,7 @@ func fed(t *testing.T, b plan.Backend, p *plan.Program, lim plan.Limits, seqs in
 			r.Drop(s)
 		}
 	}
-	if e := r.Exe.(*executable); e.weights.experts != nil && e.expertUse().Fetched == 0 {
+	if e := r.Exe.(*executable); e.weights.Experts != nil && e.expertUse().Fetched == 0 {
 		t.Error("nothing was fetched")
 	}
 	return all

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -100,13 +103,13 @@ func TestExpertPlacement(t *testing.T) {
 	} {
 		p := mixtures(t, false, test.of...)
 		lim := plan.Limits{Tokens: test.tokens, Rows: 1, Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
-		w := planWeights(p, &lim, streamSlots)
-		if got := w.streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.bytes != got.Device() {
-			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.bytes, test.want, test.want.Device())
+		w := weights.NewPlan(p, &lim, weights.StreamSlots)
+		if got := w.Streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.Bytes != got.Device() {
+			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.Bytes, test.want, test.want.Device())
 		}
 	}
-	w := planWeights(mixtures(t, true, four...), &plan.Limits{Tokens: 8, Activations: tensor.Q8_0, Weights: 1, Pinned: 1 << 30}, streamSlots)
-	if w.experts != nil {
+	w := weights.NewPlan(mixtures(t, true, four...), &plan.Limits{Tokens: 8, Activations: tensor.Q8_0, Weights: 1, Pinned: 1 << 30}, weights.StreamSlots)
+	if w.Experts != nil {
 		t.Error("experts of several mixtures are in a cache")
 	}
 }
@@ -116,10 +119,10 @@ func TestExpertPlacement(t *testing.T) {
 func TestExpertPlaces(t *testing.T) {
 	for _, p := range []*plan.Program{mixtures(t, false, 8, 8, 8, 8), mixtures(t, false, 3, 9, 2, 8, 8, 2), plantest.MoEModel(t, nil)} {
 		lim := plan.Limits{Tokens: 8, Rows: 1, Activations: tensor.Q8_0, Pinned: 1 << 30}
-		all := planWeights(p, &lim, streamSlots).bytes
+		all := weights.NewPlan(p, &lim, weights.StreamSlots).Bytes
 		for lim.Weights = 1; lim.Weights < all; lim.Weights += all / 23 {
-			w := planWeights(p, &lim, streamSlots)
-			c := w.experts
+			w := weights.NewPlan(p, &lim, weights.StreamSlots)
+			c := w.Experts
 			if c == nil {
 				t.Fatalf("%d bytes of %d: no cache", lim.Weights, all)
 			}
@@ -127,28 +130,28 @@ func TestExpertPlaces(t *testing.T) {
 				what       string
 				begin, end int
 			}
-			spans := []span{{"slots", w.resident, w.resident + w.slots*w.slotBytes}, {"shared places", c.at + c.Layers*c.Kept*c.Bytes, w.bytes}}
-			for i, m := range c.mixtures {
-				spans = append(spans, span{fmt.Sprint("tables of ", i), m.tables, m.tables + m.tableBytes()})
-				if m.first+m.kept > (i+1)*c.Kept || m.bytes > c.Bytes {
-					t.Errorf("mixture %d has places %d to %d and %d bytes", i, m.first, m.first+m.kept, m.bytes)
+			spans := []span{{"slots", w.Resident, w.Resident + w.Slots*w.SlotBytes}, {"shared places", c.At + c.Layers*c.Kept*c.Bytes, w.Bytes}}
+			for i, m := range c.Mixtures {
+				spans = append(spans, span{fmt.Sprint("tables of ", i), m.Tables, m.Tables + m.TableBytes()})
+				if m.First+m.Kept > (i+1)*c.Kept || m.Bytes > c.Bytes {
+					t.Errorf("mixture %d has places %d to %d and %d bytes", i, m.First, m.First+m.Kept, m.Bytes)
 				}
 			}
-			for _, x := range w.order {
-				part, cached := c.of[x]
+			for _, x := range w.Order {
+				part, cached := c.PartOf[x]
 				switch {
-				case cached && part.expert < c.mixtures[part.mixture].kept:
-					m := &c.mixtures[part.mixture]
-					if want := c.at + (m.first+int(words[int32](m.table(m.kept))[part.expert]))*c.Bytes + m.parts[part.part]; w.at[x] != want {
-						t.Errorf("%s is loaded to %d, its table says %d", x.Name, w.at[x], want)
+				case cached && part.Expert < c.Mixtures[part.Mixture].Kept:
+					m := &c.Mixtures[part.Mixture]
+					if want := c.At + (m.First+int(device.Words[int32](m.Table(m.Kept))[part.Expert]))*c.Bytes + m.Parts[part.Part]; w.At[x] != want {
+						t.Errorf("%s is loaded to %d, its table says %d", x.Name, w.At[x], want)
 					}
-					spans = append(spans, span{x.Name, w.at[x], w.at[x] + w.size(x)})
+					spans = append(spans, span{x.Name, w.At[x], w.At[x] + w.Size(x)})
 				case cached:
-					if w.at[x] < c.at+c.Layers*c.Kept*c.Bytes || w.at[x]+w.size(x) > w.bytes {
-						t.Errorf("%s is loaded to %d", x.Name, w.at[x])
+					if w.At[x] < c.At+c.Layers*c.Kept*c.Bytes || w.At[x]+w.Size(x) > w.Bytes {
+						t.Errorf("%s is loaded to %d", x.Name, w.At[x])
 					}
-				case w.at[x] < w.resident:
-					spans = append(spans, span{x.Name, w.at[x], w.at[x] + w.size(x)})
+				case w.At[x] < w.Resident:
+					spans = append(spans, span{x.Name, w.At[x], w.At[x] + w.Size(x)})
 				}
 			}
 			spans = slices.DeleteFunc(spans, func(s span) bool { return s.begin == s.end })
@@ -169,10 +172,10 @@ type keeper struct {
 	chosen, missing, left int64
 }
 
-func newKeeper(c *expertCache, i int) *keeper {
-	m := &c.mixtures[i]
-	all := words[int32](m.table(m.kept))
-	return &keeper{first: int32(m.first), shared: int32(c.Layers * c.Kept), table: all[:m.experts], heat: all[m.experts : 2*m.experts], holders: all[2*m.experts:]}
+func newKeeper(c *weights.ExpertCache, i int) *keeper {
+	m := &c.Mixtures[i]
+	all := device.Words[int32](m.Table(m.Kept))
+	return &keeper{first: int32(m.First), shared: int32(c.Layers * c.Kept), table: all[:m.Experts], heat: all[m.Experts : 2*m.Experts], holders: all[2*m.Experts:]}
 }
 
 // An active is an expert that some token chose, see kernels/experts.cuh.
@@ -259,29 +262,29 @@ func TestPlacesSuffice(t *testing.T) {
 		p := mixtures(t, false, of...)
 		for _, tokens := range []int{1, 3, 64} {
 			lim := plan.Limits{Tokens: tokens, Activations: tensor.Q8_0}
-			c := newExpertCache(p, &lim)
+			c := weights.NewExpertCache(p, &lim)
 			if c == nil {
 				continue
 			}
 			for kept := range c.Of {
-				c.keep(kept)
+				c.Keep(kept)
 				held := map[int32][2]int{} // mixture and expert, by place
 				var ks []*keeper
-				for i := range c.mixtures {
+				for i := range c.Mixtures {
 					ks = append(ks, newKeeper(c, i))
-					for e := range c.mixtures[i].kept {
-						held[int32(c.mixtures[i].first+e)] = [2]int{i, e}
+					for e := range c.Mixtures[i].Kept {
+						held[int32(c.Mixtures[i].First+e)] = [2]int{i, e}
 					}
 				}
 				for step := range 30 {
 					for i, k := range ks {
-						m := &c.mixtures[i]
-						all := choose(rng, m.experts, 2, 1+rng.IntN(tokens))
+						m := &c.Mixtures[i]
+						all := choose(rng, m.Experts, 2, 1+rng.IntN(tokens))
 						for _, x := range k.keep(all) {
 							held[x.place] = [2]int{i, int(x.expert)}
 						}
 						for _, a := range all {
-							own := int(a.place) >= m.first && int(a.place) < m.first+m.kept
+							own := int(a.place) >= m.First && int(a.place) < m.First+m.Kept
 							if shared := int(a.place) >= c.Layers*c.Kept && int(a.place) < c.Layers*c.Kept+c.Shared; !own && !shared || held[a.place] != [2]int{i, int(a.expert)} {
 								t.Fatalf("%v, %d kept, step %d: expert %d of %d is in place %d, which has %v", of, kept, step, a.expert, i, a.place, held[a.place])
 							}
@@ -301,7 +304,7 @@ func TestExpertsAreFetched(t *testing.T) {
 	lim := limitsFor(p, 8, 2)
 	lim.Pinned = 1 << 30
 	resident := compiled(t, b, p, lim)
-	lim.Weights = resident.weights.bytes - 3*8*mixtureExpert/2
+	lim.Weights = resident.weights.Bytes - 3*8*mixtureExpert/2
 	cached := compiled(t, b, p, lim)
 	s := b.Streaming(p, lim)
 	pinned := 0
@@ -336,22 +339,22 @@ func TestExpertsAreFetched(t *testing.T) {
 		i := -1
 		for _, l := range launches {
 			params := unsafe.Pointer(unsafe.SliceData(l.Params))
-			switch c := cached.weights.experts; {
+			switch c := cached.weights.Experts; {
 			case l.Kernel == "keep":
 				i++
-				a, m := (*keepArgs)(params), &c.mixtures[i]
-				if a.table != cached.weightsAt+driver.DevicePtr(m.tables) || a.heat != a.table+8*4 || a.holders != a.heat+8*4 || int(a.first) != i*c.Kept || int(a.shared) != 3*c.Kept || int(a.kept) != c.Kept || a.experts != 8 || a.bytes != mixtureExpert {
+				a, m := (*lower.KeepArgs)(params), &c.Mixtures[i]
+				if a.Table != cached.weightsAt+driver.DevicePtr(m.Tables) || a.Heat != a.Table+8*4 || a.Holders != a.Heat+8*4 || int(a.First) != i*c.Kept || int(a.Shared) != 3*c.Kept || int(a.Kept) != c.Kept || a.Experts != 8 || a.Bytes != mixtureExpert {
 					t.Errorf("keep of mixture %d: %+v", i, *a)
 				}
 			case l.Kernel == "fetch":
-				a := (*fetchArgs)(params)
-				if a.images != driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(cached.expertImages[i])))) || a.places != cached.weightsAt+driver.DevicePtr(c.at) || a.apart != mixtureExpert || l.Grid.X != fetchBlocks {
+				a := (*lower.FetchArgs)(params)
+				if a.Images != driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(cached.expertImages[i])))) || a.Places != cached.weightsAt+driver.DevicePtr(c.At) || a.Apart != mixtureExpert || l.Grid.X != lower.FetchBlocks {
 					t.Errorf("fetch of mixture %d: %+v in %d blocks", i, *a, l.Grid.X)
 				}
-			case strings.HasPrefix(l.Kernel, "gated_") && len(l.Params) == int(unsafe.Sizeof(expertArgs{})):
-				a := (*expertArgs)(params)
-				if at := cached.weightsAt + driver.DevicePtr(c.at); a.p[0].w != at || a.p[1].w != at+mixtureTile || a.p[0].apart != mixtureExpert || a.p[1].apart != mixtureExpert {
-					t.Errorf("the units of mixture %d: %+v", i, a.p)
+			case strings.HasPrefix(l.Kernel, "gated_") && len(l.Params) == int(unsafe.Sizeof(lower.ExpertArgs{})):
+				a := (*lower.ExpertArgs)(params)
+				if at := cached.weightsAt + driver.DevicePtr(c.At); a.P[0].W != at || a.P[1].W != at+mixtureTile || a.P[0].Apart != mixtureExpert || a.P[1].Apart != mixtureExpert {
+					t.Errorf("the units of mixture %d: %+v", i, a.P)
 				}
 			}
 		}
@@ -360,11 +363,11 @@ func TestExpertsAreFetched(t *testing.T) {
 		}
 	}
 	// The tables on the device are those of the plan.
-	for i := range cached.weights.experts.mixtures {
-		m := &cached.weights.experts.mixtures[i]
-		table := make([]byte, m.tableBytes())
-		if err := b.main.Do(func() error { return b.main.CopyToHost(table, cached.weightsAt+driver.DevicePtr(m.tables)) }); err != nil || !slices.Equal(table, m.table(m.kept)) {
-			t.Errorf("mixture %d begins with %v, %v", i, words[int32](table), err)
+	for i := range cached.weights.Experts.Mixtures {
+		m := &cached.weights.Experts.Mixtures[i]
+		table := make([]byte, m.TableBytes())
+		if err := b.Main.Do(func() error { return b.Main.CopyToHost(table, cached.weightsAt+driver.DevicePtr(m.Tables)) }); err != nil || !slices.Equal(table, m.Table(m.Kept)) {
+			t.Errorf("mixture %d begins with %v, %v", i, device.Words[int32](table), err)
 		}
 	}
 }
@@ -378,46 +381,46 @@ func TestExpertImages(t *testing.T) {
 		lim.Weights = b.Weights(p, lim) * 4 / 5
 		w := b.planWeights(p, &lim)
 		// No kernel runs here: what was there is what is laid out.
-		memory := make([]byte, w.bytes)
-		for i := range words[int32](memory) {
-			words[int32](memory)[i] = int32(i)
+		memory := make([]byte, w.Bytes)
+		for i := range device.Words[int32](memory) {
+			device.Words[int32](memory)[i] = int32(i)
 		}
 		var base driver.DevicePtr
 		var stream *driver.Stream
 		var images [][]byte
-		err := b.main.Do(func() (err error) {
-			if stream, err = b.main.NewStream(); err != nil {
+		err := b.Main.Do(func() (err error) {
+			if stream, err = b.Main.NewStream(); err != nil {
 				return err
 			}
-			if base, err = b.main.Alloc(w.bytes); err != nil {
+			if base, err = b.Main.Alloc(w.Bytes); err != nil {
 				return err
 			}
-			for i := range w.experts.mixtures {
-				image, err := b.main.AllocHost(w.experts.mixtures[i].images())
+			for i := range w.Experts.Mixtures {
+				image, err := b.Main.AllocHost(w.Experts.Mixtures[i].Images())
 				if err != nil {
 					return err
 				}
 				images = append(images, image)
 			}
-			return b.main.CopyToDevice(base, memory)
+			return b.Main.CopyToDevice(base, memory)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.load(context.Background(), b.gpu, base, images, stream, nil, func(int) error { return nil }); err != nil {
+		if err := w.Load(context.Background(), b.GPU, base, images, stream, nil, func(int) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		for x, part := range w.experts.of {
-			m := &w.experts.mixtures[part.mixture]
-			got := images[part.mixture][part.expert*m.bytes+m.parts[part.part]:][:w.size(x)]
-			if !slices.Equal(got, memory[w.at[x]:][:w.size(x)]) {
-				t.Errorf("the image of %s is of words %d, want %d", x.Name, words[int32](got)[0], w.at[x]/4)
+		for x, part := range w.Experts.PartOf {
+			m := &w.Experts.Mixtures[part.Mixture]
+			got := images[part.Mixture][part.Expert*m.Bytes+m.Parts[part.Part]:][:w.Size(x)]
+			if !slices.Equal(got, memory[w.At[x]:][:w.Size(x)]) {
+				t.Errorf("the image of %s is of words %d, want %d", x.Name, device.Words[int32](got)[0], w.At[x]/4)
 			}
 		}
-		err = b.main.Do(func() error {
-			all := []error{stream.Destroy(), b.main.Free(base)}
+		err = b.Main.Do(func() error {
+			all := []error{stream.Destroy(), b.Main.Free(base)}
 			for _, image := range images {
-				all = append(all, b.main.FreeHost(image))
+				all = append(all, b.Main.FreeHost(image))
 			}
 			return errors.Join(all...)
 		})
@@ -434,9 +437,9 @@ func TestExpertUse(t *testing.T) {
 	lim := limitsFor(p, 8, 2)
 	lim.Weights, lim.Pinned = 1, 1<<30
 	e := compiled(t, b, p, lim)
-	counts := make([]byte, usesBytes)
-	copy(words[int64](counts), []int64{60, 7, 7 * mixtureExpert})
-	if err := b.main.Do(func() error { return b.main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.uses), counts) }); err != nil {
+	counts := make([]byte, lower.UsesBytes)
+	copy(device.Words[int64](counts), []int64{60, 7, 7 * mixtureExpert})
+	if err := b.Main.Do(func() error { return b.Main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.Uses), counts) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
@@ -479,15 +482,15 @@ func TestTornStep(t *testing.T) {
 	p := mixtures(t, false, 8, 8, 8)
 	lim := limitsFor(p, 8, 2)
 	lim.Pinned = 1 << 30
-	lim.Weights = planWeights(p, &lim, streamSlots).bytes - 3*8*mixtureExpert/2
+	lim.Weights = weights.NewPlan(p, &lim, weights.StreamSlots).Bytes - 3*8*mixtureExpert/2
 	e := compiled(t, b, p, lim)
 	if err := run(e, batchOf(p, 1, 0, 1)); err != nil {
 		t.Fatal(err)
 	}
 	tables := func() (all [][]byte) {
-		for _, m := range e.weights.experts.mixtures {
-			table := make([]byte, m.tableBytes())
-			if err := b.main.Do(func() error { return b.main.CopyToHost(table, e.weightsAt+driver.DevicePtr(m.tables)) }); err != nil {
+		for _, m := range e.weights.Experts.Mixtures {
+			table := make([]byte, m.TableBytes())
+			if err := b.Main.Do(func() error { return b.Main.CopyToHost(table, e.weightsAt+driver.DevicePtr(m.Tables)) }); err != nil {
 				t.Fatal(err)
 			}
 			all = append(all, table)
@@ -506,8 +509,8 @@ func TestTornStep(t *testing.T) {
 	if err := run(e, batchOf(p, 1, 2, 1)); err != nil {
 		t.Fatal(err)
 	}
-	for i, m := range e.weights.experts.mixtures {
-		if !slices.Equal(tables()[i], m.table(0)) {
+	for i, m := range e.weights.Experts.Mixtures {
+		if !slices.Equal(tables()[i], m.Table(0)) {
 			t.Errorf("mixture %d: after a torn step places have experts", i)
 		}
 	}

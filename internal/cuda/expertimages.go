@@ -4,14 +4,14 @@ import "github.com/realizar/realizar/internal/cuda/driver"
 
 // openExperts makes the images of experts, which loading fills.
 func (e *executable) openExperts() error {
-	c := e.weights.experts
+	c := e.weights.Experts
 	if c == nil {
 		return nil
 	}
-	defer e.b.main.Doing(e.b.main.Doing("making room for experts in the host's memory"))
-	for i := range c.mixtures {
-		m := &c.mixtures[i]
-		b, err := e.b.main.AllocHost(m.images())
+	defer e.b.Main.Doing(e.b.Main.Doing("making room for experts in the host's memory"))
+	for i := range c.Mixtures {
+		m := &c.Mixtures[i]
+		b, err := e.b.Main.AllocHost(m.Images())
 		if err != nil {
 			return err
 		}
@@ -23,12 +23,12 @@ func (e *executable) openExperts() error {
 // setTables says which experts are in the places of their mixtures: those that loading
 // leaves there, or none.
 func (e *executable) setTables(loaded bool) error {
-	for i := range e.weights.experts.mixtures {
-		m, n := &e.weights.experts.mixtures[i], 0
+	for i := range e.weights.Experts.Mixtures {
+		m, n := &e.weights.Experts.Mixtures[i], 0
 		if loaded {
-			n = m.kept
+			n = m.Kept
 		}
-		if err := e.b.main.CopyToDevice(e.weightsAt+driver.DevicePtr(m.tables), m.table(n)); err != nil {
+		if err := e.b.Main.CopyToDevice(e.weightsAt+driver.DevicePtr(m.Tables), m.Table(n)); err != nil {
 			return err
 		}
 	}
@@ -38,10 +38,10 @@ func (e *executable) setTables(loaded bool) error {
 // mend makes good what a step left that ended among its launches: experts may be said
 // to have places to which nobody has fetched them.
 func (e *executable) mend() error {
-	if !e.torn || e.weights.experts == nil {
+	if !e.torn || e.weights.Experts == nil {
 		return nil
 	}
-	defer e.b.main.Doing(e.b.main.Doing("emptying the cache of experts"))
+	defer e.b.Main.Doing(e.b.Main.Doing("emptying the cache of experts"))
 	if err := e.stream.Synchronize(); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (e *executable) mend() error {
 // reachExperts is where kernels find the images.
 func (e *executable) reachExperts() (all []driver.DevicePtr) {
 	for _, b := range e.expertImages {
-		all = append(all, e.b.main.Reach(b))
+		all = append(all, e.b.Main.Reach(b))
 	}
 	return all
 }

@@ -88,8 +88,8 @@ func TestGPUFault(t *testing.T) {
 	if err := run(e, batchOf(p, 2, 0, 3)); err != nil {
 		t.Fatal(err)
 	}
-	err = b.main.Do(func() error {
-		m, err := b.main.LoadModule([]byte(faulting))
+	err = b.Main.Do(func() error {
+		m, err := b.Main.LoadModule([]byte(faulting))
 		if err != nil {
 			return err
 		}

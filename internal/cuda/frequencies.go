@@ -1,10 +1,14 @@
 package cuda
 
-import "github.com/realizar/realizar/internal/cuda/driver"
+import (
+	"github.com/realizar/realizar/internal/cuda/driver"
+
+	"github.com/realizar/realizar/internal/cuda/device"
+)
 
 // chooseFrequencies writes which of a rope's frequencies each token goes by.
 func (s *step) chooseFrequencies(rope int, sets []int32) {
-	b, a := s.batch, &s.e.room.ropes[rope]
+	b, a := s.batch, &s.e.room.Ropes[rope]
 	for q := range b.Seqs() {
 		for t := int(b.Start[q]); t < int(b.Start[q+1]); t++ {
 			switch {
@@ -22,8 +26,8 @@ func (s *step) chooseFrequencies(rope int, sets []int32) {
 // dynamicFrequencies brings those of tokens whose sequence's length decides.
 func (s *step) dynamicFrequencies() error {
 	e, b := s.e, s.batch
-	for i := range e.room.ropes {
-		a := &e.room.ropes[i]
+	for i := range e.room.Ropes {
+		a := &e.room.Ropes[i]
 		if a.Dynamic == nil {
 			continue
 		}
@@ -31,13 +35,13 @@ func (s *step) dynamicFrequencies() error {
 		if err := s.grow(&s.freqs[i], 8*pairs*e.lim.Tokens); err != nil {
 			return err
 		}
-		values, space := words[float64](s.freqs[i]), make([]float64, 0, pairs)
+		values, space := device.Words[float64](s.freqs[i]), make([]float64, 0, pairs)
 		for q := range b.Seqs() {
 			for t := int(b.Start[q]); t < int(b.Start[q+1]); t++ {
 				copy(values[t*pairs:], a.Frequencies(space, b.Length(q, t)))
 			}
 		}
-		to := e.scratchAt + driver.DevicePtr(e.room.freqs[i]+8*2*pairs)
+		to := e.scratchAt + driver.DevicePtr(e.room.Freqs[i]+8*2*pairs)
 		if err := e.stream.CopyToDevice(to, s.freqs[i][:8*pairs*len(b.Tokens)]); err != nil {
 			return err
 		}
@@ -47,12 +51,12 @@ func (s *step) dynamicFrequencies() error {
 
 // setFrequencies writes the frequencies that do not change.
 func (e *executable) setFrequencies() error {
-	for i := range e.room.ropes {
-		a := &e.room.ropes[i]
+	for i := range e.room.Ropes {
+		a := &e.room.Ropes[i]
 		all := make([]byte, 8*2*len(a.Freqs))
-		copy(words[float64](all), a.Freqs)
-		copy(words[float64](all)[len(a.Freqs):], a.LongFreqs)
-		if err := e.b.main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.freqs[i]), all); err != nil {
+		copy(device.Words[float64](all), a.Freqs)
+		copy(device.Words[float64](all)[len(a.Freqs):], a.LongFreqs)
+		if err := e.b.Main.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.Freqs[i]), all); err != nil {
 			return err
 		}
 	}

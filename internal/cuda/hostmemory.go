@@ -11,7 +11,7 @@ func (e *executable) AllocHost(n int) (b []byte, err error) {
 	if e.closed {
 		return nil, errors.New("cuda: the executable is closed")
 	}
-	c := e.b.main
+	c := e.b.Main
 	err = c.Do(func() error {
 		defer c.Doing(c.Doing("making room for pages in the host's memory"))
 		b, err = c.AllocHost(n)
@@ -32,11 +32,11 @@ func (e *executable) FreeHost(b []byte) error {
 		return fmt.Errorf("cuda: no memory of AllocHost begins at %p", unsafe.SliceData(b))
 	}
 	e.conducted()
-	err := e.b.main.Do(func() error {
+	err := e.b.Main.Do(func() error {
 		if err := e.stream.Synchronize(); err != nil {
 			return err
 		}
-		return e.b.main.FreeHost(memory)
+		return e.b.Main.FreeHost(memory)
 	})
 	if err != nil {
 		return fmt.Errorf("cuda: %w", err)

@@ -12,6 +12,8 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 	"github.com/realizar/realizar/internal/cuda/kernels"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/sample"
@@ -56,7 +58,7 @@ func mixed(t *testing.T, d tensor.DType, joined bool, layers int) *plan.Program 
 	up := d
 	if !joined {
 		up = tensor.F16
-		if laidAs(d, &plan.Limits{Activations: tensor.Q8_0}) == tensor.F16 {
+		if weights.LaidAs(d, &plan.Limits{Activations: tensor.Q8_0}) == tensor.F16 {
 			up = tensor.Q8_0
 		}
 	}
@@ -157,6 +159,7 @@ func TestKernels(t *testing.T) {
 					use(p, plan.Limits{Cache: tensor.F32, Activations: activations})
 				}
 			}
+			use(plantest.RecurrentModel(t, nil), plan.Limits{Cache: tensor.F16})
 			use(plantest.MoEModel(t, nil), plan.Limits{Cache: tensor.F32, Weights: 1, Pinned: 1 << 30}) // experts that are fetched
 			if _, err := b.Bandwidth(context.Background()); err != nil {
 				t.Error(err)
@@ -186,7 +189,7 @@ func TestKernels(t *testing.T) {
 				}
 				for _, m := range entry.FindAllSubmatch(text, -1) {
 					name := string(m[1])
-					if b.modules[family] == nil || b.modules[family].functions[name] == nil {
+					if b.Modules[family] == nil || b.Modules[family].Functions[name] == nil {
 						t.Errorf("nobody asks for the kernel %s of %s", name, family)
 					} else if !launched[name] {
 						t.Errorf("the kernel %s was not launched", name)
@@ -239,7 +242,7 @@ func TestKernelsAreTold(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, Options{})
 	p := decoder(t, tensor.Q8_0)
 	lines := b.Kernels(p, limitsFor(p, 8, 2))
-	if want := len(rules(&plan.Limits{Activations: tensor.Q8_0}).Stages(p)) + 4; len(lines) != want {
+	if want := len(lower.Rules(&plan.Limits{Activations: tensor.Q8_0}).Stages(p)) + 4; len(lines) != want {
 		t.Errorf("%d lines, want %d: %s", len(lines), want, strings.Join(lines, "\n"))
 	}
 	for _, l := range lines {

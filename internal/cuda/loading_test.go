@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
 )
@@ -37,19 +38,19 @@ func TestLoadingIsTold(t *testing.T) {
 func TestLoadingIsToldOfWholeWeights(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 1, 2, 2, 2}, {2, 2, 2, 1, 1, 0}, {1, 2, 0, 2, 1, 2}} {
 		var told []*tensor.Tensor
-		l := &loader{
-			plan: &weightPlan{order: []*tensor.Tensor{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, left: []int{1, 2, 3},
-			loaded: func(w *tensor.Tensor, _ bool) { told = append(told, w) },
+		l := &weights.Loader{
+			Plan: &weights.Plan{Order: []*tensor.Tensor{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, Left: []int{1, 2, 3},
+			Loaded: func(w *tensor.Tensor, _ bool) { told = append(told, w) },
 		}
 		here := [3]int{}
 		for _, w := range order {
-			l.read(w)
+			l.Read(w)
 			here[w]++
 			whole := 0
 			for whole < 3 && here[whole] == whole+1 {
 				whole++
 			}
-			if !slices.Equal(told, l.plan.order[:whole]) {
+			if !slices.Equal(told, l.Plan.Order[:whole]) {
 				t.Errorf("%v: after %v of the chunks %d weights were announced, want %d", order, here, len(told), whole)
 			}
 		}

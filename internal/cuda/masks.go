@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
@@ -24,7 +25,7 @@ func (e *executable) SetMask(id int32, mask []uint32) error {
 		return fmt.Errorf("cuda: %w", err)
 	}
 	if e.masks.host == nil {
-		c := e.b.main
+		c := e.b.Main
 		err := c.Do(func() (err error) {
 			defer c.Doing(c.Doing("making room for masks in the host's memory"))
 			e.masks.host, err = c.AllocHost(e.lim.MaskBytes(e.p))
@@ -34,7 +35,7 @@ func (e *executable) SetMask(id int32, mask []uint32) error {
 			return fmt.Errorf("cuda: %w", err)
 		}
 	}
-	copy(words[uint32](e.masks.host)[int(id-1)*len(mask):], mask)
+	copy(device.Words[uint32](e.masks.host)[int(id-1)*len(mask):], mask)
 	e.masks.stale[id-1] = true
 	return nil
 }
@@ -51,14 +52,14 @@ func (s *step) copyMasks() error {
 	}
 	slices.Sort(s.masks)
 	s.masks = slices.Compact(s.masks)
-	bytes := 4 * e.room.maskWords
+	bytes := 4 * e.room.MaskWords
 	for first := 0; first < len(s.masks); {
 		end := first + 1
 		for end < len(s.masks) && s.masks[end] == s.masks[end-1]+1 {
 			end++
 		}
 		lo, hi := int(s.masks[first])*bytes, (int(s.masks[end-1])+1)*bytes
-		if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.masks+lo), e.masks.host[lo:hi]); err != nil {
+		if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(e.room.Masks+lo), e.masks.host[lo:hi]); err != nil {
 			return err
 		}
 		for _, i := range s.masks[first:end] {

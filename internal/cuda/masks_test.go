@@ -5,8 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/lower"
 )
 
 // The device is given each mask with the first step that has it, neighbours in one copy,
@@ -48,21 +50,21 @@ func TestMasksArrive(t *testing.T) {
 			if plain == 0 {
 				plain = n
 			}
-			if n -= plain; n != copies && !e.rotation.staging() { // which copies layers in its own time
+			if n -= plain; n != copies && !e.rotation.Staging() { // which copies layers in its own time
 				t.Errorf("layers stream as %d: a step of the masks %v makes %d copies of masks, want %d", stream, masks, n, copies)
 			}
-			params, all := make([]byte, paramsBytes*len(masks)), make([]byte, lim.MaskBytes(p))
-			err := b.main.Do(func() error {
-				return errors.Join(b.main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.params)), b.main.CopyToHost(all, e.scratchAt+driver.DevicePtr(e.room.masks)))
+			params, all := make([]byte, lower.ParamsBytes*len(masks)), make([]byte, lim.MaskBytes(p))
+			err := b.Main.Do(func() error {
+				return errors.Join(b.Main.CopyToHost(params, e.scratchAt+driver.DevicePtr(e.room.Params)), b.Main.CopyToHost(all, e.scratchAt+driver.DevicePtr(e.room.Masks)))
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i, id := range masks {
-				if r := words[rowParams](params)[i]; r.mask != id-1 {
-					t.Errorf("row %d is told mask %d, want %d", i, r.mask, id-1)
+				if r := device.Words[lower.RowParams](params)[i]; r.Mask != id-1 {
+					t.Errorf("row %d is told mask %d, want %d", i, r.Mask, id-1)
 				}
-				if id > 0 && !slices.Equal(words[uint32](all)[int(id-1)*p.MaskWords():][:p.MaskWords()], table[id-1]) {
+				if id > 0 && !slices.Equal(device.Words[uint32](all)[int(id-1)*p.MaskWords():][:p.MaskWords()], table[id-1]) {
 					t.Errorf("layers stream as %d: mask %d is another one on the device", stream, id)
 				}
 			}
@@ -113,7 +115,7 @@ func TestMasksNeedMemory(t *testing.T) {
 		f.Mend()
 	}
 	got := make([]byte, 4)
-	if err := b.main.Do(func() error { return b.main.CopyToHost(got, e.scratchAt+driver.DevicePtr(e.room.masks)) }); err != nil || words[uint32](got)[0] != 6 {
+	if err := b.Main.Do(func() error { return b.Main.CopyToHost(got, e.scratchAt+driver.DevicePtr(e.room.Masks)) }); err != nil || device.Words[uint32](got)[0] != 6 {
 		t.Errorf("the device has %v (%v)", got, err)
 	}
 }

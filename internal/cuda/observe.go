@@ -1,33 +1,38 @@
 package cuda
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/lower"
+)
 
 // observe tells the step's batch of what a stage has written, where it wants to know and
 // l is the stage's last launch. It waits for the stream, on the backend's main thread.
 // The output of a norm that the products do themselves is nowhere.
-func (s *step) observe(l *launch) error {
-	if s.batch.Observe == nil || !l.last {
+func (s *step) observe(l *lower.Launch) error {
+	if s.batch.Observe == nil || !l.Last {
 		return nil
 	}
-	e, c := s.e, s.e.b.main
+	e, c := s.e, s.e.b.Main
 	defer c.Doing(c.Doing("observing a step"))
-	for _, v := range l.stage.IO().Out {
+	for _, v := range l.Stage.IO().Out {
 		dim := e.p.Shapes[v][0]
 		rows := s.batch.Size(dim)
-		if rows == 0 || e.layout.normed[v] != nil && s.sh.size(dim) == 1 {
+		if rows == 0 || e.layout.Normed[v] != nil && s.sh.Size(dim) == 1 {
 			continue
 		}
 		if err := e.stream.Synchronize(); err != nil {
 			return err
 		}
-		f := e.layout.forms(e.scratchAt, v)
-		cols, stride := int(f.cols), int(f.stride)
+		f := e.layout.Forms(e.scratchAt, v)
+		cols, stride := int(f.Cols), int(f.Stride)
 		elems := (rows-1)*stride + cols
 		e.seen = slices.Grow(e.seen[:0], 4*elems)[:4*elems]
-		if err := c.CopyToHost(e.seen, f.f32); err != nil {
+		if err := c.CopyToHost(e.seen, f.F32); err != nil {
 			return err
 		}
-		x := words[float32](e.seen)
+		x := device.Words[float32](e.seen)
 		for r := range rows {
 			copy(x[r*cols:][:cols], x[r*stride:])
 		}

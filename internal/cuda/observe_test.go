@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 )
@@ -47,9 +49,9 @@ func TestObservedStep(t *testing.T) {
 		captured := f.Calls("cuLaunchKernelEx") - launches
 		rows := func(v plan.Value) int { return x.Size(p.Shapes[v][0]) }
 		var want, got []plan.Value
-		for i := range e.layout.stages {
-			for _, v := range e.layout.stages[i].IO().Out {
-				if rows(v) > 0 && (e.layout.normed[v] == nil || power(rows(v)) > 1) {
+		for i := range e.layout.Stages {
+			for _, v := range e.layout.Stages[i].IO().Out {
+				if rows(v) > 0 && (e.layout.Normed[v] == nil || lower.Power(rows(v)) > 1) {
 					want = append(want, v)
 				}
 			}
@@ -78,16 +80,16 @@ func TestObservedValues(t *testing.T) {
 	p := plantest.Model(t, nil)
 	e := compiled(t, b, p, observedLimits(p, 8, 4))
 	v := p.Logits
-	at := e.layout.forms(e.scratchAt, v)
-	want := make([]float32, 3*int(at.cols))
-	memory := make([]float32, 3*int(at.stride))
+	at := e.layout.Forms(e.scratchAt, v)
+	want := make([]float32, 3*int(at.Cols))
+	memory := make([]float32, 3*int(at.Stride))
 	for i := range want {
 		want[i] = float32(i)
-		memory[i/int(at.cols)*int(at.stride)+i%int(at.cols)] = float32(i)
+		memory[i/int(at.Cols)*int(at.Stride)+i%int(at.Cols)] = float32(i)
 	}
 	bytes := make([]byte, 4*len(memory))
-	copy(words[float32](bytes), memory)
-	if err := b.main.Do(func() error { return b.main.CopyToDevice(at.f32, bytes) }); err != nil {
+	copy(device.Words[float32](bytes), memory)
+	if err := b.Main.Do(func() error { return b.Main.CopyToDevice(at.F32, bytes) }); err != nil {
 		t.Fatal(err)
 	}
 	x := batchOf(p, 3, 3, 1)

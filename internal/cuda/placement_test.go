@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -20,7 +21,7 @@ func stack(t *testing.T, layers []int, matrices map[int][]string, tiles map[stri
 	made := map[string]*tensor.Tensor{}
 	matrix := func(name string) *tensor.Tensor {
 		if made[name] == nil {
-			made[name] = plantest.Weight(rng, name, tensor.F16, 1, tileRows*tiles[name], width)
+			made[name] = plantest.Weight(rng, name, tensor.F16, 1, weights.TileRows*tiles[name], width)
 		}
 		return made[name]
 	}
@@ -97,9 +98,9 @@ func TestPlacement(t *testing.T) {
 	} {
 		p := stack(t, test.layers, test.matrices, test.tiles)
 		lim := plan.Limits{Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
-		w := planWeights(p, &lim, streamSlots)
-		if got := w.streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.bytes != got.Device() {
-			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.bytes, test.want, test.want.Device())
+		w := weights.NewPlan(p, &lim, weights.StreamSlots)
+		if got := w.Streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.Bytes != got.Device() {
+			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.Bytes, test.want, test.want.Device())
 		}
 		checkPlaces(t, test.name, w)
 	}
@@ -107,34 +108,34 @@ func TestPlacement(t *testing.T) {
 
 // checkPlaces checks that no weight lies on another one, but for those of layers that
 // have the same slot, and that all have their own place within the memory.
-func checkPlaces(t *testing.T, name string, w *weightPlan) {
+func checkPlaces(t *testing.T, name string, w *weights.Plan) {
 	t.Helper()
 	image := map[*tensor.Tensor]int{}
-	for i, m := range w.images {
-		end := w.slot(i)
-		for _, x := range m.weights {
+	for i, m := range w.Images {
+		end := w.Slot(i)
+		for _, x := range m.Weights {
 			image[x] = i + 1
-			if w.at[x] != end || end%256 != 0 {
-				t.Errorf("%s: %s lies at %d, want %d", name, x.Name, w.at[x], end)
+			if w.At[x] != end || end%256 != 0 {
+				t.Errorf("%s: %s lies at %d, want %d", name, x.Name, w.At[x], end)
 			}
-			end += align(w.size(x))
+			end += weights.Align(w.Size(x))
 		}
-		if end != w.slot(i)+m.bytes || m.bytes > w.slotBytes {
-			t.Errorf("%s: image %d has %d bytes, planned are %d", name, i, end-w.slot(i), m.bytes)
+		if end != w.Slot(i)+m.Bytes || m.Bytes > w.SlotBytes {
+			t.Errorf("%s: image %d has %d bytes, planned are %d", name, i, end-w.Slot(i), m.Bytes)
 		}
 	}
 	end := 0
-	for _, x := range w.order {
+	for _, x := range w.Order {
 		if image[x] > 0 {
 			continue
 		}
-		if w.at[x] != end {
-			t.Errorf("%s: %s lies at %d, want %d", name, x.Name, w.at[x], end)
+		if w.At[x] != end {
+			t.Errorf("%s: %s lies at %d, want %d", name, x.Name, w.At[x], end)
 		}
-		end += align(w.size(x))
+		end += weights.Align(w.Size(x))
 	}
-	if end != w.resident || w.bytes != w.resident+w.slots*w.slotBytes {
-		t.Errorf("%s: what stays ends at %d of %d", name, end, w.resident)
+	if end != w.Resident || w.Bytes != w.Resident+w.Slots*w.SlotBytes {
+		t.Errorf("%s: what stays ends at %d of %d", name, end, w.Resident)
 	}
 }
 
@@ -142,23 +143,23 @@ func checkPlaces(t *testing.T, name string, w *weightPlan) {
 // with the least that is planned for anything it is that.
 func TestPlacementIsMonotone(t *testing.T) {
 	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
-		all := planWeights(p, &plan.Limits{}, streamSlots).bytes
-		least := planWeights(p, &plan.Limits{Weights: 1}, streamSlots).bytes
+		all := weights.NewPlan(p, &plan.Limits{}, weights.StreamSlots).Bytes
+		least := weights.NewPlan(p, &plan.Limits{Weights: 1}, weights.StreamSlots).Bytes
 		before := -1
 		for most := 1; most <= all; most += all/97 + 1 {
-			w := planWeights(p, &plan.Limits{Weights: most}, streamSlots)
-			if w.bytes > max(most, least) || most < least && w.bytes != least {
-				t.Errorf("%d bytes are planned of %d, the least is %d", w.bytes, most, least)
+			w := weights.NewPlan(p, &plan.Limits{Weights: most}, weights.StreamSlots)
+			if w.Bytes > max(most, least) || most < least && w.Bytes != least {
+				t.Errorf("%d bytes are planned of %d, the least is %d", w.Bytes, most, least)
 			}
-			if before >= 0 && len(w.images) > before {
-				t.Errorf("with %d bytes %d layers stream, with fewer %d", most, len(w.images), before)
+			if before >= 0 && len(w.Images) > before {
+				t.Errorf("with %d bytes %d layers stream, with fewer %d", most, len(w.Images), before)
 			}
-			before = len(w.images)
+			before = len(w.Images)
 			checkPlaces(t, fmt.Sprint(most), w)
 		}
-		w := planWeights(p, &plan.Limits{Weights: all}, streamSlots)
-		if len(w.images) > 0 || w.bytes != all {
-			t.Errorf("%d layers stream where all have room", len(w.images))
+		w := weights.NewPlan(p, &plan.Limits{Weights: all}, weights.StreamSlots)
+		if len(w.Images) > 0 || w.Bytes != all {
+			t.Errorf("%d layers stream where all have room", len(w.Images))
 		}
 	}
 }
@@ -167,21 +168,21 @@ func TestPlacementIsMonotone(t *testing.T) {
 func TestPlacementOfExperts(t *testing.T) {
 	p := plantest.MoEModel(t, nil)
 	lim := plan.Limits{Weights: 1}
-	w := planWeights(p, &lim, streamSlots)
+	w := weights.NewPlan(p, &lim, weights.StreamSlots)
 	found := false
 	for i := range p.Nodes {
 		a, ok := p.Nodes[i].Attr.(plan.ExpertsAttr)
 		if !ok {
 			continue
 		}
-		k := slices.IndexFunc(w.images, func(m image) bool { return m.layer == p.Nodes[i].Layer })
+		k := slices.IndexFunc(w.Images, func(m weights.Image) bool { return m.Layer == p.Nodes[i].Layer })
 		if k < 0 {
 			continue
 		}
 		found = true
 		for j, e := range a.Gate {
-			if want := w.at[a.Gate[0]] + j*(w.at[a.Gate[1]]-w.at[a.Gate[0]]); w.at[e] != want || !slices.Contains(w.images[k].weights, e) {
-				t.Errorf("%s lies at %d, want %d in the image of its layer", e.Name, w.at[e], want)
+			if want := w.At[a.Gate[0]] + j*(w.At[a.Gate[1]]-w.At[a.Gate[0]]); w.At[e] != want || !slices.Contains(w.Images[k].Weights, e) {
+				t.Errorf("%s lies at %d, want %d in the image of its layer", e.Name, w.At[e], want)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -24,7 +25,7 @@ const profileRuns = 15
 func TestProfile(t *testing.T) {
 	eachModel(t, func(t *testing.T, p *plan.Program) {
 		b, eager, serial := openGPU(t, Options{}), openGPU(t, Options{Eager: true}), openGPU(t, Options{Eager: true})
-		serial.version = programmatic - 1 // no kernel begins before the one before it has ended, as between timers
+		serial.Version = device.Programmatic - 1 // no kernel begins before the one before it has ended, as between timers
 		bandwidth, err := b.Bandwidth(context.Background())
 		if err != nil {
 			t.Fatal(err)

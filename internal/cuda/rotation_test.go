@@ -11,8 +11,10 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/sample"
@@ -85,9 +87,9 @@ type watch struct {
 // watched is a slot.
 type watched struct {
 	readers []work
-	writers []work                        // since it was read
-	image   int                           // that is complete in it; noImage
-	packs   map[driver.DevicePtr]packArgs // pieces that are whole, by where they are
+	writers []work                                // since it was read
+	image   int                                   // that is complete in it; noImage
+	packs   map[driver.DevicePtr]weights.PackArgs // pieces that are whole, by where they are
 }
 
 // work is the place of a piece of work.
@@ -98,16 +100,16 @@ type work struct {
 
 func newWatch(t *testing.T, e *executable) *watch {
 	w := &watch{t: t, e: e, clocks: map[uintptr]map[uintptr]int{}, events: map[uintptr]map[uintptr]int{}, host: map[uintptr]int{}}
-	for range e.rotation.slots {
-		w.slots = append(w.slots, watched{image: noImage, packs: map[driver.DevicePtr]packArgs{}})
+	for range e.rotation.Slots {
+		w.slots = append(w.slots, watched{image: weights.NoImage, packs: map[driver.DevicePtr]weights.PackArgs{}})
 	}
 	return w
 }
 
 // slotOf is which slot an address is in, or -1.
 func (w *watch) slotOf(at uint64) int {
-	from := uint64(w.e.weightsAt) + uint64(w.e.weights.resident)
-	if i := int(at-from) / w.e.weights.slotBytes; at >= from && i < len(w.slots) {
+	from := uint64(w.e.weightsAt) + uint64(w.e.weights.Resident)
+	if i := int(at-from) / w.e.weights.SlotBytes; at >= from && i < len(w.slots) {
 		return i
 	}
 	return -1
@@ -135,8 +137,8 @@ func (w *watch) see(at int, x *drivertest.Work) {
 		}
 	case x.Launch == nil:
 		if i := w.slotOf(x.To); i >= 0 {
-			image := slices.IndexFunc(w.e.rotation.host, func(b []byte) bool { return b != nil && unsafe.SliceData(b) == x.From })
-			if image%len(w.slots) != i || x.To != uint64(w.e.rotation.at(image)) || x.Bytes != w.e.weights.images[image].bytes {
+			image := slices.IndexFunc(w.e.rotation.Host, func(b []byte) bool { return b != nil && unsafe.SliceData(b) == x.From })
+			if image%len(w.slots) != i || x.To != uint64(w.e.rotation.At(image)) || x.Bytes != w.e.weights.Images[image].Bytes {
 				w.t.Errorf("a copy of %d bytes to %#x in slot %d is of image %d", x.Bytes, x.To, i, image)
 			}
 			w.write(i, me)
@@ -144,15 +146,15 @@ func (w *watch) see(at int, x *drivertest.Work) {
 			clear(w.slots[i].packs)
 		}
 	case x.Launch.Kernel == "pack":
-		a := words[packArgs](x.Launch.Params)[0]
-		if i := w.slotOf(uint64(a.dst)); i >= 0 {
+		a := device.Words[weights.PackArgs](x.Launch.Params)[0]
+		if i := w.slotOf(uint64(a.Dst)); i >= 0 {
 			w.write(i, me)
-			a.src = 0
-			_, tile := tileOf(tensor.Q8_0)
-			end := a.dst + driver.DevicePtr((int(a.rows)+tileRows-1)/tileRows*int(a.colTiles)*tile)
+			a.Src = 0
+			_, tile := weights.TileOf(tensor.Q8_0)
+			end := a.Dst + driver.DevicePtr((int(a.Rows)+weights.TileRows-1)/weights.TileRows*int(a.ColTiles)*tile)
 			k := &w.slots[i]
-			maps.DeleteFunc(k.packs, func(at driver.DevicePtr, _ packArgs) bool { return at >= a.dst && at < end })
-			k.packs[a.dst], k.image = a, noImage
+			maps.DeleteFunc(k.packs, func(at driver.DevicePtr, _ weights.PackArgs) bool { return at >= a.Dst && at < end })
+			k.packs[a.Dst], k.image = a, weights.NoImage
 		}
 	default:
 		w.read(me, x.Launch)
@@ -188,12 +190,12 @@ func (w *watch) read(me work, l *drivertest.Launch) {
 				w.t.Fatalf("work %d, %s, reads slot %d, which work %d may still write", me.at, l.Kernel, i, x.at)
 			}
 		}
-		if k.image == noImage {
+		if k.image == weights.NoImage {
 			k.image = w.packed(i, driver.DevicePtr(at))
 		}
 		k.readers = append(k.readers, me)
-		if k.image == noImage || !slices.ContainsFunc(w.e.weights.images[k.image].weights, func(x *tensor.Tensor) bool {
-			return uint64(w.e.weightsAt)+uint64(w.e.weights.at[x]) == at
+		if k.image == weights.NoImage || !slices.ContainsFunc(w.e.weights.Images[k.image].Weights, func(x *tensor.Tensor) bool {
+			return uint64(w.e.weightsAt)+uint64(w.e.weights.At[x]) == at
 		}) {
 			w.t.Fatalf("work %d, %s, reads %#x in slot %d, which has image %d", me.at, l.Kernel, at, i, k.image)
 		}
@@ -207,24 +209,24 @@ func (w *watch) read(me work, l *drivertest.Launch) {
 // noImage.
 func (w *watch) packed(i int, at driver.DevicePtr) int {
 	plan := w.e.weights
-	chunks, _ := stagedChunks(plan)
+	chunks, _ := weights.StagedChunks(plan)
 	for image := i; image < len(chunks); image += len(w.slots) {
 		complete, has := len(chunks[image]) > 0, false
 		for _, c := range chunks[image] {
-			x := plan.order[c.weight]
-			m := plan.matrices[x]
-			begin := w.e.weightsAt + driver.DevicePtr(plan.at[x])
-			dst := begin + driver.DevicePtr(c.row/tileRows*m.colTiles*m.bytes)
+			x := plan.Order[c.Weight]
+			m := plan.Matrices[x]
+			begin := w.e.weightsAt + driver.DevicePtr(plan.At[x])
+			dst := begin + driver.DevicePtr(c.Row/weights.TileRows*m.ColTiles*m.Bytes)
 			has = has || begin == at
-			complete = complete && w.slots[i].packs[dst] == packArgs{
-				dst: dst, rowBytes: int64(m.rowBytes()), rows: int32(c.rows), cols: int32(m.cols), colTiles: int32(m.colTiles),
+			complete = complete && w.slots[i].packs[dst] == weights.PackArgs{
+				Dst: dst, RowBytes: int64(m.RowBytes()), Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles),
 			}
 		}
 		if complete && has {
 			return image
 		}
 	}
-	return noImage
+	return weights.NoImage
 }
 
 // follow sees all that the device has done, and returns the images that steps have come to
@@ -250,9 +252,9 @@ func TestRotation(t *testing.T) {
 					b.slots = slots
 					p := deep(t)
 					e := compiled(t, b, p, stream.limited(b, p, limitsFor(p, 8, 4)))
-					n := len(e.weights.images)
-					if n < 2*e.weights.slots || e.weights.slots == 0 {
-						t.Fatalf("%d layers stream through %d slots", n, e.weights.slots)
+					n := len(e.weights.Images)
+					if n < 2*e.weights.Slots || e.weights.Slots == 0 {
+						t.Fatalf("%d layers stream through %d slots", n, e.weights.Slots)
 					}
 					var all []int
 					for i := range n {
@@ -275,7 +277,7 @@ func TestRotation(t *testing.T) {
 						if images, at = w.follow(f, at); !slices.Equal(images, all) {
 							t.Fatalf("step %d reads images %v, want %v", i, images, all)
 						}
-						if n := f.Calls("cuMemcpyHtoDAsync") - copies; !e.rotation.staging() && n != len(all)+1+len(batch.Tables) {
+						if n := f.Calls("cuMemcpyHtoDAsync") - copies; !e.rotation.Staging() && n != len(all)+1+len(batch.Tables) {
 							t.Errorf("step %d makes %d copies for %d images", i, n, len(all))
 						}
 					}
@@ -329,10 +331,10 @@ func TestStreamingMemoryIsAsPlanned(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := b.Streaming(p, lim)
-			chunks, berth := stagedChunks(planWeights(p, &lim, streamSlots))
+			chunks, berth := weights.StagedChunks(weights.NewPlan(p, &lim, weights.StreamSlots))
 			pinned := s.Pinned
 			if s.Staged > 0 {
-				pinned += stagedBerths * berth
+				pinned += weights.StagedBerths * berth
 			}
 			if got := f.HostBytes(); got != pinned || len(chunks) == 0 && s.Experts.Layers == 0 {
 				t.Errorf("%s: %d bytes of the host are pinned, planned are %d", stream.name, got, pinned)
@@ -364,7 +366,7 @@ func TestStreamedWeightsAreAnnounced(t *testing.T) {
 		b, _ := openFake(t, drivertest.Options{}, Options{})
 		p := deep(t)
 		lim := stream.limited(b, p, limitsFor(p, 8, 4))
-		staged := planWeights(p, &lim, streamSlots).staged()
+		staged := weights.NewPlan(p, &lim, weights.StreamSlots).Staged()
 		var told []*tensor.Tensor
 		x, err := b.Compile(context.Background(), p, lim, func(w *tensor.Tensor, spare bool) {
 			if spare == staged[w] {
@@ -459,12 +461,12 @@ func TestStreamedDiagnosis(t *testing.T) {
 		_, at := w.follow(f, 0)
 		x := s.(*step)
 		x.failed = []error{plan.ErrNotFinite}
-		if err := b.main.Do(func() error { return x.look(1) }); err != nil {
+		if err := b.Main.Do(func() error { return x.look(1) }); err != nil {
 			t.Errorf("%s: %v", stream.name, err)
 		}
 		images, at := w.follow(f, at)
-		if len(images) != len(e.weights.images) {
-			t.Errorf("%s: images %v of %d are looked at", stream.name, images, len(e.weights.images))
+		if len(images) != len(e.weights.Images) {
+			t.Errorf("%s: images %v of %d are looked at", stream.name, images, len(e.weights.Images))
 		}
 		s.Release()
 		for range 2 {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/synth"
@@ -63,7 +64,7 @@ func list(p *plan.Program, lim *plan.Limits) string {
 			fmt.Fprintf(&b, " %%%d", v)
 		}
 	}
-	stages := rules(lim).Stages(p)
+	stages := lower.Rules(lim).Stages(p)
 	for i := range stages {
 		s := &stages[i]
 		io := s.IO()
@@ -163,7 +164,7 @@ func TestJoin(t *testing.T) {
 			name: "more products than a launch takes",
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.Linear(x, w(), nil)
-				for range maxProducts {
+				for range lower.MaxProducts {
 					y = b.Add(b.Linear(x, w(), nil), y)
 				}
 				return y
@@ -387,7 +388,7 @@ func TestJoin(t *testing.T) {
 		},
 	} {
 		p := program(t, func(b *plan.Builder) { end(b, test.body(b, b.Embed(matrix(tensor.F16, 40)))) })
-		stages := rules(&plan.Limits{Activations: test.activations}).Stages(p)
+		stages := lower.Rules(&plan.Limits{Activations: test.activations}).Stages(p)
 		var got []string
 		done := map[*plan.Node]int{}
 		for i := range stages {
@@ -448,7 +449,7 @@ func TestJoinPick(t *testing.T) {
 			b.Output(h, b.Linear(h, w(40), nil))
 		})
 		var got []string
-		stages := rules(&plan.Limits{}).Stages(p)
+		stages := lower.Rules(&plan.Limits{}).Stages(p)
 		for i := range stages {
 			got = append(got, stages[i].String())
 		}

@@ -13,18 +13,18 @@ func (s *step) applyStates() error {
 		op := &s.batch.States[i]
 		host := op.Host // what is left of it: the states of a group follow each other
 		for _, k := range e.pools {
-			if k.state.Group != op.Group {
+			if k.State.Group != op.Group {
 				continue
 			}
-			page := k.base + driver.DevicePtr(int(op.Page)*k.apart)
+			page := k.Base + driver.DevicePtr(int(op.Page)*k.Apart)
 			var err error
 			switch op.Kind {
 			case plan.SavePage:
-				err = e.stream.CopyToHost(host[:k.bytes], page)
-				host = host[k.bytes:]
+				err = e.stream.CopyToHost(host[:k.Bytes], page)
+				host = host[k.Bytes:]
 			case plan.RestorePage:
-				err = e.stream.CopyToDevice(page, host[:k.bytes])
-				host = host[k.bytes:]
+				err = e.stream.CopyToDevice(page, host[:k.Bytes])
+				host = host[k.Bytes:]
 			}
 			if err != nil {
 				return err

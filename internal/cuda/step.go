@@ -7,7 +7,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/measure"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -20,7 +23,7 @@ type step struct {
 	batch  *plan.Batch
 	done   chan struct{} // holds one when the step is done
 	over   *driver.Event
-	sh     shape // of the graphs that run it
+	sh     lower.Shape // of the graphs that run it
 	result plan.Result
 	err    error
 
@@ -38,7 +41,7 @@ type step struct {
 	adjusted int // adjustments that lists holds
 	roomy    int // of them, those of rows that go to the device
 
-	timers timers
+	timers measure.Timers
 
 	logits, hidden []float32 // what the result's rows lie in
 	failed         []error   // [S]
@@ -73,13 +76,13 @@ func (s *step) Release() {
 
 // release gives back the step's memory.
 func (s *step) release() error {
-	c := s.e.b.main
-	errs := []error{destroyEvent(s.over), freeHost(c, s.in), freeHost(c, s.out), freeHost(c, s.wide), freeHost(c, s.lists)}
+	c := s.e.b.Main
+	errs := []error{device.DestroyEvent(s.over), device.FreeHost(c, s.in), device.FreeHost(c, s.out), device.FreeHost(c, s.wide), device.FreeHost(c, s.lists)}
 	for _, p := range slices.Concat(s.pages, s.freqs) {
-		errs = append(errs, freeHost(c, p))
+		errs = append(errs, device.FreeHost(c, p))
 	}
-	for _, t := range s.timers.events {
-		errs = append(errs, destroyEvent(t))
+	for _, t := range s.timers.Events {
+		errs = append(errs, device.DestroyEvent(t))
 	}
 	return errors.Join(errs...)
 }
@@ -92,7 +95,7 @@ func (e *executable) takeStep() *step {
 		e.free = e.free[:last]
 		return s
 	}
-	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.ropes)), timers: timers{c: e.b.main}}
+	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.Ropes)), timers: measure.Timers{Context: e.b.Main}}
 	s.start, s.await = s.begin, s.wait
 	e.made = append(e.made, s)
 	return s
@@ -108,9 +111,9 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	}
 	s := e.takeStep()
 	s.batch = b
-	if e.rotation.staging() {
+	if e.rotation.Staging() {
 		e.enqueue(s)
-	} else if err := e.b.main.Do(s.start); err != nil {
+	} else if err := e.b.Main.Do(s.start); err != nil {
 		e.abandon(s)
 		return nil, fmt.Errorf("cuda: %w", err)
 	} else {
@@ -132,7 +135,7 @@ func (e *executable) begun(s *step) {
 // given of it runs to its end before.
 func (e *executable) abandon(s *step) {
 	s.batch = nil
-	if e.b.main.Do(e.stream.Synchronize) != nil {
+	if e.b.Main.Do(e.stream.Synchronize) != nil {
 		return
 	}
 	e.mu.Lock()
@@ -142,10 +145,10 @@ func (e *executable) abandon(s *step) {
 
 // wait waits for the step's end, on the backend's second thread.
 func (s *step) wait() error {
-	if err := s.over.In(s.e.b.waiter).Synchronize(); err != nil {
+	if err := s.over.In(s.e.b.Waiter).Synchronize(); err != nil {
 		return err
 	}
-	return s.timers.read(s.e.b.waiter)
+	return s.timers.Read(s.e.b.Waiter)
 }
 
 // grow makes *b at least n bytes of pinned memory.
@@ -153,8 +156,8 @@ func (s *step) grow(b *[]byte, n int) error {
 	if len(*b) >= n {
 		return nil
 	}
-	c := s.e.b.main
-	if err := freeHost(c, *b); err != nil {
+	c := s.e.b.Main
+	if err := device.FreeHost(c, *b); err != nil {
 		return err
 	}
 	*b = nil
@@ -166,17 +169,17 @@ func (s *step) grow(b *[]byte, n int) error {
 // begin gives the stream the step.
 func (s *step) begin() error {
 	e, b, r := s.e, s.batch, s.e.room
-	defer e.b.main.Doing(e.b.main.Doing("beginning a step"))
+	defer e.b.Main.Doing(e.b.Main.Doing("beginning a step"))
 	if s.over == nil {
 		var err error
-		if s.over, err = e.b.main.NewEvent(); err != nil {
+		if s.over, err = e.b.Main.NewEvent(); err != nil {
 			return err
 		}
 	}
-	if err := s.grow(&s.in, r.flagsEnd-r.counts); err != nil {
+	if err := s.grow(&s.in, r.FlagsEnd-r.Counts); err != nil {
 		return err
 	}
-	if err := s.grow(&s.out, r.resultsEnd-r.failed); err != nil {
+	if err := s.grow(&s.out, r.ResultsEnd-r.Failed); err != nil {
 		return err
 	}
 	if err := s.growPages(); err != nil {
@@ -192,7 +195,7 @@ func (s *step) begin() error {
 		return err
 	}
 	s.fill()
-	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.counts), s.in[:r.flagsEnd-r.counts]); err != nil {
+	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.Counts), s.in[:r.FlagsEnd-r.Counts]); err != nil {
 		return err
 	}
 	if err := s.copyMasks(); err != nil {
@@ -209,7 +212,7 @@ func (s *step) begin() error {
 	if err := s.dynamicFrequencies(); err != nil {
 		return err
 	}
-	s.sh = shapeOf(b)
+	s.sh = lower.ShapeOf(b)
 	if err := e.run(s); err != nil {
 		e.torn = true
 		return err
@@ -226,7 +229,7 @@ const leastPages = 1024
 // growPages makes room in the host's memory for the step's page tables.
 func (s *step) growPages() error {
 	for g := range s.batch.Tables {
-		if err := s.grow(&s.pages[g], 4*max(leastPages, power(len(s.batch.Tables[g].Pages)))); err != nil {
+		if err := s.grow(&s.pages[g], 4*max(leastPages, lower.Power(len(s.batch.Tables[g].Pages)))); err != nil {
 			return err
 		}
 	}
@@ -236,46 +239,46 @@ func (s *step) growPages() error {
 // fill writes what the step is told.
 func (s *step) fill() {
 	e, b, r := s.e, s.batch, s.e.room
-	at := func(offset int) []int32 { return words[int32](s.in[offset-r.counts:]) }
-	counts := at(r.counts)
+	at := func(offset int) []int32 { return device.Words[int32](s.in[offset-r.Counts:]) }
+	counts := at(r.Counts)
 	counts[0], counts[1] = int32(len(b.Tokens)), int32(len(b.Rows))
-	copy(at(r.tokens), b.Tokens)
-	from := at(r.from)[:len(b.Tokens)]
+	copy(at(r.Tokens), b.Tokens)
+	from := at(r.From)[:len(b.Tokens)]
 	for t := range from {
 		if from[t] = -1; b.From != nil {
 			from[t] = b.From[t]
 		}
 	}
-	copy(at(r.positions), b.Positions)
-	copy(at(r.starts), b.Start)
+	copy(at(r.Positions), b.Positions)
+	copy(at(r.Starts), b.Start)
 	for i, n := range e.p.Axes {
 		if n == 0 {
 			continue
 		}
-		for t, axis := 0, at(r.axes[i]); t < len(b.Tokens); t++ {
+		for t, axis := 0, at(r.Axes[i]); t < len(b.Tokens); t++ {
 			axis[t] = b.Axis(i+1, t)
 		}
 	}
-	sequence := at(r.sequence)
+	sequence := at(r.Sequence)
 	for q := range b.Seqs() {
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
 			sequence[t] = int32(q)
 		}
 	}
-	for i := range r.ropes {
-		s.chooseFrequencies(i, at(r.sets[i]))
+	for i := range r.Ropes {
+		s.chooseFrequencies(i, at(r.Sets[i]))
 	}
 	for g := range b.Tables {
-		fillPlaces(words[place](s.in[r.places[g]-r.counts:]), b, &b.Tables[g])
-		copy(words[int32](s.pages[g]), b.Tables[g].Pages)
+		lower.FillPlaces(device.Words[lower.Place](s.in[r.Places[g]-r.Counts:]), b, &b.Tables[g])
+		copy(device.Words[int32](s.pages[g]), b.Tables[g].Pages)
 	}
 	s.adjusted, s.roomy = 0, 0
-	rows := at(r.rows)
+	rows := at(r.Rows)
 	for i := range b.Rows {
 		rows[i] = b.Rows[i].Token
 		e.fillRow(s, b, i)
 	}
-	for _, flags := range [][]int32{at(r.failed), at(r.bad), at(r.overflow)} {
+	for _, flags := range [][]int32{at(r.Failed), at(r.Bad), at(r.Overflow)} {
 		for q := range b.Seqs() {
 			flags[q] = none
 		}
@@ -285,7 +288,7 @@ func (s *step) fill() {
 // copyBack asks for what the step gives back.
 func (s *step) copyBack() error {
 	e, b, r := s.e, s.batch, s.e.room
-	if err := e.stream.CopyToHost(s.out, e.scratchAt+driver.DevicePtr(r.failed)); err != nil {
+	if err := e.stream.CopyToHost(s.out, e.scratchAt+driver.DevicePtr(r.Failed)); err != nil {
 		return err
 	}
 	logits, hidden := s.wideSizes()
@@ -301,9 +304,9 @@ func (s *step) copyBack() error {
 			if b.Rows[i].Want&w.want == 0 {
 				continue
 			}
-			f := e.layout.forms(e.scratchAt, w.v)
-			n := 4 * int(f.cols)
-			if err := e.stream.CopyToHost(to[:n], f.f32+driver.DevicePtr(4*i*int(f.stride))); err != nil {
+			f := e.layout.Forms(e.scratchAt, w.v)
+			n := 4 * int(f.Cols)
+			if err := e.stream.CopyToHost(to[:n], f.F32+driver.DevicePtr(4*i*int(f.Stride))); err != nil {
 				return err
 			}
 			to = to[n:]
@@ -349,8 +352,8 @@ func (s *step) collect() {
 			s.failed[q], fails = err, true
 		}
 	}
-	at := func(offset int) []int32 { return words[int32](s.out[offset-r.failed:]) }
-	failed, bad, overflow := at(r.failed), at(r.bad), at(r.overflow)
+	at := func(offset int) []int32 { return device.Words[int32](s.out[offset-r.Failed:]) }
+	failed, bad, overflow := at(r.Failed), at(r.Bad), at(r.Overflow)
 	for q := range int32(b.Seqs()) {
 		if failed[q] != none {
 			fail(q, errors.New("cuda: a row of the step before gave no token"))
@@ -362,15 +365,15 @@ func (s *step) collect() {
 			fail(q, plan.ErrNotFinite)
 		}
 	}
-	if e.weights.experts != nil {
+	if e.weights.Experts != nil {
 		e.mu.Lock()
-		e.used = words[expertUse](s.out[r.uses-r.failed:])[0]
+		e.used = device.Words[expertUse](s.out[r.Uses-r.Failed:])[0]
 		e.mu.Unlock()
 	}
 	logits, hidden := s.wideSizes()
 	s.logits, s.hidden = slices.Grow(s.logits[:0], logits), slices.Grow(s.hidden[:0], hidden)
-	results, wide := words[rowResult](s.out[r.results-r.failed:]), words[float32](s.wide)
-	sequence := words[int32](s.in[r.sequence-r.counts:])
+	results, wide := device.Words[lower.RowResult](s.out[r.Results-r.Failed:]), device.Words[float32](s.wide)
+	sequence := device.Words[int32](s.in[r.Sequence-r.Counts:])
 	keep := func(all *[]float32, v plan.Value) []float32 {
 		n, cols := len(*all), int(e.p.Shapes[v][1])
 		*all = append(*all, wide[:cols]...)
@@ -385,12 +388,12 @@ func (s *step) collect() {
 		if row.Want&plan.WantHidden != 0 {
 			s.result.Hidden[i] = keep(&s.hidden, e.p.Hidden)
 		}
-		fail(sequence[row.Token], rowError(results[i].status))
+		fail(sequence[row.Token], rowError(results[i].Status))
 		if s.failed[sequence[row.Token]] == nil {
-			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].token, results[i].logProbability
+			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].Token, results[i].LogProbability
 		}
 	}
-	s.timers.measured(b, &s.sh, e.p.Layers(), &s.result)
+	s.timers.Measured(b, &s.sh, e.p.Layers(), &s.result)
 	if fails {
 		s.diagnose()
 		s.result.Err = slices.Clone(s.failed)

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/sample"
@@ -31,16 +33,16 @@ func TestResultsBecomeErrors(t *testing.T) {
 		free := b.Memory().Free
 		for _, test := range []struct {
 			name string
-			set  func(out func(offset int) []int32, results []rowResult)
+			set  func(out func(offset int) []int32, results []lower.RowResult)
 			want func(error) bool
 		}{
-			{"no token before", func(out func(int) []int32, _ []rowResult) { out(e.room.failed)[2] = 0 }, says("a row of the step before gave no token")},
-			{"overflow", func(out func(int) []int32, _ []rowResult) { out(e.room.overflow)[2] = 7 }, says("layer 7: keys or values exceed the range of an F16 cache")},
-			{"not finite", func(out func(int) []int32, _ []rowResult) { out(e.room.bad)[2] = 0 }, is(plan.ErrNotFinite)},
-			{"logits not finite", func(_ func(int) []int32, rows []rowResult) { rows[2].status = rowNotFinite }, is(plan.ErrNotFinite)},
-			{"empty mask", func(_ func(int) []int32, rows []rowResult) { rows[2].status = rowEmptyMask }, is(sample.ErrEmptyMask)},
-			{"no logit", func(_ func(int) []int32, rows []rowResult) { rows[2].status = rowNoLogit }, is(sample.ErrNotFinite)},
-			{"nonsense", func(_ func(int) []int32, rows []rowResult) { rows[2].status = 99 }, says("a row has no status")},
+			{"no token before", func(out func(int) []int32, _ []lower.RowResult) { out(e.room.Failed)[2] = 0 }, says("a row of the step before gave no token")},
+			{"overflow", func(out func(int) []int32, _ []lower.RowResult) { out(e.room.Overflow)[2] = 7 }, says("layer 7: keys or values exceed the range of an F16 cache")},
+			{"not finite", func(out func(int) []int32, _ []lower.RowResult) { out(e.room.Bad)[2] = 0 }, is(plan.ErrNotFinite)},
+			{"logits not finite", func(_ func(int) []int32, rows []lower.RowResult) { rows[2].Status = lower.RowNotFinite }, is(plan.ErrNotFinite)},
+			{"empty mask", func(_ func(int) []int32, rows []lower.RowResult) { rows[2].Status = lower.RowEmptyMask }, is(sample.ErrEmptyMask)},
+			{"no logit", func(_ func(int) []int32, rows []lower.RowResult) { rows[2].Status = lower.RowNoLogit }, is(sample.ErrNotFinite)},
+			{"nonsense", func(_ func(int) []int32, rows []lower.RowResult) { rows[2].Status = 99 }, says("a row has no status")},
 		} {
 			// The copy back is done when the step is submitted, and read when it is over.
 			release := f.Hold("cuEventSynchronize")
@@ -49,11 +51,11 @@ func TestResultsBecomeErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := s.(*step).out
-			rows := words[rowResult](out[e.room.results-e.room.failed:])
+			rows := device.Words[lower.RowResult](out[e.room.Results-e.room.Failed:])
 			for i := range 5 {
-				rows[i].token = int32(10 + i)
+				rows[i].Token = int32(10 + i)
 			}
-			test.set(func(offset int) []int32 { return words[int32](out[offset-e.room.failed:]) }, rows)
+			test.set(func(offset int) []int32 { return device.Words[int32](out[offset-e.room.Failed:]) }, rows)
 			if !memory {
 				f.Fail("cuMemAlloc", 1, driver.OutOfMemory)
 			}
@@ -159,8 +161,8 @@ func TestSlots(t *testing.T) {
 	p := recurrent(t)
 	e := compiled(t, b, p, limitsFor(p, 8, 3))
 	const slots = 6
-	tail, matrix := e.compiler().slots(1), e.compiler().slots(2)
-	if tail.apart < 4*3*64 || matrix.apart < 4*63*5 || matrix.base < tail.base+driver.DevicePtr(slots*tail.apart) || tail.slots != matrix.slots {
+	tail, matrix := e.compiler().Slots(1), e.compiler().Slots(2)
+	if tail.Apart < 4*3*64 || matrix.Apart < 4*63*5 || matrix.Base < tail.Base+driver.DevicePtr(slots*tail.Apart) || tail.Slots != matrix.Slots {
 		t.Errorf("slots lie at %+v and %+v", tail, matrix)
 	}
 	// Slot 4 of the group is slot 4 of each state.
@@ -185,19 +187,19 @@ func TestSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make([]byte, 4*2*3)
-		if err := b.main.Do(func() error { return b.main.CopyToHost(got, tail.slots) }); err != nil {
+		if err := b.Main.Do(func() error { return b.Main.CopyToHost(got, tail.Slots) }); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(words[int32](got), test.want) {
-			t.Errorf("the device has the slots %v, want %v", words[int32](got), test.want)
+		if !slices.Equal(device.Words[int32](got), test.want) {
+			t.Errorf("the device has the slots %v, want %v", device.Words[int32](got), test.want)
 		}
 	}
 	for _, test := range []struct {
-		at   slotArgs
+		at   lower.SlotArgs
 		want []byte
 	}{{tail, page[:4*3*64]}, {matrix, page[4*3*64:]}} {
 		got := make([]byte, len(test.want))
-		if err := b.main.Do(func() error { return b.main.CopyToHost(got, test.at.base+driver.DevicePtr(4*test.at.apart)) }); err != nil {
+		if err := b.Main.Do(func() error { return b.Main.CopyToHost(got, test.at.Base+driver.DevicePtr(4*test.at.Apart)) }); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, test.want) {

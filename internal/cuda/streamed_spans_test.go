@@ -18,8 +18,8 @@ func TestStreamedStepsLookedAt(t *testing.T) {
 	lim := observedLimits(p, 8, 4)
 	lim.Weights, lim.Pinned = 1, math.MaxInt
 	e := compiled(t, b, p, lim)
-	if len(e.weights.images) != 3 {
-		t.Fatalf("%d layers stream", len(e.weights.images))
+	if len(e.weights.Images) != 3 {
+		t.Fatalf("%d layers stream", len(e.weights.Images))
 	}
 	for _, set := range []func(*plan.Batch){
 		func(*plan.Batch) {}, func(b *plan.Batch) { b.Timed = true }, func(b *plan.Batch) { b.Trace = true },
@@ -36,8 +36,8 @@ func TestStreamedStepsLookedAt(t *testing.T) {
 			}
 		}
 		want := 0
-		for _, image := range e.weights.images {
-			want += image.bytes
+		for _, image := range e.weights.Images {
+			want += image.Bytes
 		}
 		if x.Spans && (arrived != want || len(r.Spans) != len(f.Launches())-before+3) {
 			t.Errorf("%d bytes arrive, want %d; %d spans of %d launches", arrived, want, len(r.Spans), len(f.Launches())-before)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/lower"
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -203,13 +205,13 @@ func TestGPUStreamedRate(t *testing.T) {
 		fmt.Printf("  %-16s %6s %10s\n", "no layer stays", "slots", "ms a step")
 		variant := func(name string, b *Backend, slots int) {
 			b.slots = slots
-			defer func() { b.slots = streamSlots }()
+			defer func() { b.slots = weights.StreamSlots }()
 			lim := rateLimits(p)
 			lim.Weights, lim.Pinned = 1, 1<<40
 			x := compiled(t, b, p, lim)
 			took := decode(t, x, p, 1, stepsFor(b.Streaming(p, lim).Streamed, link), nil)
 			fmt.Printf("  %-16s %6d %10.3f\n", name, slots, took.Seconds()*1e3)
-			if name == "graphs" && len(x.weights.images) > 0 {
+			if name == "graphs" && len(x.weights.Images) > 0 {
 				took, whole := measureWhole(t, x, stepsFor(b.Streaming(p, lim).Streamed, link))
 				fmt.Printf("  %-16s %6d %10.3f\n", "on the device", slots, took)
 				fmt.Printf("  %-16s %6d %10.3f\n", "as one graph", slots, whole)
@@ -236,7 +238,7 @@ func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float
 		t.Fatal(err)
 	}
 	defer begun.Release()
-	s, c := begun.(*step), e.b.main
+	s, c := begun.(*step), e.b.Main
 	err = c.Do(func() error {
 		timed := func(f func() error) (float64, error) {
 			from, err := c.NewTimer()
@@ -276,7 +278,7 @@ func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float
 		if sections, err = timed(func() error { return e.run(s) }); err != nil {
 			return err
 		}
-		if err := e.rotation.synchronize(); err != nil {
+		if err := e.rotation.Synchronize(); err != nil {
 			return err
 		}
 		g, err := captureWhole(e, &s.sh)
@@ -309,51 +311,51 @@ func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float
 
 // captureWhole captures a step with its copies. The first images were brought by the graph
 // before, or lie in their slots already.
-func captureWhole(e *executable, sh *shape) (*driver.Graph, error) {
-	r, fork, join := e.rotation, e.rotation.slots[0].done, e.rotation.slots[0].arrived
+func captureWhole(e *executable, sh *lower.Shape) (*driver.Graph, error) {
+	r, fork, join := e.rotation, e.rotation.Slots[0].Done, e.rotation.Slots[0].Arrived
 	return e.stream.Capture(func() error {
 		if err := fork.Record(e.stream); err != nil {
 			return err
 		}
-		if err := r.copies.Wait(fork); err != nil {
+		if err := r.Copies.Wait(fork); err != nil {
 			return err
 		}
 		image := 0
 		for i := range e.forward {
 			l := &e.forward[i]
-			k := &r.slots[image%len(r.slots)]
+			k := &r.Slots[image%len(r.Slots)]
 			switch {
-			case !l.live:
-				if err := give(e.stream, sh, e.forward[i:i+1]); err != nil {
+			case !l.Live:
+				if err := lower.Give(e.stream, sh, e.forward[i:i+1]); err != nil {
 					return err
 				}
-			case l.name == awaitName:
-				if image >= len(r.slots) {
-					if err := e.stream.Wait(k.arrived); err != nil {
+			case l.Name == lower.AwaitName:
+				if image >= len(r.Slots) {
+					if err := e.stream.Wait(k.Arrived); err != nil {
 						return err
 					}
 				}
 			default:
-				next := image + len(r.slots)
-				if next >= len(r.host) {
-					next = image % len(r.slots)
+				next := image + len(r.Slots)
+				if next >= len(r.Host) {
+					next = image % len(r.Slots)
 				}
-				if err := k.done.Record(e.stream); err != nil {
+				if err := k.Done.Record(e.stream); err != nil {
 					return err
 				}
-				if err := r.copies.Wait(k.done); err != nil {
+				if err := r.Copies.Wait(k.Done); err != nil {
 					return err
 				}
-				if err := r.copies.CopyToDevice(r.at(next), r.host[next]); err != nil {
+				if err := r.Copies.CopyToDevice(r.At(next), r.Host[next]); err != nil {
 					return err
 				}
-				if err := k.arrived.Record(r.copies); err != nil {
+				if err := k.Arrived.Record(r.Copies); err != nil {
 					return err
 				}
 				image++
 			}
 		}
-		if err := join.Record(r.copies); err != nil {
+		if err := join.Record(r.Copies); err != nil {
 			return err
 		}
 		return e.stream.Wait(join)

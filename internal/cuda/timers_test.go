@@ -10,6 +10,7 @@ import (
 
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
+	"github.com/realizar/realizar/internal/cuda/measure"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/internal/sample"
@@ -50,8 +51,8 @@ func TestTracedStep(t *testing.T) {
 	e := compiled(t, b, p, limitsFor(p, 8, 4))
 	var places []int
 	for i, l := range slices.Concat(e.forward, e.sample) {
-		if places = append(places, l.place); l.place > 0 && l.place != places[i-1] && l.name != "norm norm" {
-			t.Errorf("layer %d begins with %q", l.place-1, l.name)
+		if places = append(places, l.Place); l.Place > 0 && l.Place != places[i-1] && l.Name != "norm norm" {
+			t.Errorf("layer %d begins with %q", l.Place-1, l.Name)
 		}
 	}
 	if got, want := slices.Compact(places), []int{0, 1, 2, 3, 0}; !slices.Equal(got, want) {
@@ -201,7 +202,7 @@ func TestTimedStep(t *testing.T) {
 				t.Errorf("%s: %d graphs, %d events, want %d and %d and the step's end", test.name, graphs, events, test.graphs, test.events)
 			}
 			before := 0 // launches before the layers
-			for e.forward[before].place == 0 {
+			for e.forward[before].Place == 0 {
 				before++
 			}
 			for _, cut := range [][2]int{{0, before}, {before, len(e.forward)}} {
@@ -328,7 +329,7 @@ func TestTimerCost(t *testing.T) {
 		launched = append(launched, len(f.Launches())-before-len(r.Spans))
 		s.Release()
 	}
-	if b.timer < 0 || launched[0] < timedLaunches || launched[1] != 0 {
+	if b.timer < 0 || launched[0] < measure.TimedLaunches || launched[1] != 0 {
 		t.Errorf("beside their spans' launches, two steps had %v", launched)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -15,14 +16,14 @@ import (
 // A tile has as many bytes as its rows have in a file, and its columns are whole blocks.
 func TestTiles(t *testing.T) {
 	for _, d := range plantest.Dtypes {
-		d = laidAs(d, &plan.Limits{})
-		cols, bytes := tileOf(d)
+		d = weights.LaidAs(d, &plan.Limits{})
+		cols, bytes := weights.TileOf(d)
 		size, err := d.Size(cols)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes != tileRows*size {
-			t.Errorf("%v: a tile of %d bytes, %d rows of %d columns are %d", d, bytes, tileRows, cols, tileRows*size)
+		if bytes != weights.TileRows*size {
+			t.Errorf("%v: a tile of %d bytes, %d rows of %d columns are %d", d, bytes, weights.TileRows, cols, weights.TileRows*size)
 		}
 		if cols%32 != 0 || bytes%16 != 0 {
 			t.Errorf("%v: %d columns and %d bytes; want multiples of 32 and of 16, for what is read at a time", d, cols, bytes)
@@ -34,24 +35,24 @@ func TestTilings(t *testing.T) {
 	for _, test := range []struct {
 		d          tensor.DType
 		rows, cols int
-		want       tiling
+		want       weights.Tiling
 		size       int
 	}{
-		{tensor.F32, 1, 1, tiling{format: tensor.F32, rows: 1, cols: 1, rowTiles: 1, colTiles: 1, bytes: 2048}, 2048},
-		{tensor.F32, 17, 33, tiling{format: tensor.F32, rows: 17, cols: 33, rowTiles: 2, colTiles: 2, bytes: 2048}, 4 * 2048},
-		{tensor.F16, 16, 128, tiling{format: tensor.F16, rows: 16, cols: 128, rowTiles: 1, colTiles: 1, bytes: 4096}, 4096},
-		{tensor.BF16, 48, 129, tiling{format: tensor.BF16, rows: 48, cols: 129, rowTiles: 3, colTiles: 2, bytes: 4096}, 6 * 4096},
-		{tensor.Q4_K, 15, 256, tiling{format: tensor.Q4_K, rows: 15, cols: 256, rowTiles: 1, colTiles: 1, bytes: 2304}, 2304},
-		{tensor.Q4_K, 32, 512, tiling{format: tensor.Q4_K, rows: 32, cols: 512, rowTiles: 2, colTiles: 2, bytes: 2304}, 4 * 2304},
-		{tensor.Q8_0, 16, 32, tiling{format: tensor.Q8_0, rows: 16, cols: 32, rowTiles: 1, colTiles: 1, bytes: 4352}, 4352},
-		{tensor.TQ2_0, 17, 256, tiling{format: tensor.TQ2_0, rows: 17, cols: 256, rowTiles: 2, colTiles: 1, bytes: 1056}, 2 * 1056},
-		{tensor.TQ1_0, 16, 256, tiling{format: tensor.F16, rows: 16, cols: 256, rowTiles: 1, colTiles: 2, bytes: 4096}, 2 * 4096},
-		{tensor.F64, 17, 33, tiling{format: tensor.F32, rows: 17, cols: 33, rowTiles: 2, colTiles: 2, bytes: 2048}, 4 * 2048},
-		{tensor.MXFP4, 33, 288, tiling{format: tensor.MXFP4, rows: 33, cols: 288, rowTiles: 3, colTiles: 2, bytes: 2176}, 6 * 2176},
+		{tensor.F32, 1, 1, weights.Tiling{Format: tensor.F32, Rows: 1, Cols: 1, RowTiles: 1, ColTiles: 1, Bytes: 2048}, 2048},
+		{tensor.F32, 17, 33, weights.Tiling{Format: tensor.F32, Rows: 17, Cols: 33, RowTiles: 2, ColTiles: 2, Bytes: 2048}, 4 * 2048},
+		{tensor.F16, 16, 128, weights.Tiling{Format: tensor.F16, Rows: 16, Cols: 128, RowTiles: 1, ColTiles: 1, Bytes: 4096}, 4096},
+		{tensor.BF16, 48, 129, weights.Tiling{Format: tensor.BF16, Rows: 48, Cols: 129, RowTiles: 3, ColTiles: 2, Bytes: 4096}, 6 * 4096},
+		{tensor.Q4_K, 15, 256, weights.Tiling{Format: tensor.Q4_K, Rows: 15, Cols: 256, RowTiles: 1, ColTiles: 1, Bytes: 2304}, 2304},
+		{tensor.Q4_K, 32, 512, weights.Tiling{Format: tensor.Q4_K, Rows: 32, Cols: 512, RowTiles: 2, ColTiles: 2, Bytes: 2304}, 4 * 2304},
+		{tensor.Q8_0, 16, 32, weights.Tiling{Format: tensor.Q8_0, Rows: 16, Cols: 32, RowTiles: 1, ColTiles: 1, Bytes: 4352}, 4352},
+		{tensor.TQ2_0, 17, 256, weights.Tiling{Format: tensor.TQ2_0, Rows: 17, Cols: 256, RowTiles: 2, ColTiles: 1, Bytes: 1056}, 2 * 1056},
+		{tensor.TQ1_0, 16, 256, weights.Tiling{Format: tensor.F16, Rows: 16, Cols: 256, RowTiles: 1, ColTiles: 2, Bytes: 4096}, 2 * 4096},
+		{tensor.F64, 17, 33, weights.Tiling{Format: tensor.F32, Rows: 17, Cols: 33, RowTiles: 2, ColTiles: 2, Bytes: 2048}, 4 * 2048},
+		{tensor.MXFP4, 33, 288, weights.Tiling{Format: tensor.MXFP4, Rows: 33, Cols: 288, RowTiles: 3, ColTiles: 2, Bytes: 2176}, 6 * 2176},
 	} {
-		got := tilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}}, &plan.Limits{Activations: tensor.Q8_0})
-		if got != test.want || got.size() != test.size {
-			t.Errorf("%v [%d, %d]: %+v of %d bytes, want %+v of %d", test.d, test.rows, test.cols, got, got.size(), test.want, test.size)
+		got := weights.TilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}}, &plan.Limits{Activations: tensor.Q8_0})
+		if got != test.want || got.Size() != test.size {
+			t.Errorf("%v [%d, %d]: %+v of %d bytes, want %+v of %d", test.d, test.rows, test.cols, got, got.Size(), test.want, test.size)
 		}
 	}
 }
@@ -60,20 +61,20 @@ func TestTilings(t *testing.T) {
 // lies there once.
 func TestWeightsAreApart(t *testing.T) {
 	for _, p := range []*plan.Program{plantest.Model(t, nil), apart(t)} {
-		w := planWeights(p, &plan.Limits{}, streamSlots)
+		w := weights.NewPlan(p, &plan.Limits{}, weights.StreamSlots)
 		end := 0
-		for _, x := range w.order {
-			if at := w.at[x]; at != end || at%256 != 0 {
+		for _, x := range w.Order {
+			if at := w.At[x]; at != end || at%256 != 0 {
 				t.Errorf("%s lies at %d, want %d", x.Name, at, end)
 			}
 			size := 4 * x.Elems()
-			if m, ok := w.matrices[x]; ok {
-				size = m.size()
+			if m, ok := w.Matrices[x]; ok {
+				size = m.Size()
 			}
-			end += align(size)
+			end += weights.Align(size)
 		}
-		if end != w.bytes || len(w.order) != len(w.at) {
-			t.Errorf("%d weights end at %d, planned are %d in %d bytes", len(w.order), end, len(w.at), w.bytes)
+		if end != w.Bytes || len(w.Order) != len(w.At) {
+			t.Errorf("%d weights end at %d, planned are %d in %d bytes", len(w.Order), end, len(w.At), w.Bytes)
 		}
 	}
 }
@@ -86,27 +87,27 @@ func TestChunks(t *testing.T) {
 	wide := &tensor.Tensor{Name: "wide", DType: tensor.F16, Shape: []int{33, 1 << 20}}
 	wide.Data = make([]byte, 2*wide.Elems())
 	vector := &tensor.Tensor{Name: "vector", DType: tensor.BF16, Shape: []int{77}, Data: make([]byte, 154)}
-	w := &weightPlan{
-		order:    []*tensor.Tensor{big, vector, wide},
-		matrices: map[*tensor.Tensor]tiling{big: tilingOf(big, &plan.Limits{}), wide: tilingOf(wide, &plan.Limits{})},
+	w := &weights.Plan{
+		Order:    []*tensor.Tensor{big, vector, wide},
+		Matrices: map[*tensor.Tensor]weights.Tiling{big: weights.TilingOf(big, &plan.Limits{}), wide: weights.TilingOf(wide, &plan.Limits{})},
 	}
-	chunks, largest := w.chunks([]int{0, 1, 2}, loadBytes)
+	chunks, largest := w.Chunks([]int{0, 1, 2}, weights.LoadBytes)
 	row, weight := 0, 0
 	for _, c := range chunks {
-		if c.weight != weight {
-			if m, ok := w.matrices[w.order[weight]]; ok && row != m.rows {
-				t.Errorf("%s ends with row %d of %d", w.order[weight].Name, row, m.rows)
+		if c.Weight != weight {
+			if m, ok := w.Matrices[w.Order[weight]]; ok && row != m.Rows {
+				t.Errorf("%s ends with row %d of %d", w.Order[weight].Name, row, m.Rows)
 			}
 			row, weight = 0, weight+1
 		}
-		if c.weight != weight || c.row != row || c.row%tileRows != 0 {
+		if c.Weight != weight || c.Row != row || c.Row%weights.TileRows != 0 {
 			t.Errorf("chunk %+v, want row %d of weight %d", c, row, weight)
 		}
-		row += c.rows
-		x := w.order[c.weight]
+		row += c.Rows
+		x := w.Order[c.Weight]
 		bytes := 4 * x.Elems()
-		if m, ok := w.matrices[x]; ok {
-			bytes = c.rows * len(x.Data) / m.rows
+		if m, ok := w.Matrices[x]; ok {
+			bytes = c.Rows * len(x.Data) / m.Rows
 		}
 		if bytes > largest {
 			t.Errorf("chunk %+v has %d bytes, room is for %d", c, bytes, largest)
@@ -116,7 +117,7 @@ func TestChunks(t *testing.T) {
 		t.Errorf("the chunks end with row %d of weight %d", row, weight)
 	}
 	// No less than a row of tiles travels, however wide it is.
-	if want := tileRows * 2 << 20; largest != want {
+	if want := weights.TileRows * 2 << 20; largest != want {
 		t.Errorf("room for %d bytes, want %d", largest, want)
 	}
 }
@@ -127,22 +128,22 @@ func TestWeightsInOtherFormats(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
 			w := plantest.Weight(newRand(), "w", d, 0.5, 40, 256)
-			m := tilingOf(w, &plan.Limits{Activations: activations})
+			m := weights.TilingOf(w, &plan.Limits{Activations: activations})
 			want, err := w.Float32s()
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := berth{host: make([]byte, 24*m.rowBytes())}
-			n, err := x.fill(w, &m, &chunk{row: 16, rows: 24})
-			if err != nil || n != len(x.host) {
-				t.Fatalf("%v: %d bytes of %d, %v", d, n, len(x.host), err)
+			x := weights.Berth{Host: make([]byte, 24*m.RowBytes())}
+			n, err := x.Fill(w, &m, &weights.Chunk{Row: 16, Rows: 24})
+			if err != nil || n != len(x.Host) {
+				t.Fatalf("%v: %d bytes of %d, %v", d, n, len(x.Host), err)
 			}
 			got := make([]float32, 24*256)
-			if err := tensor.Dequantize(m.format, got, x.host); err != nil {
+			if err := tensor.Dequantize(m.Format, got, x.Host); err != nil {
 				t.Fatal(err)
 			}
 			most := 0.0 // parts of a value
-			if m.format == tensor.F16 && activations == tensor.Q8_0 {
+			if m.Format == tensor.F16 && activations == tensor.Q8_0 {
 				most = 0x1p-11
 			}
 			for i, v := range got {
@@ -155,9 +156,9 @@ func TestWeightsInOtherFormats(t *testing.T) {
 
 	w := plantest.Weight(newRand(), "blk.0.attn_q.weight", tensor.IQ3_S, 1, 1, 256)
 	copy(w.Data, []byte{0xff, 0x7b}) // 65504 as float16
-	m := tilingOf(w, &plan.Limits{Activations: tensor.Q8_0})
-	x := berth{host: make([]byte, m.rowBytes())}
-	_, err := x.fill(w, &m, &chunk{rows: 1})
+	m := weights.TilingOf(w, &plan.Limits{Activations: tensor.Q8_0})
+	x := weights.Berth{Host: make([]byte, m.RowBytes())}
+	_, err := x.Fill(w, &m, &weights.Chunk{Rows: 1})
 	if !errors.Is(err, tensor.ErrValue) {
 		t.Fatalf("values beyond F16: %v", err)
 	}
@@ -173,19 +174,19 @@ func TestDerivedWeights(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
 			w := plantest.Weight(newRand(), "w", d, 0.5, 75, 256)
-			m := tilingOf(w, &plan.Limits{Activations: activations})
-			for _, c := range []chunk{{row: 0, rows: 75}, {row: 16, rows: 32}, {row: 64, rows: 11}} {
+			m := weights.TilingOf(w, &plan.Limits{Activations: activations})
+			for _, c := range []weights.Chunk{{Row: 0, Rows: 75}, {Row: 16, Rows: 32}, {Row: 64, Rows: 11}} {
 				var sent [2][]byte
 				for i, w := range []*tensor.Tensor{w, plantest.Derive(w)} {
-					x := berth{host: make([]byte, 75*m.rowBytes())}
-					n, err := x.fill(w, &m, &c)
+					x := weights.Berth{Host: make([]byte, 75*m.RowBytes())}
+					n, err := x.Fill(w, &m, &c)
 					if err != nil {
 						t.Fatal(err)
 					}
-					sent[i] = x.host[:n]
+					sent[i] = x.Host[:n]
 				}
-				if len(sent[0]) != c.rows*m.rowBytes() || !bytes.Equal(sent[0], sent[1]) {
-					t.Errorf("%v, %v activations: rows %d to %d differ", d, activations, c.row, c.row+c.rows)
+				if len(sent[0]) != c.Rows*m.RowBytes() || !bytes.Equal(sent[0], sent[1]) {
+					t.Errorf("%v, %v activations: rows %d to %d differ", d, activations, c.Row, c.Row+c.Rows)
 				}
 			}
 		}

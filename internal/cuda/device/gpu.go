@@ -1,0 +1,129 @@
+// Package device is an open GPU: its two threads, the kernels that are loaded on it, and how
+// Go's structures become what kernels take. It knows no program.
+package device
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/kernels"
+)
+
+// A GPU is an open device: its two threads and the kernels that are loaded.
+type GPU struct {
+	Driver  *driver.Driver
+	Info    driver.Device
+	Version driver.Version
+	target  driver.Capability // that the kernels are made for
+	Main    *driver.Context   // launches
+	Waiter  *driver.Context   // waits
+
+	ptx      func(family string, text []byte) []byte // nil, or changes the text of kernels
+	compiled atomic.Int64                            // nanoseconds that kernels took to build and load
+
+	// Used on the main thread alone.
+	Modules map[string]*module
+	Shared  map[*driver.Function]int // dynamic shared memory that functions may have
+}
+
+// A module is a family of kernels on the device.
+type module struct {
+	code      *driver.Module
+	Functions map[string]*driver.Function
+}
+
+// Open opens a device for the kernels made for target.
+func Open(d *driver.Driver, device driver.Device, target driver.Capability, ptx func(family string, text []byte) []byte) (*GPU, error) {
+	g := &GPU{Driver: d, Info: device, Version: d.Version(), target: target, ptx: ptx, Modules: map[string]*module{}, Shared: map[*driver.Function]int{}}
+	var err error
+	if g.Main, err = d.NewContext(device); err != nil {
+		return nil, err
+	}
+	if g.Waiter, err = d.NewContext(device); err != nil {
+		return nil, errors.Join(err, g.Main.Close())
+	}
+	return g, nil
+}
+
+// Close lets go of the device.
+func (g *GPU) Close() error {
+	var all error
+	keep := func(err error) {
+		// What a lost device held is gone.
+		if !errors.Is(err, driver.ErrDeviceLost) {
+			all = errors.Join(all, err)
+		}
+	}
+	keep(g.Main.Do(func() error {
+		for _, m := range g.Modules {
+			keep(m.code.Unload())
+		}
+		clear(g.Modules)
+		return nil
+	}))
+	keep(g.Waiter.Close())
+	keep(g.Main.Close())
+	return all
+}
+
+// Function finds a kernel, loading its family where that is not there yet. It is
+// called on the main thread.
+func (g *GPU) Function(family, name string) (*driver.Function, error) {
+	m := g.Modules[family]
+	if m == nil {
+		text, err := kernels.PTX(family, g.target.Major, g.target.Minor)
+		if err != nil {
+			return nil, err
+		}
+		if g.ptx != nil {
+			text = g.ptx(family, text)
+		}
+		defer g.Main.Doing(g.Main.Doing("loading the kernels " + family))
+		begun := time.Now()
+		code, err := g.Main.LoadModule(text)
+		g.compiled.Add(int64(time.Since(begun)))
+		if err != nil {
+			return nil, err
+		}
+		m = &module{code, map[string]*driver.Function{}}
+		g.Modules[family] = m
+	}
+	f := m.Functions[name]
+	if f == nil {
+		var err error
+		if f, err = m.code.Function(name); err != nil {
+			return nil, err
+		}
+		m.Functions[name] = f
+	}
+	return f, nil
+}
+
+// Programmatic is the first version whose graphs keep launches that may begin before
+// the one before them has ended.
+const Programmatic = driver.Version(12030)
+
+// Early reports whether kernels may begin before those before them have ended.
+func (g *GPU) Early() bool { return g.Hopper() && g.Version >= Programmatic }
+
+// Hopper reports whether the kernels are those made for capability 9.0.
+func (g *GPU) Hopper() bool { return g.target == driver.Capability{Major: 9} }
+
+// Compiling is what the kernels took so far to build and load.
+func (g *GPU) Compiling() time.Duration { return time.Duration(g.compiled.Load()) }
+
+func FreeHost(c *driver.Context, b []byte) error {
+	if b == nil {
+		return nil
+	}
+	return c.FreeHost(b)
+}
+
+func DestroyEvent(e *driver.Event) error {
+	if e == nil {
+		return nil
+	}
+	return e.Destroy()
+}

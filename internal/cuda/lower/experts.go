@@ -1,0 +1,388 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/weights"
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// maxExperts is how many experts the kernels choose from.
+const maxExperts = 2048
+
+// ActiveBytes are those of an expert that was chosen, see kernels/experts.cuh.
+const ActiveBytes = 16
+
+// MissingBytes are those of an expert that is to be fetched, see kernels/expertcache.cu.
+const MissingBytes = 8
+
+// An expertRoom is where a mixture of experts works. All mixtures of a program use the
+// same, one after another. A slot is a token with one of its experts.
+type expertRoom struct {
+	chosen, weights, slots driver.DevicePtr    // by token and rank
+	tokens                 driver.DevicePtr    // by slot
+	active, sizes          driver.DevicePtr    // experts that were chosen; how many, and how many slots
+	missing, missed        driver.DevicePtr    // of these, what the device does not have; how many
+	parts                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
+	hidden, meta           driver.DevicePtr    // by slot: the unit's values in the form that the last product reads; the scales of bytes
+	out                    driver.DevicePtr    // by slot: what the experts make
+}
+
+// unjoined reports whether the gate and what it gates are products of two launches.
+func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
+	return weights.LaidAs(a.Gate[0].DType, lim) != weights.LaidAs(a.Up[0].DType, lim)
+}
+
+// experts is [plan.Experts].
+type experts struct{ ordinary }
+
+func (experts) check(n *plan.Node) error {
+	if count := len(n.Attr.(plan.ExpertsAttr).Gate); count > maxExperts {
+		return fmt.Errorf("no kernel for %d experts, of which %d is the most", count, maxExperts)
+	}
+	return nil
+}
+
+func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
+	if i > 0 {
+		return []kind{inFloats}
+	}
+	a := s.Node().Attr.(plan.ExpertsAttr)
+	return []kind{arithmetic(a.Gate[0], lim), arithmetic(a.Up[0], lim)}
+}
+
+// scratch is what [expertRoom] names, in its order.
+func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
+	a := n.Attr.(plan.ExpertsAttr)
+	slots := a.Route.Used * lim.Size(p.Shapes[n.Out][0])
+	chosen := min(slots, len(a.Gate))
+	elems := slots * rowStride(a.Gate[0].Rows())
+	hidden, meta, parts := 2*elems, 0, 0
+	switch arithmetic(a.Down[0], lim) {
+	case inBytes:
+		hidden, meta = elems, elems/4
+	case inFloats:
+		hidden = 4 * elems
+	}
+	if unjoined(&a, lim) {
+		parts = 4 * elems
+	}
+	entries := 4 * slots
+	return []int{entries, entries, entries, entries, ActiveBytes * chosen, 8, MissingBytes * chosen, 4, parts, parts, hidden, meta, 4 * slots * rowStride(int(p.Shapes[n.Out][1]))}
+}
+
+// room is where n works.
+func (m *mixture) roomOf(n *plan.Node) expertRoom {
+	r := m.scratch(n)
+	return expertRoom{
+		chosen: r[0], weights: r[1], slots: r[2], tokens: r[3], active: r[4], sizes: r[5], missing: r[6], missed: r[7],
+		parts: [2]driver.DevicePtr{r[8], r[9]}, hidden: r[10], meta: r[11], out: r[12],
+	}
+}
+
+type routeArgs struct {
+	logits, bias                 driver.DevicePtr
+	stride, experts, used, score int32
+	normalize, groups            int32
+	groupsUsed, groupTop         int32
+	scale                        float64
+	count, chosen, weights       driver.DevicePtr
+	slots, tokens, active, sizes driver.DevicePtr
+}
+
+type groupArgs struct {
+	chosen                              driver.DevicePtr
+	experts, used                       int32
+	count, slots, tokens, active, sizes driver.DevicePtr
+}
+
+type expertProductArgs struct {
+	W, bias      driver.DevicePtr
+	Apart        int64
+	biasApart, _ int32
+}
+
+type ExpertArgs struct {
+	P                           [2]expertProductArgs
+	rows, units, colTiles, cols int32
+	inStride, stride            int32
+	x, q8, meta, h16            driver.DevicePtr
+	tokens, active, count, y    driver.DevicePtr
+	out                         device.Forms
+	unit                        unit
+	_                           int32
+}
+
+type combineArgs struct {
+	y                        driver.DevicePtr
+	stride, cols             int32
+	slots, weights, residual driver.DevicePtr
+	residualStride, used     int32
+	count                    driver.DevicePtr
+	out                      device.Forms
+}
+
+// A mixture makes the launches of a mixture of experts.
+type mixture struct {
+	*Compiler
+	attr plan.ExpertsAttr
+	rows plan.Dim
+	e    expertRoom
+}
+
+// slots is how many there are at most in a step of that shape.
+func (m *mixture) slots(sh *Shape) int { return sh.Size(m.rows) * m.attr.Route.Used }
+
+// experts routes tokens, groups them by expert, multiplies and adds up. The single token
+// of a step is a group by itself for each of its experts.
+func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+	n := s.Node()
+	m := &mixture{Compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out)}
+	m.e = m.roomOf(n)
+	all, err := m.route(n)
+	if err != nil {
+		return nil, err
+	}
+	fetch, err := m.fetch()
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, fetch...)
+	unit, hidden, err := m.units(n)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, unit...)
+	down, err := m.expertWeights(m.attr.Down, m.attr.DownBias)
+	if err != nil {
+		return nil, err
+	}
+	e, to := &m.e, c.forms(s.Out())
+	l, err := m.product(m.attr.Down[0], hidden, &ExpertArgs{P: [2]expertProductArgs{down}, stride: to.Stride, y: e.out}, false)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, l)
+
+	a := combineArgs{
+		y: e.out, stride: to.Stride, cols: to.Cols, slots: e.slots, weights: e.weights,
+		used: int32(m.attr.Route.Used), count: c.count(n.Out), out: to,
+	}
+	if s.Add != nil {
+		r := c.forms(s.Residual())
+		a.residual, a.residualStride = r.F32, r.Stride
+	}
+	if l, err = c.launch("experts", "combine", m.rows, device.Arguments(&a), 256, elementGrid(m.rows, to.Stride)); err != nil {
+		return nil, err
+	}
+	l.Moves = m.combineMoves(s)
+	return append(all, l), nil
+}
+
+// route chooses experts, and gives the tokens of each their slots.
+func (m *mixture) route(n *plan.Node) ([]Launch, error) {
+	e, r, logits := &m.e, &m.attr.Route, m.forms(n.In[1])
+	experts := len(m.attr.Gate)
+	a := routeArgs{
+		logits: logits.F32, bias: m.weight(n.Bias), stride: logits.Stride, experts: int32(experts), used: int32(r.Used), score: int32(r.Score),
+		groups: int32(r.Groups), groupsUsed: int32(r.GroupsUsed), groupTop: int32(r.GroupTop), scale: r.Scale,
+		count: m.count(n.Out), chosen: e.chosen, weights: e.weights, slots: e.slots, tokens: e.tokens,
+		active: e.active, sizes: e.sizes,
+	}
+	if r.Normalize {
+		a.normalize = 1
+	}
+	shared := 8*(2*experts+r.Groups+r.Used) + 4*r.Used
+	route, err := m.launchShared("experts", "route", m.rows, device.Arguments(&a), 128, shared, 0, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Size(m.rows)} })
+	if err != nil {
+		return nil, err
+	}
+	g := groupArgs{chosen: a.chosen, experts: a.experts, used: a.used, count: a.count, slots: a.slots, tokens: a.tokens, active: a.active, sizes: a.sizes}
+	group, err := m.launch("experts", "group", m.rows, device.Arguments(&g), 256, func(*Shape) driver.Dim3 { return driver.Dim3{X: experts} })
+	if err != nil {
+		return nil, err
+	}
+	route.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * experts }
+	group.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * r.Used }
+	return []Launch{route, group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 })}, nil
+}
+
+// units computes the gated units of all slots, and says where their values are.
+func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
+	e, x, ffn := &m.e, m.forms(n.In[0]), m.attr.Gate[0].Rows()
+	out := device.Forms{Stride: int32(rowStride(ffn)), Cols: int32(ffn)}
+	switch hidden := e.hidden; arithmetic(m.attr.Down[0], m.Layout.lim) {
+	case inBytes:
+		out.Q8, out.Meta = hidden, e.meta
+	case inBF16:
+		out.Bf16 = hidden
+	case inF16:
+		out.F16 = hidden
+	default:
+		out.F32 = hidden
+	}
+	gate, err := m.expertWeights(m.attr.Gate, m.attr.GateBias)
+	if err != nil {
+		return nil, out, err
+	}
+	up, err := m.expertWeights(m.attr.Up, m.attr.UpBias)
+	if err != nil {
+		return nil, out, err
+	}
+	if !unjoined(&m.attr, m.Layout.lim) {
+		a := ExpertArgs{P: [2]expertProductArgs{gate, up}, tokens: e.tokens, out: out, unit: unitOf(m.attr.GLU)}
+		l, err := m.product(m.attr.Gate[0], x, &a, true)
+		return []Launch{l}, out, err
+	}
+	var all []Launch
+	for i, p := range []expertProductArgs{gate, up} {
+		w := []*tensor.Tensor{m.attr.Gate[0], m.attr.Up[0]}[i]
+		a := ExpertArgs{P: [2]expertProductArgs{p}, tokens: e.tokens, y: e.parts[i], stride: out.Stride}
+		l, err := m.product(w, x, &a, false)
+		if err != nil {
+			return nil, out, err
+		}
+		all = append(all, l)
+	}
+	a := gateArgs{
+		gate: e.parts[0], up: e.parts[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, gateCols: out.Cols,
+		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
+	}
+	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: (int(out.Stride)/32 + 7) / 8, Y: min(m.slots(sh), 65535)}
+	})
+	l.Moves = m.rowsMove(8*ffn + m.rowBytes(arithmetic(m.attr.Down[0], m.Layout.lim), ffn))
+	return append(all, l), out, err
+}
+
+// expertWeights says where the matrices of experts lie, and their biases if there are any.
+func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArgs, err error) {
+	apart := func(ts []*tensor.Tensor) (int, error) {
+		if len(ts) < 2 {
+			return 0, nil
+		}
+		at := m.Weights.At
+		d := at[ts[1]] - at[ts[0]]
+		for i, t := range ts {
+			if at[t] != at[ts[0]]+i*d {
+				return 0, fmt.Errorf("%s has its place elsewhere; the weights of experts must not be those of other operations", t.Name)
+			}
+		}
+		return d, nil
+	}
+	if _, cache := m.cached(); cache != nil {
+		x := cache.PartOf[ws[0]]
+		a.W, a.Apart = m.WeightsAt+driver.DevicePtr(cache.At+cache.Mixtures[x.Mixture].Parts[x.Part]), int64(cache.Bytes)
+	} else {
+		d, err := apart(ws)
+		if err != nil {
+			return a, err
+		}
+		a.W, a.Apart = m.weight(ws[0]), int64(d)
+	}
+	if len(biases) > 0 {
+		d, err := apart(biases)
+		if err != nil {
+			return a, err
+		}
+		a.bias, a.biasApart = m.weight(biases[0]), int32(d/4)
+	}
+	return a, nil
+}
+
+// The kernels of a product of experts, see [variant]: rows are those of one expert.
+var (
+	expertVariants      = []variant{{"expert_1", 1}, {"expert_8", 8}, {"expert_16", 16}}
+	gatedExpertVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
+)
+
+// product multiplies the rows of in, which those of the tokens or of the slots are, by the
+// experts' matrices, which are like w.
+func (m *mixture) product(w *tensor.Tensor, in device.Forms, a *ExpertArgs, gated bool) (Launch, error) {
+	t := m.Weights.Matrices[w]
+	a.rows, a.units, a.colTiles, a.cols, a.inStride = int32(t.Rows), int32(t.RowTiles), int32(t.ColTiles), in.Cols, in.Stride
+	a.x, a.q8, a.meta = in.F32, in.Q8, in.Meta
+	a.active, a.count = m.e.active, m.e.sizes
+	family, variants := "experts_"+weights.Suffix(t.Format), expertVariants
+	if gated {
+		variants, a.units = gatedExpertVariants, int32((t.RowTiles+1)/2)
+	}
+	switch arithmetic(w, m.Layout.lim) {
+	case inFloats:
+		family, variants = "experts_floats_"+weights.Suffix(t.Format), []variant{{"expert_f32_1", 1}, {"expert_f32", 8}}
+		if gated {
+			variants = []variant{{"gated_f32_1", 1}, {"gated_f32", 8}}
+		}
+	case inBF16:
+		a.h16 = in.Bf16
+	case inF16:
+		a.h16 = in.F16
+	}
+	experts, units, used := len(m.attr.Gate), int(a.units), m.attr.Route.Used
+	alone := m.blocksOf(units, used)
+	args := device.Arguments(a)
+	var by []Launch
+	name := family
+	for i, v := range variants {
+		l, err := m.launch(family, v.name, m.rows, args, 256, func(sh *Shape) driver.Dim3 {
+			if sh.Size(m.rows) == 1 {
+				return driver.Dim3{X: alone, Y: used}
+			}
+			return driver.Dim3{X: units, Y: min(m.slots(sh), experts)}
+		})
+		if err != nil {
+			return Launch{}, err
+		}
+		by = append(by, l)
+		if i > 0 {
+			name += ","
+		}
+		name += " " + v.name
+	}
+	l := oneOf(name, by, func(sh *Shape) int {
+		// As many tokens as an expert has if all have as many.
+		share := (m.slots(sh) + experts - 1) / experts
+		for i, v := range variants {
+			if (v.rows == 1 && sh.Size(m.rows) == 1) || (v.rows > 1 && share <= v.rows) {
+				return i
+			}
+		}
+		return len(variants) - 1
+	})
+	l.Moves = m.moves(w, a.cols, gated)
+	return l, nil
+}
+
+// rowsMove is so many bytes for each slot.
+func (m *mixture) rowsMove(bytes int) func(b *plan.Batch) int {
+	return func(b *plan.Batch) int { return b.Size(m.rows) * m.attr.Route.Used * bytes }
+}
+
+// moves are what a product of experts reads and writes: the weights of as many experts as
+// the tokens can have chosen, since which they have is known on the device alone.
+func (m *mixture) moves(w *tensor.Tensor, cols int32, gated bool) func(b *plan.Batch) int {
+	weights, out := m.weightBytes(w), 4*w.Rows()
+	if gated {
+		weights *= 2
+		out = m.rowBytes(arithmetic(m.attr.Down[0], m.Layout.lim), w.Rows())
+	}
+	rows := m.rowsMove(m.rowBytes(arithmetic(w, m.Layout.lim), int(cols)) + out)
+	return func(b *plan.Batch) int {
+		return min(b.Size(m.rows)*m.attr.Route.Used, len(m.attr.Gate))*weights + rows(b)
+	}
+}
+
+// combineMoves is what adding up reads and writes.
+func (m *mixture) combineMoves(s *fuse.Stage) func(b *plan.Batch) int {
+	out := s.Out()
+	row := m.written(out)
+	if s.Add != nil {
+		row += m.read(s.Residual(), inFloats)
+	}
+	slots := m.rowsMove(m.read(out, inFloats))
+	return func(b *plan.Batch) int { return b.Size(m.rows)*row + slots(b) }
+}

@@ -1,0 +1,27 @@
+package lower
+
+import (
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// glu is [plan.GLU] of values that no product's stage gates.
+type glu struct{ ordinary }
+
+type gateArgs struct {
+	gate, up                             driver.DevicePtr
+	gateStride, upStride, cols, gateCols int32
+	unit                                 unit
+	_                                    int32
+	count                                driver.DevicePtr
+	out                                  device.Forms
+}
+
+func (glu) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+	n := s.Node()
+	g, u, out := c.forms(n.In[0]), c.forms(n.In[1]), c.forms(n.Out)
+	a := gateArgs{gate: g.F32, up: u.F32, gateStride: g.Stride, upStride: u.Stride, cols: u.Cols, gateCols: g.Cols, unit: unitOf(n.Attr.(plan.GLUAttr)), count: c.count(n.Out), out: out}
+	return c.one("elementwise", "gate", c.rows(n.Out), device.Arguments(&a), 256, elementGrid(c.rows(n.Out), out.Stride))
+}

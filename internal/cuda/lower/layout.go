@@ -1,0 +1,127 @@
+package lower
+
+import (
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/weights"
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// A Layout is a program cut into stages, with the places of its values.
+type Layout struct {
+	p       *plan.Program
+	lim     *plan.Limits
+	Stages  []fuse.Stage
+	Normed  map[plan.Value]*fuse.Stage // norms that products of a single row do themselves, by what they write
+	scratch *plan.Scratch
+	wanted  [][kinds]bool // by value: the forms that somebody reads
+	offsets []formOffsets // by buffer
+	Bytes   int           // of all buffers
+}
+
+// formOffsets is where the forms of a buffer begin, -1 for those that it lacks.
+type formOffsets struct{ f32, q8, meta, bf16, f16 int }
+
+// rowStride is how many elements lie from a row to the next.
+func rowStride(cols int) int { return weights.Align(cols) }
+
+// NewLayout cuts p into stages. Apart, every node is a stage of its own, and every
+// value is written as float32, as what stages write is where it is to be observed.
+func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
+	l := &Layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes))}
+	if apart {
+		l.Stages = fuse.Single(p)
+	} else {
+		l.Stages = Rules(lim).Stages(p)
+		l.Normed = fuse.Norms(p, l.Stages, maxNormed, func(s *fuse.Stage, i int) bool { return operationOf(s).norms(s, i, lim) })
+	}
+	io := make([]plan.Stage, len(l.Stages))
+	for i := range l.Stages {
+		s := &l.Stages[i]
+		io[i] = s.IO()
+		if norm := l.norm(s); norm != nil {
+			io[i].In = append(io[i].In, norm.Inputs()...)
+		}
+	}
+	l.scratch = plan.PlanScratch(p, io)
+	for i := range l.Stages {
+		s := &l.Stages[i]
+		for j, v := range s.Inputs() {
+			for _, k := range operationOf(s).reads(s, j, lim) {
+				l.wanted[v][k] = true
+			}
+		}
+		for _, v := range io[i].Out {
+			if apart || lim.Observed || !operationOf(s).writes(s) {
+				l.wanted[v][inFloats] = true
+			}
+		}
+	}
+	for _, v := range p.Kept() {
+		l.wanted[v][inFloats] = true
+	}
+	l.place()
+	return l
+}
+
+// maxNormed is the longest row that products normalise.
+const maxNormed = 8192
+
+// norm is the norm that a stage does itself if its input is a single row; or nil.
+func (l *Layout) norm(s *fuse.Stage) *fuse.Stage {
+	if in := s.Inputs(); len(in) > 0 {
+		return l.Normed[in[0]]
+	}
+	return nil
+}
+
+// place finds room for the forms of every buffer.
+func (l *Layout) place() {
+	type need struct {
+		stride int
+		forms  [kinds]bool
+	}
+	needs := make([]need, len(l.scratch.Widths))
+	for v, b := range l.scratch.Buffer {
+		if b < 0 {
+			continue
+		}
+		needs[b].stride = max(needs[b].stride, rowStride(int(l.p.Shapes[v][1])))
+		for k, w := range l.wanted[v] {
+			needs[b].forms[k] = needs[b].forms[k] || w
+		}
+	}
+	take := func(wanted bool, bytes int) int {
+		if !wanted {
+			return -1
+		}
+		at := l.Bytes
+		l.Bytes += weights.Align(bytes)
+		return at
+	}
+	for b, n := range needs {
+		elems := n.stride * l.lim.Size(l.scratch.Dims[b])
+		l.offsets = append(l.offsets, formOffsets{
+			f32: take(n.forms[inFloats], 4*elems),
+			q8:  take(n.forms[inBytes], elems), meta: take(n.forms[inBytes], elems/4),
+			bf16: take(n.forms[inBF16], 2*elems), f16: take(n.forms[inF16], 2*elems),
+		})
+	}
+}
+
+// Forms is where value v lies, with the forms that somebody reads.
+func (l *Layout) Forms(base driver.DevicePtr, v plan.Value) device.Forms {
+	cols := int(l.p.Shapes[v][1])
+	f := device.Forms{Stride: int32(rowStride(cols)), Cols: int32(cols)}
+	o, w := l.offsets[l.scratch.Buffer[v]], l.wanted[v]
+	at := func(k kind, offset int) driver.DevicePtr {
+		if !w[k] {
+			return 0
+		}
+		return base + driver.DevicePtr(offset)
+	}
+	f.F32, f.Q8, f.Meta = at(inFloats, o.f32), at(inBytes, o.q8), at(inBytes, o.meta)
+	f.Bf16, f.F16 = at(inBF16, o.bf16), at(inF16, o.f16)
+	return f
+}

@@ -1,0 +1,222 @@
+package lower
+
+import (
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/weights"
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// linear is [plan.Linear]. The product of a gate, of an activation, of a scale and of an
+// addition is not written before these are done.
+type linear struct{ ordinary }
+
+// MaxProducts is how many products a launch takes.
+const MaxProducts = 4
+
+// Rules are what the kernels do as one.
+func Rules(lim *plan.Limits) fuse.Rules {
+	floats := func(n *plan.Node) bool { return arithmetic(n.Weight, lim) == inFloats }
+	return fuse.Rules{
+		Product:  func(n *plan.Node) bool { return n.Op == plan.Linear },
+		Together: func(n, m *plan.Node) bool { return n.Layer == m.Layer && n.Weight.DType == m.Weight.DType },
+		Most:     MaxProducts,
+		Gate:     func(gate, _ *plan.Node) bool { return !floats(gate) },
+		Map: func(n, m *plan.Node, products int) bool {
+			a := m.Attr.(plan.MapAttr)
+			return products == 1 && (a.Func == plan.Scale || a.Func == plan.Activate && !floats(n))
+		},
+		Add: func(n, m *plan.Node) bool {
+			return (n.Op == plan.Linear || n.Op == plan.Experts) && !activates(m)
+		},
+		Heads: true, Pick: true,
+	}
+}
+
+// activates reports whether m, a map or nil, is an activation.
+func activates(m *plan.Node) bool { return m != nil && m.Attr.(plan.MapAttr).Func == plan.Activate }
+
+func (linear) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
+	if i > 0 {
+		return []kind{inFloats}
+	}
+	return []kind{arithmetic(s.Node().Weight, lim)}
+}
+
+func (linear) writes(s *fuse.Stage) bool { return s.GLU != nil || activates(s.Maps[0]) }
+
+func (linear) norms(s *fuse.Stage, i int, lim *plan.Limits) bool {
+	return i == 0 && arithmetic(s.Node().Weight, lim) != inFloats
+}
+
+type productArgs struct {
+	w, y, bias   driver.DevicePtr
+	rows, stride int32
+}
+
+type linearArgs struct {
+	p                               [MaxProducts]productArgs
+	units, colTiles, cols, inStride int32
+	x, q8, meta, h16, residual      driver.DevicePtr
+	residualStride                  int32
+	scale                           float32
+	count                           driver.DevicePtr
+	out                             device.Forms
+	norm, row                       driver.DevicePtr
+	eps                             float32
+	unit                            unit
+}
+
+// A unit is a gated one, see kernels/activation.cuh.
+type unit struct {
+	act          int32
+	limit, shift float32
+}
+
+func unitOf(a plan.GLUAttr) unit {
+	return unit{act: int32(a.Act), limit: float32(a.Limit), shift: float32(a.Shift)}
+}
+
+// A variant is a kernel of a product: for so many rows of the input at most, the last of
+// several for any number in groups of so many.
+type variant struct {
+	name string
+	rows int
+}
+
+var (
+	plainVariants = []variant{{"linear_1", 1}, {"linear_8", 8}, {"linear_16", 16}, {"linear_32", 32}}
+	gatedVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
+	floatVariants = []variant{{"linear_f32_1", 1}, {"linear_f32", 8}}
+	splitVariants = []variant{{"linear_f32_split", 1}, {"linear_f32", 8}}
+)
+
+func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+	n := s.Node()
+	in, t := c.forms(n.In[0]), c.Weights.Matrices[n.Weight]
+	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, q8: in.Q8, meta: in.Meta, count: c.count(n.Out), scale: 1}
+	gated := s.GLU != nil || activates(s.Maps[0])
+	for i, m := range s.Nodes {
+		mt := c.Weights.Matrices[m.Weight]
+		a.p[i] = productArgs{w: c.weight(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.Rows)}
+		a.units += int32(mt.RowTiles)
+		if !gated {
+			out := m.Out
+			if len(s.Nodes) == 1 {
+				out = s.Out()
+			}
+			f := c.forms(out)
+			a.p[i].y, a.p[i].stride = f.F32, f.Stride
+		}
+	}
+	variants, kernels := plainVariants, weights.Family(t.Format)
+	switch arithmetic(n.Weight, c.Layout.lim) {
+	case inFloats:
+		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
+	case inBF16:
+		a.h16 = in.Bf16
+	case inF16:
+		a.h16 = in.F16
+	}
+	if s.Add != nil {
+		r := c.forms(s.Residual())
+		a.residual, a.residualStride = r.F32, r.Stride
+	}
+	if m := s.Maps[0]; m != nil && !gated {
+		a.scale = float32(m.Attr.(plan.MapAttr).By)
+	}
+	if gated {
+		variants, a.out = gatedVariants, c.forms(s.Out())
+		if s.GLU != nil {
+			a.unit = unitOf(s.GLU.Attr.(plan.GLUAttr))
+		} else {
+			a.unit.act = int32(s.Maps[0].Attr.(plan.MapAttr).Act)
+		}
+		a.units = int32((t.RowTiles + 1) / 2)
+	}
+	args := device.Arguments(&a)
+	one := args // of a single row
+	norm := c.Layout.norm(s)
+	if norm != nil {
+		m, x := norm.Node(), c.forms(norm.Inputs()[0])
+		a.x, a.inStride, a.norm, a.eps = x.F32, x.Stride, c.weight(m.Weight), float32(m.Attr.(plan.NormAttr).Eps)
+		if norm.Pick != nil {
+			a.row = c.Step.rows
+		}
+		one = device.Arguments(&a)
+	}
+
+	if c.splits(n.Weight, &a) {
+		variants = splitVariants
+	}
+	rows, blocks := c.rows(n.Out), c.blocks(int(a.units))
+	var by []Launch
+	name := kernels
+	for i, v := range variants {
+		given, shared := args, 0
+		if i == 0 {
+			if given = one; norm != nil {
+				shared = 2 * int(in.Stride) // the row in 16 bits, or in less
+			}
+		}
+		cluster := 0
+		if c.Hopper && v.name == splitVariants[0].name {
+			cluster = segments
+		}
+		l, err := c.launchShared(kernels, v.name, rows, given, 256, shared, cluster, func(sh *Shape) driver.Dim3 {
+			if cluster > 0 {
+				return driver.Dim3{X: cluster * int(a.units), Y: 1}
+			}
+			if v.rows > 1 {
+				return driver.Dim3{X: int(a.units), Y: (sh.Size(rows) + v.rows - 1) / v.rows}
+			}
+			return driver.Dim3{X: blocks, Y: 1}
+		})
+		if err != nil {
+			return nil, err
+		}
+		by = append(by, l)
+		if i > 0 {
+			name += ","
+		}
+		name += " " + v.name
+	}
+	return []Launch{oneOf(name, by, func(sh *Shape) int {
+		for i, v := range variants {
+			if sh.Size(rows) <= v.rows {
+				return i
+			}
+		}
+		return len(variants) - 1
+	})}, nil
+}
+
+// segments is how many parts the columns of a product are cut into.
+const segments = 8
+
+// maxSplitTiles is how many tiles of columns a segment has at most where it is a block's.
+const maxSplitTiles = 128
+
+// splits reports whether a single row of a product has a block for each segment, where
+// there are clusters: of a small weight, a router's for example, few multiprocessors would
+// read it otherwise.
+func (c *Compiler) splits(w *tensor.Tensor, a *linearArgs) bool {
+	return w.DType == tensor.F32 && arithmetic(w, c.Layout.lim) == inFloats &&
+		segments*int(a.units) <= productBlocks*c.Multiprocessors && int(a.colTiles) <= segments*maxSplitTiles
+}
+
+// productBlocks is how many blocks of a product a multiprocessor holds.
+const productBlocks = 2
+
+// blocks is how many blocks share so many units of work: no more than run at a time,
+// and as few as do not take longer, so that all of them have the same to do.
+func (c *Compiler) blocks(units int) int { return c.blocksOf(units, 1) }
+
+// blocksOf is blocks where several such products are done at the same time.
+func (c *Compiler) blocksOf(units, products int) int {
+	most := max(1, productBlocks*c.Multiprocessors)
+	rounds := (units*products + most - 1) / most
+	return (units + rounds - 1) / max(1, rounds)
+}

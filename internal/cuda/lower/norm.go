@@ -1,0 +1,43 @@
+package lower
+
+import (
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// norm is [plan.RMSNorm], and [plan.LayerNorm] if centered is 1.
+type norm struct {
+	ordinary
+	centered int32
+}
+
+type normArgs struct {
+	x                       driver.DevicePtr
+	stride, cols            int32
+	group, centered         int32
+	eps                     float32
+	width                   int32
+	weight, bias, at, count driver.DevicePtr
+	out                     device.Forms
+}
+
+func (o norm) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
+	n := s.Node()
+	attr := n.Attr.(plan.NormAttr)
+	in := c.forms(s.Inputs()[0])
+	a := normArgs{
+		x: in.F32, stride: in.Stride, cols: in.Cols, group: int32(attr.Group), centered: o.centered, eps: float32(attr.Eps), width: int32(n.Weight.Elems()),
+		weight: c.weight(n.Weight), bias: c.weight(n.Bias), count: c.count(n.Out), out: c.forms(n.Out),
+	}
+	if s.Pick != nil {
+		a.at = c.Step.rows
+	}
+	rows := c.rows(n.Out)
+	l, err := c.launch("norm", "norm", rows, device.Arguments(&a), 512, func(sh *Shape) driver.Dim3 { return driver.Dim3{X: sh.Size(rows)} })
+	if err == nil && c.Layout.Normed[n.Out] == s {
+		l = l.unless(func(sh *Shape) bool { return sh.Size(rows) == 1 })
+	}
+	return []Launch{l}, err
+}

@@ -1,0 +1,87 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/weights"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// cacheNames are the kernels' names of what a cache keeps.
+var cacheNames = map[tensor.DType]string{tensor.F32: "f32", tensor.F16: "f16", tensor.Q8_0: "q8"}
+
+// A Pool is where the pages of one state lie, see kernels/kv.cuh.
+type Pool struct {
+	State plan.State
+	Base  driver.DevicePtr
+	Bytes int // of a page
+	Apart int // from a page to the next
+}
+
+// PlanPools says where the pools lie in one piece of memory, and how long that is.
+func PlanPools(p *plan.Program, l *plan.Limits) (pools []Pool, bytes int, err error) {
+	if cacheNames[l.Cache] == "" {
+		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
+	}
+	for _, s := range p.States {
+		if max(s.HeadDim, s.ValueDim) > maxHeadDim {
+			return nil, 0, fmt.Errorf("cuda: no kernel for heads of %d values, of which %d is the most; use --device cpu", s.HeadDim, maxHeadDim)
+		}
+		if l.Cache == tensor.Q8_0 && (s.HeadDim%32 != 0 || s.ValueDim%32 != 0) {
+			return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are no multiple of 32; use %v", l.Cache, s.HeadDim, tensor.F16)
+		}
+		n, err := l.PageOf(s)
+		if err != nil {
+			return nil, 0, fmt.Errorf("cuda: %w", err)
+		}
+		k := Pool{State: s, Base: driver.DevicePtr(bytes), Bytes: n, Apart: weights.Align(n)}
+		pools = append(pools, k)
+		bytes += k.Apart * l.Pages[s.Group]
+	}
+	return pools, bytes, nil
+}
+
+type poolArgs struct {
+	base                        driver.DevicePtr
+	apart                       int64
+	pageTokens, kvHeads, dim, _ int32
+}
+
+type tableArgs struct{ pages, places driver.DevicePtr }
+
+// A Place is where a token stands, see kernels/kv.cuh.
+type Place struct{ position, shift int32 }
+
+// FillPlaces writes where the tokens of b stand, and up to the shape's size that there
+// are no more.
+func FillPlaces(all []Place, b *plan.Batch, t *plan.PageTable) {
+	for q := range b.Seqs() {
+		for i := b.Start[q]; i < b.Start[q+1]; i++ {
+			all[i] = Place{position: b.Positions[i], shift: t.Start[q] - t.First[q]}
+		}
+	}
+	for i := len(b.Tokens); i < Power(len(b.Tokens)); i++ {
+		all[i] = Place{position: -1}
+	}
+}
+
+func (c *Compiler) pool(i int) poolArgs {
+	k := &c.Pools[i]
+	return poolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), kvHeads: int32(k.State.KVHeads), dim: int32(k.State.HeadDim)}
+}
+
+// SlotArgs is where kernels find a state per sequence. Slot i, [Size] float32, is at base +
+// i*apart; that of sequence q is slots[2*q] before the step, -1 for zeros, and slots[2*q+1]
+// after it. The two differ, so a kernel may write one while it reads the other.
+type SlotArgs struct {
+	Base  driver.DevicePtr
+	Apart int64
+	Slots driver.DevicePtr // [S][2] int32
+}
+
+func (c *Compiler) Slots(state int) SlotArgs {
+	k := &c.Pools[state]
+	return SlotArgs{Base: k.Base, Apart: int64(k.Apart), Slots: c.Step.pages[k.State.Group]}
+}

@@ -1,0 +1,162 @@
+package lower
+
+import (
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/cuda/weights"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/sample"
+)
+
+// Where counts has a step's sizes.
+const (
+	countTokens = 0
+	countRows   = 4
+)
+
+const (
+	ParamsBytes = 80 // of a row, see kernels/sample.cu
+	resultBytes = 16
+	placeBytes  = 8  // of a token
+	UsesBytes   = 24 // see kernels/expertcache.cu
+)
+
+// A Room is the scratch memory of an executable beside the values: offsets into one
+// piece that begins with them.
+//
+// From counts to flagsEnd it holds what a step is told, as the host's memory for it
+// does; from failed to resultsEnd, what comes back.
+type Room struct {
+	Ropes  []plan.RopeAttr
+	groups int
+
+	Counts, Tokens, From, Positions, Sequence, Starts, Rows, Params int
+	Axes                                                            [2]int // by axis less 1: of tokens, where the program goes by it
+	Sets                                                            []int  // by rope: which frequencies a token goes by
+	Places                                                          []int  // by group: of tokens, up to the shape's
+	Failed, Bad, Overflow, FlagsEnd                                 int    // [S] each
+	Ids, Results, Uses, ResultsEnd                                  int    // uses: of experts, since the beginning
+
+	Masks, MaskWords int
+	Adjustments      int                // of a step, as many as roomyAdjustments
+	Freqs            []int              // by rope: [2, or 2 and T][pairs] float64
+	angles           []int              // by rope: [T][pairs] of 8 bytes
+	scratch          map[*plan.Op][]int // of operations, see operation.scratch
+	sampled          int
+	sampling         int
+	samplingRow      int // bytes
+	Bytes            int
+}
+
+// NewRoom plans the room, which begins with that many bytes of values.
+func NewRoom(p *plan.Program, l *plan.Limits, values int) *Room {
+	r := &Room{Ropes: ropes(p), groups: len(p.Groups), Bytes: weights.Align(values)}
+	take := func(bytes int) int {
+		at := r.Bytes
+		r.Bytes += (bytes + 15) &^ 15
+		return at
+	}
+	r.Counts = take(16)
+	r.Tokens, r.From, r.Positions, r.Sequence = take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens), take(4*l.Tokens)
+	r.Starts, r.Rows = take(4*(l.Seqs+1)), take(4*l.Rows)
+	for i, n := range p.Axes {
+		if n > 0 {
+			r.Axes[i] = take(4 * l.Tokens)
+		}
+	}
+	for range r.Ropes {
+		r.Sets = append(r.Sets, take(4*l.Tokens))
+	}
+	for range p.Groups {
+		r.Places = append(r.Places, take(placeBytes*Power(l.Tokens)))
+	}
+	r.Params = take(ParamsBytes * l.Rows)
+	r.Failed, r.Bad, r.Overflow = take(4*l.Seqs), take(4*l.Seqs), take(4*l.Seqs)
+	r.FlagsEnd = r.Bytes
+	r.Ids, r.Results = take(4*l.Tokens), take(resultBytes*l.Rows)
+	r.Uses = take(UsesBytes)
+	r.ResultsEnd = r.Bytes
+
+	vocab := int(p.Shapes[p.Logits][1])
+	r.MaskWords = p.MaskWords()
+	r.Masks = take(l.MaskBytes(p))
+	r.Adjustments = take(AdjustmentBytes * RoomyAdjustments)
+	for _, a := range r.Ropes {
+		sets := 2
+		if a.Dynamic != nil {
+			sets += l.Tokens
+		}
+		r.Freqs = append(r.Freqs, take(8*sets*a.Dims/2))
+		r.angles = append(r.angles, take(8*l.Tokens*a.Dims/2))
+	}
+	r.Bytes = weights.Align(r.Bytes)
+	r.takeScratch(p, l)
+	r.sampled = take(4 * l.Rows)
+	r.samplingRow = samplingBytes(vocab)
+	r.Bytes = weights.Align(r.Bytes)
+	r.sampling = take(r.samplingRow * l.Rows)
+	return r
+}
+
+// takeScratch makes room for what each operation works in: the most that one of its nodes
+// needs.
+func (r *Room) takeScratch(p *plan.Program, l *plan.Limits) {
+	r.scratch = map[*plan.Op][]int{}
+	var ops []*plan.Op // in the order of their first nodes
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		sizes, seen := r.scratch[n.Op]
+		if !seen {
+			ops = append(ops, n.Op)
+		}
+		for k, bytes := range operations[n.Op].scratch(p, l, n) {
+			if k == len(sizes) {
+				sizes = append(sizes, 0)
+			}
+			sizes[k] = max(sizes[k], bytes)
+		}
+		r.scratch[n.Op] = sizes
+	}
+	for _, op := range ops {
+		for k, bytes := range r.scratch[op] {
+			r.scratch[op][k] = r.Bytes
+			r.Bytes += weights.Align(bytes)
+		}
+	}
+}
+
+// stepAddresses is where the kernels find what a step is told.
+type stepAddresses struct {
+	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
+	axes                                                            [2]driver.DevicePtr
+	sets, places, pages                                             []driver.DevicePtr
+	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
+}
+
+func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAddresses {
+	at := func(offset int) driver.DevicePtr { return base + driver.DevicePtr(offset) }
+	all := func(offsets []int) (a []driver.DevicePtr) {
+		for _, o := range offsets {
+			a = append(a, at(o))
+		}
+		return a
+	}
+	return stepAddresses{
+		counts: at(r.Counts), tokens: at(r.Tokens), from: at(r.From), positions: at(r.Positions), sequence: at(r.Sequence), starts: at(r.Starts), rows: at(r.Rows), params: at(r.Params),
+		axes: [2]driver.DevicePtr{at(r.Axes[0]), at(r.Axes[1])}, sets: all(r.Sets), places: all(r.Places), pages: pages,
+		failed: at(r.Failed), bad: at(r.Bad), overflow: at(r.Overflow), ids: at(r.Ids), results: at(r.Results), sampled: at(r.sampled),
+	}
+}
+
+// PageRoom is for how many pages the tables of a group have room: every sequence may have
+// all there are, which sequences that begin alike share, or two slots.
+func PageRoom(l *plan.Limits, group int) int { return l.Seqs * max(2, l.Pages[group]) }
+
+// AdjustmentBytes are those of one adjustment, which lies on the device as in Go.
+const AdjustmentBytes = int(unsafe.Sizeof(sample.Adjustment{}))
+
+// RoomyAdjustments is for how many adjustments of a step the device has room. Those of
+// rows that have none left stay in the host's memory, where kernels reach them as well,
+// if not as fast.
+const RoomyAdjustments = 16 << 10

@@ -1,0 +1,120 @@
+package lower
+
+import (
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+)
+
+// contextSegment is how many positions attention takes together: contexts are cut
+// at absolute multiples of it.
+const contextSegment = 256
+
+// A Shape is the size that a graph is made for: no step that it serves is larger. The
+// sizes of the step itself are read from the device's memory.
+type Shape struct {
+	Tokens   int // a power of two
+	Rows     int // a power of two, or 0
+	segments int // of the longest context, a power of two
+
+	single bool // every sequence has one token, as in decoding
+}
+
+// A SamplingShape is the size of a graph that samples, and what it can do.
+type SamplingShape struct {
+	Rows     int  // a power of two
+	Adjusted bool // rows may have adjustments and be sampled typically
+}
+
+// ShapeOf is the shape of the graph that runs b.
+func ShapeOf(b *plan.Batch) Shape {
+	s := Shape{Tokens: Power(len(b.Tokens)), Rows: Power(len(b.Rows)), segments: 1, single: len(b.Tokens) == b.Seqs()}
+	for q := range b.Seqs() {
+		last := int(b.Positions[b.Start[q+1]-1])
+		s.segments = max(s.segments, last/contextSegment+1)
+	}
+	s.segments = Power(s.segments)
+	return s
+}
+
+// Power is the least power of two that is not below n; 0 for 0.
+func Power(n int) int {
+	if n == 0 {
+		return 0
+	}
+	p := 1
+	for p < n {
+		p *= 2
+	}
+	return p
+}
+
+// Size is how many rows a value has.
+func (s *Shape) Size(d plan.Dim) int {
+	if d == plan.Rows {
+		return s.Rows
+	}
+	return s.Tokens
+}
+
+// A Launch is a kernel with what it is given, or several of which a step's shape
+// chooses, or what else a stream is to do between kernels.
+type Launch struct {
+	Name     string                  // for people
+	Live     bool                    // it is done anew in every step, also where the others are in graphs
+	runs     func(sh *Shape) string  // nil: the only one runs; or which does, "" for none
+	where    string                  // what it does, in words
+	single   string                  // "", or what it does of a single row, where that is more
+	Moves    func(b *plan.Batch) int // the bytes that it reads and writes, see [plan.Span]; nil: none
+	Stage    *fuse.Stage             // that it is of, or nil
+	Last     bool                    // of its stage
+	Sampling bool                    // it chooses tokens
+	Place    int                     // of its layer in [plan.Result.Layers]; 0: it belongs to none
+	rows     plan.Dim
+	begin    func(s *driver.Stream, sh *Shape) error
+}
+
+// Kernel is the name of the kernel that runs in a step of that shape, "" for none.
+func (l *Launch) Kernel(sh *Shape) string {
+	switch {
+	case sh.Size(l.rows) == 0:
+		return ""
+	case l.runs != nil:
+		return l.runs(sh)
+	}
+	return l.Name
+}
+
+// Does says in words what it does in a step of that shape.
+func (l *Launch) Does(sh *Shape) string {
+	if l.single != "" && sh.Size(l.rows) == 1 {
+		return l.single
+	}
+	return l.where
+}
+
+// Give gives the stream all launches that have something to do.
+func Give(s *driver.Stream, sh *Shape, all []Launch) error {
+	for i := range all {
+		if all[i].idle(sh) {
+			continue
+		}
+		if err := all[i].begin(s, sh); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Idle says that none of the launches has anything to do.
+func Idle(all []Launch, sh *Shape) bool {
+	for i := range all {
+		if !all[i].idle(sh) {
+			return false
+		}
+	}
+	return true
+}
+
+// idle says that the launch has nothing to do in a step of that shape.
+func (l *Launch) idle(sh *Shape) bool { return l.Kernel(sh) == "" }

@@ -1,0 +1,93 @@
+package lower
+
+import (
+	"github.com/realizar/realizar/internal/fuse"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// What launches read and write, for [plan.Span]: weights as they lie, in tiles; values in
+// the forms that are read and written.
+
+// rowBytes is the size of a row of so many columns in one form.
+func (c *Compiler) rowBytes(k kind, cols int) int {
+	switch k {
+	case inBytes:
+		return cols + 8*((cols+31)/32)
+	case inBF16, inF16:
+		return 2 * cols
+	default:
+		return 4 * cols
+	}
+}
+
+// read is the size of a row of v where it is read in one form.
+func (c *Compiler) read(v plan.Value, k kind) int { return c.rowBytes(k, int(c.Layout.p.Shapes[v][1])) }
+
+// written is the size of a row of v in all forms that are written.
+func (c *Compiler) written(v plan.Value) int {
+	n := 0
+	for k, wanted := range c.Layout.wanted[v] {
+		if wanted {
+			n += c.read(v, kind(k))
+		}
+	}
+	return n
+}
+
+// weightBytes is the size of a weight where it lies; of none, 0.
+func (c *Compiler) weightBytes(w *tensor.Tensor) int {
+	if w == nil {
+		return 0
+	}
+	if t, ok := c.Weights.Matrices[w]; ok {
+		return t.Size()
+	}
+	return 4 * w.Elems()
+}
+
+// moved is what a stage of one launch reads and writes.
+func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
+	n := s.Node()
+	weights, tokens, rows := 0, 0, 0 // bytes: of all, of each token and of each row
+	value := func(d plan.Dim, bytes int) {
+		if d == plan.Rows {
+			rows += bytes
+		} else {
+			tokens += bytes
+		}
+	}
+	for _, m := range s.All() {
+		for _, w := range m.Weights() {
+			if w.Role == plan.Table {
+				t := c.Weights.Matrices[w.Tensor]
+				tokens += t.RowBytes()
+			} else if w.Of == 1 {
+				weights += c.weightBytes(w.Tensor)
+			}
+		}
+	}
+	out := c.rows(n.Out)
+	for _, v := range s.IO().Out {
+		value(out, c.written(v))
+	}
+	for i, v := range s.Inputs() {
+		d := c.rows(v)
+		if s.Pick != nil {
+			d = plan.Rows
+		}
+		value(d, c.read(v, operationOf(s).reads(s, i, c.Layout.lim)[0]))
+	}
+	alone := 0 // bytes more, of a single row
+	if norm := c.Layout.norm(s); norm != nil {
+		m := norm.Node()
+		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, operationOf(s).reads(s, 0, c.Layout.lim)[0])
+	}
+	return func(b *plan.Batch) int {
+		bytes := weights + tokens*len(b.Tokens) + rows*len(b.Rows)
+		if b.Size(out) == 1 {
+			bytes += alone
+		}
+		return bytes
+	}
+}

@@ -1,0 +1,381 @@
+package weights
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/realizar/realizar/internal/cuda/device"
+	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// LoadBytes is about how much of a weight is on its way at a time, for each of
+// the goroutines that load.
+const LoadBytes = 16 << 20
+
+// A Chunk is rows of a weight that travel together.
+type Chunk struct {
+	Weight int // index into order
+	Row    int
+	Rows   int
+}
+
+// Chunks cuts some of the weights into pieces of about so many bytes, matrices into whole
+// tiles of rows. None is larger than largest.
+func (w *Plan) Chunks(weights []int, bytes int) (all []Chunk, largest int) {
+	for _, i := range weights {
+		t := w.Order[i]
+		m, ok := w.Matrices[t]
+		if !ok {
+			all = append(all, Chunk{Weight: i})
+			largest = max(largest, 4*t.Elems())
+			continue
+		}
+		rowBytes := m.RowBytes()
+		rows := max(TileRows, bytes/max(1, rowBytes)/TileRows*TileRows)
+		for r := 0; r < m.Rows; r += rows {
+			all = append(all, Chunk{i, r, min(rows, m.Rows-r)})
+		}
+		largest = max(largest, min(rows, m.Rows)*rowBytes)
+	}
+	return all, largest
+}
+
+// A Loader brings weights to the device.
+type Loader struct {
+	Plan   *Plan
+	base   driver.DevicePtr
+	images [][]byte        // of the experts of each mixture, where there is a cache for them
+	c      *driver.Context // that the stream is of
+	waiter *driver.Context // waits while c goes on
+	stream *driver.Stream
+	pack   map[tensor.DType]*driver.Function // kernels that lay a format out, for use in c
+	berths []Berth
+
+	Loaded    plan.Loaded
+	staged    map[*tensor.Tensor]bool // what steps will read
+	mu        sync.Mutex
+	Left      []int // chunks of each weight that are not read yet
+	announced int
+}
+
+// A Berth is where one goroutine's chunks are on their way.
+type Berth struct {
+	Host    []byte
+	device  driver.DevicePtr
+	done    *driver.Event
+	busy    bool      // until done
+	trusted bool      // what was read once is not looked at for values that are not finite
+	rows    []byte    // that a derived matrix's source makes
+	row     []float32 // of such a matrix
+}
+
+// newBerths makes berths of so many bytes on the thread of c.
+func newBerths(c *driver.Context, n, bytes int) (berths []Berth, err error) {
+	defer c.Doing(c.Doing("making room for weights on their way"))
+	berths = make([]Berth, n)
+	for i := range berths {
+		x := &berths[i]
+		if x.Host, err = c.AllocHost(bytes); err != nil {
+			return berths, err
+		}
+		if x.device, err = c.Alloc(bytes); err != nil {
+			return berths, err
+		}
+		if x.done, err = c.NewEvent(); err != nil {
+			return berths, err
+		}
+	}
+	return berths, nil
+}
+
+// leaveBerths gives back berths on the thread of c, which made them. Freeing the device's
+// memory waits for what is on its way, also where that was not given an end.
+func leaveBerths(c *driver.Context, berths []Berth) error {
+	var all error
+	for _, x := range berths {
+		for _, err := range []error{c.Free(x.device), device.FreeHost(c, x.Host), device.DestroyEvent(x.done)} {
+			if all == nil {
+				all = err
+			}
+		}
+	}
+	return all
+}
+
+// packers are the kernels that lay out the matrices of w, for use in c. It is called on
+// the main thread.
+func (w *Plan) packers(g *device.GPU, c *driver.Context) (map[tensor.DType]*driver.Function, error) {
+	all := map[tensor.DType]*driver.Function{}
+	for _, m := range w.Matrices {
+		if all[m.Format] != nil {
+			continue
+		}
+		f, err := g.Function(Family(m.Format), "pack")
+		if err != nil {
+			return nil, err
+		}
+		all[m.Format] = f.In(c)
+	}
+	return all, nil
+}
+
+// Load fills the memory at base, which has w.bytes, and the images of experts where there
+// is a cache for them, and tells loaded of each weight. Images of layers come to their
+// slots one after another; landed is told of each while it is there.
+func (w *Plan) Load(ctx context.Context, g *device.GPU, base driver.DevicePtr, experts [][]byte, stream *driver.Stream, loaded plan.Loaded, landed func(image int) error) (err error) {
+	if len(w.Order) == 0 {
+		return nil
+	}
+	l := &Loader{Plan: w, base: base, images: experts, c: g.Main, waiter: g.Waiter, stream: stream, Loaded: loaded, staged: w.Staged(), Left: make([]int, len(w.Order))}
+	phases := w.phases()
+	most, largest := 0, 0
+	chunks := make([][]Chunk, len(phases))
+	for i, weights := range phases {
+		var n int
+		chunks[i], n = w.Chunks(weights, LoadBytes)
+		most, largest = max(most, len(chunks[i])), max(largest, n)
+		for _, c := range chunks[i] {
+			l.Left[c.Weight]++
+		}
+	}
+	defer func() {
+		if e := g.Main.Do(func() error { return leaveBerths(g.Main, l.berths) }); err == nil {
+			err = e
+		}
+	}()
+	err = g.Main.Do(func() (err error) {
+		defer g.Main.Doing(g.Main.Doing("loading weights"))
+		if l.pack, err = w.packers(g, g.Main); err != nil {
+			return err
+		}
+		l.berths, err = newBerths(g.Main, min(most, max(2, min(8, runtime.GOMAXPROCS(0)))), Align(largest))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range phases {
+		if err := errors.Join(l.bring(ctx, chunks[i]), l.settle()); err != nil {
+			return err
+		}
+		if i < len(w.Images) {
+			if err := landed(i); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err() // also where it ended too late to end anything
+}
+
+// bring reads chunks and gives the stream all that brings them to their places.
+func (l *Loader) bring(ctx context.Context, chunks []Chunk) error {
+	var next atomic.Int64
+	errs := make([]error, len(l.berths))
+	var all sync.WaitGroup
+	for i := range min(len(l.berths), len(chunks)) {
+		all.Go(func() {
+			if errs[i] = l.work(ctx, &l.berths[i], chunks, &next); errs[i] != nil {
+				next.Store(int64(len(chunks)))
+			}
+		})
+	}
+	all.Wait()
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// work brings one chunk after another.
+func (l *Loader) work(ctx context.Context, x *Berth, chunks []Chunk, next *atomic.Int64) error {
+	for {
+		i := int(next.Add(1)) - 1
+		if i >= len(chunks) {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := l.send(&chunks[i], x); err != nil {
+			return err
+		}
+		l.Read(chunks[i].Weight)
+	}
+}
+
+// settle waits until what was brought is there.
+func (l *Loader) settle() error {
+	var all error
+	for i := range l.berths {
+		if err := l.free(&l.berths[i]); all == nil {
+			all = err
+		}
+	}
+	return all
+}
+
+// free waits until a berth has nothing on its way.
+func (l *Loader) free(x *Berth) error {
+	if !x.busy {
+		return nil
+	}
+	x.busy = false
+	return l.waiter.Do(func() error { return x.done.In(l.waiter).Synchronize() })
+}
+
+// PackArgs are the parameters of the kernels pack.
+type PackArgs struct {
+	Src, Dst   driver.DevicePtr
+	RowBytes   int64
+	Rows, Cols int32
+	ColTiles   int32
+	_          int32
+}
+
+// send reads a chunk, and gives the stream the rest.
+func (l *Loader) send(c *Chunk, x *Berth) error {
+	t := l.Plan.Order[c.Weight]
+	m, matrix := l.Plan.Matrices[t]
+	to := l.base + driver.DevicePtr(l.Plan.At[t])
+	if err := l.free(x); err != nil {
+		return err
+	}
+	var n int
+	// This is all that reads the weights, and Go does it: the driver copies from memory
+	// that it has pinned itself, and from no other (see [driver.Stream.CopyToDevice]). So
+	// where a mapped file was cut short, no copy of the driver's comes to what is gone.
+	err := tensor.Guard(func() (err error) {
+		if matrix {
+			n, err = x.Fill(t, &m, c)
+		} else {
+			n, err = x.fillVector(t)
+		}
+		return err
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	x.busy = true
+	return l.c.Do(func() error {
+		defer l.c.Doing(l.c.Doing("loading " + t.Name))
+		if !matrix {
+			if err := l.stream.CopyToDevice(to, x.Host[:n]); err != nil {
+				return err
+			}
+			return x.done.Record(l.stream)
+		}
+		if err := l.stream.CopyToDevice(x.device, x.Host[:n]); err != nil {
+			return err
+		}
+		first, tiles := c.Row/TileRows*m.ColTiles*m.Bytes, (c.Rows+TileRows-1)/TileRows
+		a := PackArgs{
+			Src: x.device, Dst: to + driver.DevicePtr(first), RowBytes: int64(n / c.Rows),
+			Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles),
+		}
+		grid := driver.Dim3{X: tiles, Y: (m.ColTiles + 3) / 4}
+		if err := l.pack[m.Format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, device.Arguments(&a)); err != nil {
+			return err
+		}
+		// The stream takes it over before another expert comes to the same place.
+		if image := l.Plan.Experts.image(l.images, t); image != nil {
+			if err := l.stream.CopyToHost(image[first:first+tiles*m.ColTiles*m.Bytes], a.Dst); err != nil {
+				return err
+			}
+		}
+		return x.done.Record(l.stream)
+	})
+}
+
+// fillVector writes a vector's values to the host's memory and returns how many bytes
+// they are. One that is not finite is an error.
+func (x *Berth) fillVector(t *tensor.Tensor) (int, error) {
+	if err := tensor.CheckFinite(t.DType, t.Data); err != nil {
+		return 0, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	values, err := t.Float32s()
+	if err != nil {
+		return 0, err
+	}
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(x.Host[4*i:], math.Float32bits(v))
+	}
+	return 4 * len(values), nil
+}
+
+// Fill writes a chunk's rows to the host's memory, in the format in which they will
+// lie, and returns how many bytes they are. A value that is not finite is an error.
+func (x *Berth) Fill(t *tensor.Tensor, m *Tiling, c *Chunk) (int, error) {
+	rowBytes := m.RowBytes()
+	if m.Format != t.DType && len(x.row) < m.Cols {
+		x.row = make([]float32, m.Cols)
+	}
+	row, size := x.row[:min(m.Cols, len(x.row))], t.RowBytes()
+	step := max(1, readBytes/size)
+	for i := 0; i < c.Rows; i += step {
+		n := min(step, c.Rows-i)
+		src, err := x.read(t, c.Row+i, c.Row+i+n)
+		if err != nil {
+			return 0, fmt.Errorf("%s: from row %d on: %w", t.Name, c.Row+i, err)
+		}
+		to := x.Host[i*rowBytes : (i+n)*rowBytes]
+		if m.Format == t.DType {
+			copy(to, src)
+			continue
+		}
+		for r := range n {
+			if err := tensor.Dequantize(t.DType, row, src[r*size:(r+1)*size]); err != nil {
+				return 0, fmt.Errorf("%s: %w", t.Name, err)
+			}
+			if err := tensor.Quantize(m.Format, to[r*rowBytes:(r+1)*rowBytes], row); err != nil {
+				return 0, fmt.Errorf("%s: row %d of %v, which is laid out as %v: %w (activations in float32 do that)", t.Name, c.Row+i+r, t.DType, m.Format, err)
+			}
+		}
+	}
+	return c.Rows * rowBytes, nil
+}
+
+// readBytes is about how much is read at a time: what is checked is near the processor
+// still when it is taken over, and a source makes a few dozen rows at once.
+const readBytes = 128 << 10
+
+// read is the bytes of rows lo to hi, until the next call. A value that is not finite
+// is an error.
+func (x *Berth) read(t *tensor.Tensor, lo, hi int) ([]byte, error) {
+	size := t.RowBytes()
+	if t.Source == nil {
+		rows := t.Data[lo*size : hi*size]
+		if x.trusted {
+			return rows, nil
+		}
+		return rows, tensor.CheckFinite(t.DType, rows)
+	}
+	if n := (hi - lo) * size; len(x.rows) < n {
+		x.rows = make([]byte, n)
+	}
+	rows := x.rows[:(hi-lo)*size]
+	return rows, t.ReadRows(rows, lo, hi)
+}
+
+// Read announces the weights that are complete, in order. No step reads again what is
+// not staged.
+func (l *Loader) Read(weight int) {
+	if l.Loaded == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.Left[weight]--; l.announced < len(l.Left) && l.Left[l.announced] == 0; l.announced++ {
+		t := l.Plan.Order[l.announced]
+		l.Loaded(t, !l.staged[t])
+	}
+}

@@ -1,0 +1,268 @@
+// Package weights brings the weights of a program to a GPU: how matrices lie there as tiles,
+// which of them stay and which stream (layers in turn, experts by use), how they are
+// loaded, and how layers come to their slots step after step. It knows no operation.
+package weights
+
+import (
+	"slices"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A Plan says where the weights of a program lie in one piece of memory:
+// matrices as tiles, vectors as float32. Those that stay come first. The matrices of
+// layers that stream take turns in the slots after them, which are alike: a layer always
+// has the same one, so that every weight has one address.
+type Plan struct {
+	Order    []*tensor.Tensor
+	Matrices map[*tensor.Tensor]Tiling
+	At       map[*tensor.Tensor]int // offset
+
+	Resident  int     // bytes of what stays
+	Images    []Image // in the order in which a step uses them; image i has slot i % slots
+	Slots     int
+	SlotBytes int
+	Experts   *ExpertCache // at the end; nil where experts lie as other weights do
+	Bytes     int          // of all
+}
+
+// An Image is the matrices of a layer that streams, one behind the other as they lie in
+// its slot, so that one copy brings them.
+type Image struct {
+	Layer   int
+	Weights []*tensor.Tensor // in the program's order
+	Bytes   int
+	Pinned  bool // the host's memory holds a copy; otherwise it is staged
+}
+
+// StreamSlots is how many layers that stream have room at a time: one is at work, and
+// the next one arrives.
+const StreamSlots = 2
+
+// slotsFor is how many of so many slots n layers have: no layer has one for itself, as it
+// could as well stay.
+func slotsFor(n, slots int) int { return min(slots, n/2) }
+
+func Align(n int) int { return (n + 255) &^ 255 }
+
+// NewPlan places the weights of p. As many layers as [plan.Limits.Weights] has room
+// for stay, and the others have at most so many slots. Before layers, experts give way:
+// a step uses few of them.
+func NewPlan(p *plan.Program, lim *plan.Limits, slots int) *Plan {
+	w := &Plan{Order: p.Weights(), Matrices: map[*tensor.Tensor]Tiling{}, At: map[*tensor.Tensor]int{}}
+	for i := range p.Nodes {
+		for _, m := range p.Nodes[i].Matrices() {
+			w.Matrices[m] = TilingOf(m, lim)
+		}
+	}
+	total := 0
+	for _, t := range w.Order {
+		total += Align(w.Size(t))
+	}
+	if 0 < lim.Weights && lim.Weights < total {
+		if c := NewExpertCache(p, lim); c != nil && c.pinned() <= lim.Pinned {
+			w.Experts = c
+			total -= c.pinned()
+			c.fill(lim.Weights - total)
+			total += c.size()
+		}
+	}
+	w.Images = chooseImages(w.layers(p), total, lim.Weights, slots)
+	streams := map[*tensor.Tensor]bool{}
+	for i := range w.Images {
+		m := &w.Images[i]
+		w.SlotBytes = max(w.SlotBytes, m.Bytes)
+		for _, t := range m.Weights {
+			streams[t] = true
+		}
+	}
+	for _, t := range w.Order {
+		if !streams[t] && !w.caches(t) {
+			w.At[t] = w.Resident
+			w.Resident += Align(w.Size(t))
+		}
+	}
+	w.Slots = slotsFor(len(w.Images), slots)
+	pinned := 0
+	if w.Experts != nil {
+		pinned = w.Experts.pinned()
+		w.Resident = w.Experts.putTables(w.Resident)
+	}
+	for i := range w.Images {
+		m := &w.Images[i]
+		at := w.Slot(i)
+		for _, t := range m.Weights {
+			w.At[t] = at
+			at += Align(w.Size(t))
+		}
+		if m.Pinned = m.Bytes <= lim.Pinned-pinned; m.Pinned {
+			pinned += m.Bytes
+		}
+	}
+	w.Bytes = w.Resident + w.Slots*w.SlotBytes
+	if w.Experts != nil {
+		w.Bytes = w.Experts.putPlaces(w.Bytes, w.At)
+	}
+	return w
+}
+
+// caches reports whether a weight is an expert's of which a cache has some.
+func (w *Plan) caches(t *tensor.Tensor) bool {
+	if w.Experts == nil {
+		return false
+	}
+	_, cached := w.Experts.PartOf[t]
+	return cached
+}
+
+// Size is how many bytes of the device's memory a weight takes.
+func (w *Plan) Size(t *tensor.Tensor) int {
+	if m, ok := w.Matrices[t]; ok {
+		return m.Size()
+	}
+	return 4 * t.Elems()
+}
+
+// Slot is where the slot of image i is.
+func (w *Plan) Slot(i int) int { return w.Resident + i%w.Slots*w.SlotBytes }
+
+// layers are the images of the layers that may stream, in the order of their use. What
+// belongs to no layer or to several stays, and so do tables, of which a step reads rows
+// alone, and vectors, which are small.
+func (w *Plan) layers(p *plan.Program) []Image {
+	const several = -2
+	of := map[*tensor.Tensor]int{} // layer
+	var all []Image
+	index := map[int]int{} // into all, by layer; -1 where others come in between of its operations
+	last := plan.NoLayer
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		for _, w := range n.Weights() {
+			layer := n.Layer
+			if l, seen := of[w.Tensor]; seen && l != layer || w.Role == plan.Table {
+				layer = several
+			}
+			of[w.Tensor] = layer
+		}
+		if n.Layer == plan.NoLayer || n.Layer == last {
+			continue
+		}
+		if _, seen := index[n.Layer]; seen {
+			index[n.Layer] = -1
+		} else {
+			index[n.Layer] = len(all)
+			all = append(all, Image{Layer: n.Layer})
+		}
+		last = n.Layer
+	}
+	for _, t := range w.Order {
+		_, matrix := w.Matrices[t]
+		if i, streams := index[of[t]]; matrix && streams && i >= 0 && !w.caches(t) {
+			all[i].Weights = append(all[i].Weights, t)
+			all[i].Bytes += Align(w.Size(t))
+		}
+	}
+	return slices.DeleteFunc(all, func(m Image) bool { return m.Bytes == 0 })
+}
+
+// chooseImages says which of all layers stream where the weights, which are total bytes
+// with all of these, may take most, 0 for any number: as few as it takes, or those with
+// which it is least. They lie at equal distances, so that each arrives while others
+// that stay are at work. A layer so large that slots for it take more than it leaves
+// stays.
+func chooseImages(all []Image, total, most, slots int) []Image {
+	if most == 0 || total <= most {
+		return nil
+	}
+	var sizes []int // descending
+	for i := range all {
+		sizes = append(sizes, all[i].Bytes)
+	}
+	slices.SortFunc(sizes, func(a, b int) int { return b - a })
+	var among [][]Image // all, and those that are not larger than others
+	for _, size := range slices.Compact(sizes) {
+		among = append(among, slices.DeleteFunc(slices.Clone(all), func(m Image) bool { return m.Bytes > size }))
+	}
+	var best []Image
+	for n, least := 2, total; n <= len(all); n++ {
+		for _, some := range among {
+			if len(some) < n {
+				break
+			}
+			var chosen []Image
+			largest, rest := 0, total
+			for i := range n {
+				m := some[(2*i+1)*len(some)/(2*n)]
+				chosen = append(chosen, m)
+				largest, rest = max(largest, m.Bytes), rest-m.Bytes
+			}
+			bytes := rest + slotsFor(n, slots)*largest
+			if bytes <= most {
+				return chosen
+			}
+			if bytes < least {
+				best, least = chosen, bytes
+			}
+		}
+	}
+	return best
+}
+
+// phases are the weights, as indexes into order, that are loaded at a time: those of one
+// image after another with what stays and comes before them, and in the end the rest.
+func (w *Plan) phases() [][]int {
+	phase := map[*tensor.Tensor]int{}
+	for i := range w.Images {
+		for _, t := range w.Images[i].Weights {
+			phase[t] = i + 1
+		}
+	}
+	phases := make([][]int, len(w.Images)+1)
+	last := len(w.Images)
+	for i := len(w.Order) - 1; i >= 0; i-- {
+		at := last
+		if p := phase[w.Order[i]]; p > 0 {
+			at, last = p-1, min(last, p-1)
+		}
+		phases[at] = append(phases[at], i)
+	}
+	for _, p := range phases {
+		slices.Reverse(p)
+	}
+	return phases
+}
+
+// Staged are the weights that every step reads again.
+func (w *Plan) Staged() map[*tensor.Tensor]bool {
+	all := map[*tensor.Tensor]bool{}
+	for i := range w.Images {
+		if !w.Images[i].Pinned {
+			for _, t := range w.Images[i].Weights {
+				all[t] = true
+			}
+		}
+	}
+	return all
+}
+
+// Streaming describes the plan.
+func (w *Plan) Streaming() plan.Streaming {
+	s := plan.Streaming{Resident: w.Resident, Slots: w.Slots, SlotBytes: w.SlotBytes}
+	for i := range w.Images {
+		m := &w.Images[i]
+		s.Layers = append(s.Layers, m.Layer)
+		s.Streamed += m.Bytes
+		if m.Pinned {
+			s.Pinned += m.Bytes
+		} else {
+			s.Staged += m.Bytes
+		}
+	}
+	slices.Sort(s.Layers)
+	if w.Experts != nil {
+		s.Experts = w.Experts.ExpertCache
+		s.Pinned += w.Experts.pinned()
+	}
+	return s
+}
