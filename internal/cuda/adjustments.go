@@ -43,8 +43,8 @@ func samplingOf(b *plan.Batch) lower.SamplingShape {
 // growAdjustments makes room in the host's memory for the step's adjustments.
 func (s *step) growAdjustments() error {
 	n := 0
-	for i := range s.batch.Rows {
-		of, _ := adjustmentsOf(s.batch, i)
+	for i := range s.Batch.Rows {
+		of, _ := adjustmentsOf(s.Batch, i)
 		n += of
 	}
 	if n == 0 {

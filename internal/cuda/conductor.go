@@ -37,8 +37,8 @@ func (e *executable) conduct() {
 		e.work.Broadcast()
 		e.mu.Unlock()
 		if before != nil {
-			s.err = before
-			s.done <- struct{}{}
+			s.Err = before
+			s.Finish()
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (e *executable) conduct() {
 // conductOne begins a step, unless that goes on with tokens of a step that failed.
 func (e *executable) conductOne(s *step, before error) error {
 	if before != nil {
-		for _, row := range s.batch.From {
+		for _, row := range s.Batch.From {
 			if row >= 0 {
 				return fmt.Errorf("cuda: the step before gave no tokens: %w", before)
 			}

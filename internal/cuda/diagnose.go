@@ -34,7 +34,7 @@ func (s *step) diagnose() {
 
 // look finds the first value that is not finite of each of open sequences.
 func (s *step) look(open int) error {
-	e, b := s.e, s.batch
+	e, b := s.e, s.Batch
 	c := e.b.Main
 	defer c.Doing(c.Doing("looking for a value that is not finite"))
 	apart := lower.NewLayout(e.p, &e.lim, true)

@@ -77,10 +77,10 @@ type executable struct {
 	masks  maskTable
 	host   map[*byte][]byte // of AllocHost, by where it begins
 	seen   []byte           // what is observed
-	made   []*step          // all steps
+	steps  plan.StepPool[step]
+	made   []*step // all steps
 
 	mu      sync.Mutex
-	free    []*step
 	queued  []*step    // to begin, in order; the first one is begun now
 	pending []*step    // given to the stream, in order
 	used    expertUse  // by the steps that are done
@@ -95,6 +95,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	e.masks.stale = make([]bool, lim.Masks)
 	e.lim.Pages = slices.Clone(lim.Pages)
 	e.work = sync.NewCond(&e.mu)
+	e.steps.New = e.newStep
 	if err := lower.Check(p, &lim); err != nil {
 		return nil, err
 	}
@@ -288,7 +289,7 @@ type piece struct {
 // run gives the stream the program of a step, and its sampling.
 func (e *executable) run(s *step) error {
 	s.timers.Begin()
-	if s.batch.Spans {
+	if s.Batch.Spans {
 		cost, err := e.b.timerCost(e.weightsAt, e.weights.Bytes)
 		if err != nil {
 			return err
@@ -299,7 +300,7 @@ func (e *executable) run(s *step) error {
 		return err
 	}
 	if s.sh.Rows > 0 {
-		sampling, launches := samplingOf(s.batch), e.sample
+		sampling, launches := samplingOf(s.Batch), e.sample
 		if sampling.Adjusted {
 			launches = e.adjust
 		}
@@ -317,7 +318,7 @@ func (e *executable) pieces(s *step, all []lower.Launch, p piece) error {
 		part := all[p.from:p.to]
 		if !lower.Idle(part, &s.sh) {
 			if p.from == 0 || s.cuts(&all[p.from-1], &part[0]) {
-				if err := s.timers.Mark(e.stream, s.batch, &part[0]); err != nil {
+				if err := s.timers.Mark(e.stream, s.Batch, &part[0]); err != nil {
 					return err
 				}
 			}
@@ -344,14 +345,14 @@ func (s *step) next(all []lower.Launch, from int) int {
 // cuts reports whether something stands between two launches of the step, or one of
 // them is no part of a graph.
 func (s *step) cuts(before, l *lower.Launch) bool {
-	b := s.batch
+	b := s.Batch
 	return before.Live || l.Live || b.Spans || b.Observe != nil && before.Last || b.Trace && before.Place != l.Place || b.Timed && before.Place == 0 && l.Place > 0
 }
 
 // give gives the stream a piece: launch by launch where parts of the step are looked at
 // or the piece is live, as a graph otherwise.
 func (e *executable) give(s *step, part []lower.Launch, p piece) error {
-	if b := s.batch; part[0].Live || b.Trace || b.Spans || b.Observe != nil || e.b.eager {
+	if b := s.Batch; part[0].Live || b.Trace || b.Spans || b.Observe != nil || e.b.eager {
 		return lower.Give(e.stream, &s.sh, part)
 	}
 	g := e.graphs[p]
@@ -394,10 +395,10 @@ func (e *executable) finish() {
 		e.pending = append(e.pending[:0], e.pending[1:]...)
 		e.mu.Unlock()
 		if err := e.b.Waiter.Do(s.await); err != nil {
-			s.err = fmt.Errorf("cuda: %w", err)
+			s.Err = fmt.Errorf("cuda: %w", err)
 		} else {
 			s.collect()
 		}
-		s.done <- struct{}{}
+		s.Finish()
 	}
 }

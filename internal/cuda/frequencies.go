@@ -8,7 +8,7 @@ import (
 
 // chooseFrequencies writes which of a rope's frequencies each token goes by.
 func (s *step) chooseFrequencies(rope int, sets []int32) {
-	b, a := s.batch, &s.e.room.Ropes[rope]
+	b, a := s.Batch, &s.e.room.Ropes[rope]
 	for q := range b.Seqs() {
 		for t := int(b.Start[q]); t < int(b.Start[q+1]); t++ {
 			switch {
@@ -25,7 +25,7 @@ func (s *step) chooseFrequencies(rope int, sets []int32) {
 
 // dynamicFrequencies brings those of tokens whose sequence's length decides.
 func (s *step) dynamicFrequencies() error {
-	e, b := s.e, s.batch
+	e, b := s.e, s.Batch
 	for i := range e.room.Ropes {
 		a := &e.room.Ropes[i]
 		if a.Dynamic == nil {

@@ -45,8 +45,8 @@ func (e *executable) SetMask(id int32, mask []uint32) error {
 func (s *step) copyMasks() error {
 	e := s.e
 	s.masks = s.masks[:0]
-	for i := range s.batch.Rows {
-		if id := s.batch.Rows[i].Mask; id > 0 && e.masks.stale[id-1] {
+	for i := range s.Batch.Rows {
+		if id := s.Batch.Rows[i].Mask; id > 0 && e.masks.stale[id-1] {
 			s.masks = append(s.masks, id-1)
 		}
 	}

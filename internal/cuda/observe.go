@@ -11,14 +11,14 @@ import (
 // l is the stage's last launch. It waits for the stream, on the backend's main thread.
 // The output of a norm that the products do themselves is nowhere.
 func (s *step) observe(l *lower.Launch) error {
-	if s.batch.Observe == nil || !l.Last {
+	if s.Batch.Observe == nil || !l.Last {
 		return nil
 	}
 	e, c := s.e, s.e.b.Main
 	defer c.Doing(c.Doing("observing a step"))
 	for _, v := range l.Stage.IO().Out {
 		dim := e.p.Shapes[v][0]
-		rows := s.batch.Size(dim)
+		rows := s.Batch.Size(dim)
 		if rows == 0 || e.layout.Normed[v] != nil && s.sh.Size(dim) == 1 {
 			continue
 		}
@@ -36,7 +36,7 @@ func (s *step) observe(l *lower.Launch) error {
 		for r := range rows {
 			copy(x[r*cols:][:cols], x[r*stride:])
 		}
-		s.batch.Observe(v, x[:rows*cols:rows*cols])
+		s.Batch.Observe(v, x[:rows*cols:rows*cols])
 	}
 	return nil
 }

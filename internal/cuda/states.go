@@ -9,8 +9,8 @@ import (
 // host's memory in its own time: what is saved is there when the step is done.
 func (s *step) applyStates() error {
 	e := s.e
-	for i := range s.batch.States {
-		op := &s.batch.States[i]
+	for i := range s.Batch.States {
+		op := &s.Batch.States[i]
 		host := op.Host // what is left of it: the states of a group follow each other
 		for _, k := range e.pools {
 			if k.State.Group != op.Group {

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -19,13 +18,10 @@ const none = math.MaxInt32
 
 // A step is under way, or done and not yet released.
 type step struct {
-	e      *executable
-	batch  *plan.Batch
-	done   chan struct{} // holds one when the step is done
-	over   *driver.Event
-	sh     lower.Shape // of the graphs that run it
-	result plan.Result
-	err    error
+	plan.PooledStep
+	e    *executable
+	over *driver.Event
+	sh   lower.Shape // of the graphs that run it
 
 	start, await func() error // begin and wait, which would be allocated for each use
 
@@ -47,33 +43,6 @@ type step struct {
 	failed         []error   // [S]
 }
 
-// Wait implements [plan.Step].
-func (s *step) Wait(ctx context.Context) (*plan.Result, error) {
-	select {
-	case <-s.done:
-		s.done <- struct{}{} // for the next one who waits
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	return &s.result, nil
-}
-
-// Release implements [plan.Step].
-func (s *step) Release() {
-	select {
-	case <-s.done:
-	default:
-		return // it still runs; nobody will use it again
-	}
-	s.batch, s.err = nil, nil
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	s.e.free = append(s.e.free, s)
-}
-
 // release gives back the step's memory.
 func (s *step) release() error {
 	c := s.e.b.Main
@@ -87,15 +56,9 @@ func (s *step) release() error {
 	return errors.Join(errs...)
 }
 
-func (e *executable) takeStep() *step {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if last := len(e.free) - 1; last >= 0 {
-		s := e.free[last]
-		e.free = e.free[:last]
-		return s
-	}
-	s := &step{e: e, done: make(chan struct{}, 1), pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.Ropes)), timers: measure.Timers{Context: e.b.Main}}
+// newStep makes a step for the executable's pool.
+func (e *executable) newStep(p plan.PooledStep) *step {
+	s := &step{PooledStep: p, e: e, pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.Ropes)), timers: measure.Timers{Context: e.b.Main}}
 	s.start, s.await = s.begin, s.wait
 	e.made = append(e.made, s)
 	return s
@@ -109,8 +72,8 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
 		return nil, err
 	}
-	s := e.takeStep()
-	s.batch = b
+	s := e.steps.Take()
+	s.Batch = b
 	if e.rotation.Staging() {
 		e.enqueue(s)
 	} else if err := e.b.Main.Do(s.start); err != nil {
@@ -134,13 +97,9 @@ func (e *executable) begun(s *step) {
 // abandon makes a step that did not begin ready for another use: what the stream was
 // given of it runs to its end before.
 func (e *executable) abandon(s *step) {
-	s.batch = nil
-	if e.b.Main.Do(e.stream.Synchronize) != nil {
-		return
+	if e.b.Main.Do(e.stream.Synchronize) == nil {
+		s.Abandon()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.free = append(e.free, s)
 }
 
 // wait waits for the step's end, on the backend's second thread.
@@ -168,7 +127,7 @@ func (s *step) grow(b *[]byte, n int) error {
 
 // begin gives the stream the step.
 func (s *step) begin() error {
-	e, b, r := s.e, s.batch, s.e.room
+	e, b, r := s.e, s.Batch, s.e.room
 	defer e.b.Main.Doing(e.b.Main.Doing("beginning a step"))
 	if s.over == nil {
 		var err error
@@ -228,8 +187,8 @@ const leastPages = 1024
 
 // growPages makes room in the host's memory for the step's page tables.
 func (s *step) growPages() error {
-	for g := range s.batch.Tables {
-		if err := s.grow(&s.pages[g], 4*max(leastPages, lower.Power(len(s.batch.Tables[g].Pages)))); err != nil {
+	for g := range s.Batch.Tables {
+		if err := s.grow(&s.pages[g], 4*max(leastPages, lower.Power(len(s.Batch.Tables[g].Pages)))); err != nil {
 			return err
 		}
 	}
@@ -238,7 +197,7 @@ func (s *step) growPages() error {
 
 // fill writes what the step is told.
 func (s *step) fill() {
-	e, b, r := s.e, s.batch, s.e.room
+	e, b, r := s.e, s.Batch, s.e.room
 	at := func(offset int) []int32 { return device.Words[int32](s.in[offset-r.Counts:]) }
 	counts := at(r.Counts)
 	counts[0], counts[1] = int32(len(b.Tokens)), int32(len(b.Rows))
@@ -287,7 +246,7 @@ func (s *step) fill() {
 
 // copyBack asks for what the step gives back.
 func (s *step) copyBack() error {
-	e, b, r := s.e, s.batch, s.e.room
+	e, b, r := s.e, s.Batch, s.e.room
 	if err := e.stream.CopyToHost(s.out, e.scratchAt+driver.DevicePtr(r.Failed)); err != nil {
 		return err
 	}
@@ -318,11 +277,11 @@ func (s *step) copyBack() error {
 // wideSizes are the numbers of logits and of hidden states that are wanted.
 func (s *step) wideSizes() (logits, hidden int) {
 	p := s.e.p
-	for i := range s.batch.Rows {
-		if w := s.batch.Rows[i].Want; w&plan.WantLogits != 0 {
+	for i := range s.Batch.Rows {
+		if w := s.Batch.Rows[i].Want; w&plan.WantLogits != 0 {
 			logits += int(p.Shapes[p.Logits][1])
 		}
-		if w := s.batch.Rows[i].Want; w&plan.WantHidden != 0 {
+		if w := s.Batch.Rows[i].Want; w&plan.WantHidden != 0 {
 			hidden += int(p.Shapes[p.Hidden][1])
 		}
 	}
@@ -339,11 +298,11 @@ func fill[T any](s []T, n int, v T) []T {
 
 // collect makes the step's result of what came back.
 func (s *step) collect() {
-	e, b, r := s.e, s.batch, s.e.room
+	e, b, r := s.e, s.Batch, s.e.room
 	rows := len(b.Rows)
-	s.result = plan.Result{
-		Tokens: fill(s.result.Tokens, rows, -1), Logits: fill(s.result.Logits, rows, nil), Hidden: fill(s.result.Hidden, rows, nil),
-		LogProbabilities: fill(s.result.LogProbabilities, rows, 0),
+	s.Result = plan.Result{
+		Tokens: fill(s.Result.Tokens, rows, -1), Logits: fill(s.Result.Logits, rows, nil), Hidden: fill(s.Result.Hidden, rows, nil),
+		LogProbabilities: fill(s.Result.LogProbabilities, rows, 0),
 	}
 	s.failed = fill(s.failed, b.Seqs(), nil)
 	fails := false
@@ -383,19 +342,19 @@ func (s *step) collect() {
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if row.Want&plan.WantLogits != 0 {
-			s.result.Logits[i] = keep(&s.logits, e.p.Logits)
+			s.Result.Logits[i] = keep(&s.logits, e.p.Logits)
 		}
 		if row.Want&plan.WantHidden != 0 {
-			s.result.Hidden[i] = keep(&s.hidden, e.p.Hidden)
+			s.Result.Hidden[i] = keep(&s.hidden, e.p.Hidden)
 		}
 		fail(sequence[row.Token], rowError(results[i].Status))
 		if s.failed[sequence[row.Token]] == nil {
-			s.result.Tokens[i], s.result.LogProbabilities[i] = results[i].Token, results[i].LogProbability
+			s.Result.Tokens[i], s.Result.LogProbabilities[i] = results[i].Token, results[i].LogProbability
 		}
 	}
-	s.timers.Measured(b, &s.sh, e.p.Layers(), &s.result)
+	s.timers.Measured(b, &s.sh, e.p.Layers(), &s.Result)
 	if fails {
 		s.diagnose()
-		s.result.Err = slices.Clone(s.failed)
+		s.Result.Err = slices.Clone(s.failed)
 	}
 }

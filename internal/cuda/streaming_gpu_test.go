@@ -293,7 +293,7 @@ func measureWhole(t *testing.T, e *executable, steps int) (sections, whole float
 			if err := x.Launch(e.stream); err != nil {
 				return err
 			}
-			return e.pieces(s, e.sample, piece{sampling: samplingOf(s.batch)})
+			return e.pieces(s, e.sample, piece{sampling: samplingOf(s.Batch)})
 		})
 		if err != nil {
 			return err
