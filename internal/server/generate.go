@@ -45,11 +45,12 @@ func (s *Server) Defaults() realizar.Generation {
 
 // Answer runs r and has w write what comes of it. The header of x may ask for timings.
 func (x *Exchange) Answer(r *Request, w Writer) error {
-	choices, prompts := 1, 1
+	prompts := max(1, len(r.Prompts))
+	var choices int
 	if r.Chat != nil {
 		choices = max(1, r.Chat.Choices)
 	} else {
-		prompts, choices = len(r.Prompts), max(1, r.Prompts[0].Choices)
+		choices = max(1, r.Prompts[0].Choices)
 	}
 	if err := x.watchFor(prompts * choices); err != nil {
 		return err
