@@ -81,8 +81,8 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	q, k = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm")
 	window := s.Windows[w.index]
 	state := b.State(plan.State{
-		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PagedKV,
-		KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: window,
+		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken,
+		KVHeads: s.KVHeads, HeadDim: s.HeadDim, ValueDim: s.HeadDim, Window: window,
 	})
 	a := plan.AttentionAttr{
 		Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: window,

@@ -37,12 +37,14 @@ func TestPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			host, err := exe.AllocHost(n)
+			both, err := exe.AllocHost(2 * n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			save = append(save, plan.StateOp{Kind: plan.SavePage, Group: g, Page: 2, Host: host}, plan.StateOp{Kind: plan.ZeroPage, Group: g, Page: 2})
-			restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: 1, Host: host}, plan.StateOp{Kind: plan.CopyPage, Group: g, Page: 3, From: 1})
+			host, zeros := both[:n], both[n:]
+			clear(zeros)
+			save = append(save, plan.StateOp{Kind: plan.SavePage, Group: g, Page: 2, Host: host}, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: 2, Host: zeros})
+			restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: 3, Host: host})
 		}
 		run(0, 3, 0, save...)
 		run(9, 12, 3, restore...)

@@ -52,7 +52,7 @@ type tile struct {
 }
 
 func attention(e *executable, n *plan.Node) ([]kernel, error) {
-	return attend(e, n, e.pools[n.State], nil)
+	return attend(e, n, e.kv(n.State), nil)
 }
 
 // attend stores the step's keys and values and then shares tiles and key/value
@@ -92,7 +92,7 @@ func (j *attending) begin() {
 	if j.whole != nil {
 		j.whole.cut(b)
 	} else {
-		j.e.reach(j.pool)
+		j.e.reach(j.pool.pagePool)
 	}
 	j.tiles = j.space.tiles[:0]
 	items, slots := 0, 0

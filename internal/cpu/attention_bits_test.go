@@ -190,7 +190,7 @@ func TestCacheMustFit(t *testing.T) {
 	a := plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 48, Scale: 1}
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(&tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{1, 48}, Data: make([]byte, 4*48)})
-		st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 1, HeadDim: 48})
+		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 48, ValueDim: 48})
 		y := b.Pick(b.Attention(x, x, x, st, a))
 		b.Output(y, y)
 	})

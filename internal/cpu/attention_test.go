@@ -345,7 +345,7 @@ func newAttentionRig(t testing.TB, tr tier, threads, layers int, a attentionShap
 		for i := range layers {
 			b.Layer(i)
 			k, v := b.Linear(x, d, nil), b.Linear(x, d, nil)
-			st := b.State(plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
+			st := b.State(plan.State{Name: fmt.Sprint("kv", i), Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim, Window: a.Window})
 			x = b.AttentionSinks(x, k, v, sinks, st, a.AttentionAttr)
 		}
 		y := b.Pick(x)
@@ -397,8 +397,9 @@ func (r *attentionRig) set(tokens, end int) {
 			r.code.buffers[i][j] = noise[rng.IntN(len(noise))]
 		}
 	}
-	for _, pool := range r.pools {
-		r.reach(pool)
+	for state := range r.pools {
+		pool := r.kv(state)
+		r.reach(pool.pagePool)
 		d := pool.state.HeadDim
 		past, half := r.past(pool, 0), make([]uint16, d)
 		for pos := range end {

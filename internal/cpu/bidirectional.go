@@ -20,16 +20,17 @@ type bothWays struct {
 // bothWaysState is the shape of what n keeps.
 func bothWaysState(n *plan.Node) plan.State {
 	a := n.Attr.(plan.AttentionAttr)
-	return plan.State{Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim}
+	return plan.State{Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim}
 }
 
 // bothWaysPages are the pages that a step can need.
 func bothWaysPages(lim *plan.Limits) int { return lim.Tokens/bothWaysPage + min(lim.Seqs, lim.Tokens) }
 
 func newBothWays(s plan.State, lim *plan.Limits, m *pageMemory) *bothWays {
+	const float = 4
 	n := bothWaysPages(lim)
 	w := &bothWays{
-		pool:  newKVPool(s, &plan.Limits{PageTokens: bothWaysPage, Pages: []int{n}, Cache: tensor.F32}, m),
+		pool:  newKVPool(newPagePool(s, n, float*s.Width()*bothWaysPage, m), &plan.Limits{PageTokens: bothWaysPage, Cache: tensor.F32}),
 		pages: make([]int32, n), start: make([]int32, 0, lim.Seqs+1),
 	}
 	for i := range w.pages {

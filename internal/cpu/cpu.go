@@ -98,8 +98,8 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 
 // prepare makes all that e works on.
 func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded) error {
-	for _, s := range e.p.States {
-		e.pools = append(e.pools, newKVPool(s, &e.lim, &e.pages))
+	if err := e.makePools(); err != nil {
+		return err
 	}
 	e.sampler.Maxima = b.tier.vector.maxima
 	size := b.desk(e.p, &e.lim)
@@ -124,7 +124,7 @@ func (b *Backend) prepare(ctx context.Context, e *executable, loaded plan.Loaded
 func (b *Backend) Scratch(p *plan.Program, lim plan.Limits) int {
 	desk := b.desk(p, &lim)
 	return b.layout(p, &lim, false).bytes(p, &lim) + attentionRoom(p, &lim, b.threads).bytes(b.threads) + b.expertRoom(p, &lim).bytes(b.threads) +
-		bothWaysBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim)
+		bothWaysBytes(p, &lim) + b.threads*desk.bytes() + 4*observedRoom(p, &lim) + 4*largestSlot(p)
 }
 
 // A lowering makes the kernels of one node. What does not change from step to

@@ -22,7 +22,8 @@ type executable struct {
 	weights   map[*tensor.Tensor]*interleaved   // of products
 	copies    map[*tensor.Tensor]*tensor.Tensor // of derived weights that are not interleaved
 	memory    []byte                            // of weights
-	pools     []*kvPool                         // by state
+	pools     []*pagePool                       // by state
+	zeros     []float32                         // as many as the largest state per sequence has
 	pages     pageMemory                        // of pools
 	tier      tier
 	workers   *workers
@@ -161,6 +162,7 @@ func (e *executable) step(s *step) {
 	for i := range b.States {
 		e.apply(&b.States[i])
 	}
+	e.reachSlots()
 	e.overflow = fill(e.overflow, b.Seqs(), -1)
 	s.clock.start(e)
 	e.run(&s.clock)

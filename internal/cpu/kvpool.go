@@ -9,70 +9,27 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-const (
-	// cacheBlock values along a head share a scale, where the cache has scales.
-	cacheBlock = 32
-	// pageSlack bytes lie behind each page: kernels read whole registers.
-	pageSlack = 64
-	// slabBytes is about how much memory pages are taken from at a time. Of most of it
-	// nothing is there before it is used.
-	slabBytes = 64 << 20
-)
+// cacheBlock values along a head share a scale, where the cache has scales.
+const cacheBlock = 32
 
-// A kvPool is the pages of one state. A page holds, in this order,
+// A kvPool is the pages of one state per token. A page holds, in this order,
 //
 //	keys         [kvHeads, headDim, pageTokens]
 //	key scales   [kvHeads, headDim/32, pageTokens]
-//	values       [kvHeads, pageTokens, headDim]
-//	value scales [kvHeads, pageTokens, headDim/32]
+//	values       [kvHeads, pageTokens, valueDim]
+//	value scales [kvHeads, pageTokens, valueDim/32]
 //
 // so that neighbours in memory are positions where a query meets keys, and
 // elements of the head where values are added up. A Q8_0 cache keeps signed bytes,
 // each 32 along a head with a float16 that they are multiplied by; the others have
 // no scales.
-//
-// Pages are allocated when they are first used: memory follows use up to what was
-// planned.
 type kvPool struct {
-	state      plan.State
+	*pagePool
 	dtype      tensor.DType
 	pageTokens int
 	size       int // bytes of a value, without scales
 
-	keyScales, values, valueScales, bytes int // offsets in a page, and its length
-
-	pages  [][]byte // nil where nobody has used it; each has pageSlack more than bytes
-	memory *pageMemory
-}
-
-// pageMemory is where the pages of an executable come from. Those that are used
-// first lie beside each other, whatever their pool, so that large pages of the
-// system fill up.
-type pageMemory struct {
-	slab  []byte // what the next pages are cut from
-	slabs [][]byte
-	left  int // bytes of the pages that have not been made
-}
-
-// take is memory for a page.
-func (m *pageMemory) take(n int) []byte {
-	if len(m.slab) < n {
-		slab, err := reserve(max(n, min(slabBytes, m.left)))
-		if err != nil {
-			panic(err) // the step ends with it
-		}
-		m.slab, m.slabs = slab, append(m.slabs, slab)
-	}
-	p := m.slab[:n:n]
-	m.slab = m.slab[n:]
-	m.left -= n
-	return p
-}
-
-func (m *pageMemory) release() {
-	for _, s := range m.slabs {
-		release(s)
-	}
+	keyScales, values, valueScales int // offsets in a page
 }
 
 // checkCache says whether the states of p can be kept in a cache of dtype d.
@@ -82,8 +39,10 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 		return nil
 	case tensor.Q8_0:
 		for _, s := range p.States {
-			if s.HeadDim%cacheBlock != 0 {
-				return fmt.Errorf("cpu: no %v cache for heads of %d values, which are no multiple of %d; use %v", d, s.HeadDim, cacheBlock, tensor.F16)
+			for _, dim := range []int{s.HeadDim, s.ValueDim} {
+				if dim%cacheBlock != 0 {
+					return fmt.Errorf("cpu: no %v cache for heads of %d values, which are no multiple of %d; use %v", d, dim, cacheBlock, tensor.F16)
+				}
 			}
 		}
 		return nil
@@ -91,58 +50,22 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 	return fmt.Errorf("cpu: no %v cache; use %v, %v or %v", d, tensor.F32, tensor.F16, tensor.Q8_0)
 }
 
-func newKVPool(s plan.State, l *plan.Limits, m *pageMemory) *kvPool {
-	k := &kvPool{state: s, dtype: l.Cache, pageTokens: l.PageTokens, pages: make([][]byte, l.Pages[s.Group]), memory: m}
-	n, scales := k.pageTokens*s.KVHeads*s.HeadDim, 0
+func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
+	k := &kvPool{pagePool: pages, dtype: l.Cache, pageTokens: l.PageTokens}
+	s := &k.state
+	keys, values, scale := k.pageTokens*s.KVHeads*s.HeadDim, k.pageTokens*s.KVHeads*s.ValueDim, 0
 	switch k.dtype {
 	case tensor.F32:
 		k.size = 4
 	case tensor.F16:
 		k.size = 2
 	case tensor.Q8_0:
-		k.size, scales = 1, n/cacheBlock*2
+		k.size, scale = 1, 2
 	}
-	k.keyScales = n * k.size
-	k.values = k.keyScales + scales
-	k.valueScales = k.values + n*k.size
-	k.bytes = k.valueScales + scales
-	m.left += len(k.pages) * k.room()
+	k.keyScales = keys * k.size
+	k.values = k.keyScales + keys/cacheBlock*scale
+	k.valueScales = k.values + values*k.size
 	return k
-}
-
-// room is what a page takes of memory.
-func (k *kvPool) room() int {
-	const line = 64
-	return (k.bytes+line-1)/line*line + pageSlack
-}
-
-// page is page i, allocated.
-func (k *kvPool) page(i int32) []byte {
-	if k.pages[i] == nil {
-		k.pages[i] = k.memory.take(k.room())[: k.bytes+pageSlack : k.bytes+pageSlack]
-	}
-	return k.pages[i]
-}
-
-// apply does one operation on the pages of a group.
-func (e *executable) apply(op *plan.StateOp) {
-	host := op.Host
-	for _, k := range e.pools {
-		if k.state.Group != op.Group {
-			continue
-		}
-		page := k.page(op.Page)[:k.bytes]
-		switch op.Kind {
-		case plan.CopyPage:
-			copy(page, k.page(op.From))
-		case plan.ZeroPage:
-			clear(page)
-		case plan.SavePage:
-			host = host[copy(host, page):]
-		case plan.RestorePage:
-			host = host[copy(page, host):]
-		}
-	}
 }
 
 // words are the bytes b as numbers of another type.
@@ -166,12 +89,12 @@ func (s slot) key() (numbers, scales []byte, apart int) {
 }
 
 func (s slot) value() (numbers, scales []byte, apart int) {
-	d, row := s.state.HeadDim, s.head*s.pageTokens+s.at
+	d, row := s.state.ValueDim, s.head*s.pageTokens+s.at
 	return s.page[s.values+row*d*s.size : s.valueScales],
 		s.page[s.valueScales:s.bytes][min(s.bytes-s.valueScales, row*(d/cacheBlock)*2):], 1
 }
 
-// store writes k and v [headDim] and reports whether the cache can hold them: what
+// store writes k [headDim] and v [valueDim] and reports whether the cache can hold them: what
 // is not finite stays so, and what is may not become infinite. half [headDim] is work space.
 func (s slot) store(kernels *attentionKernels, k, v []float32, half []uint16) bool {
 	keys, keyScales, apart := s.key()
@@ -252,7 +175,7 @@ func quantizeHead(q []int8, scales []uint16, apart int, x []float32) bool {
 	return ok
 }
 
-// floatKey and floatValue are what store wrote, in x [headDim].
+// floatKey and floatValue are what store wrote, in x [headDim] and [valueDim].
 func (s slot) floatKey(x []float32) []float32   { return s.load(x, slot.key) }
 func (s slot) floatValue(x []float32) []float32 { return s.load(x, slot.value) }
 
@@ -287,11 +210,4 @@ func (e *executable) past(pool *kvPool, s int32) past {
 // allocated.
 func (p *past) slot(pos, g int) slot {
 	return slot{p.kvPool, p.kvPool.pages[p.pages[pos/p.pageTokens-p.first]], pos % p.pageTokens, g}
-}
-
-// reach allocates the pages of the step at hand.
-func (e *executable) reach(pool *kvPool) {
-	for _, p := range e.batch.Tables[pool.state.Group].Pages {
-		pool.page(p)
-	}
 }

@@ -122,13 +122,13 @@ func grains(dst []float64, x []float32, d tensor.DType) {
 func some(squares, most float64) float64 { return math.Sqrt(squares)/4 + most }
 
 func referenceAttention(e *executable, n *plan.Node) ([]kernel, error) {
-	a, pool := n.Attr.(plan.AttentionAttr), e.pools[n.State]
+	a, pool := n.Attr.(plan.AttentionAttr), e.kv(n.State)
 	sinks, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
 	}
 	store := one(func() {
-		e.reach(pool)
+		e.reach(pool.pagePool)
 		half := make([]uint16, a.HeadDim)
 		for t, s := range e.seq {
 			past := e.past(pool, s)

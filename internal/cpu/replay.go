@@ -42,8 +42,8 @@ func NewReplay(p *plan.Program, lim plan.Limits, threads int) (*Replay, error) {
 	for v := range p.Shapes { // each value for itself, as nobody knows which are read when
 		e.code.scratch.Buffer = append(e.code.scratch.Buffer, v)
 	}
-	for _, s := range p.States {
-		e.pools = append(e.pools, newKVPool(s, &e.lim, &e.pages))
+	if err := e.makePools(); err != nil {
+		return nil, err
 	}
 	// Rows of a table are wanted in any order.
 	for i := range p.Nodes {
@@ -79,6 +79,7 @@ func (r *Replay) Begin(b *plan.Batch, tokens []int32) error {
 		for _, op := range b.States {
 			r.apply(op)
 		}
+		e.reachSlots()
 		return nil
 	})
 }
@@ -86,13 +87,11 @@ func (r *Replay) Begin(b *plan.Batch, tokens []int32) error {
 // apply does an operation on pages. A device lays out what it saves as it likes, so
 // there is another page here for each; what was not saved is zeros.
 func (r *Replay) apply(op plan.StateOp) {
-	if op.Kind == plan.SavePage || op.Kind == plan.RestorePage {
-		at := unsafe.SliceData(op.Host)
-		if len(r.saved[at]) != len(op.Host) {
-			r.saved[at] = make([]byte, len(op.Host))
-		}
-		op.Host = r.saved[at]
+	at := unsafe.SliceData(op.Host)
+	if len(r.saved[at]) != len(op.Host) {
+		r.saved[at] = make([]byte, len(op.Host))
 	}
+	op.Host = r.saved[at]
 	r.e.apply(&op)
 }
 

@@ -42,13 +42,13 @@ func planPools(p *plan.Program, l *plan.Limits) (pools []pool, bytes int, err er
 		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
 	}
 	for _, s := range p.States {
-		if s.HeadDim > maxHeadDim {
+		if max(s.HeadDim, s.ValueDim) > maxHeadDim {
 			return nil, 0, fmt.Errorf("cuda: no kernel for heads of %d values, of which %d is the most; use --device cpu", s.HeadDim, maxHeadDim)
 		}
-		if l.Cache == tensor.Q8_0 && s.HeadDim%32 != 0 {
+		if l.Cache == tensor.Q8_0 && (s.HeadDim%32 != 0 || s.ValueDim%32 != 0) {
 			return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are no multiple of 32; use %v", l.Cache, s.HeadDim, tensor.F16)
 		}
-		n, err := l.Cache.Size(s.Width() * l.PageTokens)
+		n, err := l.PageOf(s)
 		if err != nil {
 			return nil, 0, fmt.Errorf("cuda: %w", err)
 		}

@@ -52,7 +52,7 @@ func decoder(t *testing.T, d tensor.DType) *plan.Program {
 		q := b.Linear(h, matrix("q", heads*headDim, hidden), nil)
 		k := b.Linear(h, matrix("k", kvHeads*headDim, hidden), nil)
 		v := b.Linear(h, matrix("v", kvHeads*headDim, hidden), nil)
-		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim})
+		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: kvHeads, HeadDim: headDim, ValueDim: headDim})
 		y := b.Attention(b.Rope(q, r), b.Rope(k, r), v, s, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 0.2})
 		x = b.Add(x, b.Linear(y, matrix("o", hidden, heads*headDim), nil))
 		h = b.RMSNorm(x, vector("norm2", hidden), 1e-5)

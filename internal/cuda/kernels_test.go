@@ -95,7 +95,7 @@ func attending(t *testing.T, headDim int) *plan.Program {
 	return program(t, func(b *plan.Builder) {
 		x := b.Embed(w(decoderVocab, heads*headDim))
 		k, v := b.Linear(x, w(kvHeads*headDim, heads*headDim), nil), b.Linear(x, w(kvHeads*headDim, heads*headDim), nil)
-		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim})
+		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: kvHeads, HeadDim: headDim, ValueDim: headDim})
 		h := b.Pick(b.Attention(x, k, v, s, plan.AttentionAttr{Heads: heads, KVHeads: kvHeads, HeadDim: headDim, Scale: 1}))
 		b.Output(h, b.Linear(h, w(decoderVocab, heads*headDim), nil))
 	})

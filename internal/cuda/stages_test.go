@@ -120,7 +120,7 @@ func TestJoin(t *testing.T) {
 		return b.Rope(x, plan.RopeAttr{HeadDim: headDim, Dims: headDim, Freqs: make([]float64, headDim/2), Scale: 1})
 	}
 	attend := func(b *plan.Builder, q, k, v plan.Value) plan.Value {
-		s := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 2, HeadDim: 32})
+		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 2, HeadDim: 32, ValueDim: 32})
 		return b.Attention(q, k, v, s, plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, Scale: 1})
 	}
 	// one is a mixture of a single expert.

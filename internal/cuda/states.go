@@ -19,12 +19,6 @@ func (s *step) applyStates() error {
 			page := k.base + driver.DevicePtr(int(op.Page)*k.apart)
 			var err error
 			switch op.Kind {
-			case plan.CopyPage:
-				if op.From != op.Page {
-					err = e.stream.CopyOnDevice(page, k.base+driver.DevicePtr(int(op.From)*k.apart), k.bytes)
-				}
-			case plan.ZeroPage:
-				err = e.stream.Memset8(page, 0, k.bytes)
 			case plan.SavePage:
 				err = e.stream.CopyToHost(host[:k.bytes], page)
 				host = host[k.bytes:]

@@ -114,13 +114,14 @@ func TestStatePages(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			op := func(kind plan.StateOpKind, page, from int, host []byte) plan.StateOp {
-				return plan.StateOp{Kind: kind, Group: g, Page: int32(page), From: int32(from), Host: host}
+			op := func(kind plan.StateOpKind, page int, host []byte) plan.StateOp {
+				return plan.StateOp{Kind: kind, Group: g, Page: int32(page), Host: host}
 			}
-			do(op(plan.RestorePage, 3, 0, page), op(plan.CopyPage, 1, 3, nil), op(plan.CopyPage, 1, 1, nil), op(plan.RestorePage, 5, 0, page), op(plan.ZeroPage, 5, 0, nil))
+			clear(saved)
+			do(op(plan.RestorePage, 3, page), op(plan.RestorePage, 1, page), op(plan.RestorePage, 5, page), op(plan.RestorePage, 5, saved))
 			for at, want := range map[int][]byte{1: page, 3: page, 5: make([]byte, size)} {
 				copy(saved, bytes.Repeat([]byte{0xee}, size))
-				do(op(plan.SavePage, at, 0, saved))
+				do(op(plan.SavePage, at, saved))
 				if !bytes.Equal(saved, want) {
 					t.Errorf("%v cache, group %d: page %d came back otherwise", cache, g, at)
 				}

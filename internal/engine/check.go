@@ -96,13 +96,13 @@ func (c *checker) sequence(s *sequence) {
 	}
 	for g, group := range e.program.Groups {
 		t := &s.tables[g]
-		if t.first > firstPage(group, s.done) || t.end() < pagesOf(s.sent) || len(t.pages) > e.config.most(group) {
-			c.wrong("sequence %d has pages %d to %d of group %d, has done %d positions and submitted %d", s.number, t.first, t.end(), g, s.done, s.sent)
+		if !t.covers(s.done, s.sent) || len(t.pages) > e.config.most(group) {
+			c.wrong("sequence %d has %d pages of group %d from %d on, states after %d positions, has done %d and submitted %d", s.number, len(t.pages), g, t.first, t.after, s.done, s.sent)
 		}
 		for k, page := range t.pages {
 			c.holders[g][page]++
 			n := e.pools[g].pages[page].node
-			if at := t.first + k + 1; n != nil && (at >= len(s.path) || s.path[at] != n) {
+			if at := t.history(k); n != nil && (at >= len(s.path) || s.path[at] != n) {
 				c.wrong("sequence %d has page %d of group %d, which is of another history", s.number, page, g)
 			}
 		}

@@ -294,7 +294,11 @@ func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
 			most = int(r.Outputs[0].Token) // an answer without outputs may go first
 		}
 	}
-	if s.Cached > most || s.Cached%32 != 0 || s.Queue < 0 || s.Preemptions < 0 {
+	every := 32
+	if slices.Contains(c.model.windows, recurrent) {
+		every = 256
+	}
+	if s.Cached > most || s.Cached%every != 0 || s.Queue < 0 || s.Preemptions < 0 {
 		c.broken("client %d: %+v, and %d tokens of %d were asked for before", c.who, *s, most, len(r.Prompt))
 	}
 	c.mu.Lock()
@@ -303,6 +307,9 @@ func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
 	c.seen.preemptions.Add(int64(s.Preemptions))
 	if s.Cached > 0 {
 		c.seen.hits.Add(1)
+		if slices.Contains(c.model.windows, recurrent) {
+			c.seen.checkpoints.Add(1)
+		}
 	}
 	if s.Queue > 0 {
 		c.seen.waits.Add(1)

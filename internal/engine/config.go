@@ -83,8 +83,7 @@ func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
 	cost := func(each int) float64 {
 		total := 0.0
 		for g, group := range p.Groups {
-			most := c.most(group)
-			n[g] = max(most, c.Parallel*min(each, most))
+			n[g] = max(c.most(group), c.Parallel*c.share(group, each))
 			size, err := l.PageBytes(p, g)
 			if err != nil {
 				size = math.MaxInt
@@ -100,20 +99,6 @@ func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
 	cost(all)
 	return n
 }
-
-// most is how many pages of group g one sequence has at most. A window that starts
-// in one page and ends in another takes one more than its length does; it lags
-// behind by the steps under way.
-func (c Config) most(g plan.Group) int {
-	all := pagesOf(c.Context)
-	if g.Window == 0 {
-		return all
-	}
-	return min(all, pagesOf(g.Window-1+stepsAhead*chunkTokens)+1)
-}
-
-// pagesOf is how many pages hold n positions.
-func pagesOf(n int) int { return (n + pageTokens - 1) / pageTokens }
 
 // hostPages is how many pages of each group the host's memory has room for: of
 // unlike groups as many as their pools are to each other.

@@ -111,7 +111,7 @@ func (f *fake) locked(change func()) {
 func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan.Loaded) (plan.Executable, error) {
 	f.p, f.lim = p, l
 	for g := range p.Groups {
-		pool := make([]uint64, l.Pages[g]*l.PageTokens)
+		pool := make([]uint64, l.Pages[g]*f.size(g))
 		for i := range pool {
 			pool[i] = f.rng.Uint64()
 		}
@@ -122,6 +122,14 @@ func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan
 	f.queue, f.hurry, f.ended = make(chan *fakeStep, 64), make(chan struct{}), make(chan struct{})
 	go f.run()
 	return f, nil
+}
+
+// size is how many numbers a page of group g has.
+func (f *fake) size(g int) int {
+	if f.p.Groups[g].Kind == plan.PerSequence {
+		return 1
+	}
+	return f.lim.PageTokens
 }
 
 // Close implements [plan.Executable].
@@ -295,22 +303,40 @@ func (f *fake) check(b *plan.Batch) {
 		page := func(s, logical int) int32 {
 			return table.Pages[int(table.Start[s])+logical-int(table.First[s])]
 		}
+		write := func(s int, page int32) {
+			if w := &writes[page]; w.check == now {
+				f.broken("group %d: sequences %d and %d write page %d", g, w.sequence, s, page)
+			} else {
+				*w = writer{now, s}
+			}
+		}
+		read := func(s int, page int32) {
+			if w := writes[page]; w.check == now && w.sequence != s {
+				f.broken("group %d: sequence %d reads page %d, which sequence %d writes", g, s, page, w.sequence)
+			}
+		}
+		if f.p.Groups[g].Kind == plan.PerSequence {
+			for s := range b.Seqs() {
+				_, out := table.Slots(s)
+				write(s, out)
+			}
+			for s := range b.Seqs() {
+				if in, _ := table.Slots(s); in >= 0 {
+					read(s, in)
+				}
+			}
+			continue
+		}
 		for s := range b.Seqs() {
 			first, last := int(b.Positions[b.Start[s]]), int(b.Positions[b.Start[s+1]-1])
 			for p := first / size; p <= last/size; p++ {
-				if w := &writes[page(s, p)]; w.check == now {
-					f.broken("group %d: sequences %d and %d write page %d", g, w.sequence, s, page(s, p))
-				} else {
-					*w = writer{now, s}
-				}
+				write(s, page(s, p))
 			}
 		}
 		for s := range b.Seqs() {
 			first := int(b.Positions[b.Start[s]])
 			for p := f.p.Groups[g].FirstVisible(first) / size; p*size < first; p++ {
-				if w := writes[page(s, p)]; w.check == now && w.sequence != s {
-					f.broken("group %d: sequence %d reads page %d, which sequence %d writes", g, s, page(s, p), w.sequence)
-				}
+				read(s, page(s, p))
 			}
 		}
 	}
@@ -322,9 +348,6 @@ func (s *fakeStep) hold() {
 	f := s.f
 	for i := range s.batch.States {
 		op := &s.batch.States[i]
-		if op.Kind != plan.SavePage && op.Kind != plan.RestorePage {
-			continue
-		}
 		h, at := f.block(op.Host)
 		if h == nil {
 			f.broken("a page is saved to or restored from memory that is not of AllocHost")
@@ -378,7 +401,7 @@ func checksum(b *plan.Batch) uint64 {
 	}
 	for _, op := range b.States {
 		maphash.WriteComparable(&h, op.Kind)
-		maphash.WriteComparable(&h, [3]int{op.Group, int(op.Page), int(op.From)})
+		maphash.WriteComparable(&h, [2]int{op.Group, int(op.Page)})
 		maphash.WriteComparable(&h, unsafe.SliceData(op.Host))
 	}
 	maphash.WriteComparable(&h, b.Trace)
@@ -426,14 +449,9 @@ func (s *fakeStep) run() {
 			ids[t] = f.sampled[r]
 		}
 	}
-	f.outs = slices.Grow(f.outs[:0], len(ids))[:len(ids)]
-	for q := range b.Seqs() {
-		for t := b.Start[q]; t < b.Start[q+1]; t++ {
-			f.outs[t] = hash(uint64(ids[t]), uint64(b.Positions[t]), uint64(f.model.class(b.Length(q, int(t)))))
-		}
-	}
-	for g := range f.p.Groups {
-		f.layer(b, g)
+	f.layers(b, ids)
+	if s.number%8 == 0 { // as whoever looks for what went wrong does
+		f.layers(b, ids)
 	}
 	for q := range b.Seqs() {
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
@@ -494,6 +512,11 @@ func (s *fakeStep) fail(q int, err error) {
 	}
 	s.result.Err[q] = err
 	for g := range b.Tables {
+		if f.p.Groups[g].Kind == plan.PerSequence {
+			_, out := b.Tables[g].Slots(q)
+			f.pools[g][out] ^= 0xdead
+			continue
+		}
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
 			*f.at(b, g, q, int(b.Positions[t])) ^= 0xdead
 		}
@@ -536,6 +559,40 @@ func (f *fake) at(b *plan.Batch, g, q, pos int) *uint64 {
 	return &f.pools[g][page*size+pos%size]
 }
 
+// layers makes outs of the step's tokens, and fills its pages.
+func (f *fake) layers(b *plan.Batch, ids []int32) {
+	f.outs = slices.Grow(f.outs[:0], len(ids))[:len(ids)]
+	for q := range b.Seqs() {
+		for t := b.Start[q]; t < b.Start[q+1]; t++ {
+			f.outs[t] = hash(uint64(ids[t]), uint64(b.Positions[t]), uint64(f.model.class(b.Length(q, int(t)))))
+		}
+	}
+	for g := range f.p.Groups {
+		if f.p.Groups[g].Kind == plan.PerSequence {
+			f.recur(b, g)
+		} else {
+			f.layer(b, g)
+		}
+	}
+}
+
+// recur goes on from the slots of group g by outs, and makes of them what each token
+// comes to.
+func (f *fake) recur(b *plan.Batch, g int) {
+	for q := range b.Seqs() {
+		in, out := b.Tables[g].Slots(q)
+		h := uint64(0)
+		if in >= 0 {
+			h = f.pools[g][in]
+		}
+		for t := b.Start[q]; t < b.Start[q+1]; t++ {
+			h = hash(h, f.outs[t])
+			f.outs[t] = hash(f.outs[t], h)
+		}
+		f.pools[g][out] = h
+	}
+}
+
 // layer stores outs in the pages of group g, and makes of them what each token
 // sees there.
 func (f *fake) layer(b *plan.Batch, g int) {
@@ -572,13 +629,9 @@ func (s *fakeStep) move() (fill func()) {
 	var fills []func()
 	for i := range s.batch.States {
 		op := &s.batch.States[i]
-		size := f.lim.PageTokens
+		size := f.size(op.Group)
 		page := f.pools[op.Group][int(op.Page)*size:][:size]
 		switch op.Kind {
-		case plan.CopyPage:
-			copy(page, f.pools[op.Group][int(op.From)*size:][:size])
-		case plan.ZeroPage:
-			clear(page)
 		case plan.SavePage:
 			was := slices.Clone(page)
 			f.scribble(op.Host)

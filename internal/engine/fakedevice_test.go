@@ -15,12 +15,12 @@ import (
 // about, are shared, and go to the host's memory and back, is what each is alone.
 func TestFakeDevice(t *testing.T) {
 	const size, seqs, common, length = 4, 3, 8, 48
-	m := &hashModel{windows: []int{0, 5}, longFrom: 20}
+	m := &hashModel{windows: []int{0, 5, recurrent}, longFrom: 20}
 	rng := rand.New(rand.NewPCG(7, 7))
 	f := &fake{model: m, broken: t.Errorf, pause: func(int, <-chan struct{}) {}, rng: rng, room: 1 << 20}
 	p := m.program()
 	const pages = (common + seqs*(length-common)) / size
-	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages}, Cache: tensor.F32}
+	l := plan.Limits{Tokens: seqs * length, Seqs: seqs, Rows: seqs, PageTokens: size, Pages: []int{pages, pages, pages}, Cache: tensor.F32}
 	exe, err := f.Compile(t.Context(), p, l, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +36,7 @@ func TestFakeDevice(t *testing.T) {
 	}
 	// The first pages are those of all.
 	var tables [2][seqs][]int32
+	slots := [seqs]int32{-1, -1, -1} // where each sequence's state is
 	for g := range tables {
 		free := rng.Perm(pages)
 		for s := range seqs {
@@ -76,20 +77,28 @@ func TestFakeDevice(t *testing.T) {
 			b.Positions = append(b.Positions, int32(start+i))
 		}
 		b.Start, b.Lengths = append(b.Start, int32(len(b.Tokens))), append(b.Lengths, int32(past[s].prompt))
-		for g := range b.Tables {
-			table := &b.Tables[g]
+		for g := range tables {
 			first := p.Groups[g].FirstVisible(start) / size
-			table.First = append(table.First, int32(first))
-			table.Pages = append(table.Pages, tables[g][s][first:]...)
-			table.Start = append(table.Start, int32(len(table.Pages)))
+			b.Tables[g].Add(first, tables[g][s][first:]...)
 		}
+		out := rng.Int32N(pages)
+		for slices.Contains(slots[:], out) { // as the others may go on from there later
+			out = rng.Int32N(pages)
+		}
+		b.Tables[2].AddSlots(slots[s], out)
+		slots[s] = out
 	}
 	empty := func() *plan.Batch {
-		return &plan.Batch{Start: []int32{0}, Tables: []plan.PageTable{{Start: []int32{0}}, {Start: []int32{0}}}}
+		b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, 3)}
+		for g := range b.Tables {
+			b.Tables[g].Reset()
+		}
+		return b
 	}
 	b := empty()
 	add(b, 0, ids...)
 	run(b)
+	slots[1], slots[2] = slots[0], slots[0]
 
 	before := map[int]int32{} // rows of the step before, by sequence
 	var chosen [seqs]int32
@@ -131,7 +140,8 @@ func TestFakeDevice(t *testing.T) {
 		if away = !away; away {
 			b.States = []plan.StateOp{{Kind: plan.SavePage, Page: page, Host: host[bytes:]}}
 		} else {
-			b.States = []plan.StateOp{{Kind: plan.ZeroPage, Page: page}, {Kind: plan.RestorePage, Page: page, Host: host[bytes:]}}
+			clear(f.pools[0][int(page)*size:][:size])
+			b.States = []plan.StateOp{{Kind: plan.RestorePage, Page: page, Host: host[bytes:]}}
 		}
 		if res := run(b); !slices.Equal(res.Tokens, want) {
 			t.Errorf("%v, want %v", res.Tokens, want)
@@ -146,14 +156,16 @@ func TestFakeDevice(t *testing.T) {
 // What the fake device is for: each of these breaks a rule.
 func TestFakeDeviceTells(t *testing.T) {
 	var told int
-	m := &hashModel{windows: []int{0}}
+	m := &hashModel{windows: []int{0, recurrent}}
 	p := m.program()
 	for name, test := range map[string]func(b *plan.Batch, f *fake, host []byte){
 		"two write one page": func(b *plan.Batch, _ *fake, _ []byte) { b.Tables[0].Pages[3] = 1 },
 		"one reads what another writes": func(b *plan.Batch, _ *fake, _ []byte) {
 			b.Tables[0].Pages[2], b.Positions[1] = 1, 5
 		},
-		"a token of another position": func(b *plan.Batch, _ *fake, _ []byte) { b.From = []int32{0, -1} },
+		"two write one slot":              func(b *plan.Batch, _ *fake, _ []byte) { b.Tables[1].Pages[3] = 1 },
+		"one reads a slot another writes": func(b *plan.Batch, _ *fake, _ []byte) { b.Tables[1].Pages[2] = 1 },
+		"a token of another position":     func(b *plan.Batch, _ *fake, _ []byte) { b.From = []int32{0, -1} },
 		"a page never saved": func(b *plan.Batch, _ *fake, host []byte) {
 			b.States = []plan.StateOp{{Kind: plan.RestorePage, Host: host}}
 		},
@@ -170,7 +182,7 @@ func TestFakeDeviceTells(t *testing.T) {
 		told = 0
 		f := &fake{model: m, pause: func(int, <-chan struct{}) {}, rng: rand.New(rand.NewPCG(1, 1)), room: 32}
 		f.broken = func(string, ...any) { told++ }
-		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4}, Cache: tensor.F32}, nil)
+		exe, err := f.Compile(t.Context(), p, plan.Limits{Tokens: 8, Seqs: 2, Rows: 8, PageTokens: 4, Pages: []int{4, 4}, Cache: tensor.F32}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,8 +193,11 @@ func TestFakeDeviceTells(t *testing.T) {
 		batch := func() *plan.Batch {
 			return &plan.Batch{
 				Tokens: []int32{1, 2}, Positions: []int32{5, 5}, Start: []int32{0, 1, 2}, Lengths: []int32{1, 1},
-				Tables: []plan.PageTable{{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}},
-				Rows:   []plan.Row{{Token: 0, Want: plan.WantToken}},
+				Tables: []plan.PageTable{
+					{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
+					{Pages: []int32{0, 1, 0, 2}, Start: []int32{0, 2, 4}, First: []int32{0, 0}},
+				},
+				Rows: []plan.Row{{Token: 0, Want: plan.WantToken}},
 			}
 		}
 		if _, err := exe.Submit(batch()); err != nil || told > 0 {

@@ -76,8 +76,7 @@ func (f *flight) clear() {
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)
 	for g := range b.Tables {
-		t := &b.Tables[g]
-		t.Pages, t.Start, t.First = t.Pages[:0], append(t.Start[:0], 0), t.First[:0]
+		b.Tables[g].Reset()
 	}
 }
 

@@ -16,11 +16,18 @@ import (
 //	x[l+1][p] = hash(x[l][p], sum of hash(x[l][q], q) over what p sees of group l)
 //	out[p]    = x[layers][p]
 //
+// A recurrent layer keeps one number for each sequence:
+//
+//	h[p]      = hash(h[p-1], x[l][p]), and 0 before the first position
+//	x[l+1][p] = hash(x[l][p], h[p])
+//
 // so that every position that is missing, foreign, old or in the wrong place changes
 // all that comes after it, and equal histories have equal pages.
 const (
 	vocab = 61 // and columns of logits; a mask is two words
 	deep  = 2  // columns of a hidden state
+
+	recurrent = -1 // the window of a recurrent layer; a model has one at most
 )
 
 // hash mixes xs, in order.
@@ -35,19 +42,23 @@ func hash(xs ...uint64) uint64 {
 
 // A hashModel is what differs between models of hashes.
 type hashModel struct {
-	windows  []int // by layer, 0: all of the past
+	windows  []int // by layer, 0: all of the past, or recurrent
 	longFrom int   // lengths above it turn by other frequencies; 0: they do not
 	dynamic  bool  // each of them by its own
 	whole    bool  // it reads sequences as a whole; windows are none
 }
 
 // program is the model as engines know it. A page of a layer takes 8 bytes for
-// each of its tokens when the cache is F32.
+// each of its tokens when the cache is F32, and a slot 8 bytes.
 func (m *hashModel) program() *plan.Program {
 	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab, Whole: m.whole}
 	for i, w := range m.windows {
-		p.States = append(p.States, plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, Window: w, Group: i})
-		p.Groups = append(p.Groups, plan.Group{Window: w})
+		state := plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, ValueDim: 1, Window: w, Group: i}
+		if w == recurrent {
+			state = plan.State{Name: state.Name, Kind: plan.PerSequence, Size: 2, Group: i}
+		}
+		p.States = append(p.States, state)
+		p.Groups = append(p.Groups, plan.Group{Kind: state.Kind, Window: state.Window})
 		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Attention, State: i, Layer: i})
 	}
 	if m.longFrom > 0 {
@@ -140,7 +151,7 @@ type reader struct {
 	model   *hashModel
 	prompt  int
 	terms   [][]uint64 // by layer and position
-	sums    []uint64   // by layer, of the terms that the next position sees, but its own
+	sums    []uint64   // by layer, of the terms that the next position sees, but its own; or h
 	out     uint64     // of the last position
 	damaged bool
 }
@@ -166,6 +177,11 @@ func (r *reader) read(id int32) {
 	for i, w := range r.model.windows {
 		t := hash(x, uint64(pos))
 		r.terms[i] = append(r.terms[i], t)
+		if w == recurrent {
+			r.sums[i] = hash(r.sums[i], x)
+			x = hash(x, r.sums[i])
+			continue
+		}
 		r.sums[i] += t
 		if w > 0 && pos >= w {
 			r.sums[i] -= r.terms[i][pos-w]

@@ -56,7 +56,7 @@ type history struct {
 type ends struct {
 	results, whole, damaged, nothing, refused, lost, closed, cancelled, left atomic.Int64
 
-	hits, preemptions, saves, restores, waits, stops, late, traced atomic.Int64
+	hits, checkpoints, preemptions, saves, restores, waits, stops, late, traced atomic.Int64
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
@@ -75,6 +75,9 @@ func (r *trial) prepare() bool {
 	rng := rand.New(rand.NewPCG(r.seed, 1))
 	w := pick(rng, 1, 2, 20, 32, 33, 100, 300)
 	r.model = &hashModel{windows: pick(rng, []int{0}, []int{0, w}, []int{0, w}, []int{w}, []int{w, 0, 40})}
+	if own := rand.New(rand.NewPCG(r.seed, 4)); own.IntN(3) == 0 {
+		r.model.windows = pick(own, []int{recurrent}, []int{0, recurrent}, []int{recurrent, w}, []int{w, recurrent, 0})
+	}
 	r.config = engine.Config{Context: pick(rng, 1, 40, 64, 255, 257, 400, 700, 1024), Parallel: 1 + rng.IntN(8), Cache: tensor.F32}
 	if rng.IntN(3) == 0 {
 		r.model.longFrom, r.model.dynamic = 1+rng.IntN(r.config.Context), rng.IntN(3) == 0
@@ -283,7 +286,7 @@ func trials(t *testing.T, steps int, run func(r *trial)) {
 	}{
 		{"whole", &seen.whole}, {"damaged", &seen.damaged}, {"with nothing allowed", &seen.nothing}, {"refused by masks", &seen.refused}, {"lost", &seen.lost},
 		{"closed", &seen.closed}, {"cancelled", &seen.cancelled}, {"too late", &seen.late}, {"left", &seen.left}, {"answers stopped", &seen.stops},
-		{"prefix hits", &seen.hits}, {"preemptions", &seen.preemptions}, {"saves", &seen.saves}, {"restores", &seen.restores}, {"waits", &seen.waits}, {"traced tokens", &seen.traced},
+		{"prefix hits", &seen.hits}, {"checkpoint hits", &seen.checkpoints}, {"preemptions", &seen.preemptions}, {"saves", &seen.saves}, {"restores", &seen.restores}, {"waits", &seen.waits}, {"traced tokens", &seen.traced},
 	} {
 		points = append(points, fmt.Sprintf("%d %s", c.n.Load(), c.what))
 		if first == 0 && steps >= 10_000 && c.n.Load() == 0 {

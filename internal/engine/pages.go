@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/realizar/realizar/internal/plan"
-
 // match is how many pages of s's first tokens are there to go on from, which are
 // those of e.matched. Where the next one is under way, s waits for it.
 func (e *Engine) match(s *sequence) (pages int, waits bool) {
@@ -22,13 +20,13 @@ func (e *Engine) match(s *sequence) (pages int, waits bool) {
 				e.spans[g]++
 			case at.page != none || at.host != none:
 				return 0, true
-			case group.Window == 0:
+			case group.KeepsAll():
 				return pages, false
 			default:
 				e.spans[g] = 0
 			}
 		}
-		if e.matched = append(e.matched, n); e.windowsAreThere(i + 1) {
+		if e.matched = append(e.matched, n); e.goesOn(i + 1) {
 			pages = i + 1
 		}
 	}
@@ -38,9 +36,9 @@ func (e *Engine) match(s *sequence) (pages int, waits bool) {
 // page is page i of s's tokens.
 func (s *sequence) page(i int) []int32 { return s.tokens[i*pageTokens : (i+1)*pageTokens] }
 
-// windowsAreThere says that e.spans, the pages in a row up to so many, have what
-// tokens after them see.
-func (e *Engine) windowsAreThere(pages int) bool {
+// goesOn says that e.spans, the pages in a row up to so many, have what tokens after
+// them need, of every group.
+func (e *Engine) goesOn(pages int) bool {
 	for g, group := range e.program.Groups {
 		if e.spans[g] < pages-firstPage(group, pages*pageTokens) {
 			return false
@@ -48,9 +46,6 @@ func (e *Engine) windowsAreThere(pages int) bool {
 	}
 	return true
 }
-
-// firstPage is the first page that a token at pos sees.
-func firstPage(g plan.Group, pos int) int { return g.FirstVisible(pos) / pageTokens }
 
 // An outcome says whether a sequence got pages.
 type outcome uint8
@@ -79,18 +74,18 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
 	for _, n := range s.path {
 		n.uses++
 	}
-	for g, group := range e.program.Groups {
+	for g := range s.tables {
 		t := &s.tables[g]
-		t.first, t.pages = firstPage(group, pages*pageTokens), t.pages[:0]
-		for _, n := range s.path[t.first+1:] {
+		need := s.path[t.begin(pages)+1:]
+		for _, n := range need {
 			at := &n.places[g]
-			if t.pages = append(t.pages, at.page); at.page != none {
+			if t.append(at.page, pages*pageTokens); at.page != none {
 				e.pools[g].hold(at.page)
 			} else {
 				e.host[g].hold(at.host)
 			}
 		}
-		for k, n := range s.path[t.first+1:] {
+		for k, n := range need {
 			if t.pages[k] == none {
 				t.pages[k] = e.restore(f, n, g)
 			}
@@ -107,7 +102,7 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
 func (e *Engine) lacks(s *sequence, pages int) bool {
 	for g, group := range e.program.Groups {
 		first := firstPage(group, pages*pageTokens)
-		need := min(pagesOf(min(len(s.tokens)+1, s.run.total())), first+e.config.most(group)) - first
+		need := e.config.need(group, pages, min(len(s.tokens)+1, s.run.total()))
 		idle := 0 // of those that are there
 		for _, n := range e.matched[first:pages] {
 			if page := n.places[g].page; page != none {
@@ -123,12 +118,12 @@ func (e *Engine) lacks(s *sequence, pages int) bool {
 	return false
 }
 
-// cover gives back pages that no token of s sees from now on, and takes those up to
+// cover gives back pages that no token of s needs from now on, and takes those up to
 // position end; others give up theirs for it, or else it does.
 func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
-	for g, group := range e.program.Groups {
+	for g := range s.tables {
 		t := &s.tables[g]
-		n := min(max(0, firstPage(group, s.done)-t.first), len(t.pages))
+		n := t.past(s.done)
 		for _, page := range t.pages[:n] {
 			// All that it has is done, also where it was published for a later step.
 			if n := e.pools[g].pages[page].node; n != nil {
@@ -136,7 +131,7 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 			}
 			e.pools[g].let(page)
 		}
-		t.first, t.pages = t.first+n, append(t.pages[:0], t.pages[n:]...)
+		t.drop(n)
 	}
 	for e.lacksUpTo(s, end) {
 		if !e.preemptFor(f, i, patience) {
@@ -145,8 +140,9 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 		}
 	}
 	for g := range s.tables {
-		for t := &s.tables[g]; t.end() < pagesOf(end); {
-			t.pages = append(t.pages, e.take(f, g))
+		t := &s.tables[g]
+		for range t.lacks(end) {
+			t.append(e.take(f, g), end)
 		}
 	}
 	return true
@@ -154,7 +150,7 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 
 func (e *Engine) lacksUpTo(s *sequence, end int) bool {
 	for g := range s.tables {
-		if pagesOf(end)-s.tables[g].end() > e.pools[g].available() {
+		if s.tables[g].lacks(end) > e.pools[g].available() {
 			return true
 		}
 	}
@@ -205,7 +201,7 @@ func (e *Engine) release(s *sequence) {
 	for g := range s.tables {
 		t := &s.tables[g]
 		for k := len(t.pages) - 1; k >= 0; k-- {
-			if at := t.first + k + 1; at < len(s.path) {
+			if at := t.history(k); at < len(s.path) {
 				n := s.path[at]
 				if n.places[g].page == t.pages[k] && n.places[g].filled > e.done {
 					e.losePage(n, g)
@@ -213,7 +209,7 @@ func (e *Engine) release(s *sequence) {
 			}
 			e.pools[g].let(t.pages[k]) // the last first: a history is no use without what it begins with
 		}
-		t.first, t.pages = 0, t.pages[:0]
+		t.begin(0)
 	}
 	for k := len(s.path) - 1; k >= 0; k-- {
 		e.tree.unuse(s.path[k])
@@ -233,11 +229,11 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 		n.uses++
 		s.path = append(s.path, n)
 		for g := range s.tables {
-			t, at := &s.tables[g], &n.places[g]
-			if i < t.first || at.page != none {
+			page, at := s.tables[g].found(i), &n.places[g]
+			if page == none || at.page != none {
 				continue // gone, or another has it too
 			}
-			at.page, at.filled = t.pages[i-t.first], step
+			at.page, at.filled = page, step
 			e.pools[g].pages[at.page].node = n
 			n.uses++
 		}

@@ -105,6 +105,9 @@ func (e *Engine) newRun(r *Request) *run {
 	class := e.program.LengthClass(len(r.Prompt))
 	for i := range n {
 		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
+		for g, group := range e.program.Groups {
+			s.tables[g].group = group
+		}
 		if s.adjust = adjust; r.counts() && i+1 < n {
 			s.adjust = slices.Clone(adjust)
 		}

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
 )
 
@@ -58,22 +57,6 @@ type sequence struct {
 	began, first, last time.Time // of the first step, the first token and the last
 
 	trace *Trace // of its steps since a token was chosen; nil: none
-}
-
-// A table is the pages of one group that a sequence has.
-type table struct {
-	first int // logical page of pages[0]
-	pages []int32
-}
-
-// end is the logical page after the last.
-func (t *table) end() int { return t.first + len(t.pages) }
-
-// add makes t the table of a step's next sequence.
-func (t *table) add(to *plan.PageTable) {
-	to.Pages = append(to.Pages, t.pages...)
-	to.Start = append(to.Start, int32(len(to.Pages)))
-	to.First = append(to.First, int32(t.first))
 }
 
 // before orders sequences: those that others make room for come first.

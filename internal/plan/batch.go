@@ -36,20 +36,42 @@ type Batch struct {
 	// out. It takes [Limits.Observed], and the step waits for it.
 	Observe func(v Value, x []float32)
 
-	Embeddings [][]float32 // nil, or [T]: a row instead of a token's embedding
-	Axes       []int32     // nil: all are 0, or [T, 2]: second and third position of each token, see [Program.Axes]
-	Adapters   []int32     // nil, or [S]: adapter of each sequence, -1 for none
+	Axes []int32 // nil: all are 0, or [T, 2]: second and third position of each token, see [Program.Axes]
 }
 
 // A PageTable says where the sequences of a step keep one group of states.
-// Page First[s]+i of sequence s, which holds positions (First[s]+i)*PageTokens
-// and on, is page Pages[Start[s]+i] of the pool. Pages before First[s] are gone:
-// no token of the step sees them.
+//
+// Of states per token, page First[s]+i of sequence s, which holds positions
+// (First[s]+i)*PageTokens and on, is page Pages[Start[s]+i] of the pool. Pages before
+// First[s] are gone: no token of the step sees them.
+//
+// Of states per sequence, Pages[2*s] is the slot that the state of sequence s is read
+// from, -1 where the sequence begins, and Pages[2*s+1] the slot that the state after the
+// step is written to. That is another one, so that a step can be run again, and a slot
+// that was written stays as it is until it is given out again. First is 0.
 type PageTable struct {
 	Pages []int32
 	Start []int32 // [S+1]
 	First []int32 // [S]
 }
+
+// Reset makes t the table of no sequences, and keeps its room.
+func (t *PageTable) Reset() {
+	t.Pages, t.Start, t.First = t.Pages[:0], append(t.Start[:0], 0), t.First[:0]
+}
+
+// Add adds a sequence with the pages first and on, of states per token.
+func (t *PageTable) Add(first int, pages ...int32) {
+	t.Pages = append(t.Pages, pages...)
+	t.Start, t.First = append(t.Start, int32(len(t.Pages))), append(t.First, int32(first))
+}
+
+// AddSlots adds a sequence whose state is read from one slot, or none (-1), and written
+// to another, of states per sequence.
+func (t *PageTable) AddSlots(in, out int32) { t.Add(0, in, out) }
+
+// Slots are those of sequence s, of states per sequence.
+func (t *PageTable) Slots(s int) (in, out int32) { return t.Pages[2*s], t.Pages[2*s+1] }
 
 // Want says what a row is wanted for.
 type Want uint8
@@ -79,12 +101,11 @@ type Row struct {
 	Adjustments []sample.Adjustment
 }
 
-// A StateOp changes pages before a step.
+// A StateOp copies a page from or to the host's memory before a step.
 type StateOp struct {
 	Kind  StateOpKind
 	Group int
-	Page  int32  // the page changed, or saved
-	From  int32  // the page copied
+	Page  int32  // the page saved or restored
 	Host  []byte // [Limits.PageBytes] that Save fills and Restore reads, of [Executable.AllocHost]
 }
 
@@ -93,9 +114,7 @@ type StateOpKind uint8
 
 // The operations on pages.
 const (
-	CopyPage    StateOpKind = iota // Page = From
-	ZeroPage                       // Page = 0
-	SavePage                       // Host = Page; Host is ready when the step is
+	SavePage    StateOpKind = iota // Host = Page; Host is ready when the step is
 	RestorePage                    // Page = Host
 )
 
@@ -140,8 +159,8 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	}
 	t, s := len(b.Tokens), b.Seqs()
 	switch {
-	case b.Embeddings != nil || b.Adapters != nil || b.Axes != nil && p.Axes == [2]int{}:
-		return fmt.Errorf("plan: embeddings, adapters, and several positions a token that the program does not go by: %w", errors.ErrUnsupported)
+	case b.Axes != nil && p.Axes == [2]int{}:
+		return fmt.Errorf("plan: several positions a token that the program does not go by: %w", errors.ErrUnsupported)
 	case t == 0 || t > l.Tokens:
 		return bad("%d tokens, want 1 to %d", t, l.Tokens)
 	case s == 0 || s > l.Seqs:
@@ -224,14 +243,6 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	return nil
 }
 
-// FirstVisible is the first position that a token at pos of group g sees.
-func (g Group) FirstVisible(pos int) int {
-	if g.Window == 0 {
-		return 0
-	}
-	return max(0, pos+1-g.Window)
-}
-
 func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
 	s := b.Seqs()
 	if len(pt.Start) != s+1 || len(pt.First) != s || pt.Start[0] != 0 || int(pt.Start[s]) != len(pt.Pages) {
@@ -246,17 +257,36 @@ func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
 			return fmt.Errorf("group %d: sequence %d has %d pages of a pool of %d", g, q, hi-lo, l.Pages[g])
 		}
 		first := int(b.Positions[b.Start[q]])
+		if grp.Kind == PerSequence {
+			if err := pt.validateSlots(g, q, first, l.Pages[g]); err != nil {
+				return err
+			}
+			continue
+		}
 		end := int(b.Positions[b.Start[q+1]-1]) + 1
 		have := int(pt.First[q]) * l.PageTokens
 		if pt.First[q] < 0 || have > grp.FirstVisible(first) || have+int(hi-lo)*l.PageTokens < end {
 			return fmt.Errorf("group %d: sequence %d sees positions %d to %d, its pages hold %d to %d",
 				g, q, grp.FirstVisible(first), end, have, have+int(hi-lo)*l.PageTokens)
 		}
-	}
-	for _, page := range pt.Pages {
-		if page < 0 || int(page) >= l.Pages[g] {
-			return fmt.Errorf("group %d: page %d of %d", g, page, l.Pages[g])
+		for _, page := range pt.Pages[lo:hi] {
+			if page < 0 || int(page) >= l.Pages[g] {
+				return fmt.Errorf("group %d: page %d of %d", g, page, l.Pages[g])
+			}
 		}
+	}
+	return nil
+}
+
+// validateSlots checks those of sequence q, which goes on from position first, in a pool
+// of n.
+func (pt *PageTable) validateSlots(g, q, first, n int) error {
+	if int(pt.Start[q]) != 2*q || int(pt.Start[q+1]) != 2*q+2 || pt.First[q] != 0 {
+		return fmt.Errorf("group %d: sequence %d has pages %d to %d from %d on, want two slots", g, q, pt.Start[q], pt.Start[q+1], pt.First[q])
+	}
+	in, out := pt.Slots(q)
+	if in < -1 || int(in) >= n || out < 0 || int(out) >= n || in == out || (in < 0) != (first == 0) {
+		return fmt.Errorf("group %d: sequence %d goes on at position %d from slot %d to slot %d of %d", g, q, first, in, out, n)
 	}
 	return nil
 }
@@ -265,21 +295,18 @@ func (op *StateOp) validate(p *Program, l *Limits) error {
 	if op.Group < 0 || op.Group >= len(p.Groups) {
 		return fmt.Errorf("group %d of %d", op.Group, len(p.Groups))
 	}
-	n := l.Pages[op.Group]
-	if op.Page < 0 || int(op.Page) >= n || (op.Kind == CopyPage && (op.From < 0 || int(op.From) >= n)) {
-		return fmt.Errorf("page %d, from %d, of %d", op.Page, op.From, n)
-	}
-	if op.Kind == SavePage || op.Kind == RestorePage {
-		size, err := l.PageBytes(p, op.Group)
-		if err != nil {
-			return err
-		}
-		if len(op.Host) != size {
-			return fmt.Errorf("%d bytes for a page of %d", len(op.Host), size)
-		}
+	if n := l.Pages[op.Group]; op.Page < 0 || int(op.Page) >= n {
+		return fmt.Errorf("page %d of %d", op.Page, n)
 	}
 	if op.Kind > RestorePage {
 		return fmt.Errorf("kind %d does not exist", op.Kind)
+	}
+	size, err := l.PageBytes(p, op.Group)
+	if err != nil {
+		return err
+	}
+	if len(op.Host) != size {
+		return fmt.Errorf("%d bytes for a page of %d", len(op.Host), size)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (b *Builder) State(s State) int {
 		s.Group = len(b.p.Groups)
 		b.p.Groups = append(b.p.Groups, g)
 	}
-	if s.KVHeads <= 0 || s.HeadDim <= 0 || s.Window < 0 {
+	if !s.exists() {
 		b.Failf("state %v does not exist", s)
 	}
 	b.p.States = append(b.p.States, s)
@@ -211,7 +211,7 @@ func (b *Builder) AttentionSinks(q, k, v Value, sinks *tensor.Tensor, state int,
 	if b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != b.Cols(k) {
 		b.Failf("attention %v does not fit q of %d, k of %d and v of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(v))
 	}
-	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.Window != a.Window {
+	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.HeadDim || s.Window != a.Window {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
 	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // NaN fails this too

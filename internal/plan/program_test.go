@@ -84,7 +84,7 @@ func TestScratchReuses(t *testing.T) {
 }
 
 func TestBuilderRefuses(t *testing.T) {
-	state := plan.State{Name: "kv", KVHeads: 1, HeadDim: 4}
+	state := plan.State{Name: "kv", KVHeads: 1, HeadDim: 4, ValueDim: 4}
 	attr := plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 1}
 	sunk := func(b *plan.Builder, x plan.Value, sinks *tensor.Tensor) {
 		k := b.Linear(x, matrix(4, 8), nil)
@@ -154,7 +154,7 @@ func TestAttentionPrints(t *testing.T) {
 	p, err := plan.Build(func(b *plan.Builder) {
 		x := b.Embed(matrix(3, 8))
 		k := b.Linear(x, matrix(4, 8), nil)
-		st := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 4, Window: 9})
+		st := b.State(plan.State{Name: "kv", KVHeads: 1, HeadDim: 4, ValueDim: 4, Window: 9})
 		a := plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 4, Scale: 0.5, Window: 9}
 		x = b.Attention(x, k, k, st, a)
 		a.Softcap = 50
@@ -180,7 +180,7 @@ hidden %4, logits %4
 func TestGroups(t *testing.T) {
 	p, err := plan.Build(func(b *plan.Builder) {
 		for i, w := range []int{0, 5, 0, 5, 7} {
-			b.State(plan.State{Name: "kv", KVHeads: 2 + i, HeadDim: 4, Window: w})
+			b.State(plan.State{Name: "kv", KVHeads: 2 + i, HeadDim: 4, ValueDim: 4, Window: w})
 		}
 		x := b.Pick(b.Embed(matrix(3, 8)))
 		b.Output(x, x)

@@ -7,49 +7,96 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A StateKind is a kind of memory that outlives a step.
+// A StateKind is what a state belongs to, and so how long it is needed.
 type StateKind uint8
 
 // The kinds of state.
 const (
-	// PagedKV keeps keys and values of the tokens of a sequence, in pages of
-	// [Limits.PageTokens] tokens. With a window, pages that no coming token can
-	// see may be given back.
-	PagedKV StateKind = iota
+	// PerToken keeps keys and values of the tokens of a sequence, in pages of
+	// [Limits.PageTokens] tokens. What comes after some tokens needs the pages of all of
+	// them, or with a window those of the tokens that it can see.
+	PerToken StateKind = iota
+	// PerSequence keeps what all tokens of a sequence so far have come to: a matrix, or
+	// the last inputs of a convolution. Its pages are slots for one sequence each. What
+	// comes after some tokens needs the one slot with the state after the last of them;
+	// where there is none before the first token, the state is zeros.
+	PerSequence
 )
 
-func (k StateKind) String() string { return [...]string{"kv"}[k] }
+func (k StateKind) String() string { return [...]string{"kv", "sequence"}[k] }
 
 // A State is memory that outlives a step, declared by the program that uses it.
 type State struct {
-	Name    string
-	Kind    StateKind
-	KVHeads int
-	HeadDim int
-	Window  int // tokens that can be seen, 0: all
-	Group   int // index into Program.Groups
+	Name string
+	Kind StateKind
+
+	// Of states per token.
+	KVHeads  int
+	HeadDim  int // values of a head's key
+	ValueDim int // values of a head's value; 0: keys are all there is, such as latent rows
+	Window   int // tokens that can be seen, 0: all
+
+	// Of states per sequence: how many values there are, in float32.
+	Size int
+
+	Group int // index into Program.Groups
 }
 
 func (s State) String() string {
-	w := ""
-	if s.Window > 0 {
-		w = fmt.Sprintf(" window %d", s.Window)
+	what := fmt.Sprintf("size %d", s.Size)
+	if s.Kind == PerToken {
+		what = fmt.Sprintf("heads %d dim %d", s.KVHeads, s.HeadDim)
+		if s.ValueDim != s.HeadDim {
+			what += fmt.Sprintf(" value dim %d", s.ValueDim)
+		}
+		if s.Window > 0 {
+			what += fmt.Sprintf(" window %d", s.Window)
+		}
 	}
-	return fmt.Sprintf("%s %v heads %d dim %d%s group %d", s.Name, s.Kind, s.KVHeads, s.HeadDim, w, s.Group)
+	return fmt.Sprintf("%s %v %s group %d", s.Name, s.Kind, what, s.Group)
 }
 
-// Width is the number of values kept per token.
-func (s State) Width() int { return 2 * s.KVHeads * s.HeadDim }
+// Width is the number of values kept per token, or per sequence.
+func (s State) Width() int {
+	if s.Kind == PerSequence {
+		return s.Size
+	}
+	return s.KVHeads * (s.HeadDim + s.ValueDim)
+}
+
+// exists reports whether there can be such a state.
+func (s State) exists() bool {
+	if s.Kind == PerSequence {
+		return s.Size > 0 && s.KVHeads == 0 && s.HeadDim == 0 && s.ValueDim == 0 && s.Window == 0
+	}
+	return s.Kind == PerToken && s.KVHeads > 0 && s.HeadDim > 0 && s.ValueDim >= 0 && s.Window >= 0 && s.Size == 0
+}
 
 // A Group is a set of states that a sequence fills and frees together: page p
 // of a group is page p of every state in it, so that one page table serves them
-// all.
+// all. The states per sequence of a program are one group.
 type Group struct {
 	Kind   StateKind
-	Window int // 0: all of the past is kept
+	Window int // of states per token, 0: all of the past is kept
 }
 
-// Width is the number of values that one token takes in all states of group g.
+// FirstVisible is the first position whose state a token at pos needs: the first that
+// it sees of states per token, the one before it of states per sequence.
+func (g Group) FirstVisible(pos int) int {
+	switch {
+	case g.Kind == PerSequence:
+		return max(0, pos-1)
+	case g.Window == 0:
+		return 0
+	}
+	return max(0, pos+1-g.Window)
+}
+
+// KeepsAll reports whether every token needs the states of all tokens before it.
+func (g Group) KeepsAll() bool { return g.Kind == PerToken && g.Window == 0 }
+
+// Width is the number of values that one token, or one sequence, takes in all states of
+// group g.
 func (p *Program) Width(g int) int {
 	n := 0
 	for _, s := range p.States {
@@ -64,8 +111,8 @@ func (p *Program) Width(g int) int {
 type Limits struct {
 	Tokens, Seqs, Rows int          // T, S and R at most in one step
 	PageTokens         int          // tokens of a page
-	Pages              []int        // pages of each group
-	Cache              tensor.DType // of keys and values: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
+	Pages              []int        // pages of each group; of states per sequence, slots
+	Cache              tensor.DType // of states per token: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
 	Activations        tensor.DType // of what weights are multiplied with: F32, or Q8_0 for 8 bits, see InBytes
 
 	// Weights is how many bytes of a device's memory the program's weights may take, 0
@@ -93,13 +140,33 @@ func InBytes(d tensor.DType) bool {
 	return false
 }
 
-// PageBytes is the size of one page of group g over all its states.
-func (l *Limits) PageBytes(p *Program, g int) (int, error) {
-	w := p.Width(g)
+// PageOf is the size of one page of s in bytes. A slot is in float32, whatever the cache
+// is in.
+func (l *Limits) PageOf(s State) (int, error) {
+	w := s.Width()
+	if s.Kind == PerSequence {
+		return tensor.F32.Size(w)
+	}
 	if l.PageTokens <= 0 || w > math.MaxInt/l.PageTokens {
 		return 0, fmt.Errorf("plan: a page of %d tokens of %d values does not exist", l.PageTokens, w)
 	}
 	return l.Cache.Size(w * l.PageTokens)
+}
+
+// PageBytes is the size of one page of group g over all its states.
+func (l *Limits) PageBytes(p *Program, g int) (int, error) {
+	total := 0
+	for _, s := range p.States {
+		if s.Group != g {
+			continue
+		}
+		n, err := l.PageOf(s)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
 }
 
 // StateBytes is the size of all pools.

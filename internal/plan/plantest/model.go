@@ -58,7 +58,7 @@ func Model(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			q := b.Linear(h, weight(name("q"), d, heads*headDim, modelHidden), vector(rng, name("qb"), 0, 0.1, heads*headDim))
 			k := b.RMSNorm(b.Linear(h, weight(name("k"), d, kvHeads*headDim, modelHidden), nil), norm(name("kn"), headDim), 1e-5)
 			v := b.Linear(h, weight(name("v"), tensor.Q6_K, kvHeads*headDim, modelHidden), nil)
-			st := b.State(plan.State{Name: name("kv"), Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim, Window: a.Window})
+			st := b.State(plan.State{Name: name("kv"), Kind: plan.PerToken, KVHeads: kvHeads, HeadDim: headDim, ValueDim: headDim, Window: a.Window})
 			y := b.AttentionSinks(b.Rope(q, r), b.Rope(k, r), v, sinks, st, a)
 			x = b.Add(x, b.Linear(y, weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil))
 			h = b.RMSNorm(x, norm(name("norm2"), modelHidden), 1e-5)
@@ -136,8 +136,8 @@ func same(t *testing.T, what string, got, want [][]float32) {
 	}
 }
 
-// A sequence whose pages were saved, moved and restored goes on with the same
-// bits, and so does one on a copy of another's pages.
+// A sequence whose pages were saved, overwritten and restored elsewhere goes on with the
+// same bits.
 func states(t *testing.T, b plan.Backend) {
 	for name, model := range models {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
@@ -165,6 +165,11 @@ func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DTy
 		if err != nil {
 			t.Fatal(err)
 		}
+		zeros, err := r.Exe.AllocHost(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(zeros)
 		for _, page := range first.tables[g] {
 			to := r.free[g][0]
 			r.free[g] = r.free[g][1:]
@@ -173,17 +178,12 @@ func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DTy
 			if err != nil {
 				t.Fatal(err)
 			}
-			save = append(save, plan.StateOp{Kind: plan.SavePage, Group: g, Page: page, Host: host}, plan.StateOp{Kind: plan.ZeroPage, Group: g, Page: page})
-			if len(restore)%2 == 0 {
-				restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: to, Host: host})
-			} else { // back to where it was, and copied from there
-				restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: page, Host: host},
-					plan.StateOp{Kind: plan.CopyPage, Group: g, Page: to, From: page})
-			}
+			save = append(save, plan.StateOp{Kind: plan.SavePage, Group: g, Page: page, Host: host}, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: page, Host: zeros})
+			restore = append(restore, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: to, Host: host})
 		}
 	}
 	r.ops = save
-	between := r.Add(ids(newRand(24), 3, modelVocab), 3) // a step to save and to zero in
+	between := r.Add(ids(newRand(24), 3, modelVocab), 3) // a step to save and to overwrite in
 	if err := r.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -237,10 +237,10 @@ func hostMemory(t *testing.T, b plan.Backend) {
 		return s
 	}
 	// Two steps under way: the second reads and writes what the first one did.
-	a, c := pages[:size], pages[2*size:]
+	a, other, c := pages[:size], pages[size:2*size], pages[2*size:]
 	steps := []plan.Step{
-		step(plan.StateOp{Kind: plan.RestorePage, Page: 2, Host: a}, plan.StateOp{Kind: plan.CopyPage, Page: 3, From: 2}),
-		step(plan.StateOp{Kind: plan.SavePage, Page: 3, Host: c}, plan.StateOp{Kind: plan.ZeroPage, Page: 3}),
+		step(plan.StateOp{Kind: plan.RestorePage, Page: 2, Host: a}),
+		step(plan.StateOp{Kind: plan.SavePage, Page: 2, Host: c}, plan.StateOp{Kind: plan.RestorePage, Page: 2, Host: other}),
 	}
 	for _, s := range steps {
 		wait(t, s)
@@ -422,7 +422,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 	// What an F16 cache cannot hold is an error too, and the others hold it.
 	big := Weight(newRand(2), "embed", tensor.F32, 1e5, 4, 32)
 	p = single(t, big, func(b *plan.Builder, x plan.Value) plan.Value {
-		st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: 1, HeadDim: 32})
+		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32, ValueDim: 32})
 		return b.Attention(x, x, x, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1e-9})
 	})
 	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false, tensor.Q8_0: false} {
@@ -443,6 +443,14 @@ func malformed(t *testing.T, b plan.Backend) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exe.Close() }()
+	size, err := lim.PageBytes(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := exe.AllocHost(size)
+	if err != nil {
+		t.Fatal(err)
+	}
 	good := func() *plan.Batch {
 		table := plan.PageTable{Pages: []int32{0, 1, 2, 3}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}
 		return &plan.Batch{
@@ -483,11 +491,11 @@ func malformed(t *testing.T, b plan.Backend) {
 		"adjustment NaN": func(b *plan.Batch) {
 			b.Rows[0].Adjustments = []sample.Adjustment{{Token: 4, Bias: float32(math.NaN())}}
 		},
-		"state page":  func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Page: 4}} },
-		"state group": func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.ZeroPage, Group: 2}} },
+		"state page":  func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.RestorePage, Page: 4, Host: page}} },
+		"state group": func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.RestorePage, Group: 2, Host: page}} },
+		"state kind":  func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.RestorePage + 1, Host: page}} },
 		"state bytes": func(b *plan.Batch) { b.States = []plan.StateOp{{Kind: plan.SavePage, Host: make([]byte, 1)}} },
 		"lengths":     func(b *plan.Batch) { b.Lengths = b.Lengths[:1] },
-		"adapters":    func(b *plan.Batch) { b.Adapters = []int32{0, -1} },
 	} {
 		batch := good()
 		spoil(batch)

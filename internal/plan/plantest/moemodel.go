@@ -69,7 +69,7 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 			q := b.Linear(h, weight(name("q"), tensor.Q8_0, heads*headDim, modelHidden), nil)
 			q = b.LayerNormHeads(q, vector(rng, name("qn"), 1, 0.1, heads*headDim), nil, headDim, 1e-5)
 			k, v := b.Linear(h, weight(name("k"), tensor.Q8_0, kvHeads*headDim, modelHidden), nil), b.Linear(h, weight(name("v"), tensor.Q6_K, kvHeads*headDim, modelHidden), nil)
-			st := b.State(plan.State{Name: name("kv"), Kind: plan.PagedKV, KVHeads: kvHeads, HeadDim: headDim, Window: a.Window})
+			st := b.State(plan.State{Name: name("kv"), Kind: plan.PerToken, KVHeads: kvHeads, HeadDim: headDim, ValueDim: headDim, Window: a.Window})
 			y := b.Linear(b.Attention(q, k, v, st, a), weight(name("o"), tensor.Q5_0, modelHidden, heads*headDim), nil)
 			x = b.Add(x, b.Scale(y, 0.7))
 			h = norm(x, name("norm2"))

@@ -506,7 +506,7 @@ func attention(t *testing.T, b plan.Backend) {
 				logits = matrix(sinks)[0]
 			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
-				st := b.State(plan.State{Name: "kv", Kind: plan.PagedKV, KVHeads: a.KVHeads, HeadDim: a.HeadDim, Window: a.Window})
+				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim, Window: a.Window})
 				return b.AttentionSinks(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), sinks, st, a)
 			})
 			x := rowsOf(matrix(table), list)

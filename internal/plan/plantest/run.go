@@ -25,7 +25,7 @@ type Seq struct {
 	Chunk  int         // tokens a step
 	Prompt int         // the length that rotary frequencies go by; 0: of IDs
 	Logits [][]float32 // [tokens fed][vocab]
-	tables [][]int32   // by group: all logical pages, -1 where given back
+	tables [][]int32   // by group: all logical pages, -1 where given back; of states per sequence, the slots of the step before
 }
 
 // NewRunner compiles p on b within lim, for which see [LimitsFor].
@@ -56,8 +56,12 @@ func NewRunner(b plan.Backend, p *plan.Program, lim plan.Limits) (*Runner, error
 func LimitsFor(p *plan.Program, tokens, seqs, context, pageTokens int, base plan.Limits) plan.Limits {
 	base.Tokens, base.Seqs, base.Rows, base.PageTokens = tokens, seqs, tokens, pageTokens
 	base.Pages = nil
-	for range p.Groups {
-		base.Pages = append(base.Pages, seqs*((context+pageTokens-1)/pageTokens))
+	for _, g := range p.Groups {
+		pages := (context + pageTokens - 1) / pageTokens
+		if g.Kind == plan.PerSequence {
+			pages = 2
+		}
+		base.Pages = append(base.Pages, seqs*pages)
 	}
 	return base
 }
@@ -91,7 +95,7 @@ func (r *Runner) Drop(s *Seq) {
 func (r *Runner) Step() (bool, error) {
 	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(r.Program.Groups))}
 	for g := range b.Tables {
-		b.Tables[g].Start = []int32{0}
+		b.Tables[g].Reset()
 	}
 	var who []*Seq
 	for _, s := range r.seqs {
@@ -145,6 +149,10 @@ func (r *Runner) Step() (bool, error) {
 // page gives s the pages for positions up to end, takes back those that no
 // position from start sees, and writes the table.
 func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
+	if r.Program.Groups[g].Kind == plan.PerSequence {
+		r.slots(s, g, t)
+		return
+	}
 	first := r.Program.Groups[g].FirstVisible(start) / r.Limits.PageTokens
 	for i := range min(first, len(s.tables[g])) {
 		if s.tables[g][i] >= 0 {
@@ -156,9 +164,21 @@ func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
 		s.tables[g] = append(s.tables[g], r.free[g][0])
 		r.free[g] = r.free[g][1:]
 	}
-	t.Pages = append(t.Pages, s.tables[g][first:]...)
-	t.Start = append(t.Start, int32(len(t.Pages)))
-	t.First = append(t.First, int32(first))
+	t.Add(first, s.tables[g][first:]...)
+}
+
+// slots has s go on from the slot that its step before wrote, and writes the table.
+func (r *Runner) slots(s *Seq, g int, t *plan.PageTable) {
+	in := int32(-1)
+	if n := len(s.tables[g]); n > 0 {
+		in = s.tables[g][n-1]
+		r.free[g] = append(r.free[g], s.tables[g][:n-1]...)
+		s.tables[g] = s.tables[g][n-1:]
+	}
+	out := r.free[g][0]
+	r.free[g] = r.free[g][1:]
+	s.tables[g] = append(s.tables[g], out)
+	t.AddSlots(in, out)
 }
 
 // Run steps until all sequences are done.
