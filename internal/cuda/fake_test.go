@@ -103,7 +103,7 @@ func batchOf(p *plan.Program, seqs, position, n int) *plan.Batch {
 	b := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, len(p.Groups))}
 	const pages = testContext / testPageTokens
 	for g := range b.Tables {
-		b.Tables[g].Start = []int32{0}
+		b.Tables[g].Reset()
 	}
 	for s := range seqs {
 		for i := range n {
@@ -114,11 +114,19 @@ func batchOf(p *plan.Program, seqs, position, n int) *plan.Batch {
 		b.Lengths = append(b.Lengths, int32(position+n))
 		b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken})
 		for g := range b.Tables {
-			t := &b.Tables[g]
-			for i := range pages {
-				t.Pages = append(t.Pages, int32(s*pages+i))
+			if p.Groups[g].Kind == plan.PerSequence {
+				in := int32(2 * s)
+				if position == 0 {
+					in = -1
+				}
+				b.Tables[g].AddSlots(in, int32(2*s+1))
+				continue
 			}
-			t.Start, t.First = append(t.Start, int32(len(t.Pages))), append(t.First, 0)
+			var own []int32
+			for i := range pages {
+				own = append(own, int32(s*pages+i))
+			}
+			b.Tables[g].Add(0, own...)
 		}
 	}
 	return b

@@ -130,5 +130,5 @@ func (r *room) addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAd
 }
 
 // pageRoom is for how many pages the tables of a group have room: every sequence may have
-// all there are, which sequences that begin alike share.
-func pageRoom(l *plan.Limits, group int) int { return l.Seqs * l.Pages[group] }
+// all there are, which sequences that begin alike share, or two slots.
+func pageRoom(l *plan.Limits, group int) int { return l.Seqs * max(2, l.Pages[group]) }

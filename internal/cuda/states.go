@@ -5,6 +5,20 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
+// slotArgs is where kernels find a state per sequence. Slot i, [Size] float32, is at base +
+// i*apart; that of sequence q is slots[2*q] before the step, -1 for zeros, and slots[2*q+1]
+// after it. The two differ, so a kernel may write one while it reads the other.
+type slotArgs struct {
+	base  driver.DevicePtr
+	apart int64
+	slots driver.DevicePtr // [S][2] int32
+}
+
+func (c *compiler) slots(state int) slotArgs {
+	k := &c.pools[state]
+	return slotArgs{base: k.base, apart: int64(k.apart), slots: c.step.pages[k.state.Group]}
+}
+
 // applyStates does the step's operations on pages. The stream copies from and to the
 // host's memory in its own time: what is saved is there when the step is done.
 func (s *step) applyStates() error {

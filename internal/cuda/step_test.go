@@ -84,10 +84,15 @@ func TestResultsBecomeErrors(t *testing.T) {
 
 // Pages come to other steps as they were saved, through every state of a group.
 func TestStatePages(t *testing.T) {
+	for name, p := range map[string]*plan.Program{"dense": plantest.Model(t, nil), "recurrent": recurrent(t)} {
+		t.Run(name, func(t *testing.T) { statePages(t, p) })
+	}
+}
+
+func statePages(t *testing.T, p *plan.Program) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
-	p := plantest.Model(t, nil)
 	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
-		lim := plantest.LimitsFor(p, 8, 2, testContext, testPageTokens, plan.Limits{Cache: cache})
+		lim := plantest.LimitsFor(p, 8, 3, testContext, testPageTokens, plan.Limits{Cache: cache})
 		e := compiled(t, b, p, lim)
 		for g := range p.Groups {
 			size, err := lim.PageBytes(p, g)
@@ -132,6 +137,71 @@ func TestStatePages(t *testing.T) {
 			if e.FreeHost(saved) == nil || e.FreeHost(page[1:]) == nil {
 				t.Error("memory that AllocHost did not return was given back")
 			}
+		}
+	}
+}
+
+// recurrent is a program with states per token and per sequence, which nothing reads.
+func recurrent(t *testing.T) *plan.Program {
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(plantest.Weight(newRand(), "embed", tensor.F16, 1, decoderVocab, 256))
+		b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 64, ValueDim: 32})
+		b.State(plan.State{Name: "tail", Kind: plan.PerSequence, Size: 3 * 64})
+		b.State(plan.State{Name: "matrix", Kind: plan.PerSequence, Size: 63 * 5})
+		h := b.Pick(x)
+		b.Output(h, b.Linear(h, plantest.Weight(newRand(), "head", tensor.F16, 1, decoderVocab, 256), nil))
+	})
+}
+
+// Kernels find the slots of each state and of each sequence of the step.
+func TestSlots(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, Options{})
+	p := recurrent(t)
+	e := compiled(t, b, p, limitsFor(p, 8, 3))
+	const slots = 6
+	tail, matrix := e.compiler().slots(1), e.compiler().slots(2)
+	if tail.apart < 4*3*64 || matrix.apart < 4*63*5 || matrix.base < tail.base+driver.DevicePtr(slots*tail.apart) || tail.slots != matrix.slots {
+		t.Errorf("slots lie at %+v and %+v", tail, matrix)
+	}
+	// Slot 4 of the group is slot 4 of each state.
+	size, err := e.lim.PageBytes(p, 1)
+	if err != nil || size != 4*(3*64+63*5) {
+		t.Fatalf("a slot has %d bytes (%v)", size, err)
+	}
+	page, err := e.AllocHost(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range page {
+		page[i] = byte(i * 7)
+	}
+	x := batchOf(p, 3, 1, 1)
+	x.States = []plan.StateOp{{Kind: plan.RestorePage, Group: 1, Page: 4, Host: page}}
+	for _, test := range []struct {
+		batch *plan.Batch
+		want  []int32
+	}{{batchOf(p, 3, 0, 2), []int32{-1, 1, -1, 3, -1, 5}}, {x, []int32{0, 1, 2, 3, 4, 5}}} {
+		if err := run(e, test.batch); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 4*2*3)
+		if err := b.main.Do(func() error { return b.main.CopyToHost(got, tail.slots) }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(words[int32](got), test.want) {
+			t.Errorf("the device has the slots %v, want %v", words[int32](got), test.want)
+		}
+	}
+	for _, test := range []struct {
+		at   slotArgs
+		want []byte
+	}{{tail, page[:4*3*64]}, {matrix, page[4*3*64:]}} {
+		got := make([]byte, len(test.want))
+		if err := b.main.Do(func() error { return b.main.CopyToHost(got, test.at.base+driver.DevicePtr(4*test.at.apart)) }); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, test.want) {
+			t.Error("a slot holds something else than what was restored to it")
 		}
 	}
 }
