@@ -521,7 +521,7 @@ func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
 	sequences, tokens = math.MaxInt, math.MaxInt
 	for g, group := range p.Groups {
 		sequences = min(sequences, limits.Pages[g]/one.Pages[g])
-		if group.Window == 0 {
+		if group.KeepsAll() {
 			tokens = min(tokens, limits.Pages[g]*limits.PageTokens)
 		}
 	}
@@ -533,7 +533,8 @@ func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
 
 // TokenBytes is what choosing one token reads, in bytes, when its sequence holds
 // past tokens before it: all weights but the table of embeddings (its head is
-// read, whether tied to it or not), and the keys and values that it attends to.
+// read, whether tied to it or not), the keys and values that it attends to, and what
+// the model keeps by sequence.
 // It is 0 when the model cannot be run.
 func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 	if d.program == nil {
@@ -541,6 +542,10 @@ func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 	}
 	total, dtype := d.fixed, c.dtype(a)
 	for _, s := range d.program.States {
+		if s.Kind == plan.PerSequence {
+			total += 4 * int64(s.Size)
+			continue
+		}
 		seen := past
 		if s.Window > 0 {
 			seen = min(seen, s.Window)

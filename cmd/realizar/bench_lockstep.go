@@ -153,10 +153,13 @@ func (m *lockstepModel) cache() tensor.DType {
 
 // pages are what a sequence keeps of a group. The answer is chosen again and
 // again after the same prompt, so a window's pages hold what its first token sees
-// and what its last one writes.
+// and what its last one writes, and one slot the state after the prompt.
 func (s batchShape) pages(g plan.Group, pageTokens int) int {
 	pagesOf := func(tokens int) int { return (tokens + pageTokens - 1) / pageTokens }
 	all := pagesOf(s.depth + s.answer)
+	if g.Kind == plan.PerSequence {
+		return lockstepSlots
+	}
 	if g.Window == 0 || g.Window > s.depth+s.answer {
 		return all
 	}
@@ -290,8 +293,7 @@ func (l *lockstep) reset(b *plan.Batch) {
 		b.Tables = make([]plan.PageTable, len(l.program.Groups))
 	}
 	for g := range b.Tables {
-		t := &b.Tables[g]
-		t.Pages, t.Start, t.First = t.Pages[:0], append(t.Start[:0], 0), t.First[:0]
+		b.Tables[g].Reset()
 	}
 }
 
@@ -306,6 +308,14 @@ func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
 	b.Lengths = append(b.Lengths, int32(l.depth))
 	for g := range b.Tables {
 		t, n := &b.Tables[g], l.limits.Pages[g]/l.seqs
+		if l.program.Groups[g].Kind == plan.PerSequence {
+			in := int32(-1)
+			if start > 0 {
+				in = int32(s*n + l.slot(start))
+			}
+			t.AddSlots(in, int32(s*n+l.slot(end)))
+			continue
+		}
 		first := l.program.Groups[g].FirstVisible(start) / l.limits.PageTokens
 		for i := first; i*l.limits.PageTokens < end; i++ {
 			t.Pages = append(t.Pages, int32(s*n+i%n))
@@ -313,6 +323,18 @@ func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
 		t.Start = append(t.Start, int32(len(t.Pages)))
 		t.First = append(t.First, int32(first))
 	}
+}
+
+// lockstepSlots are those of each sequence.
+const lockstepSlots = 3
+
+// slot is where a sequence's state is after that many tokens. The steps before and after
+// have other slots, and an answer leaves that of the prompt as it is.
+func (s batchShape) slot(end int) int {
+	if end > s.depth {
+		return 1 + (end-s.depth)%2
+	}
+	return (s.depth - end + chunkTokens - 1) / chunkTokens % lockstepSlots
 }
 
 // take waits for a step and appends its tokens.

@@ -124,3 +124,23 @@ func TestLockstepPages(t *testing.T) {
 		t.Errorf("a window of 40 keeps %v pages of %d tokens, want at most %d", l.Pages, l.PageTokens, most)
 	}
 }
+
+// A step reads a sequence's state from one slot and writes it to another, and the state
+// after the prompt stays for the answers.
+func TestLockstepSlots(t *testing.T) {
+	for _, depth := range []int{1, 256, 300, 1000} {
+		s := batchShape{seqs: 1, depth: depth, answer: 5}
+		last := -1
+		for end := min(chunkTokens, depth); end <= depth+s.answer; {
+			slot := s.slot(end)
+			if slot < 0 || slot >= lockstepSlots || slot == last || end > depth && slot == s.slot(depth) {
+				t.Errorf("depth %d: slot %d after %d tokens, %d before them", depth, slot, end, last)
+			}
+			if last = slot; end < depth {
+				end = min(end+chunkTokens, depth)
+			} else {
+				end++
+			}
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // Metrics are what an engine has done since it was opened, and how it stands.
@@ -34,14 +36,14 @@ type Metrics struct {
 	AnswerLength  Histogram // tokens
 }
 
-// GroupMetrics are the pages of one group of states.
+// GroupMetrics are the pages, or slots, of one group of states.
 type GroupMetrics struct {
 	Pages      int // of the device
 	Used       int // by answers
 	Idle       int // found by their tokens
 	HostPages  int // there is room for
 	HostUsed   int
-	PageTokens int
+	PageTokens int // of slots, from a checkpoint to the next
 }
 
 // An Ending is how an answer ended.
@@ -190,10 +192,13 @@ func (e *Engine) Metrics() Metrics {
 	}
 	m.Waiting += len(e.queue.waiting)
 	for g, p := range e.pools {
-		h := e.host[g]
+		h, tokens := e.host[g], pageTokens
+		if e.program.Groups[g].Kind == plan.PerSequence {
+			tokens = checkpointTokens
+		}
 		m.Groups = append(m.Groups, GroupMetrics{
 			Pages: p.size(), Used: p.size() - p.available(), Idle: p.idle,
-			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: pageTokens,
+			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: tokens,
 		})
 	}
 	return m
