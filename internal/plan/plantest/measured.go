@@ -26,12 +26,14 @@ var measuredSteps = [][2]int{{0, 17}, {17, 20}, {20, 21}, {21, 22}}
 func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) *measured {
 	t.Helper()
 	m := &measured{p: p, r: runner(t, b, p, 80, 2, 64, base), lists: [2][]int32{ids(newRand(28), 64, modelVocab), ids(newRand(29), 64, modelVocab)}}
-	for g := range p.Groups {
-		table := plan.PageTable{Start: []int32{0}, First: []int32{0, 0}}
+	for g, group := range p.Groups {
+		table := plan.PageTable{Start: []int32{0}}
 		for range m.lists {
-			table.Pages = append(table.Pages, m.r.free[g][:64/m.r.Limits.PageTokens]...)
+			if group.Kind == plan.PerSequence {
+				continue // a step has slots of its own
+			}
+			table.Add(0, m.r.free[g][:64/m.r.Limits.PageTokens]...)
 			m.r.free[g] = m.r.free[g][64/m.r.Limits.PageTokens:]
-			table.Start = append(table.Start, int32(len(table.Pages)))
 		}
 		m.tables = append(m.tables, table)
 	}
@@ -51,10 +53,27 @@ func (m *measured) batch(i, sequences int) *plan.Batch {
 			b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken | plan.WantLogits | plan.WantHidden})
 		}
 	}
-	for _, t := range m.tables {
+	for g, t := range m.tables {
+		if m.p.Groups[g].Kind == plan.PerSequence {
+			b.Tables = append(b.Tables, slotsOfStep(i, sequences))
+			continue
+		}
 		b.Tables = append(b.Tables, plan.PageTable{Pages: t.Pages[:t.Start[sequences]], Start: t.Start[:sequences+1], First: t.First[:sequences]})
 	}
 	return b
+}
+
+// slotsOfStep are those of step i: each sequence has two, which take turns.
+func slotsOfStep(i, sequences int) (t plan.PageTable) {
+	t.Reset()
+	for s := range int32(sequences) {
+		in := int32(-1)
+		if i > 0 {
+			in = 2*s + int32(i-1)%2
+		}
+		t.AddSlots(in, 2*s+int32(i)%2)
+	}
+	return t
 }
 
 // run does all steps, which set may change, and calls done with each one's result.
