@@ -1,6 +1,6 @@
 package plan
 
-// Add: x + y.
+// Add is x + y.
 var Add = &Op{Name: "add"}
 
 // Add is x + y.

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Attention: stores the step's k and v in a state, then lets every token
+// Attention stores the step's k and v in a state, then lets every token
 // attend to its own sequence's past and itself, see [AttentionAttr]. An
 // optional weight holds sinks, see [Builder.Attention].
 var Attention = &Op{Name: "attention", Scope: BySequence}

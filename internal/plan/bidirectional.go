@@ -1,6 +1,6 @@
 package plan
 
-// Bidirectional: every token attends to all tokens of its sequence, or to those
+// Bidirectional is attention of every token to all tokens of its sequence, or to those
 // near it, see [AttentionAttr]. There is no state: a sequence is in the step as a
 // whole, see [Program.Whole].
 var Bidirectional = &Op{Name: "bidirectional", Scope: BySequence}

@@ -2,7 +2,7 @@ package plan
 
 import "github.com/realizar/realizar/tensor"
 
-// Conv: a causal convolution over the tokens of a sequence, each column by itself. With w
+// Conv is a causal convolution over the tokens of a sequence, each column by itself. With w
 // [d, L] and an optional b [d], y of the token at position t is b + the sum over i < L of
 // w[i] * x of the token at position t-L+1+i, added in this order; before the sequence's
 // first token x is 0. A state per sequence keeps x of the last L-1 tokens, [L-1, d]. (The

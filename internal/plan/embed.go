@@ -2,7 +2,7 @@ package plan
 
 import "github.com/realizar/realizar/tensor"
 
-// Embed: rows of a table [vocab, d] by the step's token ids -> [T, d].
+// Embed is the rows of a table [vocab, d] by the step's token ids -> [T, d].
 var Embed = &Op{Name: "embed", Weight: Table, Scope: ByToken}
 
 // Embed is the rows of table w [vocab, d] named by the step's token ids.

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Experts: a mixture of experts (Shazeer et al., "Outrageously Large Neural
+// Experts is a mixture of experts (Shazeer et al., "Outrageously Large Neural
 // Networks", 2017), see [ExpertsAttr].
 var Experts = &Op{Name: "experts"}
 

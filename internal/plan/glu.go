@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// GLU: act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020), see
+// GLU is act(gate) * up (Shazeer, "GLU Variants Improve Transformer", 2020), see
 // [GLUAttr].
 var GLU = &Op{Name: "glu"}
 

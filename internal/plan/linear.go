@@ -2,7 +2,7 @@ package plan
 
 import "github.com/realizar/realizar/tensor"
 
-// Linear: x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
+// Linear is x·Wᵀ + b with W [out, in] of any weight dtype and an optional b [out].
 var Linear = &Op{Name: "linear", Weight: Matrix}
 
 // Linear is x·wᵀ + bias, w [out, in], bias [out] or nil.

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Map: f(x), element by element, see [MapAttr].
+// Map is f(x), element by element, see [MapAttr].
 var Map = &Op{Name: "map"}
 
 // A Func is what a [Map] does to every element.

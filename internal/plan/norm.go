@@ -6,11 +6,11 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// RMSNorm: x / sqrt(mean(x²) + eps) * w over groups of the last dimension
+// RMSNorm is x / sqrt(mean(x²) + eps) * w over groups of the last dimension
 // (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019).
 var RMSNorm = &Op{Name: "rmsnorm"}
 
-// LayerNorm: (x - mean(x)) / sqrt(var(x) + eps) * w + b over groups of the last
+// LayerNorm is (x - mean(x)) / sqrt(var(x) + eps) * w + b over groups of the last
 // dimension, with an optional b and the variance that divides by the group's
 // length (Ba, Kiros and Hinton, "Layer Normalization", 2016). w and b have the
 // length of a group, or of the row if each group has its own.

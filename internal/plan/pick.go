@@ -1,6 +1,6 @@
 package plan
 
-// Pick: the rows of x that the step wants, [T, d] -> [R, d], see [PickAttr].
+// Pick is the rows of x that the step wants, [T, d] -> [R, d], see [PickAttr].
 var Pick = &Op{Name: "pick", Scope: BySequence}
 
 // PickAttr are the parameters of [Pick].

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Position: rows of a table [positions, d] by the positions of the step's tokens
+// Position is the rows of a table [positions, d] by the positions of the step's tokens
 // -> [T, d], see [PositionAttr].
 var Position = &Op{Name: "position", Weight: Table, Scope: ByToken}
 

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Rope: rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
+// Rope is rotary positions (Su et al., "RoFormer", 2021), see [RopeAttr].
 var Rope = &Op{Name: "rope", Scope: ByToken}
 
 // RopeAttr are the parameters of [Rope]: pair i of the first Dims elements of

@@ -114,6 +114,7 @@ func (g *GPU) Hopper() bool { return g.target == driver.Capability{Major: 9} }
 // Compiling is what the kernels took so far to build and load.
 func (g *GPU) Compiling() time.Duration { return time.Duration(g.compiled.Load()) }
 
+// FreeHost gives back memory of [driver.Context.AllocHost], or nothing.
 func FreeHost(c *driver.Context, b []byte) error {
 	if b == nil {
 		return nil
@@ -121,6 +122,7 @@ func FreeHost(c *driver.Context, b []byte) error {
 	return c.FreeHost(b)
 }
 
+// DestroyEvent destroys an event, or nothing.
 func DestroyEvent(e *driver.Event) error {
 	if e == nil {
 		return nil

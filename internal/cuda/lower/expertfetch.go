@@ -6,6 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/weights"
 )
 
+// KeepArgs are the arguments of the kernel that decides which experts stay on the device.
 type KeepArgs struct {
 	Active, Count                driver.DevicePtr
 	Table, Heat, Holders         driver.DevicePtr
@@ -14,6 +15,7 @@ type KeepArgs struct {
 	Bytes                        int64
 }
 
+// FetchArgs are the arguments of the kernel that copies experts to the device.
 type FetchArgs struct {
 	Missing, Missed, Images, Places driver.DevicePtr
 	Bytes, Apart                    int64

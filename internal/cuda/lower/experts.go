@@ -106,6 +106,7 @@ type expertProductArgs struct {
 	biasApart, _ int32
 }
 
+// ExpertArgs are the arguments of the products of experts.
 type ExpertArgs struct {
 	P                           [2]expertProductArgs
 	rows, units, colTiles, cols int32

@@ -81,6 +81,7 @@ type SlotArgs struct {
 	Slots driver.DevicePtr // [S][2] int32
 }
 
+// Slots is where kernels find a state per sequence.
 func (c *Compiler) Slots(state int) SlotArgs {
 	k := &c.Pools[state]
 	return SlotArgs{Base: k.Base, Apart: int64(k.Apart), Slots: c.Step.pages[k.State.Group]}

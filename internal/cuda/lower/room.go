@@ -15,6 +15,7 @@ const (
 	countRows   = 4
 )
 
+// Bytes of what Go and kernels share.
 const (
 	ParamsBytes = 80 // of a row, see kernels/sample.cu
 	resultBytes = 16
@@ -134,6 +135,8 @@ type stepAddresses struct {
 	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
 }
 
+// Addresses is where kernels find what a step is told, with the room at base and the page
+// tables of each group at pages.
 func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAddresses {
 	at := func(offset int) driver.DevicePtr { return base + driver.DevicePtr(offset) }
 	all := func(offsets []int) (a []driver.DevicePtr) {

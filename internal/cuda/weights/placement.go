@@ -44,6 +44,7 @@ const StreamSlots = 2
 // could as well stay.
 func slotsFor(n, slots int) int { return min(slots, n/2) }
 
+// Align rounds a number of bytes up to where matrices and values may begin.
 func Align(n int) int { return (n + 255) &^ 255 }
 
 // NewPlan places the weights of p. As many layers as [plan.Limits.Weights] has room

@@ -9,7 +9,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Matrices lie in the device's memory as tiles of 16 rows, see kernels/tile.cuh.
+// TileRows are the rows of a tile; matrices lie in the device's memory as tiles, see
+// kernels/tile.cuh.
 const TileRows = 16
 
 // hasKernels says that there are kernels for matrices of format d.
@@ -54,6 +55,7 @@ func TileOf(d tensor.DType) (cols, bytes int) {
 	return 256, TileRows * 256 / d.BlockLen() * d.BlockBytes()
 }
 
+// TilingOf is how w is cut.
 func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 	format := LaidAs(w.DType, lim)
 	cols, bytes := TileOf(format)
@@ -64,6 +66,7 @@ func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 	}
 }
 
+// Size is the bytes of all tiles.
 func (t *Tiling) Size() int { return t.RowTiles * t.ColTiles * t.Bytes }
 
 // RowBytes are those of a row on its way to the device.
