@@ -40,7 +40,7 @@ func upTo(p *plan.Program, i int) *plan.Program {
 	q, router := *p, p.Nodes[i].In[1]
 	out := plan.Value(len(p.Shapes))
 	q.Shapes = append(slices.Clip(p.Shapes), [2]plan.Dim{plan.Rows, p.Shapes[router][1]})
-	q.Nodes = append(slices.Clip(p.Nodes[:i]), plan.Node{Op: plan.Pick, In: []plan.Value{router}, State: plan.NoState, Layer: plan.NoLayer, Out: out})
+	q.Nodes = append(slices.Clip(p.Nodes[:i]), plan.Node{Op: plan.Pick, In: []plan.Value{router}, Attr: plan.PickAttr{}, State: plan.NoState, Layer: plan.NoLayer, Out: out})
 	q.Residual, q.Hidden, q.Logits = router, out, out
 	return &q
 }
