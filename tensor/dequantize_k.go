@@ -152,7 +152,7 @@ func groupsQ2_K(scale, low *[16]float32, b []byte) {
 	}
 }
 
-func groupsQ3_K(scale, _ *[16]float32, b []byte) {
+func groupsQ3_K(scale *[16]float32, b []byte) {
 	d, scales := f16At(b[108:]), b[96:108]
 	for g := range scale {
 		sc := scales[g%8]>>(g/8*4)&15 | scales[8+g%4]>>(g/4*2)&3<<4
@@ -168,7 +168,7 @@ func groupsK4(scale, low *[16]float32, b []byte) {
 	}
 }
 
-func groupsQ6_K(scale, _ *[16]float32, b []byte) {
+func groupsQ6_K(scale *[16]float32, b []byte) {
 	d := f16At(b[208:])
 	for g, sc := range b[192:208] {
 		scale[g] = d * float32(int8(sc))

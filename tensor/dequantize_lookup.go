@@ -81,7 +81,7 @@ func e8m0(e uint8) float32 {
 	return math.Float32frombits(uint32(e) << 23)
 }
 
-func groupsIQ4_XS(scale, _ *[16]float32, b []byte) {
+func groupsIQ4_XS(scale *[16]float32, b []byte) {
 	d, high := f16At(b), uint16(b[2])|uint16(b[3])<<8
 	for g := range 8 {
 		sc := uint16(b[4+g/2]>>(g%2*4)&15) | high>>(2*g)&3<<4

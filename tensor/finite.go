@@ -109,13 +109,17 @@ func CheckFinite(d DType, data []byte) error {
 	if d.Quantized() {
 		seen, span = func(data []byte) bool { return s.blocks(data, size) }, 64*size
 	}
+	var values []float32 // of a block
 	for at := 0; at < len(data); at += span {
 		piece := data[at:min(at+span, len(data))]
 		if !seen(piece) {
 			continue
 		}
+		if values == nil {
+			values = make([]float32, d.BlockLen())
+		}
 		for b := 0; b < len(piece); b += size {
-			if e := notFinite(d, piece[b:b+size]); e != nil {
+			if e := notFinite(d, piece[b:b+size], values); e != nil {
 				e.Offset += at + b
 				e.Addr = uintptr(unsafe.Pointer(&data[e.Offset]))
 				return e
@@ -160,8 +164,9 @@ func (s *screen) blocks(data []byte, size int) bool {
 	return seen&uint32(s.top) != 0
 }
 
-// notFinite is the number of a block of d with which a value is not finite, or nil.
-func notFinite(d DType, block []byte) *NotFiniteError {
+// notFinite is the number of a block of d with which a value is not finite, or nil. It
+// has room for its values.
+func notFinite(d DType, block []byte, values []float32) *NotFiniteError {
 	f := &formats[d]
 	if f.Scale == F16Scale {
 		for _, at := range f.Scales {
@@ -171,8 +176,6 @@ func notFinite(d DType, block []byte) *NotFiniteError {
 		}
 		return nil
 	}
-	var room [256]float32
-	values := room[:f.BlockLen]
 	f.decode(values, block)
 	for i, v := range values {
 		if v-v == 0 {

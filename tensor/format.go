@@ -34,6 +34,7 @@ type Format struct {
 	Scales  []int     // bytes of a block at which its scale stands and, where there is one, its minimum
 	Minimum Minimum
 	Factor  Factor
+	Packing Packing // how a block holds its groups' factors, of formats with Planes
 
 	// InBytes says that products read activations in 8 bits where they are asked to,
 	// each group's sum being an exact integer. Products of other formats read floats.
@@ -41,9 +42,8 @@ type Format struct {
 
 	Narrow DType // the format that llama.cpp quantises to where rows are no whole number of these blocks; F16 for none
 
-	decode func(dst []float32, src []byte)             // whole blocks; nil: of codes, the block being one group
-	groups func(scale, low *[16]float32, block []byte) // see [Format.Groups]; nil: the block's own scale for all
-	levels func() []float32                            // see [Format.Levels]; nil: those of Bits
+	decode func(dst []float32, src []byte) // whole blocks; nil: of codes, the block being one group
+	levels func() []float32                // see [Format.Levels]; nil: those of Bits
 }
 
 // A Plane is the place of some bits of the codes of a block: of each Run·8/Bits codes
@@ -87,6 +87,19 @@ type Factor struct {
 	First, Step float64
 }
 
+// A Packing is where the bits of the numbers are that groups have.
+type Packing uint8
+
+// The packings, by the formats that have them; their decoders say more.
+const (
+	Unpacked          Packing = iota // groups have no numbers, or the format no planes
+	PackedNibblePairs                // Q2_K
+	PackedSixBitsQ3                  // Q3_K
+	PackedSixBitsK4                  // Q4_K and Q5_K
+	PackedSignedBytes                // Q6_K
+	PackedSixBitsIQ4                 // IQ4_XS
+)
+
 // whole is the factor of formats whose blocks are one group.
 var whole = Factor{First: 1}
 
@@ -114,19 +127,19 @@ var formats = [...]Format{
 	Q8_0: {Name: "Q8_0", BlockLen: 32, BlockBytes: 34, GGML: 8, Group: 32, Bits: 8, Planes: []Plane{{8, 2, 32}}, Signed: true,
 		Scale: F16Scale, Scales: []int{0}, Factor: whole, InBytes: true, decode: dequantizeQ8_0},
 	Q2_K: {Name: "Q2_K", BlockLen: 256, BlockBytes: 84, GGML: 10, Group: 16, Bits: 2, Planes: []Plane{{2, 16, 32}},
-		Scale: F16Scale, Scales: []int{80, 82}, Minimum: Subtracted, Factor: Factor{4, 0, 1}, InBytes: true, Narrow: Q4_0, decode: dequantizeQ2_K, groups: groupsQ2_K},
+		Scale: F16Scale, Scales: []int{80, 82}, Minimum: Subtracted, Factor: Factor{4, 0, 1}, InBytes: true, Narrow: Q4_0, decode: dequantizeQ2_K, Packing: PackedNibblePairs},
 	Q3_K: {Name: "Q3_K", BlockLen: 256, BlockBytes: 110, GGML: 11, Group: 16, Bits: 3, Planes: []Plane{{2, 32, 32}, {1, 0, 32}}, Offset: 4,
-		Scale: F16Scale, Scales: []int{108}, Factor: Factor{6, -32, 1}, InBytes: true, Narrow: Q4_0, decode: dequantizeQ3_K, groups: groupsQ3_K},
+		Scale: F16Scale, Scales: []int{108}, Factor: Factor{6, -32, 1}, InBytes: true, Narrow: Q4_0, decode: dequantizeQ3_K, Packing: PackedSixBitsQ3},
 	Q4_K: {Name: "Q4_K", BlockLen: 256, BlockBytes: 144, GGML: 12, Group: 32, Bits: 4, Planes: []Plane{{4, 16, 32}},
-		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Subtracted, Factor: Factor{6, 0, 1}, InBytes: true, Narrow: Q5_0, decode: dequantizeQ4_K, groups: groupsK4},
+		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Subtracted, Factor: Factor{6, 0, 1}, InBytes: true, Narrow: Q5_0, decode: dequantizeQ4_K, Packing: PackedSixBitsK4},
 	Q5_K: {Name: "Q5_K", BlockLen: 256, BlockBytes: 176, GGML: 13, Group: 32, Bits: 5, Planes: []Plane{{4, 48, 32}, {1, 16, 32}},
-		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Subtracted, Factor: Factor{6, 0, 1}, InBytes: true, Narrow: Q5_1, decode: dequantizeQ5_K, groups: groupsK4},
+		Scale: F16Scale, Scales: []int{0, 2}, Minimum: Subtracted, Factor: Factor{6, 0, 1}, InBytes: true, Narrow: Q5_1, decode: dequantizeQ5_K, Packing: PackedSixBitsK4},
 	Q6_K: {Name: "Q6_K", BlockLen: 256, BlockBytes: 210, GGML: 14, Group: 16, Bits: 6, Planes: []Plane{{4, 0, 64}, {2, 128, 32}}, Offset: 32,
-		Scale: F16Scale, Scales: []int{208}, Factor: Factor{8, -128, 1}, InBytes: true, Narrow: Q8_0, decode: dequantizeQ6_K, groups: groupsQ6_K},
+		Scale: F16Scale, Scales: []int{208}, Factor: Factor{8, -128, 1}, InBytes: true, Narrow: Q8_0, decode: dequantizeQ6_K, Packing: PackedSignedBytes},
 	IQ4_NL: {Name: "IQ4_NL", BlockLen: 32, BlockBytes: 18, GGML: 20, Group: 32, Bits: 4, Planes: []Plane{{4, 2, 16}}, Table: iq4Table,
 		Scale: F16Scale, Scales: []int{0}, Factor: whole, InBytes: true, decode: dequantizeIQ4_NL},
 	IQ4_XS: {Name: "IQ4_XS", BlockLen: 256, BlockBytes: 136, GGML: 23, Group: 32, Bits: 4, Planes: []Plane{{4, 8, 16}}, Table: iq4Table,
-		Scale: F16Scale, Scales: []int{0}, Factor: Factor{6, -32, 1}, InBytes: true, Narrow: IQ4_NL, decode: dequantizeIQ4_XS, groups: groupsIQ4_XS},
+		Scale: F16Scale, Scales: []int{0}, Factor: Factor{6, -32, 1}, InBytes: true, Narrow: IQ4_NL, decode: dequantizeIQ4_XS, Packing: PackedSixBitsIQ4},
 	MXFP4: {Name: "MXFP4", BlockLen: 32, BlockBytes: 17, GGML: 39, Group: 32, Bits: 4, Planes: []Plane{{4, 1, 16}}, Table: e2m1Table,
 		Scale: E8M0Scale, Scales: []int{0}, Factor: Factor{First: 0.5}, InBytes: true, decode: dequantizeMXFP4},
 
@@ -242,11 +255,20 @@ func (f *Format) Codes(q []int8, block []byte) {
 // Groups sets, for each group of a block of a format with Planes, what its codes are
 // multiplied with, and what is added to the products.
 func (f *Format) Groups(scale, low *[16]float32, block []byte) {
-	if f.groups != nil {
-		f.groups(scale, low, block)
-		return
+	switch f.Packing { // and no function of the row: what that takes would go to the heap
+	case PackedNibblePairs:
+		groupsQ2_K(scale, low, block)
+	case PackedSixBitsQ3:
+		groupsQ3_K(scale, block)
+	case PackedSixBitsK4:
+		groupsK4(scale, low, block)
+	case PackedSignedBytes:
+		groupsQ6_K(scale, block)
+	case PackedSixBitsIQ4:
+		groupsIQ4_XS(scale, block)
+	default:
+		scale[0], low[0] = f.heads(block)
 	}
-	scale[0], low[0] = f.heads(block)
 }
 
 // heads are the scale of a block and what is added to its values, where no group has

@@ -61,6 +61,9 @@ func checkBlocks(t *testing.T, f *tensor.Format) {
 	if n := f.Narrow.BlockLen(); n >= f.BlockLen {
 		t.Errorf("%s: rows that it cannot have become %v", f.Name, f.Narrow)
 	}
+	if f.Planes != nil && (f.Factor.Bits > 0) != (f.Packing != tensor.Unpacked) {
+		t.Errorf("%s: groups have numbers of %d bits, packed as %d", f.Name, f.Factor.Bits, f.Packing)
+	}
 	bits := 0
 	for _, p := range f.Planes {
 		bits += p.Bits
