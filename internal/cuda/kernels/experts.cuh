@@ -66,26 +66,32 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
   auto matrix = [&](int i) ALWAYS { return a.p[i].w + e.place * a.p[i].apart; };
   auto bias = [&](int i) ALWAYS { return a.p[i].bias ? a.p[i].bias + s64(e.expert) * a.p[i].biasApart : nullptr; };
-  const Gated gated{matrix(0), GATED ? matrix(1) : nullptr, bias(0), GATED ? bias(1) : nullptr, a.rows, a.unit, a.out};
+  const u8 *w = matrix(0), *up = GATED ? matrix(1) : nullptr;
+  const float *biasOf = bias(0), *upBias = GATED ? bias(1) : nullptr;
+  const Gated gated{w, up, biasOf, upBias, a.rows, (a.rows + tileRows - 1) / tileRows, a.unit, a.out};
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
     if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
-    return gated.w + unit * rowBytes + s64(from) * F::tileBytes;
+    return w + unit * rowBytes + s64(from) * F::tileBytes;
   };
-  using Pipe = Pipeline<F, NT, ONE, GATED, SCALED, 2, decltype(rowOf)>;
-  __shared__ typename Pipe::Sums sums;
+  __shared__ Sums<NT, ONE, GATED> sums;
 
   int turn = 0;
-  _Pragma("unroll 1") for (int first = e.begin; first < e.end; first += Pipe::columns) {
-    Pipe pipe(rowOf, a.units, GATED ? 4 : 1, from, tiles, lane, warp);
-    auto store = [&](int unit, const auto &sum) ALWAYS {
-      if constexpr (GATED) storeGated(gated, true, unit, first, e.end, Pipe::columns, lane, warp, sum);
-      else storePlain(a.rows, gated.bias, unit, first, e.end, Pipe::columns, sum, [&](int row, int slot, float v) ALWAYS { a.y[s64(slot) * a.stride + row] = v; });
+  _Pragma("unroll 1") for (int first = e.begin; first < e.end; first += sums.columns) {
+    auto begin = [&](const auto &work) ALWAYS {
+      if constexpr (ONE) work(oneRow<F>(a, a.tokens ? a.tokens[first] : first, lane));
+      else work(M(a, first, e.end, lane, a.tokens));
     };
-    if constexpr (ONE) {
-      pipe.run(oneRow<F>(a, a.tokens ? a.tokens[first] : first, lane), sums, turn, store);
-    } else {
-      pipe.run(M(a, first, e.end, lane, a.tokens), sums, turn, store);
-    }
+    auto store = [&](int unit, const auto &sum) ALWAYS {
+      if constexpr (GATED) {
+        storeGated(gated, true, unit, first, e.end, sums.columns, lane, warp, sum);
+      } else {
+        storePlain(a.rows, unit, first, e.end, sums.columns, sum, [&](int row, int slot, float v) ALWAYS {
+          if (biasOf) v = v + biasOf[row];
+          a.y[s64(slot) * a.stride + row] = v;
+        });
+      }
+    };
+    pipeline<F, NT, ONE, GATED, SCALED, 2>(sums, turn, a.units, GATED ? 4 : 1, from, tiles, lane, warp, rowOf, begin, store);
   }
 }
 
@@ -94,12 +100,12 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
 
 // The kernels of a format: for one slot of each expert, and for 8 and 16 at a time.
 #define EXPERTS(F)                                                              \
-  EXPERT(expert_1, F, void, 1, true, false, scaled<F>, 2)                       \
-  EXPERT(expert_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, scaled<F>, 2)  \
-  EXPERT(expert_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, scaled<F>, 2) \
-  EXPERT(gated_1, F, void, 1, true, true, scaled<F>, 2)                         \
-  EXPERT(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, scaled<F>, 2)    \
-  EXPERT(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, scaled<F>, 1)
+  EXPERT(expert_1, F, void, 1, true, false, Divided<F>::rows, 2)                       \
+  EXPERT(expert_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, Divided<F>::rows, 2)  \
+  EXPERT(expert_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, Divided<F>::rows, 2) \
+  EXPERT(gated_1, F, void, 1, true, true, Divided<F>::rows, 2)                         \
+  EXPERT(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, Divided<F>::rows, 2)    \
+  EXPERT(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, Divided<F>::rows, 1)
 
 // Those of a format times float32.
 #define EXPERTS_OF_FLOATS(F)                                                     \

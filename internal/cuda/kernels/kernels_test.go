@@ -123,3 +123,22 @@ func TestNoFamily(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// No module has constants or variables of its own: with some, each of its launches takes
+// longer.
+func TestModulesHoldCodeAlone(t *testing.T) {
+	for _, family := range families(t) {
+		for _, capability := range [][2]int{{8, 0}, {9, 0}} {
+			text, err := kernels.PTX(family, capability[0], capability[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				words := strings.Fields(line)
+				if i := slices.IndexFunc(words, func(w string) bool { return w == ".const" || w == ".global" }); i >= 0 && strings.HasPrefix(line, ".") {
+					t.Errorf("%s for %v has %s", family, capability, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+}

@@ -26,46 +26,47 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
-  const Gated gated{a.p[0].w, a.p[1].w, a.p[0].bias, a.p[1].bias, a.p[0].rows, a.unit, a.out};
+  const Gated gated{a.p[0].w, a.p[1].w, a.p[0].bias, a.p[1].bias, a.p[0].rows, (a.p[0].rows + tileRows - 1) / tileRows, a.unit, a.out};
 
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
     if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
     const Product &p = productOf(a, unit);
     return p.w + unit * rowBytes + s64(from) * F::tileBytes;
   };
-  Pipeline<F, NT, ONE, GATED, SCALED, DEPTH, decltype(rowOf)> pipe(rowOf, a.units, GATED ? (a.p[1].w ? 4 : 2) : 1, from, tiles, lane, warp);
-  __shared__ typename decltype(pipe)::Sums sums;
-
-  waitForPrevious();
-  allowNext();
-  const int count = *a.count, first = blockY() * 8 * NT;
-  if (first >= count) return;
-
+  const int R = GATED ? (a.p[1].w ? 4 : 2) : 1;
+  int count, first, turn = 0;
+  __shared__ Sums<NT, ONE, GATED> sums;
+  auto begin = [&](const auto &work) ALWAYS {
+    waitForPrevious();
+    allowNext();
+    count = *a.count, first = blockY() * 8 * NT;
+    if (first >= count) return;
+    if constexpr (ONE) {
+      extern __shared__ u8 shared[];
+      Row<F> row(a);
+      if (a.norm) {
+        row = Row<F>(shared, a.colTiles * F::tileK);
+        normalizeRow<F>(a, row, from * F::tileK, (from + tiles) * F::tileK, warp, lane);
+      }
+      work(row.operand(lane));
+    } else {
+      work(M(a, first, count, lane));
+    }
+  };
   auto store = [&](int unit, const auto &sum) ALWAYS {
     if constexpr (GATED) {
-      storeGated(gated, pipe.R > 2, unit, first, count, pipe.columns, lane, warp, sum);
+      storeGated(gated, R > 2, unit, first, count, sums.columns, lane, warp, sum);
     } else {
-      int tile = unit;
-      const Product &p = productOf(a, tile);
-      storePlain(p.rows, p.bias, tile, first, count, pipe.columns, sum, [&](int row, int token, float v) ALWAYS {
+      const Product &p = productOf(a, unit);
+      storePlain(p.rows, unit, first, count, sums.columns, sum, [&](int row, int token, float v) ALWAYS {
+        if (p.bias) v = v + p.bias[row];
         v = v * a.scale;
         if (a.residual) v = a.residual[s64(token) * a.residualStride + row] + v;
         p.y[s64(token) * p.stride + row] = v;
       });
     }
   };
-  int turn = 0;
-  if constexpr (ONE) {
-    extern __shared__ u8 shared[];
-    Row<F> row(a);
-    if (a.norm) {
-      row = Row<F>(shared, a.colTiles * F::tileK);
-      normalizeRow<F>(a, row, from * F::tileK, (from + tiles) * F::tileK, warp, lane);
-    }
-    pipe.run(row.operand(lane), sums, turn, store);
-  } else {
-    pipe.run(M(a, first, count, lane), sums, turn, store);
-  }
+  pipeline<F, NT, ONE, GATED, SCALED, DEPTH>(sums, turn, a.units, R, from, tiles, lane, warp, rowOf, begin, store);
 }
 
 #define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, SCALED, DEPTH, BLOCKS) \
@@ -75,13 +76,13 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
 // The kernels of a format with products of their own: for one row of the input, 8, 16 and
 // 32; gated ones up to 16.
 #define LINEARS(F)                                                              \
-  LINEAR(linear_1, F, void, 1, true, false, scaled<F>, 2)                       \
-  LINEAR(linear_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, scaled<F>, 2)  \
-  LINEAR(linear_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, scaled<F>, 2) \
-  LINEAR(linear_32, F, SINGLE(Multiplied<F, 4>), 4, false, false, scaled<F>, 1) \
-  LINEAR(gated_1, F, void, 1, true, true, scaled<F>, 2)                         \
-  LINEAR(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, scaled<F>, 2)    \
-  LINEAR(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, scaled<F>, 1)
+  LINEAR(linear_1, F, void, 1, true, false, Divided<F>::rows, 2)                       \
+  LINEAR(linear_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, Divided<F>::rows, 2)  \
+  LINEAR(linear_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, Divided<F>::rows, 2) \
+  LINEAR(linear_32, F, SINGLE(Multiplied<F, 4>), 4, false, false, Divided<F>::rows, 1) \
+  LINEAR(gated_1, F, void, 1, true, true, Divided<F>::rows, 2)                         \
+  LINEAR(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, Divided<F>::rows, 2)    \
+  LINEAR(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, Divided<F>::rows, 1)
 #define SINGLE(...) __VA_ARGS__
 
 // Those of any format times float32, for one row of the input and for 8. Small tiles are

@@ -206,14 +206,16 @@ template <class F> struct WordsOne {
   }
 };
 
-// Multiplied is what multiplies tiles of F with 8*NT rows of the input. scaled says that
-// these have been divided, see Forms.
+// Multiplied is what multiplies tiles of F with 8*NT rows of the input.
 template <class F, int NT> struct MultipliedBy { using Type = Bytes<F, NT>; };
 template <int NT> struct MultipliedBy<F16, NT> { using Type = Words<F16, NT>; };
 template <int NT> struct MultipliedBy<BF16, NT> { using Type = Words<BF16, NT>; };
 template <class F, int NT> using Multiplied = typename MultipliedBy<F, NT>::Type;
-template <class F> constexpr bool scaled = false;
-template <> constexpr bool scaled<F16> = true;
+
+// Divided says whether rows of the input are divided, see Forms. A variable would lie in
+// the module's constants, with which every launch takes longer.
+template <class F> struct Divided { static constexpr bool rows = false; };
+template <> struct Divided<F16> { static constexpr bool rows = true; };
 
 // weightsOf are the eight weights of a block that a lane has: four of row g and four of
 // row g+8 for each half of the block, by word.

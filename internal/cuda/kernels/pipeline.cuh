@@ -6,35 +6,28 @@
 #pragma once
 #include "multiply.cuh"
 
-// A Pipeline takes a warp through its segment of units blockX, blockX+gridX and so on of
-// the work, each of R tiles of rows: 1, or where the product is GATED the 4 of a gate and
-// what it gates, or its 2 alone. Products are of 8*NT rows of the input, or of ONE. rowOf
-// is where tile r of a unit's rows begins, at the warp's segment. DEPTH tiles are on their
-// way while one is worked on.
-template <class F, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH, class RowOf> struct Pipeline {
-  static constexpr int most = GATED ? 4 : 1, columns = ONE ? 1 : 8 * NT;
-  // Of a unit, and where there is room of the one before it, so that fast warps need not
-  // wait for slow ones twice.
-  static constexpr int turns = segments * most * tileRows * columns * 8 > 32768 ? 1 : 2;
-  using Sums = float[turns][segments][most * tileRows][columns];
+// Sums are what the warps of a block sum up: by segment, row and column of a unit, and where
+// there is room of the unit before it, so that fast warps need not wait for slow ones twice.
+template <int NT, bool ONE, bool GATED> struct Sums {
+  static constexpr int rows = (GATED ? 4 : 1) * tileRows, columns = ONE ? 1 : 8 * NT;
+  static constexpr int turns = segments * rows * columns * 8 > 32768 ? 1 : 2;
+  float of[turns][segments][rows][columns];
+};
 
-  const RowOf &rowOf;
-  int units, R, from, tiles, lane, warp;
-  int ahead, aheadR, aheadK; // what is loaded next
-  const u8 *next;
-  F one, two, more[DEPTH];
-  float acc[NT][4];
-
-  METHOD Pipeline(const RowOf &rowOf, int units, int R, int from, int tiles, int lane, int warp)
-      : rowOf(rowOf), units(units), R(R), from(from), tiles(tiles), lane(lane), warp(warp), ahead(blockX()), aheadR(0), aheadK(0), next(rowOf(ahead, 0)) {
-    if (tiles > 0) {
-      load(one);
-      load(two);
-      UNROLL for (int i = 2; i < DEPTH; i++) load(more[i]);
-    }
-  }
-
-  METHOD void load(F &w) {
+// pipeline takes a warp through its segment of units blockX, blockX+gridX and so on of the
+// work, each of R tiles of rows: 1, or where the product is GATED the 4 of a gate and what
+// it gates, or its 2 alone. Products are of 8*NT rows of the input, or of ONE. rowOf is
+// where tile r of a unit's rows begins, at the warp's segment. DEPTH tiles are on their way
+// while one is worked on: the first are asked for before begin is called, which calls its
+// argument with what multiplies. store writes a unit, of which its argument gives the value of
+// a row and a column.
+template <class F, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH, class RowOf, class Begin, class Store>
+INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
+                     const Begin &begin, const Store &store) {
+  constexpr int turns = Sums<NT, ONE, GATED>::turns;
+  int ahead = blockX(), aheadR = 0, aheadK = 0; // what is loaded next
+  const u8 *next = rowOf(ahead, 0);
+  auto load = [&](F &w) ALWAYS {
     if (ahead >= units) return;
     w.load(next, lane);
     next += F::tileBytes;
@@ -42,52 +35,58 @@ template <class F, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH, class R
     aheadK = 0;
     if (++aheadR == R) aheadR = 0, ahead += gridX();
     if (ahead < units) next = rowOf(ahead, aheadR);
+  };
+  F one, two, more[DEPTH];
+  if (tiles > 0) {
+    load(one);
+    load(two);
+    UNROLL for (int i = 2; i < DEPTH; i++) load(more[i]);
   }
 
-  METHOD void clear() {
+  float acc[NT][4];
+  auto clear = [&]() ALWAYS {
     UNROLL for (int n = 0; n < NT; n++) {
       UNROLL for (int i = 0; i < 4; i++) acc[n][i] = 0;
     }
-  }
-
-  METHOD void keep(float (&part)[segments][most * tileRows][columns], int r) {
+  };
+  auto keep = [&](int r) ALWAYS {
+    auto &part = sums.of[turn][warp];
     UNROLL for (int n = 0; n < NT; n++) {
       UNROLL for (int i = 0; i < 4; i++) {
         const float v = SCALED ? acc[n][i] * (1 / halfScale) : acc[n][i];
         if constexpr (ONE) {
-          if (lane % 4 == 0 && !(i & 1)) part[warp][r * tileRows + lane / 4 + 4 * i][0] = v;
+          if (lane % 4 == 0 && !(i & 1)) part[r * tileRows + lane / 4 + 4 * i][0] = v;
         } else {
-          part[warp][r * tileRows + lane / 4 + 4 * (i & 2)][8 * n + lane % 4 * 2 + (i & 1)] = v;
+          part[r * tileRows + lane / 4 + 4 * (i & 2)][8 * n + lane % 4 * 2 + (i & 1)] = v;
         }
       }
     }
-  }
-
-  // run multiplies by m, and has store write each unit, of which sum is the value of a row
-  // and a column. The warps' sums take turns in sums.
-  template <class M, class Store> METHOD void run(const M &m, Sums &sums, int &turn, const Store &store) {
+  };
+  auto finish = [&](int unit) ALWAYS {
+    syncBlock(); // all warps have kept their sums
+    store(unit, [&](int row, int col) ALWAYS {
+      float v = sums.of[turn][0][row][col];
+      UNROLL for (int s = 1; s < segments; s++) v = v + sums.of[turn][s][row][col];
+      return v;
+    });
+    if (turns == 1) syncBlock();
+    turn = (turn + 1) % turns;
+  };
+  begin([&](const auto &m) ALWAYS {
     int unit = blockX(), r = 0, k = 0;
-    auto finish = [&]() ALWAYS {
-      syncBlock(); // all warps have kept their sums
-      store(unit, [&](int row, int col) ALWAYS {
-        float v = sums[turn][0][row][col];
-        UNROLL for (int s = 1; s < segments; s++) v = v + sums[turn][s][row][col];
-        return v;
-      });
-      if (turns == 1) syncBlock();
-      r = 0, turn = (turn + 1) % turns, unit += gridX();
-    };
+    clear();
     auto step = [&](F &w) ALWAYS {
       w.prepare();
       m.multiply(acc, w, from + k);
       load(w);
       if (++k < tiles) return;
-      keep(sums[turn], r);
+      keep(r);
       clear();
       k = 0;
-      if (++r == R) finish();
+      if (++r < R) return;
+      finish(unit);
+      r = 0, unit += gridX();
     };
-    clear();
     while (tiles > 0 && unit < units) {
       step(one);
       if (unit < units) step(two);
@@ -95,20 +94,20 @@ template <class F, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH, class R
         if (unit < units) step(more[i]);
       }
     }
-    while (unit < units) { // a warp without columns
-      clear();
-      for (r = 0; r < R; r++) keep(sums[turn], r);
-      finish();
+    for (; unit < units; unit += gridX()) { // a warp without columns, whose sums stay 0
+      for (r = 0; r < R; r++) keep(r);
+      finish(unit);
     }
-  }
-};
+  });
+}
 
 // A Gated is a product and what it gates, or without up what it alone activates: where
 // tiles of the warp's segment are, and where the values go.
 struct Gated {
-  const u8 *w, *up;
-  const float *bias, *upBias; // or 0
-  int rows;                   // of each
+  const u8 *const &w, *const &up;
+  const float *const &bias, *const &upBias; // or 0
+  const s32 &rows;                          // of each
+  int tiles;                                // of rows
   const Unit &unit;
   const Forms &out;
 };
@@ -116,7 +115,7 @@ struct Gated {
 // gatedRow is where tile r of a unit's rows is. A second tile of rows that is not there is
 // the first again, and its results are not used.
 INLINE const u8 *gatedRow(const Gated &g, int unit, int r, s64 rowBytes) {
-  return (r < 2 ? g.w : g.up) + minOf(2 * unit + (r & 1), (g.rows + tileRows - 1) / tileRows - 1) * rowBytes;
+  return (r < 2 ? g.w : g.up) + minOf(2 * unit + (r & 1), g.tiles - 1) * rowBytes;
 }
 
 // storeGated writes a unit's columns first to end-1, of at most columns.
@@ -140,13 +139,11 @@ template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, 
 }
 
 // storePlain gives put every value of a unit's columns first to end-1, of at most columns,
-// and rows to rows-1, with its bias.
-template <class Sum, class Put> INLINE void storePlain(int rows, const float *bias, int unit, int first, int end, int columns, const Sum &sum, const Put &put) {
+// and rows to rows-1.
+template <class Sum, class Put> INLINE void storePlain(int rows, int unit, int first, int end, int columns, const Sum &sum, const Put &put) {
   for (int i = tidX(); i < tileRows * columns; i += 256) {
     const int row = unit * tileRows + i / columns, at = first + i % columns;
     if (row >= rows || at >= end) continue;
-    float v = sum(i / columns, i % columns);
-    if (bias) v = v + bias[row];
-    put(row, at, v);
+    put(row, at, sum(i / columns, i % columns));
   }
 }
