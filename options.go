@@ -195,7 +195,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 	if o.Context > made {
 		return nil, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
 	}
-	if n := memory.MisfitHead(p, cache); n > 0 {
+	if n := p.MisfitHead(cache); n > 0 {
 		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
 	}
 	opened := false

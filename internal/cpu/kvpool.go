@@ -38,12 +38,8 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 	case tensor.F32, tensor.F16:
 		return nil
 	case tensor.Q8_0:
-		for _, s := range p.States {
-			for _, dim := range []int{s.HeadDim, s.ValueDim} {
-				if dim%cacheBlock != 0 {
-					return fmt.Errorf("cpu: no %v cache for heads of %d values, which are no multiple of %d; use %v", d, dim, cacheBlock, tensor.F16)
-				}
-			}
+		if dim := p.MisfitHead(d); dim > 0 {
+			return fmt.Errorf("cpu: no %v cache for heads of %d values, which are no multiple of %d; use %v", d, dim, cacheBlock, tensor.F16)
 		}
 		return nil
 	}

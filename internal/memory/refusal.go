@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/realizar/realizar/internal/engine"
-	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -64,7 +63,7 @@ func (p *Planner) ways(c engine.Config, one engine.Memory) (ways []string) {
 	for _, cache := range smallerCaches {
 		other := c
 		other.Cache = cache.dtype
-		if other.Cache.BlockBytes()*c.Cache.BlockLen() < c.Cache.BlockBytes()*other.Cache.BlockLen() && MisfitHead(p.Program, cache.dtype) == 0 && fits(other, asked) {
+		if other.Cache.BlockBytes()*c.Cache.BlockLen() < c.Cache.BlockBytes()*other.Cache.BlockLen() && p.Program.MisfitHead(cache.dtype) == 0 && fits(other, asked) {
 			ways = append(ways, "a cache of "+cache.name)
 			break
 		}
@@ -98,17 +97,6 @@ func (p *Planner) place() string {
 		return ""
 	}
 	return " on " + p.Device.Description()
-}
-
-// MisfitHead is the width of the first of p's heads that is no whole number of blocks
-// of a cache's format; 0 if all are.
-func MisfitHead(p *plan.Program, cache tensor.DType) int {
-	for _, s := range p.States {
-		if s.HeadDim%cache.BlockLen() != 0 {
-			return s.HeadDim
-		}
-	}
-	return 0
 }
 
 func bytesText(n int64) string {

@@ -107,6 +107,19 @@ func (p *Program) Width(g int) int {
 	return n
 }
 
+// MisfitHead is the width of the first head of p's keys or values that is no whole number of
+// blocks of a cache's format; 0 if all are.
+func (p *Program) MisfitHead(cache tensor.DType) int {
+	for _, s := range p.States {
+		for _, dim := range []int{s.HeadDim, s.ValueDim} {
+			if dim%cache.BlockLen() != 0 {
+				return dim
+			}
+		}
+	}
+	return 0
+}
+
 // Limits are the largest step and the memory that an executable is made for.
 type Limits struct {
 	Tokens, Seqs, Rows int          // T, S and R at most in one step

@@ -25,12 +25,12 @@ func PlanPools(p *plan.Program, l *plan.Limits) (pools []Pool, bytes int, err er
 	if cacheNames[l.Cache] == "" {
 		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
 	}
+	if dim := p.MisfitHead(l.Cache); dim > 0 {
+		return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are no multiple of %d; use %v", l.Cache, dim, l.Cache.BlockLen(), tensor.F16)
+	}
 	for _, s := range p.States {
 		if max(s.HeadDim, s.ValueDim) > maxHeadDim {
 			return nil, 0, fmt.Errorf("cuda: no kernel for heads of %d values, of which %d is the most; use --device cpu", s.HeadDim, maxHeadDim)
-		}
-		if l.Cache == tensor.Q8_0 && (s.HeadDim%32 != 0 || s.ValueDim%32 != 0) {
-			return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are no multiple of 32; use %v", l.Cache, s.HeadDim, tensor.F16)
 		}
 		n, err := l.PageOf(s)
 		if err != nil {
