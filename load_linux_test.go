@@ -9,6 +9,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/internal/synth/synthtest"
 )
 
 // residentOf is how much of a mapped file is in the memory of the process, in
@@ -36,40 +37,27 @@ func residentOf(t *testing.T, path string) (bytes int64) {
 
 // Weights that are laid out anew do not stay in memory twice.
 func TestOpenGivesBack(t *testing.T) {
-	mix, ok := synth.FindMix("Q8_0")
-	if !ok {
-		t.Fatal("no mix Q8_0")
-	}
-	f, err := synth.New(&synth.Shape{
+	path := synthtest.File(t, &synth.Shape{
 		Name: "wide", Architecture: "llama", Layers: 1, Hidden: 1024, FFN: 4096, Heads: 8, KVHeads: 8, HeadDim: 128, Vocab: 600, Context: 64, RopeBase: 1e4, Eps: 1e-5,
-	}, mix, 1)
+	}, "Q8_0")
+	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "model.gguf")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Write(t.Context(), file, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	size := info.Size()
 	for _, test := range []struct {
 		activations realizar.Activations
 		least, most int64
 	}{
-		{realizar.ActivationsAuto, 0, f.Size() / 4},
-		{realizar.ActivationsF32, f.Size() * 3 / 4, 2 * f.Size()}, // read from the file
+		{realizar.ActivationsAuto, 0, size / 4},
+		{realizar.ActivationsF32, size * 3 / 4, 2 * size}, // read from the file
 	} {
 		m, err := realizar.Open(t.Context(), path, realizar.Options{Activations: test.activations})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := residentOf(t, path); got < test.least || got > test.most {
-			t.Errorf("%v activations: %d bytes of a file of %d are in memory, want %d to %d", test.activations, got, f.Size(), test.least, test.most)
+			t.Errorf("%v activations: %d bytes of a file of %d are in memory, want %d to %d", test.activations, got, size, test.least, test.most)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)

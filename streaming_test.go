@@ -3,8 +3,6 @@ package realizar
 import (
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,40 +11,9 @@ import (
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/internal/synth/synthtest"
 	"github.com/realizar/realizar/tensor"
 )
-
-// deepShape is a model whose layers are most of it.
-var deepShape = synth.Shape{
-	Name: "deep", Architecture: "llama", Layers: 12, Hidden: 256, FFN: 1024, Heads: 4, KVHeads: 1, HeadDim: 64, Vocab: 600, Context: 16384, RopeBase: 1e4, Eps: 1e-5,
-}
-
-// mixtureShape is one of experts.
-var mixtureShape = synth.Shape{
-	Name: "mixture", Architecture: "qwen3moe", Layers: 3, Hidden: 256, FFN: 256, Heads: 4, KVHeads: 1, HeadDim: 64, Vocab: 600, Context: 512,
-	Experts: 16, Used: 2, ExpertFFN: 256, RopeBase: 1e4, Eps: 1e-6, QKNorm: true,
-}
-
-func synthetic(t *testing.T, s *synth.Shape) string {
-	t.Helper()
-	mix, ok := synth.FindMix("Q8_0")
-	if !ok {
-		t.Fatal("no mix Q8_0")
-	}
-	f, err := synth.New(s, mix, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), s.Name+".gguf")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Write(t.Context(), file, 1), file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // A streamer has a model and an abacus to run it on.
 type streamer struct {
@@ -57,7 +24,7 @@ type streamer struct {
 }
 
 func newStreamer(t *testing.T, s *synth.Shape) *streamer {
-	path := synthetic(t, s)
+	path := synthtest.File(t, s, "Q8_0")
 	d, err := Describe(path)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +48,7 @@ func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 
 // A limit may be a part of what the device has, if it says how much that is.
 func TestStreamingFraction(t *testing.T) {
-	s := newStreamer(t, &deepShape)
+	s := newStreamer(t, &synthtest.Deep)
 	present(t, s.abacus, nil)
 	_, need := s.takes(512, 1)
 	half := Options{Device: "abacus", DeviceMemory: MemoryLimit{Fraction: 0.5}, Parallel: 1}
@@ -103,7 +70,7 @@ func TestStreamingFraction(t *testing.T) {
 
 // A model that a device has no room for runs there, with weights that stream.
 func TestStreamingOpen(t *testing.T) {
-	s := newStreamer(t, &deepShape)
+	s := newStreamer(t, &synthtest.Deep)
 	present(t, s.abacus, nil)
 	_, need := s.takes(1024, 1)
 	s.abacus.free = need * 4 / 3
@@ -166,7 +133,7 @@ func TestStreamingOpen(t *testing.T) {
 
 // What is expected is the longer of reading and copying, and what experts are missed.
 func TestExpect(t *testing.T) {
-	s := newStreamer(t, &deepShape)
+	s := newStreamer(t, &synthtest.Deep)
 	present(t, s.abacus, nil)
 	expect := func(s *streamer, o Options) *Expectation {
 		t.Helper()
@@ -208,7 +175,7 @@ func TestExpect(t *testing.T) {
 		t.Errorf("%d devices were opened, %d closed", s.abacus.opened, s.abacus.closed)
 	}
 
-	mixed := newStreamer(t, &mixtureShape)
+	mixed := newStreamer(t, &synthtest.Mixture)
 	present(t, mixed.abacus, nil)
 	whole, all := mixed.takes(512, 0)
 	o := Options{Context: 512, Parallel: 1, DeviceMemory: MemoryLimit{Bytes: all - int64(whole.Weights)/3}}

@@ -36,11 +36,11 @@ func gluGeneric(y, gate, up []float32, act plan.Activation) {
 	}
 }
 
-// unitPiece is how many elements a unit or a mapper takes at a time where it keeps
-// something beside them.
+// unitPiece is how many elements an activation takes at a time if it needs space for
+// intermediate values.
 const unitPiece = 256
 
-// unitSpace is where it keeps that.
+// unitSpace is that space.
 type unitSpace [3][unitPiece]float32
 
 // quickGELU is the sigmoid of 1.702 x times x, of unitPiece elements at most. The last

@@ -35,11 +35,7 @@ func (c conv) keep(e *executable, n *plan.Node, r int) {
 
 func (c conv) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
-	w, err := floats(n.Weight)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := floats(n.Bias)
+	w, bias, err := weightAndBias(n)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +63,7 @@ func (c conv) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 }
 
 func (c conv) reference(e *executable, n *plan.Node) ([]kernel, error) {
-	w, err := floats(n.Weight)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := floats(n.Bias)
+	w, bias, err := weightAndBias(n)
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +88,10 @@ func (c conv) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	})}, nil
 }
 
-// bound is of sums of a few products: what they are made of is rounded once for each. Rows of
-// the state are what they were.
+// bound allows one rounding for each of the few products that a sum has, and what the step's
+// own rows may be off by. The state's rows are exact: the same in both runs.
 func (c conv) bound(e *executable, n *plan.Node) (func(r int), error) {
-	w, err := floats(n.Weight)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := floats(n.Bias)
+	w, bias, err := weightAndBias(n)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ func (o embed) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	return o.reference(e, s.Node())
 }
 
-// reference takes rows as they lie in the file, or, where the table is the head's weight
-// as well, as they have been interleaved.
+// reference dequantizes rows of the table. A table that is also the head's weight is stored
+// interleaved, and a row is collected first; any other is read as the file has it.
 func (embed) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	w, dequantize := e.stored(n.Weight), e.tier.dequantizer(n.Weight.DType)
 	packed := e.weights[n.Weight]

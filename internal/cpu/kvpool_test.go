@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Keys and values of unlike widths, or keys alone, lie in a page without touching each
-// other, and fill it.
+// A page's keys and values fill it and do not overlap, whatever their widths, and so do keys
+// without values.
 func TestWidthsOfKeysAndValues(t *testing.T) {
 	const tokens = 5
 	for _, s := range []plan.State{

@@ -54,15 +54,12 @@ type layerNorm struct{ ordinary }
 // of two large sums would be inaccurate.
 func (layerNorm) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
-	w, err := floats(n.Weight)
+	w, bias, err := weightAndBias(n)
 	if err != nil {
 		return nil, err
 	}
-	bias := make([]float32, len(w))
-	if n.Bias != nil {
-		if bias, err = floats(n.Bias); err != nil {
-			return nil, err
-		}
+	if bias == nil {
+		bias = make([]float32, len(w))
 	}
 	k := e.tier.vector
 	return e.groups(n, func(y, x []float32, at int, eps float64) {
@@ -73,11 +70,7 @@ func (layerNorm) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 }
 
 func (layerNorm) reference(e *executable, n *plan.Node) ([]kernel, error) {
-	w, err := floats(n.Weight)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := floats(n.Bias)
+	w, bias, err := weightAndBias(n)
 	if err != nil {
 		return nil, err
 	}

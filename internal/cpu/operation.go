@@ -162,3 +162,12 @@ func floats(w *tensor.Tensor) ([]float32, error) {
 	}
 	return w.Float32s()
 }
+
+// weightAndBias are the small weights of n as float32; bias is nil if n has none.
+func weightAndBias(n *plan.Node) (w, bias []float32, err error) {
+	if w, err = floats(n.Weight); err != nil {
+		return nil, nil, err
+	}
+	bias, err = floats(n.Bias)
+	return w, bias, err
+}

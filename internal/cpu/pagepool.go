@@ -40,9 +40,8 @@ func (p *pagePool) page(i int32) []byte {
 	return p.pages[i]
 }
 
-// pageMemory is where the pages of an executable come from. Those that are used
-// first lie beside each other, whatever their pool, so that large pages of the
-// system fill up.
+// pageMemory allocates the pages of all pools of an executable, one after the other from the
+// same slabs, so that few of the system's large pages are used in part only.
 type pageMemory struct {
 	slab  []byte // what the next pages are cut from
 	slabs [][]byte

@@ -14,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/internal/synth/synthtest"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -21,28 +22,9 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden stages")
 
 // synthetic is a small model of random weights, as its file is.
-func synthetic(t *testing.T, s synth.Shape, mix string) *plan.Program {
+func synthetic(t *testing.T, s *synth.Shape, mix string) *plan.Program {
 	t.Helper()
-	m, ok := synth.FindMix(mix)
-	if !ok {
-		t.Fatalf("there is no mix %s", mix)
-	}
-	f, err := synth.New(&s, m, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "model.gguf")
-	out, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Write(context.Background(), out, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	file, err := modelfile.Open(path)
+	file, err := modelfile.Open(synthtest.File(t, s, mix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +45,7 @@ func TestStages(t *testing.T) {
 	qwen := small
 	qwen.Architecture, qwen.QKNorm, qwen.Tied = "qwen3", true, false
 	programs := models(t)
-	programs["llama"], programs["qwen3"] = synthetic(t, small, "Q4_K_M"), synthetic(t, qwen, "Q8_0")
+	programs["llama"], programs["qwen3"] = synthetic(t, &small, "Q4_K_M"), synthetic(t, &qwen, "Q8_0")
 	for name, p := range programs {
 		var text strings.Builder
 		values := func(all []plan.Value) {

@@ -5,9 +5,6 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/internal/synth/synthtest"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -37,27 +35,11 @@ func openGPU(t *testing.T, o Options) *Backend {
 // oneBillion is a model of the size that people use, of random weights.
 func oneBillion(t *testing.T) *plan.Program {
 	t.Helper()
-	s, found := synth.FindShape("llama-3.2-1b")
-	m, ok := synth.FindMix("Q4_K_M")
-	if !found || !ok {
+	s, ok := synth.FindShape("llama-3.2-1b")
+	if !ok {
 		t.Fatal("there is no such model")
 	}
-	f, err := synth.New(s, m, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "model.gguf")
-	out, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Write(context.Background(), out, runtime.GOMAXPROCS(0)); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	file, err := modelfile.Open(path)
+	file, err := modelfile.Open(synthtest.File(t, s, "Q4_K_M"))
 	if err != nil {
 		t.Fatal(err)
 	}

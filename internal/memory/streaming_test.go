@@ -3,8 +3,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,40 +13,9 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/synth"
+	"github.com/realizar/realizar/internal/synth/synthtest"
 	"github.com/realizar/realizar/tensor"
 )
-
-// deepShape is a model whose layers are most of it.
-var deepShape = synth.Shape{
-	Name: "deep", Architecture: "llama", Layers: 12, Hidden: 256, FFN: 1024, Heads: 4, KVHeads: 1, HeadDim: 64, Vocab: 600, Context: 16384, RopeBase: 1e4, Eps: 1e-5,
-}
-
-// mixtureShape is one of experts.
-var mixtureShape = synth.Shape{
-	Name: "mixture", Architecture: "qwen3moe", Layers: 3, Hidden: 256, FFN: 256, Heads: 4, KVHeads: 1, HeadDim: 64, Vocab: 600, Context: 512,
-	Experts: 16, Used: 2, ExpertFFN: 256, RopeBase: 1e4, Eps: 1e-6, QKNorm: true,
-}
-
-func synthetic(t *testing.T, s *synth.Shape) string {
-	t.Helper()
-	mix, ok := synth.FindMix("Q8_0")
-	if !ok {
-		t.Fatal("no mix Q8_0")
-	}
-	f, err := synth.New(s, mix, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), s.Name+".gguf")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Write(t.Context(), file, 1), file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // An abacus is a device with memory of its own, where weights stream.
 type abacus struct {
@@ -76,7 +43,7 @@ type streamer struct {
 }
 
 func newStreamer(t *testing.T, s *synth.Shape) *streamer {
-	return &streamer{t, build(t, synthetic(t, s)), &abacus{cpu: cpu.New(1), free: 64 << 30}}
+	return &streamer{t, build(t, synthtest.File(t, s, "Q8_0")), &abacus{cpu: cpu.New(1), free: 64 << 30}}
 }
 
 func (s *streamer) planner(o Options) *Planner {
@@ -121,7 +88,7 @@ func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 // Whatever a device's memory is limited to, no more is taken of it, as much of it as
 // there is use for, and what works still works with more.
 func TestStreamingWithinLimit(t *testing.T) {
-	for _, shape := range []*synth.Shape{&deepShape, &mixtureShape} {
+	for _, shape := range []*synth.Shape{&synthtest.Deep, &synthtest.Mixture} {
 		s := newStreamer(t, shape)
 		whole, most := s.takes(shape.Context, 0)
 		fewest, _ := s.takes(smallest, 1)
@@ -172,9 +139,9 @@ func TestStreamingWithinLimit(t *testing.T) {
 // An automatic context is halved to 4096 before anything streams, one that was asked
 // for is not.
 func TestStreamingContext(t *testing.T) {
-	s := newStreamer(t, &deepShape)
+	s := newStreamer(t, &synthtest.Deep)
 	_, enoughTakes := s.takes(enough, 0)
-	_, allTakes := s.takes(deepShape.Context, 0)
+	_, allTakes := s.takes(synthtest.Deep.Context, 0)
 	least, asked := s.takes(2048, 1)
 	for _, test := range []struct {
 		name    string
@@ -184,12 +151,12 @@ func TestStreamingContext(t *testing.T) {
 		streams bool
 		says    []string
 	}{
-		{name: "all", limit: allTakes, context: deepShape.Context},
+		{name: "all", limit: allTakes, context: synthtest.Deep.Context},
 		{name: "a smaller context", limit: enoughTakes, context: enough},
 		{name: "never", o: Options{StreamNone: true}, limit: enoughTakes - 1, context: enough / 2},
-		{name: "asked for", o: Options{Context: deepShape.Context}, limit: allTakes, context: deepShape.Context},
-		{name: "asked for, a byte too few", o: Options{Context: deepShape.Context}, limit: allTakes - 1, context: deepShape.Context, streams: true},
-		{name: "asked for, never, a byte too few", o: Options{Context: deepShape.Context, StreamNone: true}, limit: allTakes - 1,
+		{name: "asked for", o: Options{Context: synthtest.Deep.Context}, limit: allTakes, context: synthtest.Deep.Context},
+		{name: "asked for, a byte too few", o: Options{Context: synthtest.Deep.Context}, limit: allTakes - 1, context: synthtest.Deep.Context, streams: true},
+		{name: "asked for, never, a byte too few", o: Options{Context: synthtest.Deep.Context, StreamNone: true}, limit: allTakes - 1,
 			says: []string{"one answer of 16384 tokens", "of weights, ", "a context of 8192", "weights that stream", fmt.Sprintf("a device memory of %d MiB", mebibytes(allTakes))}},
 		{name: "asked for, always", o: Options{Context: 2048, StreamAll: true}, limit: allTakes, context: 2048, streams: true},
 		{name: "asked for, the least", o: Options{Context: 2048}, limit: asked, context: 2048, streams: true},
@@ -215,7 +182,7 @@ func TestStreamingContext(t *testing.T) {
 		if err != nil || c.Context != test.context || weights.Any() != test.streams {
 			t.Errorf("%s: a context of %d, %+v, %v; want %d", test.name, c.Context, weights, err, test.context)
 		}
-		if all := o.StreamAll; all != (len(weights.Layers) == deepShape.Layers) && test.name != "asked for, the least" {
+		if all := o.StreamAll; all != (len(weights.Layers) == synthtest.Deep.Layers) && test.name != "asked for, the least" {
 			t.Errorf("%s: layers %v stream", test.name, weights.Layers)
 		}
 	}
@@ -225,7 +192,7 @@ func mebibytes(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
 
 // What is too little names the smallest number that works.
 func TestStreamingSmallestNumber(t *testing.T) {
-	for _, shape := range []*synth.Shape{&deepShape, &mixtureShape} {
+	for _, shape := range []*synth.Shape{&synthtest.Deep, &synthtest.Mixture} {
 		s := newStreamer(t, shape)
 		for _, o := range []Options{{}, {Context: 300}, {StreamAll: true}, {StreamNone: true}, {Parallel: 3, Cache: tensor.F32, Activations: tensor.Q8_0}} {
 			o.Limit = 1 << 20
@@ -253,12 +220,12 @@ func TestStreamingSmallestNumber(t *testing.T) {
 
 // A limit is never above what is free, of which the driver keeps a little.
 func TestStreamingFree(t *testing.T) {
-	s := newStreamer(t, &deepShape)
+	s := newStreamer(t, &synthtest.Deep)
 	_, need := s.takes(smallest, 1)
 	s.abacus.free = need * 64 / 63
 	for _, o := range []Options{{}, {Limit: 1 << 40}, {Limit: s.abacus.free}} {
 		o.Parallel = 1
-		if c, _, weights, err := s.sizes(o); err != nil || c.Context != smallest || len(weights.Layers) != deepShape.Layers {
+		if c, _, weights, err := s.sizes(o); err != nil || c.Context != smallest || len(weights.Layers) != synthtest.Deep.Layers {
 			t.Errorf("%d: %+v, %v", o.Limit, c, err)
 		}
 	}
@@ -275,7 +242,7 @@ func TestStreamingFree(t *testing.T) {
 // Beside a device, Pinned is what of the host's may be pinned: by the cache first, and
 // by weights then.
 func TestStreamingPinned(t *testing.T) {
-	s := newStreamer(t, &deepShape)
+	s := newStreamer(t, &synthtest.Deep)
 	o := Options{StreamAll: true, Pinned: 6 << 20, HostCache: 2 << 20}
 	c, _, weights, err := s.sizes(o)
 	if err != nil || c.Pinned != 4<<20 || weights.Pinned == 0 || weights.Pinned > 4<<20 || weights.Staged == 0 || weights.Pinned+weights.Staged != weights.Streamed {

@@ -55,7 +55,7 @@ func formatOf(t tensor.Format) *format {
 	if t.Scale == tensor.E8M0Scale {
 		f.head.width, f.scale = 1, headPower
 	}
-	for (t.BlockBytes-f.head.bytes())%4 != 0 { // what is left are words
+	for (t.BlockBytes-f.head.bytes())%4 != 0 { // the rest of a block is a whole number of 4-byte words
 		f.head.count++
 	}
 	if t.Factor.Bits > 0 {

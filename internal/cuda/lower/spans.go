@@ -49,7 +49,8 @@ func (c *Compiler) weightBytes(w *tensor.Tensor) int {
 // moved is what a stage of one launch reads and writes.
 func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 	n := s.Node()
-	weights, tokens, rows := 0, 0, 0 // bytes: of all, of each token and of each row
+	tokens, rows := 0, 0 // bytes of each token and of each row
+	var weights []plan.Weight
 	value := func(d plan.Dim, bytes int) {
 		if d == plan.Rows {
 			rows += bytes
@@ -62,8 +63,8 @@ func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 			if w.Role == plan.Table {
 				t := c.Weights.Matrices[w.Tensor]
 				tokens += t.RowBytes()
-			} else if w.Of == 1 {
-				weights += c.weightBytes(w.Tensor)
+			} else {
+				weights = append(weights, w)
 			}
 		}
 	}
@@ -84,8 +85,11 @@ func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, operationOf(s).reads(s, 0, c.Layout.lim)[0])
 	}
 	return func(b *plan.Batch) int {
-		bytes := weights + tokens*len(b.Tokens) + rows*len(b.Rows)
-		if b.Size(out) == 1 {
+		bytes, size := tokens*len(b.Tokens)+rows*len(b.Rows), b.Size(out)
+		for _, w := range weights {
+			bytes += c.weightBytes(w.Tensor) * w.Read(size) / w.Of
+		}
+		if size == 1 {
 			bytes += alone
 		}
 		return bytes

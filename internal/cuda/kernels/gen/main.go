@@ -1,7 +1,6 @@
-// Gen makes what is committed in package kernels of the CUDA C++ beside it: formats.h, what
-// the kernels are to know of package tensor's formats; every family as PTX, for the base
-// (sm_80) and for Hopper (sm_90a); and layouts.txt, which says how clang lays out what the
-// kernels take. It runs in the folder of package kernels and needs clang 19.
+// Gen writes the generated files of package kernels: formats.h, which states package tensor's
+// formats for CUDA C++; the PTX of every family, for the base (sm_80) and for Hopper (sm_90a);
+// and layouts.txt, the offsets that clang gives the fields of the kernels' arguments. It runs in the folder of package kernels and needs clang 19.
 package main
 
 import (
