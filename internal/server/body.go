@@ -18,8 +18,6 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	if err := s.admission.enter(0); err != nil {
 		return nil, err
 	}
-	control := http.NewResponseController(x.w)
-	_ = control.SetReadDeadline(time.Now().Add(s.config.ReadTimeout)) // where there is none, the body is there
 	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.Body, s.config.MaxBody))
 	var large *http.MaxBytesError
 	switch {
@@ -32,7 +30,7 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	case err != nil:
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_incomplete", Message: "the body ended early: " + err.Error()}
 	}
-	_ = control.SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
 	if at := notText(data); at >= 0 {
 		return nil, &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
 			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}

@@ -231,7 +231,7 @@ func rawPost(body string) string {
 
 // A body that does not come to its end ends with an error, and takes nobody's place.
 func TestBodyTimeout(t *testing.T) {
-	s := serve(t, server.Config{Parallel: 1, ReadTimeout: 20 * time.Millisecond}, realizar.Options{Parallel: 1})
+	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1, ReadTimeout: 20 * time.Millisecond}, realizar.Options{Parallel: 1})
 	request := rawPost(`{"model":"small","prompt":"x"}`)
 	c := s.dial(request[:len(request)-5])
 	defer c.Close()
@@ -242,6 +242,25 @@ func TestBodyTimeout(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 400")) || !bytes.Contains(answer, []byte("body_timeout")) {
 		t.Errorf("%q, %v", answer, err)
 	}
+}
+
+// A request that is refused before its body is read is answered, and its connection closed,
+// though the body never comes.
+func TestRefusedBodyTimeout(t *testing.T) {
+	s := serve(t, server.Config{Parallel: 1, ReadTimeout: 20 * time.Millisecond}, realizar.Options{Parallel: 1})
+	for _, test := range []struct{ line, status string }{
+		{"POST /nothing", "404"},
+		{"PUT /v1/completions", "405"},
+		{"GET /health", "200"},
+	} {
+		c := s.dial(test.line + " HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc")
+		answer, err := io.ReadAll(c)
+		if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 "+test.status)) {
+			t.Errorf("%s: %q, %v", test.line, answer, err)
+		}
+		c.Close()
+	}
+	s.idle()
 }
 
 // Clients that leave at any byte of their request or of its answer take nothing with

@@ -21,6 +21,11 @@ func (s *Server) middleware(next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x, w, r := newExchange(w, r, s.config.Dialects[0], s.config.WriteTimeout)
 		defer s.end(x)
+		if r.ContentLength != 0 {
+			// A body has this long to arrive, whether a handler reads it or net/http discards it
+			// after an answer that did without.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.config.ReadTimeout))
+		}
 		s.follow(x)
 		if s.admission.isDraining() {
 			w.Header().Set("Connection", "close")
