@@ -2,12 +2,18 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
+	"slices"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/backends"
 )
 
 // benchCommand is `realizar bench MODEL`.
@@ -28,10 +34,13 @@ func (*benchCommand) Help() string {
 	return `pp512 is the reading of a prompt of 512 tokens, tg128 the choosing of 128 tokens one after the other, both in
 tokens a second: median, least and most of the runs. depth is how many tokens came before. The tokens are
 random, by a fixed seed. In a context too small for these lengths the tests are shorter and named so, pp256 for
-one; a length asked for must fit.
+one; a length asked for must fit. first token is the time to it, the median of the runs, and longest that of the
+run that waited longest.
 
 With --batch, tg128 x8 is the choosing of 128 tokens each by 8 sequences that take every step together, in tokens
-a second of all 8; first token is when all their prompts have been read, one after the other.
+a second of all 8. Their first tokens come from a run of their own, after one that does not count, in which 8 such
+requests come at one time, as they do to a server with the same flags: prompts share steps with each other and with
+what those before them choose. first token is the median of the 8, longest that of the one that waited longest.
 
 share of limit is the part of what the machine can do, measured in the same run by the fastest loops that it has.
 Choosing a token reads all weights once, for one sequence as for many, and each sequence's keys and values: of
@@ -42,11 +51,10 @@ as work. Where there is no such loop for the processor, and for prompts on a GPU
 
 With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, device_name
 (what a GPU is called, or null), batch (sequences at one time), depth, model, threads (0 on a GPU), ttft_ms (to the
-first token), rss_bytes and peak_rss_bytes (null where the system does not say), and what share_of_limit comes from,
-null where it does not: for choosing bandwidth_bytes_s and step_bytes (read by a step), where layers stream
-link_bytes_s and copied_bytes (by a step) too, for prompts peak_products_s
-and peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a
-token).
+first token, the median), ttft_max_ms (the longest), rss_bytes and peak_rss_bytes (null where the system does not
+say), and what share_of_limit comes from, null where it does not: for choosing bandwidth_bytes_s and step_bytes (read
+by a step), where layers stream link_bytes_s and copied_bytes (by a step) too, for prompts peak_products_s and
+peak_floats_s (multiply-adds a second in 8 bits and in float32), token_products and token_floats (those of a token).
 
 Examples:
 
@@ -110,7 +118,7 @@ func (c *benchCommand) Run(a *app) error {
 	}
 	b := &benchmark{benchCommand: c, app: a, description: d}
 	if len(c.Batch) == 0 {
-		err = b.answers(true)
+		err = b.answers()
 	} else {
 		err = b.lockstep(n)
 	}
@@ -125,23 +133,21 @@ func (c *benchCommand) Run(a *app) error {
 	return b.write(a.out)
 }
 
-// lockstep measures prompts one at a time, and then batches of sequences.
+// lockstep measures prompts one at a time, requests that come at one time, and then
+// batches of sequences.
 func (b *benchmark) lockstep(n testLengths) error {
 	m, err := openLockstep(b.Model, b.app.kernels, b.options())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.close() }()
-	if n.prompt == 0 { // the model that reads it says so too
-		b.app.noteDevice(m.problem)
-	}
-	if context := m.model.Spec.Context; b.Context > context {
-		return usagef("--context %d: the model was made for %d tokens", b.Context, context)
+	most := m.model.Spec.Context
+	if b.Context > most {
+		return usagef("--context %d: the model was made for %d tokens", b.Context, most)
 	}
 	if n.answer == 0 {
-		return usagef("--batch needs a context of 2 tokens, but it is %d", cmp.Or(b.Context, m.model.Spec.Context))
+		return usagef("--batch needs a context of 2 tokens, but it is %d", cmp.Or(b.Context, most))
 	}
-	b.noteAnswer(n, cmp.Or(b.Context, m.model.Spec.Context))
 	var shapes []batchShape
 	for _, seqs := range b.Batch {
 		s := batchShape{seqs: seqs, depth: n.depth, answer: n.answer}
@@ -150,39 +156,82 @@ func (b *benchmark) lockstep(n testLengths) error {
 		}
 		shapes = append(shapes, s)
 	}
-	if n.prompt > 0 {
-		if err := b.answers(false); err != nil {
-			return err
-		}
+	b.noteLengths(n, cmp.Or(b.Context, most))
+	first, err := b.requests(n, shapes, m.device)
+	if err != nil {
+		return err
 	}
-	makeRoom(b.Threads)
-	return b.batches(m, shapes)
+	return b.batches(m, shapes, first)
 }
 
-// answers measures the model as it answers, one request at a time: prompts, and
-// choosing where that is wanted.
-func (b *benchmark) answers(choosing bool) error {
+// requests measures the model as a server runs it, on the device that the batches have:
+// a prompt, and for each shape the first tokens of requests that come at one time.
+func (b *benchmark) requests(n testLengths, shapes []batchShape, device *backends.Device) (first [][]float64, err error) {
+	o := b.options()
+	o.Context, o.Parallel = max(n.prompt, n.depth+n.answer), cmp.Or(b.Parallel, slices.Max(b.Batch))
+	if backends.Automatic(o.Device) && !device.Kind.Host {
+		o.Device = device.Kind.Name
+	}
+	m, err := b.app.openWith(b.Model, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = m.Close()
+		debug.FreeOSMemory() // for the batches
+	}()
+	if n.prompt > 0 {
+		if err := b.prefill(m, n.prompt); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range shapes {
+		times, err := b.firstTokens(m, s)
+		if err != nil {
+			return nil, err
+		}
+		first = append(first, times)
+	}
+	return first, nil
+}
+
+// firstTokens has m answer s's sequences as requests that come at one time, once to warm
+// up and then once more, and returns the milliseconds to the first token of each.
+func (b *benchmark) firstTokens(m *realizar.Model, s batchShape) (first []float64, err error) {
+	for range 2 {
+		b.asked++
+		first = make([]float64, s.seqs)
+		group, ctx := errgroup.WithContext(b.app.ctx)
+		for i := range s.seqs {
+			request := b.request(randomTokens(i, s.depth, m.Vocab()), s.answer+1)
+			group.Go(func() error {
+				f, err := finish(ctx, m, request)
+				if err == nil {
+					first[i] = firstToken(f)
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+	}
+	return first, nil
+}
+
+// answers measures the model as it answers, one request at a time.
+func (b *benchmark) answers() error {
 	m, err := b.app.open(b.Model, &b.modelFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
 	// Memory may have made the context smaller than it was when the lengths were found.
-	var n testLengths
-	if choosing {
-		n, err = b.lengths(m.Context(), b.description)
-	} else {
-		n.prompt, err = b.promptLength(m.Context(), b.description)
-	}
+	n, err := b.lengths(m.Context(), b.description)
 	if err != nil {
 		return err
 	}
-	if b.Prompt == nil && n.prompt < defaultPrompt {
-		b.app.notef("measuring pp%d in place of pp%d: the context is %d", n.prompt, defaultPrompt, m.Context())
-	}
-	if choosing {
-		b.noteAnswer(n, m.Context())
-	}
+	b.noteLengths(n, m.Context())
 	if n.prompt > 0 {
 		if err := b.prefill(m, n.prompt); err != nil {
 			return err
@@ -194,8 +243,11 @@ func (b *benchmark) answers(choosing bool) error {
 	return nil
 }
 
-// noteAnswer says what became of the usual length.
-func (b *benchmark) noteAnswer(n testLengths, context int) {
+// noteLengths says what became of the usual lengths.
+func (b *benchmark) noteLengths(n testLengths, context int) {
+	if b.Prompt == nil && n.prompt < defaultPrompt {
+		b.app.notef("measuring pp%d in place of pp%d: the context is %d", n.prompt, defaultPrompt, context)
+	}
 	switch {
 	case b.Tokens == nil && n.answer == 0:
 		b.app.notef("leaving tg%d out: the context is %d", defaultAnswer, context)
@@ -240,19 +292,39 @@ func (b *benchmark) decode(m *realizar.Model, n testLengths) error {
 // and returns the rates and the milliseconds to the first token.
 func (b *benchmark) repeat(m *realizar.Model, prompt []int32, n int, rate func(*realizar.Finish) float64) (rates, first []float64, err error) {
 	for i := range b.Runs + 1 {
-		b.asked++ // under a salt of its own no run finds what another one left in the cache
-		request := &realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: &n, IgnoreEnd: true, Salt: strconv.Itoa(b.asked)}}
-		for e, err := range m.Generate(b.app.ctx, request) {
-			if err != nil {
-				return nil, nil, err
-			}
-			if f := e.Finish; f != nil && i > 0 {
-				rates = append(rates, rate(f))
-				first = append(first, milliseconds(f.Timings.Queue+f.Timings.Prefill))
-			}
+		b.asked++
+		f, err := finish(b.app.ctx, m, b.request(prompt, n))
+		if err != nil {
+			return nil, nil, err
+		}
+		if i > 0 {
+			rates = append(rates, rate(f))
+			first = append(first, firstToken(f))
 		}
 	}
 	return rates, first, nil
+}
+
+// request asks for n tokens after a prompt, under a salt of the run's own: none finds
+// what another one left in the cache.
+func (b *benchmark) request(prompt []int32, n int) *realizar.Request {
+	return &realizar.Request{PromptTokens: prompt, Generation: realizar.Generation{MaxTokens: &n, IgnoreEnd: true, Salt: strconv.Itoa(b.asked)}}
+}
+
+// finish has m answer a request and says how that ended.
+func finish(ctx context.Context, m *realizar.Model, r *realizar.Request) (f *realizar.Finish, err error) {
+	for e, err := range m.Generate(ctx, r) {
+		if err != nil {
+			return nil, err
+		}
+		f = e.Finish
+	}
+	return f, nil
+}
+
+// firstToken is the time to an answer's first token, in milliseconds.
+func firstToken(f *realizar.Finish) float64 {
+	return milliseconds(f.Timings.Queue + f.Timings.Prefill)
 }
 
 // randomTokens are the same for every run, and others for every sequence.

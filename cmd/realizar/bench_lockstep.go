@@ -26,7 +26,6 @@ type lockstepModel struct {
 	options realizar.Options
 	device  *backends.Device
 	memory  memory.Planner
-	problem error // with the device that would have been the choice
 }
 
 func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, error) {
@@ -48,7 +47,7 @@ func openLockstep(path, kernels string, o realizar.Options) (*lockstepModel, err
 // open opens the device as a model does, whether all batches fit there or not.
 func (m *lockstepModel) open(kernels string) (err error) {
 	o := &m.options
-	m.device, m.problem, err = backends.All.Open(backends.Choice{
+	m.device, _, err = backends.All.Open(backends.Choice{
 		Name: o.Device, Threads: o.Threads, Kernels: kernels, Memory: o.DeviceMemory != (realizar.MemoryLimit{}) || o.StreamWeights == realizar.StreamAlways,
 	})
 	if err != nil {
@@ -318,10 +317,10 @@ func (l *lockstep) take(ctx context.Context, step plan.Step, tokens []int32) ([]
 	return tokens, nil
 }
 
-// batches measures one batch after the other.
-func (b *benchmark) batches(m *lockstepModel, shapes []batchShape) error {
-	for _, s := range shapes {
-		t, err := b.batch(m, s)
+// batches measures one batch after the other; first are the times to their first tokens.
+func (b *benchmark) batches(m *lockstepModel, shapes []batchShape, first [][]float64) error {
+	for i, s := range shapes {
+		t, err := b.batch(m, s, first[i])
 		if err != nil {
 			return err
 		}
@@ -331,19 +330,17 @@ func (b *benchmark) batches(m *lockstepModel, shapes []batchShape) error {
 	return nil
 }
 
-func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err error) {
+func (b *benchmark) batch(m *lockstepModel, s batchShape, first []float64) (t *measurement, err error) {
 	l, err := m.start(b.app.ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, l.close()) }()
-	begun := time.Now()
 	for i := range s.seqs {
 		if err := l.prompt(b.app.ctx, randomTokens(i, s.depth, m.model.Spec.Vocab)); err != nil {
 			return nil, err
 		}
 	}
-	first := milliseconds(time.Since(begun))
 	var rates []float64
 	for i := range b.Runs + 1 {
 		took, err := l.choose(b.app.ctx, nil)
@@ -354,7 +351,7 @@ func (b *benchmark) batch(m *lockstepModel, s batchShape) (t *measurement, err e
 			rates = append(rates, float64(s.seqs*s.answer)/took.Seconds())
 		}
 	}
-	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.device.Name(), m.device.Description(), rates, []float64{first})
+	t = b.measurement(fmt.Sprintf("tg%d x%d", s.answer, s.seqs), m.device.Name(), m.device.Description(), rates, first)
 	streaming := m.device.Streaming(m.model.Program, l.limits)
 	copied := copies{int64(streaming.Streamed), streaming.Experts.Layers > 0}
 	b.shares = append(b.shares, func() error { return b.readShare(t, s, copied) })

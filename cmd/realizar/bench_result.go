@@ -41,6 +41,7 @@ type measurement struct {
 	Model         string   `json:"model"`
 	Threads       int      `json:"threads"`
 	FirstToken    float64  `json:"ttft_ms"`
+	Longest       float64  `json:"ttft_max_ms"` // to a first token
 	RSS           *int64   `json:"rss_bytes"`
 	PeakRSS       *int64   `json:"peak_rss_bytes"`
 	Bandwidth     *float64 `json:"bandwidth_bytes_s"`
@@ -59,7 +60,7 @@ func (b *benchmark) measurement(test, device, name string, rates, first []float6
 	slices.Sort(first)
 	t := &measurement{
 		Test: test, Rate: median(rates), Min: rates[0], Max: rates[len(rates)-1],
-		Device: device, Batch: 1, Model: b.Model, FirstToken: median(first),
+		Device: device, Batch: 1, Model: b.Model, FirstToken: median(first), Longest: first[len(first)-1],
 	}
 	if name != "" {
 		t.DeviceName = &name
@@ -144,17 +145,22 @@ func (b *benchmark) write(w io.Writer) error {
 		return nil
 	}
 	t := newTable()
-	t.row("test", "depth", "tok/s", "min", "max", "first token", "share of limit")
+	t.row("test", "depth", "tok/s", "min", "max", "first token", "longest", "share of limit")
 	for _, r := range b.results {
 		share := "-"
 		if r.ShareOfLimit != nil {
 			share = fmt.Sprintf("%.1f%%", 100**r.ShareOfLimit)
 		}
 		t.row(r.Test, strconv.Itoa(r.Depth), fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max),
-			(time.Duration(r.FirstToken * float64(time.Millisecond))).Round(10*time.Microsecond).String(), share)
+			waitText(r.FirstToken), waitText(r.Longest), share)
 	}
-	_, err := io.WriteString(w, t.text(1, 2, 3, 4, 5, 6)+"\n"+b.machine()+"\n")
+	_, err := io.WriteString(w, t.text(1, 2, 3, 4, 5, 6, 7)+"\n"+b.machine()+"\n")
 	return err
+}
+
+// waitText is a time in milliseconds.
+func waitText(ms float64) string {
+	return time.Duration(ms * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 }
 
 // machine is a line about what the tests ran on.

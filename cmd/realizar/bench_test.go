@@ -25,6 +25,7 @@ type benchResult struct {
 	Depth         int      `json:"depth"`
 	Model         string   `json:"model"`
 	FirstToken    float64  `json:"ttft_ms"`
+	Longest       float64  `json:"ttft_max_ms"`
 	Bandwidth     *float64 `json:"bandwidth_bytes_s"`
 	StepBytes     *int64   `json:"step_bytes"`
 	PeakProducts  *float64 `json:"peak_products_s"`
@@ -42,7 +43,7 @@ func benchResults(t *testing.T, args ...string) []benchResult {
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
-		if !(0 < r.Min && r.Min <= r.Rate && r.Rate <= r.Max) || r.FirstToken <= 0 || r.Device != "cpu" {
+		if !(0 < r.Min && r.Min <= r.Rate && r.Rate <= r.Max) || !(0 < r.FirstToken && r.FirstToken <= r.Longest) || r.Device != "cpu" {
 			t.Errorf("%s: %s", r.Test, line)
 		}
 		all = append(all, r)
@@ -100,10 +101,31 @@ func TestBenchBatch(t *testing.T) {
 		if !near(r.Share, r.Rate/float64(r.Batch)*float64(*r.StepBytes) / *r.Bandwidth) {
 			t.Errorf("%s: share of limit %v", r.Test, r.Share)
 		}
+		if (r.FirstToken == r.Longest) != (r.Batch == 1) {
+			t.Errorf("%s: the first tokens take %v ms, and %v at most", r.Test, r.FirstToken, r.Longest)
+		}
 	}
 	if all = benchResults(t, model, "-p", "4", "--batch", "2", "--activations", "f32"); len(all) != 2 || all[0].Test != "pp4" ||
 		all[1].Test != "tg128 x2" || all[1].Depth != 128 {
 		t.Errorf("results %+v, want a prompt's and a batch's", all)
+	}
+}
+
+// Requests wait where a server with the same flags has them wait, and need no more of the
+// context than they ask for.
+func TestBenchBatchServer(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, args := range [][]string{
+		{"--parallel", "1"},
+		{"--parallel", "8"},
+		{"--context", "256", "-p", "200"},
+		{"--activations", "f32", "--kv-cache", "f16"},
+		{"--memory", "4MiB"},
+	} {
+		all := benchResults(t, append([]string{model, "-p", "0", "-n", "4", "-d", "40", "--batch", "3,2"}, args...)...)
+		if n := len(all); n < 2 || all[n-2].Test != "tg4 x3" || all[n-1].Test != "tg4 x2" {
+			t.Errorf("%v: results %+v, want those of two batches", args, all)
+		}
 	}
 }
 
@@ -123,20 +145,20 @@ func TestBench(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-p", "16", "-n", "4"}, `test depth tok/s min max first token share of limit
-ppN N N N N TIME SHARE
-tgN N N N N TIME N%
+		{[]string{"-p", "16", "-n", "4"}, `test depth tok/s min max first token longest share of limit
+ppN N N N N TIME TIME SHARE
+tgN N N N N TIME TIME N%
 
 device: cpu, threads: N, runs: N, reads N GB/s, a step reads N BYTES
 `},
-		{[]string{"-p", "256", "-n", "0", "--threads", "1"}, `test depth tok/s min max first token share of limit
-ppN N N N N TIME SHARE
+		{[]string{"-p", "256", "-n", "0", "--threads", "1"}, `test depth tok/s min max first token longest share of limit
+ppN N N N N TIME TIME SHARE
 
 device: cpu, threads: N, runs: N
 `},
-		{[]string{"-p", "0", "-n", "4", "--batch", "2,3"}, `test depth tok/s min max first token share of limit
-tgN xN N N N N TIME N%
-tgN xN N N N N TIME N%
+		{[]string{"-p", "0", "-n", "4", "--batch", "2,3"}, `test depth tok/s min max first token longest share of limit
+tgN xN N N N N TIME TIME N%
+tgN xN N N N N TIME TIME N%
 
 device: cpu, threads: N, runs: N, reads N GB/s, a step reads N BYTES
 `},

@@ -99,10 +99,13 @@ func withAbacus(t *testing.T) *abacus {
 func TestBenchOnDevice(t *testing.T) {
 	withAbacus(t)
 	model := modeltest.Llama(t)
-	for _, batch := range [][]int{nil, {1, 3}} {
+	for _, test := range []struct {
+		device string
+		batch  []int
+	}{{"abacus", nil}, {"abacus", []int{1, 3}}, {"auto", []int{2}}} {
 		a, out, notes := testApp(t)
 		eight := 8
-		c := &benchCommand{Model: model, Prompt: &eight, Tokens: &eight, Batch: batch, Runs: 1, JSON: true, modelFlags: modelFlags{Activations: "auto", Device: "abacus"}}
+		c := &benchCommand{Model: model, Prompt: &eight, Tokens: &eight, Batch: test.batch, Runs: 1, JSON: true, modelFlags: modelFlags{Activations: "auto", Device: test.device}}
 		if err := c.Run(a); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +130,7 @@ func TestBenchOnDevice(t *testing.T) {
 				t.Errorf("%s", line)
 			}
 		}
-		if want := 1 + max(1, len(batch)); results != want {
+		if want := 1 + max(1, len(test.batch)); results != want {
 			t.Errorf("%d results, want %d: %s", results, want, out)
 		}
 	}
