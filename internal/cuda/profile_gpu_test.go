@@ -55,7 +55,7 @@ type profiledStep struct {
 func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whole, apart profiledStep) {
 	t.Helper()
 	const length = 512
-	lim := plan.Limits{Tokens: max(256, seqs), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.Q8_0}
+	lim := plan.Limits{Tokens: max(256, seqs), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, seqs*length/lim.PageTokens)
 	}

@@ -142,6 +142,14 @@ func (c *Compiler) weight(t *tensor.Tensor) driver.DevicePtr {
 	return c.WeightsAt + driver.DevicePtr(c.Weights.At[t])
 }
 
+// powers is where the powers of two of a matrix's rows are; 0 for none.
+func (c *Compiler) powers(t *tensor.Tensor) driver.DevicePtr {
+	if m := c.Weights.Matrices[t]; m.Scaled() {
+		return c.weight(t) + driver.DevicePtr(m.Tiles())
+	}
+	return 0
+}
+
 // scratch is where the nodes of n's operation work, by the sizes of operation.scratch.
 func (c *Compiler) scratch(n *plan.Node) []driver.DevicePtr {
 	var all []driver.DevicePtr

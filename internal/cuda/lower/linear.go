@@ -52,16 +52,17 @@ func (linear) norms(s *fuse.Stage, i int, lim *plan.Limits) bool {
 }
 
 type productArgs struct {
-	w, y, bias   driver.DevicePtr
-	rows, stride int32
+	w, powers, y, bias driver.DevicePtr
+	rows, stride       int32
 }
 
 type linearArgs struct {
 	p                               [MaxProducts]productArgs
 	units, colTiles, cols, inStride int32
-	x, q8, meta, h16, residual      driver.DevicePtr
+	x, h16, residual                driver.DevicePtr
 	residualStride                  int32
-	scale                           float32
+	scale, divided                  float32
+	_                               int32
 	count                           driver.DevicePtr
 	out                             device.Forms
 	norm, row                       driver.DevicePtr
@@ -80,27 +81,48 @@ func unitOf(a plan.GLUAttr) unit {
 }
 
 // A variant is a kernel of a product: for so many rows of the input at most, the last of
-// several for any number in groups of so many.
+// several for any number in groups of so many, with clusters of so many blocks, 0 for none.
 type variant struct {
-	name string
-	rows int
+	name    string
+	rows    int
+	cluster int
+	wide    bool // see kernels/wide.cuh
 }
 
 var (
-	plainVariants = []variant{{"linear_1", 1}, {"linear_8", 8}, {"linear_16", 16}, {"linear_32", 32}}
-	gatedVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
-	floatVariants = []variant{{"linear_f32_1", 1}, {"linear_f32", 8}}
-	splitVariants = []variant{{"linear_f32_split", 1}, {"linear_f32", 8}}
+	plainVariants = []variant{{name: "linear_1", rows: 1}, {name: "linear_8", rows: 8}, {name: "linear_16", rows: 16}, {name: "linear_32", rows: 32}}
+	gatedVariants = []variant{{name: "gated_1", rows: 1}, {name: "gated_8", rows: 8}, {name: "gated_16", rows: 16}}
+	floatVariants = []variant{{name: "linear_f32_1", rows: 1}, {name: "linear_f32", rows: 8}}
+	splitVariants = []variant{{name: "linear_f32_split", rows: 1, cluster: segments}, {name: "linear_f32", rows: 8}}
+
+	// With the matrix instructions of four warps.
+	plainWide = []variant{
+		{name: "linear_1", rows: 1}, {name: "linear_8", rows: 8}, {name: "wide_16_8", rows: 16, cluster: 8, wide: true},
+		{name: "wide_64_8", rows: 64, cluster: 8, wide: true}, {name: "wide_128_2", rows: 128, cluster: 2, wide: true},
+	}
+	gatedWide = []variant{
+		{name: "gated_1", rows: 1}, {name: "gated_8", rows: 8},
+		{name: "gated_64_8", rows: 64, cluster: 8, wide: true}, {name: "gated_128_2", rows: 128, cluster: 2, wide: true},
+	}
+)
+
+// What a block of a wide kernel takes: threads, rows of weights, of a gate half as many, and
+// shared memory, nearly all that a multiprocessor has.
+const (
+	wideThreads = 384
+	wideRows    = 128
+	wideShared  = 226 << 10
 )
 
 func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	in, t := c.forms(n.In[0]), c.Weights.Matrices[n.Weight]
-	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, q8: in.Q8, meta: in.Meta, count: c.count(n.Out), scale: 1}
+	form := arithmetic(n.Weight, c.Layout.lim)
+	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, count: c.count(n.Out), scale: 1, divided: divided(in, form)}
 	gated := s.GLU != nil || activates(s.Maps[0])
 	for i, m := range s.Nodes {
 		mt := c.Weights.Matrices[m.Weight]
-		a.p[i] = productArgs{w: c.weight(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.Rows)}
+		a.p[i] = productArgs{w: c.weight(m.Weight), powers: c.powers(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.Rows)}
 		a.units += int32(mt.RowTiles)
 		if !gated {
 			out := m.Out
@@ -111,8 +133,11 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			a.p[i].y, a.p[i].stride = f.F32, f.Stride
 		}
 	}
-	variants, kernels := plainVariants, weights.Family(t.Format)
-	switch arithmetic(n.Weight, c.Layout.lim) {
+	variants, gatedOnes, kernels := plainVariants, gatedVariants, weights.Family(t.Format)
+	if c.Hopper {
+		variants, gatedOnes = plainWide, gatedWide
+	}
+	switch form {
 	case inFloats:
 		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
 	case inBF16:
@@ -128,7 +153,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		a.scale = float32(m.Attr.(plan.MapAttr).By)
 	}
 	if gated {
-		variants, a.out = gatedVariants, c.forms(s.Out())
+		variants, a.out = gatedOnes, c.forms(s.Out())
 		if s.GLU != nil {
 			a.unit = unitOf(s.GLU.Attr.(plan.GLUAttr))
 		} else {
@@ -155,24 +180,26 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	var by []Launch
 	name := kernels
 	for i, v := range variants {
-		given, shared := args, 0
+		given, shared, family := args, 0, kernels
 		if i == 0 {
-			if given = one; norm != nil {
-				shared = 2 * int(in.Stride) // the row in 16 bits, or in less
+			given = one
+			if form != inFloats {
+				shared = rowShared(&t)
 			}
 		}
-		cluster := 0
-		if c.Hopper && v.name == splitVariants[0].name {
-			cluster = segments
+		threads, units := 256, int(a.units)
+		if v.wide {
+			threads, units, shared, family = wideThreads, wideUnits(s, gated), wideShared, weights.WideFamily(t.Format)
 		}
-		l, err := c.launchShared(kernels, v.name, rows, given, 256, shared, cluster, func(sh *Shape) driver.Dim3 {
-			if cluster > 0 {
-				return driver.Dim3{X: cluster * int(a.units), Y: 1}
+		cluster := v.cluster
+		if !c.Hopper {
+			cluster = 0
+		}
+		l, err := c.launchShared(family, v.name, rows, given, threads, shared, cluster, func(sh *Shape) driver.Dim3 {
+			if v.rows == 1 && cluster == 0 {
+				return driver.Dim3{X: blocks, Y: 1}
 			}
-			if v.rows > 1 {
-				return driver.Dim3{X: int(a.units), Y: (sh.Size(rows) + v.rows - 1) / v.rows}
-			}
-			return driver.Dim3{X: blocks, Y: 1}
+			return driver.Dim3{X: max(1, cluster) * units, Y: (sh.Size(rows) + v.rows - 1) / v.rows}
 		})
 		if err != nil {
 			return nil, err
@@ -191,6 +218,23 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		return len(variants) - 1
 	})}, nil
+}
+
+// wideUnits is how many blocks of rows a stage's products have.
+func wideUnits(s *fuse.Stage, gated bool) (n int) {
+	if gated {
+		return (s.Node().Weight.Rows() + wideRows/2 - 1) / (wideRows / 2)
+	}
+	for _, m := range s.Nodes {
+		n += (m.Weight.Rows() + wideRows - 1) / wideRows
+	}
+	return n
+}
+
+// rowShared is the shared memory of the kernels for a single row in 16 bits, which they keep there.
+func rowShared(t *weights.Tiling) int {
+	cols, _ := weights.TileOf(t.Format)
+	return 2 * t.ColTiles * cols
 }
 
 // segments is how many parts the columns of a product are cut into.

@@ -19,6 +19,7 @@ type family struct {
 var ofFormats = []struct{ name, f32, others string }{
 	{"weights", "#include \"weights.cuh\"\nWEIGHTS(F32)\n", "#include \"weights.cuh\"\nLINEARS(FORMAT)\nWEIGHTS(FORMAT)\n"},
 	{"floats", "#include \"split.cuh\"\nLINEAR_OF_FLOATS(F32)\nLINEAR_SPLIT(F32)\n", "#include \"linear.cuh\"\nLINEAR_OF_FLOATS(FORMAT)\n"},
+	{"wide", "", "#include \"wide.cuh\"\nWIDES(FORMAT)\n"},
 	{"experts", "", "#include \"experts.cuh\"\nEXPERTS(FORMAT)\n"},
 	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n"},
 }

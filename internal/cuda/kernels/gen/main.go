@@ -49,7 +49,7 @@ func run(only string) error {
 		if !match.MatchString(f.name) {
 			continue
 		}
-		for _, target := range targets {
+		for _, target := range f.targets() {
 			jobs = append(jobs, func() error { return f.compile(target) })
 		}
 	}
@@ -84,6 +84,14 @@ func parallel(jobs []func() error) error {
 	close(next)
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// targets are those of the family: some kernels are for Hopper alone.
+func (f *family) targets() []string {
+	if strings.HasPrefix(f.name, "wide_") {
+		return targets[1:]
+	}
+	return targets
 }
 
 func (f *family) file(target string) string {
@@ -142,7 +150,7 @@ func (f *family) clang(target string, options ...string) ([]byte, error) {
 func removeOthers(all []family) error {
 	have := map[string]bool{}
 	for _, f := range all {
-		for _, target := range targets {
+		for _, target := range f.targets() {
 			have[f.file(target)] = true
 		}
 	}
