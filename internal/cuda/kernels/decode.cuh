@@ -5,97 +5,31 @@
 // written by steps before: it is asked for while the kernel before still runs, and
 // waited for together with the new token's query.
 #pragma once
-#include "head.cuh"
-#include "segment.cuh"
+#include "eight.cuh"
 
 // The two say the same of the heads, the pool and the table. qOut is not written, and
-// partial is [T][groups][maxSegments][H][headDim+2] for the H heads of a kernel.
+// partial is [T][groups][maxSegments][8][headDim+2].
 struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
 };
 
-template <class C, int D, int H> struct DecodeShared {
-  static constexpr int dim = D ? D : maxHeadDim;
-  alignas(16) float q[H * dim];                                 // [heads][headDim] queries, scaled
-  alignas(16) float slot[runs][H * dim > 128 ? H * dim : 128];  // heads on their way, a warp's weights [32][heads], then its
-                                                                // values [heads][headDim]; of segments done apart, their factors
-  Copy<C> key, value;                                           // the new token's
-  const u8 *row[runs][runTokens], *scales[runs][runTokens];     // where the value of a position is, and its scales
-  alignas(16) float top[H][runs];                               // largest score of a run
-  alignas(16) float sum[H][runs];                               // its weights' sum
+template <class C, int D> struct DecodeShared {
+  Eight<D> eight;
+  alignas(16) float slot[runs][Eight<D>::dim > 96 ? Eight<D>::dim : 96]; // heads on their way; of segments done apart, their factors
+  Copy<C> key, value;                                                    // the new token's
   int last;
 };
 
-// A Past is what a warp reads of the tokens before: keys and values of its run. Where
-// the head's length is not known it reads them when they are needed.
-template <class C, int D> struct Past {
-  // Of values a thread has no registers for, it reads them when the keys are done with.
-  static constexpr bool values = D * C::bytes <= 256;
-  static constexpr int blocks = D * C::bytes == 128 && C::bytes > 1 ? 2 : 1; // of a multiprocessor, that registers suffice for
-  uint4 key[D * C::bytes / 16];
-  u16 by[D / scaleBlock];
-  ValueRow<C, D> value[runTokens];
-};
-template <class C> struct Past<C, 0> {
-  static constexpr bool values = false;
-  static constexpr int blocks = 2;
-};
-
-// pastKeys asks for the key of a lane.
-template <class C, int D> INLINE void pastKeys(Past<C, D> &p, const Key &key) {
-  UNROLL for (int i = 0; i < D * C::bytes / 16; i++) p.key[i] = loadOnce(reinterpret_cast<const uint4 *>(key.at + s64(i) * key.apart));
-  if constexpr (C::bytes == 1) {
-    UNROLL for (int b = 0; b < D / scaleBlock; b++) p.by[b] = loadOnce(reinterpret_cast<const u16 *>(key.scales + s64(b) * key.scalesApart));
-  }
-}
-
-// pastValues asks for the values of positions lo to old-1 of a run. The others are
-// copies of these: their weights are 0, which changes no sum of finite numbers.
-template <class C, int D, class S> INLINE void pastValues(Past<C, D> &p, const S &s, int lo, int old) {
-  const int warp = tidX() / 32, lane = tidX() % 32;
-  constexpr int bytes = ValueRow<C, D>::bytes;
-  UNROLL for (int i = 0; i < runTokens; i++) {
-    const int at = minOf(maxOf(i, lo), old - 1);
-    const u8 *row = s.row[warp][at] + lane * bytes;
-    ValueRow<C, D> &r = p.value[i];
-    if constexpr (bytes == 16) {
-      const uint4 v = loadOnce(reinterpret_cast<const uint4 *>(row));
-      r.raw[0] = v.x, r.raw[1] = v.y, r.raw[2] = v.z, r.raw[3] = v.w;
-    } else if constexpr (bytes == 8) {
-      const uint2 v = loadOnce(reinterpret_cast<const uint2 *>(row));
-      r.raw[0] = v.x, r.raw[1] = v.y;
-    } else if constexpr (bytes == 4) {
-      r.raw[0] = loadOnce(reinterpret_cast<const u32 *>(row));
-    } else {
-      r.raw[0] = loadOnce(reinterpret_cast<const u16 *>(row));
-    }
-    if constexpr (C::bytes == 1) r.scale = loadOnce(reinterpret_cast<const u16 *>(s.scales[warp][at] + lane * bytes / scaleBlock * 2));
-  }
-}
-
-// addValues adds the weighted values of a run's past. weight is [32][H].
-template <class C, int D, int H, int N> INLINE void addValues(float (&value)[H][N], const Past<C, D> &p, const float *weight) {
-  UNROLL for (int g = 0; g < runTokens * H / 4; g++) {
-    const float4 v = *reinterpret_cast<const float4 *>(weight + 4 * g);
-    const float four[4] = {v.x, v.y, v.z, v.w};
-    UNROLL for (int c = 0; c < 4; c++) {
-      const int i = (4 * g + c) / H, h = (4 * g + c) % H;
-      UNROLL for (int k = 0; k < N; k++) value[h][k] = fma(four[c], numberOf(p.value[i], k), value[h][k]);
-    }
-  }
-}
-
-template <class C, int D, int H> INLINE void decode(const DecodeArgs &args, DecodeShared<C, D, H> &s) {
+template <class C, int D> INLINE void decode(const DecodeArgs &args, DecodeShared<C, D> &s) {
   const TurnArgs &t = args.turn;
   const AttentionArgs &a = args.attention;
-  static_assert(H + 2 <= runs); // a warp turns one head at most
-  constexpr int maxDim = D ? D : maxHeadDim, laneValues = maxDim / 32;
-  using Row = ValueRow<C, D>;
-  const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = D ? D : a.dim;
-  const int share = a.heads / a.kvHeads, chunks = (share + H - 1) / H;
-  const int kvHead = group / chunks, skipped = group % chunks * H;
-  const int head = kvHead * share + skipped, n = minOf(H, share - skipped);
+  using E = Eight<D>;
+  constexpr int laneValues = E::dim / 32;
+  const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = D ? D : a.dim, steps = (dim + 15) / 16;
+  const int share = a.heads / a.kvHeads, chunks = (share + blockHeads - 1) / blockHeads;
+  const int kvHead = group / chunks, skipped = group % chunks * blockHeads;
+  const int head = kvHead * share + skipped, n = minOf(blockHeads, share - skipped);
 
   const Place place = a.table.places[token];
   const int last = place.position, first = a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
@@ -106,40 +40,35 @@ template <class C, int D, int H> INLINE void decode(const DecodeArgs &args, Deco
     return;
   }
   const bool newest = blockX() == segments - 1; // of the segments: the new token's
-  const int begin = (first / segmentTokens + blockX()) * segmentTokens + warp * runTokens;
-  // Of this run are visible lo to hi-1, of which lo to old-1 are of the past. Nothing
-  // else is read: its memory holds anything.
-  const int lo = maxOf(first - begin, 0), hi = minOf(last + 1 - begin, runTokens), old = minOf(last - begin, runTokens);
-  const bool any = lo < hi, past = lo < old;
-
-  Past<C, D> before{};
-  Key key{};
-  if (past) {
-    const Slot slot = slotOf(a.pool, a.table, place.shift, begin + minOf(maxOf(lane, lo), old - 1));
-    key = keyIn<C>(a.pool, slot, kvHead);
-    s.row[warp][lane] = a.pool.base + valueAt<C>(a.pool, slot, kvHead);
-    if constexpr (C::bytes == 1) s.scales[warp][lane] = a.pool.base + valueScaleAt(a.pool, slot, kvHead);
-    if constexpr (D) {
-      pastKeys(before, key);
-      syncWarp();
-      if constexpr (Past<C, D>::values) pastValues(before, s, lo, old);
-    }
+  const int segment = first / segmentTokens + blockX(), begin = segment * segmentTokens;
+  const Source source{a.pool, a.table, place.shift, kvHead};
+  const u32 keys = sharedBands(), values = keys + E::bytes;
+  if constexpr (D) {
+    const Mine mine = mineOf<E::band>(source, begin, first, last);
+    bring<C, D, E::band, blockThreads>(keys, source, mine, true, begin, first, last + 1, last);
+    bring<C, D, E::band, blockThreads>(values, source, mine, false, begin, first, last + 1, last);
+    endCopies();
   }
+  for (int i = n * 16 * steps + tidX(); i < eightRows * 16 * steps; i += blockThreads) s.eight.q[i / (16 * steps)][i % (16 * steps)] = 0;
 
   // Heads to turn, a warp for each: the block's queries, and of the new token's segment
   // the key and the value.
   const int tasks = newest ? n + 2 : n;
   Slot slot{};
-  if (warp >= n && warp < tasks) slot = slotOf(a.pool, a.table, place.shift, last);
-  const int task = warp;
-  const bool query = task < n, isKey = task == n;
-  const float *norm = query ? t.qNorm : isKey && newest ? t.kNorm : nullptr;
+  if (newest) slot = slotOf(a.pool, a.table, place.shift, last);
   float w[laneValues] = {};
-  if (norm) loadHead(w, norm, dim, lane);
+  const auto loadNorm = [&](int task) ALWAYS {
+    const float *norm = task < n ? t.qNorm : task == n ? t.kNorm : nullptr;
+    if (norm) loadHead(w, norm, dim, lane);
+    return norm != nullptr;
+  };
+  bool norm = warp < tasks && loadNorm(warp);
   waitForPrevious();
   allowNext();
 
-  if (task < tasks) {
+  _Pragma("unroll 1") for (int task = warp; task < tasks; task += runs) {
+    if (task > warp) norm = loadNorm(task);
+    const bool query = task < n, isKey = task == n;
     const float *x = query ? a.q + s64(token) * a.stride + (head + task) * dim
                            : isKey ? t.k + s64(token) * t.kStride + kvHead * dim : t.v + s64(token) * t.vStride + kvHead * dim;
     float v[laneValues];
@@ -151,139 +80,76 @@ template <class C, int D, int H> INLINE void decode(const DecodeArgs &args, Deco
     if (norm) normalize(v, w, step.eps, dim);
     if (turned) turn(v, s.slot[warp], by, step, lane);
     if (query) {
-      const float scale = a.softcap > 0 ? 1.0f : a.scale * log2e;
       UNROLL for (int j = 0; j < laneValues; j++) {
-        if (32 * j + lane < dim) s.q[task * dim + 32 * j + lane] = v[j] * scale;
+        if (32 * j + lane < 16 * steps) s.eight.q[task][32 * j + lane] = floatToHalf(v[j]);
       }
-    } else if (storeHead(a.pool, slot, isKey, kvHead, dim, v, lane, skipped == 0, isKey ? &s.key : &s.value)) {
-      if (lane == 0 && skipped == 0) __atomic_fetch_min(t.overflow + token, t.layer, __ATOMIC_RELAXED);
-    }
-  }
-  syncBlock();
-
-  // The new token's lane reads its key where it has just been put.
-  float score[H];
-  const bool isNew = begin + lane == last;
-  if (any) {
-    if constexpr (D) {
-      if (isNew) {
-        UNROLL for (int i = 0; i < D * C::bytes / 16; i++) before.key[i] = *reinterpret_cast<const uint4 *>(s.key.numbers + 16 * i);
-        UNROLL for (int b = 0; b < D / scaleBlock; b++) before.by[b] = s.key.scales[b];
-      }
-      UNROLL for (int h = 0; h < H; h++) score[h] = 0;
-      addChunks<C, D * C::bytes / 16, H>(score, s.q, dim, before.key, before.by, D * C::bytes / 16);
-      if constexpr (!Past<C, D>::values) {
-        if (past) pastValues(before, s, lo, old);
-      }
-    } else {
-      if (isNew) {
-        s.row[warp][lane] = s.value.numbers;
-        s.scales[warp][lane] = reinterpret_cast<const u8 *>(s.value.scales);
-      }
-      // What lanes that see nothing read does not matter, but it must be there.
-      if (isNew || !past) key = Key{s.key.numbers, reinterpret_cast<const u8 *>(s.key.scales), chunkLength<C>(dim) * C::bytes, 2};
-      keyScores<C, D, H>(score, s.q, key, dim);
-    }
-    if (a.softcap > 0) capScores(score, a);
-    UNROLL for (int h = 0; h < H; h++) {
-      if (lane < lo || lane >= hi) score[h] = -infinity;
-      const float top = warpMax(score[h]);
-      if (lane == 0) s.top[h][warp] = top;
-    }
-  } else if (lane < H) {
-    s.top[lane][warp] = -infinity;
-  }
-  syncBlock();
-
-  // Runs that are not visible add 0, like all others after them.
-  float *slotValues = s.slot[warp];
-  float value[H][Row::count] = {};
-  if (any) {
-    float newest[H];
-    UNROLL for (int h = 0; h < H; h++) {
-      const float top = largestOf(s.top[h]);
-      const float weight = lane < lo || lane >= hi ? 0.0f : exp2Of(score[h] - top);
-      const float sum = warpSum(weight);
-      slotValues[lane * H + h] = D && isNew ? 0.0f : weight;
-      newest[h] = shuffleFrom(weight, old & 31);
-      if (lane == 0) s.sum[h][warp] = sum;
-    }
-    syncWarp();
-    if constexpr (D) {
-      if (past) addValues(value, before, slotValues);
-      if (old < hi) {
-        Row row;
-        loadRow(row, s.value.numbers, reinterpret_cast<const u8 *>(s.value.scales), dim, lane);
-        UNROLL for (int k = 0; k < Row::count; k++) {
-          const float x = numberOf(row, k);
-          UNROLL for (int h = 0; h < H; h++) value[h][k] = fma(newest[h], x, value[h][k]);
-        }
-      }
-    } else {
-      _Pragma("unroll 1") for (int i = lo; i < hi; i++) {
-        Row row;
-        loadRow(row, s.row[warp][i], s.scales[warp][i], dim, lane);
-        UNROLL for (int k = 0; k < Row::count; k++) {
-          UNROLL for (int h = 0; h < H; h++) value[h][k] = fma(slotValues[i * H + h], numberOf(row, k), value[h][k]);
-        }
-      }
-    }
-    syncWarp(); // the weights have been read: values take their place
-  } else if (lane < H) {
-    s.sum[lane][warp] = 0;
-  }
-  UNROLL for (int h = 0; h < H; h++) {
-    UNROLL for (int k = 0; k < Row::count; k++) {
-      const int at = D ? lane * Row::count + k : 32 * k + lane;
-      if (D || at < dim) slotValues[h * dim + at] = value[h][k];
-    }
-  }
-  syncBlock();
-
-  // Number k of a thread is number tidX()+256k of the heads.
-  constexpr int count = (H * maxDim + blockThreads - 1) / blockThreads;
-  float result[count];
-  const s64 at = s64(token) * a.kvHeads * chunks + group;
-  float *partial = a.partial + at * a.maxSegments * H * (dim + 2);
-  UNROLL for (int k = 0; k < count; k++) {
-    const int e = tidX() + k * blockThreads, h = e / dim;
-    result[k] = 0;
-    if (h >= n) continue;
-    Part part{largestOf(s.top[h]), sumOf(s.sum[h]), 0};
-    UNROLL for (int r = 0; r < runs; r++) part.value = part.value + s.slot[r][e];
-    if (segments == 1) {
-      Part all{-infinity, 0, 0};
-      if (a.sinks) all = Part{a.sinks[head + h] * log2e, 1, 0};
-      join(all, part);
-      result[k] = divide(all.value, all.sum);
       continue;
     }
-    float *p = partial + (s64(blockX()) * H + h) * (dim + 2);
-    if (e == h * dim) p[0] = part.top, p[1] = part.sum;
-    p[2 + e - h * dim] = part.value;
+    Copy<C> &copy = isKey ? s.key : s.value;
+    if (storeHead(a.pool, slot, isKey, kvHead, dim, v, lane, skipped == 0, &copy)) {
+      if (lane == 0 && skipped == 0) __atomic_fetch_min(t.overflow + token, t.layer, __ATOMIC_RELAXED);
+    }
+    syncWarp();
+    if constexpr (D) putCopy<E::band>(isKey ? keys : values, last - begin, copy, D / 8, D);
   }
-  if (segments > 1) {
+  waitCopies<0>();
+  syncBlock();
+
+  float value[E::tiles][4] = {}, sum[4] = {}, top[2];
+  Seen seen[2];
+  UNROLL for (int h = 0; h < 2; h++) seen[h] = lane % 4 * 2 + h < n ? Seen{first, last} : Seen{0, -1};
+  if constexpr (D) {
+    const int lo = maxOf(first - begin, 0) / 16, hi = minOf(last - begin, segmentTokens - 1) / 16 + 1; // steps that are seen
+    Exponents x{};
+    UNROLL for (int m = 0; m < 2; m++) {
+      if (tileAt<D>(m) >= 16 * lo && tileAt<D>(m) < 16 * hi) score<D>(x.of[m], s.eight, keys, m, steps);
+    }
+    weigh<D>(top, s.eight, x, a, segment, seen);
+    addValues<D>(value, sum, s.eight, values, 0, lo, hi, steps);
+  } else {
+    const Reach<C> reach{first, last, newest ? &s.key : nullptr, &s.value};
+    attendInTurn<C>(value, sum, top, s.eight, a, source, segment, reach, seen);
+  }
+
+  const s64 at = s64(token) * a.kvHeads * chunks + group;
+  if (segments == 1) {
+    eachValue<D>(steps, [&](int h, int d, int m, int i) ALWAYS {
+      if (h >= n || d >= dim) return;
+      Part all{-infinity, 0, 0};
+      if (a.sinks) all = Part{a.sinks[head + h] * log2e, 1, 0};
+      join(all, Part{top[i % 2], sum[i % 2], value[m][i]});
+      s.eight.value[h][d] = all.value;
+      if (d == 0) s.eight.sum[h] = all.sum;
+    });
+  } else {
+    float *partial = a.partial + at * a.maxSegments * blockHeads * (dim + 2);
+    eachValue<D>(steps, [&](int h, int d, int m, int i) ALWAYS {
+      if (h >= n || d >= dim) return;
+      float *p = partial + (s64(blockX()) * blockHeads + h) * (dim + 2);
+      if (d == 0) p[0] = top[i % 2], p[1] = sum[i % 2];
+      p[2 + d] = value[m][i];
+    });
     if (!drawsLast(a.tickets + at, segments, s.last)) return;
-    joinApart<H>(result, partial, segments, a.sinks ? a.sinks + head : nullptr, n, dim, s.slot);
+    constexpr int count = blockHeads * E::dim / blockThreads;
+    float result[count];
+    joinApart<blockHeads>(result, partial, segments, a.sinks ? a.sinks + head : nullptr, n, dim, s.slot);
+    UNROLL for (int k = 0; k < count; k++) {
+      const int e = tidX() + k * blockThreads;
+      if (e < n * dim) s.eight.value[e / dim][e % dim] = result[k];
+      if (e < n) s.eight.sum[e] = 1;
+    }
   }
-  UNROLL for (int k = 0; k < count; k++) {
-    const int e = tidX() + k * blockThreads;
-    if (e >= n * dim) break;
-    if (D || dim % 32 == 0) storeBlock(a.out, token, (head * dim + e) / 32, lane, result[k]);
-    else a.out.f32[s64(token) * a.out.stride + head * dim + e] = result[k];
-  }
+  syncBlock();
+  storeEight(s.eight, a.out, n, dim, [&](int) ALWAYS { return token; }, [&](int row) ALWAYS { return head + row; });
 }
 
-// grid (the most segments that a token sees, kvHeads*ceil(heads/kvHeads/H), T), 256
-// threads, no dynamic shared memory. The fewer heads a block serves, the sooner it is
-// done, and the more often a key is read.
+// grid (the most segments that a token sees, kvHeads*ceil(heads/kvHeads/8), T), 256
+// threads, Eight::bytes of shared memory, twice where the head's length is known.
 // cost: latency. After the wait, one load (query, key and value of the new token), four
-// barriers, and chains of a head's length and of a run's; of several segments two loads
-// more. A thread holds a key and its share of 32 values: twice headDim numbers of the
-// cache, in registers.
-#define DECODE(name, cache, dim, heads)                                                    \
-  extern "C" __global__ void __launch_bounds__(blockThreads, (Past<cache, dim>::blocks))   \
-      name(const DecodeArgs a) {                                                           \
-    __shared__ DecodeShared<cache, dim, heads> s;                                          \
-    decode<cache, dim, heads>(a, s);                                                       \
+// barriers, and chains of a head's length and of a segment's, a step each 16; of several
+// segments two loads more.
+#define DECODE(name, cache, dim)                                                          \
+  extern "C" __global__ void __launch_bounds__(blockThreads) name(const DecodeArgs a) {   \
+    __shared__ DecodeShared<cache, dim> s;                                                \
+    decode<cache, dim>(a, s);                                                             \
   }

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,12 +10,13 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // maxHeadDim is the longest head.
 const maxHeadDim = 256
 
-// blockHeads is how many query heads of one key/value head a block serves.
+// blockHeads is how many query heads of one key/value head a block of one token serves.
 const blockHeads = 8
 
 // splitPartials is how many segments of a context, over all tokens of a step, blocks may
@@ -47,7 +49,7 @@ type attentionArgs struct {
 	sinks                       driver.DevicePtr
 	pool                        poolArgs
 	table                       tableArgs
-	count                       driver.DevicePtr
+	count, seqs, starts         driver.DevicePtr
 	out                         device.Forms
 	partial, tickets            driver.DevicePtr
 	split, maxSegments          int32
@@ -82,30 +84,21 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return nil, err
 	}
 
-	name := "attention_" + cacheNames[c.Layout.lim.Cache]
-	f, err := c.Kernel(name, name)
-	if err != nil {
-		return nil, err
-	}
 	a := attentionArgs{
 		q: q.F32, stride: q.Stride, heads: int32(attr.Heads), kvHeads: int32(attr.KVHeads), dim: int32(attr.HeadDim),
 		scale: float32(attr.Scale), softcap: float32(attr.Softcap), window: int32(attr.Window), sinks: c.weight(n.Weight),
-		pool: c.pool(n.State), table: table, count: c.Step.counts + countTokens,
+		pool: c.pool(n.State), table: table, count: c.Step.counts + countTokens, seqs: c.Step.counts + countSeqs, starts: c.Step.starts,
 		out: c.forms(n.Out), partial: room[0], tickets: room[1],
 	}
-	groups := headGroups(attr)
-	decode, err := c.decode(&decodeArgs{turn: t, attention: a})
+	by := c.attentionBy(attr.HeadDim)
+	decode, err := c.decode(by, &decodeArgs{turn: t, attention: a})
 	if err != nil {
 		return nil, err
 	}
-	attend := Launch{Name: name + " " + name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
-		grid := driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
-		a.split, a.maxSegments = 0, 0
-		if sh.Tokens*sh.segments <= splitPartials {
-			a.split, a.maxSegments, grid.X = 1, int32(sh.segments), sh.segments
-		}
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))
-	}}
+	attend, err := c.attend(by, &a)
+	if err != nil {
+		return nil, err
+	}
 	store.Moves, attend.Moves, decode.Moves = c.attentionMoves(s)
 	return []Launch{store.unless(decodes), attend.unless(decodes), decode}, nil
 }
@@ -126,6 +119,87 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	return store, attend, both
 }
 
+// An attentionBy says which kernels attend: of a cache, and of heads of a length or of any.
+// A cache of float32 has kernels of another arithmetic.
+type attentionBy struct {
+	cache, heads string
+	floats       bool
+	headDim      int // 0: any
+}
+
+// attentionLengths are the heads' lengths that have kernels of their own.
+var attentionLengths = []int{64, 128}
+
+func (c *Compiler) attentionBy(headDim int) attentionBy {
+	by := attentionBy{cache: cacheNames[c.Layout.lim.Cache], heads: "any", floats: c.Layout.lim.Cache == tensor.F32}
+	if slices.Contains(attentionLengths, headDim) {
+		by.heads, by.headDim = strconv.Itoa(headDim), headDim
+	}
+	// The device has no room for a segment of long heads.
+	if !by.floats && c.SharedPerBlock > 0 && by.decodeShared()+decodeStatic > c.SharedPerBlock {
+		by.heads, by.headDim = "any", 0
+	}
+	return by
+}
+
+// Shared memory, in bytes: what decoding declares itself is less than decodeStatic.
+const (
+	decodeStatic  = 32 << 10
+	bandOfAny     = 2 * contextSegment / 2 * maxHeadDim // half a segment
+	pieceTokens   = 64                                  // see kernels/attention.cuh
+	pieces        = 4
+	tileRows      = 64
+	tileRowsOfAny = 8
+)
+
+// decodeShared is what decoding takes: a segment's keys and values.
+func (by attentionBy) decodeShared() int {
+	if by.headDim == 0 {
+		return bandOfAny
+	}
+	return 2 * 2 * contextSegment * by.headDim
+}
+
+// attend attends where tokens of a sequence may be several.
+func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
+	family := "attention_" + by.cache
+	if !by.floats {
+		family += "_" + by.heads
+	}
+	kvHeads := int(a.kvHeads)
+	share := int(a.heads) / kvHeads
+	rows, threads, shared := tileRows, 128, 2*by.headDim*(tileRows+pieces*pieceTokens)
+	switch {
+	case by.floats:
+		rows, threads, shared = blockHeads, 256, 0
+	case by.headDim == 0:
+		rows, threads, shared = tileRowsOfAny, 256, bandOfAny
+	}
+	groups, tokens := kvHeads*((share+rows-1)/rows), rows/min(rows, share)
+	a.split, a.maxSegments = 0, 0
+	f, err := c.sharedKernel(family, "attend", shared)
+	if err != nil {
+		return Launch{}, err
+	}
+	return Launch{Name: family + " attend", rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
+		// Each sequence may end within a tile; blocks take further ones in turn.
+		grid := driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens)), Z: 1}
+		if by.floats {
+			grid = driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
+		}
+		a.split, a.maxSegments = 0, 0
+		if (by.floats || by.headDim > 0) && sh.Tokens*sh.segments <= splitPartials {
+			a.split, a.maxSegments = 1, int32(sh.segments)
+			if by.floats {
+				grid.X = sh.segments
+			} else {
+				grid.Z = sh.segments
+			}
+		}
+		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}, device.Arguments(a))
+	}}, nil
+}
+
 // headGroups is how many blocks serve a token's heads.
 func headGroups(a plan.AttentionAttr) int {
 	return a.KVHeads * ((a.Heads/a.KVHeads + blockHeads - 1) / blockHeads)
@@ -139,16 +213,15 @@ type decodeArgs struct {
 	attention attentionArgs
 }
 
-// decodeHeads are how many heads a block of each kernel serves, by the heads' length; 0
-// stands for any other.
-var decodeHeads = map[int][]int{64: {1, 2, 4}, 128: {1, 2, 4}, 0: {1, 4}}
+// decodeFloats are how many heads a block of each kernel serves where the cache is
+// float32, by the heads' length; 0 stands for any other.
+var decodeFloats = map[int][]int{64: {1, 2, 4}, 128: {1, 2, 4}, 0: {1, 4}}
 
-func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
-	dim, variants := "any", decodeHeads[0]
-	if v := decodeHeads[int(a.turn.headDim)]; v != nil {
-		dim, variants = strconv.Itoa(int(a.turn.headDim)), v
+func (c *Compiler) decode(of attentionBy, a *decodeArgs) (Launch, error) {
+	family, shared, variants := "decode_"+of.cache+"_"+of.heads, of.decodeShared(), []int{blockHeads}
+	if of.floats {
+		shared, variants = 0, decodeFloats[of.headDim]
 	}
-	family := "decode_" + cacheNames[c.Layout.lim.Cache] + "_" + dim
 	kvHeads := int(a.attention.kvHeads)
 	share := int(a.attention.heads) / kvHeads
 	var by []*driver.Function
@@ -158,7 +231,7 @@ func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
 			break
 		}
 		name := fmt.Sprintf("decode_%d", n)
-		f, err := c.Kernel(family, name)
+		f, err := c.sharedKernel(family, name, shared)
 		if err != nil {
 			return Launch{}, err
 		}
@@ -190,7 +263,7 @@ func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
 		begin: func(st *driver.Stream, sh *Shape) error {
 			i, grid := which(sh)
 			a.attention.split, a.attention.maxSegments = 1, int32(grid.X)
-			return by[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(a))
+			return by[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Shared: shared, Programmatic: c.Early}, device.Arguments(a))
 		},
 	}, nil
 }
