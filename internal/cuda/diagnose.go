@@ -11,9 +11,10 @@ import (
 )
 
 // diagnose runs the step again, every node a stage of its own, and replaces each
-// ErrNotFinite by where it began. Running it again changes nothing: the same keys and
-// values are stored in the same places. Its memory is the only one that is not planned: it
-// is taken for that time, and where there is none the place stays unknown.
+// ErrNotFinite by where it began. It stores keys and values again, in pages that may be others'
+// by now: steps after it may have run. So these are kept and put back. Its memory is the only
+// one that is not planned: it is taken for that time, and where there is none the place stays
+// unknown.
 func (s *step) diagnose() {
 	open := 0
 	for _, err := range s.failed {
@@ -33,7 +34,7 @@ func (s *step) diagnose() {
 }
 
 // look finds the first value that is not finite of each of open sequences.
-func (s *step) look(open int) error {
+func (s *step) look(open int) (err error) {
 	e, b := s.e, s.Batch
 	c := e.b.Main
 	defer c.Doing(c.Doing("looking for a value that is not finite"))
@@ -84,6 +85,11 @@ func (s *step) look(open int) error {
 			return err
 		}
 	}
+	back, err := s.keepPages()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, back()) }()
 	comp := e.compiler()
 	comp.Layout, comp.Room, comp.ScratchAt, comp.Step = apart, r, at, r.Addresses(at, pages)
 	before, stages, err := comp.Compile()
@@ -134,4 +140,56 @@ func (s *step) look(open int) error {
 		}
 	}
 	return nil
+}
+
+// keepPages copies the pages that the step writes, as the steps submitted so far leave them;
+// back puts them where they were.
+func (s *step) keepPages() (back func() error, err error) {
+	e := s.e
+	c := e.b.Main
+	type kept struct {
+		page, at driver.DevicePtr // where it is and its copy, from the beginning of all copies
+		bytes    int
+	}
+	var all []kept
+	bytes := 0
+	for _, k := range e.pools {
+		for _, page := range s.writtenPages(k.State.Group) {
+			all = append(all, kept{k.Base + driver.DevicePtr(int(page)*k.Apart), driver.DevicePtr(bytes), k.Bytes})
+			bytes += k.Apart
+		}
+	}
+	copies, err := e.alloc(bytes, "a diagnosis")
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		if err := e.stream.CopyOnDevice(copies+k.at, k.page, k.bytes); err != nil {
+			return nil, errors.Join(err, c.Free(copies))
+		}
+	}
+	return func() error {
+		var errs []error
+		for _, k := range all {
+			errs = append(errs, e.stream.CopyOnDevice(k.page, copies+k.at, k.bytes))
+		}
+		return errors.Join(append(errs, e.stream.Synchronize(), c.Free(copies))...)
+	}, nil
+}
+
+// writtenPages are the pages of a group that the step writes: those of its tokens, or the
+// slots of the states after it.
+func (s *step) writtenPages(group int) (pages []int32) {
+	b, t := s.Batch, &s.Batch.Tables[group]
+	for q := range b.Seqs() {
+		if s.e.p.Groups[group].Kind == plan.PerSequence {
+			_, out := t.Slots(q)
+			pages = append(pages, out)
+			continue
+		}
+		tokens := int32(s.e.lim.PageTokens)
+		first, last := b.Positions[b.Start[q]]/tokens, b.Positions[b.Start[q+1]-1]/tokens
+		pages = append(pages, t.Pages[t.Start[q]+first-t.First[q]:][:last-first+1]...)
+	}
+	return pages
 }

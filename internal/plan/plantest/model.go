@@ -436,6 +436,71 @@ func notFinite(t *testing.T, b plan.Backend) {
 	}
 }
 
+// A page may be another sequence's already when a step before fails: looking for where that
+// began changes nothing of what the steps after it have written.
+func notFiniteReused(t *testing.T, b plan.Backend) {
+	const dim = 32
+	table := Weight(newRand(3), "embed", tensor.F32, 1, 4, dim)
+	for i := range dim {
+		binary.LittleEndian.PutUint32(table.Data[4*(3*dim+i):], math.Float32bits(math.MaxFloat32))
+	}
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: dim, ValueDim: dim})
+		return b.Add(b.Attention(x, x, x, nil, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: dim, Scale: 0.2}), b.Add(x, x))
+	})
+	batch := func(position int32, tokens []int32, pages ...int32) *plan.Batch {
+		x := &plan.Batch{Start: []int32{0}, Tables: make([]plan.PageTable, 1)}
+		x.Tables[0].Reset()
+		for i, token := range tokens {
+			x.Tokens, x.Positions, x.Start = append(x.Tokens, token), append(x.Positions, position), append(x.Start, int32(i+1))
+			x.Lengths, x.Rows = append(x.Lengths, 8), append(x.Rows, plan.Row{Token: int32(i), Want: plan.WantLogits})
+			x.Tables[0].Add(0, pages[i])
+		}
+		return x
+	}
+	// The second sequence fails, and the first ends: the next step gives its page away.
+	last := func(before ...*plan.Batch) []float32 {
+		exe, err := b.Compile(context.Background(), p, plan.Limits{Tokens: 2, Seqs: 2, Rows: 2, PageTokens: 4, Pages: []int{2}, Cache: tensor.F32}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = exe.Close() }()
+		var steps []plan.Step
+		for _, x := range before {
+			step, err := exe.Submit(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps = append(steps, step)
+		}
+		for i, step := range steps {
+			res, err := step.Wait(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fails := before[i].Seqs() > 1; fails != (len(res.Err) > 1 && res.Err[0] == nil && res.Err[1] != nil) {
+				t.Errorf("step %d: errors %v", i, res.Err)
+			}
+		}
+		step, err := exe.Submit(batch(1, []int32{2}, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := step.Wait(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.Err) > 0 && res.Err[0] != nil {
+			t.Fatal(res.Err[0])
+		}
+		return slices.Clone(res.Logits[0])
+	}
+	want := last(batch(0, []int32{1}, 0))
+	if got := last(batch(0, []int32{0, 3}, 0, 1), batch(0, []int32{1}, 0)); !slices.Equal(got, want) {
+		t.Errorf("after a step that failed, a page has other values: %v, want %v", got[:4], want[:4])
+	}
+}
+
 // A malformed batch is an error, not a wrong read.
 func malformed(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)

@@ -51,6 +51,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Spans", func(t *testing.T) { spans(t, b) })
 	t.Run("Observed", func(t *testing.T) { observed(t, b) })
 	t.Run("NotFinite", func(t *testing.T) { notFinite(t, b) })
+	t.Run("NotFiniteReused", func(t *testing.T) { notFiniteReused(t, b) })
 	t.Run("NotFiniteExperts", func(t *testing.T) { notFiniteExperts(t, b) })
 	t.Run("Malformed", func(t *testing.T) { malformed(t, b) })
 }

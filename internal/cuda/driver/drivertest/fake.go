@@ -24,6 +24,9 @@ type Options struct {
 	// Hollow are symbols whose functions do nothing, not even count, and allocate
 	// nothing.
 	Hollow []string
+	// Effect, if there is one, is what a kernel does: at reads and writes n bytes of the
+	// device's memory from p on.
+	Effect func(l *Launch, at func(p uint64, n int) []byte)
 }
 
 // A Device is a GPU of the fake driver.

@@ -154,6 +154,9 @@ func (f *Fake) launch(kernel uintptr, config launchConfig, extra *launchExtra) d
 		l.Graph = graph
 		f.launches = append(f.launches, l)
 		f.work = append(f.work, Work{Stream: f.working, Launch: &l})
+		if f.options.Effect != nil {
+			f.options.Effect(&l, f.memory.at)
+		}
 		return driver.Success
 	})
 }
