@@ -1,6 +1,7 @@
 // Gen writes the generated files of package kernels: formats.h, which states package tensor's
 // formats for CUDA C++; the PTX of every family, for the base (sm_80) and for Hopper (sm_90a);
-// and layouts.txt, the offsets that clang gives the fields of the kernels' arguments. It runs in the folder of package kernels and needs clang 19.
+// and layouts.txt, the offsets that clang gives the fields of the kernels' arguments. It runs in
+// the folder of package kernels and needs clang 19.
 package main
 
 import (
