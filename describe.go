@@ -9,6 +9,7 @@ import (
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
+	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/describe"
 	"github.com/realizar/realizar/internal/hub"
 	"github.com/realizar/realizar/modelfile"
@@ -259,13 +260,13 @@ func (d *Description) TokenBytes(past int, a Activations, c Cache) int64 {
 }
 
 // TokenProducts is how many multiply-adds one token of a prompt takes in the
-// products with weights: quantized with 8-bit activations, floats in float32. What
-// is computed for chosen tokens alone, as the head is, does not count, nor does
-// attention, whose work grows with the tokens before. Both are 0 when the model
-// cannot be run.
+// products with weights on the CPU: quantized with 8-bit activations, floats in
+// float32. What is computed for chosen tokens alone, as the head is, does not count,
+// nor does attention, whose work grows with the tokens before. Both are 0 when the
+// model cannot be run.
 func (d *Description) TokenProducts(a Activations) (quantized, floats int64) {
 	if d.program == nil {
 		return 0, 0
 	}
-	return d.program.TokenProducts(a.products())
+	return d.program.TokenProducts(a.dtype(cpu.Rounds))
 }

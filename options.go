@@ -97,9 +97,11 @@ type Options struct {
 type Activations uint8
 
 const (
-	// ActivationsAuto is the fastest that keeps the model's quality: on every device
-	// 8 bits with a scale for every 32 values where weights are quantised, float32
-	// elsewhere.
+	// ActivationsAuto is the fastest that keeps the model's quality. On the CPU it is 8
+	// bits with a scale for every 32 values where weights are quantised in formats that
+	// are computed in bytes, and float32 elsewhere. On an NVIDIA GPU it is float16 (with
+	// weights rounded to float16 as well) where weights are quantised or float16,
+	// bfloat16 where they are bfloat16, and float32 where they are float32.
 	ActivationsAuto Activations = iota
 	// ActivationsF32 is float32 throughout.
 	ActivationsF32
@@ -131,12 +133,12 @@ func parseName[T ~uint8](what, s string, names []string) (T, error) {
 	return 0, fmt.Errorf("realizar: %w: %s %q, want %s", ErrOptions, what, s, nearest.OneOf(names))
 }
 
-// products is the dtype of what quantised weights are multiplied with.
-func (a Activations) products() tensor.DType {
+// dtype is that of what weights are multiplied with on a backend that rounds so.
+func (a Activations) dtype(rounds tensor.DType) tensor.DType {
 	if a == ActivationsF32 {
 		return tensor.F32
 	}
-	return tensor.Q8_0
+	return rounds
 }
 
 // Progress says how far loading has come.
@@ -204,7 +206,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
 			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
 			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
-			Cache: cache, Activations: o.Activations.products(), Named: !o.choice().Automatic(),
+			Cache: cache, Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
 		}}
 		if !d.Kind.Host {
 			planner.Options.Limit, planner.Options.Pinned = o.DeviceMemory.Of(d.Memory().Total), o.Memory

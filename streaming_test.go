@@ -36,7 +36,7 @@ func newStreamer(t *testing.T, s *synth.Shape) *streamer {
 func (s *streamer) takes(context, weights int) (m engine.Memory, all int64) {
 	s.Helper()
 	c := engine.Config{
-		Context: context, Parallel: 1, Cache: tensor.F16, Activations: tensor.Q8_0, States: 1, Weights: weights,
+		Context: context, Parallel: 1, Cache: tensor.F16, Activations: s.abacus.Rounds(), States: 1, Weights: weights,
 		Pinned: int(s.abacus.Backend.Memory().Free / 4 * 3),
 	}
 	m, err := c.Memory(s.description.program.Program, s.abacus)

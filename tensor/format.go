@@ -36,8 +36,9 @@ type Format struct {
 	Factor  Factor
 	Packing Packing // how a block holds its groups' factors, of formats with Planes
 
-	// InBytes says that products read activations in 8 bits where they are asked to,
-	// each group's sum being an exact integer. Products of other formats read floats.
+	// InBytes says that the CPU's products read activations in 8 bits where they are asked
+	// to, each group's sum being an exact integer, and that a GPU has kernels for codes of
+	// this format. Products of other formats read floats.
 	InBytes bool
 
 	Narrow DType // the format that llama.cpp quantises to where rows are no whole number of these blocks; F16 for none

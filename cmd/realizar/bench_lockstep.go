@@ -72,7 +72,7 @@ const chunkTokens = 256
 // limits are those of an engine for one sequence of this length, with room for
 // more of them. On a device weights stream as the options say.
 func (m *lockstepModel) limits(s batchShape) (plan.Limits, error) {
-	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: tensor.Q8_0}
+	c := engine.Config{Context: s.depth + s.answer, Parallel: 1, Cache: m.cache(), Activations: m.device.Rounds()}
 	if m.options.Activations == realizar.ActivationsF32 {
 		c.Activations = tensor.F32
 	}

@@ -22,27 +22,42 @@ import (
 )
 
 // How far from the reference's numbers others may be, as a part of the length of
-// the vector that they belong to. Rounding activations to 8 bits or to half floats
-// makes a difference of about a hundredth; what is computed wrongly makes one of the
-// order of 1.
+// the vector that they belong to. Rounding activations to 8 bits makes a difference of
+// about a hundredth, and to 16 bits one of about a thousandth; what is computed wrongly
+// makes one of the order of 1.
 const (
-	roundedBound = 0.05
-	floatBound   = 1e-3
+	bytesBound  = 0.05
+	halvesBound = 5e-3
+	floatBound  = 1e-3
 )
 
-// compared is how numbers are computed where a check compares them.
+// compared is how numbers are computed where a check compares them: with activations of the
+// device, and with those of the reference.
 type compared struct {
-	config engine.Config
-	bound  float64
-	name   string
+	config    engine.Config
+	reference tensor.DType
+	bound     float64
+	name      string
 }
 
-// comparisons are the two ways in which models are run.
-func comparisons() []compared {
+// onReference is the configuration of the reference.
+func (c *compared) onReference() engine.Config {
+	r := c.config
+	r.Activations = c.reference
+	return r
+}
+
+// comparisons are the two ways in which models are run on b. The reference rounds as b does
+// if it can, or else nothing.
+func comparisons(b plan.Backend) []compared {
 	const context = 256
+	rounds, reference, bound := b.Rounds(), tensor.F32, halvesBound
+	if rounds == cpu.Rounds {
+		reference, bound = rounds, bytesBound
+	}
 	return []compared{
-		{engine.Config{Context: context, Parallel: 1, Cache: tensor.F16, Activations: tensor.Q8_0}, roundedBound, "8-bit activations"},
-		{engine.Config{Context: context, Parallel: 1, Cache: tensor.F32, Activations: tensor.F32}, floatBound, "float32"},
+		{engine.Config{Context: context, Parallel: 1, Cache: tensor.F16, Activations: rounds}, reference, bound, fmt.Sprintf("%v activations", rounds)},
+		{engine.Config{Context: context, Parallel: 1, Cache: tensor.F32, Activations: tensor.F32}, tensor.F32, floatBound, "float32"},
 	}
 }
 
@@ -72,8 +87,8 @@ func compareProducts(ctx context.Context, b plan.Backend) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for _, c := range comparisons() {
-			want, err := productLogits(ctx, p, cpu.Reference(), c.config)
+		for _, c := range comparisons(b) {
+			want, err := productLogits(ctx, p, cpu.Reference(), c.onReference())
 			if err != nil {
 				return "", err
 			}
@@ -95,8 +110,8 @@ func compareProducts(ctx context.Context, b plan.Backend) (string, error) {
 // mistrust is the way out where something computes wrongly.
 const mistrust = "do not trust what it computes: use another device, and report this with what realizar version --verbose says"
 
-// productProgram multiplies normalised rows of a table, which is what activations in
-// 8 bits are made of, with a weight of a format, and the result with a head, so that
+// productProgram multiplies normalised rows of a table, which is what activations are
+// rounded of, with a weight of a format, and the result with a head, so that
 // there are logits.
 func productProgram(d tensor.DType) (*plan.Program, error) {
 	table, err := randomWeight("table", tensor.F32, 1, 97, productWidth)
@@ -184,8 +199,8 @@ const (
 // compareTokens compares the answer of a small model, the likeliest token each time.
 func compareTokens(ctx context.Context, b plan.Backend) (text string, err error) {
 	err = withSmallModel(ctx, func(p *plan.Program) error {
-		for _, c := range comparisons() {
-			want, err := decodeGreedily(ctx, p, cpu.Reference(), c.config)
+		for _, c := range comparisons(b) {
+			want, err := decodeGreedily(ctx, p, cpu.Reference(), c.onReference())
 			if err != nil {
 				return err
 			}

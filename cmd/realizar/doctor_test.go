@@ -29,7 +29,7 @@ func TestDoctorGPUs(t *testing.T) {
 	const sound = "cuda:0        device     ok      Large Abacus, 2.0 TiB of memory\n" +
 		"cuda:0        bandwidth  ok      reads 2.0 GB/s\n" +
 		"cuda:0        products   ok      Q4_0, Q4_K, Q6_K, Q8_0, F16, BF16 as cpu-reference\n" +
-		"cuda:0        tokens     ok      8-bit activations: 24 tokens of 24, float32: 24 tokens of 24, as cpu-reference\n"
+		"cuda:0        tokens     ok      Q8_0 activations: 24 tokens of 24, float32: 24 tokens of 24, as cpu-reference\n"
 	const madeFor = "cuda          driver     ok      made for CUDA 12.8\n"
 	for _, test := range []struct {
 		what   string
@@ -42,12 +42,12 @@ func TestDoctorGPUs(t *testing.T) {
 		{what: "no driver", device: "auto", driver: missing, says: []string{"cuda          driver     none    no usable NVIDIA driver: "}},
 		{what: "no driver, wanted", device: "cuda", driver: missing, failed: 1, says: []string{"driver     failed  no usable NVIDIA driver: "}},
 		{what: "no device", device: "auto", driver: faked(t, drivertest.Options{Init: driver.NoDevice}), says: []string{"driver     none    no NVIDIA GPU is visible", "CUDA_VISIBLE_DEVICES"}},
-		{what: "too old", device: "auto", driver: faked(t, drivertest.Options{Version: 11080}), failed: 1, says: []string{"driver     failed  the NVIDIA driver is too old", "11.8", "525"}},
+		{what: "too old", device: "auto", driver: faked(t, drivertest.Options{Version: 11080}), failed: 1, says: []string{"driver     failed  the NVIDIA driver is too old", "11.8", "530"}},
 		{what: "one of two", device: "cuda:0", driver: faked(t, two), want: madeFor + sound},
 		{what: "no such one", device: "cuda:7", driver: faked(t, two), failed: 1, want: madeFor + "cuda:7        device     failed  there is no cuda:7\n"},
 		{what: "all", device: "auto", driver: faked(t, two), failed: 2, says: []string{
-			madeFor + sound + "cuda:1        device     ok ", "cuda:1        products   failed  weights of Q4_0, 8-bit activations: the result is off by ",
-			"cuda:1        tokens     failed  8-bit activations: the logits of token 0 are off by ", "use another device",
+			madeFor + sound + "cuda:1        device     ok ", "cuda:1        products   failed  weights of Q4_0, Q8_0 activations: the result is off by ",
+			"cuda:1        tokens     failed  Q8_0 activations: the logits of token 0 are off by ", "use another device",
 		}},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestGPUConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			e, least := expected(t, want), roundedBy(t, m, path, want)
-			for _, n := range numbers {
+			for _, n := range numbersOf(b, m.Program) {
 				t.Run(fmt.Sprintf("%v cache, %v activations", n.limits.Cache, n.limits.Activations), func(t *testing.T) { agree(t, b, m, e, n.limits, max(n.bound, least)) })
 			}
 		})
@@ -72,8 +72,8 @@ func TestGPUSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := expected(t, want).ids
-			sameBits(t, b, m, ids, numbers[0].limits)
-			sameBits(t, b, m, ids, numbers[2].limits)
+			sameBits(t, b, m, ids, inFloats.limits)
+			sameBits(t, b, m, ids, rounds(b, m.Program).limits)
 		})
 	}
 	fmt.Printf("same bits on %s: %d models\n", b.Description(), len(cases))
@@ -92,7 +92,7 @@ func TestGPUVariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agree(t, b, m, expected(t, want), numbers[0].limits, numbers[0].bound)
+			agree(t, b, m, expected(t, want), inFloats.limits, inFloats.bound)
 		})
 	}
 }

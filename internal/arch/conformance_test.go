@@ -145,13 +145,31 @@ func backends(t *testing.T) map[string]plan.Backend {
 
 // numbers are what a model can be computed with, and how far from float64 that may
 // take its logits.
-var numbers = []struct {
+type numbers struct {
 	limits plan.Limits
 	bound  float64
-}{
-	{plan.Limits{Cache: tensor.F32}, 1e-4},
-	{plan.Limits{Cache: tensor.F16}, 2e-3},
-	{plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0}, 5e-2},
+}
+
+// inFloats are float32 throughout.
+var inFloats = numbers{plan.Limits{Cache: tensor.F32}, 1e-4}
+
+// rounds are those that b takes by default.
+func rounds(b plan.Backend, p *plan.Program) numbers {
+	n := numbers{plan.Limits{Cache: tensor.F16, Activations: b.Rounds()}, 5e-2}
+	if b.Rounds() == tensor.F16 {
+		n.bound = 5e-3
+		for i := range p.Nodes {
+			if slices.ContainsFunc(p.Nodes[i].Matrices(), func(w *tensor.Tensor) bool { return w.DType == tensor.BF16 }) {
+				n.bound = 1.5e-2 // activations are BF16 there
+			}
+		}
+	}
+	return n
+}
+
+// numbersOf are all those of b.
+func numbersOf(b plan.Backend, p *plan.Program) []numbers {
+	return []numbers{inFloats, {plan.Limits{Cache: tensor.F16}, 2e-3}, rounds(b, p)}
 }
 
 // Logits agree with the other program's, and so does the greedy continuation as
@@ -165,7 +183,7 @@ func TestConformance(t *testing.T) {
 			}
 			e, least := expected(t, want), roundedBy(t, m, path, want)
 			for name, b := range backends(t) {
-				for _, n := range numbers {
+				for _, n := range numbersOf(b, m.Program) {
 					t.Run(fmt.Sprintf("%s, %v cache, %v activations", name, n.limits.Cache, n.limits.Activations), func(t *testing.T) { agree(t, b, m, e, n.limits, max(n.bound, least)) })
 				}
 			}
@@ -277,7 +295,7 @@ func TestVariants(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, b := range backends(t) {
-				t.Run(name, func(t *testing.T) { agree(t, b, m, expected(t, want), numbers[0].limits, numbers[0].bound) })
+				t.Run(name, func(t *testing.T) { agree(t, b, m, expected(t, want), inFloats.limits, inFloats.bound) })
 			}
 		})
 	}
@@ -293,11 +311,12 @@ func TestSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := expected(t, want).ids
-			for _, n := range numbers {
-				sameBits(t, cpu.New(3), m, ids, n.limits)
+			b := cpu.New(3)
+			for _, n := range numbersOf(b, m.Program) {
+				sameBits(t, b, m, ids, n.limits)
 			}
 			if !strings.HasSuffix(path, ".gguf") {
-				sameBits(t, cpu.Reference(), m, ids, numbers[0].limits)
+				sameBits(t, cpu.Reference(), m, ids, inFloats.limits)
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func TestConvertedGGUF(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agree(t, cpu.New(2), m, expected(t, filepath.Join(dir, name, "expected.safetensors")), numbers[0].limits, numbers[0].bound)
+			agree(t, cpu.New(2), m, expected(t, filepath.Join(dir, name, "expected.safetensors")), inFloats.limits, inFloats.bound)
 		})
 	}
 }

@@ -45,13 +45,17 @@ func derivedModels(t *testing.T, l *modeltest.Layout) (quantised, plain *arch.Mo
 	return quantised, plain
 }
 
-// sameModel compares logits. Activations of 8 bits multiply the formats' integers,
-// and float32 those of the plain weights.
+// sameModel compares logits. Activations that are rounded are multiplied with what the
+// formats hold, and float32 with plain weights.
 func sameModel(t *testing.T, b plan.Backend, quantised, plain *arch.Model) {
+	most := 5e-2
+	if b.Rounds() == tensor.F16 {
+		most = 5e-3
+	}
 	for _, n := range []struct {
 		activations tensor.DType
 		bound       float64
-	}{{tensor.F32, 1e-6}, {tensor.Q8_0, 5e-2}} {
+	}{{tensor.F32, 1e-6}, {b.Rounds(), most}} {
 		run := func(m *arch.Model) [][]float32 {
 			limits := plan.Limits{Cache: tensor.F32, Activations: n.activations}
 			r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 64, 1, 64, 16, limits))

@@ -356,10 +356,10 @@ func TestEncodersOfGGUF(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range texts {
-				want, _ := encode(t, cpu.Reference(), quantized.Program, tensor.Q8_0, texts[i])
+				want, _ := encode(t, cpu.Reference(), quantized.Program, cpu.Rounds, texts[i])
 				agreeStates(t, quantized.Program, &texts[i], want[0], 0.1) // of the weights and of what they are multiplied with
 				for name, b := range backends(t) {
-					hidden, _ := encode(t, b, quantized.Program, tensor.Q8_0, texts[i])
+					hidden, _ := encode(t, b, quantized.Program, b.Rounds(), texts[i])
 					if rel := relative(hidden[0], want[0]); !(rel < 1e-2) {
 						t.Errorf("%s: states of %d tokens differ from the reference's by %.3g", name, len(want[0]), rel)
 					} else {

@@ -129,7 +129,7 @@ func TestExpertActivations(t *testing.T) {
 	}
 	want := logitsOf(t, cpu.Reference(), built.Program, ids, plan.Limits{Cache: tensor.F32})
 	for name, b := range backends(t) {
-		limits := plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}
+		limits := plan.Limits{Cache: tensor.F32, Activations: b.Rounds()}
 		got, want := logitsOf(t, b, built.Program, ids, limits), slices.Clone(want)
 		onlySameExperts(t, b, built.Program, ids, limits, &got, &want)
 		if d := relative(got, want); !(d > 0 && d < 5e-2) {

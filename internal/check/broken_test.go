@@ -178,7 +178,7 @@ func submit(t *testing.T, exe plan.Executable, b *plan.Batch) *plan.Result {
 func TestBrokenOperations(t *testing.T) {
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
 		p := model(t, nil)
-		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.Q8_0, Activations: tensor.Q8_0}} {
+		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.Q8_0, Activations: cpu.Rounds}, {Cache: tensor.F16, Activations: tensor.F16}} {
 			var target *plan.Node
 			damage, kinds := "", slices.Sorted(maps.Keys(damages))
 			device := &broken{spoil: func(n *plan.Node, rows [][]float32) {
@@ -219,15 +219,17 @@ func TestBrokenBetween(t *testing.T) {
 			damages["another row"](rows)
 		}
 	}}
-	exe := compile(t, check.Wrap(&shy{device, joined}, options(1_000_000)), p, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
-	for i := range p.Nodes {
-		target = &p.Nodes[i]
-		res := submit(t, exe, step(p))
-		var drift *check.DriftError
-		if res.Err == nil || !errors.As(res.Err[1], &drift) || !slices.Contains(drift.Nodes, target) {
-			t.Errorf("%s gives the errors %v", target.Where(), res.Err)
-		} else if n := len(drift.Nodes); !joined(target) && n < 2 || n > 5 {
-			t.Errorf("%s is one of %d: %v", target.Where(), n, drift)
+	for _, activations := range []tensor.DType{cpu.Rounds, tensor.F16} {
+		exe := compile(t, check.Wrap(&shy{device, joined}, options(1_000_000)), p, plan.Limits{Cache: tensor.F16, Activations: activations})
+		for i := range p.Nodes {
+			target = &p.Nodes[i]
+			res := submit(t, exe, step(p))
+			var drift *check.DriftError
+			if res.Err == nil || !errors.As(res.Err[1], &drift) || !slices.Contains(drift.Nodes, target) {
+				t.Errorf("%v activations: %s gives the errors %v", activations, target.Where(), res.Err)
+			} else if n := len(drift.Nodes); !joined(target) && n < 2 || n > 5 {
+				t.Errorf("%v activations: %s is one of %d: %v", activations, target.Where(), n, drift)
+			}
 		}
 	}
 }

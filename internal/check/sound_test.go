@@ -113,7 +113,7 @@ func TestSound(t *testing.T) {
 	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
 		p := model(t, nil)
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
-			for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			for _, activations := range []tensor.DType{tensor.F32, cpu.Rounds} {
 				for _, shows := range []func(*plan.Node) bool{func(*plan.Node) bool { return true }, joined, func(n *plan.Node) bool { return n.Op == plan.Add }} {
 					o := options(1000)
 					o.Seen = found.seen
@@ -127,7 +127,7 @@ func TestSound(t *testing.T) {
 	}
 	for _, d := range plantest.Dtypes {
 		p := formatProgram(t, d)
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		for _, activations := range []tensor.DType{tensor.F32, cpu.Rounds} {
 			o := options(1000)
 			o.Seen = found.seen
 			if err := feed(t, check.Wrap(&shy{cpu.New(2), joined}, o), p, plan.Limits{Cache: tensor.F16, Activations: activations}, 50); err != nil {

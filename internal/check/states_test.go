@@ -14,7 +14,7 @@ import (
 func TestPages(t *testing.T) {
 	p := plantest.Model(t, nil)
 	for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
-		exe := compile(t, check.Wrap(cpu.New(2), options(100)), p, plan.Limits{Cache: cache, Activations: tensor.Q8_0})
+		exe := compile(t, check.Wrap(cpu.New(2), options(100)), p, plan.Limits{Cache: cache, Activations: cpu.Rounds})
 		lim := plantest.LimitsFor(p, 16, 2, 32, 16, plan.Limits{Cache: cache})
 		run := func(from, to int, page int32, ops ...plan.StateOp) {
 			t.Helper()

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -24,23 +26,66 @@ const (
 	deviations = 6
 )
 
-// A precision is how far a product may be off: in parts of the root of its terms'
-// squares, which is what a sum of random terms is about, and in parts of the same of
-// its weights.
-type precision struct{ relative, absolute float64 }
+// A precision is how far a product may be off.
+type precision struct {
+	relative float64 // in parts of the root of its terms' squares, which is what a sum of random terms is about
+	absolute float64 // in parts of the same of its weights
+	least    float64 // in parts of the largest weight of the row and of the same of its activations
+	group    int     // weights of which a rounded scale is as far off as a weight, 0 for none
+	minimum  bool    // and so is what is added to them
+}
 
-// precisionOf is that of weights of d. A GPU has a bf16 or f16 product of activations
-// rounded alike, to 2^-9 or 2^-11 of their size at most, as are formats that lie there as
-// f16: four times that, some seven deviations. Activations are divided by 64 as f16,
-// which leaves steps of 2^-18 below 2^-8.
+// precisionOf is that of weights of d. What a GPU rounds, to bf16 or to f16, is off by 2^-8
+// or 2^-11 of its size at most, and by 0.42 times that in the mean of squares. Four times
+// that are some seven deviations of a sum of terms of which both factors are rounded:
+// activations, and weights that lie there as f16 or are made f16 of codes and scales. Beside
+// weights of bf16 activations alone are rounded, for which three times are as many.
+// Activations are divided by 64 as f16, which leaves steps of 2^-18 below 2^-8: four times
+// half of one. Rows of codes are brought to where scales of f16 are less than 2^15 times
+// codes in steps of 2^-24, so that a row's largest weight is about 2^(bits-10) and steps of
+// 2^-24 are left below 2^-14: eight times half of one. Scales that are products themselves
+// are rounded before, each for all weights of a group.
 func precisionOf(d tensor.DType, lim *plan.Limits) precision {
+	f := d.Format()
 	switch {
-	case lim.Activations != tensor.Q8_0 || plan.InBytes(d) || d == tensor.F32 || d == tensor.F64:
+	case lim.Activations != tensor.F16 || d == tensor.F32 || d == tensor.F64:
 		return precision{relative: 2 * roundings}
 	case d == tensor.BF16:
-		return precision{relative: 1. / (1 << 7)}
+		return precision{relative: 3. / (1 << 8)}
 	}
-	return precision{relative: 1. / (1 << 9), absolute: 1. / (1 << 18)}
+	p := precision{relative: 1. / (1 << 9), absolute: 1. / (1 << 17)}
+	switch {
+	case d == tensor.IQ1_S || d == tensor.IQ1_M:
+		p.relative *= 2 // weights of a block have so few values that one rounding is that of many
+	case f.InBytes:
+		p.least = math.Ldexp(1, -12-f.Bits)
+		if f.Factor.Bits > 0 {
+			p.group, p.minimum = f.Group, f.Minimum != tensor.NoMinimum
+		}
+	}
+	return p
+}
+
+// scales is the sum of squares, one for each group, of what is off as a rounded scale is, for
+// weights w of activations x. A weight is code*scale + minimum, and the minimum no larger than
+// the largest weight of a group in which some code is 0. So with the sums t of the terms and
+// x of the activations a group is off by parts of t + minimum*x and of minimum*x, which are
+// two numbers, or of t without a minimum.
+func (p *precision) scales(w, x []float32) float64 {
+	var squares float64
+	for i := 0; p.group > 0 && i < len(x); i += p.group {
+		var terms, inputs, top float64
+		for j := i; j < min(i+p.group, len(x)); j++ {
+			u, v := float64(w[j]), float64(x[j])
+			terms, inputs, top = terms+u*v, inputs+v, max(top, math.Abs(u))
+		}
+		if !p.minimum {
+			squares += terms * terms
+			continue
+		}
+		squares += 2*terms*terms + 3*top*top*inputs*inputs
+	}
+	return squares
 }
 
 // bound are the bounds of row r of value v, to read or to write; nil where there are

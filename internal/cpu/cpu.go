@@ -67,6 +67,12 @@ func Reference() *Backend {
 // Name is "cpu" or "cpu-reference".
 func (b *Backend) Name() string { return b.name }
 
+// Rounds is what activations may be rounded to: bytes in blocks of 32 with a scale.
+const Rounds = tensor.Q8_0
+
+// Rounds implements [plan.Backend].
+func (b *Backend) Rounds() tensor.DType { return Rounds }
+
 // Memory is the machine's memory.
 func (b *Backend) Memory() plan.MemoryInfo { return memory() }
 
@@ -78,8 +84,8 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 	if err := checkCache(p, lim.Cache); err != nil {
 		return nil, err
 	}
-	if lim.Activations != tensor.F32 && lim.Activations != tensor.Q8_0 {
-		return nil, fmt.Errorf("cpu: no %v activations; use %v or %v", lim.Activations, tensor.F32, tensor.Q8_0)
+	if lim.Activations != tensor.F32 && lim.Activations != Rounds {
+		return nil, fmt.Errorf("cpu: no %v activations; use %v or %v", lim.Activations, tensor.F32, Rounds)
 	}
 	if _, err := lim.StateBytes(p); err != nil {
 		return nil, err

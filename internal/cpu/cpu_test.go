@@ -5,10 +5,21 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
+	"github.com/realizar/realizar/tensor"
 )
 
 func TestReference(t *testing.T) { plantest.All(t, cpu.Reference()) }
+
+// Activations that others round to are refused.
+func TestActivations(t *testing.T) {
+	p := plantest.Model(t, nil)
+	_, err := cpu.New(1).Compile(t.Context(), p, plantest.LimitsFor(p, 1, 1, 16, 16, plan.Limits{Activations: tensor.F16}), nil)
+	if err == nil || err.Error() != "cpu: no F16 activations; use F32 or Q8_0" {
+		t.Errorf("F16 activations: %v", err)
+	}
+}
 
 func TestParallel(t *testing.T) {
 	for i, tier := range cpu.Tiers() {

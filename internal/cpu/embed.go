@@ -44,7 +44,7 @@ func (embed) desk(n *plan.Node, _ *plan.Limits) deskSize {
 // tableBound is of rows of a table as they are, but where a GPU has them as f16.
 func (e *executable) tableBound(n *plan.Node) func(r int) {
 	d, by := n.Weight.DType, 0.0
-	if precisionOf(d, &e.lim).absolute > 0 && d != tensor.F16 {
+	if e.lim.Activations == tensor.F16 && d.BlockLen() > 1 && !plan.InBytes(d) {
 		by = 1. / (1 << 11)
 	}
 	return func(r int) {

@@ -54,6 +54,14 @@ func largest(x []float32) float64 {
 	return top
 }
 
+// squared is the sum of x's squares.
+func squared(x []float32) (sum float64) {
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return sum
+}
+
 // times is w·o.x + bias, and how far a sound executor may be from it, for a weight of
 // which precision says how it is multiplied with.
 func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound float64) {
@@ -65,13 +73,12 @@ func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound f
 		squares += t * t
 	}
 	y = sum + float64(bias)
-	bound = p.relative*math.Sqrt(squares) + roundings*(math.Abs(sum)+math.Abs(float64(bias)))
+	bound = p.relative*math.Sqrt(squares+p.scales(w, o.x)) + roundings*(math.Abs(sum)+math.Abs(float64(bias)))
 	if p.absolute > 0 {
-		var sizes float64
-		for _, v := range w {
-			sizes += float64(v) * float64(v)
-		}
-		bound += p.absolute * math.Sqrt(sizes)
+		bound += p.absolute * math.Sqrt(squared(w))
+	}
+	if p.least > 0 {
+		bound += p.least * largest(w) * math.Sqrt(squared(o.x))
 	}
 	if o.spread != nil {
 		var variance, most float64

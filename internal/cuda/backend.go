@@ -20,6 +20,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/measure"
 	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // ErrCapability says that a GPU is older than the kernels.
@@ -88,6 +89,9 @@ func (b *Backend) Close() error { return b.close() }
 
 // Name is "cuda".
 func (b *Backend) Name() string { return "cuda" }
+
+// Rounds is F16.
+func (b *Backend) Rounds() tensor.DType { return tensor.F16 }
 
 // Description is the device's name.
 func (b *Backend) Description() string { return b.Info.Name }

@@ -70,7 +70,7 @@ func newReader(t *testing.T, b *Backend, p *plan.Program) *reader {
 }
 
 func readerLimits(p *plan.Program) plan.Limits {
-	lim := plan.Limits{Tokens: 704, Seqs: 64, Rows: 64, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.Q8_0}
+	lim := plan.Limits{Tokens: 704, Seqs: 64, Rows: 64, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.F16}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, gpuSequences*gpuContext/gpuPageTokens)
 	}

@@ -82,31 +82,37 @@ func (a *answer) step(tokens []int32, s sample.Params) (int32, error) {
 	return res.Tokens[0], nil
 }
 
-// damaged is a change of the first place in a kernel that a pattern fits.
-func damaged(family, kernel, pattern, by string) func(string, []byte) []byte {
+// damaged is a change of the first places in a kernel that a pattern fits, all for -1.
+func damaged(family, kernel, pattern, by string, places int) func(string, []byte) []byte {
 	place := regexp.MustCompile(pattern)
 	return func(f string, text []byte) []byte {
 		if f != family {
 			return text
 		}
-		before, after, found := strings.Cut(string(text), "\n.visible .entry "+kernel+"(")
-		at := place.FindStringSubmatchIndex(after)
-		if !found || at == nil {
+		entry := "\n.visible .entry " + kernel + "("
+		before, after, _ := strings.Cut(string(text), entry)
+		body, rest, found := strings.Cut(after, "\n}\n")
+		all := place.FindAllStringSubmatchIndex(body, places)
+		if !found || all == nil {
 			panic("there is no such place in " + kernel)
 		}
-		with := place.ExpandString(nil, by, after, at)
-		return []byte(before + "\n.visible .entry " + kernel + "(" + after[:at[0]] + string(with) + after[at[1]:])
+		var with []byte
+		end := 0
+		for _, at := range all {
+			with = place.ExpandString(append(with, body[end:at[0]]...), by, body, at)
+			end = at[1]
+		}
+		return []byte(before + entry + string(with) + body[end:] + "\n}\n" + rest)
 	}
 }
 
-// A kernel that is broken in one instruction is found by the check that it is for, which
-// names it.
+// A kernel that is broken is found by the check that it is for, which names it.
 func TestBrokenKernels(t *testing.T) {
 	for _, base := range []bool{false, true} {
-		// Each lane's sum of the first blocks of a tile begins with a hundredth.
-		product := damaged("weights_q4_k", "linear_1", `(fma\.rn\.f32\s+%f\d+, %f\d+, %f\d+, )0f00000000;`, "${1}0f3C23D70A;")
+		// In half of the columns rows 8 to 15 of a tile are multiplied in the place of rows 0 to 7.
+		product := damaged("weights_q4_k", "linear_1", `(mma\.sync\S+ \{[^}]*\}, )\{(%r\d+),(%r\d+),`, "${1}{${3},${3},", -1)
 		// Of four logits the first is never the best.
-		choice := damaged("sample", "survey", `\bmin\.u64`, "max.u64")
+		choice := damaged("sample", "survey", `\bmin\.u64`, "max.u64", 1)
 		for _, test := range []struct {
 			name    string
 			ptx     func(string, []byte) []byte
@@ -121,7 +127,7 @@ func TestBrokenKernels(t *testing.T) {
 		} {
 			b := openGPU(t, Options{Base: base, PTX: test.ptx})
 			p := plantest.Model(t, nil)
-			a := newAnswer(t, check.Wrap(b, test.options), p, 64, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+			a := newAnswer(t, check.Wrap(b, test.options), p, 64, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
 			drifts, chooses := 0, 0
 			for i := range 40 {
 				_, err := a.step([]int32{int32(i * 5 % 97)}, sample.Params{})
@@ -156,7 +162,7 @@ func TestBrokenKernels(t *testing.T) {
 func TestChecks(t *testing.T) {
 	b := openGPU(t, Options{})
 	eachModel(t, func(t *testing.T, p *plan.Program) {
-		for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: tensor.Q8_0}, {Cache: tensor.Q8_0, Activations: tensor.Q8_0}, {Cache: tensor.F32}} {
+		for _, base := range []plan.Limits{{Cache: tensor.F16, Activations: tensor.F16}, {Cache: tensor.Q8_0, Activations: tensor.F16}, {Cache: tensor.F32}} {
 			found := map[string]float64{}
 			a := newAnswer(t, check.Wrap(b, checks(5, func(nodes []*plan.Node, drift float64) {
 				n := nodes[len(nodes)-1]

@@ -54,6 +54,12 @@ func layered(p *plan.Program) *plan.Program {
 	return &q
 }
 
+func TestProductBits(t *testing.T) {
+	for name, o := range map[string]cuda.Options{"hopper": {}, "base": {Base: true}} {
+		t.Run(name, func(t *testing.T) { plantest.ProductBits(t, open(t, o)) })
+	}
+}
+
 func TestPlan(t *testing.T) {
 	for name, pinned := range map[string]int{"streamed": 1 << 40, "staged": 0} {
 		t.Run(name, func(t *testing.T) { plantest.All(t, streamer{open(t, cuda.Options{}), pinned}) })

@@ -13,6 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/cuda/weights"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // planWeights places the weights of p.
@@ -91,6 +92,9 @@ type executable struct {
 
 // Compile implements [plan.Backend].
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {
+	if lim.Activations != tensor.F32 && lim.Activations != b.Rounds() {
+		return nil, fmt.Errorf("cuda: no %v activations; use %v or %v", lim.Activations, tensor.F32, b.Rounds())
+	}
 	e := &executable{b: b, p: p, lim: lim, weights: b.planWeights(p, &lim), graphs: map[piece]*driver.GraphExec{}, host: map[*byte][]byte{}, ended: make(chan struct{})}
 	e.masks.stale = make([]bool, lim.Masks)
 	e.lim.Pages = slices.Clone(lim.Pages)

@@ -23,7 +23,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		for _, lim := range []plan.Limits{
 			limitsFor(p, 8, 2),
 			plantest.LimitsFor(p, 300, 7, 100, 5, plan.Limits{Cache: tensor.Q8_0}),
-			plantest.LimitsFor(p, 1, 1, 64_000, 4, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}),
+			plantest.LimitsFor(p, 1, 1, 64_000, 4, plan.Limits{Cache: tensor.F32, Activations: tensor.F16}),
 		} {
 			states, err := lim.StateBytes(p)
 			if err != nil {
@@ -227,7 +227,7 @@ func TestCaptures(t *testing.T) {
 func TestPageTables(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := decoder(t, tensor.F16)
-	lim := plantest.LimitsFor(p, 8, 2, 100_000, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+	lim := plantest.LimitsFor(p, 8, 2, 100_000, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
 	e := compiled(t, b, p, lim)
 	long := func(pages int) *plan.Batch {
 		x := batchOf(p, 2, 0, 1)
@@ -324,4 +324,15 @@ func stepAllocations(t *testing.T, e *executable) (float64, error) {
 		s.Release()
 	})
 	return n, failed
+}
+
+// Activations that others round to are refused.
+func TestActivations(t *testing.T) {
+	b, _ := openFake(t, drivertest.Options{}, Options{})
+	p := decoder(t, tensor.Q4_K)
+	lim := limitsFor(p, 8, 2)
+	lim.Activations = tensor.Q8_0
+	if _, err := b.Compile(t.Context(), p, lim, nil); err == nil || err.Error() != "cuda: no Q8_0 activations; use F32 or F16" {
+		t.Errorf("Q8_0 activations: %v", err)
+	}
 }

@@ -225,12 +225,12 @@ func TestGPUCachedFormats(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		check(fmt.Sprintf("%v, activations F32", d), graphs, mixed(t, d, true, 4), tensor.F32)
 		for _, joined := range []bool{true, false} {
-			check(fmt.Sprintf("%v, joined %v", d, joined), graphs, mixed(t, d, joined, 4), tensor.Q8_0)
+			check(fmt.Sprintf("%v, joined %v", d, joined), graphs, mixed(t, d, joined, 4), tensor.F16)
 		}
 	}
 	fmt.Printf("formats: %.1f s\n", time.Since(begun).Seconds())
 	for name, b := range map[string]*Backend{"graphs": graphs, "eager": openGPU(t, Options{Eager: true}), "base": openGPU(t, Options{Base: true})} {
-		check("a model, "+name, b, plantest.MoEModel(t, nil), tensor.Q8_0)
+		check("a model, "+name, b, plantest.MoEModel(t, nil), tensor.F16)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestGPUCachedModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lim := plan.Limits{Tokens: 512, Seqs: 16, Rows: 16, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.Q8_0, Pinned: 1 << 40}
+		lim := plan.Limits{Tokens: 512, Seqs: 16, Rows: 16, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.F16, Pinned: 1 << 40}
 		for range p.Groups {
 			lim.Pages = append(lim.Pages, gpuSequences*gpuContext/gpuPageTokens)
 		}

@@ -102,13 +102,13 @@ func TestExpertPlacement(t *testing.T) {
 		{"one mixture", []int{8}, 8, 1, 1 << 30, plan.Streaming{Resident: 3*mixtureTile + 256 + 8*mixtureExpert + mixtureRest}},
 	} {
 		p := mixtures(t, false, test.of...)
-		lim := plan.Limits{Tokens: test.tokens, Rows: 1, Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
+		lim := plan.Limits{Tokens: test.tokens, Rows: 1, Activations: tensor.F16, Weights: test.weights, Pinned: test.pinned}
 		w := weights.NewPlan(p, &lim, weights.StreamSlots)
 		if got := w.Streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.Bytes != got.Device() {
 			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.Bytes, test.want, test.want.Device())
 		}
 	}
-	w := weights.NewPlan(mixtures(t, true, four...), &plan.Limits{Tokens: 8, Activations: tensor.Q8_0, Weights: 1, Pinned: 1 << 30}, weights.StreamSlots)
+	w := weights.NewPlan(mixtures(t, true, four...), &plan.Limits{Tokens: 8, Activations: tensor.F16, Weights: 1, Pinned: 1 << 30}, weights.StreamSlots)
 	if w.Experts != nil {
 		t.Error("experts of several mixtures are in a cache")
 	}
@@ -118,7 +118,7 @@ func TestExpertPlacement(t *testing.T) {
 // experts in its own places that the tables say.
 func TestExpertPlaces(t *testing.T) {
 	for _, p := range []*plan.Program{mixtures(t, false, 8, 8, 8, 8), mixtures(t, false, 3, 9, 2, 8, 8, 2), plantest.MoEModel(t, nil)} {
-		lim := plan.Limits{Tokens: 8, Rows: 1, Activations: tensor.Q8_0, Pinned: 1 << 30}
+		lim := plan.Limits{Tokens: 8, Rows: 1, Activations: tensor.F16, Pinned: 1 << 30}
 		all := weights.NewPlan(p, &lim, weights.StreamSlots).Bytes
 		for lim.Weights = 1; lim.Weights < all; lim.Weights += all / 23 {
 			w := weights.NewPlan(p, &lim, weights.StreamSlots)
@@ -261,7 +261,7 @@ func TestPlacesSuffice(t *testing.T) {
 	for _, of := range [][]int{{8, 8, 8, 8}, {3, 9, 2, 8, 8, 2}, {64, 64}} {
 		p := mixtures(t, false, of...)
 		for _, tokens := range []int{1, 3, 64} {
-			lim := plan.Limits{Tokens: tokens, Activations: tensor.Q8_0}
+			lim := plan.Limits{Tokens: tokens, Activations: tensor.F16}
 			c := weights.NewExpertCache(p, &lim)
 			if c == nil {
 				continue

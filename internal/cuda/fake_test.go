@@ -81,7 +81,7 @@ const (
 
 // limitsFor are limits for steps of so many tokens and sequences.
 func limitsFor(p *plan.Program, tokens, seqs int) plan.Limits {
-	return plantest.LimitsFor(p, tokens, seqs, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+	return plantest.LimitsFor(p, tokens, seqs, testContext, testPageTokens, plan.Limits{Cache: tensor.F16, Activations: tensor.F16})
 }
 
 func compiled(t *testing.T, b *Backend, p *plan.Program, lim plan.Limits) *executable {

@@ -58,7 +58,7 @@ func mixed(t *testing.T, d tensor.DType, joined bool, layers int) *plan.Program 
 	up := d
 	if !joined {
 		up = tensor.F16
-		if weights.LaidAs(d, &plan.Limits{Activations: tensor.Q8_0}) == tensor.F16 {
+		if weights.LaidAs(d, &plan.Limits{Activations: tensor.F16}) == tensor.F16 {
 			up = tensor.Q8_0
 		}
 	}
@@ -155,7 +155,7 @@ func TestKernels(t *testing.T) {
 				}
 			}
 			for _, p := range programs {
-				for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+				for _, activations := range []tensor.DType{tensor.F32, tensor.F16} {
 					use(p, plan.Limits{Cache: tensor.F32, Activations: activations})
 				}
 			}
@@ -174,13 +174,17 @@ func TestKernels(t *testing.T) {
 			for _, l := range f.Launches() {
 				launched[l.Kernel] = true
 			}
+			target := ".sm_80."
+			if b.Hopper() {
+				target = ".sm_90a."
+			}
 			files, err := os.ReadDir("kernels/ptx")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, file := range files {
-				family, base := strings.CutSuffix(file.Name(), ".sm_80.ptx.gz")
-				if !base {
+				family, ours := strings.CutSuffix(file.Name(), target+".ptx.gz")
+				if !ours {
 					continue
 				}
 				text, err := kernels.PTX(family, capability.Major, capability.Minor)
@@ -242,7 +246,7 @@ func TestKernelsAreTold(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{Devices: []drivertest.Device{{Name: "GPU", Memory: 1}}}, Options{})
 	p := decoder(t, tensor.Q8_0)
 	lines := b.Kernels(p, limitsFor(p, 8, 2))
-	if want := len(lower.Rules(&plan.Limits{Activations: tensor.Q8_0}).Stages(p)) + 4; len(lines) != want {
+	if want := len(lower.Rules(&plan.Limits{Activations: tensor.F16}).Stages(p)) + 4; len(lines) != want {
 		t.Errorf("%d lines, want %d: %s", len(lines), want, strings.Join(lines, "\n"))
 	}
 	for _, l := range lines {

@@ -97,7 +97,7 @@ func TestPlacement(t *testing.T) {
 			plan.Streaming{Resident: 3*tile + 5*256 + layer, Layers: []int{1, 2, 3}, Slots: 1, SlotBytes: layer, Streamed: 3 * layer, Pinned: 3 * layer}},
 	} {
 		p := stack(t, test.layers, test.matrices, test.tiles)
-		lim := plan.Limits{Activations: tensor.Q8_0, Weights: test.weights, Pinned: test.pinned}
+		lim := plan.Limits{Activations: tensor.F16, Weights: test.weights, Pinned: test.pinned}
 		w := weights.NewPlan(p, &lim, weights.StreamSlots)
 		if got := w.Streaming(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) || w.Bytes != got.Device() {
 			t.Errorf("%s: %+v in %d bytes, want\n%+v in %d", test.name, got, w.Bytes, test.want, test.want.Device())

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func TestProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Printf("  memory %.0f GB/s\n", bandwidth/1e9)
-		for _, size := range []struct{ seqs, tokens int }{{1, 1}, {16, 1}, {1, 256}} {
+		for _, size := range profileSizes(t) {
 			what := fmt.Sprintf("%d x %d tokens", size.seqs, size.tokens)
 			graphs, apart := profiled(t, b, p, size.seqs, size.tokens)
 			plain, _ := profiled(t, eager, p, size.seqs, size.tokens)
@@ -44,6 +46,23 @@ func TestProfile(t *testing.T) {
 	})
 }
 
+// A profileSize is a step of so many tokens for each of so many sequences.
+type profileSize struct{ seqs, tokens int }
+
+// profileSizes are those that SIZES names, 16x1,1x256 for example, or else a few.
+func profileSizes(t *testing.T) (all []profileSize) {
+	t.Helper()
+	names := cmp.Or(os.Getenv("SIZES"), "1x1,16x1,1x256")
+	for _, name := range strings.Split(names, ",") {
+		var s profileSize
+		if n, err := fmt.Sscanf(name, "%dx%d", &s.seqs, &s.tokens); n != 2 || err != nil || s.seqs < 1 || s.seqs > 256 || s.tokens < 1 {
+			t.Fatalf("SIZES=%s: %q is not sequences x tokens, as in 16x1", names, name)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 // A profiledStep is a step's result, and what it took from being submitted to its end.
 type profiledStep struct {
 	result plan.Result
@@ -54,8 +73,8 @@ type profiledStep struct {
 // taken apart. Of each kind it returns the one whose total is the median.
 func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whole, apart profiledStep) {
 	t.Helper()
-	const length = 512
-	lim := plan.Limits{Tokens: max(256, seqs), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.Q8_0}
+	length := 512 + (tokens+31)/32*32 // whole pages
+	lim := plan.Limits{Tokens: max(256, seqs*tokens), Seqs: seqs, Rows: seqs, PageTokens: 32, Cache: tensor.F16, Activations: tensor.F16}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, seqs*length/lim.PageTokens)
 	}
@@ -74,7 +93,7 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whol
 			for i := range n {
 				x.Tokens, x.Positions = append(x.Tokens, int32((position+i)*31+s*7)%int32(p.Vocab)), append(x.Positions, int32(position+i))
 			}
-			x.Start, x.Lengths = append(x.Start, int32(len(x.Tokens))), append(x.Lengths, length)
+			x.Start, x.Lengths = append(x.Start, int32(len(x.Tokens))), append(x.Lengths, int32(length))
 			x.Rows = append(x.Rows, plan.Row{Token: int32(len(x.Tokens) - 1), Want: plan.WantToken})
 			for g := range x.Tables {
 				table := &x.Tables[g]

@@ -195,7 +195,7 @@ func (w *watch) read(me work, l *drivertest.Launch) {
 		}
 		k.readers = append(k.readers, me)
 		if k.image == weights.NoImage || !slices.ContainsFunc(w.e.weights.Images[k.image].Weights, func(x *tensor.Tensor) bool {
-			return uint64(w.e.weightsAt)+uint64(w.e.weights.At[x]) == at
+			return w.begins(x, driver.DevicePtr(at))
 		}) {
 			w.t.Fatalf("work %d, %s, reads %#x in slot %d, which has image %d", me.at, l.Kernel, at, i, k.image)
 		}
@@ -203,6 +203,12 @@ func (w *watch) read(me work, l *drivertest.Launch) {
 			w.images = append(w.images, k.image)
 		}
 	}
+}
+
+// begins reports whether at is where a weight begins, or the powers of two of its rows.
+func (w *watch) begins(x *tensor.Tensor, at driver.DevicePtr) bool {
+	begin, m := w.e.weightsAt+driver.DevicePtr(w.e.weights.At[x]), w.e.weights.Matrices[x]
+	return at == begin || m.Scaled() && at == begin+driver.DevicePtr(m.Tiles())
 }
 
 // packed is the image with a weight at this place of which all pieces are in slot i, or
@@ -217,9 +223,9 @@ func (w *watch) packed(i int, at driver.DevicePtr) int {
 			m := plan.Matrices[x]
 			begin := w.e.weightsAt + driver.DevicePtr(plan.At[x])
 			dst := begin + driver.DevicePtr(c.Row/weights.TileRows*m.ColTiles*m.Bytes)
-			has = has || begin == at
+			has = has || w.begins(x, at)
 			complete = complete && w.slots[i].packs[dst] == weights.PackArgs{
-				Dst: dst, RowBytes: int64(m.RowBytes()), Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles),
+				Dst: dst, Powers: begin + driver.DevicePtr(m.Tiles()+4*c.Row), RowBytes: int64(m.RowBytes()), Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles),
 			}
 		}
 		if complete && has {

@@ -69,7 +69,7 @@ func TestStages(t *testing.T) {
 	programs := map[string]*plan.Program{"model": plantest.Model(t, nil), "llama": synthetic(t, &small, "Q4_K_M"), "qwen3": synthetic(t, &qwen, "Q8_0")}
 	for name, p := range programs {
 		golden := filepath.Join("testdata", name+".stages")
-		got := p.String() + "\n" + list(p, &plan.Limits{Activations: tensor.Q8_0})
+		got := p.String() + "\n" + list(p, &plan.Limits{Activations: tensor.F16})
 		if *update {
 			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
@@ -153,7 +153,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear, %2 linear, %4 linear, %6 linear", "%3 add", "%5 add", "%7 add", "%8 linear, %9 add"},
 		},
 		{
-			name: "a gated unit", activations: tensor.Q8_0,
+			name: "a gated unit", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				return b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 			},
@@ -167,7 +167,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear, %2 linear", "%3 glu"},
 		},
 		{
-			name: "a gated unit whose gate comes last", activations: tensor.Q8_0,
+			name: "a gated unit whose gate comes last", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				up := b.Linear(x, w(), nil)
 				return b.GLU(b.Linear(x, w(), nil), up, plan.GLUAttr{Act: plan.SiLU})
@@ -175,7 +175,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear, %2 linear", "%3 glu"},
 		},
 		{
-			name: "a gate that is read twice", activations: tensor.Q8_0,
+			name: "a gate that is read twice", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				g := b.Linear(x, w(), nil)
 				return b.Add(b.GLU(g, b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU}), g)
@@ -183,7 +183,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
 		},
 		{
-			name: "a gated value that is read twice", activations: tensor.Q8_0,
+			name: "a gated value that is read twice", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				g, u := b.Linear(x, w(), nil), b.Linear(x, w(), nil)
 				return b.Add(u, b.GLU(g, u, plan.GLUAttr{Act: plan.SiLU}))
@@ -191,7 +191,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear, %2 linear", "%3 glu", "%4 add"},
 		},
 		{
-			name: "a third product beside a gated unit", activations: tensor.Q8_0,
+			name: "a third product beside a gated unit", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.GLU(b.Linear(x, w(), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.SiLU})
 				return b.Add(y, b.Linear(x, w(), nil))
@@ -269,7 +269,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear", "%2 map"},
 		},
 		{
-			name: "an activation", activations: tensor.Q8_0,
+			name: "an activation", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				return b.Add(x, b.Linear(b.Activate(b.Linear(x, w(), nil), plan.GELU), w(), nil))
 			},
@@ -281,14 +281,14 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear", "%2 map"},
 		},
 		{
-			name: "a gate of one column", activations: tensor.Q8_0,
+			name: "a gate of one column", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				return b.GLU(b.Linear(x, matrix(tensor.Q8_0, 1), nil), b.Linear(x, w(), nil), plan.GLUAttr{Act: plan.Sigmoid})
 			},
 			want: []string{"%1 linear, %2 linear", "%3 glu"},
 		},
 		{
-			name: "experts and an addition", activations: tensor.Q8_0,
+			name: "experts and an addition", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.Experts(x, b.Linear(x, matrix(tensor.F32, 1), nil), nil, one(w))
 				return b.Add(x, y)
@@ -296,7 +296,7 @@ func TestJoin(t *testing.T) {
 			want: []string{"%1 linear", "%2 experts, %3 add"},
 		},
 		{
-			name: "experts and what comes later", activations: tensor.Q8_0,
+			name: "experts and what comes later", activations: tensor.F16,
 			body: func(b *plan.Builder, x plan.Value) plan.Value {
 				y := b.Experts(x, b.Linear(x, matrix(tensor.F32, 1), nil), nil, one(w))
 				return b.Add(b.Add(y, b.Linear(x, w(), nil)), y)

@@ -88,7 +88,7 @@ const (
 )
 
 func rateLimits(p *plan.Program) plan.Limits {
-	lim := plan.Limits{Tokens: 64, Seqs: 16, Rows: 16, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.Q8_0}
+	lim := plan.Limits{Tokens: 64, Seqs: 16, Rows: 16, PageTokens: gpuPageTokens, Cache: tensor.F16, Activations: tensor.F16}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, 16*ratePages)
 	}

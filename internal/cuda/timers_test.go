@@ -293,20 +293,20 @@ func TestSpanBytes(t *testing.T) {
 		}
 		return bytes
 	}
-	const tile = 16 * 256 * 34 / 32
+	const tile, powers = 16 * 256 * 34 / 32, 4 * 16 // of a tile, and of 16 rows
 	for _, test := range []struct {
 		where           string
 		batch           *plan.Batch
 		weights, values int
 	}{
-		{"rmsnorm norm; linear q, k, v", batchOf(p, 1, 3, 1), 32 * tile, 2*1024 + 4*512}, // the norm's weight and input
-		{"linear q, k, v", batchOf(p, 2, 3, 2), 32 * tile, 4 * (256 + 64 + 4*512)},
-		{"linear gate, up; glu", batchOf(p, 1, 3, 1), 32 * tile, 2*1024 + 256 + 64},
-		{"linear down; add", batchOf(p, 1, 3, 1), 16 * tile, 256 + 64 + 2*4*256},
-		{"linear head", batchOf(p, 2, 3, 2), 3 * tile, 2 * (256 + 64 + 4*decoderVocab)},
+		{"rmsnorm norm; linear q, k, v", batchOf(p, 1, 3, 1), 32 * (tile + powers), 2*1024 + 4*512}, // the norm's weight and input
+		{"linear q, k, v", batchOf(p, 2, 3, 2), 32 * (tile + powers), 4 * (2*256 + 4*512)},
+		{"linear gate, up; glu", batchOf(p, 1, 3, 1), 32 * (tile + powers), 2*1024 + 2*256},
+		{"linear down; add", batchOf(p, 1, 3, 1), 16 * (tile + powers), 2*256 + 2*4*256},
+		{"linear head", batchOf(p, 2, 3, 2), 3 * (tile + powers), 2 * (2*256 + 4*decoderVocab)},
 		// Keys and values of 4 positions and the token's own, 512 bytes each.
-		{"attention", batchOf(p, 1, 3, 1), 5 * 512, 4*512 + 256 + 64},
-		{"attention", batchOf(p, 2, 30, 1), 2 * 32 * 512, 2 * (4*512 + 256 + 64)},
+		{"attention", batchOf(p, 1, 3, 1), 5 * 512, 4*512 + 2*256},
+		{"attention", batchOf(p, 2, 30, 1), 2 * 32 * 512, 2 * (4*512 + 2*256)},
 		{"choice of tokens", batchOf(p, 2, 30, 1), 0, 2 * 2 * 4 * decoderVocab},
 	} {
 		if got := span(test.batch, test.where); got != test.weights+test.values {

@@ -13,7 +13,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A tile has as many bytes as its rows have in a file, and its columns are whole blocks.
+// A tile has as many bytes as its rows have in a file, but for scales and minima of 6 bits, which
+// lie in bytes; its columns are whole blocks.
 func TestTiles(t *testing.T) {
 	for _, d := range plantest.Dtypes {
 		d = weights.LaidAs(d, &plan.Limits{})
@@ -22,8 +23,12 @@ func TestTiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes != weights.TileRows*size {
-			t.Errorf("%v: a tile of %d bytes, %d rows of %d columns are %d", d, bytes, weights.TileRows, cols, weights.TileRows*size)
+		want := weights.TileRows * size
+		if d == tensor.Q4_K || d == tensor.Q5_K {
+			want += weights.TileRows * 4
+		}
+		if bytes != want {
+			t.Errorf("%v: a tile of %d bytes, %d rows of %d columns are %d", d, bytes, weights.TileRows, cols, want)
 		}
 		if cols%32 != 0 || bytes%16 != 0 {
 			t.Errorf("%v: %d columns and %d bytes; want multiples of 32 and of 16, for what is read at a time", d, cols, bytes)
@@ -42,15 +47,15 @@ func TestTilings(t *testing.T) {
 		{tensor.F32, 17, 33, weights.Tiling{Format: tensor.F32, Rows: 17, Cols: 33, RowTiles: 2, ColTiles: 2, Bytes: 2048}, 4 * 2048},
 		{tensor.F16, 16, 128, weights.Tiling{Format: tensor.F16, Rows: 16, Cols: 128, RowTiles: 1, ColTiles: 1, Bytes: 4096}, 4096},
 		{tensor.BF16, 48, 129, weights.Tiling{Format: tensor.BF16, Rows: 48, Cols: 129, RowTiles: 3, ColTiles: 2, Bytes: 4096}, 6 * 4096},
-		{tensor.Q4_K, 15, 256, weights.Tiling{Format: tensor.Q4_K, Rows: 15, Cols: 256, RowTiles: 1, ColTiles: 1, Bytes: 2304}, 2304},
-		{tensor.Q4_K, 32, 512, weights.Tiling{Format: tensor.Q4_K, Rows: 32, Cols: 512, RowTiles: 2, ColTiles: 2, Bytes: 2304}, 4 * 2304},
-		{tensor.Q8_0, 16, 32, weights.Tiling{Format: tensor.Q8_0, Rows: 16, Cols: 32, RowTiles: 1, ColTiles: 1, Bytes: 4352}, 4352},
-		{tensor.TQ2_0, 17, 256, weights.Tiling{Format: tensor.TQ2_0, Rows: 17, Cols: 256, RowTiles: 2, ColTiles: 1, Bytes: 1056}, 2 * 1056},
+		{tensor.Q4_K, 15, 256, weights.Tiling{Format: tensor.Q4_K, Rows: 15, Cols: 256, RowTiles: 1, ColTiles: 1, Bytes: 2368}, 2368 + 64},
+		{tensor.Q4_K, 32, 512, weights.Tiling{Format: tensor.Q4_K, Rows: 32, Cols: 512, RowTiles: 2, ColTiles: 2, Bytes: 2368}, 4*2368 + 2*64},
+		{tensor.Q8_0, 16, 32, weights.Tiling{Format: tensor.Q8_0, Rows: 16, Cols: 32, RowTiles: 1, ColTiles: 1, Bytes: 4352}, 4352 + 64},
+		{tensor.TQ2_0, 17, 256, weights.Tiling{Format: tensor.TQ2_0, Rows: 17, Cols: 256, RowTiles: 2, ColTiles: 1, Bytes: 1056}, 2*1056 + 2*64},
 		{tensor.TQ1_0, 16, 256, weights.Tiling{Format: tensor.F16, Rows: 16, Cols: 256, RowTiles: 1, ColTiles: 2, Bytes: 4096}, 2 * 4096},
 		{tensor.F64, 17, 33, weights.Tiling{Format: tensor.F32, Rows: 17, Cols: 33, RowTiles: 2, ColTiles: 2, Bytes: 2048}, 4 * 2048},
-		{tensor.MXFP4, 33, 288, weights.Tiling{Format: tensor.MXFP4, Rows: 33, Cols: 288, RowTiles: 3, ColTiles: 2, Bytes: 2176}, 6 * 2176},
+		{tensor.MXFP4, 33, 288, weights.Tiling{Format: tensor.MXFP4, Rows: 33, Cols: 288, RowTiles: 3, ColTiles: 2, Bytes: 2176}, 6*2176 + 3*64},
 	} {
-		got := weights.TilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}}, &plan.Limits{Activations: tensor.Q8_0})
+		got := weights.TilingOf(&tensor.Tensor{DType: test.d, Shape: []int{test.rows, test.cols}}, &plan.Limits{Activations: tensor.F16})
 		if got != test.want || got.Size() != test.size {
 			t.Errorf("%v [%d, %d]: %+v of %d bytes, want %+v of %d", test.d, test.rows, test.cols, got, got.Size(), test.want, test.size)
 		}
@@ -126,7 +131,7 @@ func TestChunks(t *testing.T) {
 // cannot hold is an error that names the weight and the way out.
 func TestWeightsInOtherFormats(t *testing.T) {
 	for _, d := range plantest.Dtypes {
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		for _, activations := range []tensor.DType{tensor.F32, tensor.F16} {
 			w := plantest.Weight(newRand(), "w", d, 0.5, 40, 256)
 			m := weights.TilingOf(w, &plan.Limits{Activations: activations})
 			want, err := w.Float32s()
@@ -143,7 +148,7 @@ func TestWeightsInOtherFormats(t *testing.T) {
 				t.Fatal(err)
 			}
 			most := 0.0 // parts of a value
-			if m.Format == tensor.F16 && activations == tensor.Q8_0 {
+			if m.Format == tensor.F16 && activations == tensor.F16 {
 				most = 0x1p-11
 			}
 			for i, v := range got {
@@ -156,7 +161,7 @@ func TestWeightsInOtherFormats(t *testing.T) {
 
 	w := plantest.Weight(newRand(), "blk.0.attn_q.weight", tensor.IQ3_S, 1, 1, 256)
 	copy(w.Data, []byte{0xff, 0x7b}) // 65504 as float16
-	m := weights.TilingOf(w, &plan.Limits{Activations: tensor.Q8_0})
+	m := weights.TilingOf(w, &plan.Limits{Activations: tensor.F16})
 	x := weights.Berth{Host: make([]byte, m.RowBytes())}
 	_, err := x.Fill(w, &m, &weights.Chunk{Rows: 1})
 	if !errors.Is(err, tensor.ErrValue) {
@@ -172,7 +177,7 @@ func TestWeightsInOtherFormats(t *testing.T) {
 // What travels of a weight whose rows are made is what travels of one with data.
 func TestDerivedWeights(t *testing.T) {
 	for _, d := range plantest.Dtypes {
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		for _, activations := range []tensor.DType{tensor.F32, tensor.F16} {
 			w := plantest.Weight(newRand(), "w", d, 0.5, 75, 256)
 			m := weights.TilingOf(w, &plan.Limits{Activations: activations})
 			for _, c := range []weights.Chunk{{Row: 0, Rows: 75}, {Row: 16, Rows: 32}, {Row: 64, Rows: 11}} {

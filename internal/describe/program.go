@@ -81,8 +81,8 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 }
 
 // TokenProducts is how many multiply-adds one token of a prompt takes in the products
-// with weights: quantized with 8-bit activations, if activations are Q8_0, and floats
-// in float32. What is computed for chosen tokens alone does not count.
+// with weights: quantized with 8-bit activations, if activations are Q8_0, and the other
+// ones as floats. What is computed for chosen tokens alone does not count.
 func (p *Program) TokenProducts(activations tensor.DType) (quantized, floats int64) {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]

@@ -33,7 +33,8 @@ type Config struct {
 	// none.
 	Host  int
 	Cache tensor.DType // of keys and values
-	// Activations are what quantised weights are multiplied with: F32, or Q8_0.
+	// Activations are what weights are multiplied with: F32, or what the backend rounds
+	// to, see [plan.Backend].
 	Activations tensor.DType
 
 	Weights, Pinned int  // as in [plan.Limits]

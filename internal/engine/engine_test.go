@@ -235,12 +235,16 @@ func requests(rng *rand.Rand, n, context int) []*engine.Request {
 func TestAnswersAreTheModels(t *testing.T) {
 	for _, c := range []engine.Config{
 		{Cache: tensor.F32},
-		{Cache: tensor.F16, Activations: tensor.Q8_0, Host: 64 << 20},
+		{Cache: tensor.F16, Host: 64 << 20},
 		{Cache: tensor.Q8_0, Host: 1 << 20},
 	} {
 		c.Context, c.Parallel, c.States = 500, 6, 1
 		t.Run(c.Cache.String(), func(t *testing.T) {
 			onBackends(t, func(t *testing.T, b plan.Backend) {
+				c := c
+				if c.Cache == tensor.F16 {
+					c.Activations = b.Rounds()
+				}
 				p := plantest.Model(t, nil)
 				o := newOracle(t, b, p, c.Context+60, c)
 				e := open(t, b, p, c)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
+	"github.com/realizar/realizar/tensor"
 )
 
 var (
@@ -100,6 +101,7 @@ type fakeStep struct {
 }
 
 func (f *fake) Name() string                           { return "fake" }
+func (f *fake) Rounds() tensor.DType                   { return tensor.Q8_0 }
 func (f *fake) Memory() plan.MemoryInfo                { return plan.MemoryInfo{} }
 func (f *fake) Weights(*plan.Program, plan.Limits) int { return 0 }
 func (f *fake) Scratch(*plan.Program, plan.Limits) int { return 0 }

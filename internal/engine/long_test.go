@@ -50,7 +50,7 @@ func TestLoad(t *testing.T) {
 	}
 	p := plantest.Model(t, nil)
 	w := &watched{Backend: cpu.New(2)}
-	c := engine.Config{Context: 500, Parallel: 6, States: 1, Host: 4 << 20, Cache: tensor.F16, Activations: tensor.Q8_0}
+	c := engine.Config{Context: 500, Parallel: 6, States: 1, Host: 4 << 20, Cache: tensor.F16, Activations: w.Rounds()}
 	o, e := newOracle(t, w.Backend, p, c.Context+60, c), open(t, w, p, c)
 	idle := runtime.NumGoroutine()
 	var served, left, compared atomic.Int64

@@ -41,7 +41,7 @@ type Options struct {
 	StreamNone bool // no weights stream
 
 	Cache       tensor.DType // of keys and values; the program's heads are whole blocks of it
-	Activations tensor.DType // F32 or Q8_0
+	Activations tensor.DType // F32, or what the backend rounds to
 
 	// Named says that the user chose the device, or that there is no other one.
 	Named bool

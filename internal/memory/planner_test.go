@@ -24,6 +24,7 @@ type roomy struct {
 	free    int64
 }
 
+func (r *roomy) Rounds() tensor.DType                       { return r.cpu.Rounds() }
 func (r *roomy) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: r.free} }
 func (r *roomy) Weights(*plan.Program, plan.Limits) int     { return r.weights }
 func (r *roomy) Scratch(p *plan.Program, l plan.Limits) int { return r.cpu.Scratch(p, l) }
@@ -56,7 +57,7 @@ func TestSizes(t *testing.T) {
 		return size
 	}
 	config := func(context, states int) engine.Config {
-		return engine.Config{Context: context, Parallel: 2, States: states, Cache: tensor.F16, Activations: tensor.Q8_0}
+		return engine.Config{Context: context, Parallel: 2, States: states, Cache: tensor.F16, Activations: cpu.Rounds}
 	}
 	// one is what an answer and a step take, and all what two answers do.
 	one := func(context int) int64 {
@@ -99,7 +100,7 @@ func TestSizes(t *testing.T) {
 		{name: "limited to more than is free", o: Options{Limit: 100 * gib}, weights: gib, free: gib + one(most), want: most, states: states(most)},
 		{name: "limited, asked for", o: Options{Context: most, Limit: gib + one(most) - 1}, weights: gib, free: 100 * gib,
 			says: []string{"1.0 GiB may be taken", "a context of 32768", "a cache of q8", fmt.Sprintf("a memory of %d MiB", (gib+one(most)+1<<20-1)>>20)}},
-		{name: "f32", o: Options{Cache: tensor.F32, Activations: tensor.Q8_0, Context: most}, free: one(most) + states(most) - 1,
+		{name: "f32", o: Options{Cache: tensor.F32, Activations: cpu.Rounds, Context: most}, free: one(most) + states(most) - 1,
 			says: []string{"it would fit with a context of 32768, or with a cache of f16"}},
 		{name: "the host's part", o: Options{HostCache: 1 << 20}, free: 1<<20 + 2*one(most), want: most, states: states(most)},
 		{name: "the host's part, a byte too few", o: Options{HostCache: 1 << 20}, free: 1<<20 + 2*one(most) - 1, want: most / 2, states: states(most)},
@@ -108,7 +109,7 @@ func TestSizes(t *testing.T) {
 		o := test.o
 		o.Parallel = 2
 		if o.Activations == tensor.F32 {
-			o.Cache, o.Activations = tensor.F16, tensor.Q8_0
+			o.Cache, o.Activations = tensor.F16, cpu.Rounds
 		}
 		b := &roomy{cpu: backend, weights: test.weights, free: test.free}
 		p := Planner{Program: m.Program, Made: most, Device: &backends.Device{Backend: b, Kind: backends.Processor}, Backend: b, Host: backend.Memory(), Options: o}

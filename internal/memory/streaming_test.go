@@ -25,6 +25,7 @@ type abacus struct {
 }
 
 func (a *abacus) Description() string                        { return "Large Abacus" }
+func (a *abacus) Rounds() tensor.DType                       { return a.cpu.Rounds() }
 func (a *abacus) Memory() plan.MemoryInfo                    { return plan.MemoryInfo{Free: a.free, Total: a.free} }
 func (a *abacus) Scratch(p *plan.Program, l plan.Limits) int { return a.cpu.Scratch(p, l) }
 func (a *abacus) Weights(p *plan.Program, l plan.Limits) int {
@@ -48,7 +49,7 @@ func newStreamer(t *testing.T, s *synth.Shape) *streamer {
 
 func (s *streamer) planner(o Options) *Planner {
 	if o.Activations == tensor.F32 {
-		o.Cache, o.Activations = tensor.F16, tensor.Q8_0
+		o.Cache, o.Activations = tensor.F16, s.abacus.Rounds()
 	}
 	return &Planner{
 		Program: s.model.Program, Made: s.model.Spec.Context, Options: o, Host: s.abacus.cpu.Memory(),
@@ -194,7 +195,7 @@ func mebibytes(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
 func TestStreamingSmallestNumber(t *testing.T) {
 	for _, shape := range []*synth.Shape{&synthtest.Deep, &synthtest.Mixture} {
 		s := newStreamer(t, shape)
-		for _, o := range []Options{{}, {Context: 300}, {StreamAll: true}, {StreamNone: true}, {Parallel: 3, Cache: tensor.F32, Activations: tensor.Q8_0}} {
+		for _, o := range []Options{{}, {Context: 300}, {StreamAll: true}, {StreamNone: true}, {Parallel: 3, Cache: tensor.F32, Activations: s.abacus.Rounds()}} {
 			o.Limit = 1 << 20
 			_, _, _, err := s.sizes(o)
 			if err == nil {

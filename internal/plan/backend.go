@@ -13,6 +13,9 @@ import (
 type Backend interface {
 	// Name is what a user calls the backend, "cpu" for example.
 	Name() string
+	// Rounds is the format that the backend rounds activations to where they may be
+	// rounded, what [Limits.Activations] may be beside F32: Q8_0 or F16.
+	Rounds() tensor.DType
 	// Memory is what the planner may count on.
 	Memory() MemoryInfo
 	// Compile makes all choices: a kernel for every operation by dtype and

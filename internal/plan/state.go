@@ -127,7 +127,7 @@ type Limits struct {
 	PageTokens         int          // tokens of a page
 	Pages              []int        // pages of each group; of states per sequence, slots
 	Cache              tensor.DType // of states per token: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
-	Activations        tensor.DType // of what weights are multiplied with: F32, or Q8_0 for 8 bits, see InBytes
+	Activations        tensor.DType // of what weights are multiplied with: F32, or what the backend rounds to, see [Backend.Rounds]
 
 	// Weights is how many bytes of a device's memory the program's weights may take, 0
 	// for as many as they need: what has no room there comes to the device when it is
@@ -142,8 +142,8 @@ type Limits struct {
 }
 
 // InBytes reports whether products of weights of d read their input in 8 bits where
-// [Limits.Activations] asks for them. Those of other formats, of blocks or not, read
-// floats.
+// [Limits.Activations] are Q8_0. Those of other formats, of blocks or not, read
+// floats. See [tensor.Format].
 func InBytes(d tensor.DType) bool { return d.Format().InBytes }
 
 // PageOf is the size of one page of s in bytes. A slot is in float32, whatever the cache

@@ -15,8 +15,10 @@ func Arguments[T any](v *T) *driver.Args {
 
 // Forms is where a value lies, see kernels/forms.cuh.
 type Forms struct {
-	F32, Q8, Meta, Bf16, F16 driver.DevicePtr
-	Stride, Cols             int32
+	F32, Bf16, F16 driver.DevicePtr
+	Stride, Cols   int32
+	By             float32 // a power of two: F16 is so many times the value
+	_              int32
 }
 
 // Words are the bytes b as values of another type, as many as fit.

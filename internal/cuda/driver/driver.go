@@ -6,7 +6,7 @@ import (
 )
 
 // oldest is the first version that has all functions, as cuDriverGetVersion gives it.
-const oldest = Version(12000)
+const oldest = Version(12010)
 
 // A Version is a version of CUDA: 1000 times the major one and 10 times the minor one.
 type Version int
@@ -52,7 +52,7 @@ func OpenLibrary(lookup Lookup) (*Driver, error) {
 	}
 	d.version = Version(d.out.i)
 	if d.version < oldest {
-		return nil, fmt.Errorf("%w: it is for CUDA %v, and %v is needed; install a driver of version 525 or later", ErrTooOld, d.version, oldest)
+		return nil, fmt.Errorf("%w: it is for CUDA %v, and %v is needed; install a driver of version 530 or later", ErrTooOld, d.version, oldest)
 	}
 	for f := range functions {
 		if err := d.resolve(lookup, f); err != nil {
@@ -72,10 +72,10 @@ func OpenLibrary(lookup Lookup) (*Driver, error) {
 func (d *Driver) resolve(lookup Lookup, f function) error {
 	address, err := lookup(symbols[f])
 	if err != nil {
-		return fmt.Errorf("%w: its library lacks %s: %w; install a driver of version 525 or later", ErrNoDriver, symbols[f], err)
+		return fmt.Errorf("%w: its library lacks %s: %w; install a driver of version 530 or later", ErrNoDriver, symbols[f], err)
 	}
 	if address == 0 {
-		return fmt.Errorf("%w: its library lacks %s; install a driver of version 525 or later", ErrNoDriver, symbols[f])
+		return fmt.Errorf("%w: its library lacks %s; install a driver of version 530 or later", ErrNoDriver, symbols[f])
 	}
 	d.address[f] = address
 	return nil

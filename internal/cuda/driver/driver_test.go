@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 		}
 		return
 	}
-	if d.Version() < 12000 {
+	if d.Version() < 12010 {
 		t.Errorf("version %v was taken", d.Version())
 	}
 }
@@ -37,16 +37,16 @@ func TestOpenLibrary(t *testing.T) {
 		text    string
 	}{
 		{name: "as it should be"},
-		{name: "12.0", options: drivertest.Options{Version: 12000}},
+		{name: "12.1", options: drivertest.Options{Version: 12010}},
 		{
 			name: "too old, and lacking what came later", options: drivertest.Options{Version: 11080, Missing: []string{"cuTensorMapEncodeTiled"}},
 			is:   driver.ErrTooOld,
-			text: "the NVIDIA driver is too old: it is for CUDA 11.8, and 12.0 is needed; install a driver of version 525 or later",
+			text: "the NVIDIA driver is too old: it is for CUDA 11.8, and 12.1 is needed; install a driver of version 530 or later",
 		},
 		{
 			name: "not a driver", options: drivertest.Options{Missing: []string{"cuLaunchKernelEx"}},
 			is:   driver.ErrNoDriver,
-			text: "no usable NVIDIA driver: its library lacks cuLaunchKernelEx: undefined symbol: cuLaunchKernelEx; install a driver of version 525 or later",
+			text: "no usable NVIDIA driver: its library lacks cuLaunchKernelEx: undefined symbol: cuLaunchKernelEx; install a driver of version 530 or later",
 		},
 		{
 			name: "no device", options: drivertest.Options{Init: driver.NoDevice},
@@ -74,7 +74,7 @@ func TestOpenLibrary(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := max(test.options.Version, 12000); d.Version() < want {
+				if want := max(test.options.Version, 12010); d.Version() < want {
 					t.Errorf("version %v, want %v", d.Version(), want)
 				}
 				return

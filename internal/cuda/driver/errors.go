@@ -13,7 +13,7 @@ var (
 	ErrNoDriver = errors.New("no usable NVIDIA driver")
 	// ErrNoDevice says that the driver shows no GPU.
 	ErrNoDevice = errors.New("no NVIDIA GPU is visible")
-	// ErrTooOld says that the driver is of a version before CUDA 12.0.
+	// ErrTooOld says that the driver is of a version before CUDA 12.1.
 	ErrTooOld = errors.New("the NVIDIA driver is too old")
 	// ErrOutOfMemory says that the device, or the host's memory for it, is full.
 	ErrOutOfMemory = errors.New("out of device memory")

@@ -83,6 +83,17 @@ INLINE float unitOf(const Unit &u, float gate, float up) {
   return activate(u.act, gate) * up;
 }
 
+// unitsOf is unitOf of four values. What most models have is not chosen for each by itself.
+INLINE float4 unitsOf(const Unit &u, float4 gate, float4 up) {
+  float4 v;
+  if (u.act == actSiLU && !(u.limit > 0) && u.shift == 0) {
+    UNROLL for (int i = 0; i < 4; i++) v[i] = divide(gate[i], 1 + expOf(-within(gate[i], 1000))) * up[i];
+    return v;
+  }
+  _Pragma("unroll 1") for (int i = 0; i < 4; i++) v[i] = unitOf(u, gate[i], up[i]);
+  return v;
+}
+
 INLINE float softcapOf(float x, float by) {
   const float v = divide(x, by);
   return by * tanhOf(isFinite(x) && absOf(v) > 50 ? (v < 0 ? -50.0f : 50.0f) : v);

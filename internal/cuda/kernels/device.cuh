@@ -174,6 +174,8 @@ INLINE u16 loadOnce(const u16 *p) {
   return v;
 }
 
+INLINE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
 INLINE int atomicAddDevice(int *p, int v) {
   int r;
   asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(v) : "memory");

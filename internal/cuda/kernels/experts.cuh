@@ -19,10 +19,11 @@ struct alignas(16) Active {
 
 // The matrices of experts lie in places of one size.
 struct ExpertProduct {
-  const u8 *w;       // tiles in place 0
-  const float *bias; // [experts, biasApart], or 0: none
-  s64 apart;         // bytes from a place to the next
-  s32 biasApart;     // elements
+  const u8 *w;         // tiles in place 0
+  const float *powers; // see Product; of place 0, apart bytes from those of the next
+  const float *bias;   // [experts, biasApart], or 0: none
+  s64 apart;           // bytes from a place to the next
+  s32 biasApart;       // elements
   s32 pad;
 };
 
@@ -34,8 +35,6 @@ struct ExpertArgs {
   s32 cols, inStride; // of the input, elements
   s32 stride;         // elements
   const float *x;     // what is read of the input, by kind of kernel
-  const s8 *q8;
-  const uint2 *meta;
   const u16 *h16;
   const s32 *tokens;    // [slots] row of the input for each slot, or 0: the slot's own
   const Active *active; // [*count]
@@ -43,19 +42,13 @@ struct ExpertArgs {
   float *y;             // [slots, stride]; gated: 0
   Forms out;            // gated: [slots, rows] where the unit's values go
   Unit unit;
-  s32 pad;
+  float divided; // what the input in 16 bits has been divided by
 };
-
-// oneRow is a single row of the input as an operand.
-template <class F> INLINE auto oneRow(const ExpertArgs &a, int row, int lane) {
-  if constexpr (F::tileK == 256) return BytesOne<F>(a.q8 + s64(row) * a.inStride, a.meta + s64(row) * (a.inStride / 32), lane);
-  else return WordsOne<F>(a.h16 + s64(row) * a.inStride, lane);
-}
 
 // expertProduct is what a block does: units blockX, blockX+gridX and so on of active expert
 // blockY, for all of its slots, 8*NT at a time, or ONE. Which expert that is is not known
 // before the kernel before has ended, so nothing is loaded early.
-template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE void expertProduct(const ExpertArgs &a) {
+template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProduct(const ExpertArgs &a) {
   waitForPrevious();
   allowNext();
   if (blockY() >= *a.count) return;
@@ -65,10 +58,14 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
   auto matrix = [&](int i) ALWAYS { return a.p[i].w + e.place * a.p[i].apart; };
-  auto bias = [&](int i) ALWAYS { return a.p[i].bias ? a.p[i].bias + s64(e.expert) * a.p[i].biasApart : nullptr; };
+  auto rest = [&](int i) ALWAYS {
+    const ExpertProduct &p = a.p[i];
+    const auto powers = reinterpret_cast<const u8 *>(p.powers);
+    return Matrix{powers ? reinterpret_cast<const float *>(powers + e.place * p.apart) : nullptr, p.bias ? p.bias + s64(e.expert) * p.biasApart : nullptr};
+  };
   const u8 *w = matrix(0), *up = GATED ? matrix(1) : nullptr;
-  const float *biasOf = bias(0), *upBias = GATED ? bias(1) : nullptr;
-  const Gated gated{w, up, biasOf, upBias, a.rows, (a.rows + tileRows - 1) / tileRows, a.unit, a.out};
+  const Matrix lacks = rest(0);
+  const Gated gated{w, up, lacks, GATED ? rest(1) : Matrix{}, a.divided, a.rows, (a.rows + tileRows - 1) / tileRows, a.unit, a.out};
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
     if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
     return w + unit * rowBytes + s64(from) * F::tileBytes;
@@ -78,38 +75,43 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED> INLINE vo
   int turn = 0;
   _Pragma("unroll 1") for (int first = e.begin; first < e.end; first += sums.columns) {
     auto begin = [&](const auto &work) ALWAYS {
-      if constexpr (ONE) work(oneRow<F>(a, a.tokens ? a.tokens[first] : first, lane));
-      else work(M(a, first, e.end, lane, a.tokens));
+      if constexpr (ONE) {
+        extern __shared__ u16 row[]; // [colTiles*tileK]
+        syncWarp();
+        bringRow(row, a.h16, a.tokens ? a.tokens[first] : first, a.inStride, from * F::tileK, (from + tiles) * F::tileK, lane);
+        work(WordsOne<F>(row, lane));
+      } else {
+        work(M(a, first, e.end, lane, a.tokens));
+      }
     };
     auto store = [&](int unit, const auto &sum) ALWAYS {
       if constexpr (GATED) {
         storeGated(gated, true, unit, first, e.end, sums.columns, lane, warp, sum);
       } else {
         storePlain(a.rows, unit, first, e.end, sums.columns, sum, [&](int row, int slot, float v) ALWAYS {
-          if (biasOf) v = v + biasOf[row];
-          a.y[s64(slot) * a.stride + row] = v;
+          a.y[s64(slot) * a.stride + row] = valueOf(lacks, a.divided, row, v);
         });
       }
     };
-    pipeline<F, NT, ONE, GATED, SCALED, 2>(sums, turn, a.units, GATED ? 4 : 1, from, tiles, lane, warp, rowOf, begin, store);
+    pipeline<F, NT, ONE, GATED, 2>(sums, turn, a.units, GATED ? 4 : 1, from, tiles, lane, warp, rowOf, begin, store);
   }
 }
 
-#define EXPERT(name, F, M, NT, ONE, GATED, SCALED, BLOCKS) \
-  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED, SCALED>(a); }
+#define EXPERT(name, F, M, NT, ONE, GATED, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED>(a); }
 
 // The kernels of a format: for one slot of each expert, and for 8 and 16 at a time.
-#define EXPERTS(F)                                                              \
-  EXPERT(expert_1, F, void, 1, true, false, Divided<F>::rows, 2)                       \
-  EXPERT(expert_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, Divided<F>::rows, 2)  \
-  EXPERT(expert_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, Divided<F>::rows, 2) \
-  EXPERT(gated_1, F, void, 1, true, true, Divided<F>::rows, 2)                         \
-  EXPERT(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, Divided<F>::rows, 2)    \
-  EXPERT(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, Divided<F>::rows, 1)
+#define EXPERTS(F)                                         \
+  EXPERT(expert_1, F, void, 1, true, false, 2)                \
+  EXPERT(expert_8, F, SINGLE(Words<F, 1>), 1, false, false, 2)  \
+  EXPERT(expert_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \
+  EXPERT(gated_1, F, void, 1, true, true, 2)                  \
+  EXPERT(gated_8, F, SINGLE(Words<F, 1>), 1, false, true, 2)    \
+  EXPERT(gated_16, F, SINGLE(Words<F, 2>), 2, false, true, 1)
 
 // Those of a format times float32.
-#define EXPERTS_OF_FLOATS(F)                                                     \
-  EXPERT(expert_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, false, false, 1) \
-  EXPERT(gated_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, true, false, 1)   \
-  EXPERT(expert_f32, F, SINGLE(Floats<F, 8, true>), 1, false, false, false, 1)   \
-  EXPERT(gated_f32, F, SINGLE(Floats<F, 8, true>), 1, false, true, false, 1)
+#define EXPERTS_OF_FLOATS(F)                                              \
+  EXPERT(expert_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, false, 1) \
+  EXPERT(gated_f32_1, F, SINGLE(Floats<F, 1, true>), 1, false, true, 1)   \
+  EXPERT(expert_f32, F, SINGLE(Floats<F, 8, true>), 1, false, false, 1)   \
+  EXPERT(gated_f32, F, SINGLE(Floats<F, 8, true>), 1, false, true, 1)

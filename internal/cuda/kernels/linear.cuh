@@ -2,11 +2,9 @@
 // one arithmetic for each format: whatever the number of rows, an output is the same
 // sum in the same order.
 //
-//   q8   weights in blocks times bytes: the sum over 32 columns (or twice 16, where there
-//        are scales for 16) is an exact integer; it is multiplied by both scales, and the
-//        blocks of a tile are added as a tree, see Bytes.
-//   h16  weights of 16 bits times numbers of the same type: matrix instructions of 16
-//        columns, accumulated in float32.
+//   h16  weights times activations of 16 bits, in float16, or bfloat16 where the weights are:
+//        matrix instructions of 16 columns, accumulated in float32. What is quantised becomes
+//        float16 on the way, see formats.cuh.
 //   f32  any weights times float32: a lane's columns one by one, then the four lanes of
 //        a row.
 #pragma once
@@ -20,13 +18,15 @@ INLINE const Product &productOf(const LinearArgs &a, int &unit) {
   return a.p[which];
 }
 
+INLINE Matrix matrixOf(const Product &p) { return Matrix{p.powers, p.bias}; }
+
 // linear is what a block does. M multiplies. ONE is for one row of the input, which the
 // block may normalise itself.
-template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH> INLINE void linear(const LinearArgs &a) {
+template <class F, class M, int NT, bool ONE, bool GATED, int DEPTH> INLINE void linear(const LinearArgs &a) {
   const int lane = tidX() & 31, warp = tidX() >> 5;
   const int from = a.colTiles * warp / segments, tiles = a.colTiles * (warp + 1) / segments - from;
   const s64 rowBytes = s64(a.colTiles) * F::tileBytes;
-  const Gated gated{a.p[0].w, a.p[1].w, a.p[0].bias, a.p[1].bias, a.p[0].rows, (a.p[0].rows + tileRows - 1) / tileRows, a.unit, a.out};
+  const Gated gated{a.p[0].w, a.p[1].w, matrixOf(a.p[0]), matrixOf(a.p[1]), a.divided, a.p[0].rows, (a.p[0].rows + tileRows - 1) / tileRows, a.unit, a.out};
 
   auto rowOf = [&](int unit, int r) ALWAYS -> const u8 * {
     if constexpr (GATED) return gatedRow(gated, unit, r, rowBytes) + s64(from) * F::tileBytes;
@@ -42,13 +42,10 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
     count = *a.count, first = blockY() * 8 * NT;
     if (first >= count) return;
     if constexpr (ONE) {
-      extern __shared__ u8 shared[];
-      Row<F> row(a);
-      if (a.norm) {
-        row = Row<F>(shared, a.colTiles * F::tileK);
-        normalizeRow<F>(a, row, from * F::tileK, (from + tiles) * F::tileK, warp, lane);
-      }
-      work(row.operand(lane));
+      extern __shared__ u16 row[]; // [colTiles*tileK]
+      if (a.norm) normalizeRow<F>(a, row, from * F::tileK, (from + tiles) * F::tileK, warp, lane);
+      else bringRow(row, a.h16, 0, a.inStride, from * F::tileK, (from + tiles) * F::tileK, lane);
+      work(WordsOne<F>(row, lane));
     } else {
       work(M(a, first, count, lane));
     }
@@ -59,34 +56,34 @@ template <class F, class M, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH
     } else {
       const Product &p = productOf(a, unit);
       storePlain(p.rows, unit, first, count, sums.columns, sum, [&](int row, int token, float v) ALWAYS {
-        if (p.bias) v = v + p.bias[row];
-        v = v * a.scale;
+        v = valueOf(matrixOf(p), a.divided, row, v) * a.scale;
         if (a.residual) v = a.residual[s64(token) * a.residualStride + row] + v;
         p.y[s64(token) * p.stride + row] = v;
       });
     }
   };
-  pipeline<F, NT, ONE, GATED, SCALED, DEPTH>(sums, turn, a.units, R, from, tiles, lane, warp, rowOf, begin, store);
+  pipeline<F, NT, ONE, GATED, DEPTH>(sums, turn, a.units, R, from, tiles, lane, warp, rowOf, begin, store);
 }
 
-#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, SCALED, DEPTH, BLOCKS) \
-  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, SCALED, DEPTH>(a); }
-#define LINEAR(name, F, M, NT, ONE, GATED, SCALED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, SCALED, 2, BLOCKS)
+#define LINEAR_AHEAD(name, F, M, NT, ONE, GATED, DEPTH, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const LinearArgs a) { linear<F, M, NT, ONE, GATED, DEPTH>(a); }
+#define LINEAR(name, F, M, NT, ONE, GATED, BLOCKS) LINEAR_AHEAD(name, F, SINGLE(M), NT, ONE, GATED, 2, BLOCKS)
 
-// The kernels of a format with products of their own: for one row of the input, 8, 16 and
-// 32; gated ones up to 16.
-#define LINEARS(F)                                                              \
-  LINEAR(linear_1, F, void, 1, true, false, Divided<F>::rows, 2)                       \
-  LINEAR(linear_8, F, SINGLE(Multiplied<F, 1>), 1, false, false, Divided<F>::rows, 2)  \
-  LINEAR(linear_16, F, SINGLE(Multiplied<F, 2>), 2, false, false, Divided<F>::rows, 2) \
-  LINEAR(linear_32, F, SINGLE(Multiplied<F, 4>), 4, false, false, Divided<F>::rows, 1) \
-  LINEAR(gated_1, F, void, 1, true, true, Divided<F>::rows, 2)                         \
-  LINEAR(gated_8, F, SINGLE(Multiplied<F, 1>), 1, false, true, Divided<F>::rows, 2)    \
-  LINEAR(gated_16, F, SINGLE(Multiplied<F, 2>), 2, false, true, Divided<F>::rows, 1)
+// The kernels of a format with products of their own: for one row of the input and for 8, and
+// for 16 and 32 where there are none of wide.cuh.
+#define LINEARS(F)                                           \
+  LINEAR(linear_1, F, void, 1, true, false, 2)               \
+  LINEAR(linear_8, F, SINGLE(Words<F, 1>), 1, false, false, 2) \
+  LINEAR(gated_1, F, void, 1, true, true, 2)                 \
+  LINEAR(gated_8, F, SINGLE(Words<F, 1>), 1, false, true, 2)
+#define LINEARS_OF_SEVERAL(F)                                  \
+  LINEAR(linear_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \
+  LINEAR(linear_32, F, SINGLE(Words<F, 4>), 4, false, false, 1) \
+  LINEAR(gated_16, F, SINGLE(Words<F, 2>), 2, false, true, 1)
 #define SINGLE(...) __VA_ARGS__
 
 // Those of any format times float32, for one row of the input and for 8. Small tiles are
 // of weights that few blocks have to themselves, such as a router's.
-#define LINEAR_OF_FLOATS(F)                                                                              \
-  LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, false, F::tileK == 32 ? 8 : 2, 1) \
-  LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, false, 1)
+#define LINEAR_OF_FLOATS(F)                                                                       \
+  LINEAR_AHEAD(linear_f32_1, F, SINGLE(Floats<F, 1>), 1, false, false, F::tileK == 32 ? 8 : 2, 1) \
+  LINEAR(linear_f32, F, SINGLE(Floats<F, 8>), 1, false, false, 1)

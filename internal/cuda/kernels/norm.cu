@@ -28,8 +28,6 @@ constexpr int kept = 2;
 // Beyond this many columns, a group is worth all warps of the block.
 constexpr int warpColumns = 1024;
 
-INLINE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
-
 INLINE bool aligned(const void *p) { return (u64(p) & 15) == 0; }
 
 // loadFour reads numbers i to i+3 of n; what lies beyond n is 0.
@@ -144,7 +142,7 @@ INLINE void normalize(const NormArgs &a, const float *x, int row, int count, int
   const auto store = [&](int i, float4 v, float4 w) {
     float4 y = normalized(spread, v, w);
     if (bias) y += loadFour(bias, i & wrap, weights, wholeBias);
-    storeFour(a.out, row, first + i, lane, away(y, 0.0f, i, n));
+    storeFour(a.out, row, first + i, away(y, 0.0f, i, n));
   };
   // A warp stores together, also where only some of its lanes have columns.
   UNROLL for (int k = 0; k < kept; k++) {
@@ -232,6 +230,6 @@ extern "C" __global__ void __launch_bounds__(threads, 2) norm(const NormArgs a) 
   }
   if (row >= count) return;
   for (int col = ((a.cols + 127) & -128) + 128 * warp; col < a.out.stride; col += 128 * warps) {
-    storeFour(a.out, row, col + 4 * lane, lane, float4{});
+    storeFour(a.out, row, col + 4 * lane, float4{});
   }
 }

@@ -2,9 +2,12 @@
 // weights and rows are and wherever the results go.
 //
 // The columns are cut into 8 segments of whole tiles, one for each warp of a block;
-// each is summed from 0 and the sums are added in ascending order.
+// each is summed from 0 and the sums are added as a tree, ((0+1)+(2+3)) + ((4+5)+(6+7)), so that
+// two, four or eight who have a subtree each exchange one sum.
 #pragma once
 #include "multiply.cuh"
+
+INLINE float sumOfSegments(const float (&v)[segments]) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 
 // Sums are what the warps of a block sum up: by segment, row and column of a unit, and where
 // there is room of the unit before it, so that fast warps need not wait for slow ones twice.
@@ -21,7 +24,7 @@ template <int NT, bool ONE, bool GATED> struct Sums {
 // while one is worked on: the first are asked for before begin is called, which calls its
 // argument with what multiplies. store writes a unit, of which its argument gives the value of
 // a row and a column.
-template <class F, int NT, bool ONE, bool GATED, bool SCALED, int DEPTH, class RowOf, class Begin, class Store>
+template <class F, int NT, bool ONE, bool GATED, int DEPTH, class RowOf, class Begin, class Store>
 INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, int R, int from, int tiles, int lane, int warp, const RowOf &rowOf,
                      const Begin &begin, const Store &store) {
   constexpr int turns = Sums<NT, ONE, GATED>::turns;
@@ -29,7 +32,7 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
   const u8 *next = rowOf(ahead, 0);
   auto load = [&](F &w) ALWAYS {
     if (ahead >= units) return;
-    w.load(next, lane);
+    loadTile(w, next, lane);
     next += F::tileBytes;
     if (++aheadK < tiles) return;
     aheadK = 0;
@@ -53,7 +56,7 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
     auto &part = sums.of[turn][warp];
     UNROLL for (int n = 0; n < NT; n++) {
       UNROLL for (int i = 0; i < 4; i++) {
-        const float v = SCALED ? acc[n][i] * (1 / halfScale) : acc[n][i];
+        const float v = acc[n][i];
         if constexpr (ONE) {
           if (lane % 4 == 0 && !(i & 1)) part[r * tileRows + lane / 4 + 4 * i][0] = v;
         } else {
@@ -65,9 +68,9 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
   auto finish = [&](int unit) ALWAYS {
     syncBlock(); // all warps have kept their sums
     store(unit, [&](int row, int col) ALWAYS {
-      float v = sums.of[turn][0][row][col];
-      UNROLL for (int s = 1; s < segments; s++) v = v + sums.of[turn][s][row][col];
-      return v;
+      float v[segments];
+      UNROLL for (int s = 0; s < segments; s++) v[s] = sums.of[turn][s][row][col];
+      return sumOfSegments(v);
     });
     if (turns == 1) syncBlock();
     turn = (turn + 1) % turns;
@@ -101,13 +104,27 @@ INLINE void pipeline(Sums<NT, ONE, GATED> &sums, int &turn, const s32 &units, in
   });
 }
 
+// A Matrix is what a sum of its tiles still lacks: its rows' powers of two, or 0, and their
+// bias, or 0.
+struct Matrix {
+  const float *powers, *bias;
+};
+
+// valueOf makes the value of a row of a sum. The powers of two change no bits but the exponent.
+INLINE float valueOf(const Matrix &m, float divided, int row, float sum) {
+  float v = sum * (m.powers ? m.powers[row] * divided : divided);
+  if (m.bias) v = v + m.bias[row];
+  return v;
+}
+
 // A Gated is a product and what it gates, or without up what it alone activates: where
 // tiles of the warp's segment are, and where the values go.
 struct Gated {
   const u8 *const &w, *const &up;
-  const float *const &bias, *const &upBias; // or 0
-  const s32 &rows;                          // of each
-  int tiles;                                // of rows
+  Matrix gate, gated;
+  const float &divided;
+  const s32 &rows; // of each
+  int tiles;       // of rows
   const Unit &unit;
   const Forms &out;
 };
@@ -125,14 +142,8 @@ template <class Sum> INLINE void storeGated(const Gated &g, bool two, int unit, 
     const int row = 32 * unit + lane;
     float v = 0;
     if (row < g.rows) {
-      float gate = sum(lane, c);
-      if (g.bias) gate = gate + g.bias[row];
-      float up = 1;
-      if (two) {
-        up = sum(32 + lane, c);
-        if (g.upBias) up = up + g.upBias[row];
-      }
-      v = unitOf(g.unit, gate, up);
+      const float gate = valueOf(g.gate, g.divided, row, sum(lane, c));
+      v = unitOf(g.unit, gate, two ? valueOf(g.gated, g.divided, row, sum(32 + lane, c)) : 1);
     }
     storeBlock(g.out, first + c, unit, lane, v);
   }

@@ -31,7 +31,7 @@ template <class F> INLINE void split(const LinearArgs &a) {
   constexpr int depth = 4;
   F ring[depth];
   UNROLL for (int i = 0; i < depth; i++) {
-    if (warp + 8 * i < tiles) ring[i].load(w + s64(warp + 8 * i) * F::tileBytes, lane);
+    if (warp + 8 * i < tiles) loadTile(ring[i], w + s64(warp + 8 * i) * F::tileBytes, lane);
   }
   waitForPrevious();
   allowNext();
@@ -44,7 +44,7 @@ template <class F> INLINE void split(const LinearArgs &a) {
       ring[i].prepare();
       m.multiply(acc, ring[i], from + k);
       if (lane % 4 == 0) sums[k][lane / 4] = acc[0][0], sums[k][lane / 4 + 8] = acc[0][2];
-      if (k + 8 * depth < tiles) ring[i].load(w + s64(k + 8 * depth) * F::tileBytes, lane);
+      if (k + 8 * depth < tiles) loadTile(ring[i], w + s64(k + 8 * depth) * F::tileBytes, lane);
     }
   }
   syncBlock();
@@ -59,10 +59,9 @@ template <class F> INLINE void split(const LinearArgs &a) {
   waitCluster();
   const int row = unit * tileRows + tidX();
   if (segment > 0 || tidX() >= tileRows || row >= p.rows || *a.count < 1) return;
-  float v = part[0][tidX()];
-  UNROLL for (int s = 1; s < segments; s++) v = v + part[s][tidX()];
-  if (p.bias) v = v + p.bias[row];
-  v = v * a.scale;
+  float sums8[segments];
+  UNROLL for (int s = 0; s < segments; s++) sums8[s] = part[s][tidX()];
+  float v = valueOf(matrixOf(p), a.divided, row, sumOfSegments(sums8)) * a.scale;
   if (a.residual) v = a.residual[row] + v;
   p.y[row] = v;
 }
@@ -70,5 +69,5 @@ template <class F> INLINE void split(const LinearArgs &a) {
 #define LINEAR_SPLIT(F) \
   extern "C" __global__ void __launch_bounds__(256, 1) linear_f32_split(const LinearArgs a) { split<F>(a); }
 #else // without clusters a block does all segments
-#define LINEAR_SPLIT(F) LINEAR(linear_f32_split, F, SINGLE(Floats<F, 1>), 1, false, false, false, 1)
+#define LINEAR_SPLIT(F) LINEAR(linear_f32_split, F, SINGLE(Floats<F, 1>), 1, false, false, 1)
 #endif

@@ -2,27 +2,27 @@
 //
 // A matrix [rows, cols] is cut into tiles of 16 rows and F::tileK columns, those of the
 // same rows beside each other; rows and columns that are not there are 0. In a tile the
-// order is that of the operand A of matrix instructions: a lane of a warp, g = lane/4
-// and t = lane%4, holds of rows g and g+8 and of every block of 32 columns the columns
-// 4t to 4t+3 and 16+4t to 16+4t+3, as the words
+// order is that of the operand A of matrix instructions of 16 columns, a step: a lane of a
+// warp, g = lane/4 and t = lane%4, holds of rows g and g+8 and of every step the columns
+// 2t, 2t+1, 2t+8 and 2t+9, two to a word:
 //
-//	0: row g, first four   1: row g+8, first four   2: row g, second four   3: row g+8
+//	0: row g, first two   1: row g+8, first two   2: row g, second two   3: row g+8
 //
-// of bytes, or twice as many words of 16 bits. A tile begins with planes of 512 bytes,
-// 16 for each lane, that hold the lanes' bits. Then come the scales by row, as many bytes
-// as the file has.
+// Numbers of 16 bits lie so, 16 bytes of each lane and step. Float32 lies as four such words
+// twice, of the first and of the second number of each.
+//
+// Quantised formats have tiles of 256 columns. A tile begins with planes of 512 bytes, 16 for
+// each lane, that hold the bits of the lanes' codes, and then come the scales, for most formats
+// by row and as many bytes as the file has. Behind all tiles of a matrix stands a float for each row, a power of
+// two: what the row's weights are divided by, so that float16 holds them and their scales.
 #pragma once
 #include "device.cuh"
 
 constexpr int tileRows = 16;
-constexpr int blockCols = 32;
 
-// columnOf is the first of the four columns that word r of a block has in lane t.
-INLINE int columnOf(int t, int r) { return 4 * t + (r >= 2 ? 16 : 0); }
-
-// Quantised formats have tiles of 256 columns. A plane of 4 bits has words for pairs of
-// blocks, the first in the lower half of each byte, one of 2 bits for four blocks, one
-// of 1 bit for eight.
+// columnOf is the column in a block of 32 of number e (0 or 1) of word r (0 to 3) of a step
+// (0 or 1) in lane t.
+INLINE int columnOf(int t, int step, int r, int e) { return 16 * step + 8 * (r >> 1) + 2 * t + e; }
 
 // lookUp selects 16 values of a table by the lower halves of the four bytes of codes.
 INLINE u32 lookUp(u32 codes, u32 t0, u32 t1, u32 t2, u32 t3) {
@@ -36,13 +36,3 @@ INLINE u32 lookUp(u32 codes, u32 t0, u32 t1, u32 t2, u32 t3) {
   const u32 upper = (codes >> 3 & 0x01010101u) * 0xffu;
   return (low & ~upper) | (high & upper);
 }
-
-// A Scale says what the values of a block of 32 are: d*code - low. HalfScales say it for
-// each 16: d*s0*code - low*m0 and d*s1*code - low*m1.
-struct Scale {
-  float d, low;
-};
-struct HalfScales {
-  float d, low;
-  int s0, s1, m0, m1;
-};

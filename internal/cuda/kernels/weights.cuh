@@ -6,43 +6,55 @@
 struct PackArgs {
   const u8 *src; // rows of the file, rowBytes apart
   u8 *dst;       // tiles of these rows
+  float *powers; // [rows, up to whole tiles] their powers of two, where the format has them
   s64 rowBytes;
   s32 rows, cols; // of src; what is beyond becomes 0
   s32 colTiles;
+  s32 pad;
 };
+
+// powerOfRow is the e by which all tiles of a row are divided as 2^e. A warp finds it.
+template <class F> INLINE int powerOfRow(const PackArgs &a, int row, int lane) {
+  Reach all{0, 0};
+  for (int b = lane; row < a.rows && b < a.cols / F::fileLen; b += 32) {
+    const Reach v = F::reach(a.src + row * a.rowBytes + s64(b) * F::fileBytes);
+    all = Reach{maxOf(all.s, v.s), maxOf(all.m, v.m)};
+  }
+  return powerOf(Reach{warpMax(all.s), warpMax(all.m)}, F::top);
+}
 
 template <class F> INLINE void packBlocks(const PackArgs &a, u8 *tile, int rowTile, int kt, int lane) {
   constexpr int perBlock = F::fileLen / 32; // blocks of 32 in one of the file
   auto block = [&](int row, int b) ALWAYS { return a.src + row * a.rowBytes + s64((kt * F::blocks + b) / perBlock) * F::fileBytes; };
   auto there = [&](int row, int b) ALWAYS { return row < a.rows && (kt * F::blocks + b) * 32 < a.cols; };
-  F::put(tile, lane, [&](int b, int r, int j) ALWAYS -> u32 {
-    const int row = tileRows * rowTile + lane / 4 + 8 * (r & 1);
-    return there(row, b) ? F::fileCode(block(row, b), (b % perBlock) * 32 + columnOf(lane & 3, r) + j) : 0;
+  F::put(tile, lane, [&](int step, int r, int e) ALWAYS -> u32 {
+    const int row = tileRows * rowTile + lane / 4 + 8 * (r & 1), b = step / 2;
+    return there(row, b) ? F::fileCode(block(row, b), (b % perBlock) * 32 + columnOf(lane & 3, step & 1, r, e)) : 0;
   });
+  int power = 0;
+  for (int r = 0; r < tileRows; r++) {
+    const int p = powerOfRow<F>(a, tileRows * rowTile + r, lane);
+    if (lane == r) power = p;
+  }
   if (lane < tileRows) {
     const int row = tileRows * rowTile + lane;
+    if (kt == 0) a.powers[row] = twoTo(power);
     for (int b = 0; b < F::blocks; b += perBlock) {
       u8 zero[F::fileBytes] = {};
-      F::fileScales(tile, there(row, b) ? block(row, b) : zero, lane, b);
+      F::fileScales(tile, there(row, b) ? block(row, b) : zero, lane, b, (lane < 8 ? 24 : 24 - F::lift) - power, -power);
     }
   }
 }
 
 template <int BYTES> INLINE void packNumbers(const PackArgs &a, u8 *tile, int rowTile, int kt, int tileK, int lane) {
   for (int i = lane; i < tileRows * tileK; i += 32) {
-    const int r = i / tileK, c = i % tileK; // of the tile
-    const int row = tileRows * rowTile + r, col = kt * tileK + c;
-    // Four columns stand together, of a lane, a half of a block and a row.
-    const int g = r & 7, t = c % 16 / 4, half = c % 32 / 16, b = c / 32, j = c % 4, upper = r / 8;
-    const int owner = 4 * g + t;
-    if constexpr (BYTES == 2) {
-      // words: row g first two, row g+8 first two, row g second two, row g+8 second two
-      u16 *to = reinterpret_cast<u16 *>(tile) + ((2 * b + half) * 32 + owner) * 8 + (j / 2 * 2 + upper) * 2 + j % 2;
-      *to = row < a.rows && col < a.cols ? reinterpret_cast<const u16 *>(a.src + row * a.rowBytes)[col] : 0;
-    } else {
-      u32 *to = reinterpret_cast<u32 *>(tile) + ((2 * half + upper) * 32 + owner) * 4 + j;
-      *to = row < a.rows && col < a.cols ? reinterpret_cast<const u32 *>(a.src + row * a.rowBytes)[col] : 0;
-    }
+    const int word = i % 4, owner = i / 4 % 32, e = i / 128 % 2, step = i / 256; // of a step's words, 32 lanes have four
+    const int row = tileRows * rowTile + owner / 4 + 8 * (word & 1), col = kt * tileK + columnOf(owner & 3, step, word, e);
+    const bool there = row < a.rows && col < a.cols;
+    const u8 *from = a.src + row * a.rowBytes + s64(col) * BYTES;
+    const int words = (step * 32 + owner) * 4 + word; // of two numbers
+    if constexpr (BYTES == 2) reinterpret_cast<u16 *>(tile)[2 * words + e] = there ? *reinterpret_cast<const u16 *>(from) : 0;
+    else reinterpret_cast<u32 *>(tile)[words + (step + e) * 128] = there ? *reinterpret_cast<const u32 *>(from) : 0;
   }
 }
 
@@ -59,7 +71,8 @@ template <class F> INLINE void packTiles(const PackArgs &a) {
 }
 
 struct EmbedArgs {
-  const u8 *w;        // tiles of the table
+  const u8 *w;         // tiles of the table
+  const float *powers; // see Product
   const s32 *tokens;  // [T] ids, or positions
   const s32 *from;    // [T] the row of the step before whose sampled token this is, or -1; 0 for positions, like the next four
   const s32 *sampled; // [rows of the step before]
@@ -88,18 +101,18 @@ template <class F> INLINE void embedRows(const EmbedArgs &a) {
     if (kt == 0 && lane == 0) a.ids[token] = id;
   }
   F w;
-  w.load(a.w + (s64(id / tileRows) * a.colTiles + kt) * F::tileBytes, lane);
+  loadTile(w, a.w + (s64(id / tileRows) * a.colTiles + kt) * F::tileBytes, lane);
   w.prepare();
   const int r = id % tileRows;
-  UNROLL for (int b = 0; b < F::blocks; b++) {
-    float v[4][4];
-    weightsOf(v, w, b);
+  UNROLL for (int step = 0; step < F::tileK / 16; step++) {
+    float v[4][2];
+    weightsOf(v, w, step);
     if (lane / 4 != r % 8) continue;
-    UNROLL for (int half = 0; half < 2; half++) {
-      UNROLL for (int j = 0; j < 4; j++) {
-        const int col = kt * F::tileK + 32 * b + 16 * half + 4 * (lane & 3) + j;
-        const float x = r < 8 ? v[2 * half][j] : v[2 * half + 1][j];
-        if (col < a.cols) a.y[s64(token) * a.stride + col] = x;
+    UNROLL for (int second = 0; second < 2; second++) {
+      UNROLL for (int e = 0; e < 2; e++) {
+        const int col = kt * F::tileK + columnOf(lane & 3, step, 2 * second, e);
+        const float x = r < 8 ? v[2 * second][e] : v[2 * second + 1][e];
+        if (col < a.cols) a.y[s64(token) * a.stride + col] = a.powers ? x * a.powers[id] : x;
       }
     }
   }

@@ -73,6 +73,11 @@ func (c *Compiler) launch(family, name string, rows plan.Dim, a *driver.Args, th
 // launchShared is launch with shared memory beside what the kernel declares, and with
 // clusters of so many blocks, 0 for none.
 func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Args, threads, shared, cluster int, grid func(sh *Shape) driver.Dim3) (Launch, error) {
+	return c.launchClusters(family, name, rows, a, threads, shared, func(sh *Shape) (driver.Dim3, int) { return grid(sh), cluster })
+}
+
+// launchClusters is launchShared where the size of clusters depends on the step's shape, too.
+func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.Args, threads, shared int, grid func(sh *Shape) (blocks driver.Dim3, cluster int)) (Launch, error) {
 	f, err := c.Kernel(family, name)
 	if err != nil {
 		return Launch{}, err
@@ -84,7 +89,8 @@ func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Ar
 		c.Shared[f] = max(shared, c.Shared[f])
 	}
 	return Launch{Name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *Shape) error {
-		config := driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}
+		blocks, cluster := grid(sh)
+		config := driver.LaunchConfig{Grid: blocks, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}
 		if cluster > 0 {
 			config.Cluster = driver.Dim3{X: cluster}
 		}
@@ -140,6 +146,14 @@ func (c *Compiler) weight(t *tensor.Tensor) driver.DevicePtr {
 		return 0
 	}
 	return c.WeightsAt + driver.DevicePtr(c.Weights.At[t])
+}
+
+// powers is where the powers of two of a matrix's rows are; 0 for none.
+func (c *Compiler) powers(t *tensor.Tensor) driver.DevicePtr {
+	if m := c.Weights.Matrices[t]; m.Scaled() {
+		return c.weight(t) + driver.DevicePtr(m.Tiles())
+	}
+	return 0
 }
 
 // scratch is where the nodes of n's operation work, by the sizes of operation.scratch.

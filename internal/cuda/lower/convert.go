@@ -17,7 +17,7 @@ type convertArgs struct {
 
 // convert writes the forms of a value that its stage has not written.
 func (c *Compiler) convert(v plan.Value) ([]Launch, error) {
-	if !slices.Contains(c.Layout.wanted[v][inBytes:], true) {
+	if !slices.Contains(c.Layout.wanted[v][inFloats+1:], true) {
 		return nil, nil
 	}
 	out := c.forms(v)

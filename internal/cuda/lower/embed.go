@@ -20,7 +20,7 @@ func (embed) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 }
 
 type embedArgs struct {
-	w, tokens, from, sampled, ids, failed, sequence, count, y driver.DevicePtr
+	w, powers, tokens, from, sampled, ids, failed, sequence, count, y driver.DevicePtr
 
 	stride, cols, colTiles, _ int32
 }
@@ -28,6 +28,7 @@ type embedArgs struct {
 // lookUp takes rows of a table by what a tells.
 func (c *Compiler) lookUp(n *plan.Node, a embedArgs) ([]Launch, error) {
 	f, t := c.forms(n.Out), c.Weights.Matrices[n.Weight]
+	a.powers = c.powers(n.Weight)
 	a.w, a.count, a.y, a.stride, a.cols, a.colTiles = c.weight(n.Weight), c.count(n.Out), f.F32, f.Stride, f.Cols, int32(t.ColTiles)
 	return c.one(weights.Family(t.Format), "embed", plan.Tokens, device.Arguments(&a), 128, func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (t.ColTiles + 3) / 4, Y: sh.Tokens}

@@ -28,7 +28,7 @@ type expertRoom struct {
 	active, sizes          driver.DevicePtr    // experts that were chosen; how many, and how many slots
 	missing, missed        driver.DevicePtr    // of these, what the device does not have; how many
 	parts                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
-	hidden, meta           driver.DevicePtr    // by slot: the unit's values in the form that the last product reads; the scales of bytes
+	hidden                 driver.DevicePtr    // by slot: the unit's values in the form that the last product reads
 	out                    driver.DevicePtr    // by slot: what the experts make
 }
 
@@ -61,18 +61,15 @@ func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	slots := a.Route.Used * lim.Size(p.Shapes[n.Out][0])
 	chosen := min(slots, len(a.Gate))
 	elems := slots * rowStride(a.Gate[0].Rows())
-	hidden, meta, parts := 2*elems, 0, 0
-	switch arithmetic(a.Down[0], lim) {
-	case inBytes:
-		hidden, meta = elems, elems/4
-	case inFloats:
+	hidden, parts := 2*chunked(slots)*rowStride(a.Gate[0].Rows()), 0
+	if arithmetic(a.Down[0], lim) == inFloats {
 		hidden = 4 * elems
 	}
 	if unjoined(&a, lim) {
 		parts = 4 * elems
 	}
 	entries := 4 * slots
-	return []int{entries, entries, entries, entries, ActiveBytes * chosen, 8, MissingBytes * chosen, 4, parts, parts, hidden, meta, 4 * slots * rowStride(int(p.Shapes[n.Out][1]))}
+	return []int{entries, entries, entries, entries, ActiveBytes * chosen, 8, MissingBytes * chosen, 4, parts, parts, hidden, 4 * slots * rowStride(int(p.Shapes[n.Out][1]))}
 }
 
 // room is where n works.
@@ -80,7 +77,7 @@ func (m *mixture) roomOf(n *plan.Node) expertRoom {
 	r := m.scratch(n)
 	return expertRoom{
 		chosen: r[0], weights: r[1], slots: r[2], tokens: r[3], active: r[4], sizes: r[5], missing: r[6], missed: r[7],
-		parts: [2]driver.DevicePtr{r[8], r[9]}, hidden: r[10], meta: r[11], out: r[12],
+		parts: [2]driver.DevicePtr{r[8], r[9]}, hidden: r[10], out: r[11],
 	}
 }
 
@@ -101,9 +98,9 @@ type groupArgs struct {
 }
 
 type expertProductArgs struct {
-	W, bias      driver.DevicePtr
-	Apart        int64
-	biasApart, _ int32
+	W, powers, bias driver.DevicePtr
+	Apart           int64
+	biasApart, _    int32
 }
 
 // ExpertArgs are the arguments of the products of experts.
@@ -111,11 +108,11 @@ type ExpertArgs struct {
 	P                           [2]expertProductArgs
 	rows, units, colTiles, cols int32
 	inStride, stride            int32
-	x, q8, meta, h16            driver.DevicePtr
+	x, h16                      driver.DevicePtr
 	tokens, active, count, y    driver.DevicePtr
 	out                         device.Forms
 	unit                        unit
-	_                           int32
+	divided                     float32
 }
 
 type combineArgs struct {
@@ -215,10 +212,8 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 // units computes the gated units of all slots, and says where their values are.
 func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	e, x, ffn := &m.e, m.forms(n.In[0]), m.attr.Gate[0].Rows()
-	out := device.Forms{Stride: int32(rowStride(ffn)), Cols: int32(ffn)}
+	out := device.Forms{Stride: int32(rowStride(ffn)), Cols: int32(ffn), By: half(0)}
 	switch hidden := e.hidden; arithmetic(m.attr.Down[0], m.Layout.lim) {
-	case inBytes:
-		out.Q8, out.Meta = hidden, e.meta
 	case inBF16:
 		out.Bf16 = hidden
 	case inF16:
@@ -285,6 +280,9 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 		}
 		a.W, a.Apart = m.weight(ws[0]), int64(d)
 	}
+	if t := m.Weights.Matrices[ws[0]]; t.Scaled() {
+		a.powers = a.W + driver.DevicePtr(t.Tiles())
+	}
 	if len(biases) > 0 {
 		d, err := apart(biases)
 		if err != nil {
@@ -297,8 +295,8 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 
 // The kernels of a product of experts, see [variant]: rows are those of one expert.
 var (
-	expertVariants      = []variant{{"expert_1", 1}, {"expert_8", 8}, {"expert_16", 16}}
-	gatedExpertVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
+	expertVariants      = []variant{{name: "expert_1", rows: 1, kind: ofRow}, {name: "expert_8", rows: 8}, {name: "expert_16", rows: 16}}
+	gatedExpertVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8}, {name: "gated_16", rows: 16}}
 )
 
 // product multiplies the rows of in, which those of the tokens or of the slots are, by the
@@ -306,17 +304,18 @@ var (
 func (m *mixture) product(w *tensor.Tensor, in device.Forms, a *ExpertArgs, gated bool) (Launch, error) {
 	t := m.Weights.Matrices[w]
 	a.rows, a.units, a.colTiles, a.cols, a.inStride = int32(t.Rows), int32(t.RowTiles), int32(t.ColTiles), in.Cols, in.Stride
-	a.x, a.q8, a.meta = in.F32, in.Q8, in.Meta
+	form := arithmetic(w, m.Layout.lim)
+	a.x, a.divided = in.F32, divided(in, form)
 	a.active, a.count = m.e.active, m.e.sizes
 	family, variants := "experts_"+weights.Suffix(t.Format), expertVariants
 	if gated {
 		variants, a.units = gatedExpertVariants, int32((t.RowTiles+1)/2)
 	}
-	switch arithmetic(w, m.Layout.lim) {
+	switch form {
 	case inFloats:
-		family, variants = "experts_floats_"+weights.Suffix(t.Format), []variant{{"expert_f32_1", 1}, {"expert_f32", 8}}
+		family, variants = "experts_floats_"+weights.Suffix(t.Format), []variant{{name: "expert_f32_1", rows: 1}, {name: "expert_f32", rows: 8}}
 		if gated {
-			variants = []variant{{"gated_f32_1", 1}, {"gated_f32", 8}}
+			variants = []variant{{name: "gated_f32_1", rows: 1}, {name: "gated_f32", rows: 8}}
 		}
 	case inBF16:
 		a.h16 = in.Bf16
@@ -329,7 +328,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, a *ExpertArgs, gate
 	var by []Launch
 	name := family
 	for i, v := range variants {
-		l, err := m.launch(family, v.name, m.rows, args, 256, func(sh *Shape) driver.Dim3 {
+		l, err := m.launchShared(family, v.name, m.rows, args, 256, sharedOf(&v, &t), 0, func(sh *Shape) driver.Dim3 {
 			if sh.Size(m.rows) == 1 {
 				return driver.Dim3{X: alone, Y: used}
 			}

@@ -16,20 +16,28 @@ type Layout struct {
 	Normed  map[plan.Value]*fuse.Stage // norms that products of a single row do themselves, by what they write
 	scratch *plan.Scratch
 	wanted  [][kinds]bool // by value: the forms that somebody reads
+	by      []float32     // by value: see device.Forms
 	offsets []formOffsets // by buffer
 	Bytes   int           // of all buffers
 }
 
 // formOffsets is where the forms of a buffer begin, -1 for those that it lacks.
-type formOffsets struct{ f32, q8, meta, bf16, f16 int }
+type formOffsets struct{ f32, bf16, f16 int }
 
 // rowStride is how many elements lie from a row to the next.
 func rowStride(cols int) int { return weights.Align(cols) }
 
+// chunked is so many rows up to whole chunks, in which values of 16 bits lie, see kernels/forms.cuh.
+func chunked(rows int) int { return (rows + 127) &^ 127 }
+
 // NewLayout cuts p into stages. Apart, every node is a stage of its own, and every
 // value is written as float32, as what stages write is where it is to be observed.
 func NewLayout(p *plan.Program, lim *plan.Limits, apart bool) *Layout {
-	l := &Layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes))}
+	l := &Layout{p: p, lim: lim, wanted: make([][kinds]bool, len(p.Shapes)), by: make([]float32, len(p.Shapes))}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		l.by[n.Out] = half(operations[n.Op].most(n))
+	}
 	if apart {
 		l.Stages = fuse.Single(p)
 	} else {
@@ -101,11 +109,10 @@ func (l *Layout) place() {
 		return at
 	}
 	for b, n := range needs {
-		elems := n.stride * l.lim.Size(l.scratch.Dims[b])
+		rows := l.lim.Size(l.scratch.Dims[b])
+		halves := 2 * n.stride * chunked(rows)
 		l.offsets = append(l.offsets, formOffsets{
-			f32: take(n.forms[inFloats], 4*elems),
-			q8:  take(n.forms[inBytes], elems), meta: take(n.forms[inBytes], elems/4),
-			bf16: take(n.forms[inBF16], 2*elems), f16: take(n.forms[inF16], 2*elems),
+			f32: take(n.forms[inFloats], 4*n.stride*rows), bf16: take(n.forms[inBF16], halves), f16: take(n.forms[inF16], halves),
 		})
 	}
 }
@@ -113,7 +120,7 @@ func (l *Layout) place() {
 // Forms is where value v lies, with the forms that somebody reads.
 func (l *Layout) Forms(base driver.DevicePtr, v plan.Value) device.Forms {
 	cols := int(l.p.Shapes[v][1])
-	f := device.Forms{Stride: int32(rowStride(cols)), Cols: int32(cols)}
+	f := device.Forms{Stride: int32(rowStride(cols)), Cols: int32(cols), By: l.by[v]}
 	o, w := l.offsets[l.scratch.Buffer[v]], l.wanted[v]
 	at := func(k kind, offset int) driver.DevicePtr {
 		if !w[k] {
@@ -121,7 +128,6 @@ func (l *Layout) Forms(base driver.DevicePtr, v plan.Value) device.Forms {
 		}
 		return base + driver.DevicePtr(offset)
 	}
-	f.F32, f.Q8, f.Meta = at(inFloats, o.f32), at(inBytes, o.q8), at(inBytes, o.meta)
-	f.Bf16, f.F16 = at(inBF16, o.bf16), at(inF16, o.f16)
+	f.F32, f.Bf16, f.F16 = at(inFloats, o.f32), at(inBF16, o.bf16), at(inF16, o.f16)
 	return f
 }

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"math"
+
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/cuda/weights"
@@ -52,16 +54,17 @@ func (linear) norms(s *fuse.Stage, i int, lim *plan.Limits) bool {
 }
 
 type productArgs struct {
-	w, y, bias   driver.DevicePtr
-	rows, stride int32
+	w, powers, y, bias driver.DevicePtr
+	rows, stride       int32
 }
 
 type linearArgs struct {
 	p                               [MaxProducts]productArgs
 	units, colTiles, cols, inStride int32
-	x, q8, meta, h16, residual      driver.DevicePtr
+	x, h16, residual                driver.DevicePtr
 	residualStride                  int32
-	scale                           float32
+	scale, divided                  float32
+	_                               int32
 	count                           driver.DevicePtr
 	out                             device.Forms
 	norm, row                       driver.DevicePtr
@@ -80,27 +83,68 @@ func unitOf(a plan.GLUAttr) unit {
 }
 
 // A variant is a kernel of a product: for so many rows of the input at most, the last of
-// several for any number in groups of so many.
+// several for any number in groups of so many, with clusters of so many blocks, 0 for none.
 type variant struct {
-	name string
-	rows int
+	name    string
+	rows    int
+	cluster int
+	kind    variantKind
 }
 
-var (
-	plainVariants = []variant{{"linear_1", 1}, {"linear_8", 8}, {"linear_16", 16}, {"linear_32", 32}}
-	gatedVariants = []variant{{"gated_1", 1}, {"gated_8", 8}, {"gated_16", 16}}
-	floatVariants = []variant{{"linear_f32_1", 1}, {"linear_f32", 8}}
-	splitVariants = []variant{{"linear_f32_split", 1}, {"linear_f32", 8}}
+type variantKind int
+
+const (
+	ofTiles   variantKind = iota // see kernels/linear.cuh
+	ofSeveral                    // the same, where there are no wide ones
+	ofRow                        // the same, of one row in 16 bits, which it keeps in shared memory
+	ofSplit                      // see kernels/split.cuh
+	ofWide                       // see kernels/wide.cuh
 )
+
+var (
+	plainVariants = []variant{{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8}, {name: "linear_16", rows: 16, kind: ofSeveral}, {name: "linear_32", rows: 32, kind: ofSeveral}}
+	gatedVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8}, {name: "gated_16", rows: 16, kind: ofSeveral}}
+	floatVariants = []variant{{name: "linear_f32_1", rows: 1}, {name: "linear_f32", rows: 8}}
+	splitVariants = []variant{{name: "linear_f32_split", rows: 1, cluster: segments, kind: ofSplit}, {name: "linear_f32", rows: 8}}
+
+	// With the matrix instructions of four warps.
+	plainWide = []variant{
+		{name: "linear_1", rows: 1, kind: ofRow}, {name: "linear_8", rows: 8},
+		{name: "wide_16", rows: 16, kind: ofWide}, {name: "wide_32", rows: 32, kind: ofWide}, {name: "wide_64", rows: 64, kind: ofWide}, {name: "wide_128", rows: 128, kind: ofWide},
+	}
+	gatedWide = []variant{
+		{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8},
+		{name: "wide_gated_16", rows: 16, kind: ofWide}, {name: "wide_gated_32", rows: 32, kind: ofWide}, {name: "wide_gated_64", rows: 64, kind: ofWide}, {name: "wide_gated_128", rows: 128, kind: ofWide},
+	}
+)
+
+// A block of a wide kernel has so many threads, and so many rows of weights, of a gate half as
+// many.
+const (
+	wideThreads = 384
+	wideRows    = 128
+)
+
+// wideRoom is how many blocks of a wide kernel for so many rows of the input a multiprocessor
+// holds, and the shared memory of each, see kernels/wide.cuh.
+func wideRoom(t *weights.Tiling, rows int) (blocks, shared int) {
+	const two = 112 << 10
+	sums, tiles, chunk := 4*rows*(wideRows+4), wideRows/weights.TileRows*t.Bytes, 2*rows*64
+	if rows <= 32 && sums+2*tiles+3*chunk+1024 <= two {
+		return 2, two
+	}
+	return 1, 225 << 10
+}
 
 func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	in, t := c.forms(n.In[0]), c.Weights.Matrices[n.Weight]
-	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, q8: in.Q8, meta: in.Meta, count: c.count(n.Out), scale: 1}
+	form := arithmetic(n.Weight, c.Layout.lim)
+	a := linearArgs{colTiles: int32(t.ColTiles), cols: in.Cols, inStride: in.Stride, x: in.F32, count: c.count(n.Out), scale: 1, divided: divided(in, form)}
 	gated := s.GLU != nil || activates(s.Maps[0])
 	for i, m := range s.Nodes {
 		mt := c.Weights.Matrices[m.Weight]
-		a.p[i] = productArgs{w: c.weight(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.Rows)}
+		a.p[i] = productArgs{w: c.weight(m.Weight), powers: c.powers(m.Weight), bias: c.weight(m.Bias), rows: int32(mt.Rows)}
 		a.units += int32(mt.RowTiles)
 		if !gated {
 			out := m.Out
@@ -111,8 +155,11 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 			a.p[i].y, a.p[i].stride = f.F32, f.Stride
 		}
 	}
-	variants, kernels := plainVariants, weights.Family(t.Format)
-	switch arithmetic(n.Weight, c.Layout.lim) {
+	variants, gatedOnes, kernels := plainVariants, gatedVariants, weights.Family(t.Format)
+	if c.Hopper {
+		variants, gatedOnes = plainWide, gatedWide
+	}
+	switch form {
 	case inFloats:
 		variants, kernels = floatVariants, weights.FloatFamily(t.Format)
 	case inBF16:
@@ -128,7 +175,7 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		a.scale = float32(m.Attr.(plan.MapAttr).By)
 	}
 	if gated {
-		variants, a.out = gatedVariants, c.forms(s.Out())
+		variants, a.out = gatedOnes, c.forms(s.Out())
 		if s.GLU != nil {
 			a.unit = unitOf(s.GLU.Attr.(plan.GLUAttr))
 		} else {
@@ -151,29 +198,34 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	if c.splits(n.Weight, &a) {
 		variants = splitVariants
 	}
-	rows, blocks := c.rows(n.Out), c.blocks(int(a.units))
+	rows, units, blocks := c.rows(n.Out), int(a.units), c.blocks(int(a.units))
 	var by []Launch
 	name := kernels
 	for i, v := range variants {
-		given, shared := args, 0
+		given, family := args, kernels
 		if i == 0 {
-			if given = one; norm != nil {
-				shared = 2 * int(in.Stride) // the row in 16 bits, or in less
-			}
+			given = one
 		}
-		cluster := 0
-		if c.Hopper && v.name == splitVariants[0].name {
-			cluster = segments
+		threads, shared := 256, sharedOf(&v, &t)
+		cluster := v.cluster
+		if !c.Hopper {
+			cluster = 0
 		}
-		l, err := c.launchShared(kernels, v.name, rows, given, 256, shared, cluster, func(sh *Shape) driver.Dim3 {
-			if cluster > 0 {
-				return driver.Dim3{X: cluster * int(a.units), Y: 1}
+		grid := func(sh *Shape) (driver.Dim3, int) {
+			if v.rows == 1 && cluster == 0 {
+				return driver.Dim3{X: blocks, Y: 1}, 0
 			}
-			if v.rows > 1 {
-				return driver.Dim3{X: int(a.units), Y: (sh.Size(rows) + v.rows - 1) / v.rows}
-			}
-			return driver.Dim3{X: blocks, Y: 1}
-		})
+			return driver.Dim3{X: max(1, cluster) * units, Y: (sh.Size(rows) + v.rows - 1) / v.rows}, cluster
+		}
+		switch v.kind {
+		case ofSeveral:
+			family = weights.SeveralFamily(t.Format)
+		case ofWide:
+			units := wideUnits(s, gated)
+			threads, family = wideThreads, weights.WideFamily(t.Format)
+			grid = func(sh *Shape) (driver.Dim3, int) { return c.wideGrid(&t, units, sh.Size(rows), v.rows) }
+		}
+		l, err := c.launchClusters(family, v.name, rows, given, threads, shared, grid)
 		if err != nil {
 			return nil, err
 		}
@@ -191,6 +243,51 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		}
 		return len(variants) - 1
 	})}, nil
+}
+
+// wideUnits is how many blocks of rows a stage's products have.
+func wideUnits(s *fuse.Stage, gated bool) (n int) {
+	if gated {
+		return (s.Node().Weight.Rows() + wideRows/2 - 1) / (wideRows / 2)
+	}
+	for _, m := range s.Nodes {
+		n += (m.Weight.Rows() + wideRows - 1) / wideRows
+	}
+	return n
+}
+
+// wideGrid is how many blocks do the jobs of so many units of weights, and the size of their
+// clusters: that which is done first, where a multiprocessor is busy with a job for its bytes' or
+// its products' time, and some.
+func (c *Compiler) wideGrid(t *weights.Tiling, units, rows, most int) (driver.Dim3, int) {
+	const bytes, products, more = 30, 2500, 1500 // a nanosecond; nanoseconds
+	blocks, _ := wideRoom(t, most)
+	job := blocks * max(wideRows*t.RowBytes()/bytes, wideRows*t.Cols/products*most)
+	jobs := units * ((rows + most - 1) / most)
+	best, cluster, clusters := math.MaxInt, 0, 0
+	for n := 1; n <= segments; n *= 2 {
+		at := max(1, blocks*c.Multiprocessors/n)
+		if n == segments {
+			at = max(1, blocks*(c.Multiprocessors/16*16)/n) // of 16 or 18 that a cluster may be on
+		}
+		if took := (jobs + at - 1) / at * (job/n + more); took < best {
+			best, cluster, clusters = took, n, min(jobs, at)
+		}
+	}
+	return driver.Dim3{X: cluster * clusters}, cluster
+}
+
+// sharedOf is the shared memory of a block of a product, beside what its kernel declares.
+func sharedOf(v *variant, t *weights.Tiling) int {
+	switch v.kind {
+	case ofRow:
+		cols, _ := weights.TileOf(t.Format)
+		return 2 * t.ColTiles * cols
+	case ofWide:
+		_, shared := wideRoom(t, v.rows)
+		return shared
+	}
+	return 0
 }
 
 // segments is how many parts the columns of a product are cut into.

@@ -1,10 +1,13 @@
 package lower
 
 import (
+	"math"
+
 	"github.com/realizar/realizar/internal/cuda/device"
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // norm is [plan.RMSNorm], and [plan.LayerNorm] if centered is 1.
@@ -21,6 +24,28 @@ type normArgs struct {
 	width                   int32
 	weight, bias, at, count driver.DevicePtr
 	out                     device.Forms
+}
+
+// most goes by the weights: no column of a group of n is more than the root of n of their
+// root mean square.
+func (norm) most(n *plan.Node) float64 {
+	largest := func(t *tensor.Tensor) (most float64) {
+		if t == nil {
+			return 0
+		}
+		err := tensor.Guard(func() error {
+			values, err := t.Float32s()
+			for _, v := range values {
+				most = max(most, math.Abs(float64(v)))
+			}
+			return err
+		})
+		if err != nil {
+			return 0 // loading the weight fails
+		}
+		return most
+	}
+	return math.Sqrt(float64(n.Attr.(plan.NormAttr).Group))*largest(n.Weight) + largest(n.Bias)
 }
 
 func (o norm) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {

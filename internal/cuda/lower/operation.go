@@ -27,6 +27,8 @@ type operation interface {
 	// scratch are the sizes in bytes of the memory that a node works in. All nodes of the
 	// operation use the same, one after another: see compiler.scratch.
 	scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int
+	// most is what no value that a node writes is larger than in size; 0: that is not known.
+	most(n *plan.Node) float64
 	// check says how a node is larger than the kernels can be.
 	check(n *plan.Node) error
 }
@@ -39,6 +41,7 @@ func (ordinary) reads(*fuse.Stage, int, *plan.Limits) []kind           { return 
 func (ordinary) writes(*fuse.Stage) bool                               { return true }
 func (ordinary) norms(*fuse.Stage, int, *plan.Limits) bool             { return false }
 func (ordinary) scratch(*plan.Program, *plan.Limits, *plan.Node) []int { return nil }
+func (ordinary) most(*plan.Node) float64                               { return 0 }
 func (ordinary) check(*plan.Node) error                                { return nil }
 
 // operations are all that the GPU can do.

@@ -12,8 +12,6 @@ import (
 // rowBytes is the size of a row of so many columns in one form.
 func (c *Compiler) rowBytes(k kind, cols int) int {
 	switch k {
-	case inBytes:
-		return cols + 8*((cols+31)/32)
 	case inBF16, inF16:
 		return 2 * cols
 	default:

@@ -236,6 +236,7 @@ func (l *Loader) free(x *Berth) error {
 // PackArgs are the parameters of the kernels pack.
 type PackArgs struct {
 	Src, Dst   driver.DevicePtr
+	Powers     driver.DevicePtr // of the rows, behind all tiles; 0: the format has none
 	RowBytes   int64
 	Rows, Cols int32
 	ColTiles   int32
@@ -282,6 +283,10 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 			Src: x.device, Dst: to + driver.DevicePtr(first), RowBytes: int64(n / c.Rows),
 			Rows: int32(c.Rows), Cols: int32(m.Cols), ColTiles: int32(m.ColTiles),
 		}
+		powers := m.Tiles() + 4*c.Row
+		if m.Scaled() {
+			a.Powers = to + driver.DevicePtr(powers)
+		}
 		grid := driver.Dim3{X: tiles, Y: (m.ColTiles + 3) / 4}
 		if err := l.pack[m.Format].Launch(l.stream, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 128}}, device.Arguments(&a)); err != nil {
 			return err
@@ -290,6 +295,11 @@ func (l *Loader) send(c *Chunk, x *Berth) error {
 		if image := l.Plan.Experts.image(l.images, t); image != nil {
 			if err := l.stream.CopyToHost(image[first:first+tiles*m.ColTiles*m.Bytes], a.Dst); err != nil {
 				return err
+			}
+			if m.Scaled() {
+				if err := l.stream.CopyToHost(image[powers:powers+4*TileRows*tiles], a.Powers); err != nil {
+					return err
+				}
 			}
 		}
 		return x.done.Record(l.stream)

@@ -29,7 +29,7 @@ func LaidAs(d tensor.DType, lim *plan.Limits) tensor.DType {
 	switch {
 	case hasKernels(d):
 		return d
-	case slices.Contains(exactInF16, d), d.BlockLen() > 1 && lim.Activations == tensor.Q8_0:
+	case slices.Contains(exactInF16, d), d.BlockLen() > 1 && lim.Activations != tensor.F32:
 		return tensor.F16
 	}
 	return tensor.F32
@@ -52,7 +52,11 @@ func TileOf(d tensor.DType) (cols, bytes int) {
 	case tensor.F16, tensor.BF16:
 		return 128, TileRows * 128 * 2
 	}
-	return 256, TileRows * 256 / d.BlockLen() * d.BlockBytes()
+	block := d.BlockBytes()
+	if d == tensor.Q4_K || d == tensor.Q5_K {
+		block += 4 // scales and minima of 6 bits lie in bytes
+	}
+	return 256, TileRows * 256 / d.BlockLen() * block
 }
 
 // TilingOf is how w is cut.
@@ -66,8 +70,19 @@ func TilingOf(w *tensor.Tensor, lim *plan.Limits) Tiling {
 	}
 }
 
-// Size is the bytes of all tiles.
-func (t *Tiling) Size() int { return t.RowTiles * t.ColTiles * t.Bytes }
+// Tiles is the bytes of all tiles.
+func (t *Tiling) Tiles() int { return t.RowTiles * t.ColTiles * t.Bytes }
+
+// Scaled reports whether each row is divided by a power of two, a float32 behind the tiles.
+func (t *Tiling) Scaled() bool { return plan.InBytes(t.Format) }
+
+// Size is the bytes of the tiles and of the rows' powers of two.
+func (t *Tiling) Size() int {
+	if t.Scaled() {
+		return t.Tiles() + 4*TileRows*t.RowTiles
+	}
+	return t.Tiles()
+}
 
 // RowBytes are those of a row on its way to the device.
 func (t *Tiling) RowBytes() int { return t.Cols / t.Format.BlockLen() * t.Format.BlockBytes() }
@@ -78,11 +93,20 @@ func Suffix(d tensor.DType) string { return strings.ToLower(d.String()) }
 // Family is the kernels for weights of a format.
 func Family(d tensor.DType) string { return "weights_" + Suffix(d) }
 
+// SeveralFamily is the kernels for several rows of the input, where there are no wide ones.
+func SeveralFamily(d tensor.DType) string { return "several_" + Suffix(d) }
+
+// WideFamily is the kernels for many rows of the input, on Hopper.
+func WideFamily(d tensor.DType) string { return "wide_" + Suffix(d) }
+
 // FloatFamily is the kernel for products of a format with float32.
 func FloatFamily(d tensor.DType) string { return "floats_" + Suffix(d) }
+
+// maxCols is the longest row: kernels for one row of the input keep it in shared memory.
+const maxCols = 64 << 10
 
 // Tileable reports whether the kernels can take a matrix of w's shape.
 func Tileable(w *tensor.Tensor, lim *plan.Limits) bool {
 	t := TilingOf(w, lim)
-	return t.Rows > 0 && t.Cols > 0 && t.RowTiles <= math.MaxInt32 && t.Cols <= math.MaxInt32/4
+	return t.Rows > 0 && t.Cols > 0 && t.RowTiles <= math.MaxInt32 && t.Cols <= maxCols
 }

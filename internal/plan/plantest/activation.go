@@ -152,7 +152,7 @@ func (m *mapping) between(t *testing.T, b plan.Backend) {
 	t.Helper()
 	const d, ffn, tokens = 256, 288, 20
 	for _, format := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0, tensor.Q4_0} {
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			rng := newRand(uint64(format))
 			table := Weight(rng, "table", tensor.F32, 1, 31, d)
 			up, down := Weight(rng, "up", format, 0.1, ffn, d), Weight(rng, "down", format, 0.1, d, ffn)
@@ -161,33 +161,13 @@ func (m *mapping) between(t *testing.T, b plan.Backend) {
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 				return b.Linear(m.node(b, b.Linear(x, up, bias)), down, nil)
 			})
-			in8 := func(x [][]float64) [][]float64 {
-				if activations == tensor.Q8_0 && plan.InBytes(format) {
-					return rounded8(x)
-				}
-				return x
-			}
-			want := product(in8(mapped(product(in8(rowsOf(matrix(table), list)), matrix(up), matrix(bias)[0]), m.f)), matrix(down), nil)
+			in := func(x [][]float64) [][]float64 { return rounded(x, activations, format) }
+			want := product(in(mapped(product(in(rowsOf(matrix(table), list)), matrix(up), matrix(bias)[0]), m.f)), matrix(down), nil)
 			got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
-			between8(t, fmt.Sprintf("%s between products of %v, %v activations", m.name, format, activations), got, want, activations, format)
+			if e := distance(got, want); !(e <= chained(activations, format)) {
+				t.Errorf("%s between products of %v, %v activations: %.2g from what they are in float64", m.name, format, activations, e)
+			}
 		}
-	}
-}
-
-// between8 checks what came of values that were rounded to 8 bits on their way, of
-// which a few may have been rounded the other way; formats that are not multiplied so
-// take floats of 16 bits or more.
-func between8(t *testing.T, what string, got [][]float32, want [][]float64, activations, format tensor.DType) {
-	t.Helper()
-	tolerance := 1e-5
-	switch {
-	case activations == tensor.Q8_0 && plan.InBytes(format):
-		tolerance = 2e-3
-	case activations == tensor.Q8_0:
-		tolerance = 1e-2
-	}
-	if e := distance(got, want); !(e <= tolerance) {
-		t.Errorf("%s: %.2g from what they are in float64", what, e)
 	}
 }
 
@@ -218,21 +198,18 @@ func glus(t *testing.T, b plan.Backend) {
 	for _, format := range []tensor.DType{tensor.F32, tensor.BF16, tensor.Q8_0, tensor.Q4_0} {
 		gate, up, down := Weight(rng, "gate", format, 0.2, ffn, d), Weight(rng, "up", format, 0.2, ffn, d), Weight(rng, "down", format, 0.1, d, ffn)
 		one := Weight(rng, "one", format, 0.1, 1, d)
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			for _, a := range []plan.GLUAttr{{Act: plan.SiLU}, {Act: plan.QuickGELU, Limit: 7, Shift: 1}, {Act: plan.Sigmoid}} {
-				in8 := func(x [][]float64) [][]float64 {
-					if activations == tensor.Q8_0 && plan.InBytes(format) {
-						return rounded8(x)
-					}
-					return x
-				}
+				in := func(x [][]float64) [][]float64 { return rounded(x, activations, format) }
 				for _, g := range []*tensor.Tensor{gate, one} {
 					p := single(t, wide, func(b *plan.Builder, x plan.Value) plan.Value {
 						return b.Linear(b.GLU(b.Linear(x, g, nil), b.Linear(x, up, nil), a), down, nil)
 					})
-					want := product(in8(gated(product(in8(x), matrix(g), nil), product(in8(x), matrix(up), nil), a)), matrix(down), nil)
+					want := product(in(gated(product(in(x), matrix(g), nil), product(in(x), matrix(up), nil), a)), matrix(down), nil)
 					got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
-					between8(t, fmt.Sprintf("%v of %d columns between products of %v, %v activations", a, g.Rows(), format, activations), got, want, activations, format)
+					if e := distance(got, want); !(e <= chained(activations, format)) {
+						t.Errorf("%v of %d columns between products of %v, %v activations: %.2g from what they are in float64", a, g.Rows(), format, activations, e)
+					}
 				}
 			}
 		}

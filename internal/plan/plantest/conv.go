@@ -46,7 +46,7 @@ func conv(t *testing.T, b plan.Backend) {
 			state := b.State(plan.State{Name: "tail", Kind: plan.PerSequence, Size: (c.taps - 1) * c.width})
 			return b.Conv(x, w, bias, state)
 		})
-		r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+		r := runner(t, b, p, 200, 3, 100, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 		lists := [][]int32{ids(rng, 70, 41), ids(rng, 1, 41), ids(rng, 33, 41)}
 		for _, chunks := range [][]int{{70, 1, 33}, {1, 1, 7}, {2, 1, 1}, {64, 1, 2}} {
 			var seqs []*Seq

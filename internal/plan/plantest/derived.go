@@ -48,7 +48,7 @@ func derived(t *testing.T, b plan.Backend) {
 				})
 			}
 			plain, read := program(func(w *tensor.Tensor) *tensor.Tensor { return w }), program(Derive)
-			for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+			for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 				what := fmt.Sprintf("%v, %d rows, %v activations", d, rows, activations)
 				tokens, lim := ids(rng, 9, 97), plan.Limits{Cache: tensor.F32, Activations: activations}
 				got, want := outputsWith(t, b, read, tokens, lim, 16, 0), outputsWith(t, b, plain, tokens, lim, 16, 0)

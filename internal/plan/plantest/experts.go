@@ -94,12 +94,6 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 
 // want are the tokens' rows in float64, each by itself.
 func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
-	in8 := func(x [][]float64, w tensor.DType) [][]float64 {
-		if activations == tensor.Q8_0 && plan.InBytes(w) {
-			return rounded8(x)
-		}
-		return x
-	}
 	bias := func(list []*tensor.Tensor, e int) []float64 {
 		if list == nil {
 			return nil
@@ -122,9 +116,9 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 		for k, e := range chosen {
 			y := known[[2]int{int(id), e}]
 			if y == nil {
-				x := in8(rowsOf(matrix(m.table), []int32{id}), m.format)
+				x := rounded(rowsOf(matrix(m.table), []int32{id}), activations, m.format)
 				h := gated(product(x, matrix(m.attr.Gate[e]), bias(m.attr.GateBias, e)), product(x, matrix(m.attr.Up[e]), bias(m.attr.UpBias, e)), m.glu)
-				y = product(in8(h, m.back), matrix(m.attr.Down[e]), bias(m.attr.DownBias, e))[0]
+				y = product(rounded(h, activations, m.back), matrix(m.attr.Down[e]), bias(m.attr.DownBias, e))[0]
 				known[[2]int{int(id), e}] = y
 			}
 			for i, v := range y {
@@ -264,15 +258,9 @@ func expertFormats(t *testing.T, b plan.Backend) {
 			got := outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32}, 16, 0)
 			near(t, fmt.Sprintf("%s, %d tokens", m.name, tokens), got, m.want(list, tensor.F32), 2e-5, 0)
 
-			got = outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}, 16, 0)
-			tolerance := 1e-2
-			if plan.InBytes(m.format) && plan.InBytes(m.back) {
-				// What was rounded on its way may have been rounded the other way, which weighs
-				// more among few.
-				tolerance = 2e-3
-			}
-			if e := distance(got, m.want(list, tensor.Q8_0)); !(e <= tolerance) {
-				t.Errorf("%s, %d tokens, 8-bit activations: %.2g from what they are in float64", m.name, tokens, e)
+			got = outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32, Activations: b.Rounds()}, 16, 0)
+			if e := distance(got, m.want(list, b.Rounds())); !(e <= chained(b.Rounds(), m.format, m.back)) {
+				t.Errorf("%s, %d tokens, %v activations: %.2g from what they are in float64", m.name, tokens, b.Rounds(), e)
 			}
 		}
 	}
@@ -332,7 +320,7 @@ func expertBits(t *testing.T, b plan.Backend) {
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
 		m.make(t, rng, func(_, e int) float32 { return float32(rng.NormFloat64()) + float32(e%3) }) // some have more tokens than others
 		list, other := ids(rng, 80, mixtureVocab), ids(rng, 70, mixtureVocab)
-		for _, activations := range []tensor.DType{tensor.F32, tensor.Q8_0} {
+		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			r := runner(t, b, m.program, 240, 3, 80, plan.Limits{Cache: tensor.F32, Activations: activations})
 			run := func(chunk int, beside ...*Seq) [][]float32 {
 				t.Helper()

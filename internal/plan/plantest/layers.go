@@ -11,7 +11,7 @@ import (
 // layers runs steps of which some are traced, two of them under way at one time.
 func layers(t *testing.T, b plan.Backend) {
 	p := Model(t, nil)
-	r := runner(t, b, p, 64, 1, 64, plan.Limits{Cache: tensor.F16, Activations: tensor.Q8_0})
+	r := runner(t, b, p, 64, 1, 64, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 	tables := make([]plan.PageTable, len(p.Groups))
 	for g := range tables {
 		size := r.Limits.PageTokens

@@ -104,7 +104,7 @@ func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batc
 func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
 	for name, model := range models {
 		p := model(t, nil)
-		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}} {
+		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}} {
 			t.Run(name+", "+base.Activations.String()+" activations", func(t *testing.T) {
 				plain := newMeasured(t, b, p, base)
 				base.Observed = observed

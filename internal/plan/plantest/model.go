@@ -96,7 +96,7 @@ func sameBits(t *testing.T, b plan.Backend) {
 
 func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 	list := ids(newRand(21), tokens, modelVocab)
-	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: tensor.Q8_0}, {Cache: tensor.Q8_0}} {
+	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.Q8_0}} {
 		if base.Cache == tensor.Q8_0 && tokens < 256 {
 			continue
 		}
@@ -148,7 +148,7 @@ func states(t *testing.T, b plan.Backend) {
 
 func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DType) {
 	list := ids(newRand(23), 60, modelVocab)
-	r := runner(t, b, p, 64, 3, 64, plan.Limits{Cache: cache, Activations: tensor.Q8_0})
+	r := runner(t, b, p, 64, 3, 64, plan.Limits{Cache: cache, Activations: b.Rounds()})
 	whole := r.Add(list, 64)
 	if err := r.Run(); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func notFinite(t *testing.T, b plan.Backend) {
 	}{{"1.down", 1, "1.norm2", 1e17}, {"2.k", 2, "2.norm", 1e34}, {"0.v", 0, "0.norm", 1e34}, {"head", plan.NoLayer, "last", 1e34}} {
 		activations := tensor.F32
 		if c.layer != 1 { // either will do
-			activations = tensor.Q8_0
+			activations = b.Rounds()
 		}
 		p := Model(t, func(w *tensor.Tensor) {
 			switch w.Name {

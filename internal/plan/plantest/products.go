@@ -9,10 +9,74 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// products holds what is promised of 8-bit activations: they are blocks of 32
-// values with one scale, max|x|/127, rounded to the nearest; with these the
-// products are exact but for float32 sums, and they are near those of float32.
+// rounded is x as weights of d are multiplied with it, so far as that is promised to the
+// bit: blocks of 8 bits where activations are Q8_0.
+func rounded(x [][]float64, activations, d tensor.DType) [][]float64 {
+	if activations == tensor.Q8_0 && plan.InBytes(d) {
+		return rounded8(x)
+	}
+	return x
+}
+
+// slack is how far products with weights of d may be from those of what [rounded] makes of
+// activations, as a distance. As F16 activations are a 64th of what they were, rounded to the
+// nearest, and so are weights and the scales of blocks that they are made of: the distance is
+// 2e-4 to 5e-4. With weights of BF16 they are BF16, which is 1.7e-3 by itself.
+func slack(activations, d tensor.DType) float64 {
+	switch {
+	case activations != tensor.F16 || d == tensor.F32 || d == tensor.F64:
+		return 5e-6
+	case d == tensor.BF16:
+		return 4e-3
+	}
+	return 1e-3
+}
+
+// chained is the slack of products one after the other, with weights of these formats. What
+// is rounded to 8 bits on its way may be rounded the other way, which weighs more among few.
+func chained(activations tensor.DType, formats ...tensor.DType) float64 {
+	most := 0.0
+	for _, d := range formats {
+		if most = max(most, 2*slack(activations, d)); activations == tensor.Q8_0 && plan.InBytes(d) {
+			most = max(most, 2e-3)
+		}
+	}
+	return most
+}
+
+// promised checks products of x with w and bias, each by itself and, where there are enough of
+// them, all together.
+func promised(t *testing.T, what string, got [][]float32, x [][]float64, w *tensor.Tensor, bias []float64, activations tensor.DType) {
+	t.Helper()
+	m, most := matrix(w), slack(activations, w.DType)
+	want := product(rounded(x, activations, w.DType), m, bias)
+	if activations != tensor.F16 {
+		near(t, what, got, want, 1e-5, math.Sqrt(float64(w.Cols())))
+		return
+	}
+	for i := range want {
+		for o, v := range want[i] {
+			var squares float64
+			for k, u := range x[i] {
+				squares += u * m[o][k] * u * m[o][k]
+			}
+			if d := math.Abs(float64(got[i][o]) - v); !(d <= 4*most*math.Sqrt(squares)+most*math.Abs(v)) {
+				t.Fatalf("%s: row %d, column %d: %v, want %v", what, i, o, got[i][o], v)
+			}
+		}
+	}
+	if e := distance(got, want); e > most && len(want)*len(m) >= 150 {
+		t.Errorf("%s: %.2g from what is not rounded, %.2g is the most", what, e, most)
+	}
+}
+
+// products holds what is promised of activations that are rounded. As Q8_0 they are blocks
+// of 32 values with one scale, max|x|/127, rounded to the nearest, for weights of formats
+// [plan.InBytes]: with these the products are exact but for float32 sums, and they are near
+// those of float32. Those of other formats are of float32. As F16 they are near those of
+// float32, see [slack].
 func products(t *testing.T, b plan.Backend) {
+	activations := b.Rounds()
 	for _, d := range Dtypes {
 		if !plan.InBytes(d) {
 			inFloats(t, b, d)
@@ -28,13 +92,16 @@ func products(t *testing.T, b plan.Backend) {
 				table := Weight(rng, "table", tensor.F32, 1, 31, k)
 				w := Weight(rng, "w", d, 0.5, rows, k)
 				bias := vector(rng, "bias", 0, 1, rows)
-				for _, tokens := range []int{1, 5, 20} {
+				for _, tokens := range []int{1, 5, 20, 150} {
+					if tokens == 150 && (k != 1024 || rows != 70) {
+						continue
+					}
 					list := ids(rng, tokens, 31)
 					x := rowsOf(matrix(table), list)
-					what := fmt.Sprintf("%v %d x %d, %d tokens", d, rows, k, tokens)
+					what := fmt.Sprintf("%v %d x %d, %d tokens, %v activations", d, rows, k, tokens, activations)
 					p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, w, bias) })
-					got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}, 16, 0)
-					near(t, what, got, product(rounded8(x), matrix(w), matrix(bias)[0]), 1e-5, math.Sqrt(float64(k)))
+					got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: activations}, 16, 0)
+					promised(t, what, got, x, w, matrix(bias)[0], activations)
 					if e := distance(got, product(x, matrix(w), matrix(bias)[0])); e > 2e-2 && rows*tokens >= 150 {
 						t.Errorf("%s: %.2g from float32 activations", what, e)
 					}
@@ -44,8 +111,47 @@ func products(t *testing.T, b plan.Backend) {
 	}
 }
 
-// inFloats holds what is promised of formats that do not take such activations: the
-// products are those of floats, of 16 bits or more.
+// ProductBits holds that what is made of a row does not depend on how many others there are, for
+// as many as a backend may have other kernels for.
+func ProductBits(t *testing.T, b plan.Backend) {
+	for _, d := range Dtypes {
+		t.Run(d.String(), func(t *testing.T) {
+			for _, k := range []int{768, 4608} {
+				productBits(t, b, d, k)
+			}
+		})
+	}
+}
+
+func productBits(t *testing.T, b plan.Backend, d tensor.DType, k int) {
+	const rows, tokens = 300, 300
+	rng := newRand(uint64(d))
+	table := Weight(rng, "table", tensor.F32, 1, 31, k)
+	w, up := Weight(rng, "w", d, 0.5, rows, k), Weight(rng, "up", d, 0.5, rows, k)
+	list := ids(rng, tokens, 31)
+	for name, p := range map[string]*plan.Program{
+		"plain": single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, w, nil) }),
+		"gated": single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.GLU(b.Linear(x, w, nil), b.Linear(x, up, nil), plan.GLUAttr{Act: plan.SiLU})
+		}),
+	} {
+		r := runner(t, b, p, tokens, 1, tokens, plan.Limits{Cache: tensor.F32, Activations: b.Rounds()})
+		run := func(step int) [][]float32 {
+			s := r.Add(list, step)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			r.Drop(s)
+			return s.Logits
+		}
+		want := run(tokens)
+		for _, step := range []int{1, 2, 8, 9, 17, 40, 64, 65, 129, 256} {
+			same(t, fmt.Sprintf("%s product of %v, %d columns, steps of %d", name, d, k, step), run(step), want)
+		}
+	}
+}
+
+// inFloats holds the same of a format that is not computed in bytes.
 func inFloats(t *testing.T, b plan.Backend, d tensor.DType) {
 	const rows, tokens, k = 33, 5, 768
 	rng := newRand(uint64(d))
@@ -53,10 +159,8 @@ func inFloats(t *testing.T, b plan.Backend, d tensor.DType) {
 	w := Weight(rng, "w", d, 0.5, rows, k)
 	list := ids(rng, tokens, 31)
 	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Linear(x, w, nil) })
-	got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: tensor.Q8_0}, 16, 0)
-	if e := distance(got, product(rowsOf(matrix(table), list), matrix(w), nil)); e > 1e-2 {
-		t.Errorf("%v: %.2g from float32 activations", d, e)
-	}
+	got := outputsWith(t, b, p, list, plan.Limits{Cache: tensor.F32, Activations: b.Rounds()}, 16, 0)
+	promised(t, fmt.Sprintf("%v, %v activations", d, b.Rounds()), got, rowsOf(matrix(table), list), w, nil, b.Rounds())
 }
 
 // rounded8 is x as blocks of 8-bit values.

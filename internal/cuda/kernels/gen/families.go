@@ -12,15 +12,18 @@ import (
 // A family is kernels that are compiled together, with their source.
 type family struct {
 	name, source string
+	only         string // the target that it is for; any if empty
 }
 
 // ofFormats are the families that each format has for its weights: the source of F32, of
 // the other floats and of what products read in bytes.
-var ofFormats = []struct{ name, f32, others string }{
-	{"weights", "#include \"weights.cuh\"\nWEIGHTS(F32)\n", "#include \"weights.cuh\"\nLINEARS(FORMAT)\nWEIGHTS(FORMAT)\n"},
-	{"floats", "#include \"split.cuh\"\nLINEAR_OF_FLOATS(F32)\nLINEAR_SPLIT(F32)\n", "#include \"linear.cuh\"\nLINEAR_OF_FLOATS(FORMAT)\n"},
-	{"experts", "", "#include \"experts.cuh\"\nEXPERTS(FORMAT)\n"},
-	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n"},
+var ofFormats = []struct{ name, f32, others, only string }{
+	{"weights", "#include \"weights.cuh\"\nWEIGHTS(F32)\n", "#include \"weights.cuh\"\nLINEARS(FORMAT)\nWEIGHTS(FORMAT)\n", ""},
+	{"floats", "#include \"split.cuh\"\nLINEAR_OF_FLOATS(F32)\nLINEAR_SPLIT(F32)\n", "#include \"linear.cuh\"\nLINEAR_OF_FLOATS(FORMAT)\n", ""},
+	{"several", "", "#include \"linear.cuh\"\nLINEARS_OF_SEVERAL(FORMAT)\n", base},
+	{"wide", "", "#include \"wide.cuh\"\nWIDES(FORMAT)\n", hopper},
+	{"experts", "", "#include \"experts.cuh\"\nEXPERTS(FORMAT)\n", ""},
+	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n", ""},
 }
 
 // caches are what a cache of keys and values keeps, by name.
@@ -46,7 +49,7 @@ func families() ([]family, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, family{strings.TrimSuffix(f, ".cu"), string(text)})
+		all = append(all, family{name: strings.TrimSuffix(f, ".cu"), source: string(text)})
 	}
 	for _, f := range formats() {
 		for _, of := range ofFormats {
@@ -55,18 +58,18 @@ func families() ([]family, error) {
 				source = of.f32
 			}
 			if source != "" {
-				all = append(all, family{of.name + "_" + strings.ToLower(f.Name), strings.ReplaceAll(source, "FORMAT", f.Name)})
+				all = append(all, family{of.name + "_" + strings.ToLower(f.Name), strings.ReplaceAll(source, "FORMAT", f.Name), of.only})
 			}
 		}
 	}
 	for _, c := range caches {
-		all = append(all, family{"attention_" + c.name, fmt.Sprintf("#include \"attention.cuh\"\nATTENTION(attention_%s, %s)\n", c.name, c.format)})
+		all = append(all, family{name: "attention_" + c.name, source: fmt.Sprintf("#include \"attention.cuh\"\nATTENTION(attention_%s, %s)\n", c.name, c.format)})
 		for _, h := range heads {
 			source := "#include \"decode.cuh\"\n"
 			for _, n := range h.blocks {
 				source += fmt.Sprintf("DECODE(decode_%d, %s, %d, %d)\n", n, c.format, h.length, n)
 			}
-			all = append(all, family{"decode_" + c.name + "_" + h.name, source})
+			all = append(all, family{name: "decode_" + c.name + "_" + h.name, source: source})
 		}
 	}
 	return all, nil

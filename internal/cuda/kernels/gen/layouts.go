@@ -42,7 +42,7 @@ var (
 // layout reads the records that clang dumps of the family, and its kernels.
 func (f *family) layout() (layout, error) {
 	l := layout{family: f.name, kernels: map[string]string{}, structs: map[string]structure{}}
-	text, err := f.clang(targets[0], "-O0", "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-Xclang", "-fdump-record-layouts-complete")
+	text, err := f.clang(f.targets()[0], "-O0", "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-Xclang", "-fdump-record-layouts-complete")
 	if err != nil {
 		return l, err
 	}

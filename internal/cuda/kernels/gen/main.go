@@ -20,7 +20,12 @@ import (
 	"sync"
 )
 
-var targets = []string{"sm_80", "sm_90a"}
+// The targets: the base, and Hopper.
+const (
+	base   = "sm_80"
+	hopper = "sm_90a"
+)
+
 
 func main() {
 	only := flag.String("only", "", "compile only the families whose names match this regular expression")
@@ -50,7 +55,7 @@ func run(only string) error {
 		if !match.MatchString(f.name) {
 			continue
 		}
-		for _, target := range targets {
+		for _, target := range f.targets() {
 			jobs = append(jobs, func() error { return f.compile(target) })
 		}
 	}
@@ -85,6 +90,14 @@ func parallel(jobs []func() error) error {
 	close(next)
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// targets are those of the family.
+func (f *family) targets() []string {
+	if f.only != "" {
+		return []string{f.only}
+	}
+	return []string{base, hopper}
 }
 
 func (f *family) file(target string) string {
@@ -125,7 +138,7 @@ func (f *family) clang(target string, options ...string) ([]byte, error) {
 		program = "clang-19"
 	}
 	args := append([]string{
-		"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=" + target, "--cuda-feature=+ptx80", "-std=c++20",
+		"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=" + target, "--cuda-feature=+ptx81", "-std=c++20",
 		"-ffp-contract=off", "-fno-exceptions", "-Wall", "-Wextra", "-Werror", "-I.", "-o", "-", "-",
 	}, options...)
 	cmd := exec.Command(program, args...)
@@ -143,7 +156,7 @@ func (f *family) clang(target string, options ...string) ([]byte, error) {
 func removeOthers(all []family) error {
 	have := map[string]bool{}
 	for _, f := range all {
-		for _, target := range targets {
+		for _, target := range f.targets() {
 			have[f.file(target)] = true
 		}
 	}
