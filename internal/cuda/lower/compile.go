@@ -27,6 +27,7 @@ type Compiler struct {
 	Step                 stepAddresses
 
 	Multiprocessors int
+	SharedPerBlock  int                      // bytes that a block may have
 	Shared          map[*driver.Function]int // of the functions of every program
 }
 
@@ -73,15 +74,9 @@ func (c *Compiler) launch(family, name string, rows plan.Dim, a *driver.Args, th
 // launchShared is launch with shared memory beside what the kernel declares, and with
 // clusters of so many blocks, 0 for none.
 func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Args, threads, shared, cluster int, grid func(sh *Shape) driver.Dim3) (Launch, error) {
-	f, err := c.Kernel(family, name)
+	f, err := c.sharedKernel(family, name, shared)
 	if err != nil {
 		return Launch{}, err
-	}
-	if f != nil && shared > 0 {
-		if err := f.SetMaxDynamicShared(max(shared, c.Shared[f])); err != nil {
-			return Launch{}, err
-		}
-		c.Shared[f] = max(shared, c.Shared[f])
 	}
 	return Launch{Name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *Shape) error {
 		config := driver.LaunchConfig{Grid: grid(sh), Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}
@@ -90,6 +85,21 @@ func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Ar
 		}
 		return f.Launch(s, config, a)
 	}}, nil
+}
+
+// sharedKernel is a kernel that launches may give so much shared memory.
+func (c *Compiler) sharedKernel(family, name string, shared int) (*driver.Function, error) {
+	f, err := c.Kernel(family, name)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil && shared > 0 {
+		if err := f.SetMaxDynamicShared(max(shared, c.Shared[f])); err != nil {
+			return nil, err
+		}
+		c.Shared[f] = max(shared, c.Shared[f])
+	}
+	return f, nil
 }
 
 // one is a stage of one launch.
