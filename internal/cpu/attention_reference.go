@@ -21,13 +21,15 @@ type sight struct {
 func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	scores, doubts, top := make([]float64, s.n), make([]float64, s.n), math.Inf(-1)
 	grain := make([]float64, len(out))
+	query, weights, values, steps := s.halves()
 	for p := range scores {
-		var score, squares float64
+		var score, squares, size float64
 		key := s.key(p)
 		for i, k := range key {
 			t := float64(q[i]) * float64(k)
 			score += t
 			squares += t * t
+			size += float64(k) * float64(k)
 		}
 		if bound != nil {
 			grains(grain, key, s.cache)
@@ -37,7 +39,8 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 				kept += g * g
 				most = max(most, g)
 			}
-			doubts[p] = math.Abs(a.Scale) * (roundings*math.Sqrt(squares) + some(kept, most) + sizes(qBound, key))
+			rounded := query*math.Sqrt(squares) + steps*math.Sqrt(size)
+			doubts[p] = math.Abs(a.Scale) * (roundings*math.Sqrt(squares) + rounded + some(kept, most) + sizes(qBound, key))
 		}
 		if score *= a.Scale; a.Softcap > 0 {
 			score = a.Softcap * math.Tanh(score/a.Softcap)
@@ -70,7 +73,7 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	if s.sink != nil {
 		sinkDoubt += roundings * (math.Abs(float64(*s.sink)) + top - float64(*s.sink))
 	}
-	off, spread, most := make([]float64, len(out)), make([]float64, len(out)), make([]float64, len(out))
+	off, spread, most, rounded := make([]float64, len(out)), make([]float64, len(out)), make([]float64, len(out)), make([]float64, len(out))
 	for p, weight := range scores {
 		weight /= sum
 		by := math.Expm1(min(doubts[p]+roundings, 10))
@@ -78,6 +81,7 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 		grains(grain, value, s.cache)
 		for j, v := range value {
 			off[j] += weight * (by*math.Abs(float64(v)-float64(out[j])) + roundings*math.Abs(float64(v)))
+			rounded[j] += square(weights*weight*(float64(v)-float64(out[j]))) + square(values*weight*float64(v))
 			spread[j] += weight * grain[j] * weight * grain[j]
 			most[j] = max(most[j], weight*grain[j])
 		}
@@ -86,9 +90,24 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 		if s.sink != nil {
 			off[j] += math.Exp(float64(*s.sink)-top) / sum * sinkDoubt * math.Abs(float64(v))
 		}
-		bound[j] = float32(off[j] + some(spread[j], most[j]))
+		bound[j] = float32(off[j] + math.Sqrt(rounded[j]) + some(spread[j], most[j]))
 	}
 }
+
+// halves is how far products may be off in which a sound executor rounds to f16: the
+// queries, the weights, and of a Q8_0 cache each number times its scale, where the cache is
+// not of float32. In parts of the root of the terms' squares, and by steps of queries.
+func (s *sight) halves() (query, weights, values, steps float64) {
+	switch s.cache {
+	case tensor.F32:
+		return 0, 0, 0, 0
+	case tensor.F16:
+		return halves, halves, 0, halfStep
+	}
+	return math.Sqrt2 * halves, halves, halves, halfStep
+}
+
+func square(x float64) float64 { return x * x }
 
 // sizes is the sum of |x|·|y|, 0 where there is no x.
 func sizes(x, y []float32) (sum float64) {

@@ -22,6 +22,9 @@ const (
 	roundings = 1e-5
 	// fewRoundings is a few operations, in parts of what they are done to.
 	fewRoundings = 4e-6
+	// halves is a sum of terms that are rounded to f16, each by 2^-11 of its size at most, in
+	// parts of the root of their squares: some seven deviations. Below 2^-14 they are rounded by 2^-25.
+	halves, halfStep = 1. / (1 << 9), 1. / (1 << 23)
 	// deviations of what is random are never exceeded: 1e-9 of all values would be.
 	deviations = 6
 )

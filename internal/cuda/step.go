@@ -200,7 +200,7 @@ func (s *step) fill() {
 	e, b, r := s.e, s.Batch, s.e.room
 	at := func(offset int) []int32 { return device.Words[int32](s.in[offset-r.Counts:]) }
 	counts := at(r.Counts)
-	counts[0], counts[1] = int32(len(b.Tokens)), int32(len(b.Rows))
+	counts[0], counts[1], counts[2] = int32(len(b.Tokens)), int32(len(b.Rows)), int32(b.Seqs())
 	copy(at(r.Tokens), b.Tokens)
 	from := at(r.From)[:len(b.Tokens)]
 	for t := range from {

@@ -1,266 +1,359 @@
-// Attention of tokens, whose keys and values their pages hold.
+// Attention of tokens, whose keys and values their pages hold, on matrix instructions.
 #pragma once
-#include "segment.cuh"
+#include "band.cuh"
+#include "eight.cuh"
+#include "tiles.cuh"
 
-// A Task is what a block does: n query heads of one token that read one key/value head.
-struct Task {
-  int token;
-  int head, n; // the first query head
-  int kvHead;
-  int shift;       // see Place
-  int first, last; // visible positions
-};
+// --- Heads of any length
 
-// slotValues is what a warp has for the values of its heads on their way to the other
-// warps.
-constexpr int slotValues = 1024;
-
-struct Shared {
-  alignas(16) float q[blockHeads * maxHeadDim]; // [heads][headDim] queries, scaled; in the end the results
-  alignas(16) float slot[runs][slotValues];     // a warp's weights [32][heads], then its values [heads][headDim];
-                                                // of segments done apart, their factors
-  const u8 *row[runs][runTokens];               // where the value of a position is
-  const u8 *scales[runs][runTokens];            // and its scales
-  alignas(16) float top[blockHeads][runs];      // largest score of a run
-  alignas(16) float sum[blockHeads][runs];      // its weights' sum
-  float segmentTop[blockHeads];
-  int last;
-};
-
-// --- Segments
-
-// Elements says which elements of H heads a thread has. What the warps have of H heads
-// of any length up to 256 may need two passes through their slots.
-template <int D, int H> struct Elements {
-  static constexpr int dim = D ? D : maxHeadDim;
-  static constexpr int passes = H * dim > slotValues ? 2 : 1;
-  static constexpr int heads = H / passes; // of a pass
-  static constexpr int each = (heads * dim + blockThreads - 1) / blockThreads;
-  static constexpr int count = passes * each;
-};
-
-// An Element is one of a thread's elements: a head of the block's and a number in it.
-struct Element {
-  int head, at;
-};
-template <int D, int H> INLINE Element elementOf(int i, int dim) {
-  using E = Elements<D, H>;
-  const int e = tidX() + i % E::each * blockThreads;
-  const int head = e / dim;
-  // One that is beyond the pass's heads is nobody's.
-  return Element{head < E::heads ? i / E::each * E::heads + head : blockHeads, e - head * dim};
-}
-
-// segmentParts sets part to this thread's elements of a segment. All threads of the
-// block take part; the queries lie in s.q.
-template <class C, int D, int H>
-INLINE void segmentParts(const AttentionArgs &a, const Task &t, Shared &s, int segment, int dim, Part (&part)[Elements<D, H>::count]) {
-  using E = Elements<D, H>;
-  using Row = ValueRow<C, D>;
-  const int warp = tidX() / 32, lane = tidX() % 32;
-  const int begin = segment * segmentTokens + warp * runTokens;
-  // Of this run are visible lo to hi-1. Nothing else is read: its memory holds anything.
-  const int lo = maxOf(t.first - begin, 0), hi = minOf(t.last + 1 - begin, runTokens);
-  const bool any = lo < hi;
-  const int firstRun = maxOf(t.first - segment * segmentTokens, 0) / runTokens;
-  const int lastRun = minOf(t.last - segment * segmentTokens, segmentTokens - 1) / runTokens;
-  float *slot = s.slot[warp];
-
-  Row next[Row::depth];
-  const auto load = [&](int from) {
-    UNROLL for (int j = 0; j < Row::depth; j++) {
-      const int i = minOf(from + j, hi - 1);
-      loadRow(next[j], s.row[warp][i], C::bytes == 1 ? s.scales[warp][i] : nullptr, dim, lane);
-    }
-  };
-
-  // Up to the first barrier slow threads may still be at the end of the segment before:
-  // what they read there (sum, segmentTop and slot) is not written.
-  float score[H];
-  if (any) {
-    const Slot place = slotOf(a.pool, a.table, t.shift, begin + minOf(maxOf(lane, lo), hi - 1));
-    s.row[warp][lane] = a.pool.base + valueAt<C>(a.pool, place, t.kvHead);
-    if constexpr (C::bytes == 1) s.scales[warp][lane] = a.pool.base + valueScaleAt(a.pool, place, t.kvHead);
-    syncWarp();
-    if constexpr (D) load(lo); // while scores are made
-    keyScores<C, D, H>(score, s.q, keyIn<C>(a.pool, place, t.kvHead), dim);
-    if (a.softcap > 0) capScores(score, a);
-    UNROLL for (int h = 0; h < H; h++) {
-      if (lane < lo || lane >= hi) score[h] = -infinity;
-      const float top = warpMax(score[h]);
-      if (lane == 0) s.top[h][warp] = top;
-    }
-  } else if (lane < H) {
-    s.top[lane][warp] = -infinity;
-  }
-  syncBlock();
-
-  float value[H][Row::count] = {};
-  if (any) {
-    UNROLL for (int h = 0; h < H; h++) {
-      const float top = largestOf(s.top[h]);
-      const float weight = lane < lo || lane >= hi ? 0.0f : exp2Of(score[h] - top);
-      const float sum = warpSum(weight);
-      slot[lane * H + h] = weight;
-      if (lane == 0) s.sum[h][warp] = sum;
-      // For the end of the segment: by then fast threads write the next one's s.top.
-      if (lane == 0 && warp == firstRun) s.segmentTop[h] = top;
-    }
-    syncWarp();
-    _Pragma("unroll 1") for (int i = lo; i < hi; i += Row::depth) {
-      if constexpr (!D) load(i);
-      Row row[Row::depth];
-      UNROLL for (int j = 0; j < Row::depth; j++) row[j] = next[j];
-      if (D && i + Row::depth < hi) load(i + Row::depth);
-      UNROLL for (int j = 0; j < Row::depth; j++) {
-        if (i + j >= hi) break;
-        float weight[H];
-        UNROLL for (int h = 0; h < H; h++) weight[h] = slot[(i + j) * H + h];
-        UNROLL for (int k = 0; k < Row::count; k++) {
-          const float x = numberOf(row[j], k);
-          UNROLL for (int h = 0; h < H; h++) value[h][k] = fma(weight[h], x, value[h][k]);
-        }
-      }
-    }
-    syncWarp(); // the weights have been read: values take their place
-  } else if (lane < H) {
-    s.sum[lane][warp] = 0;
-  }
-
-  UNROLL for (int p = 0; p < E::passes; p++) {
-    if (p > 0) syncBlock();
-    if (any) {
-      UNROLL for (int h = 0; h < E::heads; h++) {
-        UNROLL for (int k = 0; k < Row::count; k++) {
-          const int at = D ? lane * Row::count + k : 32 * k + lane;
-          if (D || at < dim) slot[h * dim + at] = value[p * E::heads + h][k];
-        }
-      }
-    }
-    syncBlock();
-    UNROLL for (int i = p * E::each; i < (p + 1) * E::each; i++) {
-      const Element e = elementOf<D, H>(i, dim);
-      if (e.head >= blockHeads) continue;
-      part[i] = Part{s.segmentTop[e.head], sumOf(s.sum[e.head]), 0};
-      UNROLL for (int r = 0; r < runs; r++) {
-        if (r >= firstRun && r <= lastRun) part[i].value = part[i].value + s.slot[r][(e.head - p * E::heads) * dim + e.at];
-      }
-    }
-  }
-}
-
-// attend does the segments from, from+step, ... of n that the token sees. Where they
-// are kept apart their parts go to partial, else the results to s.q.
-template <class C, int D, int H>
-INLINE void attend(const AttentionArgs &a, const Task &t, Shared &s, int from, int step, int n, bool apart, float *partial) {
-  using E = Elements<D, H>;
-  const int dim = D ? D : a.dim;
-  // Weights are powers of 2. A score that is capped becomes an exponent afterwards.
-  const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
-  const float *q = a.q + s64(t.token) * a.stride + t.head * dim;
-  UNROLL for (int i = 0; i < (H * E::dim + blockThreads - 1) / blockThreads; i++) {
-    const int e = tidX() + i * blockThreads;
-    if (e < H * dim) s.q[e] = e < t.n * dim ? q[e] * by : 0.0f;
-  }
-  syncBlock();
-
-  Part all[E::count];
-  UNROLL for (int k = 0; k < E::count; k++) {
-    all[k] = Part{-infinity, 0, 0};
-    const Element e = elementOf<D, H>(k, dim);
-    if (a.sinks && e.head < t.n) all[k] = Part{a.sinks[t.head + e.head] * log2e, 1, 0};
-  }
-  _Pragma("unroll 1") for (int i = from; i < n; i += step) {
-    Part part[E::count];
-    segmentParts<C, D, H>(a, t, s, t.first / segmentTokens + i, dim, part);
-    UNROLL for (int k = 0; k < E::count; k++) {
-      const Element e = elementOf<D, H>(k, dim);
-      if (e.head >= t.n) continue;
-      if (!apart) {
-        join(all[k], part[k]);
-        continue;
-      }
-      float *p = partial + (s64(i) * blockHeads + e.head) * (dim + 2);
-      if (e.at == 0) p[0] = part[k].top, p[1] = part[k].sum;
-      p[2 + e.at] = part[k].value;
-    }
-  }
-  if (apart) return;
-  // Behind the segment's last barrier nobody reads the queries.
-  UNROLL for (int k = 0; k < E::count; k++) {
-    const Element e = elementOf<D, H>(k, dim);
-    if (e.head < t.n) s.q[e.head * dim + e.at] = divide(all[k].value, all[k].sum);
-  }
-}
-
-// A block may compute more heads than it has: that costs arithmetic, not memory, and
-// saves code.
-template <class C, int D>
-INLINE void attendHeads(const AttentionArgs &a, const Task &t, Shared &s, int from, int step, int n, bool apart, float *partial) {
-  if constexpr (D) {
-    if (t.n == 1) return attend<C, D, 1>(a, t, s, from, step, n, apart, partial);
-    if (t.n <= 4) return attend<C, D, 4>(a, t, s, from, step, n, apart, partial);
-  }
-  attend<C, D, 8>(a, t, s, from, step, n, apart, partial);
-}
-
-template <class C> INLINE void attention(const AttentionArgs &a, Shared &s) {
-  Task t;
-  t.token = blockZ();
-  const int group = blockY();
-  const Place place = a.table.places[t.token];
+// attendEight does tiles of eight rows, a segment after the other.
+template <class C> INLINE void attendEight(const AttentionArgs &a) {
+  using E = Eight<0>;
+  __shared__ E s;
+  const Share share(a, blockX(), eightRows);
   waitForPrevious();
   allowNext();
-  if (t.token >= *a.count) return;
-  const int share = a.heads / a.kvHeads, chunks = (share + blockHeads - 1) / blockHeads;
-  t.kvHead = group / chunks;
-  const int skipped = group % chunks * blockHeads;
-  t.head = t.kvHead * share + skipped;
-  t.n = minOf(blockHeads, share - skipped);
-  t.last = place.position;
-  t.first = a.window > 0 ? maxOf(0, t.last - a.window + 1) : 0;
-  t.shift = place.shift;
-
-  const int n = t.last / segmentTokens - t.first / segmentTokens + 1, grid = gridX();
-  const bool apart = a.split && grid > 1 && n > 1 && n <= a.maxSegments;
-  const int blocks = apart ? minOf(n, grid) : 1;
-  if (blockX() >= blocks) return;
-  const s64 at = s64(t.token) * a.kvHeads * chunks + group;
-  float *partial = a.partial + at * a.maxSegments * blockHeads * (a.dim + 2);
-
-  if (a.dim == 128) attendHeads<C, 128>(a, t, s, blockX(), blocks, n, apart, partial);
-  else if (a.dim == 64) attendHeads<C, 64>(a, t, s, blockX(), blocks, n, apart, partial);
-  else attendHeads<C, 0>(a, t, s, blockX(), blocks, n, apart, partial);
-
-  if (apart) {
-    if (!drawsLast(a.tickets + at, blocks, s.last)) return;
-    float value[blockHeads * maxHeadDim / blockThreads];
-    joinApart<blockHeads>(value, partial, n, a.sinks ? a.sinks + t.head : nullptr, t.n, a.dim, s.slot);
-    UNROLL for (int k = 0; k < blockHeads * maxHeadDim / blockThreads; k++) {
-      if (tidX() + k * blockThreads < t.n * a.dim) s.q[tidX() + k * blockThreads] = value[k];
+  const int warp = tidX() / 32, lane = tidX() % 32, dim = a.dim;
+  Tile t;
+  for (int index = blockY(); tileOf(t, a, index, share.tokens); index += gridY()) {
+    const auto tokenOf = [&](int row) ALWAYS { return t.token + row / share.n; };
+    const auto headOf = [&](int row) ALWAYS { return share.head + row % share.n; };
+    const int rows = t.n * share.n;
+    const auto seenOf = [&](int row) ALWAYS {
+      const int last = t.position + row / share.n;
+      return row < rows ? Seen{a.window > 0 ? maxOf(0, last - a.window + 1) : 0, last} : Seen{0, -1};
+    };
+    syncBlock(); // the tile before is done with
+    for (int i = tidX(); i < eightRows * (E::dim + 16); i += blockThreads) {
+      const int row = i / (E::dim + 16), at = i % (E::dim + 16);
+      s.q[row][at] = row < rows && at < dim ? floatToHalf(a.q[s64(tokenOf(row)) * a.stride + headOf(row) * dim + at]) : u16(0);
     }
-  }
-
-  syncBlock();
-  const int lane = tidX() % 32, col = t.head * a.dim;
-  if (a.dim % 32 == 0) {
-    for (int b = tidX() / 32; b < t.n * a.dim / 32; b += runs) {
-      storeBlock(a.out, t.token, col / 32 + b, lane, s.q[b * 32 + lane]);
+    const Seen seen[2] = {seenOf(lane % 4 * 2), seenOf(lane % 4 * 2 + 1)};
+    Part all[E::count];
+    UNROLL for (int k = 0; k < E::count; k++) {
+      all[k] = Part{-infinity, 0, 0};
+      if (a.sinks && E::row(k) < rows) all[k] = Part{a.sinks[headOf(E::row(k))] * log2e, 1, 0};
     }
-  } else {
-    for (int e = tidX(); e < t.n * a.dim; e += blockThreads) {
-      a.out.f32[s64(t.token) * a.out.stride + col + e] = s.q[e];
+    const int last = t.position + t.n - 1, first = a.window > 0 ? maxOf(0, t.position - a.window + 1) : 0;
+    const Source source{a.pool, a.table, t.shift, share.kvHead};
+    _Pragma("unroll 1") for (int segment = first / segmentTokens; segment <= last / segmentTokens; segment++) {
+      syncBlock();
+      const int begin = segment * segmentTokens + warp * runTokens;
+      Run<C, 0> run{};
+      run.find(source, begin, maxOf(first - begin, 0), minOf(last + 1 - begin, runTokens), -1, nullptr, nullptr);
+      Scores x{};
+      Weights weight{};
+      Values value[E::dim / 64] = {};
+      float sum[4] = {}, top[2] = {-infinity, -infinity};
+      if (run.lo < run.hi) {
+        run.scores(x, source, s.q[lane / 4], dim);
+        weigh(weight, top, x, a, begin, seen);
+        addWeights(sum, weight);
+        UNROLL for (int b = 0; b < E::dim / 64; b++) {
+          if (64 * b < dim) run.values(value[b], source, weight, b, dim);
+        }
+      }
+      UNROLL for (int p = 0; p < E::passes; p++) {
+        if (p > 0) syncBlock();
+        putRun(s, value, sum, top, rows, p);
+        syncBlock();
+        UNROLL for (int k = p * E::each; k < (p + 1) * E::each; k++) {
+          if (E::row(k) >= rows || E::at(k) >= dim) continue;
+          if (seenOf(E::row(k)).some(segment * segmentTokens, segmentTokens)) join(all[k], joined(s, E::row(k), E::at(k)));
+        }
+      }
     }
+    float result[E::count];
+    UNROLL for (int k = 0; k < E::count; k++) result[k] = divide(all[k].value, all[k].sum);
+    storeNumbers<0, eightRows>(result, a.out, rows, dim, tokenOf, headOf);
   }
 }
 
-// grid (split ? segments : 1, groups, T) with groups = kvHeads*ceil(heads/kvHeads/8),
-// 256 threads, no dynamic shared memory. Fewer blocks than segments share them.
-// cost: of many segments memory, keys and values are read once for up to 8 query heads;
-// of few latency, loads that wait for each other (page, key, value, and the parts of
-// other blocks twice).
-#define ATTENTION(name, cache)                                                              \
-  extern "C" __global__ void __launch_bounds__(blockThreads, 2) name(const AttentionArgs a) { \
-    __shared__ Shared s;                                                                    \
-    attention<cache>(a, s);                                                                 \
+// grid (kvHeads*ceil(heads/kvHeads/8), tiles of eight rows or fewer), 256 threads, no
+// dynamic shared memory.
+// cost: memory. Keys and values are read for eight rows at a time, and waited for.
+#define ATTENTION_ANY(name, cache) \
+  extern "C" __global__ void __launch_bounds__(blockThreads) name(const AttentionArgs a) { attendEight<cache>(a); }
+
+// --- Heads of 64 and 128
+
+constexpr int tileRowCount = 64; // rows of a tile, 16 for each warp
+constexpr int tileThreads = 128;
+constexpr int pieceTokens = 64; // positions that come to shared memory together
+constexpr int pieceRuns = pieceTokens / runTokens;
+
+// A Piece is which one is next, of a segment: its number there, and what the tile sees,
+// positions first to last.
+struct Piece {
+  int segment, first, last, at;
+  METHOD static int lowest(int segment, int first) { return maxOf(first - segment * segmentTokens, 0) / pieceTokens; }
+  METHOD static int highest(int segment, int last) { return minOf(last - segment * segmentTokens, segmentTokens - 1) / pieceTokens; }
+  METHOD int begin() const { return segment * segmentTokens + at * pieceTokens; }
+  METHOD void next() {
+    if (++at > highest(segment, last)) segment++, at = lowest(segment, first);
   }
+};
+
+// A Softmax is what a lane has of two rows: values 2t and 2t+1 of each 8 of rows g and g+8.
+template <int D> struct Softmax {
+  float top[2], sum[2], value[D / 8][4];
+  METHOD void clear() {
+    UNROLL for (int r = 0; r < 2; r++) top[r] = -infinity, sum[r] = 0;
+    UNROLL for (int c = 0; c < D / 8; c++) {
+      UNROLL for (int i = 0; i < 4; i++) value[c][i] = 0;
+    }
+  }
+  // factors are those of row r and of what is joined to it, as join has them.
+  METHOD void factors(float &mine, float &others, int r, float next, bool seen) {
+    const float most = seen ? maxOf(top[r], next) : top[r];
+    mine = seen ? exp2Of(top[r] - most) : 1.0f, others = seen ? exp2Of(next - most) : 0.0f;
+    top[r] = most;
+  }
+};
+
+// partialOf is where a segment of a row is kept, number i of those that its tile sees.
+INLINE float *partialOf(const AttentionArgs &a, int token, int head, int i) {
+  return a.partial + ((s64(token) * a.heads + head) * a.maxSegments + i) * (a.dim + 2);
+}
+
+// attendTile does a tile, or of one that blocks share a segment; who ends last joins them.
+template <class C, int D> INLINE void attendTile(const AttentionArgs &a, const Share &share, const Tile &t, int index, int *drawn) {
+  constexpr int pieceBytes = D / 8 * bandApart<pieceTokens>, queryBytes = 2 * tileRowCount * D;
+  const int warp = tidX() / 32, lane = tidX() % 32, g = lane / 4, rows = t.n * share.n;
+  const u32 queries = sharedAt(sharedBytes()), ring = queries + queryBytes;
+  float *results = reinterpret_cast<float *>(sharedBytes() + queryBytes); // [64][D+4], in the place of the ring
+  constexpr int apart = D + 4;
+  const auto tokenOf = [&](int row) ALWAYS { return t.token + row / share.n; };
+  const auto headOf = [&](int row) ALWAYS { return share.head + row % share.n; };
+
+  const int last = t.position + t.n - 1, first = a.window > 0 ? maxOf(0, t.position - a.window + 1) : 0;
+  const int begin = first / segmentTokens, segments = last / segmentTokens - begin + 1;
+  const bool split = a.split && segments > 1;
+  if (blockZ() >= (split ? segments : 1)) return;
+  const int from = split ? begin + blockZ() : begin, end = split ? from + 1 : begin + segments;
+
+  syncBlock(); // the tile before is stored
+  const Source source{a.pool, a.table, t.shift, share.kvHead};
+  // A piece's keys and values are on their way while the one before is worked on. Where its
+  // positions are is known by then.
+  Piece ahead{from, first, last, Piece::lowest(from, first)};
+  Mine mine = mineOf<pieceTokens>(source, ahead.begin(), first, last + 1);
+  int place = 0;
+  const auto load = [&]() ALWAYS {
+    if (ahead.segment >= end) return;
+    const u32 to = ring + 2 * place * pieceBytes;
+    bring<C, D, pieceTokens, tileThreads>(to, source, mine, true, ahead.begin(), first, last + 1);
+    bring<C, D, pieceTokens, tileThreads>(to + pieceBytes, source, mine, false, ahead.begin(), first, last + 1);
+    endCopies();
+    ahead.next();
+    if (ahead.segment < end) mine = mineOf<pieceTokens>(source, ahead.begin(), first, last + 1);
+  };
+  load();
+  {
+    // The columns of 16 numbers stand as the instruction has them.
+    constexpr int each = tileThreads / tileRowCount, some = 2; // threads of a row; sixteens asked for at a time
+    const int row = tidX() % tileRowCount;
+    const float4 *q = reinterpret_cast<const float4 *>(row < rows ? a.q + s64(tokenOf(row)) * a.stride + headOf(row) * D : a.q);
+    _Pragma("unroll 1") for (int c = tidX() / tileRowCount; c < D / 16; c += some * each) {
+      float4 v[some][4];
+      UNROLL for (int i = 0; i < some; i++) {
+        UNROLL for (int j = 0; j < 4; j++) v[i][j] = q[4 * (c + i * each) + j];
+      }
+      UNROLL for (int i = 0; i < some; i++) {
+        const u32 to = queries + (2 * (c + i * each) * tileRowCount + row) * 16;
+        const uint4 low{halvesOf(v[i][0].x, v[i][0].y), halvesOf(v[i][1].x, v[i][1].y), halvesOf(v[i][2].x, v[i][2].y), halvesOf(v[i][3].x, v[i][3].y)};
+        const uint4 high{halvesOf(v[i][0].z, v[i][0].w), halvesOf(v[i][1].z, v[i][1].w), halvesOf(v[i][2].z, v[i][2].w), halvesOf(v[i][3].z, v[i][3].w)};
+        storeChunk(to, row < rows ? low : uint4{});
+        storeChunk(to + tileRowCount * 16, row < rows ? high : uint4{});
+      }
+    }
+  }
+
+  // A lane has rows g and g+8 of its warp's.
+  Seen seen[2];
+  Softmax<D> all;
+  int fullFrom, fullTo, someFrom, someTo; // positions that all rows of the warp see, and that some do
+  UNROLL for (int r = 0; r < 2; r++) {
+    const int row = 16 * warp + g + 8 * r, at = t.position + row / share.n;
+    seen[r] = row < rows ? Seen{a.window > 0 ? maxOf(0, at - a.window + 1) : 0, at} : Seen{0, -1};
+  }
+  all.clear();
+  UNROLL for (int r = 0; r < 2; r++) {
+    const int row = 16 * warp + g + 8 * r;
+    if (a.sinks && row < rows) all.top[r] = a.sinks[headOf(row)] * log2e, all.sum[r] = 1;
+  }
+  {
+    const int low = t.position + 16 * warp / share.n, high = t.position + minOf(16 * warp + 15, rows - 1) / share.n;
+    someFrom = a.window > 0 ? maxOf(0, low - a.window + 1) : 0, someTo = 16 * warp < rows ? high : -1;
+    fullFrom = a.window > 0 ? maxOf(0, high - a.window + 1) : 0, fullTo = low;
+  }
+  const float by = a.softcap > 0 ? 1.0f : a.scale * log2e;
+  const u32 queryFrom = queries + (lane / 16 * tileRowCount + 16 * warp + lane % 16) * 16;
+  const u32 keyFrom = lane % 4 / 2 * bandApart<pieceTokens> + g * 16 + lane % 2 * 8;
+  const u32 valueFrom = lane / 16 * bandApart<pieceTokens> + lane % 16 * 16;
+
+  _Pragma("unroll 1") for (int segment = from; segment < end; segment++) {
+    const int lo = Piece::lowest(segment, first), hi = Piece::highest(segment, last);
+    Softmax<D> part;
+    part.clear();
+    _Pragma("unroll 1") for (int at = lo; at <= hi; at++) {
+      const int position = segment * segmentTokens + at * pieceTokens;
+      const bool some = position <= someTo && position + pieceTokens > someFrom;
+      waitCopies<0>();
+      syncBlock();
+      const u32 keys = ring + 2 * place * pieceBytes + keyFrom, values = ring + (2 * place + 1) * pieceBytes + valueFrom;
+      place ^= 1;
+      load();
+      if (!some) continue;
+      float x[pieceTokens / 8][4] = {}; // products, by 8 positions
+      {
+        u32 q[2][4]; // of a step and of the next
+        uint2 m[2][pieceTokens / 8];
+        const auto fetch = [&](int k) ALWAYS {
+          loadMatrices(q[k % 2], queryFrom + 2 * k * tileRowCount * 16);
+          UNROLL for (int n = 0; n < pieceTokens / 8; n++) m[k % 2][n] = loadHalf(keys + 2 * k * bandApart<pieceTokens> + 8 * n * 16);
+        };
+        fetch(0);
+        UNROLL for (int k = 0; k < D / 16; k++) {
+          if (k + 1 < D / 16) fetch(k + 1);
+          UNROLL for (int n = 0; n < pieceTokens / 8; n++) addProducts(x[n], q[k % 2], m[k % 2][n].x, m[k % 2][n].y);
+        }
+        if (position < fullFrom || position + pieceTokens - 1 > fullTo) {
+          UNROLL for (int r = 0; r < 2; r++) {
+            const int from = seen[r].first - position - lane % 4 * 2, to = seen[r].last - position - lane % 4 * 2;
+            UNROLL for (int n = 0; n < pieceTokens / 8; n++) {
+              UNROLL for (int i = 0; i < 2; i++) {
+                if (8 * n + i < from || 8 * n + i > to) x[n][2 * r + i] = -infinity;
+              }
+            }
+          }
+        }
+        if (a.softcap > 0) capProducts(x, a);
+      }
+
+      float top[pieceRuns][2];
+      u32 weight[pieceRuns][2][4];
+      UNROLL for (int u = 0; u < pieceRuns; u++) {
+        float(&y)[4][4] = reinterpret_cast<float(&)[4][4]>(x[4 * u]);
+        UNROLL for (int r = 0; r < 2; r++) {
+          float most = -infinity;
+          UNROLL for (int n = 0; n < 4; n++) most = maxOf(most, maxOf(y[n][2 * r], y[n][2 * r + 1]));
+          most = maxOf(most, shuffleXor(most, 1));
+          most = maxOf(most, shuffleXor(most, 2));
+          top[u][r] = seen[r].some(position + u * runTokens, runTokens) ? topOf(most, by) : 0.0f;
+          UNROLL for (int n = 0; n < 4; n++) {
+            weight[u][n / 2][n % 2 * 2 + r] = halvesOf(weightOf(y[n][2 * r], by, top[u][r]), weightOf(y[n][2 * r + 1], by, top[u][r]));
+          }
+        }
+      }
+
+      UNROLL for (int u = 0; u < pieceRuns; u++) {
+        if (!(position + u * runTokens <= someTo && position + (u + 1) * runTokens > someFrom)) continue;
+        float sum[4] = {}, f[2], h[2];
+        UNROLL for (int m = 0; m < 2; m++) addProducts(sum, weight[u][m], halfOnes, halfOnes);
+        UNROLL for (int r = 0; r < 2; r++) {
+          part.factors(f[r], h[r], r, top[u][r], seen[r].some(position + u * runTokens, runTokens));
+          part.sum[r] = fma(sum[2 * r], h[r], part.sum[r] * f[r]);
+        }
+        const bool same = ballot(f[0] != 1 || f[1] != 1) == 0;
+        UNROLL for (int b = 0; b < D / 64; b++) {
+          float value[8][4] = {};
+          UNROLL for (int m = 0; m < 2; m++) {
+            UNROLL for (int c = 0; c < 4; c++) {
+              u32 v[4];
+              loadTransposed(v, values + (8 * b + 2 * c) * bandApart<pieceTokens> + (u * runTokens + 16 * m) * 16);
+              addProducts(value[2 * c], weight[u][m], v[0], v[1]);
+              addProducts(value[2 * c + 1], weight[u][m], v[2], v[3]);
+            }
+          }
+          if (same) { // as it mostly is, times 1
+            UNROLL for (int c = 0; c < 8; c++) {
+              UNROLL for (int i = 0; i < 4; i++) part.value[8 * b + c][i] = fma(value[c][i], h[i / 2], part.value[8 * b + c][i]);
+            }
+            continue;
+          }
+          UNROLL for (int c = 0; c < 8; c++) {
+            UNROLL for (int i = 0; i < 4; i++) part.value[8 * b + c][i] = fma(value[c][i], h[i / 2], part.value[8 * b + c][i] * f[i / 2]);
+          }
+        }
+      }
+    }
+
+    UNROLL for (int r = 0; r < 2; r++) {
+      const bool some = seen[r].some(segment * segmentTokens, segmentTokens);
+      if (split) {
+        if (!some) continue;
+        const int row = 16 * warp + g + 8 * r;
+        float *p = partialOf(a, tokenOf(row), headOf(row), segment - begin);
+        if (lane % 4 == 0) p[0] = part.top[r], p[1] = part.sum[r];
+        UNROLL for (int c = 0; c < D / 8; c++) {
+          *reinterpret_cast<float2 *>(p + 2 + 8 * c + lane % 4 * 2) = float2{part.value[c][2 * r], part.value[c][2 * r + 1]};
+        }
+        continue;
+      }
+      float f, h;
+      all.factors(f, h, r, part.top[r], some);
+      all.sum[r] = fma(part.sum[r], h, all.sum[r] * f);
+      UNROLL for (int c = 0; c < D / 8; c++) {
+        UNROLL for (int i = 2 * r; i < 2 * r + 2; i++) all.value[c][i] = fma(part.value[c][i], h, all.value[c][i] * f);
+      }
+    }
+  }
+
+  if (split) {
+    if (!drawsLast(a.tickets + s64(index) * gridX() + blockX(), segments, *drawn)) return;
+    for (int e = tidX(); e < rows * D; e += tileThreads) {
+      const int row = e / D, d = e % D, at = t.position + row / share.n;
+      Part sumOf{-infinity, 0, 0};
+      if (a.sinks) sumOf = Part{a.sinks[headOf(row)] * log2e, 1, 0};
+      const int low = a.window > 0 ? maxOf(0, at - a.window + 1) / segmentTokens : 0;
+      for (int i = low - begin; i <= at / segmentTokens - begin; i++) {
+        const float *p = partialOf(a, tokenOf(row), headOf(row), i);
+        join(sumOf, Part{p[0], p[1], p[2 + d]});
+      }
+      results[row * apart + d] = divide(sumOf.value, sumOf.sum);
+    }
+  } else {
+    syncBlock(); // the last piece is read
+    UNROLL for (int r = 0; r < 2; r++) {
+      float *to = results + (16 * warp + g + 8 * r) * apart + lane % 4 * 2;
+      UNROLL for (int c = 0; c < D / 8; c++) {
+        UNROLL for (int i = 0; i < 2; i++) to[8 * c + i] = divide(all.value[c][2 * r + i], all.sum[r]);
+      }
+    }
+  }
+  syncBlock();
+  // A warp writes 128 columns at a time where heads make as many.
+  constexpr int together = 128 / D;
+  if (share.n % together == 0) {
+    const int head = lane / (D / 4), at = lane % (D / 4) * 4, cols = a.heads * D;
+    _Pragma("unroll 1") for (int row = warp * together; row < rows; row += tileThreads / 32 * together) {
+      const float4 v = *reinterpret_cast<const float4 *>(results + (row + head) * apart + at);
+      storeFour(a.out, tokenOf(row), headOf(row) * D + 4 * lane, v);
+      if (headOf(row) * D + 128 == cols && cols % 256 != 0) storeFour(a.out, tokenOf(row), cols + 4 * lane, float4{});
+    }
+    return;
+  }
+  for (int b = warp; b < rows * (D / 32); b += tileThreads / 32) {
+    const int row = b / (D / 32), at = b % (D / 32);
+    storeBlock(a.out, tokenOf(row), headOf(row) * (D / 32) + at, lane, results[row * apart + 32 * at + lane]);
+  }
+}
+
+template <class C, int D> INLINE void attendTiles(const AttentionArgs &a) {
+  __shared__ int drawn;
+  const Share share(a, blockX(), tileRowCount);
+  waitForPrevious();
+  allowNext();
+  // The later a tile stands the more it sees: those come first.
+  Tile t;
+  for (int index = gridY() - 1 - blockY(); tileOf(t, a, index, share.tokens); index += gridY()) attendTile<C, D>(a, share, t, index, &drawn);
+}
+
+// grid (kvHeads*ceil(heads/kvHeads/64), tiles of 64 rows or fewer, split ? segments : 1),
+// 128 threads, shared memory for 64 queries and 4 pieces of 64 keys or values.
+// cost: arithmetic. A warp has the products of 16 rows and a piece in registers, and what
+// their segment and those before add up to; keys and values come from shared memory once
+// for each warp.
+#define ATTENTION(name, cache, dim) \
+  extern "C" __global__ void __launch_bounds__(tileThreads, (dim == 64 ? 3 : 2)) name(const AttentionArgs a) { attendTiles<cache, dim>(a); }

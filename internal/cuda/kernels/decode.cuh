@@ -5,285 +5,284 @@
 // written by steps before: it is asked for while the kernel before still runs, and
 // waited for together with the new token's query.
 #pragma once
-#include "head.cuh"
-#include "segment.cuh"
+#include "eight.cuh"
 
 // The two say the same of the heads, the pool and the table. qOut is not written, and
-// partial is [T][groups][maxSegments][H][headDim+2] for the H heads of a kernel.
+// partial is [T][groups][maxSegments][together][headDim+2].
 struct DecodeArgs {
   TurnArgs turn;
   AttentionArgs attention;
 };
 
 template <class C, int D, int H> struct DecodeShared {
-  static constexpr int dim = D ? D : maxHeadDim;
-  alignas(16) float q[H * dim];                                 // [heads][headDim] queries, scaled
-  alignas(16) float slot[runs][H * dim > 128 ? H * dim : 128];  // heads on their way, a warp's weights [32][heads], then its
-                                                                // values [heads][headDim]; of segments done apart, their factors
-  Copy<C> key, value;                                           // the new token's
-  const u8 *row[runs][runTokens], *scales[runs][runTokens];     // where the value of a position is, and its scales
-  alignas(16) float top[H][runs];                               // largest score of a run
-  alignas(16) float sum[H][runs];                               // its weights' sum
+  Eight<D, H> eight;
+  Copy<C> key, value; // the new token's
   int last;
 };
 
-// A Past is what a warp reads of the tokens before: keys and values of its run. Where
-// the head's length is not known it reads them when they are needed.
-template <class C, int D> struct Past {
-  // Of values a thread has no registers for, it reads them when the keys are done with.
-  static constexpr bool values = D * C::bytes <= 256;
-  static constexpr int blocks = D * C::bytes == 128 && C::bytes > 1 ? 2 : 1; // of a multiprocessor, that registers suffice for
-  uint4 key[D * C::bytes / 16];
-  u16 by[D / scaleBlock];
-  ValueRow<C, D> value[runTokens];
-};
-template <class C> struct Past<C, 0> {
-  static constexpr bool values = false;
-  static constexpr int blocks = 2;
-};
+// A Decoding is what a block does: the segments from to end-1 of those that a token sees,
+// for n query heads of a key/value head, H at most. Blocks have as many segments each, side
+// by side, one where there are not MANY.
+template <class C, int D, int H, bool MANY> struct Decoding {
+  using E = Eight<D, H>;
+  static constexpr int laneValues = E::dim / 32;
+  const TurnArgs &t;
+  const AttentionArgs &a;
+  DecodeShared<C, D, H> &s;
+  int dim, token, kvHead, head, n, skipped; // skipped: of the key/value head's
+  Place place;
+  int first, last, lowest, segments; // what the token sees: positions, and segments from the lowest
+  int blocks, from, end;             // blocks share the segments
+  s64 number;                        // of the token's heads
+  Slot slot;                         // the new token's
+  float w[laneValues];               // weights of the norm of what the warp turns first
 
-// pastKeys asks for the key of a lane.
-template <class C, int D> INLINE void pastKeys(Past<C, D> &p, const Key &key) {
-  UNROLL for (int i = 0; i < D * C::bytes / 16; i++) p.key[i] = loadOnce(reinterpret_cast<const uint4 *>(key.at + s64(i) * key.apart));
-  if constexpr (C::bytes == 1) {
-    UNROLL for (int b = 0; b < D / scaleBlock; b++) p.by[b] = loadOnce(reinterpret_cast<const u16 *>(key.scales + s64(b) * key.scalesApart));
+  METHOD Decoding(const DecodeArgs &args, DecodeShared<C, D, H> &shared) : t(args.turn), a(args.attention), s(shared) {
+    dim = D ? D : a.dim, token = blockZ();
+    const int share = a.heads / a.kvHeads, chunks = (share + a.together - 1) / a.together, group = blockY();
+    kvHead = group / chunks, skipped = group % chunks * a.together;
+    head = kvHead * share + skipped, n = minOf(a.together, share - skipped);
+    number = s64(token) * a.kvHeads * chunks + group;
+    place = a.table.places[token];
+    last = place.position, first = a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
+    lowest = first / segmentTokens, segments = last / segmentTokens - lowest + 1;
+    const int each = MANY ? (segments + gridX() - 1) / gridX() : 1;
+    blocks = last < 0 ? 0 : MANY ? (segments + each - 1) / each : segments;
+    from = lowest + blockX() * each, end = minOf(from + each, lowest + segments);
   }
-}
+  METHOD Source source() const { return Source{a.pool, a.table, place.shift, kvHead}; }
+  METHOD bool newest() const { return blockX() == blocks - 1; } // of the blocks: the new token's
+  METHOD Part begun(int row) const { return a.sinks && row < n ? Part{a.sinks[head + row] * log2e, 1, 0} : Part{-infinity, 0, 0}; }
 
-// pastValues asks for the values of positions lo to old-1 of a run. The others are
-// copies of these: their weights are 0, which changes no sum of finite numbers.
-template <class C, int D, class S> INLINE void pastValues(Past<C, D> &p, const S &s, int lo, int old) {
-  const int warp = tidX() / 32, lane = tidX() % 32;
-  constexpr int bytes = ValueRow<C, D>::bytes;
-  UNROLL for (int i = 0; i < runTokens; i++) {
-    const int at = minOf(maxOf(i, lo), old - 1);
-    const u8 *row = s.row[warp][at] + lane * bytes;
-    ValueRow<C, D> &r = p.value[i];
-    if constexpr (bytes == 16) {
-      const uint4 v = loadOnce(reinterpret_cast<const uint4 *>(row));
-      r.raw[0] = v.x, r.raw[1] = v.y, r.raw[2] = v.z, r.raw[3] = v.w;
-    } else if constexpr (bytes == 8) {
-      const uint2 v = loadOnce(reinterpret_cast<const uint2 *>(row));
-      r.raw[0] = v.x, r.raw[1] = v.y;
-    } else if constexpr (bytes == 4) {
-      r.raw[0] = loadOnce(reinterpret_cast<const u32 *>(row));
-    } else {
-      r.raw[0] = loadOnce(reinterpret_cast<const u16 *>(row));
-    }
-    if constexpr (C::bytes == 1) r.scale = loadOnce(reinterpret_cast<const u16 *>(s.scales[warp][at] + lane * bytes / scaleBlock * 2));
-  }
-}
-
-// addValues adds the weighted values of a run's past. weight is [32][H].
-template <class C, int D, int H, int N> INLINE void addValues(float (&value)[H][N], const Past<C, D> &p, const float *weight) {
-  UNROLL for (int g = 0; g < runTokens * H / 4; g++) {
-    const float4 v = *reinterpret_cast<const float4 *>(weight + 4 * g);
-    const float four[4] = {v.x, v.y, v.z, v.w};
-    UNROLL for (int c = 0; c < 4; c++) {
-      const int i = (4 * g + c) / H, h = (4 * g + c) % H;
-      UNROLL for (int k = 0; k < N; k++) value[h][k] = fma(four[c], numberOf(p.value[i], k), value[h][k]);
+  // clear makes queries that are not there 0.
+  METHOD void clear() {
+    for (int i = tidX(); i < eightRows * (E::dim + 16); i += blockThreads) {
+      const int row = i / (E::dim + 16), at = i % (E::dim + 16);
+      if (row >= n || at >= dim) s.eight.q[row][at] = 0;
     }
   }
-}
 
-template <class C, int D, int H> INLINE void decode(const DecodeArgs &args, DecodeShared<C, D, H> &s) {
-  const TurnArgs &t = args.turn;
-  const AttentionArgs &a = args.attention;
-  static_assert(H + 2 <= runs); // a warp turns one head at most
-  constexpr int maxDim = D ? D : maxHeadDim, laneValues = maxDim / 32;
-  using Row = ValueRow<C, D>;
-  const int token = blockZ(), group = blockY(), warp = tidX() / 32, lane = tidX() % 32, dim = D ? D : a.dim;
-  const int share = a.heads / a.kvHeads, chunks = (share + H - 1) / H;
-  const int kvHead = group / chunks, skipped = group % chunks * H;
-  const int head = kvHead * share + skipped, n = minOf(H, share - skipped);
+  // Tasks are the heads to turn: the queries, and in the new token's segment its key and its
+  // value.
+  METHOD int tasks() const { return newest() ? n + 2 : n; }
+  METHOD const float *normOf(int task) const { return task < n ? t.qNorm : task == n ? t.kNorm : nullptr; }
 
-  const Place place = a.table.places[token];
-  const int last = place.position, first = a.window > 0 ? maxOf(0, last - a.window + 1) : 0;
-  const int segments = last / segmentTokens - first / segmentTokens + 1;
-  if (last < 0 || blockX() >= segments) {
+  // prepare reads what turnHeads needs and the kernel before does not write.
+  METHOD void prepare() {
+    const int warp = tidX() / 32;
+    if (newest()) slot = slotOf(a.pool, a.table, place.shift, last);
+    if (warp < tasks() && normOf(warp)) loadHead(w, normOf(warp), dim, tidX() % 32);
+  }
+
+  // turnHeads does the tasks, a warp for each.
+  METHOD void turnHeads() {
+    const int warp = tidX() / 32, lane = tidX() % 32;
+    _Pragma("unroll 1") for (int task = warp; task < tasks(); task += runs) {
+      const bool query = task < n, isKey = task == n;
+      const float *x = query ? a.q + s64(token) * a.stride + (head + task) * dim
+                             : isKey ? t.k + s64(token) * t.kStride + kvHead * dim : t.v + s64(token) * t.vStride + kvHead * dim;
+      float v[laneValues];
+      loadHead(v, x, dim, lane);
+      const Step step = query ? queryStep(t, token) : keyStep(t, token);
+      const bool turned = (query || isKey) && step.angles;
+      const bool whole = D && step.dims == D;
+      float2 by[laneValues];
+      if (turned && !whole) loadAngles(by, step, lane);
+      if (normOf(task)) {
+        if (task > warp) loadHead(w, normOf(task), dim, lane);
+        normalize(v, w, step.eps, dim);
+      }
+      if (turned) {
+        if constexpr (D) {
+          if (whole) turnWhole(v, step, lane);
+        }
+        if (!whole) turn(v, s.eight.slot[warp][0], by, step, lane);
+      }
+      if (query) {
+        UNROLL for (int j = 0; j < laneValues; j++) {
+          if (32 * j + lane < dim) s.eight.q[task][32 * j + lane] = floatToHalf(v[j]);
+        }
+      } else if (storeHead(a.pool, slot, isKey, kvHead, dim, v, lane, skipped == 0, isKey ? &s.key : &s.value)) {
+        if (lane == 0 && skipped == 0) __atomic_fetch_min(t.overflow + token, t.layer, __ATOMIC_RELAXED);
+      }
+    }
+    syncBlock();
+  }
+
+  // keep keeps a number of a segment for the block that ends last.
+  METHOD float *partial() const { return a.partial + number * a.maxSegments * a.together * (dim + 2); }
+  METHOD void keep(int segment, int row, int at, const Part &part) const {
+    float *p = partial() + (s64(segment - lowest) * a.together + row) * (dim + 2);
+    if (at == 0) p[0] = part.top, p[1] = part.sum;
+    p[2 + at] = part.value;
+  }
+
+  // finish joins what all blocks have kept, if this one is the last, and says whether it is.
+  METHOD bool finish(float (&result)[E::count]) {
+    if (!drawsLast(a.tickets + number, blocks, s.last)) return false;
+    int row[E::count], at[E::count];
+    UNROLL for (int k = 0; k < E::count; k++) row[k] = E::at(k) < dim ? E::row(k) : eightRows, at[k] = E::at(k);
+    joinNumbers(result, row, at, partial(), segments, a.sinks ? a.sinks + head : nullptr, n, a.together, dim, s.eight.slot[0][0],
+                H * (E::width + 4));
+    return true;
+  }
+  METHOD void store(const float (&result)[E::count]) const {
+    storeNumbers<D, H>(result, a.out, n, dim, [&](int) ALWAYS { return token; }, [&](int row) ALWAYS { return head + row; });
+  }
+};
+
+// decodeOne does a segment of a token.
+template <class C, int D, int H> INLINE void decodeOne(const DecodeArgs &args, DecodeShared<C, D, H> &s) {
+  using E = Eight<D, H>;
+  Decoding<C, D, H, false> d(args, s);
+  if (blockX() >= d.blocks) {
     waitForPrevious();
     allowNext();
     return;
   }
-  const bool newest = blockX() == segments - 1; // of the segments: the new token's
-  const int begin = (first / segmentTokens + blockX()) * segmentTokens + warp * runTokens;
-  // Of this run are visible lo to hi-1, of which lo to old-1 are of the past. Nothing
-  // else is read: its memory holds anything.
-  const int lo = maxOf(first - begin, 0), hi = minOf(last + 1 - begin, runTokens), old = minOf(last - begin, runTokens);
-  const bool any = lo < hi, past = lo < old;
-
-  Past<C, D> before{};
-  Key key{};
-  if (past) {
-    const Slot slot = slotOf(a.pool, a.table, place.shift, begin + minOf(maxOf(lane, lo), old - 1));
-    key = keyIn<C>(a.pool, slot, kvHead);
-    s.row[warp][lane] = a.pool.base + valueAt<C>(a.pool, slot, kvHead);
-    if constexpr (C::bytes == 1) s.scales[warp][lane] = a.pool.base + valueScaleAt(a.pool, slot, kvHead);
-    if constexpr (D) {
-      pastKeys(before, key);
-      syncWarp();
-      if constexpr (Past<C, D>::values) pastValues(before, s, lo, old);
-    }
-  }
-
-  // Heads to turn, a warp for each: the block's queries, and of the new token's segment
-  // the key and the value.
-  const int tasks = newest ? n + 2 : n;
-  Slot slot{};
-  if (warp >= n && warp < tasks) slot = slotOf(a.pool, a.table, place.shift, last);
-  const int task = warp;
-  const bool query = task < n, isKey = task == n;
-  const float *norm = query ? t.qNorm : isKey && newest ? t.kNorm : nullptr;
-  float w[laneValues] = {};
-  if (norm) loadHead(w, norm, dim, lane);
+  const int lane = tidX() % 32, begin = d.from * segmentTokens + tidX() / 32 * runTokens;
+  const int lo = maxOf(d.first - begin, 0), old = minOf(d.last - begin, runTokens); // of the past
+  const bool any = lo < minOf(d.last + 1 - begin, runTokens), isNew = d.last >= begin && d.last < begin + runTokens;
+  const Source source = d.source();
+  const Seen seen[2] = {{d.first, d.last}, {d.first, d.last}}; // rows that are not there are left out in the end
+  Run<C, D> run{};
+  if (lo < old) run.find(source, begin, lo, old);
+  run.loadKeys(source, lo, old);
+  run.loadValues(source, lo, old);
+  d.prepare();
+  d.clear();
   waitForPrevious();
   allowNext();
+  d.turnHeads();
 
-  if (task < tasks) {
-    const float *x = query ? a.q + s64(token) * a.stride + (head + task) * dim
-                           : isKey ? t.k + s64(token) * t.kStride + kvHead * dim : t.v + s64(token) * t.vStride + kvHead * dim;
-    float v[laneValues];
-    loadHead(v, x, dim, lane);
-    const Step step = query ? queryStep(t, token) : keyStep(t, token);
-    const bool turned = (query || isKey) && step.angles;
-    float2 by[laneValues];
-    if (turned) loadAngles(by, step, lane);
-    if (norm) normalize(v, w, step.eps, dim);
-    if (turned) turn(v, s.slot[warp], by, step, lane);
-    if (query) {
-      const float scale = a.softcap > 0 ? 1.0f : a.scale * log2e;
-      UNROLL for (int j = 0; j < laneValues; j++) {
-        if (32 * j + lane < dim) s.q[task * dim + 32 * j + lane] = v[j] * scale;
-      }
-    } else if (storeHead(a.pool, slot, isKey, kvHead, dim, v, lane, skipped == 0, isKey ? &s.key : &s.value)) {
-      if (lane == 0 && skipped == 0) __atomic_fetch_min(t.overflow + token, t.layer, __ATOMIC_RELAXED);
-    }
-  }
-  syncBlock();
-
-  // The new token's lane reads its key where it has just been put.
-  float score[H];
-  const bool isNew = begin + lane == last;
+  Scores x{};
+  Weights weight{};
+  Values value[E::dim / 64] = {};
+  float sum[4] = {}, top[2] = {-infinity, -infinity};
+  if (isNew) run.putKey(d.last - begin, s.key), run.putValue(d.last - begin, s.value);
   if (any) {
-    if constexpr (D) {
-      if (isNew) {
-        UNROLL for (int i = 0; i < D * C::bytes / 16; i++) before.key[i] = *reinterpret_cast<const uint4 *>(s.key.numbers + 16 * i);
-        UNROLL for (int b = 0; b < D / scaleBlock; b++) before.by[b] = s.key.scales[b];
-      }
-      UNROLL for (int h = 0; h < H; h++) score[h] = 0;
-      addChunks<C, D * C::bytes / 16, H>(score, s.q, dim, before.key, before.by, D * C::bytes / 16);
-      if constexpr (!Past<C, D>::values) {
-        if (past) pastValues(before, s, lo, old);
-      }
-    } else {
-      if (isNew) {
-        s.row[warp][lane] = s.value.numbers;
-        s.scales[warp][lane] = reinterpret_cast<const u8 *>(s.value.scales);
-      }
-      // What lanes that see nothing read does not matter, but it must be there.
-      if (isNew || !past) key = Key{s.key.numbers, reinterpret_cast<const u8 *>(s.key.scales), chunkLength<C>(dim) * C::bytes, 2};
-      keyScores<C, D, H>(score, s.q, key, dim);
-    }
-    if (a.softcap > 0) capScores(score, a);
-    UNROLL for (int h = 0; h < H; h++) {
-      if (lane < lo || lane >= hi) score[h] = -infinity;
-      const float top = warpMax(score[h]);
-      if (lane == 0) s.top[h][warp] = top;
-    }
-  } else if (lane < H) {
-    s.top[lane][warp] = -infinity;
+    run.scores(x, s.eight.q[lane / 4]);
+    weigh(weight, top, x, d.a, begin, seen);
+    addWeights(sum, weight);
+    UNROLL for (int b = 0; b < E::dim / 64; b++) run.values(value[b], weight, b);
   }
+  putRun(s.eight, value, sum, top, d.n, 0);
   syncBlock();
-
-  // Runs that are not visible add 0, like all others after them.
-  float *slotValues = s.slot[warp];
-  float value[H][Row::count] = {};
-  if (any) {
-    float newest[H];
-    UNROLL for (int h = 0; h < H; h++) {
-      const float top = largestOf(s.top[h]);
-      const float weight = lane < lo || lane >= hi ? 0.0f : exp2Of(score[h] - top);
-      const float sum = warpSum(weight);
-      slotValues[lane * H + h] = D && isNew ? 0.0f : weight;
-      newest[h] = shuffleFrom(weight, old & 31);
-      if (lane == 0) s.sum[h][warp] = sum;
-    }
-    syncWarp();
-    if constexpr (D) {
-      if (past) addValues(value, before, slotValues);
-      if (old < hi) {
-        Row row;
-        loadRow(row, s.value.numbers, reinterpret_cast<const u8 *>(s.value.scales), dim, lane);
-        UNROLL for (int k = 0; k < Row::count; k++) {
-          const float x = numberOf(row, k);
-          UNROLL for (int h = 0; h < H; h++) value[h][k] = fma(newest[h], x, value[h][k]);
-        }
-      }
-    } else {
-      _Pragma("unroll 1") for (int i = lo; i < hi; i++) {
-        Row row;
-        loadRow(row, s.row[warp][i], s.scales[warp][i], dim, lane);
-        UNROLL for (int k = 0; k < Row::count; k++) {
-          UNROLL for (int h = 0; h < H; h++) value[h][k] = fma(slotValues[i * H + h], numberOf(row, k), value[h][k]);
-        }
-      }
-    }
-    syncWarp(); // the weights have been read: values take their place
-  } else if (lane < H) {
-    s.sum[lane][warp] = 0;
-  }
-  UNROLL for (int h = 0; h < H; h++) {
-    UNROLL for (int k = 0; k < Row::count; k++) {
-      const int at = D ? lane * Row::count + k : 32 * k + lane;
-      if (D || at < dim) slotValues[h * dim + at] = value[h][k];
-    }
-  }
-  syncBlock();
-
-  // Number k of a thread is number tidX()+256k of the heads.
-  constexpr int count = (H * maxDim + blockThreads - 1) / blockThreads;
-  float result[count];
-  const s64 at = s64(token) * a.kvHeads * chunks + group;
-  float *partial = a.partial + at * a.maxSegments * H * (dim + 2);
-  UNROLL for (int k = 0; k < count; k++) {
-    const int e = tidX() + k * blockThreads, h = e / dim;
-    result[k] = 0;
-    if (h >= n) continue;
-    Part part{largestOf(s.top[h]), sumOf(s.sum[h]), 0};
-    UNROLL for (int r = 0; r < runs; r++) part.value = part.value + s.slot[r][e];
-    if (segments == 1) {
-      Part all{-infinity, 0, 0};
-      if (a.sinks) all = Part{a.sinks[head + h] * log2e, 1, 0};
-      join(all, part);
-      result[k] = divide(all.value, all.sum);
+  float result[E::count];
+  UNROLL for (int k = 0; k < E::count; k++) {
+    if (E::row(k) >= d.n) break;
+    const Part part = joined(s.eight, E::row(k), E::at(k));
+    if (d.blocks > 1) {
+      d.keep(d.from, E::row(k), E::at(k), part);
       continue;
     }
-    float *p = partial + (s64(blockX()) * H + h) * (dim + 2);
-    if (e == h * dim) p[0] = part.top, p[1] = part.sum;
-    p[2 + e - h * dim] = part.value;
+    Part all = d.begun(E::row(k));
+    join(all, part);
+    result[k] = divide(all.value, all.sum);
   }
-  if (segments > 1) {
-    if (!drawsLast(a.tickets + at, segments, s.last)) return;
-    joinApart<H>(result, partial, segments, a.sinks ? a.sinks + head : nullptr, n, dim, s.slot);
-  }
-  UNROLL for (int k = 0; k < count; k++) {
-    const int e = tidX() + k * blockThreads;
-    if (e >= n * dim) break;
-    if (D || dim % 32 == 0) storeBlock(a.out, token, (head * dim + e) / 32, lane, result[k]);
-    else a.out.f32[s64(token) * a.out.stride + head * dim + e] = result[k];
-  }
+  if (d.blocks > 1 && !d.finish(result)) return;
+  d.store(result);
 }
 
-// grid (the most segments that a token sees, kvHeads*ceil(heads/kvHeads/H), T), 256
-// threads, no dynamic shared memory. The fewer heads a block serves, the sooner it is
-// done, and the more often a key is read.
-// cost: latency. After the wait, one load (query, key and value of the new token), four
-// barriers, and chains of a head's length and of a run's; of several segments two loads
-// more. A thread holds a key and its share of 32 values: twice headDim numbers of the
-// cache, in registers.
-#define DECODE(name, cache, dim, heads)                                                    \
-  extern "C" __global__ void __launch_bounds__(blockThreads, (Past<cache, dim>::blocks))   \
-      name(const DecodeArgs a) {                                                           \
-    __shared__ DecodeShared<cache, dim, heads> s;                                          \
-    decode<cache, dim, heads>(a, s);                                                       \
+// decodeMany does segments of a token one after the other. Keys and values of the next are
+// asked for when those of one are done with.
+template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeShared<C, D, eightRows> &s) {
+  using E = Eight<D>;
+  Decoding<C, D, eightRows, true> d(args, s);
+  if (blockX() >= d.blocks) {
+    waitForPrevious();
+    allowNext();
+    return;
   }
+  const int warp = tidX() / 32, lane = tidX() % 32, dim = d.dim;
+  const Source source = d.source();
+  const Seen seen[2] = {{d.first, d.last}, {d.first, d.last}}; // rows that are not there are left out in the end
+  int begin, lo, old; // of a warp's run: its first position, and of its past lo to old-1
+  const auto find = [&](int segment) ALWAYS {
+    begin = segment * segmentTokens + warp * runTokens;
+    lo = maxOf(d.first - begin, 0), old = minOf(d.last - begin, runTokens);
+  };
+  Run<C, D> run{};
+  find(d.from);
+  if constexpr (D) {
+    if (lo < old) run.find(source, begin, lo, old);
+    run.loadKeys(source, lo, old);
+    run.loadValues(source, lo, old);
+  }
+  d.prepare();
+  d.clear();
+  waitForPrevious();
+  allowNext();
+  d.turnHeads();
+
+  const u16 *q = s.eight.q[lane / 4];
+  Part all[E::count];
+  UNROLL for (int k = 0; k < E::count; k++) all[k] = d.begun(E::row(k));
+  _Pragma("unroll 1") for (int segment = d.from; segment < d.end; segment++) {
+    Scores x{};
+    Weights weight{};
+    Values value[E::dim / 64] = {};
+    float sum[4] = {}, top[2] = {-infinity, -infinity};
+    find(segment);
+    const int mine = begin;
+    const bool any = lo < minOf(d.last + 1 - begin, runTokens), isNew = d.last >= begin && d.last < begin + runTokens;
+    if constexpr (D == 0) {
+      run.find(source, begin, lo, minOf(d.last + 1 - begin, runTokens), isNew ? d.last - begin : -1, &s.key, &s.value);
+      if (any) {
+        run.scores(x, source, q, dim);
+        weigh(weight, top, x, d.a, mine, seen);
+        addWeights(sum, weight);
+        UNROLL for (int b = 0; b < E::dim / 64; b++) {
+          if (64 * b < dim) run.values(value[b], source, weight, b, dim);
+        }
+      }
+    } else {
+      const bool more = segment + 1 < d.end;
+      if (isNew) run.putKey(d.last - begin, s.key), run.putValue(d.last - begin, s.value);
+      if (any) run.scores(x, q);
+      if (more) {
+        find(segment + 1);
+        if (lo < old) run.find(source, begin, lo, old);
+        run.loadKeys(source, lo, old);
+      }
+      if (any) {
+        weigh(weight, top, x, d.a, mine, seen);
+        addWeights(sum, weight);
+        UNROLL for (int b = 0; b < E::dim / 64; b++) run.values(value[b], weight, b);
+      }
+      if (more) run.loadValues(source, lo, old);
+    }
+
+    UNROLL for (int p = 0; p < E::passes; p++) {
+      if (p > 0) syncBlock();
+      putRun(s.eight, value, sum, top, d.n, p);
+      syncBlock();
+      UNROLL for (int k = p * E::each; k < (p + 1) * E::each; k++) {
+        if (E::row(k) >= d.n || E::at(k) >= dim) continue;
+        const Part part = joined(s.eight, E::row(k), E::at(k));
+        if (d.blocks == 1) join(all[k], part);
+        else d.keep(segment, E::row(k), E::at(k), part);
+      }
+    }
+    if (segment + 1 < d.end) syncBlock();
+  }
+  float result[E::count];
+  UNROLL for (int k = 0; k < E::count; k++) result[k] = divide(all[k].value, all[k].sum);
+  if (d.blocks > 1 && !d.finish(result)) return;
+  d.store(result);
+}
+
+// grid (blocks that share the segments of a token, kvHeads*ceil(heads/kvHeads/together), T),
+// 256 threads, no dynamic shared memory. Kernels of one segment need as many blocks as
+// segments, and no more than heads together.
+// cost: latency, of many tokens and long contexts memory. After the wait, one load (query,
+// key and value of the new token), two barriers, and some 1,400 instructions one behind the
+// other; of several blocks two loads more. A thread holds its share of 32 keys and values:
+// twice headDim numbers of the cache, in registers.
+#define DECODE(name, cache, dim, heads, body)                                                              \
+  extern "C" __global__ void __launch_bounds__(blockThreads, (dim == 64 ? 2 : 1)) name(const DecodeArgs a) { \
+    __shared__ DecodeShared<cache, dim, heads> s;                                                          \
+    body(a, s);                                                                                            \
+  }
+#define DECODE_ONE(name, cache, dim, heads) DECODE(name, cache, dim, heads, (decodeOne<cache, dim, heads>))
+#define DECODE_MANY(name, cache, dim) DECODE(name, cache, dim, eightRows, (decodeMany<cache, dim>))

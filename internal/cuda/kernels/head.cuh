@@ -82,6 +82,26 @@ template <int N> INLINE void turn(float (&v)[N], float *row, const float2 (&by)[
   }
 }
 
+// turnWhole does what loadAngles and turn do for heads that are turned as a whole and whose
+// number of values is even: a value's partner is a lane's own or its neighbour's.
+template <int N> INLINE void turnWhole(float (&v)[N], const Step &s, int lane) {
+  static_assert(N % 2 == 0);
+  if (s.interleaved) {
+    UNROLL for (int j = 0; j < N; j++) {
+      const float2 by = s.angles[(32 * j + lane) / 2];
+      const float other = shuffleXor(v[j], 1);
+      v[j] = fma(other, lane & 1 ? by.y : -by.y, v[j] * by.x);
+    }
+    return;
+  }
+  UNROLL for (int j = 0; j < N / 2; j++) {
+    const float2 by = s.angles[32 * j + lane];
+    const float first = v[j], second = v[j + N / 2];
+    v[j] = fma(second, -by.y, first * by.x);
+    v[j + N / 2] = fma(first, by.y, second * by.x);
+  }
+}
+
 // keep is what the cache keeps of 32 values of a head, one of each lane, and of a Q8_0
 // cache their scale. lost becomes true where it cannot hold a finite one. What is not
 // finite stays so. Lanes beyond the head have 0.

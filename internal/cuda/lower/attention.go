@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,12 +10,13 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver"
 	"github.com/realizar/realizar/internal/fuse"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
 )
 
 // maxHeadDim is the longest head.
 const maxHeadDim = 256
 
-// blockHeads is how many query heads of one key/value head a block serves.
+// blockHeads is how many query heads of one key/value head a block of one token serves.
 const blockHeads = 8
 
 // splitPartials is how many segments of a context, over all tokens of a step, blocks may
@@ -47,10 +49,11 @@ type attentionArgs struct {
 	sinks                       driver.DevicePtr
 	pool                        poolArgs
 	table                       tableArgs
-	count                       driver.DevicePtr
+	count, seqs, starts         driver.DevicePtr
 	out                         device.Forms
 	partial, tickets            driver.DevicePtr
 	split, maxSegments          int32
+	together, _                 int32
 }
 
 func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
@@ -82,32 +85,23 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return nil, err
 	}
 
-	name := "attention_" + cacheNames[c.Layout.lim.Cache]
-	f, err := c.Kernel(name, name)
-	if err != nil {
-		return nil, err
-	}
 	a := attentionArgs{
 		q: q.F32, stride: q.Stride, heads: int32(attr.Heads), kvHeads: int32(attr.KVHeads), dim: int32(attr.HeadDim),
 		scale: float32(attr.Scale), softcap: float32(attr.Softcap), window: int32(attr.Window), sinks: c.weight(n.Weight),
-		pool: c.pool(n.State), table: table, count: c.Step.counts + countTokens,
+		pool: c.pool(n.State), table: table, count: c.Step.counts + countTokens, seqs: c.Step.counts + countSeqs, starts: c.Step.starts,
 		out: c.forms(n.Out), partial: room[0], tickets: room[1],
 	}
-	groups := headGroups(attr)
-	decode, err := c.decode(&decodeArgs{turn: t, attention: a})
+	by := c.attentionBy(attr.HeadDim)
+	decode, err := c.decode(by, &decodeArgs{turn: t, attention: a})
 	if err != nil {
 		return nil, err
 	}
-	attend := Launch{Name: name + " " + name, rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
-		grid := driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
-		a.split, a.maxSegments = 0, 0
-		if sh.Tokens*sh.segments <= splitPartials {
-			a.split, a.maxSegments, grid.X = 1, int32(sh.segments), sh.segments
-		}
-		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(&a))
-	}}
+	attend, err := c.attend(by, &a)
+	if err != nil {
+		return nil, err
+	}
 	store.Moves, attend.Moves, decode.Moves = c.attentionMoves(s)
-	return []Launch{store.unless(decodes), attend.unless(decodes), decode}, nil
+	return []Launch{store.unless(by.decodes), attend.unless(by.decodes), decode}, nil
 }
 
 // attentionMoves are what the launches of attention read and write: those that store and
@@ -126,32 +120,182 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	return store, attend, both
 }
 
+// An attentionBy says which kernels attend: of a cache, and of heads of a length or of any.
+// A cache of float32 has kernels of another arithmetic.
+type attentionBy struct {
+	cache, heads string
+	floats       bool
+	headDim      int // 0: any
+}
+
+// attentionLengths are the heads' lengths that have kernels of their own.
+var attentionLengths = []int{64, 128}
+
+func (c *Compiler) attentionBy(headDim int) attentionBy {
+	by := attentionBy{cache: cacheNames[c.Layout.lim.Cache], heads: "any", floats: c.Layout.lim.Cache == tensor.F32}
+	if slices.Contains(attentionLengths, headDim) {
+		by.heads, by.headDim = strconv.Itoa(headDim), headDim
+	}
+	return by
+}
+
+// decodes says whether one kernel does what turn and attention do.
+func (by attentionBy) decodes(sh *Shape) bool {
+	return sh.single && (!by.floats || sh.Tokens*sh.segments <= splitPartials)
+}
+
+// Attention to several tokens, see kernels/attention.cuh.
+const (
+	tileRows      = 64
+	tileRowsOfAny = 8
+	ringPieces    = 4
+	pieceTokens   = 64
+	chunkBytes    = 16*pieceTokens + 64 // of 8 numbers of a piece, see kernels/band.cuh
+)
+
+// tileShared is the shared memory of a tile, for its queries and pieces.
+func (by attentionBy) tileShared() int {
+	return 2*by.headDim*tileRows + ringPieces*by.headDim/8*chunkBytes
+}
+
+// attend attends where tokens of a sequence may be several.
+func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
+	// The device may have no room for tiles of long heads.
+	if c.SharedPerBlock > 0 && by.tileShared() > c.SharedPerBlock {
+		by.heads, by.headDim = "any", 0
+	}
+	family := "attention_" + by.cache
+	if !by.floats {
+		family += "_" + by.heads
+	}
+	kvHeads := int(a.kvHeads)
+	share := int(a.heads) / kvHeads
+	rows, threads, shared := tileRows, 128, by.tileShared()
+	switch {
+	case by.floats:
+		rows, threads, shared = blockHeads, 256, 0
+	case by.headDim == 0:
+		rows, threads, shared = tileRowsOfAny, 256, 0
+	}
+	groups, tokens := kvHeads*((share+rows-1)/rows), rows/min(rows, share)
+	a.split, a.maxSegments = 0, 0
+	f, err := c.sharedKernel(family, "attend", shared)
+	if err != nil {
+		return Launch{}, err
+	}
+	return Launch{Name: family + " attend", rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
+		// Each sequence may end within a tile; blocks take further ones in turn.
+		grid := driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens)), Z: 1}
+		if by.floats {
+			grid = driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
+		}
+		a.split, a.maxSegments = 0, 0
+		if (by.floats || by.headDim > 0) && sh.Tokens*sh.segments <= splitPartials {
+			a.split, a.maxSegments = 1, int32(sh.segments)
+			if by.floats {
+				grid.X = sh.segments
+			} else {
+				grid.Z = sh.segments
+			}
+		}
+		return f.Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: threads}, Shared: shared, Programmatic: c.Early}, device.Arguments(a))
+	}}, nil
+}
+
 // headGroups is how many blocks serve a token's heads.
 func headGroups(a plan.AttentionAttr) int {
 	return a.KVHeads * ((a.Heads/a.KVHeads + blockHeads - 1) / blockHeads)
 }
-
-// decodes says whether one kernel does what turn and attention do.
-func decodes(sh *Shape) bool { return sh.single && sh.Tokens*sh.segments <= splitPartials }
 
 type decodeArgs struct {
 	turn      turnArgs
 	attention attentionArgs
 }
 
-// decodeHeads are how many heads a block of each kernel serves, by the heads' length; 0
-// stands for any other.
-var decodeHeads = map[int][]int{64: {1, 2, 4}, 128: {1, 2, 4}, 0: {1, 4}}
+// floatHeads are how many heads a block of each kernel serves where the cache is
+// float32, by the heads' length; 0 stands for any other.
+var floatHeads = map[int][]int{64: {1, 2, 4}, 128: {1, 2, 4}, 0: {1, 4}}
 
-func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
-	dim, variants := "any", decodeHeads[0]
-	if v := decodeHeads[int(a.turn.headDim)]; v != nil {
-		dim, variants = strconv.Itoa(int(a.turn.headDim)), v
+func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
+	if by.floats {
+		return c.decodeFloats(by, a)
 	}
-	family := "decode_" + cacheNames[c.Layout.lim.Cache] + "_" + dim
+	family := "decode_" + by.cache + "_" + by.heads
+	names := []string{"decode_many"}
+	if by.headDim > 0 {
+		names = append(names, "decode_4", "decode_8")
+	}
+	var functions []*driver.Function
+	for _, name := range names {
+		f, err := c.Kernel(family, name)
+		if err != nil {
+			return Launch{}, err
+		}
+		functions = append(functions, f)
+	}
 	kvHeads := int(a.attention.kvHeads)
 	share := int(a.attention.heads) / kvHeads
-	var by []*driver.Function
+	// which says which kernel runs, how many heads a block has at most, and on which grid.
+	// Fewer heads are done sooner, as long as blocks are few.
+	which := func(sh *Shape) (i, together int, grid driver.Dim3) {
+		segments := windowSegments(sh, int(a.attention.window))
+		for together = 1; together < min(share, blockHeads); together *= 2 {
+			if kvHeads*((share+together-1)/together)*sh.Tokens*segments <= c.Multiprocessors/fewBlocks {
+				break
+			}
+		}
+		grid = driver.Dim3{Y: kvHeads * ((share + together - 1) / together), Z: sh.Tokens}
+		room := decodeBlocksEach * c.Multiprocessors
+		grid.X = min(segments, max(1, room/(grid.Y*grid.Z)))
+		if sh.Tokens*segments > splitPartials {
+			grid.X = 1
+		}
+		switch {
+		case by.headDim == 0 || grid.X < segments:
+			i = 0
+		case together <= 4:
+			i = 1
+		default:
+			i = 2
+		}
+		return i, together, grid
+	}
+	return Launch{Name: family + " " + strings.Join(names, ", "), rows: plan.Tokens, runs: func(sh *Shape) string {
+		if !by.decodes(sh) {
+			return ""
+		}
+		i, _, _ := which(sh)
+		return family + " " + names[i]
+	}, begin: func(st *driver.Stream, sh *Shape) error {
+		i, together, grid := which(sh)
+		a.attention.split, a.attention.together = 1, int32(together)
+		a.attention.maxSegments = int32(windowSegments(sh, int(a.attention.window)))
+		return functions[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(a))
+	}}, nil
+}
+
+// fewBlocks is how many multiprocessors there are to a block of a decoding step where blocks
+// are few.
+const fewBlocks = 3
+
+// decodeBlocksEach is how many blocks of a decoding step a multiprocessor gets before blocks
+// do more than a segment.
+const decodeBlocksEach = 2
+
+// windowSegments is how many segments a token sees at most: a window begins anywhere in a
+// segment.
+func windowSegments(sh *Shape, window int) int {
+	if window == 0 {
+		return sh.segments
+	}
+	return min(sh.segments, (window+2*contextSegment-2)/contextSegment)
+}
+
+func (c *Compiler) decodeFloats(by attentionBy, a *decodeArgs) (Launch, error) {
+	family, variants := "decode_"+by.cache+"_"+by.heads, floatHeads[by.headDim]
+	kvHeads := int(a.attention.kvHeads)
+	share := int(a.attention.heads) / kvHeads
+	var functions []*driver.Function
 	var names []string
 	for i, n := range variants {
 		if i > 0 && variants[i-1] >= share {
@@ -162,16 +306,12 @@ func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
 		if err != nil {
 			return Launch{}, err
 		}
-		by, names = append(by, f), append(names, name)
+		functions, names = append(functions, f), append(names, name)
 	}
 	// which says which kernel runs, on how many blocks.
 	which := func(sh *Shape) (i int, grid driver.Dim3) {
-		grid = driver.Dim3{X: sh.segments, Z: sh.Tokens}
-		if w := int(a.attention.window); w > 0 {
-			// A window of w positions begins anywhere in a segment.
-			grid.X = min(grid.X, (w+2*contextSegment-2)/contextSegment)
-		}
-		for i = range by {
+		grid = driver.Dim3{X: windowSegments(sh, int(a.attention.window)), Z: sh.Tokens}
+		for i = range functions {
 			if grid.Y = kvHeads * ((share + variants[i] - 1) / variants[i]); grid.X*grid.Y*grid.Z <= decodeBlocks {
 				break
 			}
@@ -181,7 +321,7 @@ func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
 	return Launch{
 		Name: family + " " + strings.Join(names, ", "), rows: plan.Tokens,
 		runs: func(sh *Shape) string {
-			if !decodes(sh) {
+			if !by.decodes(sh) {
 				return ""
 			}
 			i, _ := which(sh)
@@ -190,7 +330,7 @@ func (c *Compiler) decode(a *decodeArgs) (Launch, error) {
 		begin: func(st *driver.Stream, sh *Shape) error {
 			i, grid := which(sh)
 			a.attention.split, a.attention.maxSegments = 1, int32(grid.X)
-			return by[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(a))
+			return functions[i].Launch(st, driver.LaunchConfig{Grid: grid, Block: driver.Dim3{X: 256}, Programmatic: c.Early}, device.Arguments(a))
 		},
 	}, nil
 }

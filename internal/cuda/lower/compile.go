@@ -27,6 +27,7 @@ type Compiler struct {
 	Step                 stepAddresses
 
 	Multiprocessors int
+	SharedPerBlock  int                      // bytes that a block may have
 	Shared          map[*driver.Function]int // of the functions of every program
 }
 
@@ -78,15 +79,9 @@ func (c *Compiler) launchShared(family, name string, rows plan.Dim, a *driver.Ar
 
 // launchClusters is launchShared where the size of clusters depends on the step's shape, too.
 func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.Args, threads, shared int, grid func(sh *Shape) (blocks driver.Dim3, cluster int)) (Launch, error) {
-	f, err := c.Kernel(family, name)
+	f, err := c.sharedKernel(family, name, shared)
 	if err != nil {
 		return Launch{}, err
-	}
-	if f != nil && shared > 0 {
-		if err := f.SetMaxDynamicShared(max(shared, c.Shared[f])); err != nil {
-			return Launch{}, err
-		}
-		c.Shared[f] = max(shared, c.Shared[f])
 	}
 	return Launch{Name: family + " " + name, rows: rows, begin: func(s *driver.Stream, sh *Shape) error {
 		blocks, cluster := grid(sh)
@@ -96,6 +91,21 @@ func (c *Compiler) launchClusters(family, name string, rows plan.Dim, a *driver.
 		}
 		return f.Launch(s, config, a)
 	}}, nil
+}
+
+// sharedKernel is a kernel that launches may give so much shared memory.
+func (c *Compiler) sharedKernel(family, name string, shared int) (*driver.Function, error) {
+	f, err := c.Kernel(family, name)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil && shared > 0 {
+		if err := f.SetMaxDynamicShared(max(shared, c.Shared[f])); err != nil {
+			return nil, err
+		}
+		c.Shared[f] = max(shared, c.Shared[f])
+	}
+	return f, nil
 }
 
 // one is a stage of one launch.

@@ -13,6 +13,7 @@ import (
 const (
 	countTokens = 0
 	countRows   = 4
+	countSeqs   = 8
 )
 
 // Bytes of what Go and kernels share.

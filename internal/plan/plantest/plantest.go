@@ -456,7 +456,8 @@ func attention(t *testing.T, b plan.Backend) {
 	// Sinks are a vector of any format.
 	formats := map[tensor.DType]tensor.DType{tensor.F32: tensor.F32, tensor.F16: tensor.F16, tensor.Q8_0: tensor.BF16}
 	// What a value may be off, times its row's size: scores and values of that
-	// precision, and their sums.
+	// precision, and their sums. A backend may round queries and weights to f16 where
+	// the cache is not of float32, each by 2^-11, as an F16 cache rounds keys and values.
 	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
 	for _, c := range []struct {
 		attr       plan.AttentionAttr

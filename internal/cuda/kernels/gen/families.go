@@ -26,11 +26,11 @@ var ofFormats = []struct{ name, f32, others, only string }{
 	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n", ""},
 }
 
-// caches are what a cache of keys and values keeps, by name.
-var caches = []struct{ name, format string }{{"f32", "CacheF32"}, {"f16", "CacheF16"}, {"q8", "CacheQ8"}}
+// caches are what a cache of keys and values keeps beside float32, by name.
+var caches = []struct{ name, format string }{{"f16", "CacheF16"}, {"q8", "CacheQ8"}}
 
-// heads are the lengths of heads for which there are kernels of decoding steps, 0 for any,
-// and how many of them a block serves.
+// heads are the lengths of heads for which there are kernels of attention, 0 for any, and
+// how many of them a block of a decoding step serves where the cache is float32.
 var heads = []struct {
 	name   string
 	length int
@@ -62,16 +62,26 @@ func families() ([]family, error) {
 			}
 		}
 	}
-	for _, c := range caches {
-		all = append(all, family{name: "attention_" + c.name, source: fmt.Sprintf("#include \"attention.cuh\"\nATTENTION(attention_%s, %s)\n", c.name, c.format)})
-		for _, h := range heads {
-			source := "#include \"decode.cuh\"\n"
-			for _, n := range h.blocks {
-				source += fmt.Sprintf("DECODE(decode_%d, %s, %d, %d)\n", n, c.format, h.length, n)
+	for _, h := range heads {
+		source := "#include \"decode_floats.cuh\"\n"
+		for _, n := range h.blocks {
+			source += fmt.Sprintf("DECODE_FLOATS(decode_%d, %d, %d)\n", n, h.length, n)
+		}
+		all = append(all, family{name: "decode_f32_" + h.name, source: source})
+		for _, c := range caches {
+			attention := fmt.Sprintf("ATTENTION(attend, %s, %d)\n", c.format, h.length)
+			decode := fmt.Sprintf("DECODE_MANY(decode_many, %s, %d)\n", c.format, h.length)
+			if h.length > 0 {
+				decode += fmt.Sprintf("DECODE_ONE(decode_4, %[1]s, %[2]d, 4)\nDECODE_ONE(decode_8, %[1]s, %[2]d, 8)\n", c.format, h.length)
+			} else {
+				attention = fmt.Sprintf("ATTENTION_ANY(attend, %s)\n", c.format)
 			}
-			all = append(all, family{name: "decode_" + c.name + "_" + h.name, source: source})
+			all = append(all,
+				family{name: "attention_" + c.name + "_" + h.name, source: "#include \"attention.cuh\"\n" + attention},
+				family{name: "decode_" + c.name + "_" + h.name, source: "#include \"decode.cuh\"\n" + decode})
 		}
 	}
+	all = append(all, family{name: "attention_f32", source: "#include \"attention_floats.cuh\"\nATTENTION_FLOATS(attend)\n"})
 	return all, nil
 }
 

@@ -26,7 +26,6 @@ const (
 	hopper = "sm_90a"
 )
 
-
 func main() {
 	only := flag.String("only", "", "compile only the families whose names match this regular expression")
 	flag.Parse()

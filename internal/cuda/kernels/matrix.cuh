@@ -1,0 +1,64 @@
+// Matrix instructions on f16 and what feeds them from shared memory.
+//
+// There all matrices lie alike: chunks of 8 columns (16 bytes) of so many rows, a chunk's
+// rows side by side. So 8 rows of a chunk are 128 bytes in a row, which an instruction
+// reads at once, as they are or transposed. Half a chunk further a chunk begins, of which
+// lanes then read 8 bytes each beside those of the chunk before.
+#pragma once
+#include "device.cuh"
+
+INLINE u32 sharedAt(const void *p) {
+  u32 r;
+  asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }" : "=r"(r) : "l"(p));
+  return r;
+}
+
+// loadMatrices reads four matrices of 8x8, of which lane 8i+r says where row r of matrix i
+// is. Of each a lane gets columns 2t and 2t+1 of row g, and transposed rows 2t and 2t+1 of
+// column g, for g = lane/4 and t = lane%4.
+INLINE void loadMatrices(u32 (&m)[4], u32 at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(at) : "memory");
+}
+INLINE void loadTransposed(u32 (&m)[4], u32 at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(at) : "memory");
+}
+
+// transposed is a matrix of 8x8 the other way round: a lane has columns 2t and 2t+1 of row g.
+INLINE u32 transposed(u32 m) {
+  u32 r;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(m));
+  return r;
+}
+
+// addProducts adds to c [16][8] the product of a [16][16] and b [16][8], in one step.
+INLINE void addProducts(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+constexpr u32 halfOnes = 0x3c003c00u;
+
+// halvesOf is two numbers rounded to f16, the first in the lower half.
+INLINE u32 halvesOf(float low, float high) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+
+// copyChunk copies 16 bytes to shared memory, or makes them 0, some time before waitCopies
+// returns.
+INLINE void copyChunk(u32 to, const void *from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+INLINE uint2 loadHalf(u32 from) { // of a chunk
+  uint2 v;
+  asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(from) : "memory");
+  return v;
+}
+INLINE void storeChunk(u32 to, uint4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
+// Copies are waited for in groups: all of a thread but those of its last N groups.
+INLINE void endCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> INLINE void waitCopies() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }

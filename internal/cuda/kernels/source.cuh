@@ -1,0 +1,71 @@
+// Keys and values in f16, from where they are kept.
+#pragma once
+#include "head.cuh"
+#include "matrix.cuh"
+
+// A Source is where the keys or the values of a sequence's head come from.
+struct Source {
+  const Pool &pool;
+  const Table &table;
+  int shift, head;
+};
+
+// A Row is where the key or the value of a position is: numbers that stand in runs of
+// together, a run apart bytes from the next, and their scales.
+struct Row {
+  const u8 *at, *scales;
+  int together, apart, scalesApart;
+};
+template <class C> INLINE Row rowOf(const Pool &p, const Slot &s, bool key, int head) {
+  if (key) return Row{p.base + keyAt<C>(p, s, head), p.base + keyScaleAt(p, s, head), chunkLength<C>(p.dim), chunkApart<C>(p), scalesApart(p)};
+  return Row{p.base + valueAt<C>(p, s, head), p.base + valueScaleAt(p, s, head), p.dim, 0, 2};
+}
+template <class C> INLINE Row rowOf(const Copy<C> &c, int dim) { return Row{c.numbers, reinterpret_cast<const u8 *>(c.scales), dim, 0, 2}; }
+
+// scaled is bytes times their scale, each rounded once.
+INLINE uint2 scaled(u32 bytes, u16 scale) {
+  const u32 by = u32(scale) | u32(scale) << 16, v = bytes ^ 0x80808080u;
+  u32 low = __nvvm_prmt(v, 0x64646464u, 0x4140u), high = __nvvm_prmt(v, 0x64646464u, 0x4342u); // 1152 more
+  asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(0x64806480u));
+  asm("sub.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(0x64806480u));
+  asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(low) : "r"(by));
+  asm("mul.rn.f16x2 %0, %0, %1;" : "+r"(high) : "r"(by));
+  return uint2{low, high};
+}
+INLINE uint4 scaled(uint2 bytes, u16 scale) {
+  const uint2 low = scaled(bytes.x, scale), high = scaled(bytes.y, scale);
+  return uint4{low.x, low.y, high.x, high.y};
+}
+
+// numbersOf sets v to N numbers of a row from first, a multiple of N, two in a word; those
+// beyond dim are 0. Four may come from pages, more from values or copies.
+template <int N> INLINE void numbersOf(CacheF16, u32 (&v)[N / 2], const Row &r, int first, int dim) {
+  UNROLL for (int i = 0; i < N / 2; i++) v[i] = 0;
+  if (first >= dim) return;
+  if (r.together % N == 0) {
+    const u8 *at = r.at + (r.apart ? s64(first / r.together) * r.apart + first % r.together * 2 : first * 2);
+    if constexpr (N == 4) {
+      const uint2 w = *reinterpret_cast<const uint2 *>(at);
+      v[0] = w.x, v[1] = w.y;
+    } else {
+      const uint4 w = *reinterpret_cast<const uint4 *>(at);
+      v[0] = w.x, v[1] = w.y, v[2] = w.z, v[3] = w.w;
+    }
+    return;
+  }
+  UNROLL for (int i = 0; i < N; i++) {
+    if (first + i >= dim) break;
+    const u8 *at = r.at + (r.together == 1 ? s64(first + i) * r.apart : 2 * (first + i));
+    v[i / 2] |= u32(*reinterpret_cast<const u16 *>(at)) << i % 2 * 16;
+  }
+}
+template <int N> INLINE void numbersOf(CacheQ8, u32 (&v)[N / 2], const Row &r, int first, int dim) {
+  UNROLL for (int i = 0; i < N / 2; i++) v[i] = 0;
+  if (first >= dim) return;
+  const u8 *at = r.at + (r.apart ? s64(first / r.together) * r.apart + first % r.together : first);
+  const u16 scale = *reinterpret_cast<const u16 *>(r.scales + s64(first / scaleBlock) * r.scalesApart);
+  UNROLL for (int i = 0; i < N / 4; i++) {
+    const uint2 w = scaled(reinterpret_cast<const u32 *>(at)[i], scale);
+    v[2 * i] = w.x, v[2 * i + 1] = w.y;
+  }
+}

@@ -1,0 +1,51 @@
+// Tiles: what a block of attention does at a time, tokens of one sequence that stand one
+// after the other, and the query heads of one key/value head.
+#pragma once
+#include "segment.cuh"
+
+struct Tile {
+  int token, n;        // the first token of the step, and how many
+  int position, shift; // of the first, see Place
+};
+
+// tileOf sets t to tile number index of those of per tokens into which sequences are cut,
+// and says whether there is one. All lanes of a warp take part.
+INLINE bool tileOf(Tile &t, const AttentionArgs &a, int index, int per) {
+  const int lane = tidX() % 32, seqs = *a.seqs;
+  for (int first = 0, before = 0; first < seqs; first += 32) {
+    const int q = first + lane;
+    const int begin = q < seqs ? a.starts[q] : 0, end = q < seqs ? a.starts[q + 1] : 0;
+    const int tiles = (end - begin + per - 1) / per;
+    int upTo = tiles;
+    UNROLL for (int m = 1; m < 32; m *= 2) {
+      const int other = int(shuffleFrom(u32(upTo), (lane - m) & 31));
+      if (lane >= m) upTo += other;
+    }
+    upTo += before;
+    const u32 beyond = ballot(index < upTo);
+    if (beyond) {
+      const int from = __builtin_ctz(beyond);
+      const int mine = begin + (index - (upTo - tiles)) * per;
+      t.token = int(shuffleFrom(u32(mine), from));
+      t.n = int(shuffleFrom(u32(minOf(per, end - mine)), from));
+      const Place place = a.table.places[t.token];
+      t.position = place.position, t.shift = place.shift;
+      return true;
+    }
+    before = int(shuffleFrom(u32(upTo), 31));
+  }
+  return false;
+}
+
+// A Share is which heads a group of blocks has: n of those of a key/value head, at most
+// rows, and so many tokens at a time that all make rows.
+struct Share {
+  int kvHead, head, n, tokens;
+  METHOD Share(const AttentionArgs &a, int group, int rows) {
+    const int share = a.heads / a.kvHeads, chunks = (share + rows - 1) / rows;
+    kvHead = group / chunks;
+    const int skipped = group % chunks * rows;
+    head = kvHead * share + skipped, n = minOf(rows, share - skipped);
+    tokens = rows / minOf(rows, share);
+  }
+};
