@@ -299,7 +299,7 @@ using TQ2_0 = Whole<file::TQ2_0>;
 
 // Q4_K and Q5_K: 6 bits of scale and of minimum for each 32, bytes of four times them in a tile:
 // of each pair of rows and block those of row g, scale and minimum, and of row g+8; then the pair's
-// factors, a fourth of the file's. The minimum's is negative here.
+// factors: a fourth of the file's, and 256 times the minimum's, which is negative here.
 template <class B> struct SixBits : Quantized<B> {
   using Base = Quantized<B>;
   static constexpr int factorsAt = Base::scalesAt + 8 * Base::blocks * 4, tileBytes = factorsAt + 8 * 8;
@@ -311,20 +311,21 @@ template <class B> struct SixBits : Quantized<B> {
     UNROLL for (int i = 0; i < 2; i++) w[i] = From::at(reinterpret_cast<const uint4 *>(tile + Base::scalesAt) + lane / 4 * 2 + i);
     f = From::at(reinterpret_cast<const uint2 *>(tile + factorsAt) + lane / 4);
   }
-  METHOD void prepare() { d = multiplyHalves(f.x, halves(-1024, -1024)), low = multiplyHalves(f.y, halves(-1024, -1024)); }
+  METHOD void prepare() { d = multiplyHalves(f.x, halves(-1024, -1024)), low = multiplyHalves(f.y, halves(-1, -1)); }
   METHOD u32 block(int step) const {
     const u32 first = wordOf(w[0], step / 2 & 3), second = wordOf(w[1], step / 2 & 3);
     return step & 8 ? +second : +first;
   }
-  // A byte below 0x64 is 1024 more than it says, as a half.
+  // As a half, a byte below 0x64 is 1024 more than it says, and below 0x3c 1 more than so many
+  // parts of 1024.
   METHOD Pair pair(int step) const {
     const u32 v = block(step);
-    return Pair{fmaHalves(bytesOf(v, 0x64646464, 0x4240), f.x, d), fmaHalves(bytesOf(v, 0x64646464, 0x4341), f.y, low)};
+    return Pair{fmaHalves(bytesOf(v, 0x64646464, 0x4240), f.x, d), fmaHalves(bytesOf(v, 0x3c3c3c3c, 0x4341), f.y, low)};
   }
   METHOD uint4 operand(int step) const { return Base::operandOf(step, pair(step)); }
   METHOD Line line(int step, int r) const {
     const u32 v = block(step) >> (16 * r);
-    return {halfToFloat(u16(f.x >> (16 * r))) * float(v & 0xff), halfToFloat(u16(f.y >> (16 * r))) * float(v >> 8 & 0xff)};
+    return {halfToFloat(u16(f.x >> (16 * r))) * float(v & 0xff), halfToFloat(u16(f.y >> (16 * r))) * (float(v >> 8 & 0xff) * 0x1p-10f)};
   }
   INLINE Reach reach(const u8 *p) { return {64 * sizeAt(p + B::scaleAt), 64 * sizeAt(p + B::minimumAt)}; }
   INLINE void fileScales(u8 *tile, const u8 *p, int row, int, int up, int down) {
@@ -337,7 +338,7 @@ template <class B> struct SixBits : Quantized<B> {
       to[0] = u8(4 * scale), to[1] = u8(4 * minimum);
     }
     u16 *factors = reinterpret_cast<u16 *>(tile + factorsAt + 8 * g);
-    factors[r] = halfTimes(halfAt(p), up - 2), factors[2 + r] = halfTimes(halfAt(p + 2), down - 2) ^ 0x8000;
+    factors[r] = halfTimes(halfAt(p), up - 2), factors[2 + r] = halfTimes(halfAt(p + 2), down + 8) ^ 0x8000;
   }
 };
 using Q4_K = SixBits<file::Q4_K>;

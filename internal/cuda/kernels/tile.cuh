@@ -30,9 +30,7 @@ INLINE u32 lookUp(u32 codes, u32 t0, u32 t1, u32 t2, u32 t3) {
   u32 s = codes & 0x07070707u;
   s = (s | s >> 4) & 0x00ff00ffu;
   s = s | s >> 8;
-  u32 low, high;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(t0), "r"(t1), "r"(s));
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(t2), "r"(t3), "r"(s));
+  const u32 low = __nvvm_prmt(t0, t1, s), high = __nvvm_prmt(t2, t3, s);
   const u32 upper = (codes >> 3 & 0x01010101u) * 0xffu;
   return (low & ~upper) | (high & upper);
 }
