@@ -14,9 +14,9 @@ import (
 // toHalf is v rounded to float16.
 func toHalf(v float64) float64 { return float64(tensor.F16ToF32(tensor.F32ToF16(float32(v)))) }
 
-// halves are the weights of a row as a GPU multiplies with them where activations are F16,
+// asHalves are the weights of a row as a GPU multiplies with them where activations are F16,
 // see internal/cuda/kernels/formats.cuh.
-func halves(d tensor.DType, row []byte, values []float32) []float64 {
+func asHalves(d tensor.DType, row []byte, values []float32) []float64 {
 	f, w := d.Format(), make([]float64, len(values))
 	for i, v := range values {
 		if w[i] = toHalf(float64(v)); d == tensor.BF16 {
@@ -78,7 +78,7 @@ func TestBoundsOfHalves(t *testing.T) {
 				generic.dequantizer(d)(values, w.Row(r))
 				y, bound := in.times(values, 0, p)
 				sum := 0.0
-				for i, v := range halves(d, w.Row(r), values) {
+				for i, v := range asHalves(d, w.Row(r), values) {
 					u := 64 * toHalf(float64(x[i])/64)
 					if d == tensor.BF16 {
 						u = float64(tensor.BF16ToF32(tensor.F32ToBF16(x[i])))
