@@ -67,7 +67,7 @@ func TestMarksFollow(t *testing.T) {
 		for i := range marks {
 			marks[i] = test.typed[i] == 'x'
 		}
-		got, marks := test.n.apply(test.text, marks)
+		got, marks := test.n.apply(nil, test.text, marks)
 		var marked strings.Builder
 		for _, m := range marks {
 			marked.WriteByte(".x"[map[bool]int{true: 1}[m]])
@@ -75,7 +75,7 @@ func TestMarksFollow(t *testing.T) {
 		if got != test.want || marked.String() != test.marked {
 			t.Errorf("%s: got %q %s, want %q %s", test.name, got, marked.String(), test.want, test.marked)
 		}
-		if alone, _ := test.n.apply(test.text, nil); alone != test.want {
+		if alone, _ := test.n.apply(nil, test.text, nil); alone != test.want {
 			t.Errorf("%s without marks: got %q, want %q", test.name, alone, test.want)
 		}
 	}
