@@ -32,8 +32,25 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
 	m.device = modelDevice{Device: p.Device, streaming: newStreaming(&streaming), meter: memoryMeter{backend: p.Device}}
 	m.parallel = size.Parallel
+	if m.hostMemory, err = hostMemory(p, size); err != nil {
+		return errors.Join(err, m.engine.Close())
+	}
 	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), p.Device.Close(), m.file.Close()) })
 	return nil
+}
+
+// hostMemory is what was planned of the host's memory for the model.
+func hostMemory(p *memory.Planner, size engine.Config) (int64, error) {
+	use, err := size.Memory(p.Program, p.Device)
+	if err != nil {
+		return 0, err
+	}
+	n := int64(size.Host)
+	if p.Device.Kind.Host {
+		return n + int64(use.Weights) + int64(use.States) + int64(use.Scratch), nil
+	}
+	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
+	return n + int64(streaming.Pinned), nil
 }
 
 // loader reports how far loading the weights has come, and gives back the pages of

@@ -36,8 +36,8 @@ func TestPrompt(t *testing.T) {
 		prompt func() (Prompt, error)
 		events func(yield func(Event, error) bool)
 	}{
-		"text": {func() (Prompt, error) { return m.Prompt(request) }, m.Generate(t.Context(), request)},
-		"chat": {func() (Prompt, error) { return m.ChatPrompt(t.Context(), conversation) }, m.Chat(t.Context(), conversation)},
+		"text": {func() (Prompt, error) { return m.Prompt(t.Context(), request, 0) }, m.Generate(t.Context(), request)},
+		"chat": {func() (Prompt, error) { return m.ChatPrompt(t.Context(), conversation, 0) }, m.Chat(t.Context(), conversation)},
 	} {
 		p, err := test.prompt()
 		if err != nil {

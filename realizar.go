@@ -44,8 +44,9 @@ type Model struct {
 	engine *engine.Engine
 	device modelDevice
 
-	parallel int           // answers under way at one time
-	opening  time.Duration // see [LoadTimings]
+	parallel   int           // answers under way at one time
+	hostMemory int64         // see [Model.HostMemory]
+	opening    time.Duration // see [LoadTimings]
 
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil
@@ -155,6 +156,11 @@ func (m *Model) EmbeddingLength() int { return m.arch.Spec.Hidden }
 // Labels is the number of scores that [Model.Rank] gives a document; 0 where the model
 // has no head for that.
 func (m *Model) Labels() int { return m.arch.Spec.Labels }
+
+// HostMemory is how many bytes of the host's memory were planned for the model: for
+// weights that are laid out anew or stream, the cache, and a step's scratch. The file's
+// pages, which the system may take back, are not part of it.
+func (m *Model) HostMemory() int64 { return m.hostMemory }
 
 // unsuited says that the model is not made for a purpose, and what it is made for.
 func (m *Model) unsuited(purpose string) error {

@@ -363,7 +363,7 @@ func TestSpecialTokensTypedByAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(role, content string) int {
-		prompt, err := m.ChatPrompt(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}})
+		prompt, err := m.ChatPrompt(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

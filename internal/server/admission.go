@@ -65,24 +65,11 @@ func (a *admission) count() int {
 }
 
 // Begin admits a request for so many answers, until done is called. The context that
-// it returns is for the model's work: it ends with the client's, when the request has
-// taken too long, and when the server stops.
+// it returns is [Exchange.Work].
 func (x *Exchange) Begin(answers int) (ctx context.Context, done func(), err error) {
 	s := x.Server
 	if err := s.admission.enter(answers); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithCancelCause(x.Context())
-	unwatch := context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })
-	release := func() {}
-	if d := s.config.RequestTimeout; d > 0 {
-		ctx, release = context.WithTimeoutCause(ctx, d, errTime)
-	}
-	x.work = ctx
-	return ctx, func() {
-		unwatch()
-		release()
-		cancel(nil)
-		s.admission.leave(answers)
-	}, nil
+	return x.work, func() { s.admission.leave(answers) }, nil
 }

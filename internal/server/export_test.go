@@ -16,6 +16,9 @@ var (
 	RecoverTo                   = recoverTo
 )
 
+// State is how a server stands.
+type State = state
+
 // ErrorOf is err as a request is answered with it.
 func ErrorOf(err error) *Error {
 	x := &Exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil)}

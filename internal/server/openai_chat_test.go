@@ -310,7 +310,7 @@ func TestChatSampling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt, err := s.model.ChatPrompt(t.Context(), chatOf("hello", 1))
+	prompt, err := s.model.ChatPrompt(t.Context(), chatOf("hello", 1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
