@@ -157,6 +157,7 @@ func (t *task) work(ctx context.Context, r *engine.Request) error {
 // run has the engine run r. Errors about the weights' memory, of which the engine
 // knows no more than an address, name the place in the file.
 func (m *Model) run(ctx context.Context, r *engine.Request, yield func(*engine.Result) (bool, error)) error {
+	r.Client = budget.Of(ctx).Owner()
 	_, err := m.engine.Run(ctx, r, yield)
 	return m.file.Locate(err)
 }

@@ -122,11 +122,19 @@ func (t *Template) render(ctx context.Context, vars *jinja.Dict, size int, now f
 	return fromSpans(spans), nil
 }
 
+// messageBytes is the memory that the template's value of a short message takes.
+const messageBytes = 2 << 10
+
 // variables returns what the template sees, and the size of the texts in it.
 func (t *Template) variables(r *Request) (vars *jinja.Dict, size int, err error) {
 	vars = jinja.NewDict()
 	for _, name := range slices.Sorted(maps.Keys(r.Special)) {
 		vars.Set(name, jinja.String(r.Special[name], true))
+	}
+	if r.Reserve != nil {
+		if err := r.Reserve(messageBytes * (len(r.Messages) + len(r.Tools) + len(r.Documents))); err != nil {
+			return nil, 0, err
+		}
 	}
 	messages := make([]jinja.Value, len(r.Messages))
 	for i := range r.Messages {

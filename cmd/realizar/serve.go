@@ -165,6 +165,9 @@ func (c *serveCommand) Run(a *app) error {
 		return err
 	}
 	h.loading.Loaded(s.Handler())
+	tidying, stopTidying := context.WithCancel(a.ctx)
+	defer stopTidying()
+	go plan.tidy(tidying, s.Held)
 	if err := c.announce(a, listener.Addr(), config.Names[0]); err != nil {
 		return err
 	}

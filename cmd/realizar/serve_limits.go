@@ -2,11 +2,13 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 
 	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/server"
@@ -83,4 +85,29 @@ func (p *servePlan) log(l *slog.Logger, c *server.Connections) {
 		attrs = append(attrs, slog.Int("processors", t.Limit), slog.String("processors_limit", t.By))
 	}
 	l.Info("limits", attrs...)
+}
+
+// The heap is given back where it is larger than after the model was loaded by keptHeap,
+// and requests hold little. The collector runs by itself only when the heap grows.
+const (
+	keptHeap  = 16 << 20
+	tidyEvery = time.Second
+)
+
+// tidy gives memory back to the system that requests held, until ctx ends.
+func (p *servePlan) tidy(ctx context.Context, held func() int64) {
+	least := heapMemory() + keptHeap
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if heapMemory() > least && held() < p.requests/16 {
+			debug.FreeOSMemory()
+			least = heapMemory() + keptHeap
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -277,13 +278,23 @@ var attacks = []attack{
 		if c == nil {
 			return []int{cut}
 		}
+		go func() {
+			for range 2000 {
+				if _, err := io.WriteString(c, "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+					return
+				}
+			}
+		}()
 		var got []int
-		go func() { _, _ = io.Copy(io.Discard, c) }()
-		for range 2000 {
-			if _, err := io.WriteString(c, "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil || ctx.Err() != nil {
+		for answers := bufio.NewReader(c); ctx.Err() == nil; {
+			resp, err := http.ReadResponse(answers, nil)
+			if err != nil {
+				got = append(got, cut)
 				break
 			}
-			got = append(got, http.StatusNotFound)
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			got = append(got, resp.StatusCode)
 		}
 		_ = c.Close()
 		return got

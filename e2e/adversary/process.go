@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,6 +71,7 @@ func start(ctx context.Context, o *options) (*process, error) {
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 5 * time.Second
 	p.cmd.Stderr = &tail{b: &p.log}
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOM") }) // GOMAXPROCS, GOMEMLIMIT
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -75,15 +75,48 @@ func (b *Budget) Stats() Stats {
 // Account has no limit.
 type Account struct {
 	budget  *Budget
+	owner   string
 	held    int64 // guarded by the budget's mu
 	gone    *Error
 	evict   func()
 	waiting atomic.Int32
 }
 
-// Open begins one. evict is called, once at most, when the request shall end its waiting
+// Open begins one for a request of that client. evict is called, once at most, when the request shall end its waiting
 // with an error; it must not block, and not call the budget.
-func (b *Budget) Open(evict func()) *Account { return &Account{budget: b, evict: evict} }
+func (b *Budget) Open(owner string, evict func()) *Account {
+	return &Account{budget: b, owner: owner, evict: evict}
+}
+
+// Owner is the client that the request is of; empty where nobody knows.
+func (a *Account) Owner() string {
+	if a == nil {
+		return ""
+	}
+	return a.owner
+}
+
+// Fits says whether there is room for n bytes, without taking them: beside what those hold
+// that do not wait for their clients.
+func (a *Account) Fits(n int64) error {
+	if a == nil {
+		return nil
+	}
+	b := a.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	busy := b.used
+	for other := range b.accounts {
+		if other.waiting.Load() > 0 && other.held > n {
+			busy -= other.held
+		}
+	}
+	if a.held+n > b.limit || busy+n > b.limit {
+		b.refused++
+		return &Error{Wanted: n, Held: a.held, Others: b.used - a.held, Limit: b.limit}
+	}
+	return nil
+}
 
 // Wait notes that the request waits for its client from now on, or goes on.
 func (a *Account) Wait(waits bool) {

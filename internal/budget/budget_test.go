@@ -11,9 +11,35 @@ import (
 
 func never(t *testing.T) func() { return func() { t.Error("a request that does not wait gave way") } }
 
+// TestFits: what there would be no room for is refused before it is read, and what others
+// hold that wait, and hold more, counts as free.
+func TestFits(t *testing.T) {
+	b := budget.New(100)
+	one, two := b.Open("one", func() {}), b.Open("two", never(t))
+	if err := one.Reserve(60); err != nil || one.Owner() != "one" {
+		t.Fatal(err, one.Owner())
+	}
+	if err := two.Fits(40); err != nil {
+		t.Error(err)
+	}
+	if err := two.Fits(41); !errors.Is(err, budget.ErrFull) {
+		t.Error(err)
+	}
+	one.Wait(true)
+	if err := two.Fits(41); err != nil {
+		t.Error(err)
+	}
+	if err := two.Fits(70); !errors.Is(err, budget.ErrFull) {
+		t.Errorf("that would take it from who holds less: %v", err)
+	}
+	if s := b.Stats(); s.Used != 60 || two.Held() != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestReserve(t *testing.T) {
 	b := budget.New(100)
-	one, two := b.Open(never(t)), b.Open(never(t))
+	one, two := b.Open("", never(t)), b.Open("", never(t))
 	if err := one.Reserve(60); err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +72,11 @@ func TestReserve(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	b := budget.New(100)
 	gone := 0
-	large, small := b.Open(func() { gone++ }), b.Open(never(t))
+	large, small := b.Open("", func() { gone++ }), b.Open("", never(t))
 	if err := errors.Join(large.Reserve(60), small.Reserve(30)); err != nil {
 		t.Fatal(err)
 	}
-	other := b.Open(never(t))
+	other := b.Open("", never(t))
 	if err := other.Reserve(20); !errors.Is(err, budget.ErrFull) {
 		t.Errorf("while nobody waits: %v", err)
 	}
@@ -82,7 +108,7 @@ func TestTogether(t *testing.T) {
 		all.Go(func() {
 			g := rand.New(rand.NewPCG(seed, 0))
 			for range 300 {
-				a := b.Open(func() {})
+				a := b.Open("", func() {})
 				for range 10 {
 					a.Wait(true)
 					_ = a.Reserve(g.Int64N(300) - 100)

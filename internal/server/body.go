@@ -15,9 +15,14 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// bodyCost is how many bytes of memory a byte of a body may become: the body itself, the texts
-// in it, and a list of them.
-const bodyCost = 3
+// What a body may become, in bytes of memory: each of its own is there as it came, while its
+// place grows, and in a text; a value of a list takes a number or the head of a text, and an
+// object a structure.
+const (
+	bodyCost   = 3
+	valueCost  = 16
+	objectCost = 512
+)
 
 // ReadBody reads the request's body, which is JSON. It is not read where the request would
 // be refused after it. Memory for it is taken as it comes.
@@ -28,6 +33,9 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	}
 	if x.ContentLength > s.config.MaxBody {
 		return nil, tooLarge(s.config.MaxBody)
+	}
+	if err := x.memory.Fits(bodyCost * max(0, x.ContentLength)); err != nil {
+		return nil, err
 	}
 	x.memory.Wait(true)
 	data, err := x.readAll(http.MaxBytesReader(x.w, x.Body, s.config.MaxBody))
@@ -52,6 +60,9 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	}
 	x.came()
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
+	if err := x.memory.Reserve(int64(valueCost*bytes.Count(data, []byte{','}) + objectCost*bytes.Count(data, []byte{'{'}))); err != nil {
+		return nil, err
+	}
 	if at := notText(data); at >= 0 {
 		return nil, &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
 			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}

@@ -22,7 +22,7 @@ func (s *Server) middleware(next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x, w, r := newExchange(w, r, s.config.Dialects[0], &s.config.Deadlines, s.stopped)
 		defer s.end(x)
-		x.memory = s.memory.Open(x.giveWay)
+		x.memory = s.memory.Open(r.RemoteAddr, x.giveWay)
 		x.work = budget.With(x.work, x.memory)
 		s.follow(x)
 		if s.admission.isDraining() {

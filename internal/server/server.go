@@ -151,6 +151,9 @@ func (s *Server) state() state {
 	return state{s.admission.count(), s.memory.Stats(), s.config.Connections.Stats()}
 }
 
+// Held is how many bytes of memory requests hold.
+func (s *Server) Held() int64 { return s.memory.Stats().Used }
+
 // Model is the one that is served.
 func (s *Server) Model() *realizar.Model { return s.model }
 
