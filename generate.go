@@ -128,9 +128,7 @@ func (m *Model) stopTokens(g *Generation) []int32 {
 	ids := slices.Clone(g.StopTokens)
 	if !g.IgnoreEnd {
 		for id := range m.ends {
-			if int(id) < m.Vocab() { // files name some that the model does not have
-				ids = append(ids, id)
-			}
+			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)

@@ -27,6 +27,7 @@ package realizar
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/realizar/realizar/chat"
@@ -51,6 +52,8 @@ type Model struct {
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil
 	ends   map[int32]bool
+
+	strayEnds []int32 // see [Model.StrayEnds]
 
 	templates    hub.Templates
 	templateErr  error
@@ -125,6 +128,9 @@ func (m *Model) readText(pre string) error {
 		return m.tokErr
 	}
 	m.ends = hub.EndTokens(m.file, m.tok, generation)
+	if err := m.checkEnds(); err != nil {
+		return err
+	}
 	m.templates, m.templateErr = hub.ReadTemplates(m.file)
 	if m.defaults, m.hasDefaults, err = recommended(m.file, generation); err != nil {
 		return err
@@ -135,6 +141,26 @@ func (m *Model) readText(pre string) error {
 	m.specialNames = hub.SpecialTexts(m.tok)
 	return nil
 }
+
+// checkEnds puts aside the ids that end answers and that the model does not have, which
+// some files name beside others. Where there are no others, no answer would end.
+func (m *Model) checkEnds() error {
+	for id := range m.ends {
+		if int(id) >= m.Vocab() {
+			m.strayEnds = append(m.strayEnds, id)
+			delete(m.ends, id)
+		}
+	}
+	slices.Sort(m.strayEnds)
+	if len(m.strayEnds) > 0 && len(m.ends) == 0 {
+		return fmt.Errorf("%w: the files end answers with token %d, and the model's vocabulary has %d", ErrConfig, m.strayEnds[0], m.Vocab())
+	}
+	return nil
+}
+
+// StrayEnds are the ids that end answers by the model's files and that it does not have, in
+// ascending order: they are never chosen.
+func (m *Model) StrayEnds() []int32 { return slices.Clone(m.strayEnds) }
 
 // Close frees everything. Answers under way end with [ErrClosed]; every call
 // returns when nothing is at work any longer.

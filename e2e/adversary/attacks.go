@@ -161,6 +161,11 @@ func megabytes(n int) int { return n << 20 }
 // refusals are for what the server has no room for, or may not have.
 var refusals = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}
 
+// fill has the model work as much as one request can.
+var fill = attack{"128 answers with the likeliest of each token", func(ctx context.Context, url string) []int {
+	return post(ctx, url, "/v1/chat/completions", text(`{"model":"demo","messages":[{"role":"user","content":"Tell me a story."}],"n":128,"max_tokens":100,"logprobs":true,"top_logprobs":20,"ignore_eos":true}`))
+}, append([]int{http.StatusOK}, refusals...)}
+
 var attacks = []attack{
 	{"a prompt of 30 MB", func(ctx context.Context, url string) []int {
 		return post(ctx, url, "/v1/completions", &large{head: `{"model":"demo","prompt":"`, fill: "a", n: megabytes(30), tail: `"}`})
@@ -258,9 +263,7 @@ var attacks = []attack{
 		_ = c.Close()
 		return []int{cut}
 	}, nil},
-	{"128 answers with the likeliest of each token", func(ctx context.Context, url string) []int {
-		return post(ctx, url, "/v1/chat/completions", text(`{"model":"demo","messages":[{"role":"user","content":"Tell me a story."}],"n":128,"max_tokens":100,"logprobs":true,"top_logprobs":20,"ignore_eos":true}`))
-	}, append([]int{http.StatusOK}, refusals...)},
+	fill,
 	{"clients that leave at once", func(ctx context.Context, url string) []int {
 		body := `{"model":"demo","prompt":"a story","max_tokens":500,"ignore_eos":true,"stream":true}`
 		c := dial(ctx, url, fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body))

@@ -74,6 +74,9 @@ func run(ctx context.Context, o *options) (bool, error) {
 			return false, fmt.Errorf("before any attack: %w", err)
 		}
 	}
+	warm, cancel := context.WithTimeout(ctx, 3*time.Second)
+	_, _, _ = p.attack(warm, fill, 1, func(ctx context.Context) { <-ctx.Done() }) // which has the cache take its memory
+	cancel()
 	var chosen []attack
 	for _, a := range attacks {
 		if strings.Contains(a.name, o.only) {

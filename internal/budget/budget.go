@@ -178,12 +178,12 @@ func (a *Account) Reserve(n int64) error {
 	return nil
 }
 
-// idler is the account beside a that waits for its client and holds the most, if that is
-// more than a holds: requests that wait alike do not take turns in giving way.
+// idler is the account beside a that waits for its client and holds the most; where a
+// waits too, one that holds more: requests that wait alike do not take turns in giving way.
 func (b *Budget) idler(a *Account) *Account {
 	var most *Account
 	for other := range b.accounts {
-		if other != a && other.waiting.Load() > 0 && other.held > a.held && (most == nil || other.held > most.held) {
+		if other != a && other.waiting.Load() > 0 && (a.waiting.Load() == 0 || other.held > a.held) && (most == nil || other.held > most.held) {
 			most = other
 		}
 	}

@@ -48,7 +48,7 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 		return nil, err
 	case x.memory.Evicted() != nil:
 		return nil, x.memory.Evicted()
-	case x.work.Err() != nil && x.Context().Err() == nil:
+	case x.work.Err() != nil && !errors.Is(context.Cause(x.work), context.Canceled): // which is that the client left, or that reading failed
 		return nil, context.Cause(x.work)
 	case as(err, &large):
 		return nil, tooLarge(large.Limit)
