@@ -120,6 +120,7 @@ type Server struct {
 	handler   http.Handler
 	admission admission
 	memory    *budget.Budget
+	pulse     pulse
 	pieces    pieces
 	metrics   *metrics
 
@@ -139,7 +140,7 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 	s.admission.empty = make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.metrics = newMetrics(c.Names[0], m.Metrics, s.state)
-	s.ended = append(s.ended, s.metrics.answered, s.unfollow)
+	s.ended = append(s.ended, s.pulse.answered, s.metrics.answered, s.unfollow)
 	s.routes()
 	var err error
 	s.handler, err = s.middleware(s.mux)
