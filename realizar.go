@@ -66,7 +66,8 @@ type Model struct {
 	hasDefaults  bool
 	specialNames map[string]string // bos_token and so on, for templates
 
-	close func() error
+	canary *canary
+	close  func() error
 }
 
 // Open opens the model at path: a GGUF file, a safetensors file, or a folder
@@ -187,6 +188,11 @@ func (m *Model) Labels() int { return m.arch.Spec.Labels }
 // weights that are laid out anew or stream, the cache, and a step's scratch. The file's
 // pages, which the system may take back, are not part of it.
 func (m *Model) HostMemory() int64 { return m.hostMemory }
+
+// Damage is what is wrong with weights that are read from the model's file while the model
+// runs, where something has written into the file; nil where all is well. It is noticed
+// within some minutes, where one of a thousand parts of the weights is concerned.
+func (m *Model) Damage() error { return m.canary.damage() }
 
 // unsuited says that the model is not made for a purpose, and what it is made for.
 func (m *Model) unsuited(purpose string) error {

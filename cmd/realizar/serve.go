@@ -146,6 +146,13 @@ func (c *serveCommand) Run(a *app) error {
 
 	o := c.options()
 	o.Parallel = c.Parallel
+	o.Damaged = func(err error) {
+		if err == nil {
+			config.Logger.Info("the model's file is again what it was")
+			return
+		}
+		config.Logger.Error("the model's file has changed: not ready", slog.String("error", err.Error()))
+	}
 	free := machine.ReadMemory()
 	m, err := a.openWith(c.Model, o)
 	if err != nil {

@@ -23,6 +23,9 @@ func (s *Server) ready(x *Exchange) error {
 	if err := s.admission.enter(0); err != nil {
 		return err
 	}
+	if err := s.model.Damage(); err != nil {
+		return failing(x.errorOf(err))
+	}
 	if err := s.pulse.check(x); err != nil {
 		return err
 	}
@@ -96,8 +99,13 @@ func (p *pulse) check(x *Exchange) error {
 	if failed == nil {
 		return nil
 	}
+	return failing(failed)
+}
+
+// failing is the answer of a server that is not ready, as the model fails by that.
+func failing(e *Error) error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: "model_failed", RetryAfter: int(pulseEvery / time.Second),
-		Message: "the model cannot answer: " + failed.Message}
+		Message: "the model cannot answer as it should: " + e.Message}
 }
 
 // beat has the model do what it is made for once, which reads its weights, of a mixture some

@@ -2,11 +2,13 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -83,19 +85,21 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 		runtime.Gosched()
 	}
 	s.post("/tokenize", `{"prompt":"`+strings.Repeat("x y ", 20<<10)+`"}`).whole(t)
-	refused := 0
+	gaveWay := make(chan string, len(waiting))
 	for _, c := range waiting {
-		if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
-		answer, _ := io.ReadAll(c)
-		if strings.HasPrefix(string(answer), "HTTP/1.1 429") && strings.Contains(string(answer), "memory_full") {
-			refused++
-		}
+		go func() {
+			answer, _ := io.ReadAll(c)
+			gaveWay <- string(answer)
+		}()
+	}
+	if answer := <-gaveWay; !strings.HasPrefix(answer, "HTTP/1.1 429") || !strings.Contains(answer, "memory_full") {
+		t.Errorf("what gave way is told %q", answer)
+	}
+	for _, c := range waiting {
 		c.Close()
 	}
-	if refused == 0 || refused == len(waiting) {
-		t.Errorf("%d of %d bodies gave way", refused, len(waiting))
+	for range len(waiting) - 1 {
+		<-gaveWay
 	}
 	s.released()
 }
@@ -316,6 +320,43 @@ func TestCostlyConnections(t *testing.T) {
 	if stats := bounds.Stats(); stats.Costly != 1 {
 		t.Errorf("%+v", stats)
 	}
+}
+
+// A connection of HTTP/2 whose client takes its requests back again and again is cut off.
+func TestResetsCost(t *testing.T) {
+	s := serve(t, server.Config{Parallel: 4}, realizar.Options{Parallel: 4}, long)
+	bounds, err := server.NewConnections(8, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewUnstartedServer(s.Config.Handler)
+	h.Listener = bounds.Listen(h.Listener)
+	h.Config.ConnContext = bounds.ConnContext
+	h.EnableHTTP2 = true
+	h.StartTLS()
+	defer h.Close()
+	client := h.Client()
+	defer client.CloseIdleConnections()
+	for taken := 0; bounds.Stats().Costly == 0; taken++ {
+		if taken > 5000 {
+			t.Fatal("5000 requests were taken back")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/v1/completions", strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err == nil {
+			if resp.ProtoMajor != 2 {
+				t.Fatalf("it is HTTP/%d", resp.ProtoMajor)
+			}
+			cancel()
+			resp.Body.Close()
+		}
+		cancel()
+	}
+	s.idle()
 }
 
 // A large answer is written in pieces and says what a small one does.
