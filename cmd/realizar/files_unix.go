@@ -11,7 +11,7 @@ import (
 // as far as the system allows.
 func openFiles() int {
 	var l syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || uint64(l.Cur) > math.MaxInt32 {
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || l.Cur > math.MaxInt32 {
 		return math.MaxInt32
 	}
 	return int(l.Cur)

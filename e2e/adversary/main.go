@@ -112,17 +112,16 @@ func run(ctx context.Context, o *options) (bool, error) {
 
 // A row is what came of an attack.
 type row struct {
-	name     string
-	answers  tally
-	wrong    string // an answer that the attack must not have
-	honest   period
-	usual    time.Duration
-	peak     int64
-	limit    int64
-	after    usage
-	before   usage
-	died     bool
-	attempts int
+	name    string
+	answers tally
+	wrong   string // an answer that the attack must not have
+	honest  period
+	usual   time.Duration
+	peak    int64
+	limit   int64
+	after   usage
+	before  usage
+	died    bool
 }
 
 // one does one attack with o.clients at a time, beside the honest client.
@@ -188,9 +187,9 @@ func show(rows []row, markdown bool) {
 		return
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(head, "\t"))
+	_, _ = fmt.Fprintln(w, strings.Join(head, "\t"))
 	for _, l := range lines {
-		fmt.Fprintln(w, strings.Join(l, "\t"))
+		_, _ = fmt.Fprintln(w, strings.Join(l, "\t"))
 	}
 	_ = w.Flush()
 }

@@ -40,7 +40,7 @@ const unreadGrace = 20 * time.Millisecond
 // work for it: it ends with the client's, when the request has taken too long, when it
 // gives way to others, and when ctx ends, as all do that the server stops.
 func (x *Exchange) begin(d *Deadlines, stopped context.Context) {
-	if x.Request.ContentLength != 0 {
+	if x.ContentLength != 0 {
 		x.readBy(d.Body)
 	}
 	x.work, x.end = context.WithCancelCause(x.Context())

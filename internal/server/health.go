@@ -88,12 +88,12 @@ func (p *pulse) check(x *Exchange) error {
 			err := beat(ctx, x.Server.model)
 			p.asked = time.Now()
 			if err == nil {
-				p.set(nil)
+				_ = p.set(nil)
 				x.Server.config.Logger.Info("the model answers again: ready")
 				return nil
 			}
 			failed = x.errorOf(err)
-			p.set(failed)
+			_ = p.set(failed)
 		}
 	}
 	if failed == nil {

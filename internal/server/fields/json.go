@@ -72,7 +72,7 @@ func Elements(value json.RawMessage) (list []json.RawMessage, err error) {
 		if i, err = valueEnd(value, from); err != nil {
 			return nil, ErrWrong
 		}
-		if list = append(list, json.RawMessage(value[from:i:i])); len(list) > maxElements {
+		if list = append(list, value[from:i:i]); len(list) > maxElements {
 			return nil, fmt.Errorf("a list of more than %d", maxElements)
 		}
 		if i = blanks(value, i); is(value, i, ']') {

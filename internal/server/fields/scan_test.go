@@ -32,19 +32,19 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%.200q: %v, want %v", data, got, want)
 		}
 		var members map[string]json.RawMessage
-		count := 0
-		err := Members(data, "", func(name string, value json.RawMessage) error {
-			count++
-			if members == nil && json.Unmarshal(data, &members) != nil {
-				return nil // it goes wrong further on
-			}
-			if members[name] != nil && string(members[name]) != string(value) && !want {
-				t.Errorf("%q: %s is %q, want %q", data, name, value, members[name])
-			}
+		found := map[string]json.RawMessage{}
+		if err := Members(data, "", func(name string, value json.RawMessage) error {
+			found[name] = value
 			return nil
-		})
-		if err == nil && (!want || count != len(members)) {
-			t.Errorf("%q: %d members, want %d of %v", data, count, len(members), want)
+		}); err == nil {
+			if json.Unmarshal(data, &members) != nil || len(found) != len(members) {
+				t.Errorf("%q: %d members, want %d", data, len(found), len(members))
+			}
+			for name, value := range members {
+				if string(found[name]) != string(value) {
+					t.Errorf("%q: %s is %q, want %q", data, name, found[name], value)
+				}
+			}
 		}
 		if !want {
 			return
