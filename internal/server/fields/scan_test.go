@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var texts = []string{
@@ -37,10 +38,13 @@ func FuzzScan(f *testing.F) {
 			found[name] = value
 			return nil
 		}); err == nil {
-			if json.Unmarshal(data, &members) != nil || len(found) != len(members) {
+			if json.Unmarshal(data, &members) != nil || len(found) != len(members) && utf8.Valid(data) {
 				t.Errorf("%q: %d members, want %d", data, len(found), len(members))
 			}
 			for name, value := range members {
+				if !utf8.Valid(data) {
+					break // which encoding/json changes, and servers refuse before
+				}
 				if string(found[name]) != string(value) {
 					t.Errorf("%q: %s is %q, want %q", data, name, found[name], value)
 				}
@@ -63,7 +67,7 @@ func FuzzScan(f *testing.F) {
 			}
 		}
 		var text, got string
-		if value[0] == '"' && json.Unmarshal(value, &text) == nil && strings.ToValidUTF8(string(value), "") == string(value) {
+		if value[0] == '"' && json.Unmarshal(value, &text) == nil && utf8.Valid(value) {
 			if err := ReadText(value, &got); err != nil || got != text {
 				t.Errorf("%q: %q, %v, want %q", data, got, err, text)
 			}
