@@ -15,7 +15,7 @@ import (
 // TestTokenLimit: a text has the ids within a limit of so many that it has without one, and a lower limit is an error
 // that names it, whatever the text.
 func TestTokenLimit(t *testing.T) {
-	for name, tok := range tokenizers(t) {
+	for name, tok := range allTokenizers(t) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				piece := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ \t\n]{0,40}`), rapid.SampledFrom([]string{
