@@ -52,13 +52,19 @@ func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error
 	return Prompt{Tokens: ids, Tokenize: time.Since(begun)}, checkTokens("prompt token", ids, m.Vocab())
 }
 
-// countedContexts is how many times longer than it may be a prompt is that an error has the
-// length of. Longer ones are not turned into tokens as a whole.
-const countedContexts = 4
+// An error has the length of a prompt that is so many times longer than it may be, or has so
+// many tokens. Longer ones are not turned into tokens as a whole.
+const (
+	countedContexts = 4
+	countedTokens   = 16 << 10
+)
 
 // limitsOf bound the tokens of a text of which there may be most, 0 for any number.
 func limitsOf(ctx context.Context, most int) tokenizer.Limits {
-	l := tokenizer.Limits{Tokens: countedContexts * most}
+	var l tokenizer.Limits
+	if most > 0 {
+		l.Tokens = max(countedContexts*most, countedTokens)
+	}
 	if account := budget.Of(ctx); account != nil {
 		l.Reserve = account.ReserveInt
 	}
