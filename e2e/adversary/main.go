@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
@@ -48,7 +49,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "adversary: -binary names the program to attack")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ok, err := run(ctx, &o)
 	stop()
 	if err != nil {
@@ -59,6 +60,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// warmTime is how long the cache has to fill before anything is measured.
+const warmTime = 5 * time.Second
 
 // run does all attacks, and reports whether all held.
 func run(ctx context.Context, o *options) (bool, error) {
@@ -74,9 +78,10 @@ func run(ctx context.Context, o *options) (bool, error) {
 			return false, fmt.Errorf("before any attack: %w", err)
 		}
 	}
-	warm, cancel := context.WithTimeout(ctx, 3*time.Second)
-	_, _, _ = p.attack(warm, fill, 1, func(ctx context.Context) { <-ctx.Done() }) // which has the cache take its memory
+	warm, cancel := context.WithTimeout(ctx, warmTime)
+	_, _, _ = p.attack(warm, fill, o.clients, func(ctx context.Context) { <-ctx.Done() }) // which has the cache take its memory
 	cancel()
+	time.Sleep(warmTime) // the heap is given back
 	var chosen []attack
 	for _, a := range attacks {
 		if strings.Contains(a.name, o.only) {
