@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Text is a rendered template: pieces that the template wrote and pieces that
 // came from its variables, in order. Joined they are the whole text; no piece
@@ -158,7 +155,9 @@ func (b *builder) mark(tmpl bool) {
 	}
 	if n := len(b.runs); n > 0 && n == cap(b.runs) {
 		b.in.growTimes(2*n, valueSize)
-		b.runs = slices.Grow(b.runs, n)
+		runs := make([]run, n, 2*n)
+		copy(runs, b.runs)
+		b.runs = runs
 	}
 	b.runs = append(b.runs, run{b.buf.Len(), tmpl})
 }
