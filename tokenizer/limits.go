@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -69,9 +70,18 @@ func (w *work) step(n int) {
 	if w.steps += n; w.steps >= stepsPerLook {
 		w.steps = 0
 		if w.ctx.Err() != nil {
-			w.fail(context.Cause(w.ctx))
+			w.fail(ended(w.ctx))
 		}
 	}
+}
+
+// ended is the error of ctx, which has ended, and the cause of that.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // tokens says how many ids there are.

@@ -14,7 +14,7 @@ func (t *Tokenizer) EncodePair(first, then []Span) (ids, types []int32, err erro
 }
 
 // EncodePairWithin is [Tokenizer.EncodePair] within limits, which count for each text by itself. It ends soon after
-// ctx does, with the error of ctx.
+// ctx does, with the error of ctx and its cause.
 func (t *Tokenizer) EncodePairWithin(ctx context.Context, l Limits, first, then []Span) (ids, types []int32, err error) {
 	var failed error
 	ids, err = within(ctx, l, func(w *work) (ids []int32) {

@@ -76,7 +76,8 @@ func (t *Tokenizer) EncodeSpans(spans []Span, addSpecial bool) []int32 {
 	return t.post.apply(t.encode(nil, spans), addSpecial)
 }
 
-// EncodeWithin is [Tokenizer.EncodeSpans] within limits. It ends soon after ctx does, with the error of ctx.
+// EncodeWithin is [Tokenizer.EncodeSpans] within limits. It ends soon after ctx does, with the error of ctx and its
+// cause.
 func (t *Tokenizer) EncodeWithin(ctx context.Context, l Limits, spans []Span, addSpecial bool) ([]int32, error) {
 	return within(ctx, l, func(w *work) []int32 { return t.post.apply(t.encode(w, spans), addSpecial) })
 }
