@@ -81,10 +81,10 @@ func tooLong(err error, most int) error {
 }
 
 // ChatPrompt is the prompt that [Model.Chat] runs for r. It may be longer than the
-// context; one of more than most tokens, where that is not 0, is a [*ContextError]. Special tokens match only in what the template wrote. Where the tokenizer
-// begins every text with a token, the prompt has it once, whether or not the template
-// wrote it. The work ends soon after ctx does. An error of the
-// tokenizer comes with the Text.
+// context; one of more than most tokens, where that is not 0, is a [*ContextError].
+// Special tokens match only in what the template wrote. Where the tokenizer begins every
+// text with a token, the prompt has it once, whether or not the template wrote it. The
+// work ends soon after ctx does. An error of the tokenizer comes with the Text.
 func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest, most int) (Prompt, error) {
 	begun := time.Now()
 	text, err := m.render(ctx, r)
@@ -134,10 +134,24 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 		Messages: r.Messages, Tools: r.Tools, Documents: r.Documents, Vars: r.Vars,
 		Special: m.specialNames, Now: func() time.Time { return now },
 	}
-	if account := budget.Of(ctx); account != nil {
-		c.Reserve = account.ReserveInt
+	made := 0 // bytes that are reserved for what the template makes
+	account := budget.Of(ctx)
+	if account != nil {
+		c.Reserve = func(bytes int) error {
+			if err := account.ReserveInt(bytes); err != nil {
+				return err
+			}
+			made += bytes
+			return nil
+		}
 	}
 	text, err := t.Render(ctx, c)
+	// Of this the text stays.
+	stays := 0
+	for _, s := range text {
+		stays += len(s.Text)
+	}
+	_ = account.ReserveInt(min(stays, made) - made) // what is given back is not refused
 	if err != nil {
 		return nil, wrap(err)
 	}

@@ -53,6 +53,24 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
+// Of what a chat template makes, the request holds no more than the text and the ids.
+func TestChatPromptGivesBack(t *testing.T) {
+	m, err := Open(t.Context(), modeltest.Llama(t, modeltest.Template(`{% set ns = namespace(s='') %}{% for c in messages[0].content %}{% set ns.s = ns.s ~ c %}{% endfor %}{{ ns.s }}`)), Options{Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() //nolint:errcheck // that is tested elsewhere
+	const length = 4000
+	account := budget.New(1<<30).Open("", func() {})
+	p, err := m.ChatPrompt(budget.With(t.Context(), account), &ChatRequest{Messages: []chat.Message{{Role: "user", Content: strings.Repeat("a", length)}}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, most := account.Held(), int64(length+8*cap(p.Tokens)); held < length || held > most {
+		t.Errorf("%d bytes are held, want %d to %d", held, length, most)
+	}
+}
+
 // Where nothing else is asked for, a device works at more answers than a processor.
 func TestParallelByDefault(t *testing.T) {
 	present(t, &abacus{Backend: cpu.New(1), free: roomy8G}, nil)
