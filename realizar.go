@@ -190,8 +190,9 @@ func (m *Model) Labels() int { return m.arch.Spec.Labels }
 func (m *Model) HostMemory() int64 { return m.hostMemory }
 
 // Damage is what is wrong with weights that are read from the model's file while the model
-// runs, where something has written into the file; nil where all is well. It is noticed
-// within some minutes, where one of a thousand parts of the weights is concerned.
+// runs, where something has written into the file; nil where all is well. A thousand pages
+// evenly apart are looked at again and again, which takes about a minute for all of them: a
+// change that touches none of these is not noticed.
 func (m *Model) Damage() error { return m.canary.damage() }
 
 // unsuited says that the model is not made for a purpose, and what it is made for.

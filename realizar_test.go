@@ -156,7 +156,6 @@ func TestSeveralEndTokensOfAFolder(t *testing.T) {
 	}
 }
 
-// What the makers of a model recommend is read from where they say it.
 // An id that ends answers and that the model does not have is put aside.
 func TestStrayEnds(t *testing.T) {
 	m := open(t, realizar.Options{}, modeltest.EndTokens(), modeltest.Metadata("tokenizer.ggml.eom_token_id", uint32(1<<20)))
@@ -165,6 +164,7 @@ func TestStrayEnds(t *testing.T) {
 	}
 }
 
+// What the makers of a model recommend is read from where they say it.
 func TestDefaultSampling(t *testing.T) {
 	dir := modeltest.Hub(t)
 	for config, want := range map[string]*realizar.Sampling{
