@@ -78,6 +78,7 @@ type Account struct {
 	owner   string
 	held    int64 // guarded by the budget's mu
 	gone    *Error
+	closed  bool
 	evict   func()
 	waiting atomic.Int32
 }
@@ -151,10 +152,12 @@ func (a *Account) Reserve(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case a.gone != nil && n < 0:
+	case n < 0 && (a.gone != nil || a.closed):
 		return nil
 	case a.gone != nil:
 		return a.gone
+	case a.closed: // nobody would give it back
+		return &Error{Wanted: n, Others: b.used, Limit: b.limit}
 	case n < 0:
 		n = max(n, -a.held)
 	case a.held+n > b.limit:
@@ -210,7 +213,7 @@ func (a *Account) Held() int64 {
 	return a.held
 }
 
-// Close gives back all that the request holds.
+// Close gives back all that the request holds, which can take no more.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -218,7 +221,7 @@ func (a *Account) Close() {
 	a.budget.mu.Lock()
 	defer a.budget.mu.Unlock()
 	a.budget.used -= a.held
-	a.held = 0
+	a.held, a.closed = 0, true
 	delete(a.budget.accounts, a)
 }
 

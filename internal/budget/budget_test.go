@@ -126,3 +126,22 @@ func TestTogether(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestClosed: what is taken after the end would never be given back.
+func TestClosed(t *testing.T) {
+	b := budget.New(100)
+	a := b.Open("", never(t))
+	if err := a.Reserve(10); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if err := a.Reserve(10); !errors.Is(err, budget.ErrFull) {
+		t.Errorf("after the end: %v", err)
+	}
+	if err := a.Reserve(-10); err != nil {
+		t.Error(err)
+	}
+	if s := b.Stats(); s.Used != 0 {
+		t.Errorf("%+v", s)
+	}
+}
