@@ -56,6 +56,7 @@ func (m *Memory) bound(root fs.FS, dir, name string, files *memoryFiles) {
 	if !ok || m.Total > 0 && limit >= m.Total && limit >= 1<<60 {
 		return
 	}
+	known := m.Free > 0 || m.Limit != ""
 	if m.Total == 0 || limit < m.Total {
 		m.Total, m.Limit = limit, "/"+dir+"/"+name
 	}
@@ -67,7 +68,7 @@ func (m *Memory) bound(root fs.FS, dir, name string, files *memoryFiles) {
 	for _, name := range files.cached {
 		used -= stat[name]
 	}
-	if free := max(0, limit-max(0, used)); m.Free == 0 || free < m.Free {
+	if free := max(0, limit-max(0, used)); !known || free < m.Free {
 		m.Free, m.Limit = free, "/"+dir+"/"+name
 	}
 }

@@ -42,6 +42,8 @@ func TestReadMemory(t *testing.T) {
 		{"files do not count", files(info, machine, mounts, v2, groups, "0::/a\n", dir+"a/memory.max", "1000000\n", dir+"a/memory.current", "900000\n",
 			dir+"a/memory.stat", "anon 100000\nfile 790000\ninactive_file 500000\nactive_file 250000\n"), 1000000, 850000, "/" + dir + "a/memory.max"},
 		{"used up", files(info, machine, mounts, v2, groups, "0::/a\n", dir+"a/memory.max", "1000\n", dir+"a/memory.current", "2000\n"), 1000, 0, "/" + dir + "a/memory.max"},
+		{"used up within a group that is not", files(info, machine, mounts, v2, groups, "0::/a/b\n", dir+"a/memory.max", "5000\n", dir+"a/memory.current", "2000\n",
+			dir+"a/b/memory.max", "1000\n", dir+"a/b/memory.current", "1000\n"), 1000, 0, "/" + dir + "a/b/memory.max"},
 		{"of another group", files(info, machine, mounts, v2, groups, "0::/a\n", dir+"b/memory.max", "1000\n"), 4000 * kib, 3000 * kib, ""},
 		{"more than there is", files(info, machine, mounts, v2, groups, "0::/\n", dir+"memory.max", "1099511627776\n", dir+"memory.current", "1\n"), 4000 * kib, 3000 * kib, ""},
 		{"version 1", files(info, machine, mounts, v1cpu+v1+hybrid, groups, "4:memory:/a/b\n1:cpu:/\n0::/\n",
