@@ -41,6 +41,8 @@ type servePlan struct {
 const (
 	leastRequests = 16 << 20
 	mostRequests  = 4 << 30
+	// Where the system does not say what is free.
+	unknownRequests = 256 << 20
 )
 
 // planServe divides what is free between a model that takes so much, and requests, which
@@ -50,7 +52,11 @@ const (
 func planServe(m machine.Memory, model, requests, heap int64) servePlan {
 	p := servePlan{machine: m, model: model, requests: requests}
 	rest := m.Free - model
-	if p.requests == 0 {
+	switch {
+	case p.requests > 0:
+	case m.Free == 0 && m.Limit == "":
+		p.requests = unknownRequests
+	default:
 		p.requests = min(max(rest/4, leastRequests), mostRequests)
 	}
 	if m.Free > 0 {

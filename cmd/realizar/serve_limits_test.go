@@ -32,7 +32,13 @@ func TestPlanServe(t *testing.T) {
 	if p := planServe(machine.Memory{Free: 1 << 30}, 0, 5*mib, 0); p.requests != 5*mib {
 		t.Errorf("%+v", p)
 	}
-	if p := planServe(machine.Memory{}, 1<<30, 0, 1); p.heap != 0 || p.requests != leastRequests {
+	if p := planServe(machine.Memory{}, 1<<30, 0, 1); p.heap != 0 || p.requests != unknownRequests {
 		t.Errorf("where nothing is known: %+v", p)
+	}
+	if p := planServe(machine.Memory{Total: 1 << 40}, 1<<30, 0, 1); p.heap != 0 || p.requests != unknownRequests {
+		t.Errorf("where it is not known what is free: %+v", p)
+	}
+	if p := planServe(machine.Memory{Total: 1 << 30, Limit: "a group"}, 1<<20, 0, 1); p.requests != leastRequests {
+		t.Errorf("where nothing is free: %+v", p)
 	}
 }
