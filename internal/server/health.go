@@ -83,7 +83,8 @@ func (p *pulse) check(x *Exchange) error {
 	if failed != nil && p.asking.TryLock() {
 		defer p.asking.Unlock()
 		if time.Since(p.asked) >= pulseEvery {
-			ctx, cancel := context.WithTimeout(x.work, pulseTime)
+			// Who asks may leave sooner than the model answers, again and again.
+			ctx, cancel := context.WithTimeout(x.Server.stopped, pulseTime)
 			defer cancel()
 			err := beat(ctx, x.Server.model)
 			p.asked = time.Now()
