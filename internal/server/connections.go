@@ -15,6 +15,7 @@ import (
 // rest of one, or nothing. So whoever opens connections and says nothing keeps nobody out.
 type Connections struct {
 	most, perAddress int
+	now              func() time.Time
 
 	mu        sync.Mutex
 	open      map[*connection]struct{}
@@ -30,7 +31,7 @@ func NewConnections(most, perAddress int) (*Connections, error) {
 	if most < 1 || perAddress < 1 {
 		return nil, errors.New("server: connections are bounded to 1 or more, in all and for an address")
 	}
-	return &Connections{most: most, perAddress: perAddress, open: map[*connection]struct{}{}, addresses: map[string]int{}}, nil
+	return &Connections{most: most, perAddress: perAddress, now: time.Now, open: map[*connection]struct{}{}, addresses: map[string]int{}}, nil
 }
 
 // ConnectionStats say how connections stand.
@@ -97,7 +98,7 @@ func (c *Connections) admit(n net.Conn) *connection {
 	if err != nil {
 		host = n.RemoteAddr().String()
 	}
-	a := &connection{Conn: n, of: c, address: host, at: time.Now()}
+	a := &connection{Conn: n, of: c, address: host, at: c.now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.open) >= c.most || c.addresses[host] >= c.perAddress {
@@ -159,6 +160,15 @@ func (a *connection) Close() error {
 	return a.Conn.Close()
 }
 
+// CloseWrite ends what the client reads. net/http asks for it before it closes a connection
+// whose client still sends, so that the answer is not lost.
+func (a *connection) CloseWrite() error {
+	if c, ok := a.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 // work notes that a request begins to be worked on, or with -1 that one is done.
 func (a *connection) work(n int) {
 	if a == nil {
@@ -176,7 +186,7 @@ func (a *connection) charge() {
 		return
 	}
 	a.of.mu.Lock()
-	now := time.Now()
+	now := a.of.now()
 	a.cost = max(0, a.cost-now.Sub(a.at).Seconds()*costRate) + 1
 	a.at = now
 	over := a.cost > costAtOnce && !a.closed

@@ -256,7 +256,12 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 func (r *recorder) FlushError() error {
 	r.x.memory.Wait(true)
 	defer r.x.memory.Wait(false)
-	return r.control.Flush()
+	err := r.control.Flush()
+	if r.x.ProtoMajor == 2 && err == nil {
+		// All was sent, and the time of a stream of HTTP/2 runs out even if nothing is written.
+		_ = r.control.SetWriteDeadline(time.Time{})
+	}
+	return err
 }
 
 // Unwrap is for [http.ResponseController].

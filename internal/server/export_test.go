@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"time"
 )
 
 // What the tests in package server_test see beside what all do.
@@ -23,6 +24,12 @@ type State = state
 func ErrorOf(err error) *Error {
 	x := &Exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
 	return x.errorOf(err)
+}
+
+// StopTime has time stand still for what connections cost.
+func (c *Connections) StopTime() {
+	now := time.Now()
+	c.now = func() time.Time { return now }
 }
 
 // Codes are those of errors of the model.

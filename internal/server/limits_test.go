@@ -150,11 +150,24 @@ func TestPhases(t *testing.T) {
 		s.released()
 	})
 	t.Run("first token", func(t *testing.T) {
-		s := serve(t, server.Config{Parallel: 1, MaxQueue: 8, Deadlines: server.Deadlines{FirstToken: soon}}, realizar.Options{Parallel: 1}, long)
-		// A stream that has begun goes on for as long as it likes; who waits for it does not.
-		stop := s.endless("")
-		defer stop()
-		s.post("/v1/completions", `{"model":"small","prompt":"y","max_tokens":1,"priority":1}`).fails(t, 503, "", "first_token_timeout")
+		s := serve(t, server.Config{Deadlines: server.Deadlines{FirstToken: time.Millisecond}}, realizar.Options{}, long)
+		prompt := strings.Repeat("5,", 50000) + "5" // which takes far longer
+		s.post("/v1/completions", `{"model":"small","prompt":[`+prompt+`],"max_tokens":1}`).fails(t, 503, "", "first_token_timeout")
+		s.released()
+		s.idle()
+	})
+	t.Run("after the first token", func(t *testing.T) {
+		const first = time.Second
+		s := serve(t, server.Config{Deadlines: server.Deadlines{FirstToken: first}}, realizar.Options{}, long)
+		body := `{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`
+		c := s.dial(fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+		defer c.Close()
+		read := bufio.NewScanner(c)
+		for begun := time.Now(); time.Since(begun) < first+first/2; { // a stream goes on for as long as it likes
+			if !read.Scan() || strings.Contains(read.Text(), "timeout") {
+				t.Fatalf("%q, %v", read.Text(), read.Err())
+			}
+		}
 	})
 }
 
@@ -293,10 +306,40 @@ func (w *slowWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// The client of a connection that ends can read its answer to the end.
+func TestConnectionsHalfClose(t *testing.T) {
+	bounds, err := server.NewConnections(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client := connect(t, l.Addr().String(), "")
+	c, err := bounds.Listen(l).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		t.Fatal("its connections cannot be closed by half, as net/http wants to")
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(client); err != nil || len(text) > 0 {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // A connection of many requests that are refused is cut off, one of good ones is not.
 func TestCostlyConnections(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	bounds, address := listen(t, s.Config.Handler, 8, 8)
+	bounds.StopTime()
 	for _, test := range []struct {
 		path string
 		cut  bool
@@ -329,6 +372,7 @@ func TestResetsCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bounds.StopTime()
 	h := httptest.NewUnstartedServer(s.Config.Handler)
 	h.Listener = bounds.Listen(h.Listener)
 	h.Config.ConnContext = bounds.ConnContext
@@ -357,6 +401,49 @@ func TestResetsCost(t *testing.T) {
 		cancel()
 	}
 	s.idle()
+}
+
+// A pausing writer lets time pass before a piece is written, as a model does that is busy.
+type pausing struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	pause   time.Duration
+	pauses  int
+}
+
+func (p *pausing) SetWriteDeadline(by time.Time) error {
+	if p.pauses > 0 && !by.IsZero() {
+		p.pauses--
+		time.Sleep(p.pause)
+		by = by.Add(p.pause)
+	}
+	return p.control.SetWriteDeadline(by)
+}
+
+func (p *pausing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// A stream may pause for longer than its client may leave a piece of it unread.
+func TestStreamsPause(t *testing.T) {
+	const unread = time.Second
+	s := serve(t, server.Config{Deadlines: server.Deadlines{Write: unread}}, realizar.Options{})
+	for _, version := range []int{1, 2} {
+		h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.Config.Handler.ServeHTTP(&pausing{w, http.NewResponseController(w), unread + unread/4, 2}, r)
+		}))
+		h.EnableHTTP2 = version == 2
+		h.StartTLS()
+		resp, err := h.Client().Post(h.URL+"/v1/completions", "application/json",
+			strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":4,"ignore_eos":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.ProtoMajor != version || !strings.Contains(string(text), "[DONE]") {
+			t.Errorf("HTTP/%d: %.200s, %v", resp.ProtoMajor, text, err)
+		}
+		resp.Body.Close()
+		h.Close()
+	}
 }
 
 // A large answer is written in pieces and says what a small one does.
