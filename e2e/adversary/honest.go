@@ -28,10 +28,13 @@ type period struct {
 	err           error // the last that a request was lost by
 }
 
-// ask asks for one answer. A client may be told once or twice to ask again.
+// patience is how long a client asks again that is told to.
+const patience = 20 * time.Second
+
+// ask asks for one answer, again where it is told to.
 func (h *honest) ask(ctx context.Context) error {
 	var last error
-	for range 4 {
+	for end, cuts := time.Now().Add(patience), 0; cuts < 4 && time.Now().Before(end); {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/v1/completions",
 			strings.NewReader(`{"model":"demo","prompt":"How do I change the port of the server?","max_tokens":8,"temperature":0}`))
 		if err != nil {
@@ -41,6 +44,7 @@ func (h *honest) ask(ctx context.Context) error {
 		resp, err := h.client.Do(r)
 		if err != nil {
 			last = err
+			cuts++
 			continue // as it is before an answer that a connection gives way
 		}
 		body, err := io.ReadAll(resp.Body)

@@ -198,10 +198,10 @@ func (p *process) read(ctx context.Context) (u usage, err error) {
 // has.
 func (p *process) settled(ctx context.Context, before *usage) (u usage) {
 	p.client.CloseIdleConnections()
-	for range 60 {
+	for range 120 {
 		var err error
 		if u, err = p.read(ctx); err == nil && before != nil {
-			r := row{before: *before, after: u, usual: time.Hour, limit: 1 << 60}
+			r := row{before: *before, after: u, usual: time.Hour, limit: 1 << 50}
 			if r.verdict() == "held" {
 				return u
 			}
