@@ -1,11 +1,16 @@
 package tokenizer
 
-import "golang.org/x/text/unicode/norm"
+import (
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
 
 // A bound says how long a text an id may stand for.
 type bound struct {
 	bytes int  // of text, at most; 0: any number
 	blank bool // white space does not count, as it may become nothing
+	makes bool // something else may become white space
 }
 
 // What a step may make of so many bytes, at most, is one.
@@ -68,6 +73,9 @@ func newBound(t *Tokenizer) bound {
 			return bound{}
 		}
 	}
+	if b.blank && b.makes {
+		return bound{}
+	}
 	return b
 }
 
@@ -77,6 +85,7 @@ func (b *bound) normalize(step normalStep) bool {
 	case prepend:
 	case replace:
 		from, ok := step.from.(literal)
+		b.makes = b.makes || strings.ContainsFunc(step.to, isSpace)
 		return ok && len(step.to) >= len(from)
 	case unicodeForm:
 		if f := norm.Form(step); f != norm.NFC && f != norm.NFKC {

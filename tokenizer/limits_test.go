@@ -117,3 +117,16 @@ func TestLongTextIsRefusedAtOnce(t *testing.T) {
 		t.Error("no tokenizer has a bound")
 	}
 }
+
+// TestBlankOfOthers: a text of which a normalizer makes white space, which it removes then, is not too long.
+func TestBlankOfOthers(t *testing.T) {
+	file := byteLevel(nil)
+	file["normalizer"] = object{"type": "Sequence", "normalizers": []object{
+		{"type": "Replace", "pattern": object{"String": "_"}, "content": " "}, {"type": "Strip", "strip_left": true, "strip_right": true},
+	}}
+	limits := tokenizer.Limits{Tokens: 4}
+	ids, err := fromObject(t, file, nil).EncodeWithin(t.Context(), limits, []tokenizer.Span{{Text: "a" + strings.Repeat("_", 1<<16)}}, false)
+	if err != nil || len(ids) != 1 {
+		t.Errorf("%d ids, %v", len(ids), err)
+	}
+}
