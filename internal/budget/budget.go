@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // ErrFull is wrapped by the errors of this package.
@@ -81,6 +82,7 @@ type Account struct {
 	closed  bool
 	evict   func()
 	waiting atomic.Int32
+	sending atomic.Int64 // since when, in nanoseconds of Unix; 0 where it does not
 }
 
 // Open begins one for a request of that client. evict is called, once at most, when the request shall end its waiting
@@ -106,9 +108,9 @@ func (a *Account) Fits(n int64) error {
 	b := a.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	busy := b.used
+	busy, now := b.used, time.Now()
 	for other := range b.accounts {
-		if other.waiting.Load() > 0 && other.held > n {
+		if other.waits(now) && other.held > n {
 			busy -= other.held
 		}
 	}
@@ -128,6 +130,27 @@ func (a *Account) Wait(waits bool) {
 	default:
 		a.waiting.Add(-1)
 	}
+}
+
+// sendGrace is how long a client may take to read a piece of its answer before its request
+// counts as one that waits: what is cut off then cannot be told why.
+const sendGrace = 500 * time.Millisecond
+
+// Send notes that a piece of the answer is sent from now on, or that it was.
+func (a *Account) Send(sends bool) {
+	switch {
+	case a == nil:
+	case sends:
+		a.sending.Store(time.Now().UnixNano())
+	default:
+		a.sending.Store(0)
+	}
+}
+
+// waits reports whether the request waits for its client.
+func (a *Account) waits(now time.Time) bool {
+	since := a.sending.Load()
+	return a.waiting.Load() > 0 || since != 0 && now.UnixNano()-since > int64(sendGrace)
 }
 
 // Evicted is why the request gave way, or nil.
@@ -185,8 +208,10 @@ func (a *Account) Reserve(n int64) error {
 // waits too, one that holds more: requests that wait alike do not take turns in giving way.
 func (b *Budget) idler(a *Account) *Account {
 	var most *Account
+	now := time.Now()
+	waits := a.waits(now)
 	for other := range b.accounts {
-		if other != a && other.waiting.Load() > 0 && (a.waiting.Load() == 0 || other.held > a.held) && (most == nil || other.held > most.held) {
+		if other != a && other.waits(now) && (!waits || other.held > a.held) && (most == nil || other.held > most.held) {
 			most = other
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/realizar/realizar/internal/budget"
 )
@@ -144,4 +146,24 @@ func TestClosed(t *testing.T) {
 	if s := b.Stats(); s.Used != 0 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestSend: a request that sends a piece of its answer is cut off only where that takes long.
+func TestSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		gone := false
+		one, two := b.Open("one", func() { gone = true }), b.Open("two", never(t))
+		if err := one.Reserve(80); err != nil {
+			t.Fatal(err)
+		}
+		one.Send(true)
+		if err := two.Reserve(40); !errors.Is(err, budget.ErrFull) || gone {
+			t.Errorf("a request that sends gave way at once: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := two.Reserve(40); err != nil || !gone {
+			t.Errorf("a request whose client does not read stays: %v", err)
+		}
+	})
 }

@@ -98,9 +98,10 @@ func (c *Connections) admit(n net.Conn) *connection {
 	if err != nil {
 		host = n.RemoteAddr().String()
 	}
-	a := &connection{Conn: n, of: c, address: host, at: c.now()}
+	a := &connection{Conn: n, of: c, address: host}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	a.at = c.now()
 	for len(c.open) >= c.most || c.addresses[host] >= c.perAddress {
 		of := ""
 		if c.addresses[host] >= c.perAddress {

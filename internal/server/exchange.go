@@ -237,8 +237,8 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 		r.WriteHeader(http.StatusOK)
 	}
 	r.x.answers.Store(true)
-	r.x.memory.Wait(true)
-	defer r.x.memory.Wait(false)
+	r.x.memory.Send(true)
+	defer r.x.memory.Send(false)
 	for err == nil && len(p) > 0 {
 		_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // where there is none, nobody waits
 		if r.x.gave.Load() {
@@ -254,8 +254,8 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 
 // FlushError sends what was written, for [http.ResponseController].
 func (r *recorder) FlushError() error {
-	r.x.memory.Wait(true)
-	defer r.x.memory.Wait(false)
+	r.x.memory.Send(true)
+	defer r.x.memory.Send(false)
 	err := r.control.Flush()
 	if r.x.ProtoMajor == 2 && err == nil {
 		// All was sent, and the time of a stream of HTTP/2 runs out even if nothing is written.

@@ -29,6 +29,8 @@ func ErrorOf(err error) *Error {
 // StopTime has time stand still for what connections cost.
 func (c *Connections) StopTime() {
 	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.now = func() time.Time { return now }
 }
 
