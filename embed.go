@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -55,9 +56,13 @@ func (m *Model) Embed(ctx context.Context, r *EmbedRequest) ([]Embedding, error)
 	prompts := make([][]int32, len(r.Inputs))
 	for i := range r.Inputs {
 		var err error
-		if prompts[i], err = m.inputTokens(&r.Inputs[i]); err != nil {
+		if prompts[i], err = m.inputTokens(ctx, &r.Inputs[i]); err != nil {
 			return nil, ofInput(err, i, len(prompts))
 		}
+	}
+	// A vector is summed in float64 before it is one of float32.
+	if err := budget.Of(ctx).Reserve(int64(len(prompts)) * int64(m.EmbeddingLength()) * (4 + 8)); err != nil {
+		return nil, err
 	}
 	all := make([]Embedding, len(prompts))
 	err := m.together(ctx, len(prompts), func(ctx context.Context, i int) error {
@@ -91,8 +96,8 @@ func ofInput(err error, i, n int) error {
 }
 
 // inputTokens are the ids of an input that can be run.
-func (m *Model) inputTokens(in *EmbedInput) ([]int32, error) {
-	p, err := m.Prompt(&Request{Prompt: in.Text, PromptTokens: in.Tokens})
+func (m *Model) inputTokens(ctx context.Context, in *EmbedInput) ([]int32, error) {
+	p, err := m.Prompt(ctx, &Request{Prompt: in.Text, PromptTokens: in.Tokens}, m.Context())
 	if err != nil {
 		return nil, err
 	}

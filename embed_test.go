@@ -52,7 +52,7 @@ func TestEmbed(t *testing.T) {
 		}
 		inputs, tokens = append(inputs, EmbedInput{Tokens: ids}), append(tokens, ids)
 	}
-	text, err := m.Prompt(&Request{Prompt: "hello<|im_end|>"})
+	text, err := m.Prompt(t.Context(), &Request{Prompt: "hello<|im_end|>"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package realizar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -39,7 +40,7 @@ func TestEmbedByEncoder(t *testing.T) {
 		"no known pooling": {map[string]string{"1_Pooling/config.json": `{"pooling_mode_weightedmean_tokens": true}`}, PoolingAuto, "weightedmean_tokens"},
 	} {
 		m := opened(t, modeltest.Encoder(t, modeltest.EncoderShape{Files: test.files}))
-		prompt, err := m.Prompt(&Request{Prompt: "hello world"})
+		prompt, err := m.Prompt(t.Context(), &Request{Prompt: "hello world"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestRank(t *testing.T) {
 func encodePlain(m *Model, text string) []int32 {
 	ids, _, _ := m.tok.EncodePair(nil, nil)
 	n := len(ids)
-	all, _ := m.Prompt(&Request{Prompt: text})
+	all, _ := m.Prompt(context.Background(), &Request{Prompt: text}, 0)
 	return all.Tokens[1 : len(all.Tokens)-(n-2)]
 }
 

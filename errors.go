@@ -54,12 +54,17 @@ var (
 
 // A ContextError is a prompt longer than the context.
 type ContextError struct {
-	Prompt  int // tokens
-	Context int // tokens
+	Prompt  int  // tokens
+	Context int  // tokens
+	More    bool // the prompt has Prompt tokens at least: it was not read to its end
 }
 
 func (e *ContextError) Error() string {
-	return fmt.Sprintf("%v: the prompt is %d tokens long, the context %d; shorten the prompt or open the model with a larger context", ErrContext, e.Prompt, e.Context)
+	least := ""
+	if e.More {
+		least = " or more"
+	}
+	return fmt.Sprintf("%v: the prompt is %d tokens%s long, the context %d; shorten the prompt or open the model with a larger context", ErrContext, e.Prompt, least, e.Context)
 }
 
 // Unwrap is [ErrContext].

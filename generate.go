@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -15,12 +16,12 @@ import (
 // Generate continues a text. The events of each answer end with one that has
 // Finish, or those of all with an error. Leaving the loop stops the work.
 func (m *Model) Generate(ctx context.Context, r *Request) iter.Seq2[Event, error] {
-	return m.events(ctx, &r.Generation, func(context.Context) (Prompt, error) { return m.Prompt(r) })
+	return m.events(ctx, &r.Generation, func(ctx context.Context) (Prompt, error) { return m.Prompt(ctx, r, m.Context()) })
 }
 
 // Chat answers a conversation. The events are those of [Model.Generate].
 func (m *Model) Chat(ctx context.Context, r *ChatRequest) iter.Seq2[Event, error] {
-	return m.events(ctx, &r.Generation, func(ctx context.Context) (Prompt, error) { return m.ChatPrompt(ctx, r) })
+	return m.events(ctx, &r.Generation, func(ctx context.Context) (Prompt, error) { return m.ChatPrompt(ctx, r, m.Context()) })
 }
 
 // events yields those of one request.
@@ -46,6 +47,7 @@ type task struct {
 	answers []answer
 	asked   time.Time // the engine
 	prober  prober
+	account *budget.Account
 	left    error // the loop, or what else the engine was told to end with
 
 	scores   []TokenLogProb // of the prompt
@@ -55,6 +57,7 @@ type task struct {
 
 func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, error)) error {
 	m, g := t.model, t.settings
+	t.account = budget.Of(ctx)
 	if m.arch.Program.Whole {
 		return m.unsuited("text")
 	}
@@ -125,9 +128,7 @@ func (m *Model) stopTokens(g *Generation) []int32 {
 	ids := slices.Clone(g.StopTokens)
 	if !g.IgnoreEnd {
 		for id := range m.ends {
-			if int(id) < m.Vocab() { // files name some that the model does not have
-				ids = append(ids, id)
-			}
+			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
@@ -154,6 +155,7 @@ func (t *task) work(ctx context.Context, r *engine.Request) error {
 // run has the engine run r. Errors about the weights' memory, of which the engine
 // knows no more than an address, name the place in the file.
 func (m *Model) run(ctx context.Context, r *engine.Request, yield func(*engine.Result) (bool, error)) error {
+	r.Client = budget.Of(ctx).Owner()
 	_, err := m.engine.Run(ctx, r, yield)
 	return m.file.Locate(err)
 }
@@ -164,7 +166,11 @@ func wrap(err error) error { return fmt.Errorf("realizar: %w", err) }
 // score notes how likely the token of the prompt is that follows r's. When all are
 // there it sends them, and what has been held back for them.
 func (t *task) score(r *engine.Result) error {
-	t.scores = append(t.scores, t.prober.of(r.Logits, t.prompt[r.Index+1], *t.settings.PromptLogProbs))
+	score := t.prober.of(r.Logits, t.prompt[r.Index+1], *t.settings.PromptLogProbs)
+	if err := t.account.Reserve(score.Bytes()); err != nil {
+		return wrap(err)
+	}
+	t.scores = append(t.scores, score)
 	if t.unscored--; t.unscored > 0 {
 		return nil
 	}

@@ -24,7 +24,8 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 		return err
 	}
 	size.Watch = o.watch()
-	loaded, finish := m.loader(o.Progress)
+	var mapped []*tensor.Tensor // that are read from the file while the model runs
+	loaded, finish := m.loader(o.Progress, &mapped)
 	if m.engine, err = engine.New(ctx, p.Program, p.Backend, size, loaded); err != nil {
 		return err
 	}
@@ -32,14 +33,38 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
 	m.device = modelDevice{Device: p.Device, streaming: newStreaming(&streaming), meter: memoryMeter{backend: p.Device}}
 	m.parallel = size.Parallel
-	m.close = sync.OnceValue(func() error { return errors.Join(m.engine.Close(), p.Device.Close(), m.file.Close()) })
+	if m.hostMemory, err = hostMemory(p, size); err != nil {
+		return errors.Join(err, m.engine.Close())
+	}
+	if m.canary, err = newCanary(m.file, mapped, o.Damaged); err != nil {
+		return errors.Join(err, m.engine.Close())
+	}
+	m.canary.start()
+	m.close = sync.OnceValue(func() error {
+		m.canary.stop()
+		return errors.Join(m.engine.Close(), p.Device.Close(), m.file.Close())
+	})
 	return nil
+}
+
+// hostMemory is what was planned of the host's memory for the model.
+func hostMemory(p *memory.Planner, size engine.Config) (int64, error) {
+	use, err := size.Memory(p.Program, p.Device)
+	if err != nil {
+		return 0, err
+	}
+	n := int64(size.Host)
+	if p.Device.Kind.Host {
+		return n + int64(use.Weights) + int64(use.States) + int64(use.Scratch), nil
+	}
+	streaming := p.Device.Streaming(p.Program, size.Limits(p.Program))
+	return n + int64(streaming.Pinned), nil
 }
 
 // loader reports how far loading the weights has come, and gives back the pages of
 // those that are not read from the file any more: at once, and by finish again, since
 // the system may have mapped them beside what was read later.
-func (m *Model) loader(progress func(Progress)) (loaded plan.Loaded, finish func()) {
+func (m *Model) loader(progress func(Progress), mapped *[]*tensor.Tensor) (loaded plan.Loaded, finish func()) {
 	var at Progress
 	var spare []*tensor.Tensor
 	for _, w := range m.arch.Program.Weights() {
@@ -49,6 +74,8 @@ func (m *Model) loader(progress func(Progress)) (loaded plan.Loaded, finish func
 		if isSpare {
 			m.file.ReleaseTensor(w)
 			spare = append(spare, w)
+		} else if w.Source == nil {
+			*mapped = append(*mapped, w)
 		}
 		if at.Done += int64(w.Size()); progress != nil {
 			progress(at)

@@ -1,6 +1,10 @@
 package realizar
 
-import "github.com/realizar/realizar/internal/sample"
+import (
+	"unsafe"
+
+	"github.com/realizar/realizar/internal/sample"
+)
 
 // A TokenLogProb says how likely the model held a token in its place: the natural
 // logarithm of its probability under the plain softmax of the logits, before biases,
@@ -15,6 +19,11 @@ type TokenLogProb struct {
 type TopLogProb struct {
 	Token   int32
 	LogProb float64
+}
+
+// Bytes is the memory that p takes, in a list that grows.
+func (p *TokenLogProb) Bytes() int64 {
+	return 2*int64(unsafe.Sizeof(*p)) + int64(len(p.Top))*int64(unsafe.Sizeof(TopLogProb{}))
 }
 
 // A prober finds log-probabilities.

@@ -81,6 +81,10 @@ type Options struct {
 	// before the tokenizer, for a GGUF file that names none or one that is not known.
 	// Empty: what the file names.
 	PreTokenizer string
+	// Damaged, where not nil, is called with what [Model.Damage] says when the model's file
+	// has changed, and with nil when it is again what it was. Closing the model waits for
+	// it, so that it may not close the model.
+	Damaged func(error)
 	// Progress, where not nil, is called while the model loads.
 	Progress func(Progress)
 	// Watch, where not nil, is told what every step of the model took, before the answers

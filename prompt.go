@@ -2,10 +2,12 @@ package realizar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/tokenizer"
 )
 
@@ -19,11 +21,16 @@ type Prompt struct {
 	Render, Tokenize time.Duration
 }
 
-// Prompt is the prompt that [Model.Generate] runs for r. It may be longer than the context.
-func (m *Model) Prompt(r *Request) (Prompt, error) {
+// Prompt is the prompt that [Model.Generate] runs for r. It may be longer than the context;
+// one of more than most tokens, where that is not 0, is a [*ContextError]. A long text
+// takes a while: the work ends soon after ctx does.
+func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error) {
 	if r.PromptTokens != nil {
 		if r.Prompt != "" {
 			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and prompt tokens", ErrRequest)
+		}
+		if most > 0 && len(r.PromptTokens) > most {
+			return Prompt{}, fmt.Errorf("realizar: %w", &ContextError{Prompt: len(r.PromptTokens), Context: most})
 		}
 		return Prompt{Tokens: r.PromptTokens}, checkTokens("prompt token", r.PromptTokens, m.Vocab())
 	}
@@ -32,19 +39,53 @@ func (m *Model) Prompt(r *Request) (Prompt, error) {
 		return Prompt{}, wrap(err)
 	}
 	begun := time.Now()
-	ids := tok.EncodeSpans([]tokenizer.Span{{Text: r.Prompt, Special: r.Special}}, true)
-	if bos, ok := tok.BOS(); ok && tok.AddsBOS() && len(ids) > 1 && ids[0] == bos && ids[1] == bos {
+	ids, err := tok.EncodeWithin(ctx, limitsOf(ctx, most), []tokenizer.Span{{Text: r.Prompt, Special: r.Special}}, !r.Plain)
+	if err != nil {
+		return Prompt{}, tooLong(err, most)
+	}
+	if bos, ok := tok.BOS(); ok && !r.Plain && tok.AddsBOS() && len(ids) > 1 && ids[0] == bos && ids[1] == bos {
 		ids = ids[1:] // the prompt has one already
+	}
+	if most > 0 && len(ids) > most {
+		return Prompt{}, fmt.Errorf("realizar: %w", &ContextError{Prompt: len(ids), Context: most})
 	}
 	return Prompt{Tokens: ids, Tokenize: time.Since(begun)}, checkTokens("prompt token", ids, m.Vocab())
 }
 
+// An error has the length of a prompt that is so many times longer than it may be, or has so
+// many tokens. Longer ones are not turned into tokens as a whole.
+const (
+	countedContexts = 4
+	countedTokens   = 16 << 10
+)
+
+// limitsOf bound the tokens of a text of which there may be most, 0 for any number.
+func limitsOf(ctx context.Context, most int) tokenizer.Limits {
+	var l tokenizer.Limits
+	if most > 0 {
+		l.Tokens = max(countedContexts*most, countedTokens)
+	}
+	if account := budget.Of(ctx); account != nil {
+		l.Reserve = account.ReserveInt
+	}
+	return l
+}
+
+// tooLong is an error of a tokenizer as that of a prompt that may have most tokens.
+func tooLong(err error, most int) error {
+	var long *tokenizer.LengthError
+	if errors.As(err, &long) {
+		err = &ContextError{Prompt: long.Least, Context: most, More: true}
+	}
+	return wrap(err)
+}
+
 // ChatPrompt is the prompt that [Model.Chat] runs for r. It may be longer than the
-// context. Special tokens match only in what the template wrote. Where the tokenizer
-// begins every text with a token, the prompt has it once, whether or not the template
-// wrote it. A template that is still at work when ctx ends is stopped. An error of the
-// tokenizer comes with the Text.
-func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest) (Prompt, error) {
+// context; one of more than most tokens, where that is not 0, is a [*ContextError].
+// Special tokens match only in what the template wrote. Where the tokenizer begins every
+// text with a token, the prompt has it once, whether or not the template wrote it. The
+// work ends soon after ctx does. An error of the tokenizer comes with the Text.
+func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest, most int) (Prompt, error) {
 	begun := time.Now()
 	text, err := m.render(ctx, r)
 	if err != nil {
@@ -60,11 +101,16 @@ func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest) (Prompt, error) 
 	for i, s := range text {
 		spans[i] = tokenizer.Span{Text: s.Text, Special: !s.Caller}
 	}
-	p.Tokens = tok.EncodeSpans(spans, false)
+	if p.Tokens, err = tok.EncodeWithin(ctx, limitsOf(ctx, most), spans, false); err != nil {
+		return p, tooLong(err, most)
+	}
 	if bos, ok := tok.BOS(); ok && tok.AddsBOS() && (len(p.Tokens) == 0 || p.Tokens[0] != bos) {
 		p.Tokens = append([]int32{bos}, p.Tokens...)
 	}
 	p.Tokenize = time.Since(begun)
+	if most > 0 && len(p.Tokens) > most {
+		return p, fmt.Errorf("realizar: %w", &ContextError{Prompt: len(p.Tokens), Context: most})
+	}
 	return p, checkTokens("prompt token", p.Tokens, m.Vocab())
 }
 
@@ -84,10 +130,28 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	text, err := t.Render(ctx, &chat.Request{
+	c := &chat.Request{
 		Messages: r.Messages, Tools: r.Tools, Documents: r.Documents, Vars: r.Vars,
 		Special: m.specialNames, Now: func() time.Time { return now },
-	})
+	}
+	made := 0 // bytes that are reserved for what the template makes
+	account := budget.Of(ctx)
+	if account != nil {
+		c.Reserve = func(bytes int) error {
+			if err := account.ReserveInt(bytes); err != nil {
+				return err
+			}
+			made += bytes
+			return nil
+		}
+	}
+	text, err := t.Render(ctx, c)
+	// Of this the text stays.
+	stays := 0
+	for _, s := range text {
+		stays += len(s.Text)
+	}
+	_ = account.ReserveInt(min(stays, made) - made) // what is given back is not refused
 	if err != nil {
 		return nil, wrap(err)
 	}

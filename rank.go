@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tokenizer"
@@ -50,9 +51,12 @@ func (m *Model) Rank(ctx context.Context, r *RankRequest) ([]Rank, error) {
 	requests := make([]*engine.Request, n)
 	for i, document := range r.Documents {
 		e := &engine.Request{Priority: r.Priority, Salt: r.Salt, Outputs: []engine.Output{{Want: plan.WantLogits}}}
-		e.Prompt, e.Types, err = tok.EncodePair([]tokenizer.Span{{Text: r.Query}}, []tokenizer.Span{{Text: document}})
+		e.Prompt, e.Types, err = tok.EncodePairWithin(ctx, limitsOf(ctx, m.Context()), []tokenizer.Span{{Text: r.Query}}, []tokenizer.Span{{Text: document}})
+		if err == nil {
+			err = budget.Of(ctx).Reserve(4 * int64(cap(e.Types)))
+		}
 		if err != nil {
-			return nil, wrap(err)
+			return nil, ofInput(tooLong(err, m.Context()), i, n)
 		}
 		if m.untyped || m.arch.Program.Axes[0] <= 1 {
 			e.Types = nil // the model does not know them

@@ -27,6 +27,7 @@ package realizar
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/realizar/realizar/chat"
@@ -44,12 +45,15 @@ type Model struct {
 	engine *engine.Engine
 	device modelDevice
 
-	parallel int           // answers under way at one time
-	opening  time.Duration // see [LoadTimings]
+	parallel   int           // answers under way at one time
+	hostMemory int64         // see [Model.HostMemory]
+	opening    time.Duration // see [LoadTimings]
 
 	tok    *tokenizer.Tokenizer
 	tokErr error // why tok is nil
 	ends   map[int32]bool
+
+	strayEnds []int32 // see [Model.StrayEnds]
 
 	templates    hub.Templates
 	templateErr  error
@@ -62,7 +66,8 @@ type Model struct {
 	hasDefaults  bool
 	specialNames map[string]string // bos_token and so on, for templates
 
-	close func() error
+	canary *canary
+	close  func() error
 }
 
 // Open opens the model at path: a GGUF file, a safetensors file, or a folder
@@ -124,6 +129,9 @@ func (m *Model) readText(pre string) error {
 		return m.tokErr
 	}
 	m.ends = hub.EndTokens(m.file, m.tok, generation)
+	if err := m.checkEnds(); err != nil {
+		return err
+	}
 	m.templates, m.templateErr = hub.ReadTemplates(m.file)
 	if m.defaults, m.hasDefaults, err = recommended(m.file, generation); err != nil {
 		return err
@@ -134,6 +142,26 @@ func (m *Model) readText(pre string) error {
 	m.specialNames = hub.SpecialTexts(m.tok)
 	return nil
 }
+
+// checkEnds puts aside the ids that end answers and that the model does not have, which
+// some files name beside others. Where there are no others, no answer would end.
+func (m *Model) checkEnds() error {
+	for id := range m.ends {
+		if int(id) >= m.Vocab() {
+			m.strayEnds = append(m.strayEnds, id)
+			delete(m.ends, id)
+		}
+	}
+	slices.Sort(m.strayEnds)
+	if len(m.strayEnds) > 0 && len(m.ends) == 0 {
+		return fmt.Errorf("%w: the files end answers with token %d, and the model's vocabulary has %d", ErrConfig, m.strayEnds[0], m.Vocab())
+	}
+	return nil
+}
+
+// StrayEnds are the ids that end answers by the model's files and that it does not have, in
+// ascending order: they are never chosen.
+func (m *Model) StrayEnds() []int32 { return slices.Clone(m.strayEnds) }
 
 // Close frees everything. Answers under way end with [ErrClosed]; every call
 // returns when nothing is at work any longer.
@@ -155,6 +183,17 @@ func (m *Model) EmbeddingLength() int { return m.arch.Spec.Hidden }
 // Labels is the number of scores that [Model.Rank] gives a document; 0 where the model
 // has no head for that.
 func (m *Model) Labels() int { return m.arch.Spec.Labels }
+
+// HostMemory is how many bytes of the host's memory were planned for the model: for
+// weights that are laid out anew or stream, the cache, and a step's scratch. The file's
+// pages, which the system may take back, are not part of it.
+func (m *Model) HostMemory() int64 { return m.hostMemory }
+
+// Damage is what is wrong with weights that are read from the model's file while the model
+// runs, where something has written into the file; nil where all is well. A thousand pages
+// evenly apart are looked at again and again, which takes about a minute for all of them: a
+// change that touches none of these is not noticed.
+func (m *Model) Damage() error { return m.canary.damage() }
 
 // unsuited says that the model is not made for a purpose, and what it is made for.
 func (m *Model) unsuited(purpose string) error {

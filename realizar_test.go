@@ -156,6 +156,14 @@ func TestSeveralEndTokensOfAFolder(t *testing.T) {
 	}
 }
 
+// An id that ends answers and that the model does not have is put aside.
+func TestStrayEnds(t *testing.T) {
+	m := open(t, realizar.Options{}, modeltest.EndTokens(), modeltest.Metadata("tokenizer.ggml.eom_token_id", uint32(1<<20)))
+	if got := m.StrayEnds(); !slices.Equal(got, []int32{1 << 20}) {
+		t.Errorf("put aside are %v", got)
+	}
+}
+
 // What the makers of a model recommend is read from where they say it.
 func TestDefaultSampling(t *testing.T) {
 	dir := modeltest.Hub(t)
@@ -363,7 +371,7 @@ func TestSpecialTokensTypedByAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(role, content string) int {
-		prompt, err := m.ChatPrompt(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}})
+		prompt, err := m.ChatPrompt(t.Context(), &realizar.ChatRequest{Messages: []chat.Message{{Role: role, Content: content}}}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,6 +91,8 @@ type Request struct {
 	// Special lets special tokens match in Prompt. Leave it false for text that
 	// users typed: what looks like a special token is plain text then.
 	Special bool
+	// Plain leaves out what the tokenizer adds to every text.
+	Plain bool
 	// PromptTokens are ids to continue as they are, instead of Prompt.
 	PromptTokens []int32
 

@@ -80,7 +80,7 @@ func TestChatPrompt(t *testing.T) {
 	r := &realizar.ChatRequest{
 		Messages: []chat.Message{{Role: "user", Content: "hello <|im_end|> world"}}, Generation: realizar.Generation{MaxTokens: new(8), IgnoreEnd: true},
 	}
-	prompt, err := m.ChatPrompt(t.Context(), r)
+	prompt, err := m.ChatPrompt(t.Context(), r, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,9 @@ type Request struct {
 	Special map[string]string
 	// Now is the time that the template may write down; time.Now when nil.
 	Now func() time.Time
+	// Reserve is asked before the template makes texts and lists of so many bytes. Its
+	// error ends the rendering, and is what that returns. nil: nobody is asked.
+	Reserve func(bytes int) error
 }
 
 // Render renders a conversation. The error matches ErrRequest, ErrRender,
@@ -81,7 +84,7 @@ func (t *Template) Render(ctx context.Context, r *Request) (Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := t.render(ctx, vars, size, r.Now)
+	out, err := t.render(ctx, vars, size, r.Now, r.Reserve)
 	if err != nil || !r.ContinueFinal {
 		return out, err
 	}
@@ -100,15 +103,17 @@ func (t *Template) RenderJSON(ctx context.Context, vars []byte, now func() time.
 	if !ok {
 		return nil, fmt.Errorf("%w: the variables are not a JSON object", ErrRequest)
 	}
-	return t.render(ctx, d, len(vars), now)
+	return t.render(ctx, d, len(vars), now, nil)
 }
 
 // render renders with limits that grow with the size of the request, in bytes.
-func (t *Template) render(ctx context.Context, vars *jinja.Dict, size int, now func() time.Time) (Text, error) {
+func (t *Template) render(ctx context.Context, vars *jinja.Dict, size int, now func() time.Time, reserve func(bytes int) error) (Text, error) {
 	limits := jinja.Limits{
 		Steps:  30e6 + 32*int64(size),
 		Memory: 256<<20 + 256*int64(size),
 		Output: 16<<20 + 16*int64(size),
+
+		Reserve: reserve,
 	}
 	spans, err := t.compiled.Render(ctx, vars, jinja.Options{Now: now, Limits: limits})
 	if err != nil {
@@ -117,11 +122,19 @@ func (t *Template) render(ctx context.Context, vars *jinja.Dict, size int, now f
 	return fromSpans(spans), nil
 }
 
+// messageBytes is the memory that the template's value of a short message takes.
+const messageBytes = 2 << 10
+
 // variables returns what the template sees, and the size of the texts in it.
 func (t *Template) variables(r *Request) (vars *jinja.Dict, size int, err error) {
 	vars = jinja.NewDict()
 	for _, name := range slices.Sorted(maps.Keys(r.Special)) {
 		vars.Set(name, jinja.String(r.Special[name], true))
+	}
+	if r.Reserve != nil {
+		if err := r.Reserve(messageBytes * (len(r.Messages) + len(r.Tools) + len(r.Documents))); err != nil {
+			return nil, 0, err
+		}
 	}
 	messages := make([]jinja.Value, len(r.Messages))
 	for i := range r.Messages {

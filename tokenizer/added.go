@@ -61,10 +61,13 @@ type candidate struct {
 }
 
 // candidates returns what may match in text, by descending start.
-func (a *addedTokens) candidates(text string, allowed *regions) []candidate {
+func (a *addedTokens) candidates(w *work, text string, allowed *regions) []candidate {
 	var special, ordinary []candidate
 	if a.findSpecial != nil {
-		add := func(m match) { special = append(special, candidate{m.start, &a.special[m.pattern]}) }
+		add := func(m match) {
+			special = append(special, candidate{m.start, &a.special[m.pattern]})
+			w.found(len(special))
+		}
 		if allowed == nil {
 			a.findSpecial.scan(text, region{0, len(text)}, add)
 		} else {
@@ -76,6 +79,7 @@ func (a *addedTokens) candidates(text string, allowed *regions) []candidate {
 	if a.findOrdinary != nil {
 		a.findOrdinary.scan(text, region{0, len(text)}, func(m match) {
 			ordinary = append(ordinary, candidate{m.start, &a.ordinary[m.pattern]})
+			w.found(len(ordinary))
 		})
 	}
 	if len(ordinary) == 0 {
@@ -108,12 +112,12 @@ func (a *addedTokens) candidates(text string, allowed *regions) []candidate {
 //
 // A match that fails for singleWord still uses up its text, and the white space that rstrip takes may
 // be matched again, but by a token with lstrip, as in Hugging Face tokenizers.
-func (a *addedTokens) split(text string, allowed *regions, part func(start, end int, id int32)) {
+func (a *addedTokens) split(w *work, text string, allowed *regions, part func(start, end int, id int32)) {
 	if a.order != nil {
-		a.order.split(a, text, allowed, part)
+		a.order.split(a, w, text, allowed, part)
 		return
 	}
-	found := a.candidates(text, allowed)
+	found := a.candidates(w, text, allowed)
 	done := 0        // text before is given to part
 	read := 0        // matches begin here at the earliest
 	var blank region // the white space that rstrip took last, to be measured once

@@ -80,8 +80,8 @@ type foundToken struct {
 // begins after it and is no shorter, is replaced by the longest that ends before that token. That is less
 // than half of the room it had, so a position has no more claims than the logarithm of the longest
 // token's length, however many tokens begin with each other.
-func (l *longestFirst) split(a *addedTokens, text string, allowed *regions, part func(start, end int, id int32)) {
-	found := l.find(a, text, allowed)
+func (l *longestFirst) split(a *addedTokens, w *work, text string, allowed *regions, part func(start, end int, id int32)) {
+	found := l.find(a, w, text, allowed)
 	done := 0
 	for _, f := range found {
 		if done < f.start {
@@ -96,8 +96,8 @@ func (l *longestFirst) split(a *addedTokens, text string, allowed *regions, part
 }
 
 // find returns the tokens of a text in the order of the text.
-func (l *longestFirst) find(a *addedTokens, text string, allowed *regions) []foundToken {
-	first := l.first(a, text, allowed)
+func (l *longestFirst) find(a *addedTokens, w *work, text string, allowed *regions) []foundToken {
+	first := l.first(a, w, text, allowed)
 	if len(first) == 0 {
 		return nil
 	}
@@ -105,6 +105,7 @@ func (l *longestFirst) find(a *addedTokens, text string, allowed *regions) []fou
 	var again claims // that replace others
 	taken := newByteSet(len(text))
 	for len(first) > 0 || len(again) > 0 {
+		w.step(1)
 		var c claim
 		if len(again) == 0 || len(first) > 0 && compareClaims(first[0], again[0]) < 0 {
 			c, first = first[0], first[1:]
@@ -146,7 +147,7 @@ func (l *longestFirst) find(a *addedTokens, text string, allowed *regions) []fou
 }
 
 // first returns the first claims of all positions, in order.
-func (l *longestFirst) first(a *addedTokens, text string, allowed *regions) []claim {
+func (l *longestFirst) first(a *addedTokens, w *work, text string, allowed *regions) []claim {
 	var first []claim
 	if a.findSpecial != nil {
 		runs := []region{{0, len(text)}}
@@ -154,12 +155,16 @@ func (l *longestFirst) first(a *addedTokens, text string, allowed *regions) []cl
 			runs = allowed.runs
 		}
 		for _, run := range runs {
-			a.findSpecial.scan(text, run, func(m match) { first = append(first, claim{l.special[m.pattern], m.start}) })
+			a.findSpecial.scan(text, run, func(m match) {
+				first = append(first, claim{l.special[m.pattern], m.start})
+				w.found(len(first))
+			})
 		}
 	}
 	if a.findOrdinary != nil {
 		a.findOrdinary.scan(text, region{0, len(text)}, func(m match) {
 			first = append(first, claim{l.ordinary[m.pattern], m.start})
+			w.found(len(first))
 		})
 	}
 	slices.SortFunc(first, compareClaims)

@@ -122,27 +122,27 @@ func (b *bpe) wholeLines() {
 }
 
 // encode implements model.
-func (b *bpe) encode(dst []int32, text string) []int32 {
+func (b *bpe) encode(w *work, dst []int32, text string) []int32 {
 	if id, ok := b.whole[text]; ok && !b.bars(id) {
 		return append(dst, id)
 	}
 	for b.joins != nil && len(text) > joinedPart {
 		n := b.joins.part(text)
-		dst = b.encodePart(dst, text[:n])
+		dst = b.encodePart(w, dst, text[:n])
 		text = text[n:]
 	}
 	if text == "" {
 		return dst
 	}
-	return b.encodePart(dst, text)
+	return b.encodePart(w, dst, text)
 }
 
 // encodePart appends the ids of a part of a piece that no token leaves.
-func (b *bpe) encodePart(dst []int32, text string) []int32 {
-	m := b.mergers.get(len(text))
-	defer b.mergers.put(m)
+func (b *bpe) encodePart(w *work, dst []int32, text string) []int32 {
+	m := b.mergers.get(w, len(text))
+	defer b.mergers.put(w, len(text), m)
 	b.start(m, text)
-	m.run(b)
+	m.run(w, b)
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
 		dst = b.appendID(dst, m.parts[i].id)
 	}

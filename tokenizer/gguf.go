@@ -74,6 +74,7 @@ func FromGGUF(m Metadata) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: GGUF metadata: %w", err)
 	}
+	t.bound = newBound(t)
 	return t, nil
 }
 

@@ -56,11 +56,11 @@ func TestJoins(t *testing.T) {
 			continue // every pair is in a token
 		}
 		cut++
-		if got, want := merging.encode(nil, text), merging.encodePart(nil, text); !slices.Equal(got, want) {
+		if got, want := merging.encode(nil, nil, text), merging.encodePart(nil, nil, text); !slices.Equal(got, want) {
 			t.Errorf("seed %d: BPE: %d ids, want %d", seed, len(got), len(want))
 		}
-		want, _ := scored.encodePart(nil, text, false)
-		if got := scored.encode(nil, text); !slices.Equal(got, want) {
+		want, _ := scored.encodePart(nil, nil, text, false)
+		if got := scored.encode(nil, nil, text); !slices.Equal(got, want) {
 			t.Errorf("seed %d: SentencePiece: %d ids, want %d", seed, len(got), len(want))
 		}
 	}

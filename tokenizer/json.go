@@ -32,6 +32,7 @@ func FromJSON(tokenizerJSON, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
 	}
+	t.bound = newBound(t)
 	return t, nil
 }
 
@@ -212,7 +213,7 @@ func (t *Tokenizer) addTokens(tokens []jsonAdded, special map[string]bool, size 
 			singleWord: a.SingleWord, lstrip: a.Lstrip, rstrip: a.Rstrip,
 		}
 		if a.Normalized {
-			found.pattern, _ = t.normalizer.apply(a.Content, nil)
+			found.pattern, _ = t.normalizer.apply(nil, a.Content, nil)
 			entry.decoded = found.pattern
 			folded = append(folded, found)
 		} else {

@@ -115,7 +115,7 @@ func TestLibraryNormalizers(t *testing.T) {
 			if json.Unmarshal(raw, &want) != nil { // the library failed
 				return
 			}
-			if got, _ := n.apply(text, nil); got != want {
+			if got, _ := n.apply(nil, text, nil); got != want {
 				r.differ("%+q becomes %+q, want %+q", text, got, want)
 			}
 		}
@@ -133,7 +133,7 @@ func TestLibraryNormalizers(t *testing.T) {
 		}
 		for char := range c.Last + 1 {
 			if text := "a" + string(char) + "b"; swept(char) && !changed[char] {
-				if got, _ := n.apply(text, nil); got != text {
+				if got, _ := n.apply(nil, text, nil); got != text {
 					r.differ("%+q becomes %+q, want it as it is", text, got)
 				}
 			}

@@ -81,6 +81,15 @@ func TestLongText(t *testing.T) {
 			t.Fatalf("REALIZAR_TOKENIZER_LOAD: %v", err)
 		}
 	}
+	text := longText(size)
+	for name, tok := range allTokenizers(t) {
+		t.Run(name, func(t *testing.T) { encodeLong(t, tok, text) })
+	}
+}
+
+// allTokenizers are those of the tests, and those of the conformance data where these are.
+func allTokenizers(t *testing.T) map[string]*tokenizer.Tokenizer {
+	t.Helper()
 	kinds := tokenizers(t)
 	if root := os.Getenv("REALIZAR_CONFORMANCE"); root != "" {
 		for _, folder := range glob(t, filepath.Join(root, "tokenizers", "hf", "*")) {
@@ -91,10 +100,7 @@ func TestLongText(t *testing.T) {
 			kinds["gguf "+name] = readGGUF(t, name)
 		}
 	}
-	text := longText(size)
-	for name, tok := range kinds {
-		t.Run(name, func(t *testing.T) { encodeLong(t, tok, text) })
-	}
+	return kinds
 }
 
 func glob(t *testing.T, pattern string) []string {

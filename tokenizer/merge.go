@@ -43,8 +43,12 @@ type mergers struct{ pool sync.Pool }
 // keptParts is for how many parts a merger that is kept may have memory.
 const keptParts = 1 << 16
 
-// get returns an empty merger with room for n parts.
-func (p *mergers) get(n int) *merger {
+// mergerBytes is the memory of a merger for each part: the part, and proposals, of which there may be more.
+const mergerBytes = 24 + 2*24
+
+// get returns an empty merger with room for n parts, which w holds until put.
+func (p *mergers) get(w *work, n int) *merger {
+	w.holdLarge(n * mergerBytes)
 	m, ok := p.pool.Get().(*merger)
 	if !ok {
 		m = new(merger)
@@ -53,8 +57,9 @@ func (p *mergers) get(n int) *merger {
 	return m
 }
 
-// put takes back a merger that is no longer used.
-func (p *mergers) put(m *merger) {
+// put takes back a merger of get(w, n) that is no longer used.
+func (p *mergers) put(w *work, n int, m *merger) {
+	w.releaseLarge(n * mergerBytes)
 	if cap(m.parts) <= keptParts {
 		p.pool.Put(m)
 	}
@@ -68,15 +73,17 @@ func (m *merger) add(id, start, end int32) {
 
 // run merges until no rule applies, in time proportional to n log n for n parts. What is left is the list
 // that begins with the first part.
-func (m *merger) run(rules mergeRules) {
+func (m *merger) run(w *work, rules mergeRules) {
 	if len(m.parts) == 0 {
 		return
 	}
 	m.parts[len(m.parts)-1].next = -1
 	for i := range len(m.parts) - 1 {
+		w.step(1)
 		m.propose(rules, int32(i), int32(i+1))
 	}
 	for len(m.queue) > 0 {
+		w.step(1)
 		p := m.pop()
 		at := int32(p.key & math.MaxUint32)
 		left := &m.parts[at]

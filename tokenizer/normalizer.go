@@ -15,8 +15,9 @@ type normalStep interface {
 	apply(text string, marks []bool) (string, []bool)
 }
 
-func (n normalizer) apply(text string, marks []bool) (string, []bool) {
+func (n normalizer) apply(w *work, text string, marks []bool) (string, []bool) {
 	for _, step := range n {
+		w.step(len(text))
 		text, marks = step.apply(text, marks)
 	}
 	return text, marks

@@ -11,8 +11,9 @@ import (
 // character of the original.
 
 // withHead is [normalizer.apply] for a text whose head is given, and returns that of the result.
-func (n normalizer) withHead(text string, marks []bool, head int) (string, []bool, int) {
+func (n normalizer) withHead(w *work, text string, marks []bool, head int) (string, []bool, int) {
 	for _, step := range n {
+		w.step(len(text))
 		normal, after := step.apply(text, marks)
 		head = min(headAfter(step, text, normal, head), len(normal))
 		text, marks = normal, after

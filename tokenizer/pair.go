@@ -1,12 +1,33 @@
 package tokenizer
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // EncodePair returns the ids of two texts as the tokenizer joins them for a model that compares
 // texts, with special tokens, and for each id its type, which BERT tells texts apart by: that of the
 // post-processor, or without one 0 for the first text and 1 for the second. Texts are as in
 // [Tokenizer.EncodeSpans]. The error wraps [ErrUnsupported] where the tokenizer joins no pairs.
 func (t *Tokenizer) EncodePair(first, then []Span) (ids, types []int32, err error) {
+	return t.encodePair(nil, first, then)
+}
+
+// EncodePairWithin is [Tokenizer.EncodePair] within limits, which count for each text by itself. It ends soon after
+// ctx does, with the error of ctx and its cause.
+func (t *Tokenizer) EncodePairWithin(ctx context.Context, l Limits, first, then []Span) (ids, types []int32, err error) {
+	var failed error
+	ids, err = within(ctx, l, func(w *work) (ids []int32) {
+		ids, types, failed = t.encodePair(w, first, then)
+		return ids
+	})
+	if err == nil {
+		err = failed
+	}
+	return ids, types, err
+}
+
+func (t *Tokenizer) encodePair(w *work, first, then []Span) (ids, types []int32, err error) {
 	if t.post.pairErr != nil {
 		return nil, nil, fmt.Errorf("tokenizer: post_processor: %w", t.post.pairErr)
 	}
@@ -14,7 +35,7 @@ func (t *Tokenizer) EncodePair(first, then []Span) (ids, types []int32, err erro
 	if pair == nil {
 		pair = template{}.pair(nil)
 	}
-	texts := [2][]int32{t.encode(first), t.encode(then)}
+	texts := [2][]int32{t.encode(w, first), t.encode(w, then)}
 	for _, p := range pair {
 		part := []int32{p.id}
 		switch p.id {

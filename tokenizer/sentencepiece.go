@@ -77,6 +77,7 @@ func FromSentencePiece(model, tokenizerConfigJSON []byte) (*Tokenizer, error) {
 		config.AddBOS, config.AddEOS = &bpe, &unigram
 	}
 	config.apply(t)
+	t.bound = newBound(t)
 	return t, nil
 }
 

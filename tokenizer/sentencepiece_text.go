@@ -86,9 +86,10 @@ type spCharacters struct {
 }
 
 // encode implements model.
-func (s *spCharacters) encode(dst []int32, text string) []int32 {
+func (s *spCharacters) encode(w *work, dst []int32, text string) []int32 {
 	before := false
 	for i := 0; i < len(text); {
+		w.step(1)
 		id, n := s.user.longest(0, text[i:], nil)
 		if n == 0 {
 			_, n = utf8.DecodeRuneInString(text[i:])
@@ -107,9 +108,10 @@ type spWords struct {
 }
 
 // encode implements model.
-func (s *spWords) encode(dst []int32, text string) []int32 {
+func (s *spWords) encode(w *work, dst []int32, text string) []int32 {
 	before := false
 	for text != "" {
+		w.step(1)
 		end := len(text)
 		_, first := utf8.DecodeRuneInString(text)
 		if next := strings.Index(text[first:], metaspaceChar); next >= 0 {

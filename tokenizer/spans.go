@@ -18,6 +18,12 @@ func joinSpans(spans []Span) (string, *regions) {
 		typed = typed || !s.Special && s.Text != ""
 		size += len(s.Text)
 	}
+	if len(spans) == 1 {
+		if typed {
+			return spans[0].Text, &regions{}
+		}
+		return spans[0].Text, nil
+	}
 	var text strings.Builder
 	text.Grow(size)
 	allowed := &regions{}

@@ -85,11 +85,11 @@ func (s *spmText) merge(left, right *part) (id, rank int32, ok bool) {
 }
 
 // encode implements model.
-func (s *spm) encode(dst []int32, text string) []int32 {
+func (s *spm) encode(w *work, dst []int32, text string) []int32 {
 	unknown := false // the part before ended with an unknown character
 	for text != "" {
 		n := s.joins.part(text)
-		dst, unknown = s.encodePart(dst, text[:n], unknown)
+		dst, unknown = s.encodePart(w, dst, text[:n], unknown)
 		text = text[n:]
 	}
 	return dst
@@ -97,9 +97,9 @@ func (s *spm) encode(dst []int32, text string) []int32 {
 
 // encodePart appends the ids of a part of a piece that no token leaves. before says whether what is before it ends
 // with an unknown character, and is returned for what is after it.
-func (s *spm) encodePart(dst []int32, text string, before bool) (ids []int32, unknown bool) {
-	m := s.mergers.get(len(text))
-	defer s.mergers.put(m)
+func (s *spm) encodePart(w *work, dst []int32, text string, before bool) (ids []int32, unknown bool) {
+	m := s.mergers.get(w, len(text))
+	defer s.mergers.put(w, len(text), m)
 	for i := 0; i < len(text); {
 		id, n := int32(-1), 0
 		if s.user != nil {
@@ -113,7 +113,7 @@ func (s *spm) encodePart(dst []int32, text string, before bool) (ids []int32, un
 		i += n
 	}
 	rules := &spmText{spm: s, text: text}
-	m.run(rules)
+	m.run(w, rules)
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
 		p := &m.parts[i]
 		dst, before = rules.write(dst, p.id, text[p.start:p.end], before)

@@ -14,6 +14,7 @@
 package tokenizer
 
 import (
+	"context"
 	"slices"
 	"unicode/utf8"
 )
@@ -44,6 +45,7 @@ type Tokenizer struct {
 	model      model
 	typed      model // makes no special token; nil for model itself
 	post       postProcessor
+	bound      bound // of what texts become
 	decoder    []decodeStep
 	between    bool // tokens that Decode leaves out lie between the others for decoder
 
@@ -54,8 +56,8 @@ type Tokenizer struct {
 
 // model cuts a piece of text that no pre-tokenizer cuts further into tokens.
 type model interface {
-	// encode appends the ids of text, which has from 1 to maxPiece bytes, to dst.
-	encode(dst []int32, text string) []int32
+	// encode appends the ids of text, which has from 1 to maxPiece bytes, to dst. It tells w what it does.
+	encode(w *work, dst []int32, text string) []int32
 }
 
 // Encode returns the ids of text, in which special tokens match. With addSpecial it adds what the
@@ -71,40 +73,83 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 // bytes whose tokens the file calls special. Everything else is tokenized as if it had never been
 // split into spans. See [Tokenizer.Encode] for addSpecial.
 func (t *Tokenizer) EncodeSpans(spans []Span, addSpecial bool) []int32 {
-	return t.post.apply(t.encode(spans), addSpecial)
+	return t.post.apply(t.encode(nil, spans), addSpecial)
+}
+
+// EncodeWithin is [Tokenizer.EncodeSpans] within limits. It ends soon after ctx does, with the error of ctx and its
+// cause.
+func (t *Tokenizer) EncodeWithin(ctx context.Context, l Limits, spans []Span, addSpecial bool) ([]int32, error) {
+	return within(ctx, l, func(w *work) []int32 { return t.post.apply(t.encode(w, spans), addSpecial) })
 }
 
 // encode returns the ids of spans and nothing around them.
-func (t *Tokenizer) encode(spans []Span) []int32 {
+func (t *Tokenizer) encode(w *work, spans []Span) []int32 {
+	size := 0
+	for _, s := range spans {
+		size += len(s.Text)
+	}
+	t.bound.check(w, spans)
+	if len(spans) > 1 {
+		w.hold(size)
+		defer w.release(size)
+	}
 	text, allowed := joinSpans(spans)
-	e := encoder{t: t, ids: make([]int32, 0, len(text)/4+8)}
-	model := t.model
+	room := len(text)/4 + 8
+	if w != nil && w.limits.Tokens > 0 {
+		room = min(room, w.limits.Tokens+8)
+	}
+	w.hold(room * idBytes)
+	e := encoder{t: t, work: w, ids: make([]int32, 0, room), room: room, model: t.model}
 	if allowed != nil && t.typed != nil {
-		model = t.typed
+		e.model = t.typed
 	}
 	e.cut = t.splitter.chain(func(piece string, _ bool) {
 		for len(piece) > maxPiece {
-			e.ids = model.encode(e.ids, piece[:maxPiece])
+			e.piece(piece[:maxPiece])
 			piece = piece[maxPiece:]
 		}
-		e.ids = model.encode(e.ids, piece)
+		e.piece(piece)
 	})
-	t.added.split(text, allowed, func(start, end int, id int32) {
+	t.added.split(w, text, allowed, func(start, end int, id int32) {
 		if id >= 0 {
 			e.ids = append(e.ids, id)
 			return
 		}
 		e.text(text[start:end], start, allowed)
 	})
+	e.count()
 	return e.ids
 }
 
 // encoder is the state of one EncodeSpans call.
 type encoder struct {
-	t   *Tokenizer
-	ids []int32
-	cut func(text string, first bool) // pre-tokenizes and appends to ids
+	t     *Tokenizer
+	work  *work
+	model model
+	ids   []int32
+	room  int                           // of ids, as far as work knows it
+	cut   func(text string, first bool) // pre-tokenizes and appends to ids
 }
+
+// piece encodes what the model sees by itself.
+func (e *encoder) piece(text string) {
+	e.work.step(len(text))
+	e.ids = e.model.encode(e.work, e.ids, text)
+	e.count()
+}
+
+// count tells the work of the ids so far.
+func (e *encoder) count() {
+	e.work.tokens(len(e.ids))
+	if n := cap(e.ids); n > e.room {
+		e.work.hold((n - e.room) * idBytes)
+		e.room = n
+	}
+}
+
+// normalBytes is how much memory a byte of text takes at most while it is normalized, beside itself: two texts
+// that are up to three times as long, as one step reads the other's.
+const normalBytes = 6
 
 // text encodes text between two added tokens, which begins at offset of the whole text.
 func (e *encoder) text(text string, offset int, allowed *regions) {
@@ -113,19 +158,21 @@ func (e *encoder) text(text string, offset int, allowed *regions) {
 		e.cut(text, first)
 		return
 	}
+	e.work.hold(normalBytes * len(text))
+	defer e.work.release(normalBytes * len(text))
 	marks := markTyped(text, offset, allowed, e.t.folded)
 	head := 0
 	var normal string
 	if first {
 		_, head = utf8.DecodeRuneInString(text)
-		normal, marks, head = e.t.normalizer.withHead(text, marks, head)
+		normal, marks, head = e.t.normalizer.withHead(e.work, text, marks, head)
 	} else {
-		normal, marks = e.t.normalizer.apply(text, marks)
+		normal, marks = e.t.normalizer.apply(e.work, text, marks)
 	}
 	if normal == "" {
 		return
 	}
-	e.t.folded.split(normal, unmarked(marks), func(start, end int, id int32) {
+	e.t.folded.split(e.work, normal, unmarked(marks), func(start, end int, id int32) {
 		if id >= 0 {
 			e.ids = append(e.ids, id)
 			return

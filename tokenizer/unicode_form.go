@@ -28,7 +28,16 @@ type scalar struct {
 	marked  bool
 }
 
+// formBytes is the length above which a text is normalized in parts, as characters on their way take much more
+// memory than text.
+const formBytes = 1 << 14
+
 func (f unicodeForm) apply(text string, marks []bool) (string, []bool) {
+	return f.inParts(text, marks, formBytes)
+}
+
+// inParts is apply in parts of so many bytes or more.
+func (f unicodeForm) inParts(text string, marks []bool, size int) (string, []bool) {
 	form := norm.Form(f)
 	// What is normal by newer data is by older data too: with less to compose and reorder, more is.
 	normal := form.QuickSpanString(text)
@@ -39,11 +48,6 @@ func (f unicodeForm) apply(text string, marks []bool) (string, []bool) {
 	if form == norm.NFKC || form == norm.NFKD {
 		decomposed = norm.NFKD
 	}
-	scalars := decompose(decomposed, text[normal:], marks[min(normal, len(marks)):])
-	reorder(scalars)
-	if form == norm.NFC || form == norm.NFKC {
-		scalars = compose(scalars)
-	}
 	var out strings.Builder
 	out.Grow(len(text))
 	out.WriteString(text[:normal])
@@ -51,18 +55,47 @@ func (f unicodeForm) apply(text string, marks []bool) (string, []bool) {
 	if marks != nil {
 		outMarks = slices.Clone(marks[:normal])
 	}
-	for _, s := range scalars {
-		before := out.Len()
-		if s.invalid {
-			out.WriteByte(byte(s.r))
-		} else {
-			out.WriteRune(s.r)
+	for at := normal; at < len(text); {
+		end := at + formPart(text[at:], size)
+		scalars := decompose(decomposed, text[at:end], marks[min(at, len(marks)):min(end, len(marks))])
+		reorder(scalars)
+		if form == norm.NFC || form == norm.NFKC {
+			scalars = compose(scalars)
 		}
-		if marks != nil {
-			outMarks = repeatMark(outMarks, s.marked, out.Len()-before)
+		for _, s := range scalars {
+			before := out.Len()
+			if s.invalid {
+				out.WriteByte(byte(s.r))
+			} else {
+				out.WriteRune(s.r)
+			}
+			if marks != nil {
+				outMarks = repeatMark(outMarks, s.marked, out.Len()-before)
+			}
 		}
+		at = end
 	}
 	return out.String(), outMarks
+}
+
+// formPart returns the length of the first part of text, of size bytes or more: it ends before a character that
+// neither composes with one before it nor moves there.
+func formPart(text string, size int) int {
+	for i := size; i < len(text); i++ {
+		if c := text[i]; c < utf8.RuneSelf {
+			return i
+		} else if !utf8.RuneStart(c) {
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError || !unicode.Is(unicode9, r) {
+			continue
+		}
+		if norm.NFD.PropertiesString(text[i:i+n]).BoundaryBefore() && norm.NFC.PropertiesString(text[i:i+n]).BoundaryBefore() && norm.NFKD.PropertiesString(text[i:i+n]).BoundaryBefore() {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // decompose returns the characters of text, decomposed. marks is empty or has one for each byte.

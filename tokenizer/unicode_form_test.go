@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -67,7 +69,7 @@ func TestMarksFollow(t *testing.T) {
 		for i := range marks {
 			marks[i] = test.typed[i] == 'x'
 		}
-		got, marks := test.n.apply(test.text, marks)
+		got, marks := test.n.apply(nil, test.text, marks)
 		var marked strings.Builder
 		for _, m := range marks {
 			marked.WriteByte(".x"[map[bool]int{true: 1}[m]])
@@ -75,8 +77,31 @@ func TestMarksFollow(t *testing.T) {
 		if got != test.want || marked.String() != test.marked {
 			t.Errorf("%s: got %q %s, want %q %s", test.name, got, marked.String(), test.want, test.marked)
 		}
-		if alone, _ := test.n.apply(test.text, nil); alone != test.want {
+		if alone, _ := test.n.apply(nil, test.text, nil); alone != test.want {
 			t.Errorf("%s without marks: got %q, want %q", test.name, alone, test.want)
+		}
+	}
+}
+
+// A text that is normalized in parts becomes what it does as a whole.
+func TestFormInParts(t *testing.T) {
+	chars := []string{"a", "e", "\u0301", "\u0323", "\u1100", "\u1161", "\u11a8", "\uac00", "か", "\u3099", "\u0344", "\u0f71", "\u0f74", "ﾞ", "ﾊ", "世", "\xff", "\xe4\xb8", "\u09c7", "\u09be", "𝟙", "ﷺ", "\U0001e8d0", "\u1dfb"}
+	g := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		var b strings.Builder
+		for range g.IntN(40) {
+			b.WriteString(chars[g.IntN(len(chars))])
+		}
+		text := b.String()
+		marks := make([]bool, len(text))
+		for i := range marks {
+			marks[i] = g.IntN(2) == 0
+		}
+		for _, form := range []norm.Form{norm.NFC, norm.NFD, norm.NFKC, norm.NFKD} {
+			want, wantMarks := unicodeForm(form).inParts(text, marks, len(text))
+			if got, gotMarks := unicodeForm(form).inParts(text, marks, 1+g.IntN(8)); got != want || !slices.Equal(gotMarks, wantMarks) {
+				t.Fatalf("form %d of %+q: %+q, want %+q", form, text, got, want)
+			}
 		}
 	}
 }

@@ -72,11 +72,16 @@ type lattice struct {
 	unsure region   // unknown characters in a row, not written yet
 }
 
+// latticeBytes is the memory of a lattice for each byte of a piece of which no two ways meet.
+const latticeBytes = 2 * (16 + 4)
+
 // keptEndings is for how many positions a lattice that is kept may have memory.
 const keptEndings = 1 << 16
 
 // encode implements model.
-func (u *unigram) encode(dst []int32, text string) []int32 {
+func (u *unigram) encode(w *work, dst []int32, text string) []int32 {
+	w.holdLarge(len(text) * latticeBytes)
+	defer w.releaseLarge(len(text) * latticeBytes)
 	l, ok := u.lattices.Get().(*lattice)
 	if !ok {
 		l = new(lattice)
@@ -84,6 +89,7 @@ func (u *unigram) encode(dst []int32, text string) []int32 {
 	l.text, l.base, l.unsure, l.single = text, 0, region{}, u.single
 	l.ends = append(l.ends[:0], ending{})
 	for i := 0; i < len(text); {
+		w.step(1)
 		if i > l.base && len(l.ends) == i-l.base+1 {
 			dst = u.write(dst, l, i) // no token lies across i
 		}

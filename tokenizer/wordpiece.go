@@ -29,7 +29,7 @@ func (w *wordPiece) init(v *vocabulary, prefix string) {
 }
 
 // encode implements model.
-func (w *wordPiece) encode(dst []int32, text string) []int32 {
+func (w *wordPiece) encode(_ *work, dst []int32, text string) []int32 {
 	before := len(dst)
 	if int64(len(text)) <= w.maxChars || int64(utf8.RuneCountInString(text)) <= w.maxChars {
 		node := int32(0)
@@ -69,7 +69,7 @@ func (w *wordLevel) without(barred []bool) model {
 }
 
 // encode implements model.
-func (w *wordLevel) encode(dst []int32, text string) []int32 {
+func (w *wordLevel) encode(_ *work, dst []int32, text string) []int32 {
 	id, ok := w.vocab.textID(text)
 	if !ok || w.barred != nil && w.barred[id] {
 		id = w.unknown

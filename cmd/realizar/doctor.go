@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/cuda/driver"
+	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/plan"
 )
 
@@ -183,6 +187,8 @@ func (d *doctor) processor() {
 		reads, err := b.Bandwidth(d.app.ctx)
 		return fmt.Sprintf("%s by %d threads", bandwidthText(reads), cpu.Threads(0)), errors.Join(err, b.Close())
 	})
+	d.report(name, "memory", stateOK, memoryLimitText(machine.ReadMemory()))
+	d.report(name, "time", stateOK, timeLimitText(machine.Processors()))
 	for _, tier := range cpu.Tiers() {
 		if d.app.kernels != "" && d.app.kernels != tier {
 			continue
@@ -194,6 +200,22 @@ func (d *doctor) processor() {
 		}
 		d.arithmetic(name+" "+tier, b)
 	}
+}
+
+// memoryLimitText says how much memory there is, and by what.
+func memoryLimitText(m machine.Memory) string {
+	if m.Total == 0 {
+		return "the system does not say how much there is"
+	}
+	return fmt.Sprintf("%s, of which %s are free, by %s", byteText(m.Total), byteText(m.Free), cmp.Or(m.Limit, "what the machine has"))
+}
+
+// timeLimitText says how many processors' time there is, and by what.
+func timeLimitText(t machine.Time) string {
+	if t.Limit == math.MaxInt32 {
+		return fmt.Sprintf("%d processors, no limit of a group", runtime.NumCPU())
+	}
+	return fmt.Sprintf("%d of %d processors, by %s", t.Limit, runtime.NumCPU(), t.By)
 }
 
 func bandwidthText(bytes float64) string { return fmt.Sprintf("reads %.1f GB/s", bytes/1e9) }

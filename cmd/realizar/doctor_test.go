@@ -92,7 +92,7 @@ func TestDoctorProcessor(t *testing.T) {
 		}
 		devices = append(devices, f.Device+" "+f.Check)
 	}
-	want := []string{"cpu bandwidth"}
+	want := []string{"cpu bandwidth", "cpu memory", "cpu time"}
 	for _, tier := range cpu.Tiers() {
 		want = append(want, "cpu "+tier+" products", "cpu "+tier+" tokens")
 	}

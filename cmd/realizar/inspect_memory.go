@@ -8,6 +8,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/machine"
 )
 
 // memoryText is the part of a description that says what a model of so many layers
@@ -100,6 +101,9 @@ func freeText(m *realizar.Memory) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s are free on %s (%s)", byteText(m.Free), cmp.Or(m.DeviceName, "this machine"), m.Device)
+	if limit := machine.ReadMemory().Limit; limit != "" && backends.All.Kind(m.Device).Host {
+		text += ", by " + limit
+	}
 	if m.Limit > 0 {
 		text = byteText(m.Limit) + " may be taken, " + text
 	}

@@ -114,6 +114,9 @@ func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error)
 	bar.end()
 	if err == nil {
 		a.noteDevice(m.DeviceProblem())
+		if ids := m.StrayEnds(); len(ids) > 0 {
+			a.notef("the files end answers with token %d too, which the model does not have: its vocabulary has %d", ids[0], m.Vocab())
+		}
 		if tok, err := m.Tokenizer(); err == nil {
 			a.noteTokenizer(tok)
 		}

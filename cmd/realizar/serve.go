@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 )
@@ -29,11 +30,18 @@ type serveCommand struct {
 	TLSKey          string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
 	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
-	MaxQueue       int           `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
-	MaxBody        byteSize      `default:"32MiB" placeholder:"SIZE" help:"The largest request. Default: ${default}."`
-	RequestTimeout time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may take, 10m for example. Default: as long as it takes."`
-	WriteTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
-	DrainTimeout   time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
+	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
+
+	MaxQueue                 int      `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
+	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" help:"The largest request. Default: ${default}."`
+	RequestMemory            byteSize `default:"0" placeholder:"SIZE" help:"What all requests may hold of the host's memory together: bodies, texts, tokens, and answers that are not sent yet. Requests beyond are refused with 429. Default: a quarter of what the model leaves."`
+	MaxConnections           int      `default:"0" placeholder:"N" help:"Connections at one time. A new one takes the place of one that waits for its client. Default: as many as the process may open files for, 16384 at most."`
+	MaxConnectionsPerAddress int      `default:"0" placeholder:"N" help:"Connections of one address at one time. Default: three quarters of all."`
+
+	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
+	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
+	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
+	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
 	Log        string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
 	LogPrompts bool   `help:"Write what requests say to the log, too."`
@@ -74,8 +82,14 @@ func (c *serveCommand) Validate() error {
 		return fmt.Errorf("--max-queue=%d: want 0 or more", c.MaxQueue)
 	case c.MaxBody < 1:
 		return fmt.Errorf("--max-body=%d: want 1 or more", c.MaxBody)
+	case c.MaxConnections < 0:
+		return fmt.Errorf("--max-connections=%d: want 1 or more, or 0 for what the files allow", c.MaxConnections)
+	case c.MaxConnectionsPerAddress < 0:
+		return fmt.Errorf("--max-connections-per-address=%d: want 1 or more, or 0 for three quarters of all", c.MaxConnectionsPerAddress)
 	case c.RequestTimeout < 0:
 		return fmt.Errorf("--request-timeout=%v: want 0 or more", c.RequestTimeout)
+	case c.FirstTokenTimeout < 0:
+		return fmt.Errorf("--first-token-timeout=%v: want 0 or more", c.FirstTokenTimeout)
 	case c.WriteTimeout <= 0:
 		return fmt.Errorf("--write-timeout=%v: want more than 0", c.WriteTimeout)
 	case c.DrainTimeout < 0:
@@ -117,8 +131,14 @@ func (c *serveCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	h := &hearing{listener: listener, ended: make(chan error, 1), loading: server.Loading{Dialects: dialects.All}}
-	h.http = server.HTTP(&h.loading, config.Logger)
+	if tcp, ok := listener.Addr().(*net.TCPAddr); config.Hosts == nil && ok && tcp.IP.IsLoopback() {
+		config.Hosts = []string{} // addresses and localhost alone
+	}
+	h := &hearing{
+		listener: config.Connections.Listen(listener), ended: make(chan error, 1),
+		loading: server.Loading{Dialects: dialects.All, Deadlines: config.Deadlines},
+	}
+	h.http = server.HTTP(&h.loading, config.Connections, config.Deadlines, config.Logger)
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
 	stopReloading := reloadOnHangup(config.Keys, certificate, config.Logger)
@@ -126,6 +146,14 @@ func (c *serveCommand) Run(a *app) error {
 
 	o := c.options()
 	o.Parallel = c.Parallel
+	o.Damaged = func(err error) {
+		if err == nil {
+			config.Logger.Info("the model's file is again what it was")
+			return
+		}
+		config.Logger.Error("the model's file has changed: not ready", slog.String("error", err.Error()))
+	}
+	free := machine.ReadMemory()
 	m, err := a.openWith(c.Model, o)
 	if err != nil {
 		if a.ctx.Err() != nil {
@@ -135,11 +163,18 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	defer func() { _ = m.Close() }()
 	config.Parallel = m.Parallel()
+	plan := planServe(free, m.HostMemory(), config.RequestMemory, heapMemory())
+	plan.apply()
+	plan.log(config.Logger, config.Connections)
+	config.RequestMemory = plan.requests
 	s, err := server.New(m, config)
 	if err != nil {
 		return err
 	}
 	h.loading.Loaded(s.Handler())
+	tidying, stopTidying := context.WithCancel(a.ctx)
+	defer stopTidying()
+	go plan.tidy(tidying, s.Held)
 	if err := c.announce(a, listener.Addr(), config.Names[0]); err != nil {
 		return err
 	}
@@ -154,9 +189,14 @@ func (c *serveCommand) Run(a *app) error {
 
 // config is what the flags say of the server.
 func (c *serveCommand) config(a *app) (server.Config, error) {
+	connections, err := server.NewConnections(connectionLimits(c.MaxConnections, c.MaxConnectionsPerAddress, openFiles()))
+	if err != nil {
+		return server.Config{}, err
+	}
 	config := server.Config{
-		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestTimeout: c.RequestTimeout,
-		WriteTimeout: c.WriteTimeout, Origins: c.CORS, LogPrompts: c.LogPrompts,
+		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
+		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
+		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts,
 	}
 	if len(config.Names) == 0 {
 		config.Names = []string{fileName(c.Model)}
@@ -175,7 +215,6 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 	if c.APIKeyFile == "" {
 		return config, nil
 	}
-	var err error
 	config.Keys, err = server.ReadKeys(c.APIKeyFile)
 	return config, err
 }

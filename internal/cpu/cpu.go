@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -74,7 +75,10 @@ const Rounds = tensor.Q8_0
 func (b *Backend) Rounds() tensor.DType { return Rounds }
 
 // Memory is the machine's memory.
-func (b *Backend) Memory() plan.MemoryInfo { return memory() }
+func (b *Backend) Memory() plan.MemoryInfo {
+	m := machine.ReadMemory()
+	return plan.MemoryInfo{Free: m.Free, Total: m.Total}
+}
 
 // Compile makes p ready to run within lim.
 func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits, loaded plan.Loaded) (plan.Executable, error) {

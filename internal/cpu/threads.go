@@ -16,13 +16,13 @@ func Threads(n int) int {
 	if n > 0 {
 		return min(n, maxThreads)
 	}
-	m := machine()
+	m := thisMachine()
 	return max(1, min(len(m.cores), m.limit, maxThreads))
 }
 
 // Cores is the number of processor cores that the process may use, each counted
 // once however many threads it runs at a time.
-func Cores() int { return len(machine().cores) }
+func Cores() int { return len(thisMachine().cores) }
 
 // A topology is what the process may use of the machine.
 type topology struct {
@@ -30,8 +30,8 @@ type topology struct {
 	limit int     // processors' worth of time that the process gets
 }
 
-// machine is read once, before any thread is bound to a processor.
-var machine = sync.OnceValue(func() topology {
+// thisMachine is read once, before any thread is bound to a processor.
+var thisMachine = sync.OnceValue(func() topology {
 	t := readTopology()
 	if len(t.cores) == 0 {
 		t.cores = make([][]int, runtime.NumCPU())

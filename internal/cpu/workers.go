@@ -126,10 +126,10 @@ func newWorkers(n int) *workers {
 	switch {
 	case n <= Threads(0) && n < runtime.GOMAXPROCS(0):
 		w.patience, w.eager = idle, idle
-	case n <= min(runtime.NumCPU(), machine().limit):
+	case n <= min(runtime.NumCPU(), thisMachine().limit):
 		w.patience = arrival
 	}
-	places := machine().places(n)
+	places := thisMachine().places(n)
 	start := func(i int, work func()) {
 		w.ended.Go(func() {
 			// Weights that are read from a mapped file are not there any more where it was

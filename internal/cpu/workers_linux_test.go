@@ -41,7 +41,7 @@ func TestSettle(t *testing.T) {
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		t.Skip("this system does not say what processors a thread may use: ", err)
 	}
-	m := machine()
+	m := thisMachine()
 	places := m.places(len(m.cores))
 	if places == nil {
 		t.Skip("this system does not say what cores there are")

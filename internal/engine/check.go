@@ -47,7 +47,7 @@ func (c *checker) queue() {
 	if len(q.active) > q.most {
 		c.wrong("%d sequences have places, of %d", len(q.active), q.most)
 	}
-	waits := map[string]int{}
+	waits := map[turn]int{}
 	for _, all := range [][]*sequence{q.active, q.waiting} {
 		if !slices.IsSortedFunc(all, (*sequence).before) {
 			c.wrong("the queue is out of order")
@@ -59,17 +59,17 @@ func (c *checker) queue() {
 		}
 	}
 	for _, s := range q.waiting {
-		if waits[s.run.Salt]++; s.active || s.over || s.placed {
+		if waits[s.turn()]++; s.active || s.over || s.placed {
 			c.wrong("sequence %d waits and is at work, or over", s.number)
 		}
 	}
-	for salt, n := range waits {
-		if q.waits[salt] != n {
-			c.wrong("%d sequences of a salt wait, %d are counted", n, q.waits[salt])
+	for turn, n := range waits {
+		if q.waits[turn] != n {
+			c.wrong("%d sequences of a turn wait, %d are counted", n, q.waits[turn])
 		}
 	}
 	if len(waits) != len(q.waits) {
-		c.wrong("sequences of %d salts wait, of %d are counted", len(waits), len(q.waits))
+		c.wrong("sequences of %d turns wait, of %d are counted", len(waits), len(q.waits))
 	}
 	if len(c.e.flights) > stepsAhead {
 		c.wrong("%d steps are under way", len(c.e.flights))

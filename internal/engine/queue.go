@@ -3,36 +3,41 @@ package engine
 import "slices"
 
 // A queue is the order in which sequences are served: by priority, then in turns
-// of their salts, then as they came. Turns are those of start-time fair queueing
+// of their salts and clients, then as they came. Turns are those of start-time fair queueing
 // (Goyal, Vin and Cheng, 1996), where a sequence costs the tokens that it runs at
-// most: a salt's next sequence begins where its last one would end, or where the
+// most: the next sequence of a turn begins where its last one would end, or where the
 // one that got a place last began.
 type queue struct {
 	most    int         // sequences with a place in steps
 	active  []*sequence // those, in order
 	waiting []*sequence // the others, in order
 	now     float64     // where the one that got a place last began
-	ends    map[string]float64
-	waits   map[string]int // sequences that wait, by salt
+	ends    map[turn]float64
+	waits   map[turn]int // sequences that wait
 	arrived uint64
 }
 
+// A turn is what sequences share that are served one after another.
+type turn struct{ salt, client string }
+
+func (s *sequence) turn() turn { return turn{s.run.Salt, s.run.Client} }
+
 func newQueue(most int) queue {
-	return queue{most: most, ends: map[string]float64{}, waits: map[string]int{}}
+	return queue{most: most, ends: map[turn]float64{}, waits: map[turn]int{}}
 }
 
 // enter has s wait for its turn.
 func (q *queue) enter(s *sequence) {
-	salt := s.run.Salt
+	turn := s.turn()
 	q.arrived++
-	s.number, s.start = q.arrived, max(q.now, q.ends[salt])
-	q.ends[salt] = s.start + float64(s.run.total())
+	s.number, s.start = q.arrived, max(q.now, q.ends[turn])
+	q.ends[turn] = s.start + float64(s.run.total())
 	q.wait(s)
 }
 
 func (q *queue) wait(s *sequence) {
 	s.active = false
-	q.waits[s.run.Salt]++
+	q.waits[s.turn()]++
 	q.waiting = insert(q.waiting, s)
 }
 
@@ -62,22 +67,22 @@ func (q *queue) leave(s *sequence) {
 	}
 }
 
-// stopWaiting says that one less of s's salt waits.
+// stopWaiting says that one less of s's turn waits.
 func (q *queue) stopWaiting(s *sequence) {
-	salt := s.run.Salt
-	if q.waits[salt]--; q.waits[salt] == 0 {
-		delete(q.waits, salt)
+	own := s.turn()
+	if q.waits[own]--; q.waits[own] == 0 {
+		delete(q.waits, own)
 	}
 	if len(q.waits) > 0 && len(q.ends) < 2*len(q.waits)+64 {
 		return
 	}
 	// Forget turns that are over; with nobody waiting, whoever comes next begins now.
-	for salt, end := range q.ends {
+	for turn, end := range q.ends {
 		if len(q.waits) == 0 {
 			q.now = max(q.now, end)
 		}
 		if end <= q.now {
-			delete(q.ends, salt)
+			delete(q.ends, turn)
 		}
 	}
 	if len(q.waits) == 0 {

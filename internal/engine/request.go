@@ -31,6 +31,7 @@ type Request struct {
 
 	Priority int    // higher ones go first, and keep their pages
 	Salt     string // requests of unlike salts share no pages, and take turns
+	Client   string // requests of unlike clients take turns
 
 	// Allowed is what every token of every answer is chosen of; nil: all. Unlike Mask it
 	// keeps no step waiting.

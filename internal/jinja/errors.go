@@ -94,9 +94,10 @@ func (e *LimitError) Error() string {
 // Unwrap makes a LimitError match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// A CanceledError means that the context ended before the rendering did.
+// A CanceledError means that the context ended before the rendering did, or that there is
+// no memory for it.
 type CanceledError struct {
-	Err   error // of the context
+	Err   error // of the context, or of Limits.Reserve
 	Cause error // of its end, which may be Err itself
 }
 

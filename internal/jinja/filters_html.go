@@ -72,7 +72,7 @@ func filterXmlattr(in *interp, v Value, a *callArgs) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(b.buf) > 0 || args[0] == nil || truth(args[0]) {
+		if b.buf.Len() > 0 || args[0] == nil || truth(args[0]) {
 			b.write(" ", false)
 		}
 		b.str(in.escape(key))

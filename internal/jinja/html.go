@@ -105,7 +105,7 @@ func (in *interp) striptags(s *Str) *Str {
 		if j < 0 {
 			j = len(s.s) - i
 		}
-		if len(b.buf) > 0 {
+		if b.buf.Len() > 0 {
 			b.write(" ", s.origin(i-1))
 		}
 		b.slice(s, i, i+j)

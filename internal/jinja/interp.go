@@ -36,7 +36,7 @@ func (fr *frame) up(n int) *frame {
 // print appends s to the output.
 func (in *interp) print(s *Str) {
 	in.out.str(s)
-	if int64(len(in.out.buf)) > in.limits.Output {
+	if int64(in.out.buf.Len()) > in.limits.Output {
 		panic(&LimitError{"Output", in.limits.Output})
 	}
 }

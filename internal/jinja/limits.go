@@ -10,6 +10,9 @@ type Limits struct {
 	Memory int64 // bytes of strings and containers the template makes; 512 MiB
 	Output int64 // bytes of text rendered; 64 MiB
 	Depth  int64 // nested calls of macros, recursive loops and filters; 200
+	// Reserve is asked for room before the template makes more, some tens of kibibytes at a
+	// time; its error ends the rendering as a [CanceledError]. nil: nobody is asked.
+	Reserve func(bytes int) error
 }
 
 func (l Limits) withDefaults() Limits {
@@ -72,8 +75,12 @@ type meter struct {
 	steps  int64
 	look   int64 // the count of steps at which to look at the bound and at ctx
 	memory int64
+	asked  int64 // for how much of memory Limits.Reserve was asked
 	depth  int64
 }
+
+// reserveBytes is how much memory is asked for at once.
+const reserveBytes = 64 << 10
 
 // step charges n steps.
 func (m *meter) step(n int) {
@@ -102,6 +109,13 @@ func (m *meter) grow(n int) {
 	m.memory += int64(n)
 	if m.memory > m.limits.Memory || n < 0 {
 		panic(&LimitError{"Memory", m.limits.Memory})
+	}
+	if m.memory > m.asked && m.limits.Reserve != nil {
+		more := max(m.memory-m.asked, reserveBytes)
+		if err := m.limits.Reserve(int(more)); err != nil {
+			panic(&CanceledError{Err: err, Cause: err})
+		}
+		m.asked += more
 	}
 	m.scan(n)
 }

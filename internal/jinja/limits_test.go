@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -158,6 +159,59 @@ func TestLargeTemplates(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestMemoryIsCounted holds that what a template makes is what it was charged for: a
+// rendering that ends at its limit of memory has taken little more than that.
+func TestMemoryIsCounted(t *testing.T) {
+	const limit = 32 << 20
+	for name, template := range map[string]string{
+		"expandtabs": `{{ (u * 10000).expandtabs(1000) }}`,
+		"tabs":       `{{ ('a\t' * 10**7).expandtabs() }}`,
+		"replace":    `{{ ('a' * 10**6).replace('a', 'bcdefgh' * 10) }}`,
+		"join":       `{{ range(100000)|join('x' * 1000) }}`,
+		"join marks": `{{ ((u ~ 'a') * 100000).replace('b', u ~ 'c')|list|join(u) }}`,
+		"concat":     `{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}`,
+		"repeat":     `{{ 'a' * 10**9 }}`,
+		"indent":     `{{ ('a\n' * 10**6)|indent(100) }}`,
+		"list":       `{{ ('ab' * 10**7)|list }}`,
+		"json":       `{{ (u * 10**7)|tojson }}`,
+		"output":     `{% for i in range(100000) %}{{ u * 1000 }}{% endfor %}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			vars := mustJSON(t, `{"u": "b\t"}`)
+			var before, after runtime.MemStats
+			var reserved int
+			limits := Limits{Steps: 1e9, Memory: limit, Reserve: func(n int) error { reserved += n; return nil }}
+			runtime.ReadMemStats(&before)
+			_, err := render(t, template, vars, Options{Limits: limits})
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, ErrLimit) {
+				t.Errorf("got the error %v, want ErrLimit", err)
+			}
+			if made := after.TotalAlloc - before.TotalAlloc; made > limit+limit/4 {
+				t.Errorf("%d bytes were made, the limit is %d", made, limit)
+			}
+			if reserved > limit+reserveBytes {
+				t.Errorf("%d bytes were asked for, the limit is %d", reserved, limit)
+			}
+		})
+	}
+}
+
+// TestReserve ends a rendering for which there is no room.
+func TestReserve(t *testing.T) {
+	full := errors.New("full")
+	room := 1 << 20
+	_, err := render(t, `{% for i in range(100) %}{{ 'a' * 20000 }}{% endfor %}`, nil, Options{Limits: Limits{Reserve: func(n int) error {
+		if room -= n; room < 0 {
+			return full
+		}
+		return nil
+	}}})
+	if !errors.Is(err, full) || errors.Is(err, ErrLimit) {
+		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func (in *interp) reprText(v Value) string {
 	}
 	b := builder{in: in}
 	writeStrRepr(&b, s.slice(0, len(clip(s.s))))
-	return string(b.buf)
+	return b.buf.String()
 }
 
 // clip shortens text for a message.

@@ -31,7 +31,7 @@ func strSplit(in *interp, recv Value, a *callArgs) (Value, error) {
 	s := recv.(*Str)
 	var out []Value
 	add := func(i, j int) {
-		in.items(5)
+		in.items(6)
 		out = append(out, s.slice(i, j))
 	}
 	i := 0
@@ -79,7 +79,7 @@ func strRsplit(in *interp, recv Value, a *callArgs) (Value, error) {
 func (in *interp) rsplit(s, sep *Str, most int) []Value {
 	var out []Value
 	add := func(i, j int) {
-		in.items(5)
+		in.items(6)
 		out = append(out, s.slice(i, j))
 	}
 	j := len(s.s)
@@ -134,7 +134,7 @@ func (in *interp) splitLines(s *Str, keep bool) []*Str {
 		if keep {
 			end = next
 		}
-		in.items(5)
+		in.items(6)
 		out = append(out, s.slice(i, end))
 		i = next
 	}

@@ -121,7 +121,7 @@ func (s *Str) text() Text {
 // A builder makes a string out of pieces of others and keeps their origins.
 type builder struct {
 	in   *interp
-	buf  []byte
+	buf  strings.Builder
 	runs []run
 }
 
@@ -132,21 +132,34 @@ func (b *builder) write(text string, tmpl bool) {
 	if text == "" {
 		return
 	}
-	b.in.grow(len(text))
-	b.buf = append(b.buf, text...)
+	b.room(len(text))
+	b.in.scan(len(text))
+	b.buf.WriteString(text)
 	b.mark(tmpl)
+}
+
+// room makes room for n bytes more, and charges all of what it makes: what is there already is copied.
+func (b *builder) room(n int) {
+	if b.buf.Cap()-b.buf.Len() >= n {
+		return
+	}
+	b.in.grow(2*b.buf.Cap() + n) // as strings.Builder grows
+	b.buf.Grow(n)
 }
 
 // mark says that the bytes appended since the last run are of one origin.
 func (b *builder) mark(tmpl bool) {
 	if n := len(b.runs); n > 0 && b.runs[n-1].tmpl == tmpl {
-		b.runs[n-1].end = len(b.buf)
+		b.runs[n-1].end = b.buf.Len()
 		return
 	}
-	if len(b.runs) > 0 {
-		b.in.grow(valueSize)
+	if n := len(b.runs); n > 0 && n == cap(b.runs) {
+		b.in.growTimes(2*n, valueSize)
+		runs := make([]run, n, 2*n)
+		copy(runs, b.runs)
+		b.runs = runs
 	}
-	b.runs = append(b.runs, run{len(b.buf), tmpl})
+	b.runs = append(b.runs, run{b.buf.Len(), tmpl})
 }
 
 // repeat appends text n times.
@@ -155,8 +168,10 @@ func (b *builder) repeat(text string, n int, tmpl bool) {
 		return
 	}
 	b.in.fits(n, len(text))
-	for most := max(1, stretch/len(text)); n > 0; n -= most {
-		b.write(strings.Repeat(text, min(n, most)), tmpl)
+	times := min(n, max(1, stretch/len(text)))
+	b.in.grow(times * len(text))
+	for piece := strings.Repeat(text, times); n > 0; n -= times {
+		b.write(piece[:min(n, times)*len(text)], tmpl)
 	}
 }
 
@@ -178,7 +193,7 @@ func (b *builder) slice(s *Str, i, j int) {
 
 // done returns what was built.
 func (b *builder) done() *Str {
-	out := &Str{s: string(b.buf)}
+	out := &Str{s: b.buf.String()}
 	switch len(b.runs) {
 	case 0:
 		out.tmpl = true // empty: nobody's
@@ -197,9 +212,7 @@ func (in *interp) concat(parts ...*Str) *Str {
 	for _, p := range parts {
 		n += len(p.s)
 	}
-	if n < 1<<20 {
-		b.buf = make([]byte, 0, n)
-	}
+	b.room(n)
 	for _, p := range parts {
 		b.str(p)
 	}

@@ -17,15 +17,16 @@ type admission struct {
 	empty    chan struct{} // closed when draining and none is taken
 }
 
-// enter takes places for n answers, or says why there are none. A request for many is let in while there is a
-// place at all, as it might never find so many free.
+// enter takes places for n answers, or says why there are none. A request for many is let
+// in while there are twice as many places free, or half of all, as it might never find so
+// many: it leaves some to requests for few.
 func (a *admission) enter(n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case a.draining:
 		return errDraining
-	case a.taken >= a.limit:
+	case a.taken >= a.limit, a.taken > 0 && 2*(min(n, a.limit/4)-1) >= a.limit-a.taken:
 		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: 1,
 			Message: fmt.Sprintf("%d answers are under way or wait for their turn, and %d is what the server takes; ask again soon, or another server", a.taken, a.limit)}
 	}
@@ -65,24 +66,11 @@ func (a *admission) count() int {
 }
 
 // Begin admits a request for so many answers, until done is called. The context that
-// it returns is for the model's work: it ends with the client's, when the request has
-// taken too long, and when the server stops.
+// it returns is [Exchange.Work].
 func (x *Exchange) Begin(answers int) (ctx context.Context, done func(), err error) {
 	s := x.Server
 	if err := s.admission.enter(answers); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithCancelCause(x.Context())
-	unwatch := context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })
-	release := func() {}
-	if d := s.config.RequestTimeout; d > 0 {
-		ctx, release = context.WithTimeoutCause(ctx, d, errTime)
-	}
-	x.work = ctx
-	return ctx, func() {
-		unwatch()
-		release()
-		cancel(nil)
-		s.admission.leave(answers)
-	}, nil
+	return x.work, func() { s.admission.leave(answers) }, nil
 }

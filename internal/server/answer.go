@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/budget"
 )
 
 // A Delta is what an answer goes on with: an event of the model in no dialect. It is the
@@ -59,6 +60,7 @@ type Result struct {
 
 // A collector turns the events of a request into the answers to it.
 type collector struct {
+	memory  *budget.Account // of answers that are kept
 	writer  Writer
 	stream  bool
 	choices int // of each prompt
@@ -68,9 +70,10 @@ type collector struct {
 	longest realizar.Timings // of the answers, each by itself
 }
 
-func newCollector(w Writer, stream bool, prompts, choices int, watch *stopwatch) *collector {
-	c := &collector{writer: w, stream: stream, choices: choices, watch: watch, result: Result{Timings: watch.report()}}
-	if !stream {
+// newCollector makes the collector of a request of so many prompts with so many answers each.
+func newCollector(x *Exchange, w Writer, prompts, choices int) *collector {
+	c := &collector{memory: x.memory, writer: w, stream: x.stream != nil, choices: choices, watch: x.watch, result: Result{Timings: x.watch.report()}}
+	if !c.stream {
 		c.result.Answers = make([]Answer, prompts*choices)
 		c.result.PromptLogProbs = make([][]realizar.TokenLogProb, prompts)
 	}
@@ -97,9 +100,21 @@ func (c *collector) take(prompt int, e *realizar.Event) error {
 	case d.PromptLogProbs != nil:
 		c.result.PromptLogProbs[prompt] = d.PromptLogProbs
 	default:
+		if err := c.memory.Reserve(d.bytes()); err != nil {
+			return err
+		}
 		c.result.Answers[d.Index].add(d)
 	}
 	return nil
+}
+
+// bytes is the memory that an answer takes for d, which grows by half more than it needs.
+func (d *Delta) bytes() int64 {
+	n := 2 * int64(len(d.Text)+len(d.Reasoning))
+	for i := range d.LogProbs {
+		n += d.LogProbs[i].Bytes()
+	}
+	return n
 }
 
 // count counts an answer that ended.

@@ -23,7 +23,7 @@ func (w *deltas) Delta(*Delta) error {
 // TestCollector: events become answers, numbered over all prompts, without the
 // log-probability of a token that ended one; a prompt's tokens count once.
 func TestCollector(t *testing.T) {
-	c := newCollector(nil, false, 2, 2, nil)
+	c := newCollector(&Exchange{}, nil, 2, 2)
 	score := func(id int32) []realizar.TokenLogProb { return []realizar.TokenLogProb{{Token: id, LogProb: -1}} }
 	ended := func(reason realizar.FinishReason, stop string, tokens int) *realizar.Finish {
 		return &realizar.Finish{Reason: reason, StopString: stop, Usage: realizar.Usage{PromptTokens: 5, CachedTokens: 2, CompletionTokens: tokens}}
@@ -74,7 +74,7 @@ func TestAnswerParts(t *testing.T) {
 // TestDeltaAllocations: a token of a stream takes no memory on its way to the writer.
 func TestDeltaAllocations(t *testing.T) {
 	w := &deltas{}
-	c := newCollector(w, true, 1, 1, nil)
+	c := newCollector(&Exchange{stream: &Stream{}}, w, 1, 1)
 	e := &realizar.Event{Text: " word", Tokens: []int32{5}, LogProbs: []realizar.TokenLogProb{{Token: 5}}}
 	if n := testing.AllocsPerRun(100, func() {
 		if err := c.take(0, e); err != nil {

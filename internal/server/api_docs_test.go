@@ -105,7 +105,7 @@ func TestAPIRoutes(t *testing.T) {
 // TestAPIMetrics: every metric that is not the process' own is on the page, with its
 // type.
 func TestAPIMetrics(t *testing.T) {
-	all, err := server.NewMetrics("babble", server.MadeUp, func() int { return 0 }).Names()
+	all, err := server.NewMetrics("babble", server.MadeUp, func() server.State { return server.State{} }).Names()
 	if err != nil {
 		t.Fatal(err)
 	}

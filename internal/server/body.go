@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,33 +11,106 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/realizar/realizar/internal/budget"
+)
+
+// What a body may become, in bytes of memory: each of its own is there as it came, while its
+// place grows, and in a text; a value of a list takes a number or the head of a text, and an
+// object a structure.
+const (
+	bodyCost   = 3
+	valueCost  = 16
+	objectCost = 512
 )
 
 // ReadBody reads the request's body, which is JSON. It is not read where the request would
-// be refused after it.
+// be refused after it. Memory for it is taken as it comes.
 func (x *Exchange) ReadBody() ([]byte, error) {
 	s := x.Server
 	if err := s.admission.enter(0); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.Body, s.config.MaxBody))
+	if x.ContentLength > s.config.MaxBody {
+		return nil, tooLarge(s.config.MaxBody)
+	}
+	if err := x.memory.Fits(bodyCost * max(0, x.ContentLength)); err != nil {
+		return nil, err
+	}
+	x.memory.Wait(true)
+	data, err := x.readAll(http.MaxBytesReader(x.w, x.Body, s.config.MaxBody))
+	x.memory.Wait(false)
 	var large *http.MaxBytesError
+	var full *budget.Error
 	switch {
+	case err == nil:
+	case as(err, &full):
+		return nil, err
+	case x.memory.Evicted() != nil:
+		return nil, x.memory.Evicted()
+	case x.work.Err() != nil && !errors.Is(context.Cause(x.work), context.Canceled): // which is that the client left, or that reading failed
+		return nil, context.Cause(x.work)
 	case as(err, &large):
-		return nil, &Error{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
-			Message: fmt.Sprintf("the body has more than %d bytes, which is what the server takes", large.Limit)}
+		return nil, tooLarge(large.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_timeout",
-			Message: fmt.Sprintf("the body did not arrive within %v", s.config.ReadTimeout)}
-	case err != nil:
+			Message: fmt.Sprintf("the body did not arrive within %v", s.config.Deadlines.Body)}
+	default:
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_incomplete", Message: "the body ended early: " + err.Error()}
 	}
+	x.came()
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
+	if err := x.memory.Reserve(int64(valueCost*bytes.Count(data, []byte{','}) + objectCost*bytes.Count(data, []byte{'{'}))); err != nil {
+		return nil, err
+	}
 	if at := notText(data); at >= 0 {
 		return nil, &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
 			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}
 	}
 	return data, nil
+}
+
+func tooLarge(limit int64) error {
+	return &Error{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
+		Message: fmt.Sprintf("the body has more than %d bytes, which is what the server takes", limit)}
+}
+
+// readAll reads r to its end, which comes at the length that the client says, if it says
+// one. It ends where the work for the request does.
+func (x *Exchange) readAll(r io.Reader) ([]byte, error) {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(x.work, func() {
+		x.readBy(0)
+		close(ended)
+	})
+	defer func() {
+		if !stop() {
+			<-ended
+		}
+	}()
+	const first = 4 << 10
+	var data []byte
+	for room := int64(first); ; room = 2 * room {
+		if n := x.ContentLength; n >= 0 {
+			room = min(room, n+1) // the last byte is for the end
+		}
+		if err := x.memory.Reserve(bodyCost * (room - int64(cap(data)))); err != nil {
+			return nil, err
+		}
+		more := make([]byte, len(data), room)
+		copy(more, data)
+		data = more
+		for len(data) < cap(data) {
+			n, err := r.Read(data[len(data):cap(data)])
+			data = data[:len(data)+n]
+			if err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				return data, err
+			}
+		}
+	}
 }
 
 // notText is where data has bytes that are no UTF-8, or a \u escape that is half of a
@@ -50,11 +125,12 @@ func notText(data []byte) int {
 			i += n
 		}
 	}
-	for i := 0; i+1 < len(data); i++ {
-		if data[i] != '\\' {
-			continue
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(data[min(i, len(data)):], '\\')
+		if i += next + 1; next < 0 || i >= len(data) {
+			return -1
 		}
-		if i++; data[i] != 'u' {
+		if data[i] != 'u' {
 			continue
 		}
 		switch unit := escaped(data[i-1:]); {
@@ -67,7 +143,6 @@ func notText(data []byte) int {
 			return i - 1
 		}
 	}
-	return -1
 }
 
 // escaped is the unit of UTF-16 of a \u escape at the beginning of p, or -1.

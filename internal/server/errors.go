@@ -9,6 +9,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/server/fields"
 	"github.com/realizar/realizar/modelfile"
 )
@@ -32,6 +33,8 @@ var (
 	errDraining = &Error{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: 1, Message: "the server is going to stop; ask another, or again when it is back"}
 	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; ask again soon"}
 	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server lets one take; ask for fewer tokens"}
+	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the chat template and the tokenizer took longer than the server lets them take; send less text"}
+	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", RetryAfter: 1, Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
 )
 
 // errUnread says that the client does not take its answer.
@@ -77,8 +80,18 @@ func (x *Exchange) errorOf(err error) *Error {
 	var read *fields.Error
 	var field *fieldError
 	var damage *modelfile.FormatError
+	var full *budget.Error
 	if x.work != nil && x.work.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		err = context.Cause(x.work)
+	}
+	if errors.Is(err, budget.ErrFull) && x.memory.Evicted() != nil {
+		err = x.memory.Evicted()
+	}
+	if as(err, &full) {
+		if full.Alone() {
+			return &Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: full.Error() + "; --request-memory gives them more"}
+		}
+		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: 1, Message: full.Error()}
 	}
 	if as(err, &e) {
 		own := *e

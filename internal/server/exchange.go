@@ -3,11 +3,15 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
@@ -15,19 +19,27 @@ import (
 type Exchange struct {
 	*http.Request
 	Server  *Server
+	conn    *connection // nil where connections are not bounded
+	working bool        // the request has come as a whole
 	w       http.ResponseWriter
 	dialect Dialect
 	id      string // X-Request-Id
 	begun   time.Time
 
-	work   context.Context                                   // of the model's work, once it has begun
-	stream *Stream                                           // the answer, where it is one
-	watch  *stopwatch                                        // nil where the request asks for no timings
-	status int                                               // of the answer; 0 before it
-	bytes  int64                                             // of the answer
-	err    error                                             // that it ended with
-	attrs  []slog.Attr                                       // for its line in the log
-	traced func(route string, status int, notes []slog.Attr) // nil where nobody follows it
+	work    context.Context                                   // of what is done for the request
+	end     context.CancelCauseFunc                           // ends work
+	after   []func()                                          // called at the end of the request
+	memory  *budget.Account                                   // that the request holds
+	body    *body                                             // that the client sends
+	answers atomic.Bool                                       // has begun to be answered
+	gave    atomic.Bool                                       // way to others, so that nothing more is read or written
+	stream  *Stream                                           // the answer, where it is one
+	watch   *stopwatch                                        // nil where the request asks for no timings
+	status  int                                               // of the answer; 0 before it
+	bytes   int64                                             // of the answer
+	err     error                                             // that it ended with
+	attrs   []slog.Attr                                       // for its line in the log
+	traced  func(route string, status int, notes []slog.Attr) // nil where nobody follows it
 }
 
 type exchangeKey struct{}
@@ -41,17 +53,75 @@ func exchangeOf(ctx context.Context) *Exchange {
 // Note adds to the request's line in the log.
 func (x *Exchange) Note(attrs ...slog.Attr) { x.attrs = append(x.attrs, attrs...) }
 
-// newExchange begins one in the dialect d, and returns what its handlers write to. A
-// client may leave a piece of its answer unread for timeout.
-func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, timeout time.Duration) (*Exchange, http.ResponseWriter, *http.Request) {
+// newExchange begins one in the dialect d, and returns what its handlers write to. It is
+// for [Exchange.close] to end it.
+func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, times *Deadlines, stopped context.Context) (*Exchange, http.ResponseWriter, *http.Request) {
 	x := &Exchange{dialect: d, begun: time.Now(), id: r.Header.Get("X-Request-Id")}
 	if !saneID(x.id) {
 		x.id = NewID("req-")
 	}
 	w.Header().Set("X-Request-Id", x.id)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-	x.Request, x.w = r, &recorder{w, http.NewResponseController(w), timeout, x}
+	if r.ContentLength != 0 {
+		x.body = &body{ReadCloser: r.Body}
+		r.Body = x.body
+	}
+	x.conn = connectionOf(r)
+	x.Request, x.w = r, &recorder{w, http.NewResponseController(w), times.Write, x}
+	x.begin(times, stopped)
+	if x.body == nil {
+		x.came()
+	}
 	return x, x.w, r
+}
+
+// came notes that all of the request has come, so that its connection does not wait.
+func (x *Exchange) came() {
+	if !x.working {
+		x.working = true
+		x.conn.work(1)
+	}
+}
+
+// close ends it.
+func (x *Exchange) close() {
+	if x.working {
+		x.conn.work(-1)
+	}
+	if costs(x.status) || x.Context().Err() != nil {
+		x.conn.charge()
+	}
+	for _, f := range x.after {
+		f()
+	}
+	x.memory.Close()
+}
+
+// giveWay ends a request that waits for its client, so that others have its memory.
+func (x *Exchange) giveWay() {
+	x.end(budget.ErrFull)
+	if !x.answers.Load() {
+		x.readBy(0) // so that it is told
+		return
+	}
+	x.gave.Store(true)
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now())
+}
+
+// Work is the context of what is done for the request: it ends when the client leaves,
+// when the request has taken too long, and when the server stops.
+func (x *Exchange) Work() context.Context { return x.work }
+
+// A body is one that a client sends.
+type body struct {
+	io.ReadCloser
+	ended bool // all of it was read
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || errors.Is(err, io.EOF)
+	return n, err
 }
 
 // saneID reports whether a client's name for its request can be in headers and logs.
@@ -80,6 +150,26 @@ func (x *Exchange) notePrompt(body []byte) {
 	}
 }
 
+// Reserve takes memory for what an answer keeps beside what the collector does, until the
+// request ends.
+func (x *Exchange) Reserve(bytes int) error { return x.memory.ReserveInt(bytes) }
+
+// spillBytes are written at once of an answer that is not a stream.
+const spillBytes = 64 << 10
+
+// Spill writes b, a part of a JSON answer, where it is long, and returns what is to be
+// appended to. Nothing can go wrong with the answer from then on.
+func (x *Exchange) Spill(b []byte) []byte {
+	if len(b) < spillBytes {
+		return b
+	}
+	if x.status == 0 {
+		x.w.Header().Set("Content-Type", jsonType)
+	}
+	_, _ = x.w.Write(b) // an error is the client's, which has left
+	return b[:0]
+}
+
 // JSON answers with v.
 func (x *Exchange) JSON(v any) error {
 	data, err := jsontext.Encode(v)
@@ -90,8 +180,16 @@ func (x *Exchange) JSON(v any) error {
 	return nil
 }
 
-// WriteJSON answers with JSON.
-func (x *Exchange) WriteJSON(data []byte) { writeJSON(x.w, http.StatusOK, data) }
+// WriteJSON answers with JSON, or with what is left of it after [Exchange.Spill].
+func (x *Exchange) WriteJSON(data []byte) {
+	if x.status != 0 {
+		_, _ = x.w.Write(data)
+		return
+	}
+	writeJSON(x.w, http.StatusOK, data)
+}
+
+const jsonType = "application/json"
 
 // writeError answers with e.
 func (x *Exchange) writeError(e *Error) {
@@ -104,7 +202,7 @@ func (x *Exchange) writeError(e *Error) {
 // writeJSON answers with JSON. An error of writing it is the client's: it has left.
 func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", jsonType)
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
 	_, _ = w.Write(data)
@@ -119,10 +217,13 @@ type recorder struct {
 	x       *Exchange
 }
 
-// WriteHeader notes the status.
+// WriteHeader notes the status. An answer does not wait for a body that nobody wants.
 func (r *recorder) WriteHeader(status int) {
 	if r.x.status == 0 && status >= 200 {
 		r.x.status = status
+		if b := r.x.body; b != nil && !b.ended {
+			r.x.readBy(unreadGrace)
+		}
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
@@ -133,16 +234,34 @@ const pieceBytes = 64 << 10
 // Write counts the bytes.
 func (r *recorder) Write(p []byte) (n int, err error) {
 	if r.x.status == 0 {
-		r.x.status = http.StatusOK
+		r.WriteHeader(http.StatusOK)
 	}
+	r.x.answers.Store(true)
+	r.x.memory.Send(true)
+	defer r.x.memory.Send(false)
 	for err == nil && len(p) > 0 {
 		_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // where there is none, nobody waits
+		if r.x.gave.Load() {
+			return n, budget.ErrFull
+		}
 		var m int
 		m, err = r.ResponseWriter.Write(p[:min(pieceBytes, len(p))])
 		n, p = n+m, p[m:]
 	}
 	r.x.bytes += int64(n)
 	return n, err
+}
+
+// FlushError sends what was written, for [http.ResponseController].
+func (r *recorder) FlushError() error {
+	r.x.memory.Send(true)
+	defer r.x.memory.Send(false)
+	err := r.control.Flush()
+	if r.x.ProtoMajor == 2 && err == nil {
+		// All was sent, and the time of a stream of HTTP/2 runs out even if nothing is written.
+		_ = r.control.SetWriteDeadline(time.Time{})
+	}
+	return err
 }
 
 // Unwrap is for [http.ResponseController].

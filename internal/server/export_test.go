@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"time"
 )
 
 // What the tests in package server_test see beside what all do.
@@ -16,10 +17,21 @@ var (
 	RecoverTo                   = recoverTo
 )
 
+// State is how a server stands.
+type State = state
+
 // ErrorOf is err as a request is answered with it.
 func ErrorOf(err error) *Error {
 	x := &Exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
 	return x.errorOf(err)
+}
+
+// StopTime has time stand still for what connections cost.
+func (c *Connections) StopTime() {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = func() time.Time { return now }
 }
 
 // Codes are those of errors of the model.

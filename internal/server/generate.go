@@ -71,8 +71,13 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 	if err := w.Begin(tokens); err != nil {
 		return err
 	}
-	c := newCollector(w, x.stream != nil, prompts, choices, x.watch)
-	if err := x.run(ctx, jobs, c.take); err != nil {
+	c := newCollector(x, w, prompts, choices)
+	started := x.phase(x.Server.config.Deadlines.FirstToken, errFirst)
+	defer started()
+	if err := x.run(ctx, jobs, func(job int, e *realizar.Event) error {
+		started()
+		return c.take(job, e)
+	}); err != nil {
 		return OfField(r.Param, err)
 	}
 	x.noteUsage(c)
@@ -81,16 +86,17 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 
 // jobs are the prompts of r as the model runs them, with their settings.
 func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, error) {
+	defer x.preparing()()
 	jobs := make([]realizar.Request, max(1, len(r.Prompts)))
 	for i := range jobs {
 		var p realizar.Prompt
 		var err error
 		if r.Chat != nil {
 			jobs[i].Generation = r.Chat.Generation
-			p, err = x.ChatPrompt(ctx, r.Chat, r.Param)
+			p, err = x.chatPrompt(ctx, r.Chat, r.Param, x.Server.model.Context())
 		} else {
 			jobs[i].Generation = r.Prompts[i].Generation
-			p, err = x.Server.model.Prompt(&r.Prompts[i])
+			p, err = x.Server.model.Prompt(ctx, &r.Prompts[i], x.Server.model.Context())
 			err = OfField(r.Param, err)
 		}
 		if err != nil {
@@ -106,9 +112,28 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 	return jobs, nil
 }
 
-// ChatPrompt is the prompt of a conversation, which is the field param of a request.
-func (x *Exchange) ChatPrompt(ctx context.Context, r *realizar.ChatRequest, param string) (realizar.Prompt, error) {
-	p, err := x.Server.model.ChatPrompt(ctx, r)
+// ChatPrompt is the prompt of a conversation, which is the field param of a request. It may
+// be longer than the context.
+func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, param string) (realizar.Prompt, error) {
+	defer x.preparing()()
+	return x.chatPrompt(x.work, r, param, 0)
+}
+
+// Prompt is that of a text, which is the field param of a request. It may be longer than
+// the context.
+func (x *Exchange) Prompt(r *realizar.Request, param string) (realizar.Prompt, error) {
+	defer x.preparing()()
+	p, err := x.Server.model.Prompt(x.work, r, 0)
+	return p, OfField(param, err)
+}
+
+// preparing begins the phase of making prompts, and returns what ends it.
+func (x *Exchange) preparing() (done func()) {
+	return x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+}
+
+func (x *Exchange) chatPrompt(ctx context.Context, r *realizar.ChatRequest, param string, most int) (realizar.Prompt, error) {
+	p, err := x.Server.model.ChatPrompt(ctx, r, most)
 	if err != nil && p.Text == nil && len(r.Tools) > 0 && errors.Is(err, realizar.ErrRequest) && !errors.Is(err, chat.ErrRequest) {
 		param = "tools"
 	}

@@ -1,15 +1,32 @@
 package server
 
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/realizar/realizar"
+)
+
 // health says that the process is there.
 func (s *Server) health(x *Exchange) error {
 	x.WriteJSON([]byte(`{"status":"ok"}`))
 	return nil
 }
 
-// ready says whether a request would be let in, and how many answers are under way or
-// wait, of those that may.
+// ready says whether a request would be let in and answered, and how many answers are
+// under way or wait, of those that may.
 func (s *Server) ready(x *Exchange) error {
 	if err := s.admission.enter(0); err != nil {
+		return err
+	}
+	if err := s.model.Damage(); err != nil {
+		return failing(x.errorOf(err))
+	}
+	if err := s.pulse.check(x); err != nil {
 		return err
 	}
 	return x.JSON(struct {
@@ -17,4 +34,93 @@ func (s *Server) ready(x *Exchange) error {
 		Answers int    `json:"answers"`
 		Limit   int    `json:"limit"`
 	}{"ready", s.admission.count(), s.admission.limit})
+}
+
+// A pulse knows whether the model can answer. It is taken as well until a request fails by
+// no fault of its own; from then on the model is asked itself, until it answers.
+type pulse struct {
+	asking sync.Mutex // held by who asks the model
+	asked  time.Time  // guarded by asking
+
+	mu     sync.Mutex
+	failed *Error // nil while the model is well
+}
+
+// state is why the model fails, or nil.
+func (p *pulse) state() *Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// set notes why the model fails, or that it does not, and returns what was noted before.
+func (p *pulse) set(failed *Error) (before *Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, p.failed = p.failed, failed
+	return before
+}
+
+// How often the model is asked, and how long it may take.
+const (
+	pulseEvery = time.Second
+	pulseTime  = 10 * time.Second
+)
+
+// answered notes how a request ended.
+func (p *pulse) answered(x *Exchange) {
+	if x.err == nil {
+		return
+	}
+	if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && x.Server != nil && p.set(e) == nil {
+		x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("code", e.Code), slog.String("error", x.err.Error()))
+	}
+}
+
+// check is nil, or why the model cannot answer.
+func (p *pulse) check(x *Exchange) error {
+	failed := p.state()
+	if failed != nil && p.asking.TryLock() {
+		defer p.asking.Unlock()
+		if time.Since(p.asked) >= pulseEvery {
+			// Who asks may leave sooner than the model answers, again and again.
+			ctx, cancel := context.WithTimeout(x.Server.stopped, pulseTime)
+			defer cancel()
+			err := beat(ctx, x.Server.model)
+			p.asked = time.Now()
+			if err == nil {
+				_ = p.set(nil)
+				x.Server.config.Logger.Info("the model answers again: ready")
+				return nil
+			}
+			failed = x.errorOf(err)
+			_ = p.set(failed)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return failing(failed)
+}
+
+// failing is the answer of a server that is not ready, as the model fails by that.
+func failing(e *Error) error {
+	return &Error{Status: http.StatusServiceUnavailable, Code: "model_failed", RetryAfter: int(pulseEvery / time.Second),
+		Message: "the model cannot answer as it should: " + e.Message}
+}
+
+// beat has the model do what it is made for once, which reads its weights, of a mixture some
+// experts alone.
+func beat(ctx context.Context, m *realizar.Model) error {
+	var err error
+	for _, e := range m.Generate(ctx, &realizar.Request{PromptTokens: []int32{0}, Generation: realizar.Generation{MaxTokens: new(1)}}) {
+		err = e
+	}
+	if errors.Is(err, realizar.ErrUnsuited) {
+		_, err = m.Embed(ctx, &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: []int32{0}}}, Pooling: realizar.PoolingLast})
+	}
+	if errors.Is(err, realizar.ErrUnsuited) {
+		_, err = m.Rank(ctx, &realizar.RankRequest{Query: "a", Documents: []string{"b"}})
+	}
+	return err
 }

@@ -4,21 +4,18 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"time"
 )
 
-// The limits of what comes before a request's body.
-const (
-	headerTimeout = 10 * time.Second
-	maxHeader     = 64 << 10
-	idleTimeout   = 2 * time.Minute
-)
+// maxHeader is the longest header of a request.
+const maxHeader = 64 << 10
 
 // HTTP is a server of net/http for h, with limits against clients that are slow or say
 // too much before they come to the point.
-func HTTP(h http.Handler, logger *slog.Logger) *http.Server {
+// Its listener is to be one of [Connections.Listen] for c.
+func HTTP(h http.Handler, c *Connections, times Deadlines, logger *slog.Logger) *http.Server {
+	_ = times.complete() // what is wrong with them is said where they come from
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, IdleTimeout: idleTimeout,
+		Handler: h, ConnContext: c.ConnContext, ReadHeaderTimeout: times.Header, MaxHeaderBytes: maxHeader, IdleTimeout: times.Idle,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // of connections, which clients break at will
 	}
 }
@@ -26,8 +23,9 @@ func HTTP(h http.Handler, logger *slog.Logger) *http.Server {
 // Loading stands for a server while its model is being loaded: it says that the process
 // is there, and answers everything else with 503.
 type Loading struct {
-	// Dialects are those of the server that is to come.
-	Dialects []Dialect
+	// Dialects and Deadlines are those of the server that is to come.
+	Dialects  []Dialect
+	Deadlines Deadlines
 
 	loaded atomic.Pointer[http.Handler]
 }
@@ -40,7 +38,10 @@ func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(*h).ServeHTTP(w, r)
 		return
 	}
-	x, w, r := newExchange(w, r, l.Dialects[0], defaultWriteTimeout)
+	times := l.Deadlines
+	_ = times.complete()
+	x, w, r := newExchange(w, r, l.Dialects[0], &times, nil)
+	defer x.close()
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
 		return

@@ -36,7 +36,11 @@ func TestLoading(t *testing.T) {
 
 // Who says too much before the point is refused.
 func TestHeaderLimit(t *testing.T) {
-	h := server.HTTP(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	bounds, err := server.NewConnections(4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := server.HTTP(http.NotFoundHandler(), bounds, server.Deadlines{}, slog.New(slog.DiscardHandler))
 	if h.ReadHeaderTimeout == 0 || h.IdleTimeout == 0 {
 		t.Error("there is a time without a limit")
 	}

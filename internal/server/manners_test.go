@@ -231,7 +231,7 @@ func rawPost(body string) string {
 
 // A body that does not come to its end ends with an error, and takes nobody's place.
 func TestBodyTimeout(t *testing.T) {
-	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1, ReadTimeout: 20 * time.Millisecond}, realizar.Options{Parallel: 1})
+	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1, Deadlines: server.Deadlines{Body: 20 * time.Millisecond}}, realizar.Options{Parallel: 1})
 	request := rawPost(`{"model":"small","prompt":"x"}`)
 	c := s.dial(request[:len(request)-5])
 	defer c.Close()
@@ -247,7 +247,7 @@ func TestBodyTimeout(t *testing.T) {
 // A request that is refused before its body is read is answered, and its connection closed,
 // though the body never comes.
 func TestRefusedBodyTimeout(t *testing.T) {
-	s := serve(t, server.Config{Parallel: 1, ReadTimeout: 20 * time.Millisecond}, realizar.Options{Parallel: 1})
+	s := serve(t, server.Config{Parallel: 1, Deadlines: server.Deadlines{Body: 20 * time.Millisecond}}, realizar.Options{Parallel: 1})
 	for _, test := range []struct{ line, status string }{
 		{"POST /nothing", "404"},
 		{"PUT /v1/completions", "405"},
@@ -302,7 +302,7 @@ func TestDisconnects(t *testing.T) {
 
 // A client that does not read loses its stream; others have theirs.
 func TestSlowReader(t *testing.T) {
-	s := serve(t, server.Config{Parallel: 2, WriteTimeout: 50 * time.Millisecond}, realizar.Options{Parallel: 2}, long)
+	s := serve(t, server.Config{Parallel: 2, Deadlines: server.Deadlines{Write: 50 * time.Millisecond}}, realizar.Options{Parallel: 2}, long)
 	body := `{"model":"small","prompt":"steady","stream":true,"temperature":0,"ignore_eos":true,"max_tokens":100}`
 	alone, err := s.stream("/v1/completions", body)
 	if err != nil {
@@ -319,7 +319,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestRequestTimeout(t *testing.T) {
-	s := serve(t, server.Config{RequestTimeout: 20 * time.Millisecond}, realizar.Options{}, long)
+	s := serve(t, server.Config{Deadlines: server.Deadlines{Request: 20 * time.Millisecond}}, realizar.Options{}, long)
 	body := `{"model":"small","prompt":"x","max_tokens":60000,"ignore_eos":true`
 	s.post("/v1/completions", body+`}`).fails(t, 503, "", "request_timeout")
 	if _, err := s.stream("/v1/completions", body+`,"stream":true}`); err == nil || !strings.Contains(err.Error(), "longer than the server") {

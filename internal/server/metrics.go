@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/budget"
 )
 
 // metrics are what GET /metrics shows: the model's, under the names that vLLM gave
@@ -22,9 +23,16 @@ type metrics struct {
 	panics   prometheus.Counter
 }
 
-// newMetrics shows what read returns as the metrics of the model of that name, and
-// what admitted returns as the answers that were let in.
-func newMetrics(name string, read func() realizar.Metrics, admitted func() int) *metrics {
+// A state is how a server stands.
+type state struct {
+	admitted    int // answers that were let in
+	memory      budget.Stats
+	connections ConnectionStats
+}
+
+// newMetrics shows what read returns as the metrics of the model of that name, and how the
+// server stands.
+func newMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -38,11 +46,24 @@ func newMetrics(name string, read func() realizar.Metrics, admitted func() int) 
 	}
 	m.registry.MustRegister(
 		&modelMetrics{name: name, read: read}, m.requests, m.seconds, m.panics,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "realizar_answers_admitted", Help: "Answers that were let in and have not ended: under way, or in the queue.",
-		}, func() float64 { return float64(admitted()) }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	gauge := func(name, help string, of func(state) float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return of(stands()) }))
+	}
+	counter := func(name, help string, of func(state) int64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(of(stands())) }))
+	}
+	gauge("realizar_answers_admitted", "Answers that were let in and have not ended: under way, or in the queue.", func(s state) float64 { return float64(s.admitted) })
+	gauge("realizar_request_memory_bytes", "Memory that requests hold: bodies, texts, tokens, and answers that are not sent yet.", func(s state) float64 { return float64(s.memory.Used) })
+	gauge("realizar_request_memory_limit_bytes", "Memory that all requests may hold together.", func(s state) float64 { return float64(s.memory.Limit) })
+	counter("realizar_request_memory_refused_total", "Requests for which there was no memory.", func(s state) int64 { return s.memory.Refused })
+	counter("realizar_request_memory_evicted_total", "Requests that waited for their client and gave their memory to others.", func(s state) int64 { return s.memory.Evicted })
+	gauge("realizar_connections_open", "Connections of clients.", func(s state) float64 { return float64(s.connections.Open) })
+	gauge("realizar_connections_limit", "Connections that there may be.", func(s state) float64 { return float64(s.connections.Most) })
+	counter("realizar_connections_refused_total", "Connections that were refused, as there were too many and all at work.", func(s state) int64 { return s.connections.Refused })
+	counter("realizar_connections_evicted_total", "Connections that waited for their client and gave way to others.", func(s state) int64 { return s.connections.Evicted })
+	counter("realizar_connections_costly_total", "Connections that were closed for the many requests that were refused, or taken back.", func(s state) int64 { return s.connections.Costly })
 	return m
 }
 

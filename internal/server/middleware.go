@@ -9,23 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
 // middleware is what every request goes through on its way to next.
 func (s *Server) middleware(next http.Handler) (http.Handler, error) {
-	origins, err := newOrigins(s.config.Origins, s.config.Keys != nil)
+	origins, err := newOrigins(s.config.Origins, s.config.Hosts, s.config.Keys != nil)
 	if err != nil {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, w, r := newExchange(w, r, s.config.Dialects[0], s.config.WriteTimeout)
+		x, w, r := newExchange(w, r, s.config.Dialects[0], &s.config.Deadlines, s.stopped)
 		defer s.end(x)
-		if r.ContentLength != 0 {
-			// A body has this long to arrive, whether a handler reads it or net/http discards it
-			// after an answer that did without.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.config.ReadTimeout))
-		}
+		x.memory = s.memory.Open(r.RemoteAddr, x.giveWay)
+		x.work = budget.With(x.work, x.memory)
 		s.follow(x)
 		if s.admission.isDraining() {
 			w.Header().Set("Connection", "close")
@@ -41,6 +39,7 @@ func (s *Server) middleware(next http.Handler) (http.Handler, error) {
 
 // end notes that a request was answered.
 func (s *Server) end(x *Exchange) {
+	x.close()
 	for _, f := range s.ended {
 		f(x)
 	}
@@ -73,10 +72,14 @@ type origins struct {
 	list  []string
 	other *http.CrossOriginProtection // refuses those of other pages
 	keys  bool                        // are wanted, which other pages do not know
+	hosts []string                    // that the server may be called; nil for any
 }
 
-func newOrigins(list []string, keys bool) (*origins, error) {
-	o := &origins{all: slices.Contains(list, "*"), list: list, other: http.NewCrossOriginProtection(), keys: keys}
+func newOrigins(list, hosts []string, keys bool) (*origins, error) {
+	if slices.Contains(hosts, "*") {
+		hosts = nil
+	}
+	o := &origins{all: slices.Contains(list, "*"), list: list, other: http.NewCrossOriginProtection(), keys: keys, hosts: hosts}
 	for _, origin := range list {
 		if origin == "*" {
 			continue
@@ -88,19 +91,34 @@ func newOrigins(list []string, keys bool) (*origins, error) {
 	return o, nil
 }
 
+// hostOf is the host of an address, without its port.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return strings.Trim(address, "[]")
+}
+
 // plainHost reports whether an address is that of a machine, or localhost. A page of
 // any other name may be a stranger's, who lets his name mean this machine.
 func plainHost(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = strings.Trim(address, "[]")
-	}
+	host := strings.TrimSuffix(hostOf(address), ".")
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil
+}
+
+// knows reports whether requests may call the server by address. Browsers always say one.
+func (o *origins) knows(address string) bool {
+	return o.hosts == nil || address == "" || plainHost(address) ||
+		slices.ContainsFunc(o.hosts, func(name string) bool { return strings.EqualFold(name, hostOf(address)) })
 }
 
 // admit sets the headers by which browsers let a page read the answer, answers their
 // question beforehand, and refuses what another page sends without asking.
 func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, err error) {
+	if !o.knows(r.Host) {
+		return false, &Error{Status: http.StatusForbidden, Code: "host_not_allowed",
+			Message: fmt.Sprintf("the server is not called %.100q; its --allow-host names what else than an address and localhost it is called", hostOf(r.Host))}
+	}
 	origin := r.Header.Get("Origin")
 	if !o.all {
 		w.Header().Add("Vary", "Origin")

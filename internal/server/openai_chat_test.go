@@ -310,7 +310,7 @@ func TestChatSampling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt, err := s.model.ChatPrompt(t.Context(), chatOf("hello", 1))
+	prompt, err := s.model.ChatPrompt(t.Context(), chatOf("hello", 1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,6 +370,9 @@ func TestChatErrors(t *testing.T) {
 		{chatBody("hi", `"top_logprobs":2`), 400, "top_logprobs", "invalid_value"},
 		{chatBody("hi", `"logprobs":true,"top_logprobs":21`), 400, "top_logprobs", "invalid_value"},
 		{chatBody("hi", `"logit_bias":{"x":1}`), 400, "logit_bias", "invalid_value"},
+		{chatBody("hi", `"logit_bias":{"1":1,"01":2}`), 400, "logit_bias", "invalid_value"},
+		{chatBody("hi", `"logit_bias":{"+1":1}`), 400, "logit_bias", "invalid_value"},
+		{chatBody("hi", `"logit_bias":{"-0":1}`), 400, "logit_bias", "invalid_value"},
 		{chatBody("hi", `"logit_bias":{"1":101}`), 400, "logit_bias", "invalid_value"},
 		{chatBody("hi", `"logit_bias":{"99999":1}`), 400, "logit_bias", "invalid_value"},
 		{chatBody("hi", `"stop_token_ids":[null]`), 400, "stop_token_ids", "invalid_value"},

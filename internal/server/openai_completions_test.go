@@ -28,7 +28,7 @@ func continued(t testing.TB, m *realizar.Model, prompt string, tokens int) strin
 
 func TestCompletions(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
-	prompt, err := s.model.Prompt(&realizar.Request{Prompt: "hello world"})
+	prompt, err := s.model.Prompt(t.Context(), &realizar.Request{Prompt: "hello world"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestCompletionsScore(t *testing.T) {
 	for _, options := range [][]modeltest.Option{nil, {modeltest.AddBOS()}} {
 		s := serve(t, server.Config{}, realizar.Options{}, options...)
 		const prompt = "hello wörld in the"
-		run, err := s.model.Prompt(&realizar.Request{Prompt: prompt})
+		run, err := s.model.Prompt(t.Context(), &realizar.Request{Prompt: prompt}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestCompletionsErrors(t *testing.T) {
 // beside those that echo has.
 func TestCompletionsPromptLogProbs(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
-	prompt, err := s.model.Prompt(&realizar.Request{Prompt: "hello world"})
+	prompt, err := s.model.Prompt(t.Context(), &realizar.Request{Prompt: "hello world"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

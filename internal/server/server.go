@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/budget"
 )
 
 // A Config says how a model is served.
@@ -39,13 +40,16 @@ type Config struct {
 	MaxQueue int
 	// MaxBody is how many bytes the body of a request may have. 0: 32 MiB.
 	MaxBody int64
-	// ReadTimeout is how long the body of a request may take to arrive. 0: a minute.
-	ReadTimeout time.Duration
-	// WriteTimeout is how long a client may leave a piece of its answer unread. 0:
-	// half a minute.
-	WriteTimeout time.Duration
-	// RequestTimeout is how long a request may take in all. 0: as long as it takes.
-	RequestTimeout time.Duration
+	// RequestMemory is how many bytes all requests may hold together: bodies, texts,
+	// tokens, and answers that are not sent yet. 0: 256 MiB.
+	RequestMemory int64
+	Deadlines     Deadlines
+	// Connections are those that clients come by, for the metrics. nil: they are not bounded.
+	Connections *Connections
+	// Hosts are names that requests may call the server by, beside addresses and localhost;
+	// "*" stands for any. A page of a stranger may have let his name mean this machine, and
+	// then its scripts can ask. nil: any.
+	Hosts []string
 	// Keys are those that requests must bear one of. nil: none is wanted.
 	Keys *Keys
 	// Origins are the web pages, "https://example.org", whose scripts may use the
@@ -62,9 +66,8 @@ type Config struct {
 
 // The defaults of a [Config].
 const (
-	defaultMaxBody      = 32 << 20
-	defaultReadTimeout  = time.Minute
-	defaultWriteTimeout = 30 * time.Second
+	defaultMaxBody       = 32 << 20
+	defaultRequestMemory = 256 << 20
 )
 
 func (c *Config) complete() error {
@@ -82,19 +85,22 @@ func (c *Config) complete() error {
 		return fmt.Errorf("server: a queue of %d; want 0 or more", c.MaxQueue)
 	case c.MaxBody < 0:
 		return fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
-	case c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.RequestTimeout < 0:
-		return errors.New("server: a time is below 0")
+	case c.RequestMemory < 0:
+		return fmt.Errorf("server: %d bytes for all requests; want 1 or more, or 0 for %d", c.RequestMemory, defaultRequestMemory)
 	case len(c.Dialects) == 0:
 		return errors.New("server: there is no dialect")
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = defaultMaxBody
 	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = defaultReadTimeout
+	if c.RequestMemory == 0 {
+		c.RequestMemory = defaultRequestMemory
 	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = defaultWriteTimeout
+	if c.Connections == nil {
+		c.Connections = &Connections{}
+	}
+	if err := c.Deadlines.complete(); err != nil {
+		return err
 	}
 	if c.Created.IsZero() {
 		c.Created = time.Now()
@@ -113,6 +119,8 @@ type Server struct {
 	methods   map[string][]string // of the paths
 	handler   http.Handler
 	admission admission
+	memory    *budget.Budget
+	pulse     pulse
 	pieces    pieces
 	metrics   *metrics
 
@@ -127,16 +135,25 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}}
+	s.memory = budget.New(c.RequestMemory)
 	s.admission.limit = c.Parallel + c.MaxQueue
 	s.admission.empty = make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.metrics = newMetrics(c.Names[0], m.Metrics, s.admission.count)
-	s.ended = append(s.ended, s.metrics.answered, s.unfollow)
+	s.metrics = newMetrics(c.Names[0], m.Metrics, s.state)
+	s.ended = append(s.ended, s.pulse.answered, s.metrics.answered, s.unfollow)
 	s.routes()
 	var err error
 	s.handler, err = s.middleware(s.mux)
 	return s, err
 }
+
+// state is how s stands.
+func (s *Server) state() state {
+	return state{s.admission.count(), s.memory.Stats(), s.config.Connections.Stats()}
+}
+
+// Held is how many bytes of memory requests hold.
+func (s *Server) Held() int64 { return s.memory.Stats().Used }
 
 // Model is the one that is served.
 func (s *Server) Model() *realizar.Model { return s.model }

@@ -179,7 +179,7 @@ func TestConfig(t *testing.T) {
 		"at one time": {Names: []string{"m"}},
 		"a queue":     {Names: []string{"m"}, Parallel: 1, MaxQueue: -1},
 		"bytes":       {Names: []string{"m"}, Parallel: 1, MaxBody: -1},
-		"below 0":     {Names: []string{"m"}, Parallel: 1, RequestTimeout: -1},
+		"below 0":     {Names: []string{"m"}, Dialects: dialects.All, Parallel: 1, Deadlines: server.Deadlines{Request: -1}},
 		"no dialect":  {Names: []string{"m"}, Parallel: 1},
 	} {
 		if _, err := server.New(nil, c); err == nil || !strings.Contains(err.Error(), says) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 )
@@ -13,41 +12,43 @@ import (
 // IsNull reports whether a value is null.
 func IsNull(value []byte) bool { return string(value) == "null" }
 
-// Members calls f for each member of an object in their order. Two of one name are an
-// error, as one of them would be ignored.
+// Members calls f for each member of an object in their order, with its value as it stands
+// in data. Two of one name are an error, as one of them would be ignored.
 func Members(data []byte, at string, f func(name string, value json.RawMessage) error) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		if err == nil {
-			err = fmt.Errorf("it begins with %v; want an object", t)
-		}
-		return notJSON(err, at)
+	i := blanks(data, 0)
+	if !is(data, i, '{') {
+		return notJSON(unexpected(data, i, "an object"), at)
 	}
 	var seen []string
-	for d.More() {
-		t, err := d.Token()
+	for i = blanks(data, i+1); len(seen) > 0 || !is(data, i, '}'); i = blanks(data, i+1) {
+		from, err := nameEnd(data, i)
 		if err != nil {
 			return notJSON(err, at)
 		}
-		name, _ := t.(string) // the decoder takes nothing else here
+		var name string
+		end, _ := stringEnd(data, i)
+		if err := ReadText(data[i:end], &name); err != nil {
+			return notJSON(err, at)
+		}
 		if slices.Contains(seen, name) {
 			return Invalid(join(at, name), "the field %.100q is there twice", join(at, name))
 		}
 		if seen = append(seen, name); len(seen) > maxMembers {
 			return Invalid(at, "an object has more than %d fields", maxMembers)
 		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
+		if i, err = valueEnd(data, from); err != nil {
 			return notJSON(err, join(at, name))
 		}
-		if err := f(name, value); err != nil {
+		if err := f(name, data[from:i:i]); err != nil {
 			return err
 		}
+		if i = blanks(data, i); is(data, i, '}') {
+			break
+		} else if !is(data, i, ',') {
+			return notJSON(unexpected(data, i, "a comma or the end"), at)
+		}
 	}
-	if _, err := d.Token(); err != nil {
-		return notJSON(err, at)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if i = blanks(data, i+1); i < len(data) {
 		return notJSON(errors.New("something follows the object"), at)
 	}
 	return nil
@@ -60,31 +61,39 @@ const maxMembers = 1024
 // not become a large one in memory.
 const maxElements = 1 << 16
 
-// Elements are those of a list; [ErrWrong] where value is none.
+// Elements are those of a list, as they stand in value; [ErrWrong] where value is none.
 func Elements(value json.RawMessage) (list []json.RawMessage, err error) {
-	if len(value) == 0 || value[0] != '[' {
-		return nil, ErrWrong
-	}
-	d := json.NewDecoder(bytes.NewReader(value))
-	if _, err := d.Token(); err != nil {
+	if !is(value, 0, '[') {
 		return nil, ErrWrong
 	}
 	list = []json.RawMessage{}
-	for d.More() {
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
+	for i := blanks(value, 1); len(list) > 0 || !is(value, i, ']'); i = blanks(value, i+1) {
+		from := i
+		if i, err = valueEnd(value, from); err != nil {
 			return nil, ErrWrong
 		}
-		if list = append(list, v); len(list) > maxElements {
+		if list = append(list, value[from:i:i]); len(list) > maxElements {
 			return nil, fmt.Errorf("a list of more than %d", maxElements)
+		}
+		if i = blanks(value, i); is(value, i, ']') {
+			break
+		} else if !is(value, i, ',') {
+			return nil, ErrWrong
 		}
 	}
 	return list, nil
 }
 
-// ReadText reads a string.
+// ReadText reads a string, as [Members] and [Elements] give it.
 func ReadText(value json.RawMessage, to *string) error {
-	if value[0] != '"' || json.Unmarshal(value, to) != nil {
+	if value[0] != '"' {
+		return ErrWrong
+	}
+	if bytes.IndexByte(value, '\\') < 0 { // what is between the quotes stands for itself
+		*to = string(value[1 : len(value)-1])
+		return nil
+	}
+	if json.Unmarshal(value, to) != nil {
 		return ErrWrong
 	}
 	return nil

@@ -4,6 +4,7 @@ package jsontext
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -56,6 +57,19 @@ func appendUnit(b []byte, r rune) []byte {
 
 // AppendInt appends n.
 func AppendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
+
+// AppendFloat appends f, which is finite, as encoding/json writes it.
+func AppendFloat(b []byte, f float32) []byte {
+	format := byte('f')
+	if a := math.Abs(float64(f)); a != 0 && (float32(a) < 1e-6 || float32(a) >= 1e21) {
+		format = 'e'
+	}
+	b = strconv.AppendFloat(b, float64(f), format, -1, 32)
+	if n := len(b); format == 'e' && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' { // 1e-09 is 1e-9
+		b = append(b[:n-2], b[n-1])
+	}
+	return b
+}
 
 // Encode is v as JSON, with < and > as they are.
 func Encode(v any) ([]byte, error) {

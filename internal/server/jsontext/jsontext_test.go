@@ -2,6 +2,7 @@ package jsontext
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -25,4 +26,18 @@ func FuzzAppendString(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAppendFloat: a number is written as encoding/json does.
+func TestAppendFloat(t *testing.T) {
+	for bits := uint64(0); bits < 1<<32; bits += 99991 {
+		f := math.Float32frombits(uint32(bits))
+		want, err := json.Marshal(f)
+		if err != nil {
+			continue // it is not finite
+		}
+		if got := AppendFloat(nil, f); string(got) != string(want) {
+			t.Fatalf("%g is %s, want %s", f, got, want)
+		}
+	}
 }

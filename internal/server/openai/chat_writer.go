@@ -28,7 +28,7 @@ func (w *chatWriter) Delta(d *server.Delta) error {
 		b := append(jsontext.AppendInt(append(append(w.chunk[:0], w.begin...), `{"index":`...), d.Index), `,"delta":{"content":`...)
 		b = append(jsontext.AppendString(b, d.Text), `},"logprobs":`...)
 		if w.request.logProbs {
-			b = append(appendChatScores(w.x.Server, append(b, `{"content":[`...), d.LogProbs), `],"refusal":null}`...)
+			b = append(appendChatScores(w.x.Server, append(b, `{"content":[`...), d.LogProbs, keep), `],"refusal":null}`...)
 		} else {
 			b = append(b, "null"...)
 		}
@@ -62,15 +62,15 @@ func (w *chatWriter) End(r *server.Result) error {
 		b = append(jsontext.AppendInt(append(b, `{"index":`...), i), `,"message":{"role":"assistant","content":`...)
 		b = append(jsontext.AppendString(b, a.Text), `,"refusal":null},"logprobs":`...)
 		if w.request.logProbs {
-			b = append(appendChatScores(w.x.Server, append(b, `{"content":[`...), a.LogProbs), `],"refusal":null}`...)
+			b = append(appendChatScores(w.x.Server, append(b, `{"content":[`...), a.LogProbs, w.x.Spill), `],"refusal":null}`...)
 		} else {
 			b = append(b, "null"...)
 		}
-		b = append(append(append(b, `,"finish_reason":"`...), a.Finish.Reason...), `"}`...)
+		b = append(append(append(w.x.Spill(b), `,"finish_reason":"`...), a.Finish.Reason...), `"}`...)
 	}
 	b = appendUsage(append(b, `],"usage":`...), &r.Usage)
 	if w.request.promptScores != nil {
-		b = appendPromptScores(w.x.Server, append(b, `,"prompt_logprobs":`...), r.PromptLogProbs[0])
+		b = appendPromptScores(w.x.Server, append(b, `,"prompt_logprobs":`...), r.PromptLogProbs[0], w.x.Spill)
 	}
 	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
 	return nil

@@ -46,10 +46,15 @@ func (w *completionsWriter) Begin(prompts [][]int32) error {
 			}
 			c.text = []byte(tok.Decode(p.PromptTokens, false))
 		}
+		if err := w.x.Reserve(len(c.text)); err != nil {
+			return err
+		}
 	}
 	for i := range prompts {
 		if len(prompts[i]) == 1 { // the model has no scores for it
-			w.addPrompt(i, nil)
+			if err := w.addPrompt(i, nil); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -58,8 +63,7 @@ func (w *completionsWriter) Begin(prompts [][]int32) error {
 // Delta sends what an answer goes on with.
 func (w *completionsWriter) Delta(d *server.Delta) error {
 	if d.PromptLogProbs != nil {
-		w.addPrompt(d.Prompt, d.PromptLogProbs)
-		return nil
+		return w.addPrompt(d.Prompt, d.PromptLogProbs)
 	}
 	c := &w.choices[d.Index]
 	c.text = append(c.text, d.Text...)
@@ -81,8 +85,11 @@ func (w *completionsWriter) End(r *server.Result) error {
 		return w.finish(r)
 	}
 	for i, scores := range r.PromptLogProbs {
-		if scores != nil {
-			w.addPrompt(i, scores)
+		if scores == nil {
+			continue
+		}
+		if err := w.addPrompt(i, scores); err != nil {
+			return err
 		}
 	}
 	b := w.head("text_completion")
@@ -94,24 +101,39 @@ func (w *completionsWriter) End(r *server.Result) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = w.appendChoice(b, i)
+		b = w.x.Spill(w.appendChoice(w.x.Spill(b), i))
+		*c = completionsChoice{}
 	}
 	b = appendUsage(append(b, `],"usage":`...), &r.Usage)
 	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
 	return nil
 }
 
+// scoreBytes is the JSON of a token and one of the likeliest in its place, at most, while
+// the list that it is in grows.
+const scoreBytes = 128
+
 // addPrompt keeps the scores of a prompt for all of its answers.
-func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb) {
+func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb) error {
 	r := w.request
 	p := &r.prompts[prompt]
 	n := r.generation.Choices
 	choices := w.choices[prompt*n : (prompt+1)*n]
+	var promptScores []byte
+	if r.promptScores != nil {
+		if err := w.x.Reserve(scoreBytes * len(scores) * (1 + *r.promptScores)); err != nil {
+			return err
+		}
+		promptScores = appendPromptScores(w.x.Server, nil, firstOf(scores, *r.promptScores), keep)
+	}
+	if r.echo && r.logProbs != nil {
+		if err := w.x.Reserve(scoreBytes * len(choices) * len(scores) * (1 + *r.logProbs)); err != nil {
+			return err
+		}
+	}
 	for i := range choices {
 		c := &choices[i]
-		if r.promptScores != nil {
-			c.promptScores = appendPromptScores(w.x.Server, nil, firstOf(scores, *r.promptScores))
-		}
+		c.promptScores = promptScores
 		if !r.echo || r.logProbs == nil {
 			continue
 		}
@@ -124,6 +146,7 @@ func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb
 			c.scores.add(id, score, inText)
 		}
 	}
+	return nil
 }
 
 // addScores adds those of an answer's tokens, where they are asked for.

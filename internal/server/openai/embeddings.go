@@ -13,6 +13,7 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/fields"
+	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
 // An embeddingsRequest is the body of POST /v1/embeddings.
@@ -108,25 +109,6 @@ func readEmbedInput(value json.RawMessage, at string) (in realizar.EmbedInput, e
 	return in, err
 }
 
-// An embeddingsAnswer is the answer.
-type embeddingsAnswer struct {
-	Object string            `json:"object"`
-	Data   []embeddingObject `json:"data"`
-	Model  string            `json:"model"`
-	Usage  embeddingsUsage   `json:"usage"`
-}
-
-type embeddingObject struct {
-	Object    string `json:"object"`
-	Index     int    `json:"index"`
-	Embedding any    `json:"embedding"` // numbers, or these in base64
-}
-
-type embeddingsUsage struct {
-	PromptTokens int `json:"prompt_tokens"`
-	TotalTokens  int `json:"total_tokens"`
-}
-
 // embeddings is POST /v1/embeddings.
 func embeddings(x *server.Exchange) error {
 	var r embeddingsRequest
@@ -148,17 +130,22 @@ func embeddings(x *server.Exchange) error {
 	if err != nil {
 		return server.OfField("input", err)
 	}
-	a := embeddingsAnswer{Object: "list", Model: x.Server.Names()[0], Data: make([]embeddingObject, len(vectors))}
+	tokens := 0
+	b := []byte(`{"object":"list","data":[`)
 	for i, v := range vectors {
-		a.Data[i] = embeddingObject{Object: "embedding", Index: i, Embedding: v.Vector}
-		if r.base64 {
-			a.Data[i].Embedding = littleEndian(v.Vector)
+		if i > 0 {
+			b = append(b, ',')
 		}
-		a.Usage.PromptTokens += v.Tokens
+		b = append(jsontext.AppendInt(append(b, `{"object":"embedding","index":`...), i), `,"embedding":`...)
+		b = x.Spill(append(appendVector(b, v.Vector, r.base64), '}'))
+		tokens += v.Tokens
 	}
-	a.Usage.TotalTokens = a.Usage.PromptTokens
-	x.Note(slog.Int("inputs", len(vectors)), slog.Int("prompt_tokens", a.Usage.PromptTokens))
-	return x.JSON(&a)
+	b = jsontext.AppendString(append(b, `],"model":`...), x.Server.Names()[0])
+	b = jsontext.AppendInt(append(b, `,"usage":{"prompt_tokens":`...), tokens)
+	b = append(jsontext.AppendInt(append(b, `,"total_tokens":`...), tokens), `}}`...)
+	x.Note(slog.Int("inputs", len(vectors)), slog.Int("prompt_tokens", tokens))
+	x.WriteJSON(b)
+	return nil
 }
 
 // checkEmbeddings refuses what does not go with the model.
@@ -185,11 +172,21 @@ func checkEmbeddings(x *server.Exchange, r *embeddingsRequest) error {
 	return nil
 }
 
-// littleEndian is v in base64.
-func littleEndian(v []float32) string {
-	data := make([]byte, 0, 4*len(v))
-	for _, f := range v {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+// appendVector appends v as numbers, or as little-endian float32 in base64.
+func appendVector(b []byte, v []float32, inBase64 bool) []byte {
+	if inBase64 {
+		data := make([]byte, 0, 4*len(v))
+		for _, f := range v {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+		}
+		return append(base64.StdEncoding.AppendEncode(append(b, '"'), data), '"')
 	}
-	return base64.StdEncoding.EncodeToString(data)
+	b = append(b, '[')
+	for i, f := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = jsontext.AppendFloat(b, f)
+	}
+	return append(b, ']')
 }

@@ -10,12 +10,16 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
+// keep is for answers that do not spill.
+func keep(b []byte) []byte { return b }
+
 // appendChatScores appends tokens to a list of them as chats have it, without its
-// brackets.
-func appendChatScores(s *server.Server, b []byte, scores []realizar.TokenLogProb) []byte {
+// brackets. What is long goes through spill.
+func appendChatScores(s *server.Server, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	for i := range scores {
 		t := &scores[i]
-		if len(b) > 0 && b[len(b)-1] == '}' {
+		b = spill(b)
+		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(appendScore(s, append(b, '{'), t.Token, t.LogProb), `,"top_logprobs":[`...)
@@ -46,11 +50,12 @@ func appendScore(s *server.Server, b []byte, id int32, p float64) []byte {
 }
 
 // appendPromptScores appends the scores of a prompt as vLLM has them: an object by
-// token id for each place, and null for the first.
-func appendPromptScores(s *server.Server, b []byte, scores []realizar.TokenLogProb) []byte {
+// token id for each place, and null for the first. What is long goes through spill.
+func appendPromptScores(s *server.Server, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	b = append(b, `[null`...)
 	for i := range scores {
 		t := &scores[i]
+		b = spill(b)
 		b = append(b, `,{`...)
 		rank := slices.IndexFunc(t.Top, func(top realizar.TopLogProb) bool { return top.Token == t.Token }) + 1
 		b = appendPromptScore(s, b, t.Token, t.LogProb, rank)

@@ -52,6 +52,9 @@ func (w *responsesWriter) Delta(d *server.Delta) error {
 			return err
 		}
 	}
+	if err := w.reserve(len(d.Text), d.LogProbs); err != nil {
+		return err
+	}
 	w.text = append(w.text, d.Text...)
 	w.finish = d.Finish
 	scores := responseLogProbs(w.x.Server, d.LogProbs)
@@ -69,6 +72,9 @@ func (w *responsesWriter) Delta(d *server.Delta) error {
 func (w *responsesWriter) End(r *server.Result) error {
 	if w.stream == nil {
 		a := &r.Answers[0]
+		if err := w.reserve(len(a.Text), a.LogProbs); err != nil {
+			return err
+		}
 		w.text, w.finish = a.Text, a.Finish
 		w.part().LogProbs = responseLogProbs(w.x.Server, a.LogProbs)
 	}
@@ -89,6 +95,22 @@ func (w *responsesWriter) End(r *server.Result) error {
 		}
 	}
 	return nil
+}
+
+// The object of an answer has its text twice, and as JSON once more; so it has its scores,
+// which are longer there.
+const (
+	textCopies  = 6
+	scoreCopies = 8
+)
+
+// reserve takes the memory for what the object has of an answer.
+func (w *responsesWriter) reserve(text int, scores []realizar.TokenLogProb) error {
+	n := textCopies * text
+	for i := range scores {
+		n += scoreCopies * int(scores[i].Bytes())
+	}
+	return w.x.Reserve(n)
 }
 
 // fail ends the stream with what there is of the response, and that it failed.

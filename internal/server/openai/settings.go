@@ -145,7 +145,7 @@ func readBias(s *settings, v json.RawMessage) error {
 	s.generation.LogitBias = map[int32]float32{}
 	return fields.Members(v, "logit_bias", func(name string, v json.RawMessage) error {
 		id, err := strconv.ParseInt(name, 10, 32)
-		if err != nil {
+		if err != nil || strconv.FormatInt(id, 10) != name { // one spelling, so that no id is there twice
 			return fields.Invalid("logit_bias", "logit_bias has %.50q; want the ids of tokens", name)
 		}
 		bias, err := strconv.ParseFloat(string(v), 64)

@@ -3,10 +3,12 @@ package vllm
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/fields"
+	"github.com/realizar/realizar/internal/server/jsontext"
 	"github.com/realizar/realizar/internal/server/openai"
 	"github.com/realizar/realizar/tokenizer"
 )
@@ -57,14 +59,6 @@ var tokenizeFields = fields.List[tokenizeRequest]{
 	fields.Flag("return_token_strs", "false", func(r *tokenizeRequest) *bool { return &r.strings }),
 }
 
-// A tokenizeAnswer is the answer.
-type tokenizeAnswer struct {
-	Count       int      `json:"count"`
-	MaxModelLen int      `json:"max_model_len"`
-	Tokens      []int32  `json:"tokens"`
-	TokenStrs   []string `json:"token_strs"` // null where they were not asked for
-}
-
 // tokenize is POST /tokenize: the ids that a prompt or a conversation runs as.
 func tokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
@@ -78,21 +72,47 @@ func tokenize(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	a := tokenizeAnswer{MaxModelLen: x.Server.Model().Context()}
-	if a.Tokens, err = tokensOf(x, &r, tok); err != nil {
+	ids, err := tokensOf(x, &r)
+	if err != nil {
 		return err
 	}
-	a.Count = len(a.Tokens)
-	if r.strings {
-		a.TokenStrs = make([]string, len(a.Tokens))
-		for i, id := range a.Tokens {
-			a.TokenStrs[i], _ = tok.Token(id)
-		}
+	b := appendLength(x, []byte{'{'}, ids)
+	b = append(appendIDs(x, append(b, `,"tokens":`...), ids), `,"token_strs":`...)
+	if !r.strings {
+		x.WriteJSON(append(b, `null}`...))
+		return nil
 	}
-	return x.JSON(&a)
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		text, _ := tok.Token(id)
+		b = x.Spill(jsontext.AppendString(b, text))
+	}
+	x.WriteJSON(append(b, `]}`...))
+	return nil
 }
 
-func tokensOf(x *server.Exchange, r *tokenizeRequest, tok *tokenizer.Tokenizer) (ids []int32, err error) {
+// appendLength appends how many ids there are, and how many there may be.
+func appendLength(x *server.Exchange, b []byte, ids []int32) []byte {
+	b = jsontext.AppendInt(append(b, `"count":`...), len(ids))
+	return jsontext.AppendInt(append(b, `,"max_model_len":`...), x.Server.Model().Context())
+}
+
+// appendIDs appends a list of ids.
+func appendIDs(x *server.Exchange, b []byte, ids []int32) []byte {
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = x.Spill(jsontext.AppendInt(b, int(id)))
+	}
+	return append(b, ']')
+}
+
+func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
 	switch {
 	case r.prompt == nil && r.chat == nil:
 		return nil, fields.Missing("prompt")
@@ -104,30 +124,14 @@ func tokensOf(x *server.Exchange, r *tokenizeRequest, tok *tokenizer.Tokenizer) 
 		return nil, fields.Invalid("parse_special", "parse_special is for a prompt; special tokens in messages are plain text")
 	case r.chat != nil && len(r.chat.Messages) == 0:
 		return nil, fields.Missing("messages")
-	case r.chat != nil:
-		var p realizar.Prompt
-		p, err = x.ChatPrompt(x.Context(), r.chat, "messages")
-		ids = p.Tokens
-	case r.added != nil && !*r.added:
-		ids = tok.EncodeSpans([]tokenizer.Span{{Text: *r.prompt, Special: r.special}}, false)
-	default:
-		var p realizar.Prompt
-		p, err = x.Server.Model().Prompt(&realizar.Request{Prompt: *r.prompt, Special: r.special})
-		ids, err = p.Tokens, server.OfField("prompt", err)
 	}
-	if ids == nil {
-		ids = []int32{} // which JSON would have as null otherwise
+	var p realizar.Prompt
+	if r.chat != nil {
+		p, err = x.ChatPrompt(r.chat, "messages")
+	} else {
+		p, err = x.Prompt(&realizar.Request{Prompt: *r.prompt, Special: r.special, Plain: r.added != nil && !*r.added}, "prompt")
 	}
-	return ids, err
-}
-
-// A renderAnswer is the prompt that a chat request runs.
-type renderAnswer struct {
-	Model       string  `json:"model"`
-	Prompt      string  `json:"prompt"`
-	Tokens      []int32 `json:"tokens"`
-	Count       int     `json:"count"`
-	MaxModelLen int     `json:"max_model_len"`
+	return p.Tokens, err
 }
 
 // render is POST /v1/chat/completions/render: what a chat request is to the model,
@@ -140,11 +144,33 @@ func render(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	p, err := x.ChatPrompt(x.Context(), r, "messages")
+	p, err := x.ChatPrompt(r, "messages")
 	if err != nil {
 		return err
 	}
-	return x.JSON(&renderAnswer{Model: x.Server.Names()[0], Prompt: p.Text.String(), Tokens: p.Tokens, Count: len(p.Tokens), MaxModelLen: x.Server.Model().Context()})
+	b := jsontext.AppendString([]byte(`{"model":`), x.Server.Names()[0])
+	b = appendText(x, append(b, `,"prompt":`...), p.Text.String())
+	b = appendIDs(x, append(b, `,"tokens":`...), p.Tokens)
+	x.WriteJSON(append(appendLength(x, append(b, ','), p.Tokens), '}'))
+	return nil
+}
+
+// appendText appends a long text, character by character where it may be cut.
+func appendText(x *server.Exchange, b []byte, text string) []byte {
+	const piece = 16 << 10
+	b = append(b, '"')
+	for text != "" {
+		n := min(piece, len(text))
+		for n < len(text) && n > piece-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		at := len(b)
+		b = jsontext.AppendString(b, text[:n])
+		copy(b[at:], b[at+1:]) // without the quotes
+		b = x.Spill(b[:len(b)-2])
+		text = text[n:]
+	}
+	return append(b, '"')
 }
 
 // A detokenizeRequest is the body of POST /detokenize.
@@ -188,9 +214,28 @@ func detokenize(x *server.Exchange) error {
 			return fields.Invalid("tokens", "tokens[%d] is %d, which is not in the vocabulary of %d tokens", i, id, tok.VocabSize())
 		}
 	}
-	return x.JSON(struct {
-		Prompt string `json:"prompt"`
-	}{tok.Decode(r.tokens, false)})
+	b, err := appendDecoded(x, []byte(`{"prompt":`), tok, r.tokens)
+	if err != nil {
+		return err
+	}
+	x.WriteJSON(append(b, '}'))
+	return nil
+}
+
+// decodedBytes is what the text of an id may take: a short id may stand for a long text.
+const decodedBytes = 2
+
+// appendDecoded appends the text of ids.
+func appendDecoded(x *server.Exchange, b []byte, tok *tokenizer.Tokenizer, ids []int32) ([]byte, error) {
+	n := 0
+	for _, id := range ids {
+		text, _ := tok.Token(id)
+		n += decodedBytes * len(text)
+	}
+	if err := x.Reserve(n); err != nil {
+		return nil, err
+	}
+	return appendText(x, b, tok.Decode(ids, false)), nil
 }
 
 // tokenizerFor is the tokenizer of the model of that name, which may be left out.

@@ -1,11 +1,9 @@
-package cpu
+package machine
 
 import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
-
-	"github.com/realizar/realizar/internal/plan"
 )
 
 // memoryStatus is MEMORYSTATUSEX of the Windows API.
@@ -19,14 +17,14 @@ type memoryStatus struct {
 
 var globalMemoryStatus = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx")
 
-// memory asks GlobalMemoryStatusEx.
-func memory() plan.MemoryInfo {
+// ReadMemory asks GlobalMemoryStatusEx.
+func ReadMemory() Memory {
 	s := memoryStatus{length: uint32(unsafe.Sizeof(memoryStatus{}))}
 	if globalMemoryStatus.Find() != nil {
-		return plan.MemoryInfo{}
+		return Memory{}
 	}
 	if ok, _, _ := globalMemoryStatus.Call(uintptr(unsafe.Pointer(&s))); ok == 0 || s.totalPhysical > 1<<62 {
-		return plan.MemoryInfo{}
+		return Memory{}
 	}
-	return plan.MemoryInfo{Free: int64(s.freePhysical), Total: int64(s.totalPhysical)}
+	return Memory{Free: int64(s.freePhysical), Total: int64(s.totalPhysical)}
 }

@@ -1,0 +1,135 @@
+package realizar
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/realizar/realizar/modelfile"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A canary notices that weights change which are read from a mapped file: whoever writes
+// into that file changes what the model says. It has sums of parts of them, evenly apart,
+// and computes one after another again.
+type canary struct {
+	file    *modelfile.File
+	damaged func(error)
+	seed    maphash.Seed
+	parts   []canaryPart
+
+	mu     sync.Mutex
+	found  map[int]error // parts that are not what they were
+	ending chan struct{}
+	ended  sync.WaitGroup
+}
+
+// A canaryPart is a part of a tensor's bytes.
+type canaryPart struct {
+	tensor *tensor.Tensor
+	at, to int
+	sum    uint64
+}
+
+// The parts, and how long a round takes at least. 20 parts a second of a page each are
+// below a thousandth of a core.
+const (
+	canaryParts = 1024
+	canaryBytes = 4 << 10
+	canaryPause = 50 * time.Millisecond
+)
+
+// newCanary takes the sums of weights, which lie in file. damaged is told when they are
+// not what they were, and by nil when they are again.
+func newCanary(file *modelfile.File, weights []*tensor.Tensor, damaged func(error)) (*canary, error) {
+	c := &canary{file: file, damaged: damaged, seed: maphash.MakeSeed(), found: map[int]error{}, ending: make(chan struct{})}
+	total := 0
+	for _, w := range weights {
+		total += len(w.Data)
+	}
+	each := max(canaryBytes, total/canaryParts)
+	next := 0 // bytes until the next part begins
+	for _, w := range weights {
+		for ; next < len(w.Data); next += each {
+			c.parts = append(c.parts, canaryPart{tensor: w, at: next, to: min(next+canaryBytes, len(w.Data))})
+		}
+		next -= len(w.Data)
+	}
+	for i := range c.parts {
+		var err error
+		if c.parts[i].sum, err = c.sum(i); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// sum is that of a part as it is now.
+func (c *canary) sum(part int) (sum uint64, err error) {
+	p := &c.parts[part]
+	err = c.file.Guard(func() error {
+		sum = maphash.Bytes(c.seed, p.tensor.Data[p.at:p.to])
+		return nil
+	})
+	return sum, err
+}
+
+// look compares a part with what it was.
+func (c *canary) look(part int) {
+	p := &c.parts[part]
+	sum, err := c.sum(part)
+	if err == nil && sum != p.sum {
+		err = &modelfile.FormatError{File: c.file.Path(), Tensor: p.tensor.Name, Offset: -1, Err: modelfile.ErrFormat, Problem: "it is not what it was when the model was loaded: something writes into the file; replace files by renaming others, and open the model again"}
+	}
+	c.mu.Lock()
+	before := len(c.found)
+	if delete(c.found, part); err != nil {
+		c.found[part] = err
+	}
+	now := len(c.found)
+	c.mu.Unlock()
+	switch {
+	case c.damaged == nil:
+	case before == 0 && now > 0:
+		c.damaged(err)
+	case before > 0 && now == 0:
+		c.damaged(nil)
+	}
+}
+
+// damage is what is wrong with a part, or nil.
+func (c *canary) damage() error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, err := range c.found {
+		return err
+	}
+	return nil
+}
+
+// start looks at one part after another until stop.
+func (c *canary) start() {
+	if len(c.parts) == 0 {
+		return
+	}
+	c.ended.Go(func() {
+		tick := time.NewTicker(canaryPause)
+		defer tick.Stop()
+		for part := 0; ; part = (part + 1) % len(c.parts) {
+			select {
+			case <-c.ending:
+				return
+			case <-tick.C:
+				c.look(part)
+			}
+		}
+	})
+}
+
+func (c *canary) stop() {
+	close(c.ending)
+	c.ended.Wait()
+}

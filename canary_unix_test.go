@@ -1,0 +1,69 @@
+//go:build unix
+
+package realizar
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/modelfile"
+)
+
+// What is written into a model's file is noticed and named, and that it is whole again.
+func TestCanary(t *testing.T) {
+	path := modeltest.Llama(t)
+	var told []error
+	m, err := Open(t.Context(), path, Options{Device: "cpu", Activations: ActivationsF32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c, err := newCanary(m.file, m.arch.Program.Weights(), func(err error) { told = append(told, err) })
+	if err != nil || len(c.parts) < 10 {
+		t.Fatalf("%v, %d parts", err, len(c.parts))
+	}
+	round := func() {
+		for i := range c.parts {
+			c.look(i)
+		}
+	}
+	if round(); c.damage() != nil || len(told) != 0 {
+		t.Fatalf("of a file that nobody touched: %v, told %v", c.damage(), told)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.parts[len(c.parts)/2]
+	at := bytes.Index(whole, p.tensor.Data[p.at:p.to])
+	if at < 0 {
+		t.Fatal("the part is not in the file")
+	}
+	write := func(b []byte) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt(b, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write([]byte{^whole[at]})
+	round()
+	round()
+	var damage *modelfile.FormatError
+	if !errors.As(c.damage(), &damage) || damage.Tensor != p.tensor.Name || len(told) != 1 {
+		t.Errorf("%v, told %v", c.damage(), told)
+	}
+	write(whole[at : at+1])
+	if round(); c.damage() != nil || len(told) != 2 || told[1] != nil {
+		t.Errorf("whole again: %v, told %v", c.damage(), told)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/realizar/realizar/internal/machine"
+	"github.com/realizar/realizar/internal/server"
+)
+
+// What the process needs files for beside connections: the model's, the log, what the
+// system says of memory. Of few files it is a quarter.
+const spareFiles = 64
+
+// mostConnections are the most where the system does not bound the files.
+const mostConnections = 16384
+
+// connectionLimits are how many connections there may be in all, and for an address, where
+// the flags do not say and the process may open so many files: one address leaves a quarter
+// to others.
+func connectionLimits(most, perAddress, files int) (all, each int) {
+	all = cmp.Or(most, max(1, min(files-min(spareFiles, files/4), mostConnections)))
+	return all, cmp.Or(perAddress, max(1, all-all/4))
+}
+
+// A servePlan is what a server's parts may take of the machine's memory, in bytes.
+type servePlan struct {
+	machine  machine.Memory // before the model is loaded
+	model    int64          // of it, that is planned for the model
+	requests int64          // that requests hold together
+	heap     int64          // GOMEMLIMIT; 0 where nothing is known
+}
+
+// The request memory that is planned where no flag says how much.
+const (
+	leastRequests = 16 << 20
+	mostRequests  = 4 << 30
+	// Where the system does not say what is free.
+	unknownRequests = 256 << 20
+)
+
+// planServe divides what is free between a model that takes so much, and requests, which
+// may hold so many bytes, or for 0 a quarter of what the model leaves. The heap may then
+// grow by as much as they hold and a part more: what is in use, what was, and what the
+// collector has not seen yet.
+func planServe(m machine.Memory, model, requests, heap int64) servePlan {
+	p := servePlan{machine: m, model: model, requests: requests}
+	rest := m.Free - model
+	switch {
+	case p.requests > 0:
+	case m.Free == 0 && m.Limit == "":
+		p.requests = unknownRequests
+	default:
+		p.requests = min(max(rest/4, leastRequests), mostRequests)
+	}
+	if m.Free > 0 {
+		p.heap = heap + max(p.requests+p.requests/4, rest/3)
+	}
+	return p
+}
+
+// apply bounds the heap, where the environment does not.
+func (p *servePlan) apply() {
+	if p.heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(p.heap)
+	}
+}
+
+// heapMemory is what the runtime has of the system's memory.
+func heapMemory() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
+
+// log says what bounds the server.
+func (p *servePlan) log(l *slog.Logger, c *server.Connections) {
+	attrs := []any{
+		slog.String("memory", byteText(p.machine.Total)), slog.String("free", byteText(p.machine.Free)),
+		slog.String("limit", cmp.Or(p.machine.Limit, "the machine")), slog.String("model", byteText(p.model)),
+		slog.String("requests", byteText(p.requests)), slog.String("heap", byteText(p.heap)),
+		slog.Int("connections", c.Stats().Most), slog.Int("files", openFiles()),
+	}
+	if t := machine.Processors(); t.Limit < math.MaxInt32 {
+		attrs = append(attrs, slog.Int("processors", t.Limit), slog.String("processors_limit", t.By))
+	}
+	l.Info("limits", attrs...)
+}
+
+// The heap is given back where it is larger than after the model was loaded by keptHeap,
+// and requests hold little. The collector runs by itself only when the heap grows.
+const (
+	keptHeap  = 16 << 20
+	tidyEvery = time.Second
+)
+
+// tidy gives memory back to the system that requests held, until ctx ends.
+func (p *servePlan) tidy(ctx context.Context, held func() int64) {
+	least := heapMemory() + keptHeap
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if heapMemory() > least && held() < p.requests/16 {
+			debug.FreeOSMemory()
+			least = heapMemory() + keptHeap
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An honest client asks for short answers, one after another.
+type honest struct {
+	url    string
+	client *http.Client
+}
+
+func newHonest(url string) *honest {
+	return &honest{url: url, client: &http.Client{Timeout: time.Minute}}
+}
+
+// A period is how an honest client fared.
+type period struct {
+	answers, lost int
+	median, worst time.Duration
+	err           error // the last that a request was lost by
+}
+
+// patience is how long a client asks again that is told to.
+const patience = 20 * time.Second
+
+// ask asks for one answer, again where it is told to.
+func (h *honest) ask(ctx context.Context) error {
+	var last error
+	for end, cuts := time.Now().Add(patience), 0; cuts < 4 && time.Now().Before(end); {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/v1/completions",
+			strings.NewReader(`{"model":"demo","prompt":"How do I change the port of the server?","max_tokens":8,"temperature":0}`))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := h.client.Do(r)
+		if err != nil {
+			last = err
+			cuts++
+			continue // as it is before an answer that a connection gives way
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		switch {
+		case err != nil:
+			return err
+		case resp.StatusCode == http.StatusOK:
+			return nil
+		case resp.StatusCode != http.StatusTooManyRequests:
+			return fmt.Errorf("%d %.200s", resp.StatusCode, body)
+		}
+		last = fmt.Errorf("%d %.200s", resp.StatusCode, body)
+		time.Sleep(100 * time.Millisecond)
+	}
+	return last
+}
+
+// during asks until d is over.
+func (h *honest) during(ctx context.Context, d time.Duration) (p period) {
+	var times []time.Duration
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		begun := time.Now()
+		err := h.ask(context.WithoutCancel(ctx))
+		switch {
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			p.lost++
+			p.err = err
+		default:
+			times = append(times, time.Since(begun))
+		}
+		time.Sleep(20 * time.Millisecond)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if p.answers = len(times); p.answers > 0 {
+		slices.Sort(times)
+		p.median, p.worst = times[len(times)/2], times[len(times)-1]
+	}
+	return p
+}

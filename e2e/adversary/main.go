@@ -1,0 +1,204 @@
+// Adversary attacks `realizar serve`, a process of its own with little memory and few
+// files, over loopback and for a bounded time, and says what that did to the process and
+// to an honest client beside it.
+//
+//	go run ./adversary -binary PATH               # two minutes
+//	go run ./adversary -binary PATH -time 1h -markdown
+//
+// It exits with 1 where the process died, took more memory than it may, lost a request of
+// the honest client, gave an attack another answer than it must, or kept what it held.
+// How long things take is in its table and decides nothing but for bounds that no machine
+// in order comes near.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// An options is what the flags say.
+type options struct {
+	binary, model string
+	time          time.Duration
+	clients       int
+	memory        int64 // MiB
+	files         int
+	only          string
+	markdown      bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.binary, "binary", "", "the program to attack")
+	flag.StringVar(&o.model, "model", "demo", "the model that it serves")
+	flag.DurationVar(&o.time, "time", 2*time.Minute, "how long all attacks take together")
+	flag.IntVar(&o.clients, "clients", 10, "clients of an attack at one time")
+	flag.Int64Var(&o.memory, "memory", 512, "MiB that the process may take: by a control group where one can be made")
+	flag.IntVar(&o.files, "files", 128, "files that the process may have open")
+	flag.StringVar(&o.only, "only", "", "attacks whose names have this")
+	flag.BoolVar(&o.markdown, "markdown", false, "write the table as Markdown")
+	flag.Parse()
+	if o.binary == "" {
+		fmt.Fprintln(os.Stderr, "adversary: -binary names the program to attack")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ok, err := run(ctx, &o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "adversary:", err)
+		os.Exit(1)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// warmTime is how long the cache has to fill before anything is measured.
+const warmTime = 5 * time.Second
+
+// run does all attacks, and reports whether all held.
+func run(ctx context.Context, o *options) (bool, error) {
+	p, err := start(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	defer p.stop()
+	fmt.Printf("%s serves %s at %s in %d MiB (%s), %d files\n", o.binary, o.model, p.url, o.memory, p.limit, o.files)
+	c := newHonest(p.url)
+	for range 20 { // so that what is made once is there
+		if err := c.ask(ctx); err != nil {
+			return false, fmt.Errorf("before any attack: %w", err)
+		}
+	}
+	warm, cancel := context.WithTimeout(ctx, warmTime)
+	_, _, _ = p.attack(warm, fill, o.clients, func(ctx context.Context) { <-ctx.Done() }) // which has the cache take its memory
+	cancel()
+	time.Sleep(warmTime) // the heap is given back
+	var chosen []attack
+	for _, a := range attacks {
+		if strings.Contains(a.name, o.only) {
+			chosen = append(chosen, a)
+		}
+	}
+	before := p.settled(ctx, nil)
+	usual := c.during(ctx, time.Second)
+	each := o.time / time.Duration(max(1, len(chosen)))
+	var rows []row
+	for _, a := range chosen {
+		r := one(ctx, p, c, a, o, each, before, usual.median)
+		rows = append(rows, r)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", a.name, r.verdict())
+		if r.died {
+			break
+		}
+	}
+	fmt.Printf("\nalone the honest client has its answer in %v; before the attacks the process has %d MiB, %d goroutines and %d files\n\n",
+		usual.median.Round(100*time.Microsecond), before.rss>>20, before.goroutines, before.files)
+	show(rows, o.markdown)
+	times, timesOK := measure(ctx, p)
+	fmt.Println()
+	for _, t := range times {
+		fmt.Println(t)
+	}
+	ok := timesOK
+	for i := range rows {
+		ok = ok && rows[i].verdict() == "held"
+	}
+	return ok && len(rows) == len(chosen), ctx.Err()
+}
+
+// A row is what came of an attack.
+type row struct {
+	name    string
+	answers tally
+	wrong   string // an answer that the attack must not have
+	honest  period
+	usual   time.Duration
+	peak    int64
+	limit   int64
+	after   usage
+	before  usage
+	died    bool
+}
+
+// one does one attack with o.clients at a time, beside the honest client.
+func one(ctx context.Context, p *process, c *honest, a attack, o *options, d time.Duration, before usage, usual time.Duration) row {
+	r := row{name: a.name, usual: usual, before: before, limit: o.memory << 20}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	r.answers, r.wrong, r.peak = p.attack(ctx, a, o.clients, func(ctx context.Context) { r.honest = c.during(ctx, d) })
+	r.after = p.settled(context.WithoutCancel(ctx), &before)
+	r.died = p.dead()
+	return r
+}
+
+// What is small may grow by so much.
+const (
+	slackMemory = 24 << 20
+	slackCount  = 12
+)
+
+// slackTime is by how much the honest client may wait longer, beside many times what is
+// usual: others may keep the machine busy.
+const slackTime = 20 * time.Second
+
+// verdict is "held", or what did not.
+func (r *row) verdict() string {
+	switch {
+	case r.died:
+		return "the process died"
+	case r.peak > r.limit*8/10:
+		return fmt.Sprintf("%d MiB at most", r.peak>>20)
+	case r.honest.lost > 0:
+		return fmt.Sprintf("%d honest requests lost: %v", r.honest.lost, r.honest.err)
+	case r.wrong != "":
+		return r.wrong
+	case r.honest.median > 50*r.usual+slackTime:
+		return "the honest client waits too long"
+	case r.after.rss > r.before.rss+r.before.rss/10+slackMemory:
+		return fmt.Sprintf("%d MiB are kept", r.after.rss>>20)
+	case r.after.goroutines > r.before.goroutines+slackCount:
+		return fmt.Sprintf("%d goroutines are kept", r.after.goroutines)
+	case r.after.files > r.before.files+slackCount:
+		return fmt.Sprintf("%d files are kept", r.after.files)
+	case r.after.held > 0:
+		return fmt.Sprintf("%d bytes of request memory are kept", r.after.held)
+	}
+	return "held"
+}
+
+// show writes the table.
+func show(rows []row, markdown bool) {
+	head := []string{"attack", "tries", "answers", "most memory", "honest: answers, median, worst", "against alone", "after: memory, goroutines, files", ""}
+	var lines [][]string
+	for i := range rows {
+		r := &rows[i]
+		lines = append(lines, []string{
+			r.name, fmt.Sprint(r.answers.total()), r.answers.String(), fmt.Sprintf("%d MiB", r.peak>>20),
+			fmt.Sprintf("%d, %v, %v", r.honest.answers, r.honest.median.Round(100*time.Microsecond), r.honest.worst.Round(time.Millisecond)),
+			fmt.Sprintf("%.1f", float64(r.honest.median)/float64(r.usual)),
+			fmt.Sprintf("%d MiB, %d, %d", r.after.rss>>20, r.after.goroutines, r.after.files), r.verdict(),
+		})
+	}
+	if markdown {
+		fmt.Printf("| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat(" --- |", len(head)))
+		for _, l := range lines {
+			fmt.Printf("| %s |\n", strings.Join(l, " | "))
+		}
+		return
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, l := range lines {
+		_, _ = fmt.Fprintln(w, strings.Join(l, "\t"))
+	}
+	_ = w.Flush()
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A process is a server that is attacked.
+type process struct {
+	cmd    *exec.Cmd
+	url    string
+	limit  string // what bounds its memory
+	group  string // the folder of its control group, "" for none
+	log    bytes.Buffer
+	ended  chan struct{}
+	client *http.Client
+}
+
+// groupName is that of the control group that is made.
+const groupName = "realizar-adversary"
+
+// group makes a control group of so many bytes and returns its folder, or "" where none
+// can be made.
+func group(bytes int64) string {
+	for _, g := range []struct{ folder, file string }{
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, // version 1
+		{"/sys/fs/cgroup", "memory.max"},
+	} {
+		dir := filepath.Join(g.folder, fmt.Sprintf("%s-%d", groupName, os.Getpid()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		if os.WriteFile(filepath.Join(dir, g.file), []byte(strconv.FormatInt(bytes, 10)), 0o644) == nil {
+			return dir
+		}
+		_ = os.Remove(dir)
+	}
+	return ""
+}
+
+// start starts the server and waits until it answers.
+func start(ctx context.Context, o *options) (*process, error) {
+	p := &process{ended: make(chan struct{}), limit: "no control group could be made", group: group(o.memory << 20), client: &http.Client{Timeout: 10 * time.Second}}
+	// The shell joins the group and lowers the limits before the program begins.
+	script := "ulimit -n " + strconv.Itoa(o.files) + "\n"
+	if p.group != "" {
+		p.limit = p.group
+		script += "echo $$ > " + p.group + "/cgroup.procs || exit 1\n"
+	}
+	script += `exec "$@"`
+	args := []string{"-c", script, "sh", o.binary, "serve", o.model, "--device", "cpu", "--port", "0", "--log", "json", "--threads", "2"}
+	if p.group == "" {
+		args = append(args, "--memory", fmt.Sprintf("%dMiB", o.memory/4), "--request-memory", fmt.Sprintf("%dMiB", o.memory/8))
+	}
+	p.cmd = exec.CommandContext(ctx, "/bin/sh", args...)
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+	p.cmd.WaitDelay = 5 * time.Second
+	p.cmd.Stderr = &tail{b: &p.log}
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOM") }) // GOMAXPROCS, GOMEMLIMIT
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, url, found := strings.Cut(strings.TrimSpace(line), " at ")
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	if err != nil || !found {
+		p.stop()
+		return nil, fmt.Errorf("the server does not begin: %q, %w\n%s", line, err, p.log.String())
+	}
+	p.url = url
+	return p, nil
+}
+
+// A tail keeps the end of a log.
+type tail struct {
+	mu sync.Mutex
+	b  *bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.b.Len() > 1<<20 {
+		t.b.Reset()
+	}
+	return t.b.Write(p)
+}
+
+// stop ends the server.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+	if p.group != "" {
+		_ = os.Remove(p.group)
+	}
+}
+
+func (p *process) dead() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// A usage is what the process has.
+type usage struct {
+	rss, held         int64
+	goroutines, files int
+}
+
+// resident is the process's memory.
+func (p *process) resident() int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if kib, found := strings.CutPrefix(line, "VmRSS:"); found {
+			n, _ := strconv.ParseInt(strings.Fields(kib)[0], 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// processorTime is how long the process has been at work.
+func (p *process) processorTime() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	user, _ := strconv.ParseInt(f[11], 10, 64)
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond // of a hundredth of a second each
+}
+
+// read is what the process has now.
+func (p *process) read(ctx context.Context) (u usage, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
+	if err != nil {
+		return u, err
+	}
+	resp, err := p.client.Do(r)
+	if err != nil {
+		return u, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return u, err
+	}
+	number := func(name string) float64 {
+		for line := range strings.Lines(string(data)) {
+			if v, found := strings.CutPrefix(line, name+" "); found {
+				f, _ := strconv.ParseFloat(strings.TrimSpace(v), 64)
+				return f
+			}
+		}
+		err = errors.Join(err, fmt.Errorf("there is no metric %s", name))
+		return 0
+	}
+	u = usage{held: int64(number("realizar_request_memory_bytes")), goroutines: int(number("go_goroutines")), files: int(number("process_open_fds"))}
+	u.rss = p.resident()
+	return u, err
+}
+
+// settled waits, for a while, until the process has no more than before, and is what it
+// has.
+func (p *process) settled(ctx context.Context, before *usage) (u usage) {
+	p.client.CloseIdleConnections()
+	for range 120 {
+		var err error
+		if u, err = p.read(ctx); err == nil && before != nil {
+			r := row{before: *before, after: u, usual: time.Hour, limit: 1 << 50}
+			if r.verdict() == "held" {
+				return u
+			}
+		}
+		if before == nil && err == nil || ctx.Err() != nil || p.dead() {
+			return u
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	return u
+}
+
+// attack has so many clients do a again and again until ctx ends, and then what is beside
+// it. It is how they were answered, what of it must not be, and the most memory that the
+// process had.
+func (p *process) attack(ctx context.Context, a attack, clients int, beside func(context.Context)) (answers tally, wrong string, peak int64) {
+	answers = tally{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var most atomic.Int64
+	for range clients {
+		all.Go(func() {
+			for ctx.Err() == nil && !p.dead() {
+				begun := time.Now()
+				got := a.do(ctx, p.url)
+				mu.Lock()
+				answers.add(got)
+				for _, status := range got {
+					if status != cut && !a.may(status) && ctx.Err() == nil {
+						wrong = fmt.Sprintf("an answer of %d", status)
+					}
+				}
+				mu.Unlock()
+				if pause := 5*time.Millisecond - time.Since(begun); pause > 0 {
+					time.Sleep(pause)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for ctx.Err() == nil {
+			most.Store(max(most.Load(), p.resident()))
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	beside(ctx)
+	all.Wait()
+	return answers, wrong, most.Load()
+}

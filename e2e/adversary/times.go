@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// Bounds that no machine comes near, however busy it is with other things.
+const (
+	slowRefusal = 20 * time.Second
+	slowClose   = 40 * time.Second // below the minute that a body may take
+)
+
+// A process that is at work for less than idle in a second has stopped; it has so many
+// seconds for that.
+const (
+	idle     = 500 * time.Millisecond
+	slowStop = 10
+)
+
+// grace is how long what a client asked for may go on when it has left.
+const grace = 100 * time.Millisecond
+
+// measure takes the times that a single client sees, alone.
+func measure(ctx context.Context, p *process) (lines []string, ok bool) {
+	ok = true
+	say := func(good bool, format string, a ...any) {
+		if !good {
+			ok = false
+			format = "TOO SLOW: " + format
+		}
+		lines = append(lines, fmt.Sprintf(format, a...))
+	}
+	body := &large{head: `{"model":"demo","prompt":"`, fill: "a", n: megabytes(30), tail: `"}`}
+	if d, status := refusal(ctx, p.url, body); true {
+		say(d < slowRefusal && status >= 400, "a prompt of 30 MB is refused with %d, %v after its last byte", status, d.Round(time.Millisecond))
+	}
+	for _, line := range []string{"POST /nothing", "PUT /v1/completions", "GET /health", "GET /metrics", "GET /ready", "GET /v1/models"} {
+		begun := time.Now()
+		c := dial(ctx, p.url, line+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\nabc")
+		if c == nil {
+			say(false, "%s: no connection", line)
+			continue
+		}
+		_, err := io.Copy(io.Discard, c)
+		say(err == nil && time.Since(begun) < slowClose, "%s, whose body never comes, is answered and its connection closed after %v", line, time.Since(begun).Round(time.Millisecond))
+		_ = c.Close()
+	}
+	left := &large{head: `{"prompt":"`, fill: "abc de ", n: megabytes(4), tail: `"}`}
+	say(stops(ctx, p, "/tokenize", left))
+	return lines, ok
+}
+
+// refusal is how long after its last byte a request is answered, and with what.
+func refusal(ctx context.Context, url string, body *large) (time.Duration, int) {
+	var sent time.Time
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", body.reader())
+	if err != nil {
+		return time.Hour, 0
+	}
+	r.ContentLength = body.length()
+	resp, err := quick.Do(r)
+	if err != nil {
+		return time.Hour, 0
+	}
+	d := time.Since(sent)
+	_ = resp.Body.Close()
+	return d, resp.StatusCode
+}
+
+// stops is how long the process is at work after a client has left that sent a lot to do.
+func stops(ctx context.Context, p *process, path string, body *large) (good bool, format string, took time.Duration) {
+	c := dial(ctx, p.url, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, body.length()))
+	if c == nil {
+		return false, "no connection: %v", 0
+	}
+	if _, err := io.Copy(c, body.reader()); err != nil {
+		_ = c.Close()
+		return false, "the body was not taken: %v", 0
+	}
+	time.Sleep(30 * time.Millisecond)
+	_ = c.Close()
+	time.Sleep(grace)
+	for range slowStop {
+		before := p.processorTime()
+		time.Sleep(time.Second)
+		last := p.processorTime() - before
+		if took += last; last < idle {
+			good = true
+			break
+		}
+	}
+	return good, "after the client of 4 MB to tokenize has left by 100ms the process is at work for %v until it stops", took
+}
