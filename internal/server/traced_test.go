@@ -53,7 +53,7 @@ func TestTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := httptest.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader(`{"model": "small", "prompt": "hello", "max_tokens": 3}`))
+		r := httptest.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader(`{"model": "small", "prompt": "hello", "max_tokens": 3, "temperature": 0}`))
 		r.Header["Traceparent"] = headers
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)

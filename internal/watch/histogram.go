@@ -115,7 +115,7 @@ func (h Histogram) Quantile(share float64) Quantile {
 			if i > 0 {
 				low = h.bounds[i-1]
 			}
-			return Quantile{Value: low + (bound-low)*max(0, rank-below)/c}
+			return Quantile{Value: min(bound, low+(bound-low)*max(0, rank-below)/c)} // rounding may pass the bound
 		}
 		below += c
 	}

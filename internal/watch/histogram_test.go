@@ -50,6 +50,10 @@ func TestQuantile(t *testing.T) {
 			t.Errorf("%s: the %v quantile of %v is %+v, want %v, above: %v", test.what, test.share, test.values, got, test.want, test.above)
 		}
 	}
+	low, high := 1.0000000000000107, 11.75 // low + (high - low) rounds to more than high
+	if q := newHistogram(histogramOf([]float64{low, high}, []float64{1.5})).Quantile(1); q.Value != high {
+		t.Errorf("the last of a bucket up to %v is %v", high, q.Value)
+	}
 	if q := (Histogram{}).Quantile(.5); !math.IsNaN(q.Value) || q.Above {
 		t.Errorf("a histogram without buckets has the quantile %+v", q)
 	}
