@@ -29,15 +29,15 @@ func (e *executable) conduct() {
 		}
 		s := e.queued[0]
 		e.mu.Unlock()
-		if before = e.conductOne(s, before); before == nil {
+		if before = e.conductOne(s, before); before == nil && !s.Batch.Late {
 			e.begun(s)
 		}
 		e.mu.Lock()
+		s.Err = before
 		e.queued = append(e.queued[:0], e.queued[1:]...)
 		e.work.Broadcast()
 		e.mu.Unlock()
 		if before != nil {
-			s.Err = before
 			s.Finish()
 		}
 	}
