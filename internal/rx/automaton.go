@@ -1,0 +1,248 @@
+package rx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A Lexeme is a set of strings with a number of the caller's own.
+type Lexeme struct {
+	ID  int32
+	Set Expr
+}
+
+// An Automaton reads several lexemes at once. Its states are built as texts ask for them. When
+// they are too many it begins anew, in a space of its own: what nobody refers to any more is
+// collected, and states in use go on where they are. Many goroutines may use it at once;
+// what is built is read without a lock.
+type Automaton struct {
+	base  *Space
+	limit int
+
+	mu  sync.Mutex
+	gen *generation
+}
+
+// generation is what an automaton has built since it began anew.
+type generation struct {
+	space   *Space // of derivatives
+	imports imports
+	states  map[string]*State
+	accepts map[string]*Accept
+	size    int
+	buffer  []byte
+	lexemes []Lexeme
+}
+
+// An Accept is the lexemes that end in a state, ascending.
+type Accept struct{ IDs []int32 }
+
+// A State is what lexemes may go on with. States of equal sets are mostly the same, but for
+// those from before the automaton began anew.
+type State struct {
+	automaton *Automaton
+	gen       *generation
+	lexemes   []Lexeme // their sets in gen.space, ascending by ID
+	accept    *Accept
+	final     bool
+	row       atomic.Pointer[row]
+	Data      atomic.Pointer[any] // the caller's own
+}
+
+type row struct {
+	class [256]uint8
+	next  []*State // by class; nil: dead
+}
+
+// NewAutomaton makes one for lexemes of the space, which holds about limit expressions of
+// derivatives, and states in proportion.
+func NewAutomaton(space *Space, limit int) *Automaton {
+	a := &Automaton{base: space, limit: limit}
+	a.gen = a.begin()
+	return a
+}
+
+func (a *Automaton) begin() *generation {
+	g := &generation{space: NewSpace(a.limit), states: map[string]*State{}, accepts: map[string]*Accept{}}
+	g.imports = imports{from: a.base, to: g.space, made: map[Expr]Expr{}}
+	return g
+}
+
+// Start is the state before these lexemes, whose IDs ascend. It is nil where all are empty.
+func (a *Automaton) Start(lexemes []Lexeme) (*State, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.base.Err(); err != nil {
+		return nil, err
+	}
+	return a.retry(func(g *generation) (*State, error) {
+		return g.enter(a, lexemes, &g.imports)
+	})
+}
+
+// retry begins the automaton anew where there is no room, once.
+func (a *Automaton) retry(build func(*generation) (*State, error)) (*State, error) {
+	if st, err := build(a.gen); err == nil {
+		return st, nil
+	}
+	a.gen = a.begin()
+	st, err := build(a.gen)
+	if err != nil {
+		a.gen = a.begin()
+		return nil, fmt.Errorf("rx: an automaton of %d expressions: %w", a.limit, err)
+	}
+	return st, nil
+}
+
+// enter is the state of g for lexemes of another space.
+func (g *generation) enter(a *Automaton, lexemes []Lexeme, m *imports) (*State, error) {
+	m.from.mu.Lock()
+	own := make([]Lexeme, 0, len(lexemes))
+	for _, l := range lexemes {
+		own = append(own, Lexeme{l.ID, m.expr(m.from.known(l.Set))})
+	}
+	m.from.mu.Unlock()
+	return g.state(a, own)
+}
+
+// state is the state of these lexemes, less those that are empty; nil where all are.
+func (g *generation) state(a *Automaton, lexemes []Lexeme) (*State, error) {
+	lexemes = slices.DeleteFunc(lexemes, func(l Lexeme) bool { return g.space.isEmpty(l.Set) })
+	if err := g.space.err; err != nil {
+		return nil, err
+	}
+	if len(lexemes) == 0 {
+		return nil, nil
+	}
+	buf := g.buffer[:0]
+	for _, l := range lexemes {
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(l.ID))
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(l.Set))
+	}
+	g.buffer = buf
+	if st := g.states[string(buf)]; st != nil {
+		return st, nil
+	}
+	if g.size += 8 + len(lexemes); g.size > a.limit {
+		return nil, ErrTooLarge
+	}
+	st := &State{automaton: a, gen: g, lexemes: slices.Clone(lexemes), final: true}
+	var ends []int32
+	for _, l := range lexemes {
+		if g.space.nodes[l.Set].nullable {
+			ends = append(ends, l.ID)
+		}
+		st.final = st.final && l.Set == Empty
+	}
+	g.states[string(buf)] = st
+	if len(ends) > 0 {
+		buf = buf[:0]
+		for _, id := range ends {
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
+		}
+		g.buffer = buf
+		if st.accept = g.accepts[string(buf)]; st.accept == nil {
+			st.accept = &Accept{ends}
+			g.accepts[string(buf)] = st.accept
+		}
+	}
+	return st, nil
+}
+
+// Accept is the lexemes that end here; nil where none does.
+func (st *State) Accept() *Accept { return st.accept }
+
+// Final reports whether nothing goes on from here.
+func (st *State) Final() bool { return st.final }
+
+// Next is the state after b, from which each lexeme that is left can be ended; nil where there
+// is none. The error is [ErrTooLarge].
+func (st *State) Next(b byte) (*State, error) {
+	r := st.row.Load()
+	if r == nil {
+		var err error
+		if r, err = st.build(); err != nil {
+			return nil, err
+		}
+	}
+	return r.next[r.class[b]], nil
+}
+
+// build makes the row of st.
+func (st *State) build() (*row, error) {
+	a := st.automaton
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := st.row.Load(); r != nil {
+		return r, nil
+	}
+	var r *row
+	_, err := a.retry(func(g *generation) (*State, error) {
+		at := st
+		if g != st.gen {
+			var err error
+			if at, err = g.enter(a, st.lexemes, &imports{from: st.gen.space, to: g.space, made: map[Expr]Expr{}}); err != nil {
+				return nil, err
+			}
+			if r = at.row.Load(); r != nil {
+				return nil, nil
+			}
+		}
+		var err error
+		r, err = at.derive()
+		return nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	st.row.Store(r)
+	return r, nil
+}
+
+// derive builds the row of st, which is of the automaton's generation.
+func (st *State) derive() (*row, error) {
+	g := st.gen
+	r := &row{}
+	classes := map[*State]uint8{}
+	for rest := AllBytes; !rest.IsEmpty(); {
+		b := rest.First()
+		on := rest
+		lexemes := g.lexemes[:0]
+		for _, l := range st.lexemes {
+			d, same := g.space.derive(l.Set, b)
+			on = on.And(same)
+			if d != Nothing {
+				lexemes = append(lexemes, Lexeme{l.ID, d})
+			}
+		}
+		g.space.spend(len(st.lexemes))
+		g.lexemes = lexemes
+		if g.space.err != nil {
+			return nil, g.space.err
+		}
+		next, err := g.state(st.automaton, lexemes)
+		if err != nil {
+			return nil, err
+		}
+		class, ok := classes[next]
+		if !ok {
+			class = uint8(len(r.next))
+			classes[next] = class
+			r.next = append(r.next, next)
+		}
+		for b := range 256 {
+			if on.Has(byte(b)) {
+				r.class[b] = class
+			}
+		}
+		rest = rest.And(on.Not())
+	}
+	if g.size += 8 + len(r.next)/2; g.size > st.automaton.limit {
+		return nil, ErrTooLarge
+	}
+	st.row.Store(r)
+	return r, nil
+}
