@@ -53,8 +53,8 @@ func (c *compiler) top(before, items []*node, k vec) rx.Expr {
 	if items[0].isStart() {
 		return c.top(keepEmpty(before), items[1:], k)
 	}
-	if len(before) == 0 && items[0].kind == kindAhead {
-		return c.s.And(c.seen(items[0])[0], c.top(nil, items[1:], k))
+	if n := items[0]; len(before) == 0 && (n.kind == kindAhead || n.kind == kindHere) {
+		return c.s.And(c.rest(n, c.same(rx.Anything))[0], c.top(nil, items[1:], k))
 	}
 	n := items[last]
 	if slices.ContainsFunc(items[:last], looksAhead) || looksAhead(n.subs[0]) {

@@ -162,27 +162,23 @@ func (c *compiler) rest(n *node, k vec) vec {
 		}
 		return out
 	case kindAhead:
-		out := c.seen(n)
+		out := c.rest(n.subs[0], c.same(rx.Anything))
 		for i := range out {
+			if n.negate {
+				out[i] = c.s.Not(out[i])
+			}
 			out[i] = c.s.And(out[i], k[i])
 		}
 		return out
 	case kindRepeat:
 		return c.repeatRest(n, k)
 	}
-	c.fail(n.at, "a lookbehind of more than one character works only outside of groups and repetitions; write it as a lookahead, or with one character")
+	c.failBehind(n)
 	return k
 }
 
-// seen is what a lookahead asks of the text after it.
-func (c *compiler) seen(n *node) vec {
-	out := c.rest(n.subs[0], c.same(rx.Anything))
-	if n.negate {
-		for i := range out {
-			out[i] = c.s.Not(out[i])
-		}
-	}
-	return out
+func (c *compiler) failBehind(n *node) {
+	c.fail(n.at, "a lookbehind of more than one character works only outside of repetitions and lookaheads; write it with one character, or as a lookahead")
 }
 
 // beginning is the texts of e that begin as the side says.

@@ -11,6 +11,10 @@ import (
 // exact where the text that follows cannot begin with a character of the set, for
 // then where the repetition ends is certain. An example is ^((?!--).)*$.
 func (c *compiler) guarded(sub *node, k vec) vec {
+	if hasBehind(sub) {
+		c.failBehind(sub)
+		return k
+	}
 	before, char, after, ok := guards(sub)
 	if !ok {
 		c.fail(sub.at, "a lookahead of more than one character works in a repetition only beside a single character, as in ((?!--).)*; put it before the repetition")

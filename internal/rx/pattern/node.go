@@ -44,6 +44,11 @@ type pair struct{ left, right side }
 
 var anySide = side{everything, true}
 
+// bare reports whether n matches no text by what it is.
+func (n *node) bare() bool {
+	return n.kind == kindHere || n.kind == kindAhead || n.kind == kindBehind
+}
+
 func (s side) not() side { return side{s.set.not(), !s.edge} }
 
 func (s side) all() bool { return s.edge && s.set.equal(everything) }
@@ -129,6 +134,10 @@ func sideOf(n *node, after bool) (side, bool) {
 		}
 		if !after && p.right.all() {
 			return p.left, true
+		}
+	case kindCat:
+		if len(n.subs) == 1 {
+			return sideOf(n.subs[0], after)
 		}
 	case kindAlt:
 		var all side

@@ -60,8 +60,8 @@ func (p *parser) groupEnd(at int, k kind, negate bool) (*node, error) {
 		return nil, p.errorf(at, `this ( has no ); a ( of the text is written \(`)
 	}
 	if k == kindCat {
-		if n.kind == kindHere { // (^)* is a group, not a quantifier without an operand
-			return &node{kind: kindCat, at: at, subs: []*node{n}}, nil
+		if n.bare() { // in a group it may be repeated
+			return &node{kind: kindCat, at: at, subs: []*node{n}, looks: n.looks}, nil
 		}
 		return n, nil
 	}

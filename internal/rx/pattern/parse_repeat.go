@@ -24,7 +24,7 @@ func (p *parser) repeated(n *node) (*node, error) {
 			return n, err
 		}
 	}
-	if n.kind == kindHere || n.kind == kindAhead || n.kind == kindBehind {
+	if n.bare() {
 		return nil, p.errorf(at, "what stands before this quantifier matches no text and cannot be repeated")
 	}
 	p.accept("?") // as few as possible: the same texts
