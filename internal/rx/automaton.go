@@ -49,10 +49,10 @@ type State struct {
 	accept    *Accept
 	final     bool
 	row       atomic.Pointer[row]
-	Data      atomic.Pointer[any] // the caller's own
 }
 
 type row struct {
+	live  ByteSet
 	class [256]uint8
 	next  []*State // by class; nil: dead
 }
@@ -171,6 +171,18 @@ func (st *State) Next(b byte) (*State, error) {
 	return r.next[r.class[b]], nil
 }
 
+// Live is the bytes for which there is a next state.
+func (st *State) Live() (ByteSet, error) {
+	r := st.row.Load()
+	if r == nil {
+		var err error
+		if r, err = st.build(); err != nil {
+			return ByteSet{}, err
+		}
+	}
+	return r.live, nil
+}
+
 // build makes the row of st.
 func (st *State) build() (*row, error) {
 	a := st.automaton
@@ -232,6 +244,9 @@ func (st *State) derive() (*row, error) {
 			class = uint8(len(r.next))
 			classes[next] = class
 			r.next = append(r.next, next)
+		}
+		if next != nil {
+			r.live = r.live.Or(on)
 		}
 		for b := range 256 {
 			if on.Has(byte(b)) {

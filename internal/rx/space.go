@@ -89,7 +89,6 @@ type Space struct {
 	leaves []Leaf
 	depth  int // of constructors that call each other
 	buffer []byte
-	sums   map[Expr][32]byte
 }
 
 // NewSpace makes one that holds about limit expressions, derivatives counted.

@@ -1,0 +1,121 @@
+package grammar
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/realizar/realizar/internal/rx"
+)
+
+// A Grammar is a language. Many goroutines may use it at once.
+type Grammar struct {
+	limits Limits
+	memo   *memo
+	start  State
+	makers sync.Pool
+}
+
+// Grammar is the language of start. The error says which rule is not defined or has no end,
+// or which limit is passed.
+func (b *Builder) Grammar(start Symbol) (*Grammar, error) {
+	if start.IsZero() {
+		return nil, fmt.Errorf("grammar: it starts with no symbol: %w", ErrGrammar)
+	}
+	if err := b.fail(); err != nil {
+		return nil, err
+	}
+	if err := check(start.s); err != nil {
+		return nil, err
+	}
+	if err := b.fail(); err != nil {
+		return nil, err
+	}
+	g := &Grammar{limits: b.limits, memo: newMemo(b.limits.Sets)}
+	g.makers.New = func() any { return &scratch{maker: newMaker(g.limits.Items)} }
+	sc := g.makers.Get().(*scratch)
+	defer g.makers.Put(sc)
+	sc.maker.reset()
+	sc.maker.push(item{of: newAlternative([]*symbol{start.s})})
+	if err := sc.maker.close(); err != nil {
+		return nil, err
+	}
+	first, err := g.memo.intern(sc.maker, sc.key)
+	if err != nil {
+		return nil, err
+	}
+	g.start = State{&configuration{grammar: g, threads: []thread{{set: first}}}}
+	return g, nil
+}
+
+// Start is the state before any text.
+func (g *Grammar) Start() State { return g.start }
+
+// An end is lexemes that end at one place: of a set, by the automaton of one builder.
+type end struct {
+	set     *set
+	accept  *rx.Accept
+	builder *Builder
+	text    *text
+}
+
+// scratch is what steps use and leave behind.
+type scratch struct {
+	maker   *maker
+	key     []byte
+	ends    []end
+	threads []thread
+	other   []thread
+}
+
+// advance is the set after lexemes that end together; nil where nothing follows.
+func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
+	var memo step
+	if len(ends) == 1 {
+		memo = step{ends[0].set, ends[0].accept, ends[0].text.String()}
+		if to := g.memo.find(memo); to != nil {
+			return to, nil
+		}
+	}
+	m := sc.maker
+	m.reset()
+	for _, e := range ends {
+		for _, id := range e.accept.IDs {
+			for _, w := range e.set.accepted(id, e.builder) {
+				if w.on.next == nil {
+					for _, i := range w.items {
+						i.dot++
+						m.push(i)
+					}
+					continue
+				}
+				if next := w.on.next([]byte(e.text.String())); !next.IsZero() {
+					pushAfter(m, w.items, next.s)
+				}
+			}
+		}
+	}
+	to, err := g.close(sc)
+	if err == nil && len(ends) == 1 && to != nil {
+		g.memo.keep(memo, to)
+	}
+	return to, err
+}
+
+// pushAfter pushes items that had waited for a Then, which ended, and now wait for next.
+func pushAfter(m *maker, items []item, next *symbol) {
+	for _, i := range items {
+		symbols := append([]*symbol{next}, i.of.symbols[i.dot+1:]...)
+		m.push(item{of: newAlternative(symbols), to: i.to})
+	}
+}
+
+// close is the set of what was pushed to the maker; nil where that has come to nothing.
+func (g *Grammar) close(sc *scratch) (*set, error) {
+	if err := sc.maker.close(); err != nil {
+		return nil, err
+	}
+	if len(sc.maker.kernel) == 0 && !sc.maker.accepts {
+		return nil, nil
+	}
+	return g.memo.intern(sc.maker, sc.key)
+}
