@@ -35,17 +35,21 @@ func (a *answer) begin(t *task, choice int) {
 // take passes a token on and reports whether the answer goes on.
 func (a *answer) take(r *engine.Result) (more bool, err error) {
 	a.last = time.Now()
-	if a.finish.Usage.CompletionTokens++; a.first.IsZero() {
+	if a.first.IsZero() {
 		a.first = a.last
 	}
-	a.note(r)
 	begun := time.Now()
-	var text string
-	stopped := r.Stopped
-	if stopped {
-		a.finish.Reason = FinishStop
-	} else if a.text != nil {
-		text, stopped = a.pass(a.text.Push(r.Token))
+	text, stopped := a.force(r.Forced)
+	if !stopped {
+		a.finish.Usage.CompletionTokens++
+		a.note(r)
+		if stopped = r.Stopped; stopped {
+			a.finish.Reason = FinishStop
+		} else if a.text != nil {
+			var more string
+			more, stopped = a.pass(a.text.Push(r.Token))
+			text += more
+		}
 	}
 	if r.Final && a.finish.StopString == "" {
 		text += a.rest()
@@ -56,6 +60,23 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 		return false, a.end(text)
 	}
 	return true, a.send(text)
+}
+
+// force takes tokens that had to follow those before, up to a stop string.
+func (a *answer) force(ids []int32) (text string, stopped bool) {
+	for _, id := range ids {
+		a.finish.Usage.CompletionTokens++
+		a.unsent.Tokens = append(a.unsent.Tokens, id)
+		if a.text == nil {
+			continue
+		}
+		var more string
+		more, stopped = a.pass(a.text.Push(id))
+		if text += more; stopped {
+			break
+		}
+	}
+	return text, stopped
 }
 
 // note keeps a token for the next event.

@@ -56,11 +56,11 @@ type Generation struct {
 	IgnoreEnd bool
 	// LogitBias is added to the logits of tokens, by id. -Inf forbids one.
 	LogitBias map[int32]float32
-	// Mask, where not nil, is called before each token is chosen, on the goroutine
-	// that runs the loop over the events, with the number of the answer and the tokens
-	// that it has so far. It sets bit id%32 of mask[id/32] for every id that may come
-	// next; all are zero before. Its error ends the request. It is where a grammar
-	// or a schema steers the answer; a step then waits for it.
+	// Mask, where not nil, is called before each token is chosen, while the model reads
+	// the token before, with the number of the answer and the tokens that it has so far. It
+	// sets bit id%32 of mask[id/32] for every id that may come next; all are zero before.
+	// Its error ends the request. It is called on a goroutine of its own, once at a time,
+	// and not after the loop over the events has ended.
 	Mask func(choice int, chosen []int32, mask []uint32) error
 	// Choices is how many answers to choose, each as [Event.Choice] numbers them. They
 	// share the prompt. The first is the one that a request for one answer has, and

@@ -160,6 +160,9 @@ func (c *checker) masks() {
 	e := c.e
 	uses := make([]int, len(e.masks.slots))
 	for _, f := range e.flights {
+		if f == e.begins {
+			continue // it is about to choose
+		}
 		for _, id := range f.masks {
 			uses[id-1]++
 		}

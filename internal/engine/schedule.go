@@ -20,7 +20,9 @@ func (e *Engine) schedule() {
 		switch {
 		case f != nil:
 			e.idle.Store(false)
-			e.submit(f)
+			if e.submit(f) && f.batch.Late {
+				e.choose(f)
+			}
 		case len(e.flights) > 0:
 			e.await()
 		case e.closing.Load():
@@ -109,8 +111,9 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 // what it has, before it gives up what others lack: a slow reader delays nobody.
 const patience = 64
 
-// submit starts f. Where that fails, so do all answers that it is of.
-func (e *Engine) submit(f *flight) {
+// submit starts f, and says whether it did. Where that fails, so do all answers that it is
+// of.
+func (e *Engine) submit(f *flight) bool {
 	e.begins = f
 	e.mu.Unlock()
 	f.begun = time.Now()
@@ -131,7 +134,7 @@ func (e *Engine) submit(f *flight) {
 		e.letMasks(f)
 		e.lost(f, err)
 		e.keep(f)
-		return
+		return false
 	}
 	f.step, f.users = step, 1
 	if len(e.flights) == 0 {
@@ -140,6 +143,7 @@ func (e *Engine) submit(f *flight) {
 	e.flights = append(e.flights, f)
 	e.steps++
 	e.measures.submitted(f)
+	return true
 }
 
 // lost ends all that f is of, and forgets what it was to save.
@@ -161,6 +165,9 @@ func (e *Engine) await() {
 	f := e.flights[0]
 	e.mu.Unlock()
 	res, err := f.step.Wait(context.Background())
+	if err == nil {
+		err = f.failure
+	}
 	e.tell(f, res, err)
 	// Callers that are ready go first: Go would let this goroutine and the worker
 	// that it waits for wake each other for milliseconds. Those that have been left
