@@ -118,3 +118,9 @@ func appendStride(s set, lo, hi, stride rune) set {
 	}
 	return s
 }
+
+// Union returns the code points of the ranges, sorted and disjoint.
+func Union(ranges []rx.RuneRange) []rx.RuneRange { return set(slices.Clone(ranges)).normal() }
+
+// Complement returns all other code points, sorted and disjoint.
+func Complement(ranges []rx.RuneRange) []rx.RuneRange { return set(Union(ranges)).not() }
