@@ -1,0 +1,29 @@
+// Package jsonschema turns a JSON Schema into rules of a grammar whose language
+// is the JSON texts that are valid under it. It reads drafts 4, 6, 7, 2019-09
+// and 2020-12.
+//
+// Every keyword is enforced or refused: a schema that asks for what the rules
+// cannot say is an *UnsupportedError with the keyword and its place. Keywords
+// that the specification does not know are annotations, as it says; one that
+// looks like a misspelling of a known one is an error.
+//
+// How a valid value may be written is a matter of Options: white space, the
+// order of properties, and whether names and constants have one spelling or all
+// that JSON allows. Some spellings are never used, so that an answer ends and
+// the rules stay exact: a number has at most 64 digits before the point and 32
+// after it, one that is bound by minimum, maximum or multipleOf has no exponent,
+// and a host name has no label that begins with "xn--".
+//
+// # How it works
+//
+// A literal is a schema or the negation of one; a goal is a conjunction of
+// literals, and stands for the values that are all of them. For each goal the
+// null, booleans, numbers and strings among its values become regular sets, on
+// which "and", "or" and "not" are exact. Arrays and objects become a
+// disjunction of alternatives, each a conjunction of plain demands ("has the
+// property a", "items from the second on are this goal", "at least two items
+// are that literal"), whose parts are goals again. Goals are remembered by their
+// literals, so that recursion ends. A least fixed point finds the goals that no
+// value satisfies, and the rules avoid them: whatever text a grammar lets
+// through can be completed.
+package jsonschema
