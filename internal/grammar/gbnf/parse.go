@@ -41,12 +41,10 @@ func (p *parser) parse() error {
 	if len(p.text) > maxText {
 		return p.errorf(0, "the grammar has %d bytes; at most %d work", len(p.text), maxText)
 	}
-	if !utf8.ValidString(p.text) {
-		at := 0
-		for utf8.ValidString(p.text[:at+1]) || !utf8.FullRuneInString(p.text[at:]) {
-			at++
+	for i, r := range p.text {
+		if r == utf8.RuneError && !strings.HasPrefix(p.text[i:], string(r)) {
+			return p.errorf(i, "the grammar is not valid UTF-8")
 		}
-		return p.errorf(at, "the grammar is not valid UTF-8")
 	}
 	for p.space(); p.more(); p.space() {
 		at := p.pos

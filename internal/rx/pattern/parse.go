@@ -27,10 +27,8 @@ func (p *parser) parse() (*node, error) {
 		return nil, p.errorf(maxText, "the pattern has %d bytes; at most %d work", len(p.text), maxText)
 	}
 	for i, r := range p.text {
-		if r == utf8.RuneError {
-			if _, n := utf8.DecodeRuneInString(p.text[i:]); n == 1 {
-				return nil, p.errorf(i, "the pattern is not valid UTF-8")
-			}
+		if r == utf8.RuneError && !strings.HasPrefix(p.text[i:], string(r)) {
+			return nil, p.errorf(i, "the pattern is not valid UTF-8")
 		}
 	}
 	p.flags.ascii = p.o.ASCII
