@@ -65,6 +65,12 @@ type scratch struct {
 	ends    []end
 	threads []thread
 	other   []thread
+
+	// Of masks.
+	walker     walker
+	shaper     shaper
+	vocabulary *Vocabulary // of shaper
+	work       int
 }
 
 // advance is the set after lexemes that end together; nil where nothing follows.

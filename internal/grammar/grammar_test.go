@@ -3,6 +3,7 @@ package grammar_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -192,8 +193,7 @@ func TestThen(t *testing.T) {
 	s := b.Space()
 	digits := s.Repeat(s.Bytes(rx.ByteRange('0', '9')), 1, 3)
 	counted := b.Then(s.Concat(digits, s.Literal(":")), func(text []byte) grammar.Symbol {
-		n := 0
-		fmt.Sscanf(string(text), "%d:", &n)
+		n, _ := strconv.Atoi(strings.TrimSuffix(string(text), ":"))
 		own := grammar.NewBuilder(grammar.Limits{Derivatives: 10_000})
 		return own.Lexeme(own.Space().Repeat(own.Space().Bytes(rx.ByteRange('a', 'z')), n, n))
 	})

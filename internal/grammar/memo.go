@@ -7,16 +7,16 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// memo is the sets that a grammar keeps: those it has by content, and those that follow them.
-// When they are too many it begins anew.
+// memo is what a grammar keeps: sets by content, the sets that follow them, and masks. When
+// that is too much it begins anew.
 type memo struct {
 	limit int
 
 	mu    sync.RWMutex
 	sets  map[string]*set
 	after map[step]*set
+	masks map[maskKey]*mask
 	size  int
-	root  *set
 }
 
 // A step is from a set over lexemes that end.
@@ -27,7 +27,9 @@ type step struct {
 }
 
 func newMemo(limit int) *memo {
-	return &memo{limit: limit, sets: map[string]*set{}, after: map[step]*set{}}
+	m := &memo{limit: limit}
+	m.drop()
+	return m
 }
 
 func (m *memo) find(s step) *set {
@@ -46,7 +48,7 @@ func (m *memo) keep(s step, to *set) {
 }
 
 func (m *memo) drop() {
-	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
+	m.sets, m.after, m.masks, m.size = map[string]*set{}, map[step]*set{}, map[maskKey]*mask{}, 0
 }
 
 // intern is the set of the maker's kernel: one it has, or a new one.
@@ -86,4 +88,19 @@ func (m *memo) intern(k *maker, key []byte) (*set, error) {
 	}
 	m.sets[string(key)] = made
 	return made, nil
+}
+
+func (m *memo) mask(k maskKey) *mask {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.masks[k]
+}
+
+func (m *memo) keepMask(k maskKey, made *mask) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.size += 8 + made.rest.size()/32; m.size > m.limit { // an item takes about 32 bytes
+		m.drop()
+	}
+	m.masks[k] = made
 }

@@ -17,13 +17,10 @@ func newLanguage() language { return language{map[string]bool{}, map[string]bool
 
 // A toy is a small grammar: rules over lexemes.
 type toy struct {
-	lexemes []string // in the notation of build
-	rules   [][][]int
+	lexemes []string  // in the notation of terminal
+	rules   [][][]int // of symbols: lexemes are from 0 on, rules from -1 down
 	lazy    []bool
 }
-
-// Symbols of a toy: lexemes are from 0 on, rules from -1 down.
-func ruleOf(n int) int { return -1 - n }
 
 func (y toy) String() string {
 	var out strings.Builder
@@ -61,9 +58,33 @@ var toyLexemes = map[string]func(s *rx.Space) rx.Expr{
 	"":        func(s *rx.Space) rx.Expr { return rx.Empty },
 }
 
+// terminal is a lexeme, <a special token>, #3, any token but ^3, or any special one, @.
+func terminal(b *grammar.Builder, name string) grammar.Symbol {
+	id := int32(0)
+	if len(name) > 1 {
+		id = int32(name[1] - '0')
+	}
+	switch {
+	case strings.HasPrefix(name, "<"):
+		return b.Special(name)
+	case strings.HasPrefix(name, "#"):
+		return b.Token(id)
+	case strings.HasPrefix(name, "^"):
+		return b.NotTokens([]int32{id}, []string{"<a>"})
+	case name == "@":
+		return b.AnySpecial()
+	}
+	return b.Lexeme(toyLexemes[name](b.Space()))
+}
+
 // anyToy draws grammars in which every rule has an end.
-var anyToy = rapid.Custom(func(t *rapid.T) toy {
-	names := []string{"a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", ""}
+var anyToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "")
+
+func toyOf(names ...string) *rapid.Generator[toy] {
+	return rapid.Custom(func(t *rapid.T) toy { return drawToy(t, names) })
+}
+
+func drawToy(t *rapid.T, names []string) toy {
 	y := toy{lexemes: rapid.SliceOfN(rapid.SampledFrom(names), 1, 4).Draw(t, "lexemes")}
 	n := rapid.IntRange(1, 4).Draw(t, "rules")
 	symbol := rapid.Custom(func(t *rapid.T) int { return rapid.IntRange(-n, len(y.lexemes)-1).Draw(t, "symbol") })
@@ -101,13 +122,13 @@ var anyToy = rapid.Custom(func(t *rapid.T) toy {
 		y.rules[i] = kept
 	}
 	return y
-})
+}
 
 // build is y's grammar.
 func (y toy) build(b *grammar.Builder) (*grammar.Grammar, error) {
 	lexemes := make([]grammar.Symbol, len(y.lexemes))
 	for i, name := range y.lexemes {
-		lexemes[i] = b.Lexeme(toyLexemes[name](b.Space()))
+		lexemes[i] = terminal(b, name)
 	}
 	rules := make([]grammar.Symbol, len(y.rules))
 	body := func(i int) [][]grammar.Symbol {

@@ -44,3 +44,61 @@ func (b *Builder) token(m tokenMatch) Symbol {
 	defer b.mu.Unlock()
 	return Symbol{b.terminal(&symbol{kind: tokenKind, match: m})}
 }
+
+// Token is the state after a token of v, and whether it fits. If not, the state is s, but for
+// its error if there is one. After an end token that ends the text, nothing but
+// end tokens fits, unless the grammar goes on with that token as well.
+func (s State) Token(v *Vocabulary, id int32) (State, bool) {
+	var threads []thread
+	if text := v.text(id); len(text) > 0 {
+		after, ok := s.read(v, text)
+		switch {
+		case after.Err() != nil:
+			return after, false
+		case ok:
+			threads = after.c.threads
+		}
+	}
+	g := s.c.grammar
+	for _, t := range s.c.threads {
+		if t.lex != nil || len(t.set.tokens) == 0 {
+			continue
+		}
+		to, err := g.token(t.set, v, id)
+		if err != nil {
+			return s.fail(err), false
+		}
+		if to != nil && to.lives() {
+			threads = append(threads, thread{set: to})
+		}
+	}
+	ended := v.isEnd(id) && s.Ends()
+	if len(threads) == 0 && !ended {
+		return s, false
+	}
+	return State{&configuration{grammar: g, threads: threads, ended: ended}}, true
+}
+
+// token is the set after token id as a terminal that s waits for; nil where there is none.
+func (g *Grammar) token(s *set, v *Vocabulary, id int32) (*set, error) {
+	sc := g.makers.Get().(*scratch)
+	defer g.makers.Put(sc)
+	sc.maker.reset()
+	for _, w := range s.tokens {
+		if w.on.kind == specialKind {
+			if at, ok := v.special[w.on.name]; !ok || at != id {
+				continue
+			}
+		} else if !v.knows(id) || !w.on.match.has(v, id) {
+			continue
+		}
+		for _, i := range w.items {
+			i.dot++
+			sc.maker.push(i)
+		}
+	}
+	return g.close(sc)
+}
+
+// knows reports whether v has a token id.
+func (v *Vocabulary) knows(id int32) bool { return id >= 0 && id < v.size }

@@ -32,6 +32,7 @@ type generation struct {
 	imports imports
 	states  map[string]*State
 	accepts map[string]*Accept
+	keys    map[int]map[Expr]Key // by window
 	size    int
 	buffer  []byte
 	lexemes []Lexeme
@@ -66,7 +67,7 @@ func NewAutomaton(space *Space, limit int) *Automaton {
 }
 
 func (a *Automaton) begin() *generation {
-	g := &generation{space: NewSpace(a.limit), states: map[string]*State{}, accepts: map[string]*Accept{}}
+	g := &generation{space: NewSpace(a.limit), states: map[string]*State{}, accepts: map[string]*Accept{}, keys: map[int]map[Expr]Key{}}
 	g.imports = imports{from: a.base, to: g.space, made: map[Expr]Expr{}}
 	return g
 }
@@ -139,17 +140,51 @@ func (g *generation) state(a *Automaton, lexemes []Lexeme) (*State, error) {
 	}
 	g.states[string(buf)] = st
 	if len(ends) > 0 {
-		buf = buf[:0]
-		for _, id := range ends {
-			buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
-		}
-		g.buffer = buf
-		if st.accept = g.accepts[string(buf)]; st.accept == nil {
-			st.accept = &Accept{ends}
-			g.accepts[string(buf)] = st.accept
-		}
+		st.accept = g.accepting(ends)
 	}
 	return st, nil
+}
+
+// accepting is the Accept of these lexemes.
+func (g *generation) accepting(ids []int32) *Accept {
+	buf := g.buffer[:0]
+	for _, id := range ids {
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
+	}
+	g.buffer = buf
+	a := g.accepts[string(buf)]
+	if a == nil {
+		a = &Accept{slices.Clone(ids)}
+		g.accepts[string(buf)] = a
+	}
+	return a
+}
+
+// Lexemes is the number of lexemes that are left in st.
+func (st *State) Lexemes() int { return len(st.lexemes) }
+
+// Slots is where the lexemes of accept are among those of st.
+func (st *State) Slots(accept *Accept, to []int) []int {
+	n := 0
+	for _, id := range accept.IDs {
+		for n < len(st.lexemes) && st.lexemes[n].ID != id {
+			n++
+		}
+		to = append(to, n)
+	}
+	return to
+}
+
+// AcceptOf is the Accept of the lexemes of st at these slots, which ascend.
+func (st *State) AcceptOf(slots []int) *Accept {
+	ids := make([]int32, len(slots))
+	for i, n := range slots {
+		ids[i] = st.lexemes[n].ID
+	}
+	a := st.automaton
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return st.gen.accepting(ids)
 }
 
 // Accept is the lexemes that end here; nil where none does.
