@@ -190,16 +190,16 @@ func (w *walker) shape(n int, st *rx.State) (*shape, error) {
 	}
 	tier := w.v.tiers[n]
 	if live.Len() <= narrow {
-		return w.sc.shaper.shape(w.v, tier.trie, st)
+		return w.sc.shaper.shape(w.v, tier.trie, st, 0)
 	}
 	key, ok := st.Key(tier.window + 1)
 	if !ok {
-		return w.sc.shaper.shape(w.v, tier.trie, st)
+		return w.sc.shaper.shape(w.v, tier.trie, st, 0)
 	}
 	if have := w.v.shapes.find(shapeKey{key, n}); have != nil {
 		return have, nil
 	}
-	made, err := w.sc.shaper.shape(w.v, tier.trie, st)
+	made, err := w.sc.shaper.shape(w.v, tier.trie, st, manyOutside)
 	if err != nil {
 		return nil, err
 	}

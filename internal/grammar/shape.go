@@ -53,7 +53,8 @@ func tokensOf(ids []int32, words int) tokens {
 }
 
 // manyOutside is from how many tokens on that leave a lexeme at one node these are walked
-// where they are and not gathered by what is left of them.
+// where they are and not gathered by what is left of them. That is worth it only for shapes
+// that are kept.
 var manyOutside = 256
 
 // shaper finds shapes. It is used once and over again.
@@ -65,6 +66,7 @@ type shaper struct {
 	inside []uint32
 	slots  []int
 	key    []byte
+	gather int // up to how many tokens are gathered
 }
 
 // visit is a node on the way to the one that is walked.
@@ -81,8 +83,10 @@ type leaving struct {
 	nodes  []int32
 }
 
-// shape walks a tier of v from st.
-func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State) (*shape, error) {
+// shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
+// of them where they are no more than gather.
+func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
+	p.gather = gather
 	p.ids, p.open = p.ids[:0], append(p.open[:0], visit{state: st})
 	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
 	if p.inside == nil {
@@ -139,7 +143,7 @@ func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State) {
 		l = p.leaving(accept, st)
 		p.accept[accept] = l
 	}
-	if outside > manyOutside {
+	if outside > p.gather {
 		l.nodes = append(l.nodes, at.node)
 		return
 	}
