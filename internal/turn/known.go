@@ -111,6 +111,7 @@ next:
 func (k *family) apply(f *Form) {
 	f.Family = k.name
 	if k.form.Content.Begin != "" {
+		f.dropContentMarks()
 		f.Content.Begin = k.form.Content.Begin
 		for n := len(f.Content.Begin); n > 0; n-- { // the prompt ends with a part of the mark
 			if strings.HasSuffix(f.Start, f.Content.Begin[:n]) {

@@ -73,7 +73,7 @@ func newPlan(f *Form, special func(string) bool) *plan {
 		p.call = h
 	}
 	p.bare = f.HasCalls() && c.Syntax != SyntaxHarmony && p.section[0].empty() && p.call.empty() ||
-		c.Syntax == SyntaxPython && strings.Trim(c.Begin, spaces) == "["
+		strings.Trim(c.Begin, spaces) == "["
 	for _, l := range []*literal{&p.thought[1], &p.content[1], &p.end, &p.section[0], &p.call} {
 		p.keep = max(p.keep, len(l.lead))
 	}

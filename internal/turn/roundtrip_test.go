@@ -17,8 +17,9 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// conformance holds the templates of real models, which are not part of the project.
-const conformance = "../../../shared/conformance/templates"
+// conformance holds the templates of real models, which are not part of the
+// project, where REALIZAR_CONFORMANCE names the folder of conformance data.
+var conformance = os.Getenv("REALIZAR_CONFORMANCE") + "/templates"
 
 type template struct {
 	name string
@@ -27,23 +28,25 @@ type template struct {
 
 // templates returns those of testdata, and those of conformance where they are.
 func templates(t testing.TB) []template {
+	return append(templatesOf(t, "testdata/templates/*.jinja"), templatesOf(t, conformance+"/*.jinja")...)
+}
+
+func templatesOf(t testing.TB, pattern string) []template {
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []template
-	for _, pattern := range []string{"testdata/templates/*.jinja", conformance + "/*.jinja"} {
-		files, err := filepath.Glob(pattern)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed, err := chat.ParseTemplate(string(source))
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			all = append(all, template{strings.TrimSuffix(filepath.Base(file), ".jinja"), parsed})
+		parsed, err := chat.ParseTemplate(string(source))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
 		}
+		all = append(all, template{strings.TrimSuffix(filepath.Base(file), ".jinja"), parsed})
 	}
 	return all
 }
@@ -61,7 +64,7 @@ func testForm(t testing.TB, tm template) *Form {
 var testTools = []chat.Tool{
 	{Name: "get_weather", Description: "d", Parameters: json.RawMessage(`{"type":"object","properties":{
 		"location":{"type":"string","description":"d"},"days":{"type":"integer","description":"d"},"ratio":{"type":"number","description":"d"},
-		"flag":{"type":"boolean","description":"d"},"none":{"type":"null","description":"d"},"list":{"type":"array","description":"d"},"nested":{"type":"object","description":"d"},
+		"flag":{"type":"boolean","description":"d"},"none":{"type":"null","description":"d"},"list":{"type":"array","description":"d","items":{"type":"string"}},"nested":{"type":"object","description":"d","additionalProperties":{"type":"string"}},
 		"code":{"type":"string","description":"d"}},"required":["location"]}`)},
 	{Name: "now", Description: "d", Parameters: json.RawMessage(`{"type":"object","properties":{"p":{"type":"string","description":"d"}},"required":[]}`)},
 }
@@ -140,7 +143,7 @@ func isTag(s string) bool { return tags.FindString(s) == s && s != "" }
 // turnOf renders a message and returns its turn in stretches, with the tags of
 // the template as special tokens; ok is false where the template can not show it.
 func turnOf(tm template, f *Form, m chat.Message) ([]stretch, bool) {
-	for _, tools := range [][]chat.Tool{testTools, nil} {
+	for _, tools := range [][]chat.Tool{testTools, testTools[1:], nil} {
 		vars := map[string]json.RawMessage{"functions": json.RawMessage(`"[]"`), "datetime": json.RawMessage(`"today"`)}
 		for k, v := range thinking {
 			vars[k] = v
@@ -170,8 +173,11 @@ func turnOf(tm template, f *Form, m chat.Message) ([]stretch, bool) {
 		}
 		to := len(whole)
 		if end := word(f.End); end != "" {
-			if k := strings.Index(whole[from:], end); k >= 0 {
+			if k := strings.LastIndex(whole[from:], end); k >= 0 {
 				to = from + k
+			}
+			if k := strings.Index(whole[from:], end); k >= 0 && strings.Contains(whole[from+k:], word(f.Start)) {
+				to = from + k // another turn follows
 			}
 		}
 		var out []stretch
@@ -250,7 +256,7 @@ func expected(t testing.TB, f *Form, m chat.Message, turn string) (plainMessage,
 	if !strings.Contains(turn, reasoning) {
 		reasoning = ""
 	}
-	if f.Calls.Syntax == SyntaxHarmony && len(calls) > 0 && content != "" {
+	if strings.Contains(turn, "analysis"+harmonyMessage+content) && len(calls) > 0 && content != "" {
 		content, reasoning = reasoning, content
 	}
 	if !strings.Contains(turn, "get_weather") && !strings.Contains(turn, "now") {
