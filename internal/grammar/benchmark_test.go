@@ -103,6 +103,29 @@ func (j *jsons) anything() grammar.Symbol {
 	return value
 }
 
+// other is a string that is none of the names.
+func (j *jsons) other(names ...string) grammar.Symbol {
+	var all []rx.Expr
+	for _, name := range names {
+		all = append(all, j.s.Literal(`"`+name+`"`))
+	}
+	text := j.s.Concat(j.s.Literal(`"`), j.s.Repeat(j.character, 0, -1), j.s.Literal(`"`))
+	return j.b.Lexeme(j.s.And(text, j.s.Not(j.s.Or(all...))))
+}
+
+// more is an object of these members in any order, and others.
+func (j *jsons) more(names []string, values ...grammar.Symbol) grammar.Symbol {
+	member, members, object := j.b.Rule("member"), j.b.Rule("members"), j.b.Rule("object")
+	all := [][]grammar.Symbol{{j.other(names...), j.colon, j.anything()}}
+	for i, name := range names {
+		all = append(all, []grammar.Symbol{j.b.Lexeme(j.s.Literal(`"` + name + `"`)), j.colon, values[i]})
+	}
+	j.b.Define(member, all...)
+	j.b.Define(members, []grammar.Symbol{member}, []grammar.Symbol{members, j.comma, member})
+	j.b.Define(object, []grammar.Symbol{j.open, j.closes}, []grammar.Symbol{j.open, members, j.closes})
+	return object
+}
+
 func (j *jsons) words(words ...string) grammar.Symbol {
 	var all []rx.Expr
 	for _, w := range words {
@@ -132,6 +155,9 @@ var samples = []struct {
 }{
 	{"person", (*jsons).person, personText},
 	{"any", (*jsons).anything, anyText},
+	{"more", func(j *jsons) grammar.Symbol {
+		return j.more([]string{"name", "age", "email", "addresses", "status", "nickname"}, j.text(1, 50), j.number(), j.text(3, 120), j.list(j.text(0, 60)), j.text(0, 3), j.text(0, 30))
+	}, `{"name": "Ann", "nationality": "Finnish", "emails": ["a@b.c"], "email": "ann@example.com", "ages": {"then": 12, "now": 34}, "addresses": ["12 Main Street, Springfield"], "state": null, "unrelated": "text"}`},
 	{"people", func(j *jsons) grammar.Symbol { return j.list(j.person()) }, "[" + personText + ",\n" + personText + "]"},
 }
 
@@ -202,4 +228,37 @@ func rounds() int {
 		return 2
 	}
 	return n
+}
+
+// BenchmarkFirstMask makes grammars and their first masks.
+func BenchmarkFirstMask(b *testing.B) {
+	v := realVocabulary(b).vocabulary()
+	words := make([]uint32, v.Words())
+	for _, sample := range samples {
+		b.Run(sample.name, func(b *testing.B) {
+			for b.Loop() {
+				builder := grammar.NewBuilder(grammar.Limits{})
+				g, err := builder.Grammar(sample.start(newJSON(builder)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := g.Start().Mask(v, words); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkGrammar(b *testing.B) {
+	for _, sample := range samples {
+		b.Run(sample.name, func(b *testing.B) {
+			for b.Loop() {
+				builder := grammar.NewBuilder(grammar.Limits{})
+				if _, err := builder.Grammar(sample.start(newJSON(builder))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

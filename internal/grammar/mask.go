@@ -20,7 +20,8 @@ func (s State) Mask(v *Vocabulary, words []uint32) error {
 	defer g.makers.Put(sc)
 	sc.work = 0
 	w := &sc.walker
-	w.g, w.v, w.sc = g, v, sc
+	w.g, w.v, w.sc, w.found = g, v, sc, w.found[:0]
+	defer func() { clear(w.alive); w.alive = w.alive[:0] }()
 	if sc.vocabulary != v {
 		sc.vocabulary, sc.shaper = v, shaper{}
 	}
@@ -113,46 +114,175 @@ type mask struct {
 	rest   tokens
 }
 
-// addTo sets the bits of m; false where one of its shapes is gone.
-func (m *mask) addTo(words []uint32) bool {
+// lives reports whether the shapes of m are there still, and keeps them so for w.
+func (m *mask) lives(w *walker) bool {
 	for _, s := range m.shared {
 		t := s.Value()
 		if t == nil {
 			return false
 		}
-		t.addTo(words)
+		w.alive = append(w.alive, t)
 	}
-	m.rest.addTo(words)
 	return true
 }
 
+// addTo sets the bits of m, which lives.
+func (m *mask) addTo(words []uint32) {
+	for _, s := range m.shared {
+		s.Value().addTo(words)
+	}
+	m.rest.addTo(words)
+}
+
 func (w *walker) maskLexeme(t thread, words []uint32) error {
+	m, err := w.find(t, true)
+	if err != nil {
+		return err
+	}
+	m.addTo(words)
+	return nil
+}
+
+// find is the mask of a thread within lexemes: a kept one, or a new one, whose shapes are alive
+// as long as w.alive is. That of a base is made of shapes alone.
+func (w *walker) find(t thread, based bool) (*mask, error) {
 	key := maskKey{t.set, t.lex, w.v}
-	if have := w.g.memo.mask(key); have != nil && have.addTo(words) {
-		return nil
+	if have := w.g.memo.mask(key); have != nil && have.lives(w) {
+		return have, nil
+	}
+	row, err := t.lex.Row()
+	if err != nil {
+		return nil, lexemeError(err)
 	}
 	made := &mask{}
-	w.found = w.found[:0]
+	var base *rx.State
+	var first rx.ByteSet
+	if based {
+		base, first = w.base(t.lex, row)
+	}
+	if base != nil {
+		err = w.differ(t, made, base, first)
+	} else {
+		err = w.make(t, made, row)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.g.memo.keepMask(key, made)
+	return made, nil
+}
+
+// make makes the mask of a thread of the shapes of its state.
+func (w *walker) make(t thread, m *mask, row *rx.Row) error {
+	found := len(w.found)
 	for n := range w.v.tiers {
-		sh, err := w.shape(n, t.lex)
+		sh, err := w.shape(n, t.lex, row)
 		if err != nil {
 			return err
 		}
 		if sh.inside.words != nil {
-			sh.inside.addTo(words)
-			made.shared = append(made.shared, weak.Make(sh.inside))
+			m.shared = append(m.shared, weak.Make(sh.inside))
+			w.alive = append(w.alive, sh.inside)
 		} else {
 			w.found = append(w.found, sh.inside.ids...)
 		}
-		for i := range sh.exits {
-			if err := w.exit(t, w.v.tiers[n].trie, &sh.exits[i]); err != nil {
-				return err
-			}
+		if err := w.exits(t, n, sh); err != nil {
+			return err
 		}
 	}
-	made.rest = tokensOf(w.found, w.v.words)
-	w.g.memo.keepMask(key, made)
-	made.rest.addTo(words)
+	m.rest = tokensOf(w.found[found:], w.v.words)
+	w.found = w.found[:found]
+	return nil
+}
+
+// differing is what part of the tokens may differ from those of a base, as a divisor.
+var differing = 4
+
+// base is a state that bytes mostly lead to from st as they do from itself, and the bytes that
+// lead elsewhere; nil where there is none. Most states within the text of a name or of free
+// text have one: the state of any text.
+func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, rx.ByteSet) {
+	if row.Live.Len() <= narrow {
+		return nil, rx.ByteSet{}
+	}
+	var count [256]int
+	for _, class := range row.Class {
+		count[class]++
+	}
+	most := -1
+	for class, next := range row.Next {
+		if next != nil && (most < 0 || count[class] > count[most]) {
+			most = class
+		}
+	}
+	if most < 0 || row.Next[most] == st {
+		return nil, rx.ByteSet{}
+	}
+	base := row.Next[most]
+	other, err := base.Row()
+	if err != nil {
+		return nil, rx.ByteSet{}
+	}
+	differ := rx.AllBytes
+	tokens := 0
+	for b := range 256 {
+		if row.Next[row.Class[b]] == other.Next[other.Class[b]] {
+			differ[b/64] &^= 1 << (b % 64)
+			continue
+		}
+		for n := range w.v.tiers {
+			tokens += len(w.v.tiers[n].starting[b])
+		}
+	}
+	if tokens > w.v.texts/differing {
+		return nil, rx.ByteSet{}
+	}
+	return base, differ
+}
+
+// differ makes the mask of a thread of that of base, for which only tokens that begin with one
+// of the bytes of first are otherwise.
+func (w *walker) differ(t thread, m *mask, base *rx.State, first rx.ByteSet) error {
+	at := t
+	at.lex = base
+	of, err := w.find(at, false)
+	if err != nil {
+		return err
+	}
+	words := make([]uint32, w.v.words)
+	of.addTo(words)
+	found := len(w.found)
+	for n, tier := range w.v.tiers {
+		for b := range 256 {
+			if first.Has(byte(b)) {
+				for _, id := range tier.starting[b] {
+					words[id/32] &^= 1 << (id % 32)
+				}
+			}
+		}
+		sh, err := w.sc.shaper.shape(w.v, tier.trie, t.lex, first, 0)
+		if err != nil {
+			return err
+		}
+		w.found = append(w.found, sh.inside.ids...)
+		(&tokens{words: sh.inside.words}).addTo(words)
+		if err := w.exits(t, n, sh); err != nil {
+			return err
+		}
+	}
+	(&tokens{ids: w.found[found:]}).addTo(words)
+	w.found = w.found[:found]
+	m.rest = tokens{words: words}
+	return nil
+}
+
+// exits adds the tokens that fit by leaving the lexemes of t.
+func (w *walker) exits(t thread, tier int, sh *shape) error {
+	for i := range sh.exits {
+		if err := w.exit(t, w.v.tiers[tier].trie, &sh.exits[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -183,23 +313,19 @@ func (w *walker) exit(t thread, tr *trie, e *exit) error {
 var narrow = 48
 
 // shape is the shape of tier n from st.
-func (w *walker) shape(n int, st *rx.State) (*shape, error) {
-	live, err := st.Live()
-	if err != nil {
-		return nil, lexemeError(err)
-	}
-	tier := w.v.tiers[n]
-	if live.Len() <= narrow {
-		return w.sc.shaper.shape(w.v, tier.trie, st, 0)
+func (w *walker) shape(n int, st *rx.State, row *rx.Row) (*shape, error) {
+	tier := &w.v.tiers[n]
+	if row.Live.Len() <= narrow {
+		return w.sc.shaper.shape(w.v, tier.trie, st, rx.AllBytes, 0)
 	}
 	key, ok := st.Key(tier.window + 1)
 	if !ok {
-		return w.sc.shaper.shape(w.v, tier.trie, st, 0)
+		return w.sc.shaper.shape(w.v, tier.trie, st, rx.AllBytes, 0)
 	}
 	if have := w.v.shapes.find(shapeKey{key, n}); have != nil {
 		return have, nil
 	}
-	made, err := w.sc.shaper.shape(w.v, tier.trie, st, manyOutside)
+	made, err := w.sc.shaper.shape(w.v, tier.trie, st, rx.AllBytes, manyOutside)
 	if err != nil {
 		return nil, err
 	}

@@ -84,18 +84,20 @@ type leaving struct {
 }
 
 // shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
-// of them where they are no more than gather.
-func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
+// of them where they are no more than gather. Only tokens that begin with one of some bytes are
+// looked at.
+func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, first rx.ByteSet, gather int) (*shape, error) {
 	p.gather = gather
 	p.ids, p.open = p.ids[:0], append(p.open[:0], visit{state: st})
 	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
 	if p.inside == nil {
 		p.inside = make([]uint32, v.words)
 	}
-	live, err := st.Live()
+	row, err := st.Row()
 	if err != nil {
 		return nil, lexemeError(err)
 	}
+	live := row.Live.And(first)
 	nodes := tr.nodes
 	for n := int32(1); ; {
 		node := &nodes[n]
@@ -109,10 +111,11 @@ func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, gather int) (*shap
 			n = node.skip
 			continue
 		}
-		next, err := p.open[len(p.open)-1].state.Next(node.b)
+		row, err := p.open[len(p.open)-1].state.Row()
 		if err != nil {
 			return nil, lexemeError(err)
 		}
+		next := row.Next[row.Class[node.b]]
 		if next == nil {
 			n = node.skip
 			continue

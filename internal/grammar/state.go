@@ -204,11 +204,11 @@ func only(threads []thread) (byte, bool) {
 			}
 		}
 		for _, st := range states {
-			on, err := st.lex.Live()
+			row, err := st.lex.Row()
 			if err != nil {
 				return 0, false
 			}
-			live = live.Or(on)
+			live = live.Or(row.Live)
 		}
 	}
 	if live.Len() != 1 {

@@ -17,6 +17,7 @@ type walker struct {
 	threads []thread
 	from    []int // the first thread of each depth
 	found   []int32
+	alive   []*tokens // what masks in use refer to
 }
 
 // walk adds to w.found the tokens of tr below node that fit after the threads.
@@ -70,11 +71,11 @@ func (w *walker) live(threads []thread) (rx.ByteSet, error) {
 			}
 		}
 		for _, st := range states {
-			on, err := st.lex.Live()
+			row, err := st.lex.Row()
 			if err != nil {
 				return live, lexemeError(err)
 			}
-			live = live.Or(on)
+			live = live.Or(row.Live)
 		}
 	}
 	return live, nil

@@ -49,13 +49,14 @@ type State struct {
 	lexemes   []Lexeme // their sets in gen.space, ascending by ID
 	accept    *Accept
 	final     bool
-	row       atomic.Pointer[row]
+	row       atomic.Pointer[Row]
 }
 
-type row struct {
-	live  ByteSet
-	class [256]uint8
-	next  []*State // by class; nil: dead
+// A Row is where the bytes lead from a state. It is not to be changed.
+type Row struct {
+	Live  ByteSet // bytes after which there is a state
+	Class [256]uint8
+	Next  []*State // by class; nil where nothing goes on
 }
 
 // NewAutomaton makes one for lexemes of the space, which holds about limit expressions of
@@ -196,37 +197,30 @@ func (st *State) Final() bool { return st.final }
 // Next is the state after b, from which each lexeme that is left can be ended; nil where there
 // is none. The error is [ErrTooLarge].
 func (st *State) Next(b byte) (*State, error) {
-	r := st.row.Load()
-	if r == nil {
-		var err error
-		if r, err = st.build(); err != nil {
-			return nil, err
-		}
+	r, err := st.Row()
+	if err != nil {
+		return nil, err
 	}
-	return r.next[r.class[b]], nil
+	return r.Next[r.Class[b]], nil
 }
 
-// Live is the bytes for which there is a next state.
-func (st *State) Live() (ByteSet, error) {
-	r := st.row.Load()
-	if r == nil {
-		var err error
-		if r, err = st.build(); err != nil {
-			return ByteSet{}, err
-		}
+// Row is where all bytes lead. The error is [ErrTooLarge].
+func (st *State) Row() (*Row, error) {
+	if r := st.row.Load(); r != nil {
+		return r, nil
 	}
-	return r.live, nil
+	return st.build()
 }
 
 // build makes the row of st.
-func (st *State) build() (*row, error) {
+func (st *State) build() (*Row, error) {
 	a := st.automaton
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if r := st.row.Load(); r != nil {
 		return r, nil
 	}
-	var r *row
+	var r *Row
 	_, err := a.retry(func(g *generation) (*State, error) {
 		at := st
 		if g != st.gen {
@@ -250,9 +244,9 @@ func (st *State) build() (*row, error) {
 }
 
 // derive builds the row of st, which is of the automaton's generation.
-func (st *State) derive() (*row, error) {
+func (st *State) derive() (*Row, error) {
 	g := st.gen
-	r := &row{}
+	r := &Row{}
 	classes := map[*State]uint8{}
 	for rest := AllBytes; !rest.IsEmpty(); {
 		b := rest.First()
@@ -276,21 +270,21 @@ func (st *State) derive() (*row, error) {
 		}
 		class, ok := classes[next]
 		if !ok {
-			class = uint8(len(r.next))
+			class = uint8(len(r.Next))
 			classes[next] = class
-			r.next = append(r.next, next)
+			r.Next = append(r.Next, next)
 		}
 		if next != nil {
-			r.live = r.live.Or(on)
+			r.Live = r.Live.Or(on)
 		}
 		for b := range 256 {
 			if on.Has(byte(b)) {
-				r.class[b] = class
+				r.Class[b] = class
 			}
 		}
 		rest = rest.And(on.Not())
 	}
-	if g.size += 8 + len(r.next)/2; g.size > st.automaton.limit {
+	if g.size += 8 + len(r.Next)/2; g.size > st.automaton.limit {
 		return nil, ErrTooLarge
 	}
 	st.row.Store(r)
