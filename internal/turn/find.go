@@ -48,6 +48,9 @@ func (p *prober) findText(f *Form) {
 		return
 	}
 	start := commonPrefix(prompt, before)
+	if strings.HasSuffix(prompt, before) {
+		start = before
+	}
 	if start == "" {
 		start = before
 	}

@@ -17,9 +17,11 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// conformance holds the templates of real models, which are not part of the
-// project, where REALIZAR_CONFORMANCE names the folder of conformance data.
-var conformance = os.Getenv("REALIZAR_CONFORMANCE") + "/templates"
+// conformance matches the templates of real models, which are not part of the
+// project: REALIZAR_CONFORMANCE names the folder of conformance data.
+func conformance() string {
+	return os.Getenv("REALIZAR_CONFORMANCE") + "/templates/*.jinja"
+}
 
 type template struct {
 	name string
@@ -28,7 +30,7 @@ type template struct {
 
 // templates returns those of testdata, and those of conformance where they are.
 func templates(t testing.TB) []template {
-	return append(templatesOf(t, "testdata/templates/*.jinja"), templatesOf(t, conformance+"/*.jinja")...)
+	return append(templatesOf(t, "testdata/templates/*.jinja"), templatesOf(t, conformance())...)
 }
 
 func templatesOf(t testing.TB, pattern string) []template {
@@ -176,8 +178,13 @@ func turnOf(tm template, f *Form, m chat.Message) ([]stretch, bool) {
 			if k := strings.LastIndex(whole[from:], end); k >= 0 {
 				to = from + k
 			}
-			if k := strings.Index(whole[from:], end); k >= 0 && strings.Contains(whole[from+k:], word(f.Start)) {
+		}
+		if tag := word(firstTag.FindString(f.Start)); tag != "" && f.Calls.Syntax != SyntaxHarmony {
+			if k := strings.Index(whole[from:to], tag); k >= 0 {
 				to = from + k // another turn follows
+				if end := word(f.End); end != "" {
+					to = from + len(strings.TrimSuffix(strings.TrimRight(whole[from:to], spaces), end))
+				}
 			}
 		}
 		var out []stretch
@@ -318,7 +325,7 @@ func TestRoundTrip(t *testing.T) {
 						}
 						return true
 					}
-					if !s.raw || f.Calls.Syntax == SyntaxJSON {
+					if !s.raw || f.Calls.Syntax != SyntaxBraces {
 						if !check("whole", o, []stretch{{text, false}}) {
 							return
 						}
