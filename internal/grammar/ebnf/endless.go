@@ -68,8 +68,24 @@ func endless(rules []Rule, reached []bool) int {
 	}
 	for i := range rules {
 		if reached[i] && !ends[i] {
-			return i
+			return onCircle(rules, ends, i)
 		}
 	}
 	return -1
+}
+
+// onCircle follows rules that have no text from i until one comes again.
+func onCircle(rules []Rule, ends []bool, i int) int {
+	seen := make([]bool, len(rules))
+	for !seen[i] {
+		seen[i] = true
+		next := i
+		rules[i].Body.refs(func(rule int) {
+			if !ends[rule] {
+				next = rule
+			}
+		})
+		i = next
+	}
+	return i
 }
