@@ -243,7 +243,11 @@ func (m *maker) body() (grammar.Symbol, error) {
 	}
 	marked := []grammar.Symbol{content}
 	if word(m.f.Content.Begin) != "" {
-		marked = append(append(m.mark(m.f.Content.Begin), content), m.mark(m.f.Content.End)...)
+		begin := m.f.Content.Begin
+		if m.begun() {
+			begin = strings.TrimPrefix(begin, m.r.Tail)
+		}
+		marked = append(append(m.mark(begin), content), m.mark(m.f.Content.End)...)
 	} else {
 		marked = append(m.gap(m.f.Content.Begin), marked...)
 	}
@@ -252,7 +256,7 @@ func (m *maker) body() (grammar.Symbol, error) {
 	if len(m.r.Tools) == 0 {
 		return m.seq("content", marked...), nil
 	}
-	calls, err := m.calls()
+	calls, err := m.calls(m.begun())
 	if err != nil {
 		return grammar.Symbol{}, err
 	}
@@ -265,7 +269,13 @@ func (m *maker) body() (grammar.Symbol, error) {
 	}
 	alternatives := [][]grammar.Symbol{marked, calls}
 	if free && !m.bare() {
-		both := append(append([]grammar.Symbol{}, marked...), calls...)
+		then := calls
+		if m.begun() {
+			if then, err = m.calls(false); err != nil {
+				return grammar.Symbol{}, err
+			}
+		}
+		both := append(append([]grammar.Symbol{}, marked...), then...)
 		alternatives = append(alternatives, both)
 		if m.f.Calls.After {
 			alternatives = append(alternatives, append(append([]grammar.Symbol{}, calls...), marked...))

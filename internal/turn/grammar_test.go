@@ -2,6 +2,8 @@ package turn
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,8 +81,18 @@ func TestGrammarAcceptsTurns(t *testing.T) {
 				if len(want.Calls) > 0 && want.Content == "" {
 					choices = append(choices, ChoiceRequired)
 				}
-				for _, choice := range choices {
-					k := key{tailFor(f, want, text), choice}
+				tails := map[string]bool{tailFor(f, want, text): true}
+				for _, tail := range []string{f.Reasoning.Default, f.Reasoning.On, f.Reasoning.Off} {
+					tails[tail] = tails[tail] || strings.HasPrefix(text, tail)
+				}
+				for i := range len(choices) * len(tails) {
+					choice := choices[i%len(choices)]
+					tail := slices.Sorted(maps.Keys(tails))[i/len(choices)]
+					text, cut := strings.CutPrefix(text, tail)
+					if !tails[tail] || tail != "" && !cut && tail != tailFor(f, want, text) {
+						continue
+					}
+					k := key{tail, choice}
 					g := built[k]
 					if g == nil {
 						r := testRequest(choice)

@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// calls is all calls of a turn.
-func (m *maker) calls() ([]grammar.Symbol, error) {
+// calls is all calls of a turn. begun: the prompt ends with a part of their mark.
+func (m *maker) calls(begun bool) ([]grammar.Symbol, error) {
 	c := &m.f.Calls
 	lead := c.Begin
 	if word(lead) == "" {
@@ -22,31 +22,48 @@ func (m *maker) calls() ([]grammar.Symbol, error) {
 		out = append(out, m.choice("optional", nil, m.text(c.Optional)))
 	}
 	out = append(out, m.text(strings.TrimLeft(c.Begin, spaces))...)
-	var alternatives [][]grammar.Symbol
-	for _, t := range m.r.Tools {
-		call, err := m.call(t)
-		if err != nil {
+	arguments := make([]grammar.Symbol, len(m.r.Tools))
+	for i, t := range m.r.Tools {
+		var err error
+		if arguments[i], err = m.arguments(t); err != nil {
 			return nil, fmt.Errorf("tool %q: %w", t.Name, err)
 		}
-		alternatives = append(alternatives, call)
 	}
-	call := m.choice("call", alternatives...)
+	one := func(pattern string) grammar.Symbol {
+		var alternatives [][]grammar.Symbol
+		for i, t := range m.r.Tools {
+			alternatives = append(alternatives, m.call(pattern, t, arguments[i]))
+		}
+		return m.choice("call", alternatives...)
+	}
+	pattern := strings.TrimLeft(c.Call, spaces)
+	call := one(pattern)
+	first := call
+	if begun {
+		first = one(strings.TrimPrefix(pattern, m.r.Tail))
+	}
 	if m.r.Parallel && c.Several {
 		list := m.b.Rule("calls")
-		m.b.Define(list, []grammar.Symbol{call}, append(append([]grammar.Symbol{list}, m.text(c.Separator)...), call))
-		call = list
+		m.b.Define(list, []grammar.Symbol{first}, append(append([]grammar.Symbol{list}, m.text(c.Separator)...), call))
+		first = list
 	}
-	out = append(out, call)
+	out = append(out, first)
 	if c.Begin == "" && c.End != "" {
 		return append(out, m.choice("end", nil, m.text(c.End))), nil
 	}
 	return append(out, m.text(c.End)...), nil
 }
 
+// begun reports whether the prompt ends with a part of the mark that calls and
+// text begin with.
+func (m *maker) begun() bool {
+	return m.r.Tail != "" && m.f.Calls.Begin == "" && strings.HasPrefix(strings.TrimLeft(m.f.Calls.Call, spaces), m.r.Tail)
+}
+
 // call is one call of a tool.
-func (m *maker) call(t Tool) ([]grammar.Symbol, error) {
+func (m *maker) call(pattern string, t Tool, arguments grammar.Symbol) []grammar.Symbol {
 	var out []grammar.Symbol
-	for _, p := range pieces(strings.TrimLeft(m.f.Calls.Call, spaces)) {
+	for _, p := range pieces(pattern) {
 		switch p.hold {
 		case "":
 			out = append(out, m.text(p.text)...)
@@ -57,14 +74,10 @@ func (m *maker) call(t Tool) ([]grammar.Symbol, error) {
 		case holdIndex:
 			out = append(out, m.b.Lexeme(m.s.Repeat(m.s.Bytes(rx.ByteRange('0', '9')), 1, 3)))
 		case holdArguments:
-			arguments, err := m.arguments(t)
-			if err != nil {
-				return nil, err
-			}
 			out = append(out, arguments)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // id is the name that a model may give a call. Mistral's have nine letters.
@@ -100,15 +113,13 @@ func (m *maker) arguments(t Tool) (grammar.Symbol, error) {
 		if t.Strict {
 			return grammar.Symbol{}, fmt.Errorf("%w: arguments that stand in a string cannot be strict", ErrGrammar)
 		}
-		s, err := m.r.Schema(m.b, json.RawMessage(`{"type":"string"}`))
-		return m.unquoted(s), err
+		return m.unquoted(), nil
 	}
 	return m.fields(t)
 }
 
-// unquoted is a JSON string for a place whose quotes are in the pattern.
-func (m *maker) unquoted(grammar.Symbol) grammar.Symbol {
-	// Inside of a string: anything but quotes, and escapes.
+// unquoted is the inside of a JSON string, whose quotes are in the pattern.
+func (m *maker) unquoted() grammar.Symbol {
 	plain := m.s.Bytes(rx.BytesOf('"', '\\').Or(rx.ByteRange(0, 0x1f)).Not())
 	escape := m.s.Concat(m.s.Literal(`\`), m.s.Bytes(rx.BytesOf('"', '\\', '/', 'b', 'f', 'n', 'r', 't')))
 	hex := m.s.Bytes(rx.ByteRange('0', '9').Or(rx.ByteRange('a', 'f')).Or(rx.ByteRange('A', 'F')))

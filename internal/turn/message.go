@@ -62,6 +62,9 @@ func (c *Collector) Message() Message {
 	if n := len(calls); n > 0 && calls[n-1].Arguments == nil {
 		calls = calls[:n-1]
 	}
+	if len(calls) == 0 {
+		calls = nil
+	}
 	return Message{Content: c.content.String(), Reasoning: c.reasoning.String(), Calls: calls}
 }
 

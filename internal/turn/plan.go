@@ -29,7 +29,7 @@ type plan struct {
 	quote       *literal
 	closing     byte // the bracket that ends a list of arguments
 
-	keep int // white space to hold back at the end of text
+	leads []string // the white space that may stand before marks
 }
 
 func newPlan(f *Form, special func(string) bool) *plan {
@@ -75,7 +75,7 @@ func newPlan(f *Form, special func(string) bool) *plan {
 	p.bare = f.HasCalls() && c.Syntax != SyntaxHarmony && p.section[0].empty() && p.call.empty() ||
 		strings.Trim(c.Begin, spaces) == "["
 	for _, l := range []*literal{&p.thought[1], &p.content[1], &p.end, &p.section[0], &p.call} {
-		p.keep = max(p.keep, len(l.lead))
+		p.leads = append(p.leads, l.lead)
 	}
 	return p
 }

@@ -10,7 +10,6 @@ type region struct {
 	skip  string // white space of the mark before it that may yet come
 	left  Trim
 	right Trim
-	keep  int    // how much white space at the end to hold; < 0: all
 	said  bool   // something other than white space has come
 	space []byte // white space that is held back
 }
@@ -22,12 +21,9 @@ const maxLeading = 256
 // enter begins a region after a mark with the white space skip behind it.
 func (p *Parser) enter(kind Kind, skip string) {
 	f := p.plan.form
-	r := region{kind: kind, skip: skip, left: f.Content.TrimLeft, right: f.Content.TrimRight, keep: p.plan.keep}
+	r := region{kind: kind, skip: skip, left: f.Content.TrimLeft, right: f.Content.TrimRight}
 	if kind == Reasoning {
 		r.left, r.right = f.Reasoning.TrimLeft, f.Reasoning.TrimRight
-	}
-	if r.right != TrimNone {
-		r.keep = -1
 	}
 	p.region = r
 }
@@ -60,19 +56,34 @@ func (p *Parser) put(in []sym) {
 			continue
 		}
 		r.space = append(r.space, c)
-		keep := r.keep
-		if keep < 0 {
-			keep = p.o.Limit
-		} else if !r.said {
-			keep = maxLeading
-		}
-		if over := len(r.space) - keep; over > 0 {
+		if over := len(r.space) - p.hold(); over > 0 {
 			out = append(out, r.space[:over]...)
 			r.space = append(r.space[:0], r.space[over:]...)
 			r.said = true
 		}
 	}
 	p.emit(Event{Kind: r.kind, Text: string(out)})
+}
+
+// hold returns how much of the white space at the end must be held back.
+func (p *Parser) hold() int {
+	r := &p.region
+	switch {
+	case r.right != TrimNone:
+		return p.o.Limit
+	case !r.said:
+		return maxLeading
+	}
+	longest := 0
+	for _, lead := range p.plan.leads {
+		for n := min(len(lead), len(r.space)); n > longest; n-- {
+			if strings.Contains(lead, string(r.space[len(r.space)-n:])) {
+				longest = n
+				break
+			}
+		}
+	}
+	return longest
 }
 
 // putText gives out bytes that are text after all.

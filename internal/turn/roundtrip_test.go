@@ -335,6 +335,13 @@ func TestRoundTrip(t *testing.T) {
 							}
 						}
 					}
+					for _, tail := range []string{f.Reasoning.Default, f.Reasoning.On, f.Reasoning.Off} {
+						if rest, ok := strings.CutPrefix(text, tail); ok && tail != "" && !s.raw {
+							o := o
+							o.Tail = tail
+							check("after the prompt's end", o, []stretch{{rest, false}})
+						}
+					}
 					if !check("special", marked, turn) {
 						return
 					}
