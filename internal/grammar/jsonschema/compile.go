@@ -31,7 +31,7 @@ type compiler struct {
 	expanded    map[expandKey][]alternative
 	expanding   map[expandKey]bool
 	refutations map[refuteKey]bool
-	meets       int
+	work        int // done for alternatives
 
 	goals map[string]*goal
 	order []*goal
@@ -56,6 +56,15 @@ func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, erro
 	for i := 0; i < len(c.order); i++ {
 		if err := c.build(c.order[i]); err != nil {
 			return grammar.Symbol{}, c.blame(err)
+		}
+	}
+	for _, g := range c.order {
+		for _, f := range g.arrays {
+			if f.unique {
+				if err := c.checkUnique(f); err != nil {
+					return grammar.Symbol{}, err
+				}
+			}
 		}
 	}
 	c.fixpoint()

@@ -70,5 +70,3 @@ func (f *objectForm) without(there []bool) *objectForm {
 	}
 	return &left
 }
-
-func (c *compiler) uniqueItems(f *arrayForm) grammar.Symbol { return grammar.Symbol{} }

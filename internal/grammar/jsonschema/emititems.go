@@ -5,7 +5,7 @@ import "github.com/realizar/realizar/internal/grammar"
 // itemsOf is the rules for what stands after the bracket of an array.
 func (c *compiler) itemsOf(f *arrayForm) grammar.Symbol {
 	if f.unique {
-		return c.uniqueItems(f)
+		return c.uniqueItems(f, uniqueState{})
 	}
 	e := &itemRules{c, f, map[itemState]grammar.Symbol{}}
 	return e.first()

@@ -9,7 +9,7 @@ import (
 // all of them.
 const (
 	maxAlternatives = 1000
-	maxMeets        = 2_000_000
+	maxWork         = 300_000
 )
 
 // expandKey is what an expansion depends on.
@@ -62,9 +62,12 @@ var everything = []alternative{{}}
 // both is the conjunction of two disjunctions.
 func (x *expansion) both(a, b []alternative) ([]alternative, error) {
 	var out []alternative
-	x.meets += len(a) * len(b)
+	x.work += len(a) * len(b)
 	for _, p := range a {
 		for _, q := range b {
+			if x.work > maxWork {
+				return nil, x.tooMuch()
+			}
 			m, ok := x.meet(p, q)
 			if ok && len(a)*len(b) > 1 && !slices.ContainsFunc(out, func(o alternative) bool { return slices.Equal(o.atoms, m.atoms) && o.evaluated == m.evaluated }) {
 				ok = !x.refuted(m, x.of, 2)
@@ -80,14 +83,18 @@ func (x *expansion) both(a, b []alternative) ([]alternative, error) {
 	return x.reduced(out)
 }
 
+func (x *expansion) tooMuch() error {
+	return fmt.Errorf("%w: its alternatives, of which the schema at %s has some, take too long to tell apart", ErrTooLarge, x.s.path)
+}
+
 func (x *expansion) tooMany() error {
 	return fmt.Errorf("%w: the schema at %s has more than %d alternatives", ErrTooLarge, x.s.path, maxAlternatives)
 }
 
 // reduced leaves out alternatives that others hold.
 func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
-	if x.meets > maxMeets {
-		return nil, x.tooMany()
+	if x.work > maxWork {
+		return nil, x.tooMuch()
 	}
 	var out []alternative
 	if x.track {
@@ -309,8 +316,8 @@ func (x *expansion) apart(a, b *schema) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if x.meets += len(p) * len(q); x.meets > maxMeets {
-		return false, x.tooMany()
+	if x.work += len(p) * len(q); x.work > maxWork {
+		return false, x.tooMuch()
 	}
 	for _, one := range p {
 		for _, other := range q {

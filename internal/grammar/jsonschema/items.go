@@ -18,6 +18,9 @@ type arrayForm struct {
 	min, max int // items; max < 0 is no bound
 	unique   bool
 
+	uniquePath string
+	places     []uniquePlace // of a form without equal items; the last for all after them
+
 	fates map[string]bool
 	limit int // items beyond which the state stays the same
 }
@@ -51,7 +54,6 @@ func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 	f := &arrayForm{max: -1}
 	var demands []literal
 	places := 0
-	uniquePath := ""
 	for _, n := range alt.atoms {
 		switch a := c.atoms[n]; a.kind {
 		case itemIs:
@@ -63,7 +65,7 @@ func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 			f.counts = append(f.counts, countRule{a.n, a.min, a.max})
 			demands = append(demands, a.lit)
 		case unique:
-			f.unique, uniquePath = true, a.path
+			f.unique, f.uniquePath = true, a.path
 		case repeated:
 			return nil, &UnsupportedError{"uniqueItems", a.path, "it is negated, and two equal items cannot be asked for"}
 		case atLeast:
@@ -105,7 +107,7 @@ func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 		f.unique = false
 	}
 	if f.unique {
-		return f, c.checkUnique(f, uniquePath)
+		return f, nil // goes on when its goals are built: checkUnique
 	}
 	f.limit = max(f.min, len(f.prefix))
 	states := 1

@@ -47,9 +47,10 @@ var annotations = map[string]bool{
 
 // misspelled is the keyword that an unknown one seems to mean, or "": one that
 // differs only in case, dashes or underlines, or in one letter of at least five
-// that is wrong, missing, too many or swapped with the next.
+// that is wrong, missing, too many or swapped with the next. Names that begin
+// with x- or _ are meant.
 func misspelled(name string) string {
-	if strings.HasPrefix(strings.ToLower(name), "x-") {
+	if strings.HasPrefix(strings.ToLower(name), "x-") || strings.HasPrefix(name, "_") {
 		return ""
 	}
 	folded := fold(name)

@@ -48,7 +48,7 @@ func (l literal) simple() (literal, error) {
 
 // isTrue says whether a schema has no keyword that constrains.
 func (s *schema) isTrue() bool {
-	return !s.never && s.ref == nil && s.types == allTypes && s.enum == nil &&
+	return !s.never && s.ref == nil && s.types == allTypes && !s.integer && s.enum == nil &&
 		len(s.allOf) == 0 && len(s.anyOf) == 0 && len(s.oneOf) == 0 && s.not == nil && s.test == nil &&
 		s.number == nil && s.minLength == nil && s.maxLength == nil && !s.hasPattern && s.format == "" &&
 		s.items == nil && s.contains == nil && s.minItems == nil && s.maxItems == nil && !s.unique && s.unevaluatedItems == nil &&

@@ -117,6 +117,13 @@ func (c *compiler) objectForm(alt alternative, path string) (*objectForm, error)
 	texts := anyString
 	var demands []atom
 	for _, n := range alt.atoms {
+		if a := c.atoms[n]; a.kind == membersAre {
+			for _, p := range a.names.named {
+				name(p.name)
+			}
+		}
+	}
+	for _, n := range alt.atoms {
 		switch a := c.atoms[n]; a.kind {
 		case hasKey:
 			name(a.key)
@@ -126,10 +133,6 @@ func (c *compiler) objectForm(alt alternative, path string) (*objectForm, error)
 			lacking[a.key] = true
 		case keyIs:
 			name(a.key)
-		case membersAre:
-			for _, p := range a.names.named {
-				name(p.name)
-			}
 		case namesAre:
 			s, err := c.scalarsOf(a.lit)
 			if err != nil {
@@ -261,7 +264,7 @@ func (c *compiler) classes(alt alternative, texts stringSet, names []string, dem
 	var merged []keyClass
 	var few []string
 	for _, k := range classes {
-		list, ok := c.few(k.texts)
+		list, ok := c.few(k.texts, listedKeys)
 		if ok {
 			few = append(few, list...)
 			continue
@@ -359,21 +362,24 @@ func (c *compiler) split(classes []keyClass, set stringSet, in, out func(keyClas
 }
 
 // few is the texts of a set, if they are few.
-func (c *compiler) few(set stringSet) ([]string, bool) {
+func (c *compiler) few(set stringSet, limit int) ([]string, bool) {
 	switch set.form {
 	case formList:
-		return set.list, true
+		return set.list, len(set.list) <= limit || limit == listedKeys
 	case formRange:
 		if set.max < 0 || set.max > 0 {
 			return nil, false
 		}
 		return []string{""}, true
 	}
+	if set.form == formExcept {
+		return nil, false
+	}
 	e := set.expr
 	if !c.strings.plain {
 		e = c.space.And(e, c.plain.all)
 	}
-	spelled, ok := c.space.List(e, listedKeys)
+	spelled, ok := c.space.List(e, limit)
 	if !ok {
 		return nil, false
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A numberSet is a set of numbers: all, a list, or an expression over their
+// A numberSet is a set of numbers: all, a list, all but a list, or an expression over their
 // texts without exponents, which has all such texts of a number or none.
 type numberSet struct {
 	form    setForm // formRange is all
@@ -29,6 +29,14 @@ func listedNumbers(list []decimal) numberSet {
 	return numberSet{form: formList, list: slices.Compact(list)}
 }
 
+// exceptNumbers is all numbers but those of the list.
+func exceptNumbers(list []decimal) numberSet {
+	if len(list) == 0 {
+		return anyNumber
+	}
+	return numberSet{form: formExcept, list: listedNumbers(list).list}
+}
+
 // numberTexts makes the texts of numbers.
 type numberTexts struct {
 	space    *rx.Space
@@ -36,6 +44,7 @@ type numberTexts struct {
 	decimals rx.Expr // all without exponents
 	whole    rx.Expr // those without a fraction
 	digit    rx.Expr
+	shortest rx.Expr // one text of each number
 	rules    map[string]*numberMachine
 }
 
@@ -45,7 +54,30 @@ func newNumberTexts(space *rx.Space, plain bool) *numberTexts {
 	t.whole = space.Concat(t.optional(space.Literal("-")),
 		space.Or(space.Literal("0"), space.Concat(space.Bytes(rx.ByteRange('1', '9')), space.Repeat(t.digit, 0, wholeDigits-1))))
 	t.decimals = space.Concat(t.whole, t.optional(space.Concat(space.Literal("."), space.Repeat(t.digit, 1, fractionDigits))))
+	nonzero := space.Bytes(rx.ByteRange('1', '9'))
+	t.shortest = space.And(space.Not(space.Literal("-0")), space.Concat(t.whole,
+		t.optional(space.Concat(space.Literal("."), space.Repeat(t.digit, 0, fractionDigits-1), nonzero))))
 	return t
+}
+
+// few is the numbers of a set, if they are few.
+func (t *numberTexts) few(a numberSet, limit int) ([]decimal, bool) {
+	if a.form == formList {
+		return a.list, len(a.list) <= limit
+	}
+	texts, ok := t.space.List(t.space.And(t.value(a), t.shortest), limit)
+	if !ok {
+		return nil, false
+	}
+	var out []decimal
+	for _, text := range texts {
+		d, err := parseDecimal(text)
+		if err != nil {
+			return nil, false
+		}
+		out = append(out, d)
+	}
+	return out, true
 }
 
 func (t *numberTexts) optional(e rx.Expr) rx.Expr { return t.space.Or(rx.Empty, e) }
@@ -89,8 +121,8 @@ func (t *numberTexts) isNothing(a numberSet) bool {
 
 func (t *numberTexts) has(a numberSet, d decimal) bool {
 	switch a.form {
-	case formList:
-		return slices.Contains(a.list, d)
+	case formList, formExcept:
+		return slices.Contains(a.list, d) == (a.form == formList)
 	case formExpr:
 		e := a.expr
 		for _, b := range []byte(d.String()) {
@@ -104,10 +136,13 @@ func (t *numberTexts) has(a numberSet, d decimal) bool {
 // value is the set as an expression that has all texts of its numbers.
 func (t *numberTexts) value(a numberSet) rx.Expr {
 	switch a.form {
-	case formList:
+	case formList, formExcept:
 		var all []rx.Expr
 		for _, d := range a.list {
 			all = append(all, t.texts(d))
+		}
+		if a.form == formExcept {
+			return t.space.And(t.decimals, t.space.Not(t.space.Or(all...)))
 		}
 		return t.space.Or(all...)
 	case formExpr:
@@ -171,6 +206,8 @@ func (t *numberTexts) and(a, b numberSet) numberSet {
 			}
 		}
 		return listedNumbers(list)
+	case a.form == formExcept && b.form == formExcept:
+		return exceptNumbers(append(slices.Clone(a.list), b.list...))
 	case a.rule != nil && b.rule != nil:
 		if rule, ok := a.rule.and(b.rule); ok {
 			if set, err := t.rule(rule); err == nil {
@@ -178,7 +215,7 @@ func (t *numberTexts) and(a, b numberSet) numberSet {
 			}
 		}
 	}
-	return numberSet{form: formExpr, expr: t.space.And(a.expr, b.expr), integer: a.integer || b.integer}
+	return numberSet{form: formExpr, expr: t.space.And(t.value(a), t.value(b)), integer: a.integer || b.integer}
 }
 
 func (t *numberTexts) or(a, b numberSet) numberSet {
@@ -189,6 +226,8 @@ func (t *numberTexts) or(a, b numberSet) numberSet {
 		return b
 	case a.form == formList && b.form == formList:
 		return listedNumbers(append(slices.Clone(a.list), b.list...))
+	case (a.form == formExcept || a.form == formList) && (b.form == formExcept || b.form == formList):
+		return t.not(t.and(t.not(a), t.not(b)))
 	}
 	return numberSet{form: formExpr, expr: t.space.Or(t.value(a), t.value(b)), integer: t.allWhole(a) && t.allWhole(b)}
 }
@@ -204,8 +243,10 @@ func (t *numberTexts) not(a numberSet) numberSet {
 	switch {
 	case a.form == formRange:
 		return noNumber
-	case a.form == formList && len(a.list) == 0:
-		return anyNumber
+	case a.form == formList:
+		return exceptNumbers(a.list)
+	case a.form == formExcept:
+		return listedNumbers(a.list)
 	}
 	return numberSet{form: formExpr, expr: t.space.And(t.decimals, t.space.Not(t.value(a)))}
 }

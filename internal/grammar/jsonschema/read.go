@@ -120,7 +120,7 @@ func (rd *reader) keyword(name string, v *value) (err error) {
 			return rd.refuse(name, "it is a keyword of draft 3: %s", way)
 		}
 		if word := misspelled(name); word != "" {
-			return rd.refuse(name, "it is no keyword, and looks like %s; an annotation with this name begins with x-", word)
+			return rd.refuse(name, "it is no keyword, and looks like %s; an annotation with this name begins with x- or _", word)
 		}
 	}
 	return err

@@ -48,6 +48,7 @@ func (c *compiler) impossible(literals []literal, depth int) bool {
 	if out, ok := c.refutations[key]; ok {
 		return out
 	}
+	c.work += 5
 	c.refutations[key] = false // while it is looked for
 	out := c.findImpossible(literals, depth)
 	c.refutations[key] = out

@@ -7,8 +7,9 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A stringSet is a set of texts, in the simplest of three forms: all texts of a
-// range of lengths, a list, or an expression over their spellings.
+// A stringSet is a set of texts, in the simplest of four forms: all texts of a
+// range of lengths, a list, all texts but those of a list, or an expression over
+// their spellings.
 type stringSet struct {
 	form     setForm
 	min, max int // in code points; max < 0 is no bound
@@ -21,6 +22,7 @@ type setForm uint8
 const (
 	formRange setForm = iota
 	formList
+	formExcept
 	formExpr
 )
 
@@ -33,6 +35,14 @@ func listed(list []string) stringSet {
 	list = slices.Clone(list)
 	slices.Sort(list)
 	return stringSet{form: formList, list: slices.Compact(list)}
+}
+
+// except is all texts but those of a list.
+func except(a stringSet) stringSet {
+	if len(a.list) == 0 {
+		return anyString
+	}
+	return stringSet{form: formExcept, list: a.list}
 }
 
 func (a stringSet) isAny() bool { return a.form == formRange && a.min == 0 && a.max < 0 }
@@ -53,6 +63,9 @@ func (a stringSet) has(s *spelling, text string) bool {
 	case formList:
 		_, ok := slices.BinarySearch(a.list, text)
 		return ok
+	case formExcept:
+		_, ok := slices.BinarySearch(a.list, text)
+		return !ok
 	case formExpr:
 		return s.has(a.expr, text)
 	}
@@ -63,10 +76,13 @@ func (a stringSet) has(s *spelling, text string) bool {
 // spelled is the set as an expression.
 func (a stringSet) spelled(s *spelling) rx.Expr {
 	switch a.form {
-	case formList:
+	case formList, formExcept:
 		var all []rx.Expr
 		for _, text := range a.list {
 			all = append(all, s.text(text))
+		}
+		if a.form == formExcept {
+			return s.not(s.space.Or(all...))
 		}
 		return s.space.Or(all...)
 	case formExpr:
@@ -102,6 +118,8 @@ func (a stringSet) and(s *spelling, b stringSet) stringSet {
 			}
 		}
 		return listed(list)
+	case a.form == formExcept && b.form == formExcept:
+		return except(listed(append(slices.Clone(a.list), b.list...)))
 	}
 	return stringSet{form: formExpr, expr: s.space.And(a.spelled(s), b.spelled(s))}
 }
@@ -110,6 +128,8 @@ func (a stringSet) or(s *spelling, b stringSet) stringSet {
 	switch {
 	case a.form == formList && b.form == formList:
 		return listed(append(slices.Clone(a.list), b.list...))
+	case (a.form == formExcept || a.form == formList) && (b.form == formExcept || b.form == formList):
+		return a.not(s).and(s, b.not(s)).not(s)
 	case a.isAny() || b.form == formList && len(b.list) == 0:
 		return a
 	case b.isAny() || a.form == formList && len(a.list) == 0:
@@ -122,8 +142,10 @@ func (a stringSet) not(s *spelling) stringSet {
 	switch {
 	case a.isAny():
 		return noString
-	case a.form == formList && len(a.list) == 0:
-		return anyString
+	case a.form == formList:
+		return except(a)
+	case a.form == formExcept:
+		return stringSet{form: formList, list: a.list}
 	case a.form == formRange && a.min == 0:
 		return stringSet{min: a.max + 1, max: -1}
 	case a.form == formRange && a.max < 0:

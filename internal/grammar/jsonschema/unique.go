@@ -1,9 +1,214 @@
 package jsonschema
 
-type uniqueState struct{}
+import (
+	"bytes"
+	"slices"
 
-func (f *arrayForm) uniqueAlive(uniqueState) bool { return true }
+	"github.com/realizar/realizar/internal/grammar"
+	"github.com/realizar/realizar/internal/rx"
+)
 
-func (c *compiler) checkUnique(f *arrayForm, path string) error {
-	return &UnsupportedError{"uniqueItems", path, "todo"}
+// A set of more values than this never runs out.
+const maxListedValues = 2000
+
+// A scalarValue is one scalar; equal values are == .
+type scalarValue struct {
+	kind   kind
+	truth  bool
+	text   string
+	number decimal
+}
+
+// place is what may stand at one place of an array without equal items.
+type uniquePlace struct {
+	goal   *goal
+	values []scalarValue
+	finite bool
+}
+
+// checkUnique finds what may stand at each place, when the goals are built. Only
+// items that are scalars are told apart.
+func (c *compiler) checkUnique(f *arrayForm) error {
+	refuse := func(reason string) error { return &UnsupportedError{"uniqueItems", f.uniquePath, reason} }
+	if len(f.counts) > 0 {
+		return refuse("contains stands beside it")
+	}
+	for _, variants := range append(slices.Clone(f.prefix), f.tail) {
+		place := uniquePlace{finite: true}
+		if len(variants) > 0 {
+			place.goal = variants[0].goal
+			if len(place.goal.arrays)+len(place.goal.objects) > 0 {
+				return refuse("the items may be arrays or objects, which are not compared; say that they are strings or numbers, or set maxItems to 1")
+			}
+			place.values, place.finite = c.valuesOf(place.goal.scalars)
+		}
+		f.places = append(f.places, place)
+	}
+	return nil
+}
+
+// valuesOf lists scalars, if they are few.
+func (c *compiler) valuesOf(s scalars) ([]scalarValue, bool) {
+	var out []scalarValue
+	if s.null {
+		out = append(out, scalarValue{})
+	}
+	if s.yes {
+		out = append(out, scalarValue{kind: boolKind, truth: true})
+	}
+	if s.no {
+		out = append(out, scalarValue{kind: boolKind})
+	}
+	texts, ok := c.numbers.few(s.numbers, maxListedValues)
+	for _, d := range texts {
+		out = append(out, scalarValue{kind: numberKind, number: d})
+	}
+	if !ok {
+		return nil, false
+	}
+	list, ok := c.few(s.strings, maxListedValues)
+	for _, text := range list {
+		out = append(out, scalarValue{kind: stringKind, text: text})
+	}
+	return out, ok
+}
+
+// uniqueState is the items read.
+type uniqueState struct {
+	n    int
+	used []scalarValue
+}
+
+// uniqueAlive says whether an array can be completed: whether there are values
+// left for the items that it must have. It is a matching of places and values.
+func (f *arrayForm) uniqueAlive(s uniqueState) bool {
+	if f.max >= 0 && f.max < max(f.min, s.n) {
+		return false
+	}
+	holds := map[scalarValue]int{}
+	for i := s.n; i < f.min; i++ {
+		place := f.placeAt(i)
+		if place.goal == nil || !place.goal.inhabited {
+			return false
+		}
+		if place.finite && !f.assign(s, i, holds, map[scalarValue]bool{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// assign finds a value for place i, and other ones for those whose values it takes.
+func (f *arrayForm) assign(s uniqueState, i int, holds map[scalarValue]int, tried map[scalarValue]bool) bool {
+	for _, v := range f.placeAt(i).values {
+		if tried[v] || slices.Contains(s.used, v) {
+			continue
+		}
+		tried[v] = true
+		other, taken := holds[v]
+		if !taken || f.assign(s, other, holds, tried) {
+			holds[v] = i
+			return true
+		}
+	}
+	return false
+}
+
+func (f *arrayForm) placeAt(i int) *uniquePlace { return &f.places[min(i, len(f.places)-1)] }
+
+// more says whether another item may follow, and the array be completed then.
+func (f *arrayForm) more(s uniqueState) bool {
+	place := f.placeAt(s.n)
+	if place.goal == nil || !place.goal.inhabited || f.max >= 0 && s.n >= f.max {
+		return false
+	}
+	if s.n < f.min {
+		return f.uniqueAlive(s)
+	}
+	return !place.finite || slices.ContainsFunc(place.values, func(v scalarValue) bool { return !slices.Contains(s.used, v) })
+}
+
+// uniqueItems is the rules for the items of an array no two of which are equal.
+func (c *compiler) uniqueItems(f *arrayForm, s uniqueState) grammar.Symbol {
+	var out [][]grammar.Symbol
+	if s.n >= f.min {
+		out = append(out, []grammar.Symbol{c.rightBracket})
+	}
+	if f.more(s) {
+		out = append(out, []grammar.Symbol{c.uniqueItem(f, s)})
+	}
+	rule := c.b.Rule("items")
+	c.b.Define(rule, out...)
+	return rule
+}
+
+// uniqueItem is one more item and what follows it.
+func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
+	lead := c.inside
+	if s.n > 0 {
+		lead = c.space.Concat(c.before, c.space.Literal(","), c.tokens.after)
+	}
+	var fits []rx.Expr
+	for _, v := range f.candidates(s) {
+		fits = append(fits, c.textsOf(v))
+	}
+	e := c.space.Or(fits...)
+	if fits == nil {
+		all := f.placeAt(s.n).goal.scalars
+		if all.numbers.form == formRange {
+			all.numbers = numberSet{form: formExpr, expr: c.numbers.decimals}
+		}
+		e = c.space.Or(c.lexemesOf(all)...)
+		for _, v := range s.used {
+			e = c.space.And(e, c.space.Not(c.textsOf(v)))
+		}
+	}
+	return c.b.Then(c.space.Concat(lead, e), func(text []byte) grammar.Symbol {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v, err := parseJSON(bytes.TrimLeft(text, " \t\r\n,"))
+		if err != nil {
+			return grammar.Symbol{}
+		}
+		return c.uniqueItems(f, uniqueState{s.n + 1, append(slices.Clone(s.used), scalarOf(v))})
+	})
+}
+
+// candidates is the values that may come next and leave enough for the rest, of
+// a finite set.
+func (f *arrayForm) candidates(s uniqueState) []scalarValue {
+	place := f.placeAt(s.n)
+	var out []scalarValue
+	for _, v := range place.values {
+		if place.finite && !slices.Contains(s.used, v) && f.uniqueAlive(uniqueState{s.n + 1, append(slices.Clone(s.used), v)}) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func scalarOf(v *value) scalarValue {
+	out := scalarValue{kind: v.kind, truth: v.truth}
+	if v.kind == stringKind {
+		out.text = v.text
+	}
+	if v.kind == numberKind {
+		out.number, _ = parseDecimal(v.text)
+	}
+	return out
+}
+
+// textsOf is all texts of a value.
+func (c *compiler) textsOf(v scalarValue) rx.Expr {
+	switch {
+	case v.kind == nullKind:
+		return c.space.Literal("null")
+	case v.kind == boolKind && v.truth:
+		return c.space.Literal("true")
+	case v.kind == boolKind:
+		return c.space.Literal("false")
+	case v.kind == numberKind:
+		return c.numbers.texts(v.number)
+	}
+	return c.free.quoted(c.free.text(v.text))
 }
