@@ -58,21 +58,6 @@ type end struct {
 	text    *text
 }
 
-// scratch is what steps use and leave behind.
-type scratch struct {
-	maker   *maker
-	key     []byte
-	ends    []end
-	threads []thread
-	other   []thread
-
-	// Of masks.
-	walker     walker
-	shaper     shaper
-	vocabulary *Vocabulary // of shaper
-	work       int
-}
-
 // advance is the set after lexemes that end together; nil where nothing follows.
 func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	var memo step
@@ -101,6 +86,9 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 		}
 	}
 	to, err := g.close(sc)
+	if err == nil {
+		err = sc.spend(m.pushes + len(m.waiting))
+	}
 	if err == nil && len(ends) == 1 && to != nil {
 		g.memo.keep(memo, to)
 	}

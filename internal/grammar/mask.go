@@ -58,7 +58,7 @@ func (w *walker) mask(t thread, words []uint32) error {
 	if t.lex != nil {
 		return w.maskLexeme(t, words)
 	}
-	states, err := t.set.begin(w.v)
+	states, err := t.set.begin(w.v, nil) // of its own: masks ask for others
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (v *Vocabulary) maskTokens(s *set, words []uint32) {
 // maskKey is what a mask hangs on.
 type maskKey struct {
 	set        *set
-	lex        *rx.State
+	lex        weak.Pointer[rx.State] // a mask keeps no automaton
 	vocabulary *Vocabulary
 }
 
@@ -146,19 +146,21 @@ func (w *walker) maskLexeme(t thread, words []uint32) error {
 // find is the mask of a thread within lexemes: a kept one, or a new one, whose shapes are alive
 // as long as w.alive is. That of a base is made of shapes alone.
 func (w *walker) find(t thread, based bool) (*mask, error) {
-	key := maskKey{t.set, t.lex, w.v}
+	key := maskKey{t.set, weak.Make(t.lex), w.v}
 	if have := w.g.memo.mask(key); have != nil && have.lives(w) {
 		return have, nil
 	}
-	row, err := t.lex.Row()
+	row, err := w.sc.row(t.lex)
 	if err != nil {
-		return nil, lexemeError(err)
+		return nil, err
 	}
 	made := &mask{}
 	var base *rx.State
 	var first rx.ByteSet
 	if based {
-		base, first = w.base(t.lex, row)
+		if base, first, err = w.base(t.lex, row); err != nil {
+			return nil, err
+		}
 	}
 	if base != nil {
 		err = w.differ(t, made, base, first)
@@ -201,9 +203,9 @@ var differing = 4
 // base is a state that bytes mostly lead to from st as they do from itself, and the bytes that
 // lead elsewhere; nil where there is none. Most states within the text of a name or of free
 // text have one: the state of any text.
-func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, rx.ByteSet) {
+func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, rx.ByteSet, error) {
 	if row.Live.Len() <= narrow {
-		return nil, rx.ByteSet{}
+		return nil, rx.ByteSet{}, nil
 	}
 	var count [256]int
 	for _, class := range row.Class {
@@ -216,12 +218,12 @@ func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, rx.ByteSet) {
 		}
 	}
 	if most < 0 || row.Next[most] == st {
-		return nil, rx.ByteSet{}
+		return nil, rx.ByteSet{}, nil
 	}
 	base := row.Next[most]
-	other, err := base.Row()
+	other, err := w.sc.row(base)
 	if err != nil {
-		return nil, rx.ByteSet{}
+		return nil, rx.ByteSet{}, err
 	}
 	differ := rx.AllBytes
 	tokens := 0
@@ -235,9 +237,9 @@ func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, rx.ByteSet) {
 		}
 	}
 	if tokens > w.v.texts/differing {
-		return nil, rx.ByteSet{}
+		return nil, rx.ByteSet{}, nil
 	}
-	return base, differ
+	return base, differ, nil
 }
 
 // differ makes the mask of a thread of that of base, for which only tokens that begin with one
@@ -260,7 +262,7 @@ func (w *walker) differ(t thread, m *mask, base *rx.State, first rx.ByteSet) err
 				}
 			}
 		}
-		sh, err := w.sc.shaper.shape(w.v, tier.trie, t.lex, first, 0)
+		sh, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, t.lex, first, 0)
 		if err != nil {
 			return err
 		}
@@ -316,16 +318,16 @@ var narrow = 48
 func (w *walker) shape(n int, st *rx.State, row *rx.Row) (*shape, error) {
 	tier := &w.v.tiers[n]
 	if row.Live.Len() <= narrow {
-		return w.sc.shaper.shape(w.v, tier.trie, st, rx.AllBytes, 0)
+		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, 0)
 	}
 	key, ok := st.Key(tier.window + 1)
 	if !ok {
-		return w.sc.shaper.shape(w.v, tier.trie, st, rx.AllBytes, 0)
+		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, 0)
 	}
 	if have := w.v.shapes.find(shapeKey{key, n}); have != nil {
 		return have, nil
 	}
-	made, err := w.sc.shaper.shape(w.v, tier.trie, st, rx.AllBytes, manyOutside)
+	made, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, manyOutside)
 	if err != nil {
 		return nil, err
 	}

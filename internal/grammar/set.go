@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"weak"
 
 	"github.com/realizar/realizar/internal/rx"
 )
@@ -36,8 +37,8 @@ type set struct {
 	tokens    []waiting // those that are specials or tokens
 	then      bool      // one of lexemes has text that matters
 	size      int
-	starts    atomic.Pointer[[]begun]
-	vocabular atomic.Pointer[vocabularyStarts]
+	starts    atomic.Pointer[starts] // with special tokens read as text
+	vocabular atomic.Pointer[starts] // of the vocabulary that asked last, where it has some
 }
 
 // begun is the state before lexemes of one builder.
@@ -51,10 +52,23 @@ type waiting struct {
 	items []item
 }
 
-// vocabularyStarts is the states that lexemes begin in where a vocabulary has special tokens.
-type vocabularyStarts struct {
+// starts is where lexemes begin, for as long as their automata keep these states.
+type starts struct {
 	vocabulary *Vocabulary
-	states     []begun
+	states     []weak.Pointer[rx.State]
+	builders   []*Builder
+}
+
+// get appends the states to; false where one of them is gone.
+func (s *starts) get(to []begun) ([]begun, bool) {
+	for i, p := range s.states {
+		st := p.Value()
+		if st == nil {
+			return to, false
+		}
+		to = append(to, begun{st, s.builders[i]})
+	}
+	return to, true
 }
 
 // returns is the items of s that wait for rule.
@@ -76,20 +90,28 @@ type maker struct {
 	seen    map[item]struct{}
 	kernel  []item
 	accepts bool
+	pushes  int
 
 	// What they predict.
 	rules   []prediction
 	ruleAt  map[*symbol]int
 	waiting []predicted
+	uses    []use
 }
 
 // prediction is a rule that begins in the set.
 type prediction struct {
-	rule *symbol
-	uses int       // items that wait for it
-	last predicted // the last of them
-	to   origin
-	ends bool // to is known
+	rule  *symbol
+	uses  int // the last of its uses; -1: none
+	to    origin
+	known bool // to is
+	own   bool // to is the rule in this set
+}
+
+// use is an item that waits for a rule, in a list of those.
+type use struct {
+	item predicted
+	next int // in maker.uses; -1: none
 }
 
 // predicted is an item whose origin is that of a rule of the set, or its own.
@@ -103,8 +125,8 @@ func newMaker(limit int) *maker {
 }
 
 func (m *maker) reset() {
-	m.queue, m.kernel, m.accepts = m.queue[:0], m.kernel[:0], false
-	m.rules, m.waiting = m.rules[:0], m.waiting[:0]
+	m.queue, m.kernel, m.accepts, m.pushes = m.queue[:0], m.kernel[:0], false, 0
+	m.rules, m.waiting, m.uses = m.rules[:0], m.waiting[:0], m.uses[:0]
 	clear(m.seen)
 	clear(m.ruleAt)
 }
@@ -115,6 +137,7 @@ func (m *maker) overflow() error {
 
 // push adds an item that came.
 func (m *maker) push(i item) {
+	m.pushes++
 	if _, ok := m.seen[i]; !ok {
 		m.seen[i] = struct{}{}
 		m.queue = append(m.queue, i)
@@ -125,7 +148,7 @@ func (m *maker) push(i item) {
 // comes after symbols that may be "".
 func (m *maker) close() error {
 	for n := 0; n < len(m.queue); n++ {
-		if len(m.queue) > m.limit {
+		if len(m.queue) > m.limit || m.pushes > 16*m.limit {
 			return m.overflow()
 		}
 		i := m.queue[n]
@@ -186,9 +209,7 @@ func (m *maker) set() (*set, error) {
 	if err := m.predict(); err != nil {
 		return nil, err
 	}
-	for i := range m.rules {
-		m.settle(s, i)
-	}
+	m.settle(s)
 	m.fill(s)
 	s.size = len(s.kernel) + len(m.waiting)
 	return s, nil
@@ -207,7 +228,7 @@ func (m *maker) predict() error {
 			if !ok {
 				at = len(m.rules)
 				m.ruleAt[next] = at
-				m.rules = append(m.rules, prediction{rule: next})
+				m.rules = append(m.rules, prediction{rule: next, uses: -1})
 				alternatives, err := next.define()
 				if err != nil {
 					return err
@@ -218,8 +239,8 @@ func (m *maker) predict() error {
 					}
 				}
 			}
-			m.rules[at].uses++
-			m.rules[at].last = i
+			m.uses = append(m.uses, use{i, m.rules[at].uses})
+			m.rules[at].uses = len(m.uses) - 1
 		}
 		// What came has its successors in the kernel.
 		if i.rule < 0 || i.dot+1 == len(i.of.symbols) {
@@ -237,28 +258,50 @@ func (m *maker) predict() error {
 	return nil
 }
 
-// settle finds where rule n of s returns to. Where one item alone waits for it, and ends with
-// it, that is where this one returns. A chain of such items comes from the kernel, so it has
-// an end.
-func (m *maker) settle(s *set, n int) {
-	var chain []int
-	for !m.rules[n].ends {
-		r := &m.rules[n]
-		if r.uses == 1 && r.last.dot+1 == len(r.last.of.symbols) {
-			if r.last.rule >= 0 {
-				chain = append(chain, n)
-				n = r.last.rule
+// settle finds where the rules of s return to. Where all items that wait for a rule end with it
+// and return to one place, that is where it returns: recursion at the right end comes back
+// without a detour. All others return to s.
+func (m *maker) settle(s *set) {
+	const rounds = 20 // then all that is not settled returns to s, which is right for any
+	for round, changed := 0, true; changed; round++ {
+		changed = false
+		for n := range m.rules {
+			r := &m.rules[n]
+			if r.own {
 				continue
 			}
-			r.to = r.last.to
-		} else {
-			r.to = origin{s, r.rule}
+			to, agree := m.agreed(r)
+			switch {
+			case !agree || round == rounds:
+				r.to, r.known, r.own, changed = origin{s, r.rule}, true, true, true
+			case to != nil && (!r.known || r.to != *to):
+				r.to, r.known, changed = *to, true, true
+			}
 		}
-		r.ends = true
 	}
-	for _, c := range chain {
-		m.rules[c].to, m.rules[c].ends = m.rules[n].to, true
+}
+
+// agreed is the one place that all items which wait for r return to, as far as that is known;
+// false where there are several, or one does not end with r.
+func (m *maker) agreed(r *prediction) (to *origin, ok bool) {
+	for n := r.uses; n >= 0; n = m.uses[n].next {
+		i := &m.uses[n].item
+		if i.dot+1 != len(i.of.symbols) {
+			return nil, false
+		}
+		at := &i.to
+		if i.rule >= 0 {
+			if !m.rules[i.rule].known {
+				continue
+			}
+			at = &m.rules[i.rule].to
+		}
+		if to != nil && *to != *at {
+			return nil, false
+		}
+		to = at
 	}
+	return to, true
 }
 
 // fill gives s the items by what they wait for.
@@ -302,40 +345,46 @@ func (m *maker) fill(s *set) {
 	}
 }
 
-// begin is the states of the lexemes that s waits for, one for each builder. v is nil or has
-// special tokens that are not read as text.
-func (s *set) begin(v *Vocabulary) ([]begun, error) {
-	known := false
-	if v != nil {
-		for _, w := range s.tokens {
-			if w.on.kind == specialKind {
-				_, ok := v.special[w.on.name]
-				known = known || ok
+// begin is the states of the lexemes that s waits for, one for each builder, in buf. v is nil or
+// has special tokens that are not read as text.
+func (s *set) begin(v *Vocabulary, buf []begun) ([]begun, error) {
+	at := &s.starts
+	if v != nil && v.hasSpecial(s) {
+		at = &s.vocabular
+	} else {
+		v = nil
+	}
+	if have := at.Load(); have != nil && have.vocabulary == v {
+		if states, ok := have.get(buf[:0]); ok {
+			return states, nil
+		}
+	}
+	states, err := s.beginWith(v, buf[:0])
+	if err != nil {
+		return nil, err
+	}
+	kept := &starts{vocabulary: v}
+	for _, st := range states {
+		kept.states = append(kept.states, weak.Make(st.lex))
+		kept.builders = append(kept.builders, st.builder)
+	}
+	at.Store(kept)
+	return states, nil
+}
+
+// hasSpecial reports whether s waits for a special token that v has.
+func (v *Vocabulary) hasSpecial(s *set) bool {
+	for _, w := range s.tokens {
+		if w.on.kind == specialKind {
+			if _, ok := v.special[w.on.name]; ok {
+				return true
 			}
 		}
 	}
-	if !known {
-		if have := s.starts.Load(); have != nil {
-			return *have, nil
-		}
-		states, err := s.beginWith(nil)
-		if err == nil {
-			s.starts.Store(&states)
-		}
-		return states, err
-	}
-	if have := s.vocabular.Load(); have != nil && have.vocabulary == v {
-		return have.states, nil
-	}
-	states, err := s.beginWith(v)
-	if err == nil {
-		s.vocabular.Store(&vocabularyStarts{v, states})
-	}
-	return states, err
+	return false
 }
 
-func (s *set) beginWith(v *Vocabulary) ([]begun, error) {
-	states := []begun{}
+func (s *set) beginWith(v *Vocabulary, states []begun) ([]begun, error) {
 	var lexemes []rx.Lexeme
 	for n, w := range s.lexemes {
 		special := false

@@ -2,7 +2,6 @@ package grammar
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/realizar/realizar/internal/rx"
@@ -86,16 +85,16 @@ type leaving struct {
 // shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
 // of them where they are no more than gather. Only tokens that begin with one of some bytes are
 // looked at.
-func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, first rx.ByteSet, gather int) (*shape, error) {
+func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, first rx.ByteSet, gather int) (*shape, error) {
 	p.gather = gather
 	p.ids, p.open = p.ids[:0], append(p.open[:0], visit{state: st})
 	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
 	if p.inside == nil {
 		p.inside = make([]uint32, v.words)
 	}
-	row, err := st.Row()
+	row, err := sc.row(st)
 	if err != nil {
-		return nil, lexemeError(err)
+		return nil, err
 	}
 	live := row.Live.And(first)
 	nodes := tr.nodes
@@ -111,9 +110,9 @@ func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, first rx.ByteSet, 
 			n = node.skip
 			continue
 		}
-		row, err := p.open[len(p.open)-1].state.Row()
+		row, err := sc.row(p.open[len(p.open)-1].state)
 		if err != nil {
-			return nil, lexemeError(err)
+			return nil, err
 		}
 		next := row.Next[row.Class[node.b]]
 		if next == nil {
@@ -128,8 +127,6 @@ func (p *shaper) shape(v *Vocabulary, tr *trie, st *rx.State, first rx.ByteSet, 
 	}
 	return p.finish(v), nil
 }
-
-func lexemeError(err error) error { return fmt.Errorf("grammar: %w: %w", ErrLimit, err) }
 
 // leave ends the visit of the last node: its subtree is done.
 func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State) {

@@ -82,6 +82,7 @@ func (s State) read(v *Vocabulary, text []byte) (State, bool) {
 	defer g.makers.Put(sc)
 	sc.threads = append(sc.threads[:0], s.c.threads...)
 	for _, b := range text {
+		sc.work = 0
 		sc.threads, sc.other = sc.other[:0], sc.threads
 		if err := g.step(sc, v, b); err != nil {
 			return s.fail(err), false
@@ -109,7 +110,7 @@ func (g *Grammar) step(sc *scratch, v *Vocabulary, b byte) error {
 			}
 			continue
 		}
-		states, err := t.set.begin(v)
+		states, err := sc.begin(t.set, v)
 		if err != nil {
 			return err
 		}
@@ -138,10 +139,11 @@ func (s *set) lives() bool { return s.accepts || len(s.lexemes) > 0 || len(s.tok
 
 // stepThread takes one thread over b.
 func (g *Grammar) stepThread(sc *scratch, t thread, b byte) error {
-	next, err := t.lex.Next(b)
+	row, err := sc.row(t.lex)
 	if err != nil {
-		return fmt.Errorf("grammar: %w: %w", ErrLimit, err)
+		return err
 	}
+	next := row.Next[row.Class[b]]
 	if next == nil {
 		return nil
 	}
@@ -176,7 +178,8 @@ func (s State) Forced(limit int) []byte {
 	sc.threads = append(sc.threads[:0], s.c.threads...)
 	var forced []byte
 	for len(forced) < limit {
-		b, ok := only(sc.threads)
+		sc.work = 0
+		b, ok := sc.only()
 		if !ok {
 			break
 		}
@@ -189,22 +192,22 @@ func (s State) Forced(limit int) []byte {
 	return forced
 }
 
-// only is the one byte that threads may go on with.
-func only(threads []thread) (byte, bool) {
+// only is the one byte that the threads may go on with.
+func (sc *scratch) only() (byte, bool) {
 	var live rx.ByteSet
-	for _, t := range threads {
+	for _, t := range sc.threads {
 		states := []begun{{t.lex, t.builder}}
 		if t.lex == nil {
 			if t.set.accepts || len(t.set.tokens) > 0 {
 				return 0, false
 			}
 			var err error
-			if states, err = t.set.begin(nil); err != nil {
+			if states, err = sc.begin(t.set, nil); err != nil {
 				return 0, false
 			}
 		}
 		for _, st := range states {
-			row, err := st.lex.Row()
+			row, err := sc.row(st.lex)
 			if err != nil {
 				return 0, false
 			}

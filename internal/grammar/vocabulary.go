@@ -79,12 +79,3 @@ func (v *Vocabulary) text(id int32) []byte {
 	}
 	return v.pieces[id]
 }
-
-// readsAsText reports whether a special terminal is its text in v. v may be nil.
-func (v *Vocabulary) readsAsText(special string) bool {
-	if v == nil {
-		return true
-	}
-	_, ok := v.special[special]
-	return !ok
-}

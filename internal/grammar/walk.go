@@ -1,13 +1,8 @@
 package grammar
 
 import (
-	"fmt"
-
 	"github.com/realizar/realizar/internal/rx"
 )
-
-// maxWork bounds what one mask may take, in steps of threads and items.
-const maxWork = 1 << 26
 
 // walker finds the tokens of a trie that a grammar takes. It is used once and over again.
 type walker struct {
@@ -66,14 +61,14 @@ func (w *walker) live(threads []thread) (rx.ByteSet, error) {
 		states := []begun{{t.lex, t.builder}}
 		if t.lex == nil {
 			var err error
-			if states, err = t.set.begin(w.v); err != nil {
+			if states, err = w.sc.begin(t.set, w.v); err != nil {
 				return live, err
 			}
 		}
 		for _, st := range states {
-			row, err := st.lex.Row()
+			row, err := w.sc.row(st.lex)
 			if err != nil {
-				return live, lexemeError(err)
+				return live, err
 			}
 			live = live.Or(row.Live)
 		}
@@ -88,10 +83,11 @@ func (w *walker) step(b byte) (bool, error) {
 	if end == first+1 && w.threads[first].lex != nil && !w.threads[first].set.then {
 		// One thread within its lexemes: what mostly happens.
 		t := w.threads[first]
-		next, err := t.lex.Next(b)
+		row, err := sc.row(t.lex)
 		if err != nil {
-			return false, lexemeError(err)
+			return false, err
 		}
+		next := row.Next[row.Class[b]]
 		if next == nil {
 			return false, nil
 		}
@@ -103,8 +99,8 @@ func (w *walker) step(b byte) (bool, error) {
 		}
 	}
 	sc.other, sc.threads = append(sc.other[:0], w.threads[first:end]...), sc.threads[:0]
-	if sc.work += len(sc.other); sc.work > maxWork {
-		return false, errWork()
+	if err := sc.spend(len(sc.other)); err != nil {
+		return false, err
 	}
 	if err := w.g.step(sc, w.v, b); err != nil {
 		return false, err
@@ -115,8 +111,4 @@ func (w *walker) step(b byte) (bool, error) {
 	w.from = append(w.from, end)
 	w.threads = append(w.threads, sc.threads...)
 	return true, nil
-}
-
-func errWork() error {
-	return fmt.Errorf("grammar: a mask takes more than %d steps: %w", maxWork, ErrLimit)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 )
 
 // A Lexeme is a set of strings with a number of the caller's own.
@@ -21,9 +22,11 @@ type Lexeme struct {
 type Automaton struct {
 	base  *Space
 	limit int
+	work  atomic.Int64
 
-	mu  sync.Mutex
-	gen *generation
+	mu    sync.Mutex
+	gen   *generation
+	short bool // the generation before had few rows
 }
 
 // generation is what an automaton has built since it began anew.
@@ -34,6 +37,7 @@ type generation struct {
 	accepts map[string]*Accept
 	keys    map[int]map[Expr]Key // by window
 	size    int
+	rows    int
 	buffer  []byte
 	lexemes []Lexeme
 }
@@ -50,6 +54,7 @@ type State struct {
 	accept    *Accept
 	final     bool
 	row       atomic.Pointer[Row]
+	moved     atomic.Pointer[weak.Pointer[State]] // the same of a later generation, which has a row
 }
 
 // A Row is where the bytes lead from a state. It is not to be changed.
@@ -73,6 +78,10 @@ func (a *Automaton) begin() *generation {
 	return g
 }
 
+// Work is how much a has built in all, in steps of some tens of nanoseconds. Whoever walks many
+// states of an automaton that somebody else has written should stop where this grows too much.
+func (a *Automaton) Work() int64 { return a.work.Load() }
+
 // Start is the state before these lexemes, whose IDs ascend. It is nil where all are empty.
 func (a *Automaton) Start(lexemes []Lexeme) (*State, error) {
 	a.mu.Lock()
@@ -85,18 +94,28 @@ func (a *Automaton) Start(lexemes []Lexeme) (*State, error) {
 	})
 }
 
-// retry begins the automaton anew where there is no room, once.
+// fewRows is how many rows a generation should have room for.
+const fewRows = 32
+
+// retry begins the automaton anew where there is no room, once. To do so every few states is
+// to have no room.
 func (a *Automaton) retry(build func(*generation) (*State, error)) (*State, error) {
-	if st, err := build(a.gen); err == nil {
-		return st, nil
-	}
-	a.gen = a.begin()
-	st, err := build(a.gen)
-	if err != nil {
+	for {
+		before := a.gen.space.work + a.gen.space.used
+		st, err := build(a.gen)
+		a.work.Add(int64(a.gen.space.work + a.gen.space.used - before))
+		if err == nil {
+			return st, nil
+		}
+		short := a.gen.rows < fewRows
+		fresh := before == 0
 		a.gen = a.begin()
-		return nil, fmt.Errorf("rx: an automaton of %d expressions: %w", a.limit, err)
+		if fresh || short && a.short {
+			a.short = false
+			return nil, fmt.Errorf("rx: an automaton of %d expressions: %w", a.limit, err)
+		}
+		a.short = short
 	}
-	return st, nil
 }
 
 // enter is the state of g for lexemes of another space.
@@ -161,8 +180,8 @@ func (g *generation) accepting(ids []int32) *Accept {
 	return a
 }
 
-// Lexemes is the number of lexemes that are left in st.
-func (st *State) Lexemes() int { return len(st.lexemes) }
+// Automaton is whose state st is.
+func (st *State) Automaton() *Automaton { return st.automaton }
 
 // Slots is where the lexemes of accept are among those of st.
 func (st *State) Slots(accept *Accept, to []int) []int {
@@ -204,48 +223,59 @@ func (st *State) Next(b byte) (*State, error) {
 	return r.Next[r.Class[b]], nil
 }
 
-// Row is where all bytes lead. The error is [ErrTooLarge].
-func (st *State) Row() (*Row, error) {
+// Built is the row of st if there is one yet.
+func (st *State) Built() *Row {
 	if r := st.row.Load(); r != nil {
-		return r, nil
+		return r
 	}
-	return st.build()
+	if to := st.moved.Load(); to != nil {
+		if at := to.Value(); at != nil {
+			return at.row.Load()
+		}
+	}
+	return nil
 }
 
-// build makes the row of st.
-func (st *State) build() (*Row, error) {
+// Row is where all bytes lead. The error is [ErrTooLarge].
+func (st *State) Row() (*Row, error) {
+	if r := st.Built(); r != nil {
+		return r, nil
+	}
 	a := st.automaton
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r := st.row.Load(); r != nil {
+	if r := st.Built(); r != nil {
 		return r, nil
 	}
-	var r *Row
-	_, err := a.retry(func(g *generation) (*State, error) {
+	at, err := a.retry(func(g *generation) (*State, error) {
 		at := st
 		if g != st.gen {
 			var err error
 			if at, err = g.enter(a, st.lexemes, &imports{from: st.gen.space, to: g.space, made: map[Expr]Expr{}}); err != nil {
 				return nil, err
 			}
-			if r = at.row.Load(); r != nil {
-				return nil, nil
+			if at.row.Load() != nil {
+				return at, nil
 			}
 		}
-		var err error
-		r, err = at.derive()
-		return nil, err
+		return at, at.derive()
 	})
 	if err != nil {
 		return nil, err
 	}
-	st.row.Store(r)
-	return r, nil
+	if at != st {
+		// A state holds no later ones but weakly: those that are kept from long ago would
+		// hold all that came since.
+		to := weak.Make(at)
+		st.moved.Store(&to)
+	}
+	return at.row.Load(), nil
 }
 
 // derive builds the row of st, which is of the automaton's generation.
-func (st *State) derive() (*Row, error) {
+func (st *State) derive() error {
 	g := st.gen
+	g.space.spend(256)
 	r := &Row{}
 	classes := map[*State]uint8{}
 	for rest := AllBytes; !rest.IsEmpty(); {
@@ -262,11 +292,11 @@ func (st *State) derive() (*Row, error) {
 		g.space.spend(len(st.lexemes))
 		g.lexemes = lexemes
 		if g.space.err != nil {
-			return nil, g.space.err
+			return g.space.err
 		}
 		next, err := g.state(st.automaton, lexemes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		class, ok := classes[next]
 		if !ok {
@@ -285,8 +315,9 @@ func (st *State) derive() (*Row, error) {
 		rest = rest.And(on.Not())
 	}
 	if g.size += 8 + len(r.Next)/2; g.size > st.automaton.limit {
-		return nil, ErrTooLarge
+		return ErrTooLarge
 	}
+	g.rows++
 	st.row.Store(r)
-	return r, nil
+	return nil
 }
