@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/realizar/realizar/chat"
-	"github.com/realizar/realizar/internal/turn"
 )
 
 // efforts are what [ChatRequest.Effort] may be.
@@ -18,7 +17,7 @@ var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
 const effortVariable = "reasoning_effort"
 
 // vars are the variables of r's template, with those that its effort sets.
-func (r *ChatRequest) vars(t *chat.Template, f *turn.Form) (map[string]json.RawMessage, error) {
+func (r *ChatRequest) vars(t *chat.Template, f *shownForm) (map[string]json.RawMessage, error) {
 	e := r.Effort
 	if e == "" {
 		return r.Vars, nil

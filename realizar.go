@@ -36,7 +36,6 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/grammar"
 	"github.com/realizar/realizar/internal/hub"
-	"github.com/realizar/realizar/internal/turn"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tokenizer"
 )
@@ -71,7 +70,7 @@ type Model struct {
 
 	vocabulary func() *grammar.Vocabulary // made when it is first needed
 	formsMutex sync.Mutex
-	forms      map[*chat.Template]*turn.Form // that were looked for; nil: not found
+	forms      map[*chat.Template]*shownForm // that were looked for; nil: not found
 
 	canary *canary
 	close  func() error

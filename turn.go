@@ -34,10 +34,16 @@ const (
 // request wants of it. A nil one is text alone.
 type conversation struct {
 	model   *Model
-	form    *turn.Form
+	form    *shownForm
 	request *ChatRequest
 	tail    string // of the prompt, which belongs to the turn
 	calls   bool   // are looked for
+}
+
+// A shownForm is how the turns of a template are written.
+type shownForm struct {
+	turn.Form
+	specials map[int32]string // tokens that a parser reads by their text
 }
 
 // special reports whether the model has a special token of this text.
@@ -47,8 +53,8 @@ func (m *Model) special(text string) bool {
 }
 
 // form is how the turns of the template are written that a request with tools, or without,
-// is rendered by.
-func (m *Model) form(tools bool) (*turn.Form, error) {
+// is rendered by; nil where the template does not show it.
+func (m *Model) form(tools bool) (*shownForm, error) {
 	t, err := m.template(tools)
 	if err != nil {
 		return nil, wrap(err)
@@ -57,16 +63,20 @@ func (m *Model) form(tools bool) (*turn.Form, error) {
 	defer m.formsMutex.Unlock()
 	f, ok := m.forms[t]
 	if !ok {
-		found, err := turn.Find(t, m.specialNames)
-		if err == nil {
-			f = &found
+		if found, err := turn.Find(t, m.specialNames); err == nil && m.tok != nil {
+			f = &shownForm{found, map[int32]string{}}
+			for _, text := range f.Specials(m.special) {
+				if id, ok := m.tok.ID(text); ok {
+					f.specials[id] = text
+				}
+			}
 		}
 		if m.forms == nil {
-			m.forms = map[*chat.Template]*turn.Form{}
+			m.forms = map[*chat.Template]*shownForm{}
 		}
 		m.forms[t] = f
 	}
-	return f, nil // nil where the template does not show it
+	return f, nil
 }
 
 // converse is the conversation of r, whose prompt is text.
@@ -192,7 +202,6 @@ func newCallID() string { return rand.Text()[:9] }
 
 // A reader turns the tokens of an answer into the events of its turn.
 type reader struct {
-	tok     *tokenizer.Tokenizer
 	text    *tokenizer.Stream
 	parser  *turn.Parser
 	special map[int32]string // tokens that the parser reads
@@ -200,13 +209,7 @@ type reader struct {
 }
 
 func newReader(c *conversation) *reader {
-	r := &reader{tok: c.model.tok, text: c.model.tok.NewStream(true), parser: c.parser(), special: map[int32]string{}}
-	for _, text := range c.form.Specials(c.model.special) {
-		if id, ok := c.model.tok.ID(text); ok {
-			r.special[id] = text
-		}
-	}
-	return r
+	return &reader{text: c.model.tok.NewStream(true), parser: c.parser(), special: c.form.specials}
 }
 
 // push is what a token brings.
