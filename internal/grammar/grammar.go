@@ -60,9 +60,8 @@ type end struct {
 
 // advance is the set after lexemes that end together; nil where nothing follows.
 func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
-	var memo step
-	if len(ends) == 1 {
-		memo = step{ends[0].set, ends[0].accept, ends[0].text.String()}
+	memo, keep := stepOf(ends)
+	if keep {
 		if to := g.memo.find(memo); to != nil {
 			return to, nil
 		}
@@ -89,7 +88,7 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	if err == nil {
 		err = sc.spend(m.pushes + len(m.waiting))
 	}
-	if err == nil && len(ends) == 1 && to != nil {
+	if err == nil && keep && to != nil {
 		g.memo.keep(memo, to)
 	}
 	return to, err

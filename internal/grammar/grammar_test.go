@@ -16,46 +16,48 @@ import (
 func TestAgreesWithTryingEverything(t *testing.T) {
 	const length = 5
 	all := allTexts("ab", length)
-	rapid.Check(t, func(t *rapid.T) {
-		y := anyToy.Draw(t, "toy")
-		want := y.language(all, length)
-		limits := grammar.Limits{}
-		if rapid.Bool().Draw(t, "forgetful") {
-			limits.Sets = 10 // the memo begins anew all the time
+	rapid.Check(t, func(t *rapid.T) { agreesWithTryingEverything(t, all, length) })
+}
+
+func agreesWithTryingEverything(t *rapid.T, all []string, length int) {
+	y := anyToy.Draw(t, "toy")
+	want := y.language(all, length)
+	limits := grammar.Limits{}
+	if rapid.Bool().Draw(t, "forgetful") {
+		limits.Sets = 10 // the memo begins anew all the time
+	}
+	g, err := y.build(grammar.NewBuilder(limits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range all {
+		s, ok := g.Start().Bytes([]byte(text))
+		if s.Err() != nil {
+			t.Fatal(s.Err())
 		}
-		g, err := y.build(grammar.NewBuilder(limits))
-		if err != nil {
-			t.Fatal(err)
+		if ok != want.prefixes[text] {
+			t.Fatalf("%s: %q may be continued: %v, want %v", y, text, ok, want.prefixes[text])
 		}
-		for _, text := range all {
-			s, ok := g.Start().Bytes([]byte(text))
-			if s.Err() != nil {
-				t.Fatal(s.Err())
-			}
-			if ok != want.prefixes[text] {
-				t.Fatalf("%s: %q may be continued: %v, want %v", y, text, ok, want.prefixes[text])
-			}
-			if ok && s.Ends() != want.texts[text] {
-				t.Fatalf("%s: %q is whole: %v, want %v", y, text, s.Ends(), want.texts[text])
-			}
-			if !ok {
+		if ok && s.Ends() != want.texts[text] {
+			t.Fatalf("%s: %q is whole: %v, want %v", y, text, s.Ends(), want.texts[text])
+		}
+		if !ok {
+			continue
+		}
+		forced := s.Forced(3)
+		for _, more := range all {
+			next := text + more
+			if !want.prefixes[next] || len(next) > length {
 				continue
 			}
-			forced := s.Forced(3)
-			for _, more := range all {
-				next := text + more
-				if !want.prefixes[next] || len(next) > length {
-					continue
-				}
-				if n := min(len(forced), len(more)); string(forced[:n]) != more[:n] {
-					t.Fatalf("%s: %q forces %q, but %q may follow", y, text, forced, more)
-				}
-				if want.texts[next] && len(more) < len(forced) {
-					t.Fatalf("%s: %q forces %q, but may end after %q", y, text, forced, more)
-				}
+			if n := min(len(forced), len(more)); string(forced[:n]) != more[:n] {
+				t.Fatalf("%s: %q forces %q, but %q may follow", y, text, forced, more)
+			}
+			if want.texts[next] && len(more) < len(forced) {
+				t.Fatalf("%s: %q forces %q, but may end after %q", y, text, forced, more)
 			}
 		}
-	})
+	}
 }
 
 // A state's text can be read by other ways of cutting it.

@@ -37,65 +37,73 @@ func agree(t interface{ Fatalf(string, ...any) }, s grammar.State, v *grammar.Vo
 	return ids
 }
 
-var anyMaskToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "<a>", "<b>", "#3", "^5", "@", "[ab]{0,3}", "[ab]{2,5}b", "!(.{0,2}aa)")
+var anyMaskToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "<a>", "<b>", "#3", "^5", "@", "[ab]{0,3}", "[ab]{2,5}b", "[ab]{0,20}", "[ab]{9,30}b", "!(.{0,2}aa)")
 
 func init() {
 	ab := func(s *rx.Space) rx.Expr { return s.Bytes(rx.BytesOf('a', 'b')) }
 	toyLexemes["[ab]{0,3}"] = func(s *rx.Space) rx.Expr { return s.Repeat(ab(s), 0, 3) }
 	toyLexemes["[ab]{2,5}b"] = func(s *rx.Space) rx.Expr { return s.Concat(s.Repeat(ab(s), 2, 5), s.Literal("b")) }
+	toyLexemes["[ab]{0,20}"] = func(s *rx.Space) rx.Expr { return s.Repeat(ab(s), 0, 20) }
+	toyLexemes["[ab]{9,30}b"] = func(s *rx.Space) rx.Expr { return s.Concat(s.Repeat(ab(s), 9, 30), s.Literal("b")) }
 	toyLexemes["!(.{0,2}aa)"] = func(s *rx.Space) rx.Expr {
 		return s.Not(s.Concat(s.Repeat(s.Bytes(rx.AllBytes), 0, 2), s.Literal("aa")))
 	}
 }
 
-func TestMaskIsEveryTokenThatFits(t *testing.T) {
+func TestMaskIsEveryTokenThatFits(t *testing.T) { rapid.Check(t, maskIsEveryTokenThatFits) }
+
+func maskIsEveryTokenThatFits(t *rapid.T) {
 	texts := rapid.OneOf(rapid.StringMatching(`[ab]{1,6}`), rapid.SampledFrom([]string{"<a>", "<", "a>", "b>", "a<", "<b>a", "<a>b"}))
-	rapid.Check(t, func(t *rapid.T) {
-		defer grammar.Tune(rapid.SampledFrom([]int{0, 1, 3, 256}).Draw(t, "outside"), rapid.SampledFrom([]int{-1, 0, 256}).Draw(t, "narrow"), rapid.SampledFrom([][]int{{}, {1, 2, 4}, {3}}).Draw(t, "tiers")...)()
-		var pieces [][]byte
-		for _, text := range rapid.SliceOfN(texts, 1, 40).Draw(t, "pieces") {
-			pieces = append(pieces, []byte(text))
+	defer grammar.Tune(rapid.SampledFrom([]int{0, 1, 3, 256}).Draw(t, "outside"), rapid.SampledFrom([]int{-1, 0, 256}).Draw(t, "narrow"), rapid.SampledFrom([][]int{{}, {1, 2, 4}, {3}}).Draw(t, "tiers")...)()
+	var pieces [][]byte
+	for _, text := range rapid.SliceOfN(texts, 1, 40).Draw(t, "pieces") {
+		pieces = append(pieces, []byte(text))
+	}
+	pieces = append(pieces, nil, []byte{}, []byte("a"), []byte("b"), []byte("\xff"))
+	special := map[string]int32{}
+	end := []int32{int32(len(pieces)) + 40}
+	if rapid.Bool().Draw(t, "special") {
+		special["<a>"] = int32(len(pieces))
+		special["<c>"] = int32(len(pieces)) + 2
+	}
+	if rapid.Bool().Draw(t, "end is special") {
+		special["<b>"] = end[0]
+	}
+	v := grammar.NewVocabulary(pieces, special, end)
+	for range rapid.IntRange(1, 3).Draw(t, "toys") { // they share what v keeps
+		masksAgree(t, anyMaskToy.Draw(t, "toy"), v, pieces)
+	}
+}
+
+// masksAgree walks a random text of y.
+func masksAgree(t *rapid.T, y toy, v *grammar.Vocabulary, pieces [][]byte) {
+	limits := grammar.Limits{}
+	if rapid.Bool().Draw(t, "forgetful") {
+		limits.Sets = 10
+	}
+	g, err := y.build(grammar.NewBuilder(limits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := g.Start()
+	path := []string{}
+	for range 6 {
+		ids := agree(&where{t, func() string { return fmt.Sprintf("%s after %q", y, path) }}, s, v)
+		if len(ids) == 0 {
+			// A vocabulary without all texts may come to nothing.
+			break
 		}
-		pieces = append(pieces, nil, []byte{}, []byte("a"), []byte("b"), []byte("\xff"))
-		special := map[string]int32{}
-		end := []int32{int32(len(pieces)) + 40}
-		if rapid.Bool().Draw(t, "special") {
-			special["<a>"] = int32(len(pieces))
-			special["<c>"] = int32(len(pieces)) + 2
+		id := rapid.SampledFrom(ids).Draw(t, "token")
+		var ok bool
+		if s, ok = s.Token(v, id); !ok {
+			t.Fatalf("%s after %q: token %d does not fit after all", y, path, id)
 		}
-		if rapid.Bool().Draw(t, "end is special") {
-			special["<b>"] = end[0]
+		if int(id) < len(pieces) {
+			path = append(path, string(pieces[id]))
+		} else {
+			path = append(path, fmt.Sprint(id))
 		}
-		y := anyMaskToy.Draw(t, "toy")
-		limits := grammar.Limits{}
-		if rapid.Bool().Draw(t, "forgetful") {
-			limits.Sets = 10
-		}
-		g, err := y.build(grammar.NewBuilder(limits))
-		if err != nil {
-			t.Fatal(err)
-		}
-		v := grammar.NewVocabulary(pieces, special, end)
-		s := g.Start()
-		path := []string{}
-		for range 6 {
-			ids := agree(&where{t, func() string { return fmt.Sprintf("%s after %q", y, path) }}, s, v)
-			if len(ids) == 0 {
-				// A vocabulary without all texts may come to nothing.
-				break
-			}
-			id := rapid.SampledFrom(ids).Draw(t, "token")
-			var ok bool
-			if s, ok = s.Token(v, id); !ok {
-				t.Fatalf("%s after %q: token %d does not fit after all", y, path, id)
-			}
-			if int(id) < len(pieces) {
-				path = append(path, string(pieces[id]))
-			} else {
-				path = append(path, fmt.Sprint(id))
-			}
-		}
-	})
+	}
 }
 
 // where says more of a fault.

@@ -19,11 +19,23 @@ type memo struct {
 	size  int
 }
 
-// A step is from a set over lexemes that end.
+// A step is from one set over lexemes that end, or from two.
 type step struct {
-	set    *set
-	accept *rx.Accept
-	text   string // where it matters
+	set, other       *set
+	accept, together *rx.Accept
+	text             string // where it matters
+}
+
+// stepOf is the step over these ends; false where they are too many to be kept, or their texts
+// matter.
+func stepOf(ends []end) (step, bool) {
+	switch {
+	case len(ends) == 1:
+		return step{set: ends[0].set, accept: ends[0].accept, text: ends[0].text.String()}, true
+	case len(ends) == 2 && ends[0].text == nil && ends[1].text == nil:
+		return step{set: ends[0].set, accept: ends[0].accept, other: ends[1].set, together: ends[1].accept}, true
+	}
+	return step{}, false
 }
 
 func newMemo(limit int) *memo {
