@@ -9,7 +9,7 @@ import (
 type call struct {
 	name, id  string
 	begun     bool   // CallBegin has been given out
-	complete  bool   // CallEnd has been given out
+	member    bool   // of the object: a member has been read, and no comma behind it
 	held      []byte // arguments that have come before the name
 	header    []byte // the name and what stands between it and the arguments
 	value     value
@@ -158,6 +158,10 @@ func (p *Parser) readValue() verdict {
 
 // readTail reads what stands behind the arguments of a call.
 func (p *Parser) readTail() bool {
+	if p.plan.callEnd.empty() {
+		p.step = p.readAfter
+		return true
+	}
 	p.takeSpace()
 	n, ok := p.plan.callEnd.match(p.in, p.final)
 	switch ok {

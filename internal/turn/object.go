@@ -17,7 +17,7 @@ func (p *Parser) readObject() bool {
 	return true
 }
 
-// readMember reads the quote of a member's key, or the end of the object.
+// readMember reads up to the quote of a member's key, or to the end of the object.
 func (p *Parser) readMember() bool {
 	p.takeSpace()
 	if len(p.in) == 0 {
@@ -25,11 +25,19 @@ func (p *Parser) readMember() bool {
 	}
 	switch byte(p.in[0]) {
 	case ',':
+		if !p.call.member {
+			return p.fail()
+		}
+		p.call.member = false
 		p.take(1)
 		return true
 	case '}':
 		return p.endObject()
 	case '"':
+		if p.call.member {
+			return p.fail()
+		}
+		p.call.member = true
 		p.call.value.start(SyntaxJSON, 0, nil)
 		p.step = p.readMemberKey
 		return true

@@ -38,9 +38,10 @@ func (p *Parser) readKeyName() bool {
 		marked := false
 		if ok != yes && m.hasOther {
 			other, also := m.keyEndOther.match(p.in, p.final)
-			if also == yes {
+			switch also {
+			case yes:
 				n, ok, marked = other, yes, true
-			} else if also == maybe {
+			case maybe:
 				ok = maybe
 			}
 		}

@@ -396,7 +396,7 @@ func (v *value) endEscape() {
 
 func isHex(text []byte) bool {
 	for _, c := range text {
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+		if bytes.IndexByte([]byte("0123456789abcdefABCDEF"), c) < 0 {
 			return false
 		}
 	}
