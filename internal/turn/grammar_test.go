@@ -86,7 +86,7 @@ func TestGrammarAcceptsTurns(t *testing.T) {
 				}
 				tails := map[string]bool{tailFor(f, want, text): true}
 				for _, tail := range []string{f.Reasoning.Default, f.Reasoning.On, f.Reasoning.Off} {
-					tails[tail] = tails[tail] || strings.HasPrefix(text, tail)
+					tails[tail] = tails[tail] || tail != "" && strings.HasPrefix(text, tail)
 				}
 				for i := range len(choices) * len(tails) {
 					choice := choices[i%len(choices)]
