@@ -10,9 +10,12 @@
 // How a valid value may be written is a matter of Options: white space, the
 // order of properties, and whether names and constants have one spelling or all
 // that JSON allows. Some spellings are never used, so that an answer ends and
-// the rules stay exact: a number has at most 64 digits before the point and 32
-// after it, one that is bound by minimum, maximum or multipleOf has no exponent,
-// and a host name has no label that begins with "xn--".
+// the rules stay exact: a number has at most 64 digits before the point, 32 after
+// it and 3 in an exponent; a whole number that must be one, a multiple of another
+// and a constant have no exponent, and one between bounds has one only after a
+// single digit or a single digit, point and fraction; a host name has no label
+// that begins with "xn--"; a number in a duration has at most 128 digits, and the
+// fraction of a second 32. With PlainSpelling a leap second is written in UTC.
 //
 // # How it works
 //

@@ -1,9 +1,6 @@
 package jsonschema
 
-import (
-	"github.com/realizar/realizar/internal/grammar"
-	"github.com/realizar/realizar/internal/rx"
-)
+import "github.com/realizar/realizar/internal/grammar"
 
 // membersOf is the rules for what stands after the brace of an object.
 func (c *compiler) membersOf(f *objectForm) grammar.Symbol {
@@ -103,15 +100,23 @@ type afterKey struct {
 
 // openKey is a key of a class that is not used yet, and all that follows it.
 func (e *memberRules) openKey(open *openKeys, after []afterKey, first bool, used *usedKeys) grammar.Symbol {
-	spelled := []rx.Expr{open.texts.spelled(e.strings)}
-	for u := used; u != nil; u = u.before {
-		spelled = append(spelled, e.space.Not(e.strings.text(u.key)))
+	texts := open.texts.spelled(e.strings)
+	// Where every beginning of a key has more keys than are used, it is enough
+	// that nothing follows a used one, and all these keys are one lexeme.
+	if open.texts.form == formExpr || open.texts.form == formRange && open.texts.max >= 0 {
+		for u := used; u != nil; u = u.before {
+			texts = e.space.And(texts, e.space.Not(e.strings.text(u.key)))
+		}
 	}
-	key := e.tokens.key(e.space, e.strings.quoted(e.space.And(spelled...)), first)
+	key := e.tokens.key(e.space, e.strings.quoted(texts), first)
 	return e.b.Then(key, func(text []byte) grammar.Symbol {
+		key := keyIn(text)
+		if used.has(key) {
+			return grammar.Symbol{}
+		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		used := &usedKeys{keyIn(text), used}
+		used := &usedKeys{key, used}
 		var out [][]grammar.Symbol
 		for _, a := range after {
 			out = append(out, []grammar.Symbol{e.symbolOf(a.goal), a.rest(used)})
@@ -120,6 +125,15 @@ func (e *memberRules) openKey(open *openKeys, after []afterKey, first bool, used
 		e.b.Define(rule, out...)
 		return rule
 	})
+}
+
+func (u *usedKeys) has(key string) bool {
+	for ; u != nil; u = u.before {
+		if u.key == key {
+			return true
+		}
+	}
+	return false
 }
 
 // keyIn is the key in the text of a key lexeme.

@@ -23,7 +23,13 @@ func (c *compiler) format(name, path string) (stringSet, error) {
 		}
 		return anyString, nil
 	}
-	set, err := c.pattern("^(?:"+make()+")$", path)
+	text := make()
+	if !c.strings.plain && name == "time" {
+		text = "(?:" + text + "|" + leapPattern() + ")"
+	} else if !c.strings.plain && name == "date-time" {
+		text = "(?:" + text + "|" + datePattern + "[tT]" + leapPattern() + ")"
+	}
+	set, err := c.pattern("^(?:"+text+")$", path)
 	if err != nil {
 		return set, err
 	}
@@ -37,15 +43,23 @@ var refusedFormats = map[string]string{
 	"idn-hostname": "its letters depend on tables of Unicode; write hostname, or a pattern",
 }
 
+// oldHost is the hostname of drafts 4 and 6, whose labels may have dashes anywhere
+// inside. No schema can name it: the name ends in a character no format has.
+const (
+	oldHost  = "hostname\x00"
+	oldLabel = `[A-Za-z\d](?:[A-Za-z\d\-]{0,61}[A-Za-z\d])?`
+)
+
 // formatPatterns are regular expressions for whole texts, as ECMA-262 has them.
 var formatPatterns = map[string]func() string{
 	"date":                  func() string { return datePattern },
-	"time":                  timePattern,
-	"date-time":             func() string { return datePattern + "[tT]" + timePattern() },
+	"time":                  func() string { return timePattern },
+	"date-time":             func() string { return datePattern + "[tT]" + timePattern },
 	"duration":              durationPattern,
 	"email":                 func() string { return emailPattern("") },
 	"idn-email":             func() string { return emailPattern(`\u{80}-\u{10FFFF}`) },
 	"hostname":              func() string { return `(?=.{1,253}$)` + hostPattern },
+	oldHost:                 func() string { return `(?=.{1,253}$)` + oldLabel + `(?:\.` + oldLabel + `)*` },
 	"ipv4":                  func() string { return ipv4Pattern },
 	"ipv6":                  ipv6Pattern,
 	"uuid":                  func() string { return `[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}` },
@@ -61,6 +75,9 @@ var formatPatterns = map[string]func() string{
 const (
 	datePattern = `(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))` +
 		`|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
+	// RFC 3339's full-time; of leap seconds those in UTC.
+	timePattern    = `(?:` + minutes + `:[0-5]\d` + secondFraction + `(?:[zZ]|[+\-]` + minutes + `)|23:59:60` + secondFraction + `[zZ])`
+	minutes        = `(?:[01]\d|2[0-3]):[0-5]\d`
 	secondFraction = `(?:\.\d{1,32})?`
 	pointerPattern = `(?:/(?:[^~/]|~[01])*)*`
 	// A label of letters, digits and dashes. Those with two dashes in the third and
@@ -72,10 +89,9 @@ const (
 	octet       = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
-// timePattern is RFC 3339's full-time. A leap second is the last of a day in UTC.
-func timePattern() string {
-	const offset = `(?:[01]\d|2[0-3]):[0-5]\d`
-	usual := offset + `:[0-5]\d` + secondFraction + `(?:[zZ]|[+\-]` + offset + `)`
+// leapPattern is the times of leap seconds, which are the last of a day in UTC,
+// with an offset. They tell as many times apart as a day has minutes.
+func leapPattern() string {
 	var whole, east, eastMinutes, west, westMinutes []string
 	tail := `:60` + secondFraction
 	for h := range 24 {
@@ -90,8 +106,7 @@ func timePattern() string {
 		westMinutes = append(westMinutes, fmt.Sprintf(`\d\d:%02d%s-\d\d:%02d`, 59-m, tail, m))
 	}
 	or := func(list []string) string { return "(?:" + strings.Join(list, "|") + ")" }
-	return "(?:" + usual + "|23:59" + tail + "[zZ]|" + or(whole) +
-		"|(?=" + or(east) + "$)" + or(eastMinutes) + "|(?=" + or(west) + "$)" + or(westMinutes) + ")"
+	return "(?:" + or(whole) + "|(?=" + or(east) + "$)" + or(eastMinutes) + "|(?=" + or(west) + "$)" + or(westMinutes) + ")"
 }
 
 // durationPattern is RFC 3339's duration.

@@ -21,6 +21,7 @@ type resource struct {
 	// dynamic is what $dynamicAnchor names, recursive that $recursiveAnchor is true.
 	dynamic   map[string]bool
 	recursive bool
+	twice     bool // another schema has the same URI
 }
 
 type anchor struct {
@@ -157,9 +158,10 @@ func (l *loader) identify(v *value, r *resource, path string) (*resource, error)
 				l.resources[""] = own
 			}
 			if old, ok := l.resources[uri]; ok && uri != "" && old.root != v {
-				return nil, &SchemaError{path, fmt.Sprintf("the URI %q is given twice", clip(uri))}
+				old.twice = true
+			} else {
+				l.resources[uri] = own
 			}
-			l.resources[uri] = own
 			r = own
 		}
 		if fragment != "" && d <= draft7 {
@@ -212,6 +214,8 @@ func (l *loader) find(r *resource, keyword, reference, path string) (*value, err
 	to, ok := l.resources[uri]
 	if whole == "" {
 		to, ok = r, true
+	} else if ok && to.twice {
+		return nil, &SchemaError{path, fmt.Sprintf("two schemas have the URI %q", clip(uri))}
 	}
 	if !ok {
 		return nil, &UnsupportedError{keyword, path, fmt.Sprintf("%q is not in the schema: put what it means under $defs", clip(reference))}

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"strings"
@@ -20,13 +21,15 @@ const (
 	maxNumberStates = 1_000_000
 )
 
-// A numberMachine reads JSON numbers without exponents and accepts those within
-// a rule.
+// A numberMachine reads JSON numbers and accepts those within a rule. Exponents
+// it takes where the rule has nothing but bounds, and one digit that is not 0
+// stands before the point: 1.5e-7.
 type numberMachine struct {
 	rule     numberRule
 	key      string
 	min, max bound
 	pointed  bool // a fraction may be written, if only of zeros
+	powers   bool // exponents may be written
 	modulus  int64
 	scale    int // digits of multipleOf after the point
 	whole    int // digits that may stand before the point
@@ -40,12 +43,15 @@ type numberMachine struct {
 type bound struct {
 	on              bool
 	whole, fraction string
+	digits          string // without zeros before them
+	power           int    // of ten, at the first of the digits
 }
 
 func (b *bound) set(d *decimal) {
 	if d != nil {
 		b.on = true
 		b.whole, b.fraction = d.parts()
+		b.digits, b.power = d.digits, len(d.digits)-d.scale-1
 	}
 }
 
@@ -58,6 +64,9 @@ const (
 	numberWhole    // digits, the first not 0
 	numberPoint    // the point, no digit after it yet
 	numberFraction // digits after the point
+	numberE        // the e, no digit after it yet
+	numberSign     // the sign after the e
+	numberPower    // digits after these
 )
 
 // A numberState is what matters of the bytes read.
@@ -66,9 +75,16 @@ type numberState struct {
 	negative  bool
 	nonzero   bool
 	digits    uint8 // in this phase
-	over      bool  // so many digits that both bounds' magnitudes are below
 	min, max  int8  // the magnitude's order beside that of a bound, as far as it is read
 	remainder int32
+
+	// Where an exponent may follow: one digit is before the point, and the order of
+	// the digits beside those of a bound. Then the exponent.
+	single               bool
+	minDigits, maxDigits int8
+	power                int16
+	powerDigits          uint8
+	powerNegative        bool
 }
 
 // A numberLeaf is an rx.Leaf.
@@ -83,6 +99,7 @@ func newNumberMachine(rule numberRule, pointed bool) (*numberMachine, error) {
 	m := &numberMachine{rule: rule, key: rule.key() + fmt.Sprint(pointed), pointed: pointed, whole: wholeDigits, fates: map[numberState]bool{}}
 	m.min.set(rule.min)
 	m.max.set(rule.max)
+	m.powers = pointed && !rule.integer && rule.multipleOf == nil
 	for _, b := range []bound{m.min, m.max} {
 		if len(b.fraction) > fractionDigits || len(b.whole) > wholeDigits {
 			return nil, fmt.Errorf("a bound has more than %d digits before the point or %d after it", wholeDigits, fractionDigits)
@@ -123,7 +140,7 @@ func (l numberLeaf) Accepts() bool { return l.machine.accepts(l.state) }
 // step reads one byte, and says whether the bytes are the beginning of a number.
 func (m *numberMachine) step(s numberState, b byte) (numberState, bool) {
 	switch {
-	case b == '-':
+	case b == '-' && s.phase < numberE:
 		if s.phase != numberStart || m.rule.min != nil && !m.rule.min.negative && m.rule.min.digits != "" {
 			return s, false
 		}
@@ -137,6 +154,8 @@ func (m *numberMachine) step(s numberState, b byte) (numberState, bool) {
 		s.max = endWhole(&m.max, s, s.max)
 		s.phase, s.digits = numberPoint, 0
 		return s, true
+	case b == 'e' || b == 'E' || b == '+' || s.phase >= numberE:
+		return m.exponent(s, b)
 	case b < '0' || b > '9':
 		return s, false
 	}
@@ -161,12 +180,69 @@ func (m *numberMachine) step(s numberState, b byte) (numberState, bool) {
 	return m.fractionDigit(s, b)
 }
 
+// exponent reads a byte of the exponent.
+func (m *numberMachine) exponent(s numberState, b byte) (numberState, bool) {
+	switch {
+	case b == 'e' || b == 'E':
+		if !m.powers || !s.single || s.phase != numberWhole && s.phase != numberFraction {
+			return s, false
+		}
+		return numberState{
+			phase: numberE, negative: s.negative, nonzero: true,
+			minDigits: endDigits(&m.min, s, s.minDigits), maxDigits: endDigits(&m.max, s, s.maxDigits),
+		}, true
+	case b == '+' || b == '-':
+		if s.phase != numberE {
+			return s, false
+		}
+		s.phase, s.powerNegative = numberSign, b == '-'
+		return s, true
+	case b < '0' || b > '9' || s.powerDigits == exponentDigits:
+		return s, false
+	}
+	s.phase = numberPower
+	s.power = s.power*10 + int16(b-'0')
+	s.powerDigits++
+	return s, true
+}
+
+// endDigits is the order of a number's digits beside those of a bound, when all
+// are read.
+func endDigits(b *bound, s numberState, so int8) int8 {
+	read := 1
+	if s.phase == numberFraction {
+		read += int(s.digits)
+	}
+	if so == 0 && read < len(b.digits) && strings.Trim(b.digits[read:], "0") != "" {
+		return -1
+	}
+	return so
+}
+
+// digitOrder compares one more digit, the one at i, with that of a bound.
+func digitOrder(digits string, i int, so int8, b byte) int8 {
+	if so != 0 {
+		return so
+	}
+	have := byte('0')
+	if i < len(digits) {
+		have = digits[i]
+	}
+	return int8(cmp.Compare(b, have))
+}
+
 func (m *numberMachine) wholeDigit(s numberState, b byte) (numberState, bool) {
 	if int(s.digits) == m.whole {
 		return s, false
 	}
 	s.min = order(m.min.whole, s, s.min, b)
 	s.max = order(m.max.whole, s, s.max, b)
+	s.single, s.minDigits, s.maxDigits = false, 0, 0
+	if m.powers && s.digits == 0 {
+		s.single = true
+		s.minDigits = digitOrder(m.min.digits, 0, 0, b)
+		s.maxDigits = digitOrder(m.max.digits, 0, 0, b)
+	}
 	s.digits++
 	if m.modulus > 0 {
 		s.remainder = int32((int64(s.remainder)*10 + int64(b-'0')) % m.modulus)
@@ -183,6 +259,10 @@ func (m *numberMachine) fractionDigit(s numberState, b byte) (numberState, bool)
 	}
 	s.min = order(m.min.fraction, s, s.min, b)
 	s.max = order(m.max.fraction, s, s.max, b)
+	if s.single {
+		s.minDigits = digitOrder(m.min.digits, int(s.digits)+1, s.minDigits, b)
+		s.maxDigits = digitOrder(m.max.digits, int(s.digits)+1, s.maxDigits, b)
+	}
 	if m.modulus > 0 && int(s.digits) < m.scale {
 		s.remainder = int32((int64(s.remainder)*10 + int64(b-'0')) % m.modulus)
 	}
@@ -227,12 +307,21 @@ func endWhole(b *bound, s numberState, so int8) int8 {
 }
 
 // beside is the order of the number read beside a bound.
-func beside(b *bound, d *decimal, s numberState, so int8) int {
-	if s.phase != numberFraction {
+func beside(b *bound, d *decimal, s numberState, so, digits int8) int {
+	if s.phase == numberPower {
+		power := int(s.power)
+		if s.powerNegative {
+			power = -power
+		}
+		so = int8(cmp.Compare(power, b.power))
+		if so == 0 {
+			so = digits
+		}
+	} else if s.phase != numberFraction {
 		so = endWhole(b, s, so)
 		s.digits = 0
 	}
-	if rest := min(int(s.digits), len(b.fraction)); so == 0 && strings.Trim(b.fraction[rest:], "0") != "" {
+	if rest := min(int(s.digits), len(b.fraction)); s.phase != numberPower && so == 0 && strings.Trim(b.fraction[rest:], "0") != "" {
 		so = -1
 	}
 	sign := func(nonzero, negative bool) int {
@@ -253,16 +342,16 @@ func beside(b *bound, d *decimal, s numberState, so int8) int {
 
 // accepts says whether the bytes read are a number within the rule.
 func (m *numberMachine) accepts(s numberState) bool {
-	if s.phase != numberZero && s.phase != numberWhole && s.phase != numberFraction {
+	if s.phase != numberZero && s.phase != numberWhole && s.phase != numberFraction && s.phase != numberPower {
 		return false
 	}
 	if m.min.on {
-		if o := beside(&m.min, m.rule.min, s, s.min); o < 0 || o == 0 && m.rule.exclusiveMin {
+		if o := beside(&m.min, m.rule.min, s, s.min, s.minDigits); o < 0 || o == 0 && m.rule.exclusiveMin {
 			return false
 		}
 	}
 	if m.max.on {
-		if o := beside(&m.max, m.rule.max, s, s.max); o > 0 || o == 0 && m.rule.exclusiveMax {
+		if o := beside(&m.max, m.rule.max, s, s.max, s.maxDigits); o > 0 || o == 0 && m.rule.exclusiveMax {
 			return false
 		}
 	}
@@ -310,7 +399,7 @@ func (m *numberMachine) alive(s numberState) bool {
 			m.full = true
 			return false
 		}
-		for _, b := range []byte("0123456789.-") {
+		for _, b := range []byte("0123456789.-e+") {
 			if next, ok := m.step(at, b); ok && !seen[next] {
 				seen[next] = true
 				queue = append(queue, link{next, i})

@@ -9,7 +9,8 @@ import (
 )
 
 // A numberSet is a set of numbers: all, a list, all but a list, or an expression over their
-// texts without exponents, which has all such texts of a number or none.
+// texts, which has all texts of a number without exponents or none, and of those
+// with exponents some at most.
 type numberSet struct {
 	form    setForm // formRange is all
 	list    []decimal

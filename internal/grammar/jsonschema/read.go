@@ -80,6 +80,7 @@ func (rd *reader) keyword(name string, v *value) (err error) {
 		s.hasPattern = true
 	case "format":
 		s.format, err = rd.text(name, v)
+		s.oldHost = rd.r.draft <= draft6
 	case "items", "prefixItems", "additionalItems":
 		return rd.items(name, v)
 	case "unevaluatedItems":

@@ -215,7 +215,11 @@ func (c *compiler) ownStrings(s *schema) (stringSet, error) {
 		out = out.and(c.strings, e)
 	}
 	if s.format != "" && !c.o.FormatIsAnnotation {
-		e, err := c.format(s.format, s.path+"/format")
+		format := s.format
+		if s.oldHost && format == "hostname" {
+			format = oldHost
+		}
+		e, err := c.format(format, s.path+"/format")
 		if err != nil {
 			return out, err
 		}

@@ -43,6 +43,7 @@ type schema struct {
 	minLength, maxLength *int
 	pattern, format      string // "" without the keyword; pattern with patternPath
 	hasPattern           bool
+	oldHost              bool // hostname is that of drafts 4 and 6
 
 	items              *itemRule
 	contains           *schema

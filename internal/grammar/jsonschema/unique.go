@@ -155,8 +155,9 @@ func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
 	e := c.space.Or(fits...)
 	if fits == nil {
 		all := f.placeAt(s.n).goal.scalars
-		if all.numbers.form == formRange {
-			all.numbers = numberSet{form: formExpr, expr: c.numbers.decimals}
+		if all.numbers.form != formList {
+			// Without exponents, so that equal numbers are known as such.
+			all.numbers = numberSet{form: formExpr, expr: c.space.And(c.numbers.value(all.numbers), c.numbers.decimals), integer: all.numbers.integer}
 		}
 		e = c.space.Or(c.lexemesOf(all)...)
 		for _, v := range s.used {
