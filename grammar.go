@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	infer "github.com/google/jsonschema-go/jsonschema"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/grammar/gbnf"
 	"github.com/realizar/realizar/internal/grammar/jsonschema"
 	"github.com/realizar/realizar/internal/grammar/lark"
+	"github.com/realizar/realizar/internal/grammar/tags"
 	"github.com/realizar/realizar/internal/rx"
 	"github.com/realizar/realizar/internal/rx/pattern"
 )
@@ -124,14 +126,42 @@ func GBNF(text string) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) { return gbnf.Compile(b, text) })
 }
 
+// StructuralTag is free text with grammars between triggers, as vLLM describes it in JSON.
+// Where a trigger is a special token of the model, that token stands for it.
+func (m *Model) StructuralTag(text []byte, o JSONOptions) (*Grammar, error) {
+	if m.tok == nil {
+		return nil, wrap(m.tokErr)
+	}
+	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
+		return tags.Compile(b, text, tags.Options{
+			Schema: func(schema []byte, anyOrder bool) (grammar.Symbol, error) {
+				o.AnyOrder = o.AnyOrder || anyOrder
+				return jsonschema.Compile(b, schema, o.schema())
+			},
+			Grammar: func(text string) (grammar.Symbol, error) { return notation(b, text) },
+			Special: m.special,
+		})
+	})
+}
+
+// notation is the symbol of a grammar in GBNF, which has ::=, or else in that of [Lark].
+func notation(b *grammar.Builder, text string) (grammar.Symbol, error) {
+	if strings.Contains(text, "::=") {
+		return gbnf.Compile(b, text)
+	}
+	return larkSymbol(b, text)
+}
+
 // Lark is the texts of a grammar in the notation of llguidance, which is like that of the
 // Python library Lark.
 func Lark(text string) (*Grammar, error) {
-	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
-		return lark.Compile(b, text, lark.Options{JSON: func(schema []byte) (grammar.Symbol, error) {
-			return jsonschema.Compile(b, schema, jsonschema.Options{})
-		}})
-	})
+	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) { return larkSymbol(b, text) })
+}
+
+func larkSymbol(b *grammar.Builder, text string) (grammar.Symbol, error) {
+	return lark.Compile(b, text, lark.Options{JSON: func(schema []byte) (grammar.Symbol, error) {
+		return jsonschema.Compile(b, schema, jsonschema.Options{})
+	}})
 }
 
 func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*Grammar, error) {
