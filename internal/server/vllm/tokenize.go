@@ -127,7 +127,7 @@ func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
 	}
 	var p realizar.Prompt
 	if r.chat != nil {
-		p, err = x.ChatPrompt(r.chat, "messages")
+		p, err = x.ChatPrompt(r.chat, server.ChatFields{Messages: "messages", Tools: "tools"})
 	} else {
 		p, err = x.Prompt(&realizar.Request{Prompt: *r.prompt, Special: r.special, Plain: r.added != nil && !*r.added}, "prompt")
 	}
@@ -140,11 +140,11 @@ func render(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	r, err := openai.ReadChat(x)
+	r, names, err := openai.ReadChat(x)
 	if err != nil {
 		return err
 	}
-	p, err := x.ChatPrompt(r, "messages")
+	p, err := x.ChatPrompt(r, names)
 	if err != nil {
 		return err
 	}
