@@ -187,6 +187,19 @@ func TestRegularIsOneLexeme(t *testing.T) {
 	}
 }
 
+// A lexeme that is larger than what is joined stays one.
+func TestLargeLexeme(t *testing.T) {
+	b := grammar.NewBuilder(grammar.Limits{})
+	a := func() *Node { return Lexeme(b.Space().Literal("a"), 10*maxSize) }
+	symbol, err := Compile(b, []Rule{{"root", Alt(Cat(a(), a()), Repeat(a(), 2, 4))}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Grammar(symbol); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Counts of what is no lexeme are made as far as a text goes.
 func TestLargeCounts(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})

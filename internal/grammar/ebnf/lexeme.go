@@ -59,7 +59,7 @@ func (l *lexer) lexeme(n *Node) lexeme {
 	x := lexeme{ok: true, size: 1}
 	switch n.kind {
 	case kindLexeme:
-		x.expr, x.size = n.expr, n.lexeme.size
+		x.expr, x.size = n.expr, min(n.lexeme.size, maxSize) // it cannot be divided
 	case kindSymbol:
 		x.ok = false
 	case kindRef:

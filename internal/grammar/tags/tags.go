@@ -135,7 +135,11 @@ func (m *maker) groups(d dispatch) (groups, error) {
 	if len(d.branches) == 0 {
 		return g, fmt.Errorf("%w: there are no tags", ErrTags)
 	}
+	stops := slices.Concat(d.triggers, d.excludes, d.ends)
+	free := m.free(m.any(), stops)
+	apart := m.apart(free, slices.Concat(d.triggers, d.ends), stops)
 	plain := map[string][][]grammar.Symbol{} // what follows triggers that are plain text
+	var behind [][]grammar.Symbol // what follows free text that ends before it
 	used := map[string]bool{}
 	for _, x := range d.branches {
 		i := slices.IndexFunc(d.triggers, func(t string) bool { return strings.HasPrefix(x.begin, t) })
@@ -149,9 +153,8 @@ func (m *maker) groups(d dispatch) (groups, error) {
 			whole = []grammar.Symbol{m.b.Special(x.begin)}
 		}
 		g.direct = append(g.direct, slices.Concat(whole, x.rest))
-		if x.special || m.specialBefore(x.begin, len(t)) {
-			free := m.b.Lexeme(m.free(m.any(), slices.Concat(d.triggers, d.excludes, d.ends)))
-			g.found = append(g.found, slices.Concat([]grammar.Symbol{free}, whole, x.rest))
+		if apart || x.special || m.specialBefore(x.begin, len(t)) {
+			behind = append(behind, slices.Concat(whole, x.rest))
 			continue
 		}
 		plain[t] = append(plain[t], slices.Concat(m.text(x.begin[len(t):]), x.rest))
@@ -161,14 +164,26 @@ func (m *maker) groups(d dispatch) (groups, error) {
 			return g, fmt.Errorf("%w: no tag begins with the trigger %q", ErrTags, t)
 		}
 		if all := plain[t]; all != nil {
-			until := m.until(m.any(), []string{t}, slices.Concat(d.triggers, d.excludes, d.ends))
+			until := m.until(m.any(), []string{t}, stops)
 			if m.s.IsEmpty(until) && m.s.Err() == nil {
 				return g, fmt.Errorf("%w: the trigger %q holds an excluded text", ErrTags, t)
 			}
 			g.found = append(g.found, []grammar.Symbol{m.b.Lexeme(until), m.rule(all)})
 		}
 	}
+	if behind != nil {
+		g.found = append(g.found, []grammar.Symbol{m.b.Lexeme(free), m.rule(behind)})
+	}
 	return g, nil
+}
+
+// apart reports whether free text may end before each of ends: whether behind
+// no free text one of them completes one of stops before its own end. A begin
+// such as <a> is apart; aa is not, for behind a it ends where it begins. What is
+// apart needs one lexeme for all ends, what is not one for each.
+func (m *maker) apart(free rx.Expr, ends, stops []string) bool {
+	return m.s.IsEmpty(m.s.And(m.s.Concat(free, m.oneOf(ends)),
+		m.s.Concat(rx.Anything, m.oneOf(stops), m.s.Bytes(rx.AllBytes), rx.Anything)))
 }
 
 // ending is the last free text of d, with the end that follows.

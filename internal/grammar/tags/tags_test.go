@@ -95,6 +95,26 @@ func TestTriggered(t *testing.T) {
 	})
 }
 
+// Hundreds of triggers are read as one free text.
+func TestManyTriggers(t *testing.T) {
+	b := grammar.NewBuilder(grammar.Limits{})
+	var x Triggered
+	for i := range 500 {
+		x.Tags = append(x.Tags, Tag{Begin: fmt.Sprintf("<f=%d>", i), Content: b.Lexeme(b.Space().Literal("1")), End: "</f>"})
+	}
+	symbol, err := x.Symbol(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Grammar(symbol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := "text <f=500> <f=499>1</f> <f=0>1</f>."; !fits(g, text) || fits(g, text+"<f=3>") {
+		t.Error("the wrong texts fit")
+	}
+}
+
 // A text that is no UTF-8 is none, but one may end inside of a character for now.
 func TestUTF8(t *testing.T) {
 	b := grammar.NewBuilder(grammar.Limits{})

@@ -157,10 +157,11 @@ func (p *parser) atom() (*node, error) {
 		return nil, p.errorf(at, `nothing stands before this %c to repeat; a %c of the text is written \%c`, r, r, r)
 	case '{':
 		p.pos = at
-		if min, max, ok, err := p.counts(); err != nil {
+		_, _, ok, err := p.counts()
+		if err != nil {
 			return nil, err
-		} else if ok {
-			_, _ = min, max
+		}
+		if ok {
 			return nil, p.errorf(at, `nothing stands before this count to repeat; a { of the text is written \{`)
 		}
 		p.pos = at + 1

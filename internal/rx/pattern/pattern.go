@@ -56,9 +56,9 @@ type Options struct {
 // Bounds of a pattern. They keep the work for one linear in its length and the
 // depth of recursion far below what a stack holds.
 const (
-	maxText  = 1 << 20
+	maxText  = 1 << 17
 	maxDepth = 200
-	maxSteps = 1 << 20 // nodes compiled, a repetition unrolled counting each time
+	maxSteps = 1 << 18 // nodes compiled, a repetition unrolled counting each time
 )
 
 // Parse returns the set of texts that fit the pattern. It may be empty: nothing

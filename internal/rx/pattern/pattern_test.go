@@ -87,7 +87,6 @@ func TestPatterns(t *testing.T) {
 		{e, `^[\w-.]+$`, []string{"a-.b"}, []string{"a/b"}},
 		{e, `(?=,|$)x?`, []string{"", "x", ","}, nil},
 		{e, `^a(?=,|$),?$`, []string{"a", "a,"}, []string{"ab"}},
-		{e, `^(a(?=bc)|abc)+$`, nil, []string{"a"}},
 		{e, `^(a|(?=b).){0,3}$`, []string{"", "a", "b", "abb"}, []string{"c", "abba"}},
 		{e, `^\$\{[^}]*}$`, []string{"${x}"}, []string{"${x"}},
 	} {
@@ -95,9 +94,6 @@ func TestPatterns(t *testing.T) {
 			s := rx.NewSpace(100000)
 			x, err := Parse(s, test.pattern, Options{Dialect: test.dialect})
 			if err != nil {
-				if test.yes == nil && strings.Contains(err.Error(), "lookahead") {
-					return
-				}
 				t.Fatal(err)
 			}
 			tree, _ := (&parser{text: test.pattern, o: Options{Dialect: test.dialect}}).parse()
@@ -147,7 +143,6 @@ func TestErrors(t *testing.T) {
 		{ECMA, `(?:(?!ab)[a-z]*)*c`, `pattern "(?:(?!ab)[a-z]*)*c": at byte 3: a lookahead of more than one character works in a repetition only beside a single character, as in ((?!--).)*; put it before the repetition`},
 		{ECMA, `^((?!ab).)*c`, `pattern "^((?!ab).)*c": at byte 2: what follows this repetition may begin as another round of it, and then its lookahead is not supported; put the lookahead before the repetition`},
 		{ECMA, `((?<=ab)c)*d`, `pattern "((?<=ab)c)*d": at byte 1: a lookbehind of more than one character works only outside of repetitions and lookaheads; write it with one character, or as a lookahead`},
-		{ECMA, `a`, ``},
 		{ECMA, strings.Repeat("(", 300), `pattern "` + strings.Repeat("(", 80) + `"...: at byte 200: groups are nested deeper than 200`},
 	} {
 		_, err := Parse(rx.NewSpace(10000), test.pattern, Options{Dialect: test.dialect})
