@@ -139,7 +139,7 @@ func (m *maker) groups(d dispatch) (groups, error) {
 	free := m.free(m.any(), stops)
 	apart := m.apart(free, slices.Concat(d.triggers, d.ends), stops)
 	plain := map[string][][]grammar.Symbol{} // what follows triggers that are plain text
-	var behind [][]grammar.Symbol // what follows free text that ends before it
+	var behind [][]grammar.Symbol            // what follows free text that ends before it
 	used := map[string]bool{}
 	for _, x := range d.branches {
 		i := slices.IndexFunc(d.triggers, func(t string) bool { return strings.HasPrefix(x.begin, t) })
