@@ -60,6 +60,7 @@ type end struct {
 
 // advance is the set after lexemes that end together; nil where nothing follows.
 func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
+	forget(ends)
 	memo, keep := stepOf(ends)
 	if keep {
 		if to := g.memo.find(memo); to != nil {
@@ -79,7 +80,7 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 					continue
 				}
 				if next := w.on.next([]byte(e.text.String())); !next.IsZero() {
-					pushAfter(m, w.items, next.s)
+					g.pushAfter(m, w.items, next.s)
 				}
 			}
 		}
@@ -95,10 +96,18 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 }
 
 // pushAfter pushes items that had waited for a Then, which ended, and now wait for next.
-func pushAfter(m *maker, items []item, next *symbol) {
+func (g *Grammar) pushAfter(m *maker, items []item, next *symbol) {
 	for _, i := range items {
-		symbols := append([]*symbol{next}, i.of.symbols[i.dot+1:]...)
-		m.push(item{of: newAlternative(symbols), to: i.to})
+		m.push(item{of: g.memo.continued(i.of, i.dot, next), to: i.to})
+	}
+}
+
+// forget drops the texts of ends at which they do not matter.
+func forget(ends []end) {
+	for n := range ends {
+		if e := &ends[n]; e.text != nil && !e.set.asks(e.accept, e.builder) {
+			e.text = nil
+		}
 	}
 }
 

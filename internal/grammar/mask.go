@@ -44,17 +44,6 @@ func (w *walker) mask(t thread, words []uint32) error {
 	if t.lex == nil && len(t.set.tokens) > 0 {
 		w.v.maskTokens(t.set, words)
 	}
-	if t.set.then {
-		w.found = w.found[:0]
-		for _, tier := range w.v.tiers {
-			if err := w.walk(tier.trie, 0, []thread{t}); err != nil {
-				return err
-			}
-		}
-		found := tokens{ids: w.found}
-		found.addTo(words)
-		return nil
-	}
 	if t.lex != nil {
 		return w.maskLexeme(t, words)
 	}
@@ -135,6 +124,9 @@ func (m *mask) addTo(words []uint32) {
 }
 
 func (w *walker) maskLexeme(t thread, words []uint32) error {
+	if t.set.then {
+		return w.maskThen(t, words)
+	}
 	m, err := w.find(t, true)
 	if err != nil {
 		return err
@@ -178,16 +170,11 @@ func (w *walker) find(t thread, based bool) (*mask, error) {
 func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	found := len(w.found)
 	for n := range w.v.tiers {
-		sh, err := w.shape(n, t.lex, row)
+		sh, err := w.shape(n, t.lex, row, true)
 		if err != nil {
 			return err
 		}
-		if sh.inside.words != nil {
-			m.shared = append(m.shared, weak.Make(sh.inside))
-			w.alive = append(w.alive, sh.inside)
-		} else {
-			w.found = append(w.found, sh.inside.ids...)
-		}
+		w.takeInside(m, sh)
 		if err := w.exits(t, n, sh); err != nil {
 			return err
 		}
@@ -195,6 +182,16 @@ func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	m.rest = tokensOf(w.found[found:], w.v.words)
 	w.found = w.found[:found]
 	return nil
+}
+
+// takeInside adds the tokens inside a shape to m, or to w.found where they are few.
+func (w *walker) takeInside(m *mask, sh *shape) {
+	if sh.inside.words == nil {
+		w.found = append(w.found, sh.inside.ids...)
+		return
+	}
+	m.shared = append(m.shared, weak.Make(sh.inside))
+	w.alive = append(w.alive, sh.inside)
 }
 
 // differing is what part of the tokens may differ from those of a base, as a divisor.
@@ -254,20 +251,13 @@ func (w *walker) differ(t thread, m *mask, base *rx.State, first rx.ByteSet) err
 	words := make([]uint32, w.v.words)
 	of.addTo(words)
 	found := len(w.found)
+	w.v.clearStarting(words, first)
 	for n, tier := range w.v.tiers {
-		for b := range 256 {
-			if first.Has(byte(b)) {
-				for _, id := range tier.starting[b] {
-					words[id/32] &^= 1 << (id % 32)
-				}
-			}
-		}
 		sh, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, t.lex, first, 0)
 		if err != nil {
 			return err
 		}
-		w.found = append(w.found, sh.inside.ids...)
-		(&tokens{words: sh.inside.words}).addTo(words)
+		sh.inside.addTo(words)
 		if err := w.exits(t, n, sh); err != nil {
 			return err
 		}
@@ -276,6 +266,20 @@ func (w *walker) differ(t thread, m *mask, base *rx.State, first rx.ByteSet) err
 	w.found = w.found[:found]
 	m.rest = tokens{words: words}
 	return nil
+}
+
+// clearStarting clears the bits of the tokens that begin with one of these bytes.
+func (v *Vocabulary) clearStarting(words []uint32, bytes rx.ByteSet) {
+	for _, tier := range v.tiers {
+		for b, ids := range tier.starting {
+			if !bytes.Has(byte(b)) {
+				continue
+			}
+			for _, id := range ids {
+				words[id/32] &^= 1 << (id % 32)
+			}
+		}
+	}
 }
 
 // exits adds the tokens that fit by leaving the lexemes of t.
@@ -314,8 +318,9 @@ func (w *walker) exit(t thread, tr *trie, e *exit) error {
 // looked up.
 var narrow = 48
 
-// shape is the shape of tier n from st.
-func (w *walker) shape(n int, st *rx.State, row *rx.Row) (*shape, error) {
+// shape is the shape of tier n from st. Those that are kept have what is left of tokens gathered
+// where gather says so.
+func (w *walker) shape(n int, st *rx.State, row *rx.Row, gather bool) (*shape, error) {
 	tier := &w.v.tiers[n]
 	if row.Live.Len() <= narrow {
 		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, 0)
@@ -324,13 +329,18 @@ func (w *walker) shape(n int, st *rx.State, row *rx.Row) (*shape, error) {
 	if !ok {
 		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, 0)
 	}
-	if have := w.v.shapes.find(shapeKey{key, n}); have != nil {
+	kept := shapeKey{key, n, gather}
+	if have := w.v.shapes.find(kept); have != nil {
 		return have, nil
 	}
-	made, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, manyOutside)
+	outside := 0
+	if gather {
+		outside = manyOutside
+	}
+	made, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, outside)
 	if err != nil {
 		return nil, err
 	}
-	w.v.shapes.keep(shapeKey{key, n}, made)
+	w.v.shapes.keep(kept, made)
 	return made, nil
 }

@@ -16,6 +16,8 @@ type memo struct {
 	sets  map[string]*set
 	after map[step]*set
 	masks map[maskKey]*mask
+	lines map[maskKey]*outline
+	again map[againKey]*alternative
 	size  int
 }
 
@@ -60,7 +62,8 @@ func (m *memo) keep(s step, to *set) {
 }
 
 func (m *memo) drop() {
-	m.sets, m.after, m.masks, m.size = map[string]*set{}, map[step]*set{}, map[maskKey]*mask{}, 0
+	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
+	m.masks, m.lines, m.again = map[maskKey]*mask{}, map[maskKey]*outline{}, map[againKey]*alternative{}
 }
 
 // intern is the set of the maker's kernel: one it has, or a new one.
@@ -115,4 +118,43 @@ func (m *memo) keepMask(k maskKey, made *mask) {
 		m.drop()
 	}
 	m.masks[k] = made
+}
+
+func (m *memo) outline(k maskKey) *outline {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.lines[k]
+}
+
+func (m *memo) keepOutline(k maskKey, made *outline) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.size += 8 + (made.inside.rest.size()+24*len(made.leaves))/32; m.size > m.limit {
+		m.drop()
+	}
+	m.lines[k] = made
+}
+
+// againKey is an alternative whose symbol at dot is a Then, and what follows its text.
+type againKey struct {
+	of   *alternative
+	dot  int
+	next *symbol
+}
+
+// continued is the alternative that waits for next and then for what comes after dot in of: one
+// for all texts that next follows.
+func (m *memo) continued(of *alternative, dot int, next *symbol) *alternative {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := againKey{of, dot, next}
+	a := m.again[key]
+	if a == nil {
+		if m.size += 4 + len(of.symbols)/4; m.size > m.limit {
+			m.drop()
+		}
+		a = newAlternative(append([]*symbol{next}, of.symbols[dot+1:]...))
+		m.again[key] = a
+	}
+	return a
 }

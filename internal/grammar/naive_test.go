@@ -58,7 +58,7 @@ var toyLexemes = map[string]func(s *rx.Space) rx.Expr{
 	"":        func(s *rx.Space) rx.Expr { return rx.Empty },
 }
 
-// terminal is a lexeme, <a special token>, #3, any token but ^3, or any special one, @.
+// terminal is a lexeme, &one twice over, <a special token>, #3, any token but ^3, or any special one, @.
 func terminal(b *grammar.Builder, name string) grammar.Symbol {
 	id := int32(0)
 	if len(name) > 1 {
@@ -73,12 +73,18 @@ func terminal(b *grammar.Builder, name string) grammar.Symbol {
 		return b.NotTokens([]int32{id}, []string{"<a>"})
 	case name == "@":
 		return b.AnySpecial()
+	case name == "&[ab]{1,3}":
+		s := b.Space()
+		return b.Then(s.Repeat(s.Bytes(rx.BytesOf('a', 'b')), 1, 3), func(text []byte) grammar.Symbol {
+			own := grammar.NewBuilder(grammar.Limits{})
+			return own.Lexeme(own.Space().Literal(string(text)))
+		})
 	}
 	return b.Lexeme(toyLexemes[name](b.Space()))
 }
 
 // anyToy draws grammars in which every rule has an end.
-var anyToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "")
+var anyToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "&[ab]{1,3}")
 
 func toyOf(names ...string) *rapid.Generator[toy] {
 	return rapid.Custom(func(t *rapid.T) toy { return drawToy(t, names) })
@@ -166,6 +172,15 @@ func (y toy) language(all []string, length int) language {
 	lexemes := make([]language, len(y.lexemes))
 	for i, name := range y.lexemes {
 		lexemes[i] = newLanguage()
+		if name == "&[ab]{1,3}" {
+			for _, text := range allTexts("ab", 3)[1:] {
+				lexemes[i].texts[text+text] = true
+				for n := range 2*len(text) + 1 {
+					lexemes[i].prefixes[(text + text)[:n]] = true
+				}
+			}
+			continue
+		}
 		s := rx.NewSpace(10_000)
 		e := toyLexemes[name](s)
 		for _, text := range all {

@@ -423,3 +423,15 @@ func (s *set) accepted(id int32, b *Builder) []waiting {
 	}
 	return s.lexemes[from:to]
 }
+
+// asks reports whether one of these lexemes has text that matters.
+func (s *set) asks(accept *rx.Accept, b *Builder) bool {
+	for _, id := range accept.IDs {
+		for _, w := range s.accepted(id, b) {
+			if w.on.next != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -18,8 +18,9 @@ type shapes struct {
 }
 
 type shapeKey struct {
-	key  rx.Key
-	tier int
+	key    rx.Key
+	tier   int
+	gather bool
 }
 
 func (s *shapes) find(k shapeKey) *shape {
