@@ -48,7 +48,7 @@ type fitReport struct {
 
 // Run checks the grammar and the text.
 func (c *grammarCommand) Run(a *app) error {
-	o := c.options()
+	o := c.jsonOptions()
 	if c.Check != nil && !c.Exact {
 		o = realizar.JSONOptions{Space: realizar.JSONSpaceAny, AnyOrder: true, AnySpelling: true}
 	}

@@ -24,8 +24,8 @@ type jsonFlags struct {
 
 var jsonSpaces = map[string]realizar.JSONSpace{"natural": realizar.JSONSpaceNatural, "compact": realizar.JSONSpaceNone, "any": realizar.JSONSpaceAny}
 
-// options are those that the flags say.
-func (f *jsonFlags) options() realizar.JSONOptions {
+// jsonOptions are those that the flags say.
+func (f *jsonFlags) jsonOptions() realizar.JSONOptions {
 	return realizar.JSONOptions{Space: jsonSpaces[f.JSONWhitespace]}
 }
 

@@ -129,7 +129,7 @@ func (c *runCommand) Run(a *app) error {
 // answer opens the model and answers a prompt, of which t is told, or holds a chat.
 func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool) error {
 	begun := time.Now()
-	bound, err := c.compile(c.grammarFlags.options())
+	bound, err := c.compile(c.jsonOptions())
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	if err != nil {
 		return err
 	}
-	o := c.modelFlags.options()
+	o := c.options()
 	t.watch(&o)
 	m, err := a.openWith(c.Model, o)
 	if err != nil {
