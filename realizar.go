@@ -69,6 +69,7 @@ type Model struct {
 	specialNames map[string]string // bos_token and so on, for templates
 
 	vocabulary func() *grammar.Vocabulary // made when it is first needed
+	turns      turnCache
 	formsMutex sync.Mutex
 	forms      map[*chat.Template]*shownForm // that were looked for; nil: not found
 

@@ -121,6 +121,11 @@ func (c *conversation) grammar(g *Generation) (*grammar.Grammar, error) {
 	if !calls && g.Grammar == nil {
 		return nil, nil
 	}
+	return c.model.turns.get(c.key(g), g.Grammar, func() (*grammar.Grammar, error) { return c.compile(g, calls) })
+}
+
+// compile makes the grammar of the turn.
+func (c *conversation) compile(g *Generation, calls bool) (*grammar.Grammar, error) {
 	b := grammar.NewBuilder(grammar.Limits{})
 	r := turn.GrammarRequest{Tail: c.tail, Special: c.model.special, Choice: turn.ChoiceNone, Schema: schemaSymbol}
 	if g.Grammar != nil {
