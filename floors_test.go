@@ -15,8 +15,8 @@ const module = "github.com/realizar/realizar"
 var floors = []string{
 	"internal/budget internal/bytesize internal/machine internal/nearest internal/rx internal/server/fields internal/server/jsontext",
 	"internal/jinja tensor tokenizer internal/rx/pattern internal/grammar internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest",
-	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/grammar/tags internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device",
-	"internal/grammar/gbnf internal/grammar/lark internal/turn internal/fuse internal/cuda/weights internal/synth",
+	"chat modelfile internal/grammar/ebnf internal/grammar/jsonschema internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device",
+	"internal/grammar/gbnf internal/grammar/lark internal/grammar/tags internal/turn internal/fuse internal/cuda/weights internal/synth",
 	"internal/cuda/lower",
 	"internal/cuda/measure",
 	"demo internal/arch internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth/synthtest",

@@ -88,10 +88,11 @@ func JSONOf[T any](o JSONOptions) (*Grammar, error) {
 	return JSONSchema(text, o)
 }
 
-// Regexp is the texts that a regular expression matches from beginning to end.
+// Regexp is the texts that a regular expression matches from beginning to end. Its \d, \w and
+// \s are those of ASCII.
 func Regexp(text string) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
-		e, err := pattern.Parse(b.Space(), text, pattern.Options{Dialect: pattern.Common})
+		e, err := pattern.Parse(b.Space(), text, pattern.Options{Dialect: pattern.Common, ASCII: true})
 		if err != nil {
 			return grammar.Symbol{}, err
 		}
