@@ -4,6 +4,7 @@ package dialects
 import (
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/anthropic"
+	"github.com/realizar/realizar/internal/server/ollama"
 	"github.com/realizar/realizar/internal/server/openai"
 	"github.com/realizar/realizar/internal/server/vllm"
 )
@@ -13,4 +14,5 @@ var All = []server.Dialect{
 	openai.Dialect{},
 	anthropic.Dialect{},
 	vllm.Dialect{},
+	ollama.Dialect{},
 }
