@@ -1,7 +1,10 @@
 package ollama_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -310,5 +313,46 @@ func TestNames(t *testing.T) {
 		if !slices.Contains(strings.Split(r.body, `"`), name) {
 			t.Errorf("%s has no %s", r.body, name)
 		}
+	}
+}
+
+// An answer says what it took where it is asked to.
+func TestTimings(t *testing.T) {
+	s := serve(t, server.Config{})
+	for _, stream := range []string{"true", "false"} {
+		r, err := http.NewRequest(http.MethodPost, s.URL+"/api/chat", strings.NewReader(chatBody(`"options":{"num_predict":4},"stream":`+stream)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Trace-Level", "step")
+		resp, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+		var last struct {
+			Timings struct {
+				Choices []struct {
+					Tokens []float64 `json:"token_ms"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || len(last.Timings.Choices) != 1 || len(last.Timings.Choices[0].Tokens) != 4 {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+// A long answer is written while it is made.
+func TestLongAnswer(t *testing.T) {
+	s := serve(t, server.Config{}, modeltest.Context(2048))
+	a := s.post("/api/generate", `{"model":"small","prompt":"hello","stream":false,"logprobs":true,"top_logprobs":20,"options":{"temperature":0,"num_predict":400}}`).whole(t)
+	if len(a.LogProbs) < 100 || a.Count < len(a.LogProbs) || len(a.Context) == 0 {
+		t.Errorf("%d tokens of %d, %s", len(a.LogProbs), a.Count, a.DoneReason)
 	}
 }

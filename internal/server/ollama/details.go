@@ -6,9 +6,29 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/realizar/realizar"
 )
+
+// A catalog is what lists say of the model of a server, which is found once: files may have
+// a hundred thousand tensors.
+type catalog struct {
+	once    sync.Once
+	size    int64
+	tensors int
+	digest  string
+	details details
+}
+
+// of is the catalog of the server's model.
+func (c *catalog) of(m *realizar.Model) *catalog {
+	c.once.Do(func() {
+		d := m.Description()
+		c.size, c.tensors, c.digest, c.details = d.FileBytes, d.TensorCount, digest(d), detailsOf(d)
+	})
+	return c
+}
 
 // details say what kind of model it is.
 type details struct {

@@ -32,12 +32,12 @@ type modelEntry struct {
 }
 
 // tags is GET /api/tags.
-func tags(x *server.Exchange) error {
-	d := x.Server.Model().Description()
+func (c *catalog) tags(x *server.Exchange) error {
+	is := c.of(x.Server.Model())
 	list := []modelEntry{}
 	for _, name := range x.Server.Names() {
 		list = append(list, modelEntry{
-			Name: tagged(name), Model: tagged(name), ModifiedAt: x.Server.Created(), Size: d.FileBytes, Digest: digest(d), Details: detailsOf(d),
+			Name: tagged(name), Model: tagged(name), ModifiedAt: x.Server.Created(), Size: is.size, Digest: is.digest, Details: is.details,
 		})
 	}
 	return x.JSON(map[string]any{"models": list})
@@ -59,22 +59,22 @@ type runningEntry struct {
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // running is GET /api/ps.
-func running(x *server.Exchange) error {
+func (c *catalog) running(x *server.Exchange) error {
 	m := x.Server.Model()
-	d := m.Description()
-	size, device := d.FileBytes, int64(0)
-	if m.Device() != "cpu" {
-		device = d.FileBytes
-		if s := m.Streaming(); s != nil {
-			device = s.Resident
-		}
-	} else {
+	is := c.of(m)
+	size, device := is.size, int64(0)
+	switch s := m.Streaming(); {
+	case m.Device() == "cpu":
 		size = max(size, m.HostMemory())
+	case s != nil:
+		device = s.Resident
+	default:
+		device = size
 	}
 	list := []runningEntry{}
 	for _, name := range x.Server.Names() {
 		list = append(list, runningEntry{
-			Name: tagged(name), Model: tagged(name), Size: size, Digest: digest(d), Details: detailsOf(d), ExpiresAt: never, SizeVRAM: device, Context: m.Context(),
+			Name: tagged(name), Model: tagged(name), Size: size, Digest: is.digest, Details: is.details, ExpiresAt: never, SizeVRAM: device, Context: m.Context(),
 		})
 	}
 	return x.JSON(map[string]any{"models": list})

@@ -31,8 +31,11 @@ var showFields = fields.List[showRequest]{
 	fields.Ignored[showRequest]("options"),
 }
 
+// describedBytes is what a [realizar.Description] takes for a tensor, at most.
+const describedBytes = 512
+
 // show is POST /api/show.
-func show(x *server.Exchange) error {
+func (c *catalog) show(x *server.Exchange) error {
 	var r showRequest
 	if err := server.Read(x, showFields, &r); err != nil {
 		return err
@@ -44,9 +47,17 @@ func show(x *server.Exchange) error {
 		return err
 	}
 	m := x.Server.Model()
+	is := c.of(m)
+	if err := x.Reserve(describedBytes * is.tensors); err != nil {
+		return err
+	}
 	d := m.Description()
+	able, err := capabilities(x, d)
+	if err != nil {
+		return err
+	}
 	parameters := parametersOf(m)
-	b := append(appendJSON([]byte(`{"details":`), detailsOf(d)), `,"model_info":{`...)
+	b := append(appendJSON([]byte(`{"details":`), is.details), `,"model_info":{`...)
 	b = appendInfo(x, b, d, r.verbose)
 	if r.verbose {
 		b = appendTensors(x, append(b, `},"tensors":[`...), d)
@@ -61,10 +72,6 @@ func show(x *server.Exchange) error {
 	}
 	if license, ok := textOf(d, "general.license"); ok {
 		b = jsontext.AppendString(append(b, `,"license":`...), license)
-	}
-	able, err := capabilities(x, d)
-	if err != nil {
-		return err
 	}
 	b = appendJSON(append(b, `,"capabilities":`...), able)
 	b = jsontext.AppendString(append(b, `,"modified_at":`...), x.Server.Created().Format(time.RFC3339Nano))
@@ -104,10 +111,13 @@ func appendInfo(x *server.Exchange, b []byte, d *realizar.Description, verbose b
 		}
 		first = false
 		b = append(jsontext.AppendString(b, key), ':')
-		if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && !verbose {
+		switch v := reflect.ValueOf(value); {
+		case v.Kind() != reflect.Slice:
+			b = x.Spill(appendJSON(b, finiteOrNil(value)))
+		case verbose:
+			b = appendArray(x, b, v)
+		default:
 			b = append(b, "null"...)
-		} else {
-			b = x.Spill(appendJSON(b, plain(value)))
 		}
 	}
 	for _, e := range d.Metadata {
@@ -130,24 +140,24 @@ func appendInfo(x *server.Exchange, b []byte, d *realizar.Description, verbose b
 	return b
 }
 
-// plain is a value of the metadata as JSON can say it: bytes as numbers, and no object of
-// the model's own file format.
-func plain(v any) any {
-	switch v := v.(type) {
-	case []uint8:
-		numbers := make([]int, len(v))
-		for i, n := range v {
-			numbers[i] = int(n)
+// appendArray appends an array of the metadata, which may be as long as the vocabulary.
+func appendArray(x *server.Exchange, b []byte, list reflect.Value) []byte {
+	b = append(b, '[')
+	for i := range list.Len() {
+		if i > 0 {
+			b = append(b, ',')
 		}
-		return numbers
-	case float32:
-		return plain(float64(v))
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil
-		}
+		b = x.Spill(appendJSON(b, finiteOrNil(list.Index(i).Interface())))
 	}
-	return v
+	return append(b, ']')
+}
+
+// finiteOrNil is a value as JSON can say it.
+func finiteOrNil(value any) any {
+	if v := reflect.ValueOf(value); v.CanFloat() && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)) {
+		return nil
+	}
+	return value
 }
 
 // appendTensors appends the tensors, their innermost dimension first.
