@@ -94,18 +94,19 @@ func quantization(d *realizar.Description) string {
 // would take minutes of a large file.
 func digest(d *realizar.Description) string {
 	h := sha256.New()
-	fmt.Fprintln(h, d.Format, d.FileBytes, d.Architecture)
+	add := func(a ...any) { _, _ = fmt.Fprintln(h, a...) } // a hash takes all
+	add(d.Format, d.FileBytes, d.Architecture)
 	for _, e := range d.Metadata {
 		v := reflect.ValueOf(e.Value)
 		if v.Kind() == reflect.Slice {
-			fmt.Fprintln(h, e.Key, e.Type, v.Len())
+			add(e.Key, e.Type, v.Len())
 			continue
 		}
-		fmt.Fprintln(h, e.Key, e.Type, e.Value)
+		add(e.Key, e.Type, e.Value)
 	}
 	for i := range d.Tensors {
 		t := &d.Tensors[i]
-		fmt.Fprintln(h, t.Name, t.DType, t.Shape, t.Bytes)
+		add(t.Name, t.DType, t.Shape, t.Bytes)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
