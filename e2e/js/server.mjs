@@ -36,6 +36,11 @@ writeFileSync(keys, key + "\n", { mode: 0o600 });
 // serve starts a server that asks for the key. When the test t ends it is told to stop,
 // and must leave with 0.
 export async function serve(t, ...args) {
+  return serveModel(t, model, ...args);
+}
+
+// serveModel is serve of another model.
+export async function serveModel(t, model, ...args) {
   const all = ["serve", model, "--device", "cpu", "--port", "0", "--served-model-name", modelName, "--api-key-file", keys, ...args];
   const child = spawn(command, all, { stdio: ["ignore", "pipe", "pipe"] });
   let log = "";
