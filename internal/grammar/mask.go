@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 	"weak"
 
@@ -124,10 +125,13 @@ func (m *mask) addTo(words []uint32) {
 }
 
 func (w *walker) maskLexeme(t thread, words []uint32) error {
-	if t.set.then {
+	if t.set.checks {
 		return w.maskThen(t, words)
 	}
 	m, err := w.find(t, true)
+	if errors.Is(err, errLate) {
+		return w.maskThen(t, words)
+	}
 	if err != nil {
 		return err
 	}
@@ -294,7 +298,7 @@ func (w *walker) exits(t thread, tier int, sh *shape) error {
 
 // exit adds the tokens that fit by leaving the lexemes of t at e.
 func (w *walker) exit(t thread, tr *trie, e *exit) error {
-	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil}})
+	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil, true}})
 	if err != nil || to == nil || !to.lives() {
 		return err
 	}

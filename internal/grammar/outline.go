@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"weak"
 
 	"github.com/realizar/realizar/internal/rx"
@@ -42,7 +43,7 @@ func (w *walker) maskThen(t thread, words []uint32) error {
 		for _, b := range l.prefix(w.v) {
 			read = read.add(b)
 		}
-		if err := w.leave(end{t.set, l.accept, t.builder, read}, l); err != nil {
+		if err := w.leave(end{t.set, l.accept, t.builder, read, false}, l); err != nil {
 			return err
 		}
 	}
@@ -51,8 +52,35 @@ func (w *walker) maskThen(t thread, words []uint32) error {
 	return nil
 }
 
-// leave adds the tokens that fit after lexemes end at l.
+// leave adds the tokens that fit after lexemes end at l. Where what comes next does not hang on
+// their text, it is the same for all.
 func (w *walker) leave(e end, l *leaf) error {
+	found := len(w.found)
+	any := e
+	any.text, any.any = nil, true
+	if e.set.allow(e.accept, e.builder, e.text) {
+		err := w.leaveTo(any, l)
+		if !errors.Is(err, errLate) {
+			return err
+		}
+		w.found = w.found[:found]
+	}
+	return w.leaveTo(e, l)
+}
+
+// allow reports whether all these lexemes may be that text.
+func (s *set) allow(accept *rx.Accept, b *Builder, t *text) bool {
+	for _, id := range accept.IDs {
+		for _, w := range s.accepted(id, b) {
+			if w.on.fits != nil && !w.on.fits([]byte(t.String())) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *walker) leaveTo(e end, l *leaf) error {
 	to, err := w.g.advance(w.sc, []end{e})
 	if err != nil || to == nil || !to.lives() {
 		return err
