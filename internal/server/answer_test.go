@@ -74,7 +74,7 @@ func TestAnswerParts(t *testing.T) {
 		{Finish: &realizar.Finish{}},
 	} {
 		d.LogProbs = score(int32(i))
-		a.add(d)
+		a.Add(d)
 	}
 	want := []ToolCall{{ID: "a", Name: "f", Arguments: []byte("{}")}, {ID: "c", Name: "h", Arguments: []byte("{}")}}
 	if diff := cmp.Diff(want, a.ToolCalls, cmp.AllowUnexported(ToolCall{})); diff != "" || string(a.Text) != "is!{x" || string(a.Reasoning) != "so it" {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -39,8 +38,8 @@ const (
 	StructuralTag             // as a request has it, in JSON
 )
 
-// compile makes it. JSON is written as o says.
-func (g *Grammar) compile(o realizar.JSONOptions) (*realizar.Grammar, error) {
+// compile makes it for m. JSON is written as o says.
+func (g *Grammar) compile(m *realizar.Model, o realizar.JSONOptions) (*realizar.Grammar, error) {
 	o.Strict = g.Strict
 	if g.Compact {
 		o.Space = realizar.JSONSpaceNone
@@ -60,7 +59,7 @@ func (g *Grammar) compile(o realizar.JSONOptions) (*realizar.Grammar, error) {
 		}
 		return realizar.OneOf(texts...)
 	case StructuralTag:
-		return structuralTag(g.Text, o)
+		return m.StructuralTag(g.Text, o)
 	case EBNF:
 		if !strings.Contains(text, "::=") {
 			return realizar.Lark(text)
@@ -186,16 +185,16 @@ func (gs *grammars) compile(c *compiled, compile func() (*realizar.Grammar, erro
 	case gs.slots <- struct{}{}:
 	}
 	defer func() { <-gs.slots }()
+	select {
+	case <-c.left:
+		return
+	default:
+	}
 	func() {
 		defer recoverTo(&c.err)
 		c.grammar, c.err = compile()
 	}()
 	close(c.done)
-}
-
-// structuralTag is what the model's package does not make yet.
-func structuralTag([]byte, realizar.JSONOptions) (*realizar.Grammar, error) {
-	return nil, fmt.Errorf("%w: structural tags are not supported yet", realizar.ErrRequest)
 }
 
 // grammar is g compiled, nil of nil. Its error is of its field.
@@ -204,6 +203,6 @@ func (x *Exchange) grammar(ctx context.Context, g *Grammar) (*realizar.Grammar, 
 		return nil, nil
 	}
 	s := x.Server
-	made, err := s.grammars.get(ctx, g.key(), len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.config.JSON) })
+	made, err := s.grammars.get(ctx, g.key(), len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.model, s.config.JSON) })
 	return made, OfField(g.Param, err)
 }
