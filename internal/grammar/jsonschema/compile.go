@@ -44,6 +44,11 @@ type compiler struct {
 // schema, and returns the first of them. Errors are a *SchemaError, an
 // *UnsupportedError, or match ErrTooLarge or ErrUnsatisfiable.
 func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, error) {
+	if o.Strict {
+		if err := CheckStrict(schema); err != nil {
+			return grammar.Symbol{}, err
+		}
+	}
 	l, root, err := load(schema)
 	if err != nil {
 		return grammar.Symbol{}, err
@@ -73,6 +78,18 @@ func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, erro
 	}
 	s := c.symbolOf(g)
 	return s, c.blame(c.space.Err())
+}
+
+// Any makes rules for any JSON value.
+func Any(b *grammar.Builder, o Options) (grammar.Symbol, error) {
+	o.Strict = false
+	return Compile(b, []byte(`true`), o)
+}
+
+// Object makes rules for any JSON object.
+func Object(b *grammar.Builder, o Options) (grammar.Symbol, error) {
+	o.Strict = false
+	return Compile(b, []byte(`{"type": "object"}`), o)
 }
 
 func newCompiler(b *grammar.Builder, l *loader, o Options) *compiler {

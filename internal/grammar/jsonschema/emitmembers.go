@@ -1,6 +1,9 @@
 package jsonschema
 
-import "github.com/realizar/realizar/internal/grammar"
+import (
+	"github.com/realizar/realizar/internal/grammar"
+	"github.com/realizar/realizar/internal/rx"
+)
 
 // membersOf is the rules for what stands after the brace of an object.
 func (c *compiler) membersOf(f *objectForm) grammar.Symbol {
@@ -100,31 +103,49 @@ type afterKey struct {
 
 // openKey is a key of a class that is not used yet, and all that follows it.
 func (e *memberRules) openKey(open *openKeys, after []afterKey, first bool, used *usedKeys) grammar.Symbol {
-	texts := open.texts.spelled(e.strings)
-	// Where every beginning of a key has more keys than are used, it is enough
-	// that nothing follows a used one, and all these keys are one lexeme.
-	if open.texts.form == formExpr || open.texts.form == formRange && open.texts.max >= 0 {
-		for u := used; u != nil; u = u.before {
-			texts = e.space.And(texts, e.space.Not(e.strings.text(u.key)))
-		}
-	}
-	key := e.tokens.key(e.space, e.strings.quoted(texts), first)
-	return e.b.Then(key, func(text []byte) grammar.Symbol {
+	return e.b.Then(e.openLexeme(open, first, used), func(text []byte) grammar.Symbol {
 		key := keyIn(text)
 		if used.has(key) {
 			return grammar.Symbol{}
 		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		used := &usedKeys{key, used}
-		var out [][]grammar.Symbol
-		for _, a := range after {
-			out = append(out, []grammar.Symbol{e.symbolOf(a.goal), a.rest(used)})
-		}
-		rule := e.b.Rule("member")
-		e.b.Define(rule, out...)
-		return rule
+		// Masks ask for what follows each of thousands of keys: it is made late.
+		return e.b.Lazy("member", func() [][]grammar.Symbol {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			used := &usedKeys{key, used}
+			var out [][]grammar.Symbol
+			for _, a := range after {
+				rest := e.b.Lazy("members", func() [][]grammar.Symbol {
+					e.mu.Lock()
+					defer e.mu.Unlock()
+					return [][]grammar.Symbol{{a.rest(used)}}
+				})
+				out = append(out, []grammar.Symbol{e.colon, e.symbolOf(a.goal), rest})
+			}
+			return out
+		})
 	})
+}
+
+// openLexeme is the keys of a class that may come next, with what stands before.
+func (e *memberRules) openLexeme(open *openKeys, first bool, used *usedKeys) rx.Expr {
+	i := 0
+	if first {
+		i = 1
+	}
+	// Where every beginning of a key has more keys than are used, it is enough
+	// that nothing follows a used one, and all these keys are one lexeme.
+	if open.texts.form != formExpr && (open.texts.form != formRange || open.texts.max < 0) || used == nil {
+		if open.lexemes[i] == rx.Nothing {
+			open.lexemes[i] = e.space.Concat(e.lead(e.space, first), e.strings.quoted(open.texts.spelled(e.strings)))
+		}
+		return open.lexemes[i]
+	}
+	texts := open.texts.spelled(e.strings)
+	for u := used; u != nil; u = u.before {
+		texts = e.space.And(texts, e.space.Not(e.strings.text(u.key)))
+	}
+	return e.space.Concat(e.lead(e.space, first), e.strings.quoted(texts))
 }
 
 func (u *usedKeys) has(key string) bool {

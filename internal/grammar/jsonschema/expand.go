@@ -33,6 +33,9 @@ func (c *compiler) expand(l literal, of typeSet, track bool) ([]alternative, err
 	if c.expanding[key] {
 		return nil, endless(l.schema)
 	}
+	if len(c.expanding) > maxNesting {
+		return nil, tooDeep(l.schema)
+	}
 	c.expanding[key] = true
 	defer delete(c.expanding, key)
 	x := &expansion{c, l.schema, of, track}
@@ -95,6 +98,9 @@ func (x *expansion) tooMany() error {
 func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 	if x.work > maxWork {
 		return nil, x.tooMuch()
+	}
+	if len(alts) > 8*maxAlternatives {
+		return nil, x.tooMany()
 	}
 	var out []alternative
 	if x.track {

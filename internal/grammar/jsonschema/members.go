@@ -3,6 +3,8 @@ package jsonschema
 import (
 	"fmt"
 	"slices"
+
+	"github.com/realizar/realizar/internal/rx"
 )
 
 const (
@@ -33,6 +35,7 @@ type keyRule struct {
 type openKeys struct {
 	texts    stringSet
 	variants []variant
+	lexemes  [2]rx.Expr // with what stands before: not the first member, the first; rx.Nothing: not made
 }
 
 // literalsOfKey is what the member key satisfies, if there is one.
@@ -204,7 +207,7 @@ func (c *compiler) objectForm(alt alternative, path string) (*objectForm, error)
 			return nil, err
 		}
 		if len(variants) > 0 {
-			f.open = append(f.open, openKeys{class.texts, variants})
+			f.open = append(f.open, openKeys{texts: class.texts, variants: variants})
 		}
 	}
 	return f, nil

@@ -16,9 +16,9 @@ const (
 	exponentDigits = 3
 
 	// The largest multipleOf, in units of its last digit: remainders are states.
-	maxModulus = 100_000
+	maxModulus = 10_000
 	// How many states are looked at to find out from which ones a number ends.
-	maxNumberStates = 1_000_000
+	maxNumberStates = 200_000
 )
 
 // A numberMachine reads JSON numbers and accepts those within a rule. Exponents
@@ -108,7 +108,7 @@ func newNumberMachine(rule numberRule, pointed bool) (*numberMachine, error) {
 	if d := rule.multipleOf; d != nil {
 		n := d.unscaled(d.scale)
 		if n.Cmp(big.NewInt(maxModulus)) > 0 || d.scale > fractionDigits {
-			return nil, fmt.Errorf("multipleOf with more than five digits: %s", clip(d.String()))
+			return nil, fmt.Errorf("multipleOf %s has more than four digits", clip(d.String()))
 		}
 		m.modulus, m.scale = n.Int64(), d.scale
 	}
@@ -419,15 +419,16 @@ func (m *numberMachine) overflows() bool {
 	return m.full
 }
 
-// and is the numbers within both rules, where that is one.
-func (r *numberRule) and(o *numberRule) (numberRule, bool) {
+// and is the numbers within both rules.
+func (r *numberRule) and(o *numberRule) numberRule {
 	out := *r
 	out.integer = r.integer || o.integer
-	if r.multipleOf != nil && o.multipleOf != nil && *r.multipleOf != *o.multipleOf {
-		return out, false
-	}
-	if out.multipleOf == nil {
+	switch {
+	case out.multipleOf == nil:
 		out.multipleOf = o.multipleOf
+	case o.multipleOf != nil:
+		both := leastCommon(*r.multipleOf, *o.multipleOf)
+		out.multipleOf = &both
 	}
 	if o.min != nil {
 		switch {
@@ -447,7 +448,16 @@ func (r *numberRule) and(o *numberRule) (numberRule, bool) {
 			out.max, out.exclusiveMax = o.max, o.exclusiveMax
 		}
 	}
-	return out, true
+	return out
+}
+
+// leastCommon is the least number that both are divisors of.
+func leastCommon(a, b decimal) decimal {
+	scale := max(a.scale, b.scale)
+	x, y := a.unscaled(scale), b.unscaled(scale)
+	n := new(big.Int).Mul(x, y)
+	n.Div(n, new(big.Int).GCD(nil, nil, x, y))
+	return decimal{digits: n.String(), scale: scale}.normal()
 }
 
 // contains says whether a number is within the rule.

@@ -210,10 +210,8 @@ func (t *numberTexts) and(a, b numberSet) numberSet {
 	case a.form == formExcept && b.form == formExcept:
 		return exceptNumbers(append(slices.Clone(a.list), b.list...))
 	case a.rule != nil && b.rule != nil:
-		if rule, ok := a.rule.and(b.rule); ok {
-			if set, err := t.rule(rule); err == nil {
-				return set
-			}
+		if set, err := t.rule(a.rule.and(b.rule)); err == nil {
+			return set
 		}
 	}
 	return numberSet{form: formExpr, expr: t.space.And(t.value(a), t.value(b)), integer: a.integer || b.integer}

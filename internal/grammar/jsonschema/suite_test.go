@@ -156,7 +156,8 @@ func accepts(t testing.TB, g *grammar.Grammar, text []byte) bool {
 func named(err error) bool {
 	var unsupported *jsonschema.UnsupportedError
 	var schema *jsonschema.SchemaError
-	return errors.As(err, &unsupported) || errors.As(err, &schema) || errors.Is(err, jsonschema.ErrTooLarge) || errors.Is(err, jsonschema.ErrUnsatisfiable)
+	return errors.As(err, &unsupported) || errors.As(err, &schema) || errors.Is(err, jsonschema.ErrTooLarge) || errors.Is(err, jsonschema.ErrUnsatisfiable) ||
+		errors.Is(err, grammar.ErrLimit)
 }
 
 // withDraft adds $schema to a schema without it.

@@ -144,10 +144,7 @@ func (c *compiler) uniqueItems(f *arrayForm, s uniqueState) grammar.Symbol {
 
 // uniqueItem is one more item and what follows it.
 func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
-	lead := c.inside
-	if s.n > 0 {
-		lead = c.space.Concat(c.before, c.space.Literal(","), c.tokens.after)
-	}
+	lead := c.lead(c.space, s.n == 0)
 	var fits []rx.Expr
 	for _, v := range f.candidates(s) {
 		fits = append(fits, c.textsOf(v))
