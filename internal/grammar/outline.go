@@ -102,20 +102,23 @@ func (w *walker) outline(st *rx.State, based bool) (*outline, error) {
 		return nil, err
 	}
 	made := &outline{}
-	var base *rx.State
-	var first rx.ByteSet
+	done := false
 	if based {
-		if base, first, err = w.base(st, row); err != nil {
+		base, err := w.base(st, row)
+		if err != nil {
 			return nil, err
 		}
+		if base != nil {
+			if done, err = w.differOutline(made, st, base); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if base != nil {
-		err = w.differOutline(made, st, base, first)
-	} else {
-		err = w.makeOutline(made, st, row)
-	}
-	if err != nil {
-		return nil, err
+	if !done {
+		made = &outline{}
+		if err := w.makeOutline(made, st, row); err != nil {
+			return nil, err
+		}
 	}
 	w.g.memo.keepOutline(key, made)
 	return made, nil
@@ -146,28 +149,28 @@ func (o *outline) add(tier int, sh *shape, st *rx.State) {
 	}
 }
 
-// differOutline makes o of that of base, but for tokens that begin with one of the bytes first.
-func (w *walker) differOutline(o *outline, st, base *rx.State, first rx.ByteSet) error {
+// differOutline makes o of that of base; false where they are too different.
+func (w *walker) differOutline(o *outline, st, base *rx.State) (bool, error) {
 	of, err := w.outline(base, false)
 	if err != nil {
-		return err
+		return false, err
 	}
 	words := make([]uint32, w.v.words)
 	of.inside.addTo(words)
-	w.v.clearStarting(words, first)
-	for _, l := range of.leaves {
-		if !first.Has(l.prefix(w.v)[0]) {
-			o.leaves = append(o.leaves, l)
-		}
-	}
 	for n, tier := range w.v.tiers {
-		sh, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, first, 0)
-		if err != nil {
-			return err
+		p := &w.sc.shaper
+		sh, ok, err := p.differ(w.sc, w.v, tier.trie, st, base, words)
+		if err != nil || !ok {
+			return false, err
 		}
 		sh.inside.addTo(words)
 		o.add(n, sh, st)
+		for _, l := range of.leaves {
+			if l.tier == n && !p.isDirty(l.node) {
+				o.leaves = append(o.leaves, l)
+			}
+		}
 	}
 	o.inside.rest = tokens{words: words}
-	return nil
+	return true, nil
 }
