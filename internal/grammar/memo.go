@@ -18,6 +18,7 @@ type memo struct {
 	after map[step]*set
 	masks map[maskKey]*mask
 	lines map[maskKey]*outline
+	leafs map[afterKey]*leafTokens
 	again map[againKey]*alternative
 	size  int
 }
@@ -65,7 +66,8 @@ func (m *memo) keep(s step, to *set) {
 
 func (m *memo) drop() {
 	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
-	m.masks, m.lines, m.again = map[maskKey]*mask{}, map[maskKey]*outline{}, map[againKey]*alternative{}
+	m.masks, m.lines = map[maskKey]*mask{}, map[maskKey]*outline{}
+	m.leafs, m.again = map[afterKey]*leafTokens{}, map[againKey]*alternative{}
 }
 
 // intern is the set of the maker's kernel: one it has, or a new one.
@@ -135,6 +137,35 @@ func (m *memo) keepOutline(k maskKey, made *outline) {
 		m.drop()
 	}
 	m.lines[k] = made
+}
+
+// afterKey is a node of a vocabulary where a set begins.
+type afterKey struct {
+	set        *set
+	vocabulary *Vocabulary
+	tier       int
+	node       int32
+}
+
+// leafTokens is the tokens that fit from there, as far as err.
+type leafTokens struct {
+	ids []int32
+	err error
+}
+
+func (m *memo) afterLeaf(k afterKey) *leafTokens {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.leafs[k]
+}
+
+func (m *memo) keepAfterLeaf(k afterKey, made *leafTokens) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.size += 4 + len(made.ids)/8; m.size > m.limit {
+		m.drop()
+	}
+	m.leafs[k] = made
 }
 
 // againKey is an alternative whose symbol at dot has text that matters, with the symbol that

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"errors"
+	"slices"
 	"weak"
 
 	"github.com/realizar/realizar/internal/rx"
@@ -80,14 +81,27 @@ func (s *set) allow(accept *rx.Accept, b *Builder, t *text) bool {
 	return true
 }
 
+// leaveTo adds the tokens that fit where e comes to at l. Those that hang on no text are kept.
 func (w *walker) leaveTo(e end, l *leaf) error {
 	to, err := w.g.advance(w.sc, []end{e})
 	if err != nil || to == nil || !to.lives() {
 		return err
 	}
+	key := afterKey{to, w.v, l.tier, l.node}
+	if e.any {
+		if have := w.g.memo.afterLeaf(key); have != nil {
+			w.found = append(w.found, have.ids...)
+			return have.err
+		}
+	}
 	tr := w.v.tiers[l.tier].trie
+	found := len(w.found)
 	w.found = append(w.found, tr.at(l.node)...)
-	return w.walk(tr, l.node, []thread{{set: to}})
+	err = w.walk(tr, l.node, []thread{{set: to}})
+	if e.any && (err == nil || errors.Is(err, errLate)) {
+		w.g.memo.keepAfterLeaf(key, &leafTokens{slices.Clone(w.found[found:]), err})
+	}
+	return err
 }
 
 // outline is the outline of a state: a kept one, or a new one, whose tokens are alive as long as
