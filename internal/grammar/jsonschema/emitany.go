@@ -53,7 +53,7 @@ func (e *memberRules) anyAlternatives(there []bool, s memberState, first bool, u
 			}
 		}
 		if len(after) > 0 {
-			out = append(out, []grammar.Symbol{e.openKey(open, after, first, used)})
+			out = e.openKey(out, open, after, first, used)
 		}
 	}
 	return out

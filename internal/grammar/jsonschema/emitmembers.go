@@ -87,7 +87,7 @@ func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) gra
 			}
 		}
 		if len(after) > 0 {
-			out = append(out, []grammar.Symbol{e.openKey(open, after, first, used)})
+			out = e.openKey(out, open, after, first, used)
 		}
 	}
 	rule := e.b.Rule("members")
@@ -101,30 +101,23 @@ type afterKey struct {
 	rest func(*usedKeys) grammar.Symbol
 }
 
-// openKey is a key of a class that is not used yet, and all that follows it.
-func (e *memberRules) openKey(open *openKeys, after []afterKey, first bool, used *usedKeys) grammar.Symbol {
-	return e.b.Then(e.openLexeme(open, first, used), func(text []byte) grammar.Symbol {
-		key := keyIn(text)
-		if used.has(key) {
-			return grammar.Symbol{}
-		}
-		// Masks ask for what follows each of thousands of keys: it is made late.
-		return e.b.Lazy("member", func() [][]grammar.Symbol {
+// openKey adds to the alternatives a key of a class that is not used yet, and all
+// that follows it.
+func (e *memberRules) openKey(out [][]grammar.Symbol, open *openKeys, after []afterKey, first bool, used *usedKeys) [][]grammar.Symbol {
+	lexeme := e.openLexeme(open, first, used)
+	fits := func(text []byte) bool { return !used.has(keyIn(text)) }
+	if used == nil {
+		fits = nil
+	}
+	for _, a := range after {
+		key, rest := e.b.Bind(lexeme, fits, func(text []byte) grammar.Symbol {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			used := &usedKeys{key, used}
-			var out [][]grammar.Symbol
-			for _, a := range after {
-				rest := e.b.Lazy("members", func() [][]grammar.Symbol {
-					e.mu.Lock()
-					defer e.mu.Unlock()
-					return [][]grammar.Symbol{{a.rest(used)}}
-				})
-				out = append(out, []grammar.Symbol{e.colon, e.symbolOf(a.goal), rest})
-			}
-			return out
+			return a.rest(&usedKeys{keyIn(text), used})
 		})
-	})
+		out = append(out, []grammar.Symbol{key, e.colon, e.symbolOf(a.goal), rest})
+	}
+	return out
 }
 
 // openLexeme is the keys of a class that may come next, with what stands before.

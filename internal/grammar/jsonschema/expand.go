@@ -76,7 +76,7 @@ func (x *expansion) both(a, b []alternative) ([]alternative, error) {
 				ok = !x.refuted(m, x.of, 2)
 			}
 			if ok {
-				out = append(out, m)
+				out = append(out, x.simplified(m))
 			}
 			if len(out) > 8*maxAlternatives {
 				return nil, x.tooMany()

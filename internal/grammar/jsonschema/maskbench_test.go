@@ -83,6 +83,11 @@ func TestMaskBench(t *testing.T) {
 		}
 		if err != nil {
 			failed++
+			for _, test := range c.Tests {
+				if test.Valid && errors.Is(err, jsonschema.ErrUnsatisfiable) {
+					t.Errorf("%s: %v, but for %s", filepath.Base(file), err, test.Data)
+				}
+			}
 			key := reason(err)
 			reasons[key]++
 			if len(examples[key]) < 4 {

@@ -46,6 +46,7 @@ type numberTexts struct {
 	whole    rx.Expr // those without a fraction
 	digit    rx.Expr
 	shortest rx.Expr // one text of each number
+	err      error   // what could not be said of two rules together
 	rules    map[string]*numberMachine
 }
 
@@ -210,9 +211,11 @@ func (t *numberTexts) and(a, b numberSet) numberSet {
 	case a.form == formExcept && b.form == formExcept:
 		return exceptNumbers(append(slices.Clone(a.list), b.list...))
 	case a.rule != nil && b.rule != nil:
-		if set, err := t.rule(a.rule.and(b.rule)); err == nil {
-			return set
+		set, err := t.rule(a.rule.and(b.rule))
+		if err != nil && t.err == nil {
+			t.err = err
 		}
+		return set
 	}
 	return numberSet{form: formExpr, expr: t.space.And(t.value(a), t.value(b)), integer: a.integer || b.integer}
 }
