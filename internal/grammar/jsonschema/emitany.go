@@ -38,7 +38,7 @@ func (e *memberRules) anyAlternatives(there []bool, s memberState, first bool, u
 		left := e.f.without(now)
 		for _, v := range e.f.keys[i].variants {
 			next := memberState{0, s.wanted &^ v.claims, e.f.counted(s.count + 1)}
-			if v.goal.inhabited && v.claims&^s.wanted == 0 && left.alive(next) {
+			if v.goal.inhabited && v.claims&^s.wanted == 0 && e.completes(left, next) {
 				out = append(out, []grammar.Symbol{e.keyLexeme(e.f.keys[i].name, first), e.symbolOf(v.goal), e.anyRest(now, next, false, used)})
 			}
 		}
@@ -48,7 +48,7 @@ func (e *memberRules) anyAlternatives(there []bool, s memberState, first bool, u
 		var after []afterKey
 		for _, v := range open.variants {
 			next := memberState{0, s.wanted &^ v.claims, e.f.counted(s.count + 1)}
-			if v.goal.inhabited && v.claims&^s.wanted == 0 && rest.alive(next) {
+			if v.goal.inhabited && v.claims&^s.wanted == 0 && e.completes(rest, next) {
 				after = append(after, afterKey{v.goal, func(used *usedKeys) grammar.Symbol { return e.anyRest(there, next, false, used) }})
 			}
 		}
@@ -57,6 +57,11 @@ func (e *memberRules) anyAlternatives(there []bool, s memberState, first bool, u
 		}
 	}
 	return out
+}
+
+// completes is left.alive, which where nothing is counted needs no thought.
+func (e *memberRules) completes(left *objectForm, s memberState) bool {
+	return s.wanted == 0 && left.max < 0 && s.count >= left.min || left.alive(s)
 }
 
 // without is the form without the keys that are there.
