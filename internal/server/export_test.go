@@ -65,3 +65,15 @@ func (m *metrics) Names() (names []string, err error) {
 	}
 	return names, err
 }
+
+// HoldGrammars has no grammar be compiled until release is called.
+func (s *Server) HoldGrammars() (release func()) {
+	for range cap(s.grammars.slots) {
+		s.grammars.slots <- struct{}{}
+	}
+	return func() {
+		for range cap(s.grammars.slots) {
+			<-s.grammars.slots
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
@@ -248,4 +249,15 @@ func TestFormErrors(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFormBounds: a grammar takes no longer than the phase that it belongs to, and no more
+// memory than requests may hold.
+func TestFormBounds(t *testing.T) {
+	s := serveTurns(t, server.Config{Deadlines: server.Deadlines{Prepare: time.Millisecond}, RequestMemory: 8 << 20})
+	release := s.server.HoldGrammars()
+	s.post("/v1/chat/completions", chatBody("hi", `"guided_regex":"a"`)).fails(t, 503, "", "prepare_timeout")
+	release()
+	long := strings.Repeat("a", 1<<18)
+	s.post("/v1/chat/completions", chatBody("hi", `"guided_choice":["`+long+`"]`)).fails(t, 413, "", "request_too_large")
 }

@@ -24,12 +24,15 @@ type Request struct {
 	Grammar *Grammar
 }
 
-// param is the field that errors are about that say nothing more.
-func (r *Request) param() string {
-	if r.Chat != nil {
-		return r.Fields.Messages
+// param is the field that an error is about of running r.
+func (r *Request) param(err error) string {
+	switch {
+	case r.Chat == nil:
+		return r.Param
+	case len(r.Chat.Tools) > 0 && r.Fields.Tools != "" && isWish(err):
+		return r.Fields.Tools // whose calls cannot be held to their schemas
 	}
-	return r.Param
+	return r.Fields.Messages
 }
 
 // A Writer writes the answers to a request as its dialect has them, by one call at a
@@ -88,7 +91,7 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 		started()
 		return c.take(job, e)
 	}); err != nil {
-		return OfField(r.param(), err)
+		return OfField(r.param(err), err)
 	}
 	x.noteUsage(c)
 	return w.End(&c.result)
