@@ -165,8 +165,11 @@ func larkSymbol(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	}})
 }
 
+// grammarLimits keep what a grammar makes of texts to some 5 MB.
+var grammarLimits = grammar.Limits{Sets: 1 << 16, Derivatives: 1 << 14}
+
 func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*Grammar, error) {
-	b := grammar.NewBuilder(grammar.Limits{})
+	b := grammar.NewBuilder(grammarLimits)
 	symbol, err := compile(b)
 	if err != nil {
 		return nil, grammarError(err)

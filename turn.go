@@ -126,7 +126,7 @@ func (c *conversation) grammar(g *Generation) (*grammar.Grammar, error) {
 
 // compile makes the grammar of the turn.
 func (c *conversation) compile(g *Generation, calls bool) (*grammar.Grammar, error) {
-	b := grammar.NewBuilder(grammar.Limits{})
+	b := grammar.NewBuilder(grammarLimits)
 	r := turn.GrammarRequest{Tail: c.tail, Special: c.model.special, Choice: turn.ChoiceNone, Schema: schemaSymbol}
 	if g.Grammar != nil {
 		r.Content = g.Grammar.symbol
