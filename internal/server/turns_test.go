@@ -256,7 +256,7 @@ func TestTurns(t *testing.T) {
 				continue
 			}
 			if got.finish == "length" && test.calls > 1 {
-				got.ToolCalls = got.ToolCalls[:max(1, len(got.ToolCalls))-1] // the last one was cut
+				got.ToolCalls = got.ToolCalls[:len(got.ToolCalls)-1] // the last one was cut
 			} else if got.finish != "tool_calls" || len(got.ToolCalls) == 0 || len(got.ToolCalls) > test.calls || got.Content != nil {
 				t.Errorf("%s: %s", more, got.raw)
 			}
@@ -271,6 +271,36 @@ func TestTurns(t *testing.T) {
 				t.Errorf("two calls have the same id: %s", got.raw)
 			}
 		}
+	}
+}
+
+// TestTurnCut: a call that is cut off for its length is as long as it got, and no text. Of
+// one that is complete, what there is of its end may be text.
+func TestTurnCut(t *testing.T) {
+	s := serveTurns(t, server.Config{})
+	const more = `"tool_choice":{"type":"function","name":"paint"},"temperature":1,"seed":9,` + bothTools
+	all := s.turn(more)
+	if len(all.ToolCalls) != 1 {
+		t.Fatal(all.raw)
+	}
+	partly := 0
+	for n := 1; n < all.usage.Completion; n++ {
+		got := s.turn(fmt.Sprintf(`%s,"max_tokens":%d`, more, n))
+		if streamed := s.streamedTurn(fmt.Sprintf(`%s,"max_tokens":%d`, more, n)); !got.like(streamed) {
+			t.Errorf("%s\nas a stream %s", got.raw, streamed.raw)
+		}
+		if len(got.ToolCalls) == 0 {
+			continue
+		}
+		arguments := strings.TrimSuffix(got.ToolCalls[0].Function.Arguments, "\uFFFD") // a character that is cut, too
+		if !strings.HasPrefix("\n</tool_call>", value(got.Content)) || !strings.HasPrefix(all.ToolCalls[0].Function.Arguments, arguments) || got.finish != "length" {
+			t.Errorf("%s, the whole is %s", got.raw, all.raw)
+		} else if arguments != "" {
+			partly++
+		}
+	}
+	if partly < 5 {
+		t.Errorf("%d lengths have a part of the arguments", partly)
 	}
 }
 
