@@ -136,8 +136,9 @@ func (m *Model) StructuralTag(text []byte, o JSONOptions) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
 		return tags.Compile(b, text, tags.Options{
 			Schema: func(schema []byte, anyOrder bool) (grammar.Symbol, error) {
-				o.AnyOrder = o.AnyOrder || anyOrder
-				return jsonschema.Compile(b, schema, o.schema())
+				one := o
+				one.AnyOrder = o.AnyOrder || anyOrder
+				return jsonschema.Compile(b, schema, one.schema())
 			},
 			Grammar: func(text string) (grammar.Symbol, error) { return notation(b, text) },
 			Special: m.special,

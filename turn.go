@@ -235,9 +235,12 @@ func (r *reader) last(id int32) []turn.Event {
 	return nil
 }
 
-// end is what was held back.
-func (r *reader) end() []turn.Event {
+// end is what was held back of a turn that has ended, or was cut off.
+func (r *reader) end(cut bool) []turn.Event {
 	events := r.parser.Write(r.text.Flush(), false)
+	if cut {
+		return r.saw(append(events, r.parser.Cut()...))
+	}
 	return r.saw(append(events, r.parser.Close()...))
 }
 

@@ -134,9 +134,6 @@ func (c *collector) take(prompt int, e *realizar.Event) error {
 	c.watch.saw(d.Index, e)
 	if f := e.Finish; f != nil {
 		c.count(e.Choice, f)
-		if f.Reason == realizar.FinishLength && len(d.ToolCalls) > 0 {
-			d.cut()
-		}
 		if f.Reason != realizar.FinishLength && f.StopString == "" && len(d.LogProbs) > 0 {
 			d.LogProbs = d.LogProbs[:len(d.LogProbs)-1]
 		}
@@ -153,23 +150,6 @@ func (c *collector) take(prompt int, e *realizar.Event) error {
 		c.result.Answers[d.Index].Add(d)
 	}
 	return nil
-}
-
-// cut has a call that the length of the answer cut off be what there is of it, in place of
-// its text. One that begins in d stays text, which may have something before it.
-func (d *Delta) cut() {
-	i := slices.IndexFunc(d.ToolCalls, func(p realizar.ToolCallPart) bool { return p.Broken })
-	if i < 0 {
-		return
-	}
-	call, begins := d.ToolCalls[i].Call, false
-	for _, p := range d.ToolCalls {
-		begins = begins || p.Call == call && p.ID != ""
-	}
-	if !begins {
-		d.Text = ""
-	}
-	d.ToolCalls = slices.DeleteFunc(slices.Clone(d.ToolCalls), func(p realizar.ToolCallPart) bool { return p.Call == call && (begins || p.Broken) })
 }
 
 // callBytes is the memory of a [ToolCall] beside its texts.

@@ -93,33 +93,6 @@ func TestAnswerParts(t *testing.T) {
 	}
 }
 
-// TestCutCall: a call that is cut off for the answer's length is as long as it got, and one
-// that has not begun before is text.
-func TestCutCall(t *testing.T) {
-	part := func(p realizar.ToolCallPart) realizar.ToolCallPart { p.Call = 1; return p }
-	begin, more, broken := part(realizar.ToolCallPart{ID: "a", Name: "f"}), part(realizar.ToolCallPart{Arguments: "{"}), part(realizar.ToolCallPart{Broken: true})
-	other := realizar.ToolCallPart{Arguments: "}"}
-	for _, test := range []struct {
-		reason      realizar.FinishReason
-		parts, want []realizar.ToolCallPart
-		text        string
-	}{
-		{"length", []realizar.ToolCallPart{other, more, broken}, []realizar.ToolCallPart{other, more}, ""},
-		{"length", []realizar.ToolCallPart{other, begin, more, broken}, []realizar.ToolCallPart{other}, "<call>"},
-		{"length", []realizar.ToolCallPart{other, more}, []realizar.ToolCallPart{other, more}, "<call>"},
-		{"stop", []realizar.ToolCallPart{more, broken}, []realizar.ToolCallPart{more, broken}, "<call>"},
-	} {
-		var got Delta
-		c := newCollector(&Exchange{stream: &Stream{}}, &deltas{last: &got}, 1, 1)
-		if err := c.take(0, &realizar.Event{Text: "<call>", ToolCalls: test.parts, Finish: &realizar.Finish{Reason: test.reason}}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(test.want, got.ToolCalls); diff != "" || got.Text != test.text {
-			t.Errorf("%s of %v: text %q, want %q, calls (-want +got)\n%s", test.reason, test.parts, got.Text, test.text, diff)
-		}
-	}
-}
-
 // TestDeltaAllocations: a token of a stream takes no memory on its way to the writer.
 func TestDeltaAllocations(t *testing.T) {
 	w := &deltas{}

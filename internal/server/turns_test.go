@@ -274,8 +274,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTurnCut: a call that is cut off for its length is as long as it got, and no text. Of
-// one that is complete, what there is of its end may be text.
+// TestTurnCut: a call that is cut off for its length is as long as it got, and no text.
 func TestTurnCut(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	const more = `"tool_choice":{"type":"function","name":"paint"},"temperature":1,"seed":9,` + bothTools
@@ -293,7 +292,7 @@ func TestTurnCut(t *testing.T) {
 			continue
 		}
 		arguments := strings.TrimSuffix(got.ToolCalls[0].Function.Arguments, "\uFFFD") // a character that is cut, too
-		if !strings.HasPrefix("\n</tool_call>", value(got.Content)) || !strings.HasPrefix(all.ToolCalls[0].Function.Arguments, arguments) || got.finish != "length" {
+		if value(got.Content) != "" || !strings.HasPrefix(all.ToolCalls[0].Function.Arguments, arguments) || got.finish != "length" {
 			t.Errorf("%s, the whole is %s", got.raw, all.raw)
 		} else if arguments != "" {
 			partly++
@@ -326,7 +325,7 @@ func TestTurnThoughts(t *testing.T) {
 		}
 	}
 	for _, more := range []string{`"reasoning_effort":"none"`, `"chat_template_kwargs":{"enable_thinking":false}`} {
-		if got := s.turn(more + `,"max_tokens":20`); got.ReasoningContent != "" || value(got.Content) == "" || got.usage.Details.Reasoning != 0 || strings.Contains(got.raw, "reasoning_content") {
+		if got := s.turn(more + `,"max_tokens":20,"temperature":1,"seed":2`); got.ReasoningContent != "" || value(got.Content) == "" || got.usage.Details.Reasoning != 0 || strings.Contains(got.raw, "reasoning_content") {
 			t.Errorf("%s: %s", more, got.raw)
 		}
 	}
