@@ -185,7 +185,7 @@ func TestFormResponses(t *testing.T) {
 		}
 	}
 	// A thought comes first, and with it its summary. One that is cut is all there is.
-	cut := s.respond(`"input":"hi","reasoning":{"effort":"high","summary":"auto"},"max_output_tokens":9`)
+	cut := s.respond(`"input":"hi","reasoning":{"effort":"high","summary":"auto"},"temperature":1,"seed":4,"max_output_tokens":9`)
 	if len(cut.Output) != 1 || cut.Output[0].Type != "reasoning" || cut.Output[0].Status != "incomplete" || cut.Output[0].Content[0].Text == "" ||
 		len(cut.Output[0].Summary) != 1 || cut.Output[0].Summary[0].Text != cut.Output[0].Content[0].Text || cut.Usage.OutputDetails.Reasoning == 0 {
 		t.Errorf("%+v", cut)
