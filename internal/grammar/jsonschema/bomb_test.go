@@ -56,6 +56,12 @@ func TestBombs(t *testing.T) {
 		{"multiples", `{"allOf":[{"multipleOf":99991},{"multipleOf":99989},{"multipleOf":99971}],"type":"integer","minimum":1}`, false},
 		{"numbers with many digits", `{"minimum":1e400,"maximum":1e-400}`, false},
 		{"many excluded properties", `{"not":{"anyOf":[` + list(2000, func(i int) string { return fmt.Sprintf(`{"required":["a%d"]}`, i) }) + `]},"type":"object"}`, true},
+		{"many required properties", `{"type":"object","required":[` + list(20_000, func(i int) string { return fmt.Sprintf(`"a%d"`, i) }) + `]}`, true},
+		{"many properties with schemas", `{"type":"object","properties":{` + list(20_000, func(i int) string { return fmt.Sprintf(`"a%d":{"minLength":%d}`, i, i) }) + `}}`, true},
+		{"too many properties", `{"type":"object","properties":{` + list(30_000, func(i int) string { return fmt.Sprintf(`"a%d":{}`, i) }) + `}}`, false},
+		{"many dependencies", `{"type":"object","dependentRequired":{` + list(30, func(i int) string { return fmt.Sprintf(`"a%d":["b%d"]`, i, i) }) + `}}`, false},
+		{"a long tuple", `{"type":"array","prefixItems":[` + list(9_000, func(i int) string { return fmt.Sprintf(`{"minLength":%d}`, i) }) + `],"contains":{"const":7},"minContains":3}`, true},
+		{"unique items of a large set", `{"type":"array","uniqueItems":true,"minItems":1500,"items":{"enum":[` + list(1600, func(i int) string { return fmt.Sprint(i) }) + `]}}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := compile([]byte(c.schema), jsonschema.Options{})

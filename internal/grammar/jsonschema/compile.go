@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -115,7 +116,7 @@ func newCompiler(b *grammar.Builder, l *loader, o Options) *compiler {
 
 // blame says of the space's error what it is about.
 func (c *compiler) blame(err error) error {
-	if err != nil && err == c.space.Err() {
+	if full := c.space.Err(); full != nil && errors.Is(err, full) {
 		return fmt.Errorf("%w: its patterns and strings take more than the limit of expressions", ErrTooLarge)
 	}
 	return err

@@ -61,7 +61,7 @@ func (e *memberRules) alternatives(s memberRule) [][]grammar.Symbol {
 }
 
 func (e *memberRules) keyLexeme(name string, first bool) grammar.Symbol {
-	return e.b.Lexeme(e.tokens.key(e.space, e.strings.quoted(e.strings.text(name)), first))
+	return e.b.Lexeme(e.key(e.space, e.strings.quoted(e.strings.text(name)), first))
 }
 
 // usedKeys is the keys that an object has and the schema does not name.

@@ -120,14 +120,6 @@ func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 	return out, nil
 }
 
-// evaluates is an alternative without atoms that says what was evaluated.
-func (x *expansion) evaluates(e evaluated) []alternative {
-	if !x.track {
-		return everything
-	}
-	return []alternative{{evaluated: &e}}
-}
-
 // positive is the alternatives of the schema itself.
 func (x *expansion) positive() ([]alternative, error) {
 	s := x.s

@@ -242,12 +242,12 @@ func (t *numberTexts) allWhole(a numberSet) bool {
 }
 
 func (t *numberTexts) not(a numberSet) numberSet {
-	switch {
-	case a.form == formRange:
+	switch a.form {
+	case formRange:
 		return noNumber
-	case a.form == formList:
+	case formList:
 		return exceptNumbers(a.list)
-	case a.form == formExcept:
+	case formExcept:
 		return listedNumbers(a.list)
 	}
 	return numberSet{form: formExpr, expr: t.space.And(t.decimals, t.space.Not(t.value(a)))}
