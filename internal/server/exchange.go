@@ -32,6 +32,7 @@ type Exchange struct {
 	memory  *budget.Account                                   // that the request holds
 	body    *body                                             // that the client sends
 	answers atomic.Bool                                       // has begun to be answered
+	asked   bool                                              // the model was asked
 	gave    atomic.Bool                                       // way to others, so that nothing more is read or written
 	stream  *Stream                                           // the answer, where it is one
 	watch   *stopwatch                                        // nil where the request asks for no timings

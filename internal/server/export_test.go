@@ -34,6 +34,12 @@ func (c *Connections) StopTime() {
 	c.now = func() time.Time { return now }
 }
 
+// HoldPulse has nobody ask the model whether it is well until release is called.
+func (s *Server) HoldPulse() (release func()) {
+	s.pulse.asking.Lock()
+	return s.pulse.asking.Unlock
+}
+
 // Codes are those of errors of the model.
 func Codes() (codes []string) {
 	for _, k := range kinds {

@@ -81,6 +81,7 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 		return OfField(r.Param, err)
 	}
 	x.noteUsage(c)
+	x.asked = c.result.Usage.CompletionTokens > 0 // else the model need not have run
 	return w.End(&c.result)
 }
 
