@@ -70,6 +70,7 @@ func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, times *Deadl
 	x.conn = connectionOf(r)
 	x.Request, x.w = r, &recorder{w, http.NewResponseController(w), times.Write, x}
 	x.begin(times, stopped)
+	x.retire()
 	if x.body == nil {
 		x.came()
 	}
@@ -84,18 +85,17 @@ func (x *Exchange) came() {
 	}
 }
 
-// close ends it.
-func (x *Exchange) close() {
+// close ends it. Who is told to linger does so when all else is done.
+func (x *Exchange) close() (linger time.Duration) {
 	if x.working {
 		x.conn.work(-1)
 	}
-	if costs(x.status) || x.Context().Err() != nil {
-		x.conn.charge()
-	}
+	linger = x.charge()
 	for _, f := range x.after {
 		f()
 	}
 	x.memory.Close()
+	return linger
 }
 
 // giveWay ends a request that waits for its client, so that others have its memory.

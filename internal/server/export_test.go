@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -33,6 +34,9 @@ func (c *Connections) StopTime() {
 	defer c.mu.Unlock()
 	c.now = func() time.Time { return now }
 }
+
+// WaitBy has wait called where a connection that costs too much makes an answer wait.
+func (c *Connections) WaitBy(wait func(context.Context, time.Duration)) { c.wait = wait }
 
 // HoldPulse has nobody ask the model whether it is well until release is called.
 func (s *Server) HoldPulse() (release func()) {

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -333,74 +332,6 @@ func TestConnectionsHalfClose(t *testing.T) {
 	if text, err := io.ReadAll(client); err != nil || len(text) > 0 {
 		t.Errorf("%q, %v", text, err)
 	}
-}
-
-// A connection of many requests that are refused is cut off, one of good ones is not.
-func TestCostlyConnections(t *testing.T) {
-	s := serve(t, server.Config{}, realizar.Options{})
-	bounds, address := listen(t, s.Config.Handler, 8, 8)
-	bounds.StopTime()
-	for _, test := range []struct {
-		path string
-		cut  bool
-	}{{"/nothing", true}, {"/health", false}} {
-		c := connect(t, address, "")
-		go func() {
-			_, _ = io.WriteString(c, strings.Repeat("GET "+test.path+" HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
-		}()
-		answers, read := bufio.NewReader(c), 0
-		for ; read < 1000; read++ {
-			resp, err := http.ReadResponse(answers, nil)
-			if err != nil {
-				break
-			}
-			_, _ = io.Copy(io.Discard, resp.Body)
-		}
-		if cut := read < 1000; cut != test.cut {
-			t.Errorf("%s: cut after %d answers: %v", test.path, read, cut)
-		}
-	}
-	if stats := bounds.Stats(); stats.Costly != 1 {
-		t.Errorf("%+v", stats)
-	}
-}
-
-// A connection of HTTP/2 whose client takes its requests back again and again is cut off.
-func TestResetsCost(t *testing.T) {
-	s := serve(t, server.Config{Parallel: 4}, realizar.Options{Parallel: 4}, long)
-	bounds, err := server.NewConnections(8, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds.StopTime()
-	h := httptest.NewUnstartedServer(s.Config.Handler)
-	h.Listener = bounds.Listen(h.Listener)
-	h.Config.ConnContext = bounds.ConnContext
-	h.EnableHTTP2 = true
-	h.StartTLS()
-	defer h.Close()
-	client := h.Client()
-	defer client.CloseIdleConnections()
-	for taken := 0; bounds.Stats().Costly == 0; taken++ {
-		if taken > 5000 {
-			t.Fatal("5000 requests were taken back")
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/v1/completions", strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(r)
-		if err == nil {
-			if resp.ProtoMajor != 2 {
-				t.Fatalf("it is HTTP/%d", resp.ProtoMajor)
-			}
-			cancel()
-			resp.Body.Close()
-		}
-		cancel()
-	}
-	s.idle()
 }
 
 // A pausing writer lets time pass before a piece is written, as a model does that is busy.
