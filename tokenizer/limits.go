@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 )
 
 // Limits bound what encoding may take. The zero Limits bound nothing.
@@ -72,9 +73,10 @@ func (w *work) step(n int) {
 	}
 }
 
-// look ends the encoding if its context has ended.
+// look ends the encoding if its context has ended, and lets others go first that are ready.
 func (w *work) look() {
 	w.steps = 0
+	runtime.Gosched()
 	if w.ctx.Err() != nil {
 		w.fail(ended(w.ctx))
 	}

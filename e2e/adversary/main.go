@@ -31,6 +31,7 @@ type options struct {
 	memory        int64 // MiB
 	files         int
 	only          string
+	attack, url   string // of attackers
 	markdown      bool
 }
 
@@ -44,7 +45,16 @@ func main() {
 	flag.IntVar(&o.files, "files", 128, "files that the process may have open")
 	flag.StringVar(&o.only, "only", "", "attacks whose names have this")
 	flag.BoolVar(&o.markdown, "markdown", false, "write the table as Markdown")
+	flag.StringVar(&o.attack, "attack", "", "be the attackers of that attack, which end with standard input")
+	flag.StringVar(&o.url, "url", "", "where the server is, for -attack")
 	flag.Parse()
+	if o.attack != "" {
+		if err := beAttackers(o.attack, o.url, o.clients); err != nil {
+			fmt.Fprintln(os.Stderr, "adversary:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if o.binary == "" {
 		fmt.Fprintln(os.Stderr, "adversary: -binary names the program to attack")
 		os.Exit(2)
@@ -64,24 +74,31 @@ func main() {
 // warmTime is how long the cache has to fill before anything is measured.
 const warmTime = 5 * time.Second
 
+// usualTime is how long the honest client is alone.
+const usualTime = 3 * time.Second
+
 // run does all attacks, and reports whether all held.
 func run(ctx context.Context, o *options) (bool, error) {
-	p, err := start(ctx, o)
+	c := divide()
+	p, err := start(ctx, o, &c)
 	if err != nil {
 		return false, err
 	}
 	defer p.stop()
 	fmt.Printf("%s serves %s at %s in %d MiB (%s), %d files\n", o.binary, o.model, p.url, o.memory, p.limit, o.files)
-	c := newHonest(p.url)
+	fmt.Println(&c)
+	stayOn(c.honest)
+	h := newHonest(p.url)
 	for range 20 { // so that what is made once is there
-		if err := c.ask(ctx); err != nil {
+		if err := h.ask(ctx); err != nil {
 			return false, fmt.Errorf("before any attack: %w", err)
 		}
 	}
-	warm, cancel := context.WithTimeout(ctx, warmTime)
-	_, _, _ = p.attack(warm, fill, o.clients, func(ctx context.Context) { <-ctx.Done() }) // which has the cache take its memory
-	cancel()
-	time.Sleep(warmTime) // the heap is given back
+	_, _, err = p.attack(&fill, o.clients, func() { pause(ctx, warmTime) }) // which has the cache take its memory
+	if err != nil {
+		return false, err
+	}
+	pause(ctx, warmTime) // the heap is given back
 	var chosen []attack
 	for _, a := range attacks {
 		if strings.Contains(a.name, o.only) {
@@ -89,11 +106,14 @@ func run(ctx context.Context, o *options) (bool, error) {
 		}
 	}
 	before := p.settled(ctx, nil)
-	usual := c.during(ctx, time.Second)
+	usual := h.during(ctx, usualTime)
 	each := o.time / time.Duration(max(1, len(chosen)))
 	var rows []row
 	for _, a := range chosen {
-		r := one(ctx, p, c, a, o, each, before, usual.median)
+		r, err := one(ctx, p, h, &a, o, each, before, usual.median)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", a.name, err)
+		}
 		rows = append(rows, r)
 		fmt.Fprintf(os.Stderr, "%s: %s\n", a.name, r.verdict())
 		if r.died {
@@ -130,14 +150,25 @@ type row struct {
 }
 
 // one does one attack with o.clients at a time, beside the honest client.
-func one(ctx context.Context, p *process, c *honest, a attack, o *options, d time.Duration, before usage, usual time.Duration) row {
-	r := row{name: a.name, usual: usual, before: before, limit: o.memory << 20}
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	r.answers, r.wrong, r.peak = p.attack(ctx, a, o.clients, func(ctx context.Context) { r.honest = c.during(ctx, d) })
-	r.after = p.settled(context.WithoutCancel(ctx), &before)
+func one(ctx context.Context, p *process, h *honest, a *attack, o *options, d time.Duration, before usage, usual time.Duration) (r row, err error) {
+	r = row{name: a.name, usual: usual, before: before, limit: o.memory << 20}
+	var came outcome
+	came, r.peak, err = p.attack(a, o.clients, func() { r.honest = h.during(ctx, d) })
+	if err != nil {
+		return r, err
+	}
+	r.answers, r.wrong = came.Answers, came.Wrong
+	r.after = p.settled(ctx, &before)
 	r.died = p.dead()
-	return r
+	return r, nil
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // What is small may grow by so much.

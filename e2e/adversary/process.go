@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,6 +28,7 @@ type process struct {
 	log    bytes.Buffer
 	ended  chan struct{}
 	client *http.Client
+	cores  cores
 }
 
 // groupName is that of the control group that is made.
@@ -54,8 +54,8 @@ func group(bytes int64) string {
 }
 
 // start starts the server and waits until it answers.
-func start(ctx context.Context, o *options) (*process, error) {
-	p := &process{ended: make(chan struct{}), limit: "no control group could be made", group: group(o.memory << 20), client: &http.Client{Timeout: 10 * time.Second}}
+func start(ctx context.Context, o *options, c *cores) (*process, error) {
+	p := &process{cores: *c, ended: make(chan struct{}), limit: "no control group could be made", group: group(o.memory << 20), client: &http.Client{Timeout: 10 * time.Second}}
 	// The shell joins the group and lowers the limits before the program begins.
 	script := "ulimit -n " + strconv.Itoa(o.files) + "\n"
 	if p.group != "" {
@@ -63,7 +63,7 @@ func start(ctx context.Context, o *options) (*process, error) {
 		script += "echo $$ > " + p.group + "/cgroup.procs || exit 1\n"
 	}
 	script += `exec "$@"`
-	args := []string{"-c", script, "sh", o.binary, "serve", o.model, "--device", "cpu", "--port", "0", "--log", "json", "--threads", "2"}
+	args := []string{"-c", script, "sh", o.binary, "serve", o.model, "--device", "cpu", "--port", "0", "--log", "json", "--threads", strconv.Itoa(min(2, max(1, len(c.server))))}
 	if p.group == "" {
 		args = append(args, "--memory", fmt.Sprintf("%dMiB", o.memory/4), "--request-memory", fmt.Sprintf("%dMiB", o.memory/8))
 	}
@@ -76,7 +76,7 @@ func start(ctx context.Context, o *options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := startOn(c.server, p.cmd); err != nil {
 		return nil, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -214,40 +214,28 @@ func (p *process) settled(ctx context.Context, before *usage) (u usage) {
 	return u
 }
 
-// attack has so many clients do a again and again until ctx ends, and then what is beside
-// it. It is how they were answered, what of it must not be, and the most memory that the
-// process had.
-func (p *process) attack(ctx context.Context, a attack, clients int, beside func(context.Context)) (answers tally, wrong string, peak int64) {
-	answers = tally{}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	var most atomic.Int64
-	for range clients {
-		all.Go(func() {
-			for ctx.Err() == nil && !p.dead() {
-				begun := time.Now()
-				got := a.do(ctx, p.url)
-				mu.Lock()
-				answers.add(got)
-				for _, status := range got {
-					if status != cut && !a.may(status) && ctx.Err() == nil {
-						wrong = fmt.Sprintf("an answer of %d", status)
-					}
-				}
-				mu.Unlock()
-				if pause := 5*time.Millisecond - time.Since(begun); pause > 0 {
-					time.Sleep(pause)
-				}
-			}
-		})
+// attack has so many clients do a again and again while beside goes on. It is how they were
+// answered, and the most memory that the process had.
+func (p *process) attack(a *attack, clients int, beside func()) (o outcome, peak int64, err error) {
+	all, err := startAttackers(&p.cores, a, clients, p.url)
+	if err != nil {
+		return outcome{}, 0, err
 	}
-	all.Go(func() {
-		for ctx.Err() == nil {
-			most.Store(max(most.Load(), p.resident()))
-			time.Sleep(10 * time.Millisecond)
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			peak = max(peak, p.resident())
+			select {
+			case <-ended:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 	})
-	beside(ctx)
-	all.Wait()
-	return answers, wrong, most.Load()
+	beside()
+	o, err = all.stop()
+	close(ended)
+	watching.Wait()
+	return o, peak, err
 }

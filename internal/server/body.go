@@ -24,9 +24,9 @@ const (
 	objectCost = 512
 )
 
-// ReadBody reads the request's body, which is JSON. It is not read where the request would
+// readBody reads the request's body. It is not read where the request would
 // be refused after it. Memory for it is taken as it comes.
-func (x *Exchange) ReadBody() ([]byte, error) {
+func (x *Exchange) readBody() ([]byte, error) {
 	s := x.Server
 	if err := s.admission.enter(0); err != nil {
 		return nil, err
@@ -60,14 +60,20 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	}
 	x.came()
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
+	x.size = len(data)
+	return data, nil
+}
+
+// checkText takes the memory of what data may become, and refuses what is no text.
+func (x *Exchange) checkText(data []byte) error {
 	if err := x.memory.Reserve(int64(valueCost*bytes.Count(data, []byte{','}) + objectCost*bytes.Count(data, []byte{'{'}))); err != nil {
-		return nil, err
+		return err
 	}
 	if at := notText(data); at >= 0 {
-		return nil, &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
+		return &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
 			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}
 	}
-	return data, nil
+	return nil
 }
 
 func tooLarge(limit int64) error {

@@ -30,6 +30,7 @@ type Exchange struct {
 	end     context.CancelCauseFunc                           // ends work
 	after   []func()                                          // called at the end of the request
 	memory  *budget.Account                                   // that the request holds
+	size    int                                               // of the body that has come
 	body    *body                                             // that the client sends
 	answers atomic.Bool                                       // has begun to be answered
 	asked   bool                                              // the model was asked

@@ -38,6 +38,18 @@ func (c *Connections) StopTime() {
 // WaitBy has wait called where a connection that costs too much makes an answer wait.
 func (c *Connections) WaitBy(wait func(context.Context, time.Duration)) { c.wait = wait }
 
+// TakeTurns has no large request get its turn until release is called.
+func (s *Server) TakeTurns() (release func()) {
+	for range cap(s.turns) {
+		s.turns <- struct{}{}
+	}
+	return func() {
+		for range cap(s.turns) {
+			<-s.turns
+		}
+	}
+}
+
 // HoldPulse has nobody ask the model whether it is well until release is called.
 func (s *Server) HoldPulse() (release func()) {
 	s.pulse.asking.Lock()

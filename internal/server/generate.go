@@ -87,7 +87,11 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 
 // jobs are the prompts of r as the model runs them, with their settings.
 func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	jobs := make([]realizar.Request, max(1, len(r.Prompts)))
 	for i := range jobs {
 		var p realizar.Prompt
@@ -116,21 +120,38 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 // ChatPrompt is the prompt of a conversation, which is the field param of a request. It may
 // be longer than the context.
 func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, param string) (realizar.Prompt, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return realizar.Prompt{}, err
+	}
+	defer done()
 	return x.chatPrompt(x.work, r, param, 0)
 }
 
 // Prompt is that of a text, which is the field param of a request. It may be longer than
 // the context.
 func (x *Exchange) Prompt(r *realizar.Request, param string) (realizar.Prompt, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return realizar.Prompt{}, err
+	}
+	defer done()
 	p, err := x.Server.model.Prompt(x.work, r, 0)
 	return p, OfField(param, err)
 }
 
-// preparing begins the phase of making prompts, and returns what ends it.
-func (x *Exchange) preparing() (done func()) {
-	return x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+// preparing begins the phase of making prompts, when it is the request's turn, and returns
+// what ends it.
+func (x *Exchange) preparing() (done func(), err error) {
+	ended, err := x.turn()
+	if err != nil {
+		return nil, err
+	}
+	phase := x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+	return func() {
+		phase()
+		ended()
+	}, nil
 }
 
 func (x *Exchange) chatPrompt(ctx context.Context, r *realizar.ChatRequest, param string, most int) (realizar.Prompt, error) {

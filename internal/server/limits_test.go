@@ -170,6 +170,23 @@ func TestPhases(t *testing.T) {
 	})
 }
 
+// A large request waits for its turn and for no longer than it may, and small ones pass it.
+func TestTurns(t *testing.T) {
+	s := serve(t, server.Config{Deadlines: server.Deadlines{Request: 2 * time.Second}}, realizar.Options{})
+	large := `{"prompt":"` + strings.Repeat("x y ", 1<<15) + `"}`
+	release := s.server.TakeTurns()
+	for _, path := range []string{"/tokenize", "/v1/completions"} {
+		if r := s.post(path, `{"model":"small","prompt":"x"}`); r.status != 200 {
+			t.Errorf("a small request: %d %s", r.status, r.body)
+		}
+	}
+	s.post("/tokenize", large).fails(t, 503, "", "request_timeout")
+	s.released()
+	release()
+	s.post("/tokenize", large).whole(t)
+	s.released()
+}
+
 // Where names are listed, no other one is answered to, on any address.
 func TestHosts(t *testing.T) {
 	ask := func(s *service, path, host string) reply {

@@ -121,6 +121,7 @@ type Server struct {
 	admission admission
 	memory    *budget.Budget
 	pulse     pulse
+	turns     turns
 	pieces    pieces
 	metrics   *metrics
 
@@ -135,6 +136,7 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}}
+	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.limit = c.Parallel + c.MaxQueue
 	s.admission.empty = make(chan struct{})
