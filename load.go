@@ -56,7 +56,7 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 func tables(p *plan.Program) (all []*tensor.Tensor) {
 	for i := range p.Nodes {
 		for _, w := range p.Nodes[i].Weights() {
-			if w.Role == plan.Table && w.Tensor.Source == nil && !slices.Contains(all, w.Tensor) {
+			if w.Role == plan.Table && w.Source == nil && !slices.Contains(all, w.Tensor) {
 				all = append(all, w.Tensor)
 			}
 		}
