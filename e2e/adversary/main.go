@@ -74,17 +74,21 @@ func main() {
 // warmTime is how long the cache has to fill before anything is measured.
 const warmTime = 5 * time.Second
 
-// usualTime is how long the honest client is alone.
-const usualTime = 3 * time.Second
+// aloneOf is the part of an attack's time in which the honest client is alone.
+const aloneOf = 4
 
 // run does all attacks, and reports whether all held.
-func run(ctx context.Context, o *options) (bool, error) {
+func run(ctx context.Context, o *options) (held bool, err error) {
 	c := divide()
 	p, err := start(ctx, o, &c)
 	if err != nil {
 		return false, err
 	}
-	defer p.stop()
+	defer func() {
+		if p.stop(); !held {
+			p.dumpLog()
+		}
+	}()
 	fmt.Printf("%s serves %s at %s in %d MiB (%s), %d files\n", o.binary, o.model, p.url, o.memory, p.limit, o.files)
 	fmt.Println(&c)
 	stayOn(c.honest)
@@ -106,11 +110,10 @@ func run(ctx context.Context, o *options) (bool, error) {
 		}
 	}
 	before := p.settled(ctx, nil)
-	usual := h.during(ctx, usualTime)
 	each := o.time / time.Duration(max(1, len(chosen)))
 	var rows []row
 	for _, a := range chosen {
-		r, err := one(ctx, p, h, &a, o, each, before, usual.median)
+		r, err := one(ctx, p, h, &a, o, each, before)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", a.name, err)
 		}
@@ -120,8 +123,8 @@ func run(ctx context.Context, o *options) (bool, error) {
 			break
 		}
 	}
-	fmt.Printf("\nalone the honest client has its answer in %v; before the attacks the process has %d MiB, %d goroutines and %d files\n\n",
-		usual.median.Round(100*time.Microsecond), before.rss>>20, before.goroutines, before.files)
+	fmt.Printf("\nbefore the attacks the process has %d MiB, %d goroutines and %d files\n\n",
+		before.rss>>20, before.goroutines, before.files)
 	show(rows, o.markdown)
 	times, timesOK := measure(ctx, p)
 	fmt.Println()
@@ -150,10 +153,12 @@ type row struct {
 }
 
 // one does one attack with o.clients at a time, beside the honest client.
-func one(ctx context.Context, p *process, h *honest, a *attack, o *options, d time.Duration, before usage, usual time.Duration) (r row, err error) {
-	r = row{name: a.name, usual: usual, before: before, limit: o.memory << 20}
+func one(ctx context.Context, p *process, h *honest, a *attack, o *options, d time.Duration, before usage) (r row, err error) {
+	r = row{name: a.name, before: before, limit: o.memory << 20}
+	alone := h.during(ctx, d/aloneOf) // just before, as others may keep the machine busy
+	r.usual = alone.median
 	var came outcome
-	came, r.peak, err = p.attack(a, o.clients, func() { r.honest = h.during(ctx, d) })
+	came, r.peak, err = p.attack(a, o.clients, func() { r.honest = h.during(ctx, d-d/aloneOf) })
 	if err != nil {
 		return r, err
 	}
@@ -208,14 +213,14 @@ func (r *row) verdict() string {
 
 // show writes the table.
 func show(rows []row, markdown bool) {
-	head := []string{"attack", "tries", "answers", "most memory", "honest: answers, median, worst", "against alone", "after: memory, goroutines, files", ""}
+	head := []string{"attack", "tries", "answers", "most memory", "honest: answers, median, worst", "alone: median", "times that", "after: memory, goroutines, files", ""}
 	var lines [][]string
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, []string{
 			r.name, fmt.Sprint(r.answers.total()), r.answers.String(), fmt.Sprintf("%d MiB", r.peak>>20),
 			fmt.Sprintf("%d, %v, %v", r.honest.answers, r.honest.median.Round(100*time.Microsecond), r.honest.worst.Round(time.Millisecond)),
-			fmt.Sprintf("%.1f", float64(r.honest.median)/float64(r.usual)),
+			fmt.Sprint(r.usual.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", float64(r.honest.median)/float64(r.usual)),
 			fmt.Sprintf("%d MiB, %d, %d", r.after.rss>>20, r.after.goroutines, r.after.files), r.verdict(),
 		})
 	}

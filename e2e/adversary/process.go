@@ -25,7 +25,7 @@ type process struct {
 	url    string
 	limit  string // what bounds its memory
 	group  string // the folder of its control group, "" for none
-	log    bytes.Buffer
+	log    *logTail
 	ended  chan struct{}
 	client *http.Client
 	cores  cores
@@ -70,13 +70,17 @@ func start(ctx context.Context, o *options, c *cores) (*process, error) {
 	p.cmd = exec.CommandContext(ctx, "/bin/sh", args...)
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 5 * time.Second
-	p.cmd.Stderr = &tail{b: &p.log}
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOM") }) // GOMAXPROCS, GOMEMLIMIT
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := startOn(c.server, p.cmd); err != nil {
+	if p.log, err = keepLog(c, p.cmd); err != nil {
+		return nil, err
+	}
+	err = startOn(c.server, p.cmd)
+	p.log.begun()
+	if err != nil {
 		return nil, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -87,25 +91,10 @@ func start(ctx context.Context, o *options, c *cores) (*process, error) {
 	}()
 	if err != nil || !found {
 		p.stop()
-		return nil, fmt.Errorf("the server does not begin: %q, %w\n%s", line, err, p.log.String())
+		return nil, fmt.Errorf("the server does not begin: %q, %w\n%s", line, err, p.log.end())
 	}
 	p.url = url
 	return p, nil
-}
-
-// A tail keeps the end of a log.
-type tail struct {
-	mu sync.Mutex
-	b  *bytes.Buffer
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.b.Len() > 1<<20 {
-		t.b.Reset()
-	}
-	return t.b.Write(p)
 }
 
 // stop ends the server.
@@ -120,6 +109,11 @@ func (p *process) stop() {
 	if p.group != "" {
 		_ = os.Remove(p.group)
 	}
+}
+
+// dumpLog writes the end of the log of a server that was stopped.
+func (p *process) dumpLog() {
+	fmt.Fprintf(os.Stderr, "\nthe end of the server's log:\n%s\n", p.log.end())
 }
 
 func (p *process) dead() bool {

@@ -64,11 +64,13 @@ func (x *Exchange) readBody() ([]byte, error) {
 	return data, nil
 }
 
-// checkText takes the memory of what data may become, and refuses what is no text.
-func (x *Exchange) checkText(data []byte) error {
-	if err := x.memory.Reserve(int64(valueCost*bytes.Count(data, []byte{','}) + objectCost*bytes.Count(data, []byte{'{'}))); err != nil {
-		return err
-	}
+// becomes is the memory of the values and objects that a piece of a body may become.
+func becomes(piece []byte) int64 {
+	return int64(valueCost*bytes.Count(piece, []byte{','}) + objectCost*bytes.Count(piece, []byte{'{'}))
+}
+
+// checkText refuses what is no text.
+func checkText(data []byte) error {
 	if at := notText(data); at >= 0 {
 		return &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
 			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}
@@ -109,6 +111,9 @@ func (x *Exchange) readAll(r io.Reader) ([]byte, error) {
 		for len(data) < cap(data) {
 			n, err := r.Read(data[len(data):cap(data)])
 			data = data[:len(data)+n]
+			if err := x.memory.Reserve(becomes(data[len(data)-n:])); err != nil {
+				return nil, err // before the rest is read
+			}
 			if err != nil {
 				if errors.Is(err, io.EOF) {
 					err = nil

@@ -55,7 +55,7 @@ func Read[R any](x *Exchange, list fields.List[R], r *R) error {
 		return err
 	}
 	defer done()
-	if err := x.checkText(data); err != nil {
+	if err := checkText(data); err != nil {
 		return err
 	}
 	x.notePrompt(data)

@@ -49,11 +49,16 @@ func TestRequestMemory(t *testing.T) {
 	s.send(r).fails(t, 413, "", "request_too_large")
 	objects := `{"model":"small","prompt":"x","metadata":{"a":[` + strings.Repeat("{},", 1000) + `{}]}}`
 	s.post("/v1/completions", objects).fails(t, 413, "", "request_too_large")
+	c := s.unfinished("POST /v1/completions", objects[:len(objects)-2], 10) // which has no need to come to its end
+	defer c.Close()
+	if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413") {
+		t.Errorf("%.80q, %v", answer, err)
+	}
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":1}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	s.released()
-	if r := s.get("/metrics"); !strings.Contains(r.body, "realizar_request_memory_limit_bytes 65536\n") || !strings.Contains(r.body, "realizar_request_memory_refused_total 3\n") {
+	if r := s.get("/metrics"); !strings.Contains(r.body, "realizar_request_memory_limit_bytes 65536\n") || !strings.Contains(r.body, "realizar_request_memory_refused_total 4\n") {
 		t.Errorf("the metrics say otherwise")
 	}
 }
