@@ -17,6 +17,10 @@ const (
 	slowest    = 250 * time.Millisecond
 )
 
+// largeLater is how much later a request is refused of whose body much was read: who sends
+// such again at once has the server do little but read.
+const largeLater = 100 * time.Millisecond
+
 // A cost is what a connection's requests have cost of late.
 type cost struct {
 	n       float64
@@ -41,9 +45,6 @@ func (c *cost) add(now time.Time) time.Duration {
 // charge notes that a request was refused, or taken back, and returns how much later it is
 // to be answered.
 func (a *connection) charge(takenBack bool) (later time.Duration) {
-	if a == nil {
-		return 0
-	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	before := a.cost.over
@@ -77,12 +78,17 @@ func (x *Exchange) retire() {
 
 // charge has x's connection bear what x cost, and is how much later x is to be answered.
 func (x *Exchange) charge() (later time.Duration) {
-	takenBack := x.Context().Err() != nil
-	if !takenBack && !costs(x.status) {
+	if x.conn == nil {
 		return 0
 	}
-	later = x.conn.charge(takenBack)
-	x.retire()
+	takenBack := x.Context().Err() != nil
+	if takenBack || costs(x.status) {
+		later = x.conn.charge(takenBack)
+		x.retire()
+	}
+	if 400 <= x.status && x.status < 500 && x.body != nil && x.body.read >= largeBytes {
+		later = max(later, largeLater)
+	}
 	return later
 }
 

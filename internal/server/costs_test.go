@@ -62,6 +62,30 @@ func TestRefusalsAreSlowed(t *testing.T) {
 	}
 }
 
+// A large request that is refused is answered later, so that it is not sent again at once.
+func TestLargeRefusalsAreSlowed(t *testing.T) {
+	s := serve(t, server.Config{RequestMemory: 1 << 20}, realizar.Options{})
+	bounds, address := listen(t, s.Config.Handler, 8, 8)
+	waits := make(chan time.Duration, 8)
+	bounds.WaitBy(func(_ context.Context, d time.Duration) { waits <- d })
+	large := `{"model":"small","prompt":"` + strings.Repeat("x", 128<<10) + `"}` // which does not fit the context
+	for _, test := range []struct {
+		body  string
+		slows int
+	}{{`{"model":"small","prompt":"x","max_tokens":1}`, 0}, {`{`, 0}, {large, 1}} {
+		c := connect(t, address, fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(test.body), test.body))
+		if _, err := io.ReadAll(c); err != nil {
+			t.Fatal(err)
+		}
+		if len(waits) != test.slows {
+			t.Errorf("a body of %d bytes: %d answers waited, want %d", len(test.body), len(waits), test.slows)
+		}
+	}
+	if d := <-waits; d != 100*time.Millisecond {
+		t.Errorf("it waited for %v", d)
+	}
+}
+
 // A connection whose answer waits as it has cost too much makes room for others.
 func TestSlowedConnectionsGiveWay(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})

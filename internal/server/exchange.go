@@ -117,11 +117,13 @@ func (x *Exchange) Work() context.Context { return x.work }
 // A body is one that a client sends.
 type body struct {
 	io.ReadCloser
+	read  int  // bytes
 	ended bool // all of it was read
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.read += n
 	b.ended = b.ended || errors.Is(err, io.EOF)
 	return n, err
 }
