@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -32,6 +33,27 @@ func (c *Connections) StopTime() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = func() time.Time { return now }
+}
+
+// WaitBy has wait called where a connection that costs too much makes an answer wait.
+func (c *Connections) WaitBy(wait func(context.Context, time.Duration)) { c.wait = wait }
+
+// TakeTurns has no large request get its turn until release is called.
+func (s *Server) TakeTurns() (release func()) {
+	for range cap(s.turns) {
+		s.turns <- struct{}{}
+	}
+	return func() {
+		for range cap(s.turns) {
+			<-s.turns
+		}
+	}
+}
+
+// HoldPulse has nobody ask the model whether it is well until release is called.
+func (s *Server) HoldPulse() (release func()) {
+	s.pulse.asking.Lock()
+	return s.pulse.asking.Unlock
 }
 
 // Codes are those of errors of the model.

@@ -224,8 +224,8 @@ func (m turnJSON) like(o turnJSON) bool {
 		m.finish == o.finish && m.usage == o.usage && m.scores == o.scores
 }
 
-// TestTurns: an answer by tools is well-formed at any temperature, whole and as a stream.
-func TestTurns(t *testing.T) {
+// TestTurnCalls: an answer by tools is well-formed at any temperature, whole and as a stream.
+func TestTurnCalls(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	for _, test := range []struct {
 		more  string
