@@ -88,6 +88,8 @@ func TestErrors(t *testing.T) {
 		{`{"items":{"pattern":"("}}`, ``},
 		{`{"uniqueItems":true,"type":"array"}`, `schema at #/uniqueItems: uniqueItems is not supported: the items may be arrays or objects, which are not compared; say that they are strings or numbers, or set maxItems to 1`},
 		{`{"type":"string","minLength":5,"maxLength":4}`, `no value satisfies the schema`},
+		{`{"type":"object","minProperties":1,"maxProperties":0}`, `no value satisfies the schema`},
+		{`{"type":"array","minItems":1,"maxItems":0}`, `no value satisfies the schema`},
 		{`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`, `no value satisfies the schema`},
 		{`{"a":1,"a":2}`, `schema at #: not JSON: the name "a" stands twice in one object at byte 10`},
 		{`3`, `schema at #: a schema is an object or a boolean, not a number`},

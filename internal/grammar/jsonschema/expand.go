@@ -9,7 +9,7 @@ import (
 // all of them.
 const (
 	maxAlternatives = 1000
-	maxWork         = 300_000
+	maxWork         = 100_000
 )
 
 // expandKey is what an expansion depends on.

@@ -38,6 +38,7 @@ func (c *compiler) simplified(alt alternative) alternative {
 		if a.kind != keyIs || !a.lit.not {
 			continue
 		}
+		c.work += 1 + len(alt.atoms)/8
 		rest := alternative{slices.Delete(slices.Clone(alt.atoms), i, i+1), alt.evaluated}
 		literals, err := c.literalsOfKey(rest, a.key)
 		if err == nil && len(literals) > 0 && c.impossible(append(literals, a.lit.negated()), 1) {

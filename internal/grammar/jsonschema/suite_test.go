@@ -63,7 +63,7 @@ func readSuite(t testing.TB) []suiteFile {
 	return out
 }
 
-// asserted are the optional tests that ask for what the package does not set out
+// notAsked are the optional tests that ask for what the package does not set out
 // to do: contentEncoding and contentMediaType are annotations, and a whole number
 // of draft 4 may be written with a fraction of zeros as in later drafts.
 var notAsked = map[string]bool{"draft7 optional/content": true, "draft4 optional/zeroTerminatedFloats": true}
