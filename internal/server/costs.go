@@ -17,8 +17,8 @@ const (
 	slowest    = 250 * time.Millisecond
 )
 
-// largeLater is how much later a request is refused of whose body much was read: who sends
-// such again at once has the server do little but read.
+// largeLater is how much later a request is told to come again of whose body much was read:
+// who sends such again at once has the server do little but read.
 const largeLater = 100 * time.Millisecond
 
 // A cost is what a connection's requests have cost of late.
@@ -86,7 +86,7 @@ func (x *Exchange) charge() (later time.Duration) {
 		later = x.conn.charge(takenBack)
 		x.retire()
 	}
-	if 400 <= x.status && x.status < 500 && x.body != nil && x.body.read >= largeBytes {
+	if x.status == http.StatusTooManyRequests && x.body != nil && x.body.read >= largeBytes {
 		later = max(later, largeLater)
 	}
 	return later

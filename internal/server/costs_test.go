@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -62,28 +63,41 @@ func TestRefusalsAreSlowed(t *testing.T) {
 	}
 }
 
-// A large request that is refused is answered later, so that it is not sent again at once.
+// A large request that is told to come again is told so later, so that it does not at once.
 func TestLargeRefusalsAreSlowed(t *testing.T) {
-	s := serve(t, server.Config{RequestMemory: 1 << 20}, realizar.Options{})
+	s := serve(t, server.Config{RequestMemory: 32 << 20}, realizar.Options{})
 	bounds, address := listen(t, s.Config.Handler, 8, 8)
 	waits := make(chan time.Duration, 8)
 	bounds.WaitBy(func(_ context.Context, d time.Duration) { waits <- d })
-	large := `{"model":"small","prompt":"` + strings.Repeat("x", 128<<10) + `"}` // which does not fit the context
+	const objects = 34000 // of half a KiB each
+	large := `{"prompt":"x","chat_template_kwargs":{"a":[` + strings.Repeat("{},", objects) + `{}]}}`
+	send := func(body string) net.Conn {
+		return connect(t, address, fmt.Sprintf("POST /tokenize HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	}
+	release := s.server.TakeTurns()
+	first := send(large)               // which waits for its turn
+	for s.server.Held() < objects<<9 { // and has been read
+		runtime.Gosched()
+	}
 	for _, test := range []struct {
-		body  string
-		slows int
-	}{{`{"model":"small","prompt":"x","max_tokens":1}`, 0}, {`{`, 0}, {large, 1}} {
-		c := connect(t, address, fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(test.body), test.body))
-		if _, err := io.ReadAll(c); err != nil {
-			t.Fatal(err)
-		}
-		if len(waits) != test.slows {
-			t.Errorf("a body of %d bytes: %d answers waited, want %d", len(test.body), len(waits), test.slows)
+		body, status string
+		slows        int
+	}{{`{"prompt":"x"}`, "200", 0}, {`{`, "400", 0}, {large, "429", 1}} {
+		answer, err := io.ReadAll(send(test.body)) // or until the connection is reset, as not all was read
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 "+test.status) || len(waits) != test.slows {
+			t.Errorf("a body of %d bytes: %.80q, %v, %d answers waited, want %s and %d", len(test.body), answer, err, len(waits), test.status, test.slows)
 		}
 	}
-	if d := <-waits; d != 100*time.Millisecond {
-		t.Errorf("it waited for %v", d)
+	release()
+	first.Close()
+	select {
+	case d := <-waits:
+		if d != 100*time.Millisecond {
+			t.Errorf("it waited for %v", d)
+		}
+	default:
 	}
+	s.released()
 }
 
 // A connection whose answer waits as it has cost too much makes room for others.
