@@ -15,6 +15,7 @@ type Builder struct {
 	limits    Limits
 	space     *rx.Space
 	automaton *rx.Automaton
+	root      *Builder // whose lexemes its own are; itself, but of a fork
 
 	mu      sync.Mutex
 	lexemes map[rx.Expr]*symbol
@@ -26,7 +27,16 @@ type Builder struct {
 func NewBuilder(l Limits) *Builder {
 	l = l.withDefaults()
 	space := rx.NewSpace(l.Expressions)
-	return &Builder{seq: sequence.Add(1), limits: l, space: space, automaton: rx.NewAutomaton(space, l.Derivatives), lexemes: map[rx.Expr]*symbol{}}
+	b := &Builder{seq: sequence.Add(1), limits: l, space: space, automaton: rx.NewAutomaton(space, l.Derivatives), lexemes: map[rx.Expr]*symbol{}}
+	b.root = b
+	return b
+}
+
+// Fork is a builder for symbols that are made while texts are read. They share b's space and
+// automaton, and with these their masks. They are collected with the states of the text: b
+// does not count them.
+func (b *Builder) Fork() *Builder {
+	return &Builder{seq: sequence.Add(1), limits: b.limits, space: b.space, automaton: b.automaton, root: b.root, lexemes: map[rx.Expr]*symbol{}}
 }
 
 // Space is where the expressions of b's lexemes are made.
@@ -113,7 +123,7 @@ func (b *Builder) Special(text string) Symbol {
 }
 
 func (b *Builder) terminal(s *symbol) *symbol {
-	s.seq, s.builder = sequence.Add(1), b
+	s.seq, s.builder = sequence.Add(1), b.root
 	b.spend(1)
 	return s
 }

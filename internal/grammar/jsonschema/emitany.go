@@ -15,15 +15,15 @@ func (e *memberRules) anyOrder() grammar.Symbol {
 
 // anyRest is the rule for the members after those that are there.
 func (e *memberRules) anyRest(there []bool, s memberState, first bool, used *usedKeys) grammar.Symbol {
-	b := grammar.NewBuilder(grammar.Limits{})
+	b := e.b.Fork()
 	return b.Lazy("members", func() [][]grammar.Symbol {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.anyAlternatives(there, s, first, used)
+		return e.anyAlternatives(b, there, s, first, used)
 	})
 }
 
-func (e *memberRules) anyAlternatives(there []bool, s memberState, first bool, used *usedKeys) [][]grammar.Symbol {
+func (e *memberRules) anyAlternatives(b *grammar.Builder, there []bool, s memberState, first bool, used *usedKeys) [][]grammar.Symbol {
 	var out [][]grammar.Symbol
 	rest := e.f.without(there)
 	if s.wanted == 0 && s.count >= e.f.min && rest.need(0, 0) == 0 {
@@ -53,7 +53,7 @@ func (e *memberRules) anyAlternatives(there []bool, s memberState, first bool, u
 			}
 		}
 		if len(after) > 0 {
-			out = e.openKey(out, open, after, first, used)
+			out = e.openKey(b, out, open, after, first, used)
 		}
 	}
 	return out

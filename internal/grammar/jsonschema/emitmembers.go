@@ -73,6 +73,10 @@ type usedKeys struct {
 // openMembers is the rule for members that the schema does not name, and the
 // closing brace. No key comes twice.
 func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) grammar.Symbol {
+	b := e.b
+	if used != nil {
+		b = b.Fork() // the rules of a text are collected with it
+	}
 	var out [][]grammar.Symbol
 	if s.wanted == 0 && s.count >= e.f.min {
 		out = append(out, []grammar.Symbol{e.rightBrace})
@@ -87,11 +91,11 @@ func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) gra
 			}
 		}
 		if len(after) > 0 {
-			out = e.openKey(out, open, after, first, used)
+			out = e.openKey(b, out, open, after, first, used)
 		}
 	}
-	rule := e.b.Rule("members")
-	e.b.Define(rule, out...)
+	rule := b.Rule("members")
+	b.Define(rule, out...)
 	return rule
 }
 
@@ -103,14 +107,14 @@ type afterKey struct {
 
 // openKey adds to the alternatives a key of a class that is not used yet, and all
 // that follows it.
-func (e *memberRules) openKey(out [][]grammar.Symbol, open *openKeys, after []afterKey, first bool, used *usedKeys) [][]grammar.Symbol {
+func (e *memberRules) openKey(b *grammar.Builder, out [][]grammar.Symbol, open *openKeys, after []afterKey, first bool, used *usedKeys) [][]grammar.Symbol {
 	lexeme := e.openLexeme(open, first, used)
 	fits := func(text []byte) bool { return !used.has(keyIn(text)) }
 	if used == nil {
 		fits = nil
 	}
 	for _, a := range after {
-		key, rest := e.b.Bind(lexeme, fits, func(text []byte) grammar.Symbol {
+		key, rest := b.Bind(lexeme, fits, func(text []byte) grammar.Symbol {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			return a.rest(&usedKeys{keyIn(text), used})

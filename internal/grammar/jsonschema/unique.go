@@ -164,20 +164,24 @@ func (f *arrayForm) more(s uniqueState) bool {
 
 // uniqueItems is the rules for the items of an array no two of which are equal.
 func (c *compiler) uniqueItems(f *arrayForm, s uniqueState) grammar.Symbol {
+	b := c.b
+	if s.n > 0 {
+		b = b.Fork() // the rules of a text are collected with it
+	}
 	var out [][]grammar.Symbol
 	if s.n >= f.min {
 		out = append(out, []grammar.Symbol{c.rightBracket})
 	}
 	if f.more(s) {
-		out = append(out, []grammar.Symbol{c.uniqueItem(f, s)})
+		out = append(out, []grammar.Symbol{c.uniqueItem(b, f, s)})
 	}
-	rule := c.b.Rule("items")
-	c.b.Define(rule, out...)
+	rule := b.Rule("items")
+	b.Define(rule, out...)
 	return rule
 }
 
 // uniqueItem is one more item and what follows it.
-func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
+func (c *compiler) uniqueItem(b *grammar.Builder, f *arrayForm, s uniqueState) grammar.Symbol {
 	lead := c.lead(c.space, s.n == 0)
 	var fits []rx.Expr
 	for _, v := range f.candidates(s) {
@@ -195,7 +199,7 @@ func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
 			e = c.space.And(e, c.space.Not(c.textsOf(v)))
 		}
 	}
-	return c.b.Then(c.space.Concat(lead, e), func(text []byte) grammar.Symbol {
+	return b.Then(c.space.Concat(lead, e), func(text []byte) grammar.Symbol {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		v, err := parseJSON(bytes.TrimLeft(text, " \t\r\n,"))
