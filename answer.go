@@ -168,7 +168,7 @@ func (a *answer) rest() {
 	stopped := false
 	switch {
 	case a.reader != nil:
-		stopped = a.saw(a.reader.end())
+		stopped = a.saw(a.reader.end(a.finish.Reason == FinishLength))
 	case a.text != nil:
 		stopped = a.pass(a.text.Flush())
 	}

@@ -52,7 +52,7 @@ func (m *Model) constrain(g *Generation, p *Prompt) (func(choice int) engine.Con
 	return func(int) engine.Constraint {
 		c := &constraint{model: m, vocabulary: v}
 		if c.bound = whole != nil; c.bound {
-			c.state = whole.Start()
+			c.grammar, c.state = whole, whole.whole.Start()
 		}
 		c.thought = p.turn.thought()
 		return c
@@ -63,7 +63,8 @@ func (m *Model) constrain(g *Generation, p *Prompt) (func(choice int) engine.Con
 type constraint struct {
 	model      *Model
 	vocabulary *grammar.Vocabulary
-	bound      bool // by state
+	grammar    *compiledGrammar // nil where it is not bound
+	bound      bool             // by state
 	state      grammar.State
 	thought    *thought
 	next       []int32 // tokens that must come, where they cannot be forced
@@ -94,7 +95,9 @@ func (c *constraint) Next(chosen []int32, force bool, mask []uint32) (forced []i
 	case len(c.next) > 0:
 		mask[c.next[0]/32] |= 1 << (c.next[0] % 32)
 	case c.bound:
-		return forced, c.state.Mask(c.vocabulary, mask)
+		err := c.state.Mask(c.vocabulary, mask)
+		c.grammar.failed(err)
+		return forced, err
 	default:
 		for i := range mask {
 			mask[i] = ^uint32(0)
@@ -115,6 +118,7 @@ func (c *constraint) take(id int32) error {
 	next, ok := c.state.Token(c.vocabulary, id)
 	if !ok {
 		if err := next.Err(); err != nil {
+			c.grammar.failed(err)
 			return wrap(err)
 		}
 		return fmt.Errorf("realizar: token %d does not fit the grammar", id)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	infer "github.com/google/jsonschema-go/jsonschema"
 
@@ -20,8 +22,39 @@ import (
 // A Grammar is the texts that an answer may be: see [Generation.Grammar]. Many requests
 // may use one at a time, and share the work that it takes.
 type Grammar struct {
+	compile func(b *grammar.Builder) (grammar.Symbol, error)
+
+	mu  sync.Mutex
+	now *compiledGrammar
+}
+
+// A compiledGrammar is a grammar ready for use. What texts add to one that is shared for long
+// may come to its limits; then it is worn, and the next request has it compiled anew.
+type compiledGrammar struct {
 	symbol grammar.Symbol
 	whole  *grammar.Grammar
+	worn   atomic.Bool
+}
+
+// newCompiled makes the grammar of a symbol.
+func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*compiledGrammar, error) {
+	b := grammar.NewBuilder(grammarLimits)
+	symbol, err := compile(b)
+	if err != nil {
+		return nil, grammarError(err)
+	}
+	whole, err := b.Grammar(symbol)
+	if err != nil {
+		return nil, grammarError(err)
+	}
+	return &compiledGrammar{symbol: symbol, whole: whole}, nil
+}
+
+// failed notes an error of c's states.
+func (c *compiledGrammar) failed(err error) {
+	if errors.Is(err, grammar.ErrLimit) {
+		c.worn.Store(true)
+	}
 }
 
 // JSONOptions say how JSON is written that a schema describes.
@@ -136,8 +169,9 @@ func (m *Model) StructuralTag(text []byte, o JSONOptions) (*Grammar, error) {
 	return compileGrammar(func(b *grammar.Builder) (grammar.Symbol, error) {
 		return tags.Compile(b, text, tags.Options{
 			Schema: func(schema []byte, anyOrder bool) (grammar.Symbol, error) {
-				o.AnyOrder = o.AnyOrder || anyOrder
-				return jsonschema.Compile(b, schema, o.schema())
+				one := o
+				one.AnyOrder = o.AnyOrder || anyOrder
+				return jsonschema.Compile(b, schema, one.schema())
 			},
 			Grammar: func(text string) (grammar.Symbol, error) { return notation(b, text) },
 			Special: m.special,
@@ -165,17 +199,15 @@ func larkSymbol(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	}})
 }
 
+// grammarLimits keep what a grammar makes of texts to some 5 MB.
+var grammarLimits = grammar.Limits{Sets: 1 << 16, Derivatives: 1 << 14}
+
 func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*Grammar, error) {
-	b := grammar.NewBuilder(grammar.Limits{})
-	symbol, err := compile(b)
+	now, err := newCompiled(compile)
 	if err != nil {
-		return nil, grammarError(err)
+		return nil, err
 	}
-	whole, err := b.Grammar(symbol)
-	if err != nil {
-		return nil, grammarError(err)
-	}
-	return &Grammar{symbol: symbol, whole: whole}, nil
+	return &Grammar{compile: compile, now: now}, nil
 }
 
 func grammarError(err error) error { return fmt.Errorf("realizar: %w: %w", ErrRequest, err) }
@@ -188,7 +220,7 @@ type Fit struct {
 
 // Check says how far text fits g.
 func (g *Grammar) Check(text []byte) (Fit, error) {
-	s := g.whole.Start()
+	s := g.compiled().whole.Start()
 	for i := range text {
 		next, ok := s.Bytes(text[i : i+1])
 		if !ok {
@@ -200,9 +232,16 @@ func (g *Grammar) Check(text []byte) (Fit, error) {
 }
 
 // compiled is g ready for use; nil of a nil one.
-func (g *Grammar) compiled() *grammar.Grammar {
+func (g *Grammar) compiled() *compiledGrammar {
 	if g == nil {
 		return nil
 	}
-	return g.whole
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.now.worn.Load() {
+		if anew, err := newCompiled(g.compile); err == nil {
+			g.now = anew
+		}
+	}
+	return g.now
 }

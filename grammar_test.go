@@ -297,3 +297,24 @@ func TestPrepared(t *testing.T) {
 		t.Errorf("a prepared prompt gives %v (%v), want %v", got.tokens, err, want.tokens)
 	}
 }
+
+// A grammar that is shared for long does not grow: what texts add to it is collected.
+func TestGrammarLasts(t *testing.T) {
+	for _, schema := range []string{
+		`{"type": "object"}`,
+		`{"type": "object", "properties": {"a": {"type": "integer"}}}`,
+	} {
+		for _, o := range []realizar.JSONOptions{{}, {AnyOrder: true}} {
+			g, err := realizar.JSONSchema([]byte(schema), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 20000 { // which came to the limit of rules when all were counted
+				text := fmt.Sprintf(`{"b%d": 1, "c%d": {"d": 2, "e": 3, "f": 4}, "g": [], "h%d": 5}`, n, n, n)
+				if fit, err := g.Check([]byte(text)); err != nil || !fit.Whole {
+					t.Fatalf("%s, text %d: %+v (%v)", schema, n, fit, err)
+				}
+			}
+		}
+	}
+}

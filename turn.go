@@ -116,20 +116,22 @@ func (c *conversation) parser() *turn.Parser {
 }
 
 // grammar is what binds the turn, or nil.
-func (c *conversation) grammar(g *Generation) (*grammar.Grammar, error) {
+func (c *conversation) grammar(g *Generation) (*compiledGrammar, error) {
 	calls := c.calls && c.form.HasCalls()
 	if !calls && g.Grammar == nil {
 		return nil, nil
 	}
-	return c.model.turns.get(c.key(g), g.Grammar, func() (*grammar.Grammar, error) { return c.compile(g, calls) })
+	content := g.Grammar.compiled()
+	return c.model.turns.get(c.key(content), content, func() (*compiledGrammar, error) {
+		return newCompiled(func(b *grammar.Builder) (grammar.Symbol, error) { return c.symbol(b, content, calls) })
+	})
 }
 
-// compile makes the grammar of the turn.
-func (c *conversation) compile(g *Generation, calls bool) (*grammar.Grammar, error) {
-	b := grammar.NewBuilder(grammar.Limits{})
+// symbol is that of the turns that the request allows.
+func (c *conversation) symbol(b *grammar.Builder, content *compiledGrammar, calls bool) (grammar.Symbol, error) {
 	r := turn.GrammarRequest{Tail: c.tail, Special: c.model.special, Choice: turn.ChoiceNone, Schema: schemaSymbol}
-	if g.Grammar != nil {
-		r.Content = g.Grammar.symbol
+	if content != nil {
+		r.Content = content.symbol
 	}
 	if calls {
 		r.Choice, r.Parallel = turn.ChoiceAuto, !c.request.SingleCall
@@ -143,15 +145,7 @@ func (c *conversation) compile(g *Generation, calls bool) (*grammar.Grammar, err
 			r.Choice, r.Name = turn.ChoiceRequired, c.request.ToolChoice.Name
 		}
 	}
-	symbol, err := c.form.Grammar(b, r)
-	if err != nil {
-		return nil, grammarError(err)
-	}
-	whole, err := b.Grammar(symbol)
-	if err != nil {
-		return nil, grammarError(err)
-	}
-	return whole, nil
+	return c.form.Grammar(b, r)
 }
 
 // schemaSymbol is the JSON texts of a schema as a model's turn has them.
@@ -235,9 +229,12 @@ func (r *reader) last(id int32) []turn.Event {
 	return nil
 }
 
-// end is what was held back.
-func (r *reader) end() []turn.Event {
+// end is what was held back of a turn that has ended, or was cut off.
+func (r *reader) end(cut bool) []turn.Event {
 	events := r.parser.Write(r.text.Flush(), false)
+	if cut {
+		return r.saw(append(events, r.parser.Cut()...))
+	}
 	return r.saw(append(events, r.parser.Close()...))
 }
 

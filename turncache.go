@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"github.com/realizar/realizar/internal/grammar"
 )
 
 // The most grammars of turns that are kept, and the most bytes of what one is made of.
@@ -25,15 +23,15 @@ type turnCache struct {
 
 type cachedTurn struct {
 	key     string
-	content *Grammar // whose address is in the key
-	whole   *grammar.Grammar
+	content *compiledGrammar // whose address is in the key
+	grammar *compiledGrammar
 }
 
 // key is what the grammar of the turn depends on, beside the model.
-func (c *conversation) key(g *Generation) string {
+func (c *conversation) key(content *compiledGrammar) string {
 	var b strings.Builder
 	r := c.request
-	fmt.Fprintf(&b, "%p %q %v %d %q %v", g.Grammar, c.tail, c.calls, r.ToolChoice.Mode, r.ToolChoice.Name, r.SingleCall)
+	fmt.Fprintf(&b, "%p %q %v %d %q %v", content, c.tail, c.calls, r.ToolChoice.Mode, r.ToolChoice.Name, r.SingleCall)
 	if c.calls {
 		for _, t := range r.Tools {
 			fmt.Fprintf(&b, " %q %v %q", t.Name, t.Strict, t.Parameters)
@@ -42,31 +40,43 @@ func (c *conversation) key(g *Generation) string {
 	return b.String()
 }
 
-// get is the grammar of that key, which compile makes where it is not there.
-func (t *turnCache) get(key string, content *Grammar, compile func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
-	t.mu.Lock()
-	if e, ok := t.known[key]; ok {
-		t.order.MoveToFront(e)
-		t.mu.Unlock()
-		return e.Value.(*cachedTurn).whole, nil
+// get is the grammar of that key, which compile makes where it is not there, or worn.
+func (t *turnCache) get(key string, content *compiledGrammar, compile func() (*compiledGrammar, error)) (*compiledGrammar, error) {
+	if have := t.find(key); have != nil {
+		return have, nil
 	}
-	t.mu.Unlock()
-	whole, err := compile()
+	made, err := compile()
 	if err != nil || len(key) > maxTurnBytes {
-		return whole, err
+		return made, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
 		t.known = map[string]*list.Element{}
 	}
-	if e, ok := t.known[key]; ok { // another request was faster
-		return e.Value.(*cachedTurn).whole, nil
+	if e, ok := t.known[key]; ok {
+		t.order.Remove(e)
 	}
-	t.known[key] = t.order.PushFront(&cachedTurn{key, content, whole})
+	t.known[key] = t.order.PushFront(&cachedTurn{key, content, made})
 	if t.order.Len() > maxTurns {
 		last := t.order.Remove(t.order.Back()).(*cachedTurn)
 		delete(t.known, last.key)
 	}
-	return whole, nil
+	return made, nil
+}
+
+// find is the grammar of that key if it is there and not worn.
+func (t *turnCache) find(key string) *compiledGrammar {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.known[key]
+	if !ok {
+		return nil
+	}
+	g := e.Value.(*cachedTurn).grammar
+	if g.worn.Load() {
+		return nil
+	}
+	t.order.MoveToFront(e)
+	return g
 }

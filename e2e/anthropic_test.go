@@ -123,7 +123,7 @@ var city = anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 
 // The model calls a tool, is given what came of it, and answers.
 func TestMessageTools(t *testing.T) {
-	s := serveModel(t, "demo")
+	s := serveModel(t, demo)
 	p := messaged("What is the weather like in Oslo?", 200)
 	p.Tools = []anthropic.ToolUnionParam{city}
 	p.ToolChoice = anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{DisableParallelToolUse: anthropic.Bool(true)}}
@@ -150,7 +150,7 @@ func TestMessageTools(t *testing.T) {
 }
 
 func TestMessageForm(t *testing.T) {
-	s := serveModel(t, "demo")
+	s := serveModel(t, demo)
 	p := messaged("Which city is it?", 100)
 	p.OutputConfig.Format.Schema = map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"enum": []string{"Oslo", "Rome"}}}, "required": []string{"city"}, "additionalProperties": false}
 	m, err := s.anthropic().Messages.New(t.Context(), p)

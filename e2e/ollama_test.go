@@ -162,7 +162,7 @@ func TestOllamaGenerate(t *testing.T) {
 
 // The model calls a tool, is told what came of it, and says so.
 func TestOllamaTools(t *testing.T) {
-	s := serveModel(t, "demo")
+	s := serveModel(t, demo)
 	var tools api.Tools
 	if err := json.Unmarshal([]byte(`[{"type": "function", "function": {"name": "get_weather", "description": "Get the weather of a city", "parameters":
 		{"type": "object", "properties": {"city": {"type": "string", "description": "The city"}}, "required": ["city"]}}}]`), &tools); err != nil {
@@ -198,7 +198,7 @@ func TestOllamaTools(t *testing.T) {
 }
 
 func TestOllamaFormat(t *testing.T) {
-	s := serveModel(t, "demo")
+	s := serveModel(t, demo)
 	r := talk("A cat called Tom, 3 years old, as JSON", 200)
 	r.Format = json.RawMessage(`{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer"}}, "required": ["name", "age"], "additionalProperties": false}`)
 	a, err := s.talk(r)

@@ -198,7 +198,7 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
 		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
 		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts,
-		JSON:        c.jsonOptions(),
+		JSON: c.jsonOptions(),
 	}
 	if len(config.Names) == 0 {
 		config.Names = []string{fileName(c.Model)}

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
-import { key, modelName, run, serve, serveModel } from "./server.mjs";
+import { demo, key, modelName, run, serve, serveModel } from "./server.mjs";
 
 const question = "Tell me a story.";
 
@@ -93,7 +93,7 @@ test("stop sequences", limit, async (t) => {
 });
 
 test("tools in a loop", limit, async (t) => {
-  const c = client(await serveModel(t, "demo"));
+  const c = client(await serveModel(t, demo));
   const cities = [];
   const weather = betaTool({
     name: "weather",
@@ -124,7 +124,7 @@ test("tools in a loop", limit, async (t) => {
 });
 
 test("the form of an answer", limit, async (t) => {
-  const c = client(await serveModel(t, "demo"));
+  const c = client(await serveModel(t, demo));
   const schema = { type: "object", properties: { city: { type: "string", enum: ["Oslo", "Rome"] } }, required: ["city"], additionalProperties: false };
   for (const more of [{ output_config: { format: { type: "json_schema", schema } } }, { output_format: { type: "json_schema", schema } }]) {
     const message = await c.messages.create(asked("Which city is it?", 100, more));

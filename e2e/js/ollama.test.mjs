@@ -3,7 +3,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { Ollama } from "ollama";
-import { key, modelName, run, serve, serveModel } from "./server.mjs";
+import { demo, key, modelName, run, serve, serveModel } from "./server.mjs";
 
 const question = "Tell me a story.";
 
@@ -73,7 +73,7 @@ test("generate", limit, async (t) => {
 });
 
 test("tools", limit, async (t) => {
-  const c = client(await serveModel(t, "demo"));
+  const c = client(await serveModel(t, demo));
   const tools = [{ type: "function", function: { name: "get_weather", description: "Get the weather of a city", parameters: { type: "object", properties: { city: { type: "string", description: "The city" } }, required: ["city"] } } }];
   const ask = asked("what is the weather in Oslo?", 60, { tools });
   const first = await c.chat(ask);
@@ -88,7 +88,7 @@ test("tools", limit, async (t) => {
 });
 
 test("format", limit, async (t) => {
-  const c = client(await serveModel(t, "demo"));
+  const c = client(await serveModel(t, demo));
   const schema = { type: "object", properties: { name: { type: "string", maxLength: 8 }, age: { type: "integer" } }, required: ["name", "age"], additionalProperties: false };
   const got = await c.chat(asked("A cat called Tom, 3 years old, as JSON", 200, { format: schema }));
   const pet = JSON.parse(got.message.content);

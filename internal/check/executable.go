@@ -53,6 +53,9 @@ func (e *executable) SetMask(id int32, words []uint32) error {
 
 // Submit implements [plan.Executable], but that it waits for the device.
 func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
+	if e.late != nil {
+		return nil, errors.New("check: the step before has not chosen its tokens")
+	}
 	// Before the device does, the reference goes by what the batch says.
 	if err := b.Validate(e.program, &e.limits, len(e.chosen)); err != nil {
 		return nil, err

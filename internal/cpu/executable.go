@@ -96,6 +96,10 @@ func (e *executable) Setup() plan.Setup { return e.setup }
 func (e *executable) Close() error {
 	if !e.closed {
 		e.closed = true
+		if e.late != nil {
+			e.late.chosen <- struct{}{} // nobody else will say so
+			e.late = nil
+		}
 		e.workers.close()
 		release(e.memory)
 		e.pages.release()

@@ -33,7 +33,9 @@ func (e *executable) conduct() {
 			e.begun(s)
 		}
 		e.mu.Lock()
-		s.Err = before
+		if before != nil { // else the step may be done by now
+			s.Err = before
+		}
 		e.queued = append(e.queued[:0], e.queued[1:]...)
 		e.work.Broadcast()
 		e.mu.Unlock()

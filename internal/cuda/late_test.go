@@ -62,6 +62,12 @@ func TestLateStep(t *testing.T) {
 				t.Errorf("the device has the mask %#x", word)
 			}
 		}
+		if _, err := e.Submit(x); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Errorf("layers stream as %d: closed before a late step could choose: %v", stream, err)
+		}
 	}
 }
 

@@ -99,6 +99,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 		}
 		s.missed = 0
 		e.add(f, s, n, outputs)
+		s.far = max(s.far, s.sent)
 	}
 	if len(f.parts) == 0 {
 		e.keep(f)

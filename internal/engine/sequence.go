@@ -50,6 +50,9 @@ type sequence struct {
 
 	// Its place in the queue.
 	active bool
+	share  *share
+	far    int     // positions that were ever in steps
+	from   int     // of these, before it got its place
 	number uint64  // of arrivals
 	start  float64 // of its salt's turn, see [queue]
 

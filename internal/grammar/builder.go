@@ -15,6 +15,7 @@ type Builder struct {
 	limits    Limits
 	space     *rx.Space
 	automaton *rx.Automaton
+	root      *Builder // whose lexemes its own are; itself, but of a fork
 
 	mu      sync.Mutex
 	lexemes map[rx.Expr]*symbol
@@ -26,7 +27,16 @@ type Builder struct {
 func NewBuilder(l Limits) *Builder {
 	l = l.withDefaults()
 	space := rx.NewSpace(l.Expressions)
-	return &Builder{seq: sequence.Add(1), limits: l, space: space, automaton: rx.NewAutomaton(space, l.Derivatives), lexemes: map[rx.Expr]*symbol{}}
+	b := &Builder{seq: sequence.Add(1), limits: l, space: space, automaton: rx.NewAutomaton(space, l.Derivatives), lexemes: map[rx.Expr]*symbol{}}
+	b.root = b
+	return b
+}
+
+// Fork is a builder for symbols that are made while texts are read. They share b's space and
+// automaton, and with these their masks. They are collected with the states of the text: b
+// does not count them.
+func (b *Builder) Fork() *Builder {
+	return &Builder{seq: sequence.Add(1), limits: b.limits, space: b.space, automaton: b.automaton, root: b.root, lexemes: map[rx.Expr]*symbol{}}
 }
 
 // Space is where the expressions of b's lexemes are made.
@@ -42,6 +52,35 @@ func (b *Builder) Lexeme(e rx.Expr) Symbol {
 		b.lexemes[e] = s
 	}
 	return Symbol{s}
+}
+
+// Bind is a terminal, one of the strings of e of which fits says that they may stand, and a late
+// symbol, which stands for what rest makes of the bytes that the terminal is. It belongs after
+// the terminal, in the same alternative. rest is asked where a text comes to the late symbol,
+// and no sooner: what stands between must not hang on it. So masks are as fast as those of
+// other lexemes where fits is nil, and nearly so with it; this is what to use for the names of
+// an object's members, each of which is to be there once. e has not "". Both functions must
+// give the same for the same bytes and may be called at any time. Any beginning of a string of
+// e must be one of a string that fits. rest should use a Builder of its own, as with Then.
+func (b *Builder) Bind(e rx.Expr, fits func(text []byte) bool, rest func(text []byte) Symbol) (terminal, late Symbol) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.space.Nullable(e) {
+		b.fault(fmt.Errorf("grammar: a bound lexeme has the string \"\": %w", ErrGrammar))
+	}
+	after := b.rule("")
+	after.rest = rest
+	return Symbol{b.terminal(&symbol{kind: lexemeKind, id: lexemeID(e), expr: e, fits: fits, late: after})}, Symbol{after}
+}
+
+// bound is what late symbol s is after a text.
+func (s *symbol) bound(text string) *symbol {
+	return &symbol{kind: ruleKind, seq: sequence.Add(1), builder: s.builder, expand: func() [][]Symbol {
+		if after := s.rest([]byte(text)); !after.IsZero() {
+			return [][]Symbol{{after}}
+		}
+		return nil
+	}}
 }
 
 // Then is a terminal, one of the strings of e, and after it what next makes of the bytes that
@@ -84,7 +123,7 @@ func (b *Builder) Special(text string) Symbol {
 }
 
 func (b *Builder) terminal(s *symbol) *symbol {
-	s.seq, s.builder = sequence.Add(1), b
+	s.seq, s.builder = sequence.Add(1), b.root
 	b.spend(1)
 	return s
 }
@@ -112,7 +151,7 @@ func (b *Builder) rule(name string) *symbol {
 func (b *Builder) Define(rule Symbol, alternatives ...[]Symbol) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if rule.s == nil || rule.s.kind != ruleKind || rule.s.expand != nil || rule.s.alternatives.Load() != nil {
+	if rule.s == nil || rule.s.kind != ruleKind || rule.s.expand != nil || rule.s.rest != nil || rule.s.alternatives.Load() != nil {
 		b.fault(fmt.Errorf("grammar: rule %s is defined twice or is none: %w", rule, ErrGrammar))
 		return
 	}
@@ -163,10 +202,16 @@ func (b *Builder) fail() error {
 	return b.err
 }
 
+// errLate is returned where a late symbol is met before its text is known.
+var errLate = fmt.Errorf("grammar: a late symbol does not stand after its terminal: %w", ErrGrammar)
+
 // define is the alternatives of a rule, expanded where it is lazy.
 func (s *symbol) define() ([]*alternative, error) {
 	if have := s.alternatives.Load(); have != nil {
 		return *have, nil
+	}
+	if s.rest != nil {
+		return nil, errLate
 	}
 	if s.expand == nil {
 		return nil, fmt.Errorf("grammar: rule %s is not defined: %w", s, ErrGrammar)

@@ -56,6 +56,7 @@ type end struct {
 	accept  *rx.Accept
 	builder *Builder
 	text    *text
+	any     bool // text is not known: what follows must not hang on it
 }
 
 // advance is the set after lexemes that end together; nil where nothing follows.
@@ -72,15 +73,8 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	for _, e := range ends {
 		for _, id := range e.accept.IDs {
 			for _, w := range e.set.accepted(id, e.builder) {
-				if w.on.next == nil {
-					for _, i := range w.items {
-						i.dot++
-						m.push(i)
-					}
-					continue
-				}
-				if next := w.on.next([]byte(e.text.String())); !next.IsZero() {
-					g.pushAfter(m, w.items, next.s)
+				if err := g.push(m, w, e); err != nil {
+					return nil, err
 				}
 			}
 		}
@@ -95,18 +89,43 @@ func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	return to, err
 }
 
-// pushAfter pushes items that had waited for a Then, which ended, and now wait for next.
-func (g *Grammar) pushAfter(m *maker, items []item, next *symbol) {
-	for _, i := range items {
-		m.push(item{of: g.memo.continued(i.of, i.dot, next), to: i.to})
+// push pushes what items that wait for a lexeme come to when it ends. Where what comes next
+// hangs on a text that is not known, that is [errLate].
+func (g *Grammar) push(m *maker, w waiting, e end) error {
+	var text string
+	if w.on.textMatters() && !e.any {
+		if text = e.text.String(); w.on.fits != nil && !w.on.fits([]byte(text)) {
+			return nil
+		}
 	}
+	var next Symbol
+	if w.on.next != nil {
+		if e.any {
+			return errLate
+		}
+		if next = w.on.next([]byte(text)); next.IsZero() {
+			return nil
+		}
+	}
+	for _, i := range w.items {
+		switch {
+		case w.on.next != nil:
+			m.push(g.memo.continued(i, next.s))
+		case w.on.late != nil && !e.any:
+			m.push(g.memo.bound(i, w.on.late, text))
+		default:
+			i.dot++
+			m.push(i)
+		}
+	}
+	return nil
 }
 
 // forget drops the texts of ends at which they do not matter.
 func forget(ends []end) {
 	for n := range ends {
-		if e := &ends[n]; e.text != nil && !e.set.asks(e.accept, e.builder) {
-			e.text = nil
+		if e := &ends[n]; (e.text != nil || e.any) && !e.set.asks(e.accept, e.builder) {
+			e.text, e.any = nil, false
 		}
 	}
 }

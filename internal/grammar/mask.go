@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 	"weak"
 
@@ -124,10 +125,13 @@ func (m *mask) addTo(words []uint32) {
 }
 
 func (w *walker) maskLexeme(t thread, words []uint32) error {
-	if t.set.then {
+	if t.set.checks {
 		return w.maskThen(t, words)
 	}
 	m, err := w.find(t, true)
+	if errors.Is(err, errLate) {
+		return w.maskThen(t, words)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,20 +151,22 @@ func (w *walker) find(t thread, based bool) (*mask, error) {
 		return nil, err
 	}
 	made := &mask{}
-	var base *rx.State
-	var first rx.ByteSet
+	done := false
 	if based {
-		if base, first, err = w.base(t.lex, row); err != nil {
+		base, err := w.base(t.lex, row)
+		if err != nil {
 			return nil, err
 		}
+		if base != nil {
+			if done, err = w.differ(t, made, base); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if base != nil {
-		err = w.differ(t, made, base, first)
-	} else {
-		err = w.make(t, made, row)
-	}
-	if err != nil {
-		return nil, err
+	if !done {
+		if err := w.make(t, made, row); err != nil {
+			return nil, err
+		}
 	}
 	w.g.memo.keepMask(key, made)
 	return made, nil
@@ -194,94 +200,6 @@ func (w *walker) takeInside(m *mask, sh *shape) {
 	w.alive = append(w.alive, sh.inside)
 }
 
-// differing is what part of the tokens may differ from those of a base, as a divisor.
-var differing = 4
-
-// base is a state that bytes mostly lead to from st as they do from itself, and the bytes that
-// lead elsewhere; nil where there is none. Most states within the text of a name or of free
-// text have one: the state of any text.
-func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, rx.ByteSet, error) {
-	if row.Live.Len() <= narrow {
-		return nil, rx.ByteSet{}, nil
-	}
-	var count [256]int
-	for _, class := range row.Class {
-		count[class]++
-	}
-	most := -1
-	for class, next := range row.Next {
-		if next != nil && (most < 0 || count[class] > count[most]) {
-			most = class
-		}
-	}
-	if most < 0 || row.Next[most] == st {
-		return nil, rx.ByteSet{}, nil
-	}
-	base := row.Next[most]
-	other, err := w.sc.row(base)
-	if err != nil {
-		return nil, rx.ByteSet{}, err
-	}
-	differ := rx.AllBytes
-	tokens := 0
-	for b := range 256 {
-		if row.Next[row.Class[b]] == other.Next[other.Class[b]] {
-			differ[b/64] &^= 1 << (b % 64)
-			continue
-		}
-		for n := range w.v.tiers {
-			tokens += len(w.v.tiers[n].starting[b])
-		}
-	}
-	if tokens > w.v.texts/differing {
-		return nil, rx.ByteSet{}, nil
-	}
-	return base, differ, nil
-}
-
-// differ makes the mask of a thread of that of base, for which only tokens that begin with one
-// of the bytes of first are otherwise.
-func (w *walker) differ(t thread, m *mask, base *rx.State, first rx.ByteSet) error {
-	at := t
-	at.lex = base
-	of, err := w.find(at, false)
-	if err != nil {
-		return err
-	}
-	words := make([]uint32, w.v.words)
-	of.addTo(words)
-	found := len(w.found)
-	w.v.clearStarting(words, first)
-	for n, tier := range w.v.tiers {
-		sh, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, t.lex, first, 0)
-		if err != nil {
-			return err
-		}
-		sh.inside.addTo(words)
-		if err := w.exits(t, n, sh); err != nil {
-			return err
-		}
-	}
-	(&tokens{ids: w.found[found:]}).addTo(words)
-	w.found = w.found[:found]
-	m.rest = tokens{words: words}
-	return nil
-}
-
-// clearStarting clears the bits of the tokens that begin with one of these bytes.
-func (v *Vocabulary) clearStarting(words []uint32, bytes rx.ByteSet) {
-	for _, tier := range v.tiers {
-		for b, ids := range tier.starting {
-			if !bytes.Has(byte(b)) {
-				continue
-			}
-			for _, id := range ids {
-				words[id/32] &^= 1 << (id % 32)
-			}
-		}
-	}
-}
-
 // exits adds the tokens that fit by leaving the lexemes of t.
 func (w *walker) exits(t thread, tier int, sh *shape) error {
 	for i := range sh.exits {
@@ -294,7 +212,7 @@ func (w *walker) exits(t thread, tier int, sh *shape) error {
 
 // exit adds the tokens that fit by leaving the lexemes of t at e.
 func (w *walker) exit(t thread, tr *trie, e *exit) error {
-	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil}})
+	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil, true}})
 	if err != nil || to == nil || !to.lives() {
 		return err
 	}
@@ -323,11 +241,11 @@ var narrow = 48
 func (w *walker) shape(n int, st *rx.State, row *rx.Row, gather bool) (*shape, error) {
 	tier := &w.v.tiers[n]
 	if row.Live.Len() <= narrow {
-		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, 0)
+		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, 0)
 	}
 	key, ok := st.Key(tier.window + 1)
 	if !ok {
-		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, 0)
+		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, 0)
 	}
 	kept := shapeKey{key, n, gather}
 	if have := w.v.shapes.find(kept); have != nil {
@@ -337,7 +255,7 @@ func (w *walker) shape(n int, st *rx.State, row *rx.Row, gather bool) (*shape, e
 	if gather {
 		outside = manyOutside
 	}
-	made, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, rx.AllBytes, outside)
+	made, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, outside)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func agree(t interface{ Fatalf(string, ...any) }, s grammar.State, v *grammar.Vo
 	return ids
 }
 
-var anyMaskToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "<a>", "<b>", "#3", "^5", "@", "&[ab]{1,3}", "[ab]{0,3}", "[ab]{2,5}b", "[ab]{0,20}", "[ab]{9,30}b", "!(.{0,2}aa)")
+var anyMaskToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "<a>", "<b>", "#3", "^5", "@", "&[ab]{1,3}", "%", "%fits", "[ab]{0,3}", "[ab]{2,5}b", "[ab]{0,20}", "[ab]{9,30}b", "!(.{0,2}aa)")
 
 func init() {
 	ab := func(s *rx.Space) rx.Expr { return s.Bytes(rx.BytesOf('a', 'b')) }

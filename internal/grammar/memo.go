@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"github.com/realizar/realizar/internal/rx"
@@ -17,6 +18,7 @@ type memo struct {
 	after map[step]*set
 	masks map[maskKey]*mask
 	lines map[maskKey]*outline
+	leafs map[afterKey]*leafTokens
 	again map[againKey]*alternative
 	size  int
 }
@@ -26,6 +28,7 @@ type step struct {
 	set, other       *set
 	accept, together *rx.Accept
 	text             string // where it matters
+	any              bool   // whatever the text is
 }
 
 // stepOf is the step over these ends; false where they are too many to be kept, or their texts
@@ -33,7 +36,7 @@ type step struct {
 func stepOf(ends []end) (step, bool) {
 	switch {
 	case len(ends) == 1:
-		return step{set: ends[0].set, accept: ends[0].accept, text: ends[0].text.String()}, true
+		return step{set: ends[0].set, accept: ends[0].accept, text: ends[0].text.String(), any: ends[0].any}, true
 	case len(ends) == 2 && ends[0].text == nil && ends[1].text == nil:
 		return step{set: ends[0].set, accept: ends[0].accept, other: ends[1].set, together: ends[1].accept}, true
 	}
@@ -63,7 +66,8 @@ func (m *memo) keep(s step, to *set) {
 
 func (m *memo) drop() {
 	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
-	m.masks, m.lines, m.again = map[maskKey]*mask{}, map[maskKey]*outline{}, map[againKey]*alternative{}
+	m.masks, m.lines = map[maskKey]*mask{}, map[maskKey]*outline{}
+	m.leafs, m.again = map[afterKey]*leafTokens{}, map[againKey]*alternative{}
 }
 
 // intern is the set of the maker's kernel: one it has, or a new one.
@@ -135,26 +139,83 @@ func (m *memo) keepOutline(k maskKey, made *outline) {
 	m.lines[k] = made
 }
 
-// againKey is an alternative whose symbol at dot is a Then, and what follows its text.
+// afterKey is a node of a vocabulary where a set begins.
+type afterKey struct {
+	set        *set
+	vocabulary *Vocabulary
+	tier       int
+	node       int32
+}
+
+// leafTokens is the tokens that fit from there, as far as err.
+type leafTokens struct {
+	ids []int32
+	err error
+}
+
+func (m *memo) afterLeaf(k afterKey) *leafTokens {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.leafs[k]
+}
+
+func (m *memo) keepAfterLeaf(k afterKey, made *leafTokens) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.size += 4 + len(made.ids)/8; m.size > m.limit {
+		m.drop()
+	}
+	m.leafs[k] = made
+}
+
+// againKey is an alternative whose symbol at dot has text that matters, with the symbol that
+// follows a Then, or the text of a Bind.
 type againKey struct {
 	of   *alternative
 	dot  int
 	next *symbol
+	text string
 }
 
-// continued is the alternative that waits for next and then for what comes after dot in of: one
-// for all texts that next follows.
-func (m *memo) continued(of *alternative, dot int, next *symbol) *alternative {
+// continued is what waits for next and then for what comes after dot in an alternative: one for
+// all texts that next follows.
+func (m *memo) continued(i item, next *symbol) item {
+	return m.derived(againKey{of: i.of, dot: i.dot, next: next}, i, func() []*symbol {
+		return append([]*symbol{next}, i.of.symbols[i.dot+1:]...)
+	})
+}
+
+// bound is what waits for what comes after dot in an alternative, where late is what text makes
+// of it.
+func (m *memo) bound(i item, late *symbol, text string) item {
+	rest := i.of.symbols[i.dot+1:]
+	if !slices.Contains(rest, late) {
+		i.dot++
+		return i
+	}
+	return m.derived(againKey{of: i.of, dot: i.dot, text: text}, i, func() []*symbol {
+		symbols := slices.Clone(rest)
+		bound := late.bound(text)
+		for n, s := range symbols {
+			if s == late {
+				symbols[n] = bound
+			}
+		}
+		return symbols
+	})
+}
+
+// derived is an item at the start of the alternative that m has for a key, or of a new one.
+func (m *memo) derived(key againKey, i item, symbols func() []*symbol) item {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := againKey{of, dot, next}
 	a := m.again[key]
 	if a == nil {
-		if m.size += 4 + len(of.symbols)/4; m.size > m.limit {
+		a = newAlternative(symbols())
+		if m.size += 4 + len(a.symbols)/4 + len(key.text)/32; m.size > m.limit {
 			m.drop()
 		}
-		a = newAlternative(append([]*symbol{next}, of.symbols[dot+1:]...))
 		m.again[key] = a
 	}
-	return a
+	return item{of: a, to: i.to}
 }

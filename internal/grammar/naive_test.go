@@ -15,6 +15,13 @@ type language struct{ texts, prefixes map[string]bool }
 
 func newLanguage() language { return language{map[string]bool{}, map[string]bool{}} }
 
+func (l language) add(text string) {
+	l.texts[text] = true
+	for n := range len(text) + 1 {
+		l.prefixes[text[:n]] = true
+	}
+}
+
 // A toy is a small grammar: rules over lexemes.
 type toy struct {
 	lexemes []string  // in the notation of terminal
@@ -58,7 +65,7 @@ var toyLexemes = map[string]func(s *rx.Space) rx.Expr{
 	"":        func(s *rx.Space) rx.Expr { return rx.Empty },
 }
 
-// terminal is a lexeme, &one twice over, <a special token>, #3, any token but ^3, or any special one, @.
+// terminal is a lexeme, &one twice over, %one twice over with an a between, <a special token>, #3, any token but ^3, or any special one, @.
 func terminal(b *grammar.Builder, name string) grammar.Symbol {
 	id := int32(0)
 	if len(name) > 1 {
@@ -73,6 +80,20 @@ func terminal(b *grammar.Builder, name string) grammar.Symbol {
 		return b.NotTokens([]int32{id}, []string{"<a>"})
 	case name == "@":
 		return b.AnySpecial()
+	case strings.HasPrefix(name, "%"):
+		// One of [ab]{1,2}, a, and the same again.
+		s := b.Space()
+		var fits func([]byte) bool
+		if name == "%fits" {
+			fits = func(text []byte) bool { return string(text) != "ab" }
+		}
+		first, late := b.Bind(s.Repeat(s.Bytes(rx.BytesOf('a', 'b')), 1, 2), fits, func(text []byte) grammar.Symbol {
+			own := grammar.NewBuilder(grammar.Limits{})
+			return own.Lexeme(own.Space().Literal(string(text)))
+		})
+		rule := b.Rule(name)
+		b.Define(rule, []grammar.Symbol{first, b.Lexeme(s.Literal("a")), late})
+		return rule
 	case name == "&[ab]{1,3}":
 		s := b.Space()
 		return b.Then(s.Repeat(s.Bytes(rx.BytesOf('a', 'b')), 1, 3), func(text []byte) grammar.Symbol {
@@ -84,7 +105,7 @@ func terminal(b *grammar.Builder, name string) grammar.Symbol {
 }
 
 // anyToy draws grammars in which every rule has an end.
-var anyToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "&[ab]{1,3}")
+var anyToy = toyOf("a", "b", "ab", "ba", "a?", "b*", "a+", "[ab]+", "(ab)*", "!(.*aa)", "", "&[ab]{1,3}", "%", "%fits")
 
 func toyOf(names ...string) *rapid.Generator[toy] {
 	return rapid.Custom(func(t *rapid.T) toy { return drawToy(t, names) })
@@ -172,12 +193,17 @@ func (y toy) language(all []string, length int) language {
 	lexemes := make([]language, len(y.lexemes))
 	for i, name := range y.lexemes {
 		lexemes[i] = newLanguage()
+		if strings.HasPrefix(name, "%") {
+			for _, text := range allTexts("ab", 2)[1:] {
+				if name == "%" || text != "ab" {
+					lexemes[i].add(text + "a" + text)
+				}
+			}
+			continue
+		}
 		if name == "&[ab]{1,3}" {
 			for _, text := range allTexts("ab", 3)[1:] {
-				lexemes[i].texts[text+text] = true
-				for n := range 2*len(text) + 1 {
-					lexemes[i].prefixes[(text + text)[:n]] = true
-				}
+				lexemes[i].add(text + text)
 			}
 			continue
 		}

@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"errors"
+	"slices"
 	"weak"
 
 	"github.com/realizar/realizar/internal/rx"
@@ -42,7 +44,7 @@ func (w *walker) maskThen(t thread, words []uint32) error {
 		for _, b := range l.prefix(w.v) {
 			read = read.add(b)
 		}
-		if err := w.leave(end{t.set, l.accept, t.builder, read}, l); err != nil {
+		if err := w.leave(end{t.set, l.accept, t.builder, read, false}, l); err != nil {
 			return err
 		}
 	}
@@ -51,15 +53,55 @@ func (w *walker) maskThen(t thread, words []uint32) error {
 	return nil
 }
 
-// leave adds the tokens that fit after lexemes end at l.
+// leave adds the tokens that fit after lexemes end at l. Where what comes next does not hang on
+// their text, it is the same for all.
 func (w *walker) leave(e end, l *leaf) error {
+	found := len(w.found)
+	any := e
+	any.text, any.any = nil, true
+	if e.set.allow(e.accept, e.builder, e.text) {
+		err := w.leaveTo(any, l)
+		if !errors.Is(err, errLate) {
+			return err
+		}
+		w.found = w.found[:found]
+	}
+	return w.leaveTo(e, l)
+}
+
+// allow reports whether all these lexemes may be that text.
+func (s *set) allow(accept *rx.Accept, b *Builder, t *text) bool {
+	for _, id := range accept.IDs {
+		for _, w := range s.accepted(id, b) {
+			if w.on.fits != nil && !w.on.fits([]byte(t.String())) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// leaveTo adds the tokens that fit where e comes to at l. Those that hang on no text are kept.
+func (w *walker) leaveTo(e end, l *leaf) error {
 	to, err := w.g.advance(w.sc, []end{e})
 	if err != nil || to == nil || !to.lives() {
 		return err
 	}
+	key := afterKey{to, w.v, l.tier, l.node}
+	if e.any {
+		if have := w.g.memo.afterLeaf(key); have != nil {
+			w.found = append(w.found, have.ids...)
+			return have.err
+		}
+	}
 	tr := w.v.tiers[l.tier].trie
+	found := len(w.found)
 	w.found = append(w.found, tr.at(l.node)...)
-	return w.walk(tr, l.node, []thread{{set: to}})
+	err = w.walk(tr, l.node, []thread{{set: to}})
+	if e.any && (err == nil || errors.Is(err, errLate)) {
+		w.g.memo.keepAfterLeaf(key, &leafTokens{slices.Clone(w.found[found:]), err})
+	}
+	return err
 }
 
 // outline is the outline of a state: a kept one, or a new one, whose tokens are alive as long as
@@ -74,20 +116,23 @@ func (w *walker) outline(st *rx.State, based bool) (*outline, error) {
 		return nil, err
 	}
 	made := &outline{}
-	var base *rx.State
-	var first rx.ByteSet
+	done := false
 	if based {
-		if base, first, err = w.base(st, row); err != nil {
+		base, err := w.base(st, row)
+		if err != nil {
 			return nil, err
 		}
+		if base != nil {
+			if done, err = w.differOutline(made, st, base); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if base != nil {
-		err = w.differOutline(made, st, base, first)
-	} else {
-		err = w.makeOutline(made, st, row)
-	}
-	if err != nil {
-		return nil, err
+	if !done {
+		made = &outline{}
+		if err := w.makeOutline(made, st, row); err != nil {
+			return nil, err
+		}
 	}
 	w.g.memo.keepOutline(key, made)
 	return made, nil
@@ -118,28 +163,28 @@ func (o *outline) add(tier int, sh *shape, st *rx.State) {
 	}
 }
 
-// differOutline makes o of that of base, but for tokens that begin with one of the bytes first.
-func (w *walker) differOutline(o *outline, st, base *rx.State, first rx.ByteSet) error {
+// differOutline makes o of that of base; false where they are too different.
+func (w *walker) differOutline(o *outline, st, base *rx.State) (bool, error) {
 	of, err := w.outline(base, false)
 	if err != nil {
-		return err
+		return false, err
 	}
 	words := make([]uint32, w.v.words)
 	of.inside.addTo(words)
-	w.v.clearStarting(words, first)
-	for _, l := range of.leaves {
-		if !first.Has(l.prefix(w.v)[0]) {
-			o.leaves = append(o.leaves, l)
-		}
-	}
 	for n, tier := range w.v.tiers {
-		sh, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, first, 0)
-		if err != nil {
-			return err
+		p := &w.sc.shaper
+		sh, ok, err := p.differ(w.sc, w.v, tier.trie, st, base, words)
+		if err != nil || !ok {
+			return false, err
 		}
 		sh.inside.addTo(words)
 		o.add(n, sh, st)
+		for _, l := range of.leaves {
+			if l.tier == n && !p.isDirty(l.node) {
+				o.leaves = append(o.leaves, l)
+			}
+		}
 	}
 	o.inside.rest = tokens{words: words}
-	return nil
+	return true, nil
 }

@@ -25,7 +25,7 @@ func check(start *symbol) error {
 		}
 		seen[s] = true
 		switch {
-		case s.kind == ruleKind && s.expand == nil:
+		case s.kind == ruleKind && s.expand == nil && s.rest == nil:
 			rules = append(rules, s)
 			return nil
 		case s.kind == lexemeKind || s.kind == specialKind:
@@ -51,7 +51,7 @@ func check(start *symbol) error {
 				if err := visit(s); err != nil {
 					return fmt.Errorf("%w (in rule %s)", err, rules[i])
 				}
-				if done[s] && s.kind != ruleKind || s.kind == ruleKind && s.expand != nil {
+				if done[s] && s.kind != ruleKind || s.kind == ruleKind && (s.expand != nil || s.rest != nil) {
 					left--
 				} else {
 					uses[s] = append(uses[s], use{rules[i], &left})

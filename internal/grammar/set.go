@@ -35,7 +35,8 @@ type set struct {
 	waits     []waiting
 	lexemes   []waiting // by builder, then by id
 	tokens    []waiting // those that are specials or tokens
-	then      bool      // one of lexemes has text that matters
+	then      bool      // the text of one of lexemes matters
+	checks    bool      // and whether it may stand, or what comes next, hangs on it
 	size      int
 	starts    atomic.Pointer[starts] // with special tokens read as text
 	vocabular atomic.Pointer[starts] // of the vocabulary that asked last, where it has some
@@ -330,7 +331,8 @@ func (m *maker) fill(s *set) {
 			*list = append(*list, waiting{on: on})
 		}
 		(*list)[n].items = append((*list)[n].items, i)
-		s.then = s.then || on.next != nil
+		s.then = s.then || on.textMatters()
+		s.checks = s.checks || on.next != nil || on.fits != nil
 	}
 	slices.SortFunc(s.lexemes, func(a, b waiting) int {
 		if a.on.builder != b.on.builder {
@@ -428,7 +430,7 @@ func (s *set) accepted(id int32, b *Builder) []waiting {
 func (s *set) asks(accept *rx.Accept, b *Builder) bool {
 	for _, id := range accept.IDs {
 		for _, w := range s.accepted(id, b) {
-			if w.on.next != nil {
+			if w.on.textMatters() {
 				return true
 			}
 		}

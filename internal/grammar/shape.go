@@ -66,6 +66,7 @@ type shaper struct {
 	slots  []int
 	key    []byte
 	gather int // up to how many tokens are gathered
+	dirty  []span
 }
 
 // visit is a node on the way to the one that is walked.
@@ -73,6 +74,10 @@ type visit struct {
 	node   int32
 	state  *rx.State
 	inside int // tokens found before its subtree
+
+	// Where two states are compared:
+	twin  *rx.State
+	apart bool // one of them has come to the end of a lexeme
 }
 
 // leaving is an exit that is being made.
@@ -83,20 +88,14 @@ type leaving struct {
 }
 
 // shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
-// of them where they are no more than gather. Only tokens that begin with one of some bytes are
-// looked at.
-func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, first rx.ByteSet, gather int) (*shape, error) {
-	p.gather = gather
-	p.ids, p.open = p.ids[:0], append(p.open[:0], visit{state: st})
-	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
-	if p.inside == nil {
-		p.inside = make([]uint32, v.words)
-	}
+// of them where they are no more than gather.
+func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
+	p.begin(v, st, gather)
 	row, err := sc.row(st)
 	if err != nil {
 		return nil, err
 	}
-	live := row.Live.And(first)
+	live := row.Live
 	nodes := tr.nodes
 	for n := int32(1); ; {
 		node := &nodes[n]
@@ -119,13 +118,22 @@ func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, first
 			n = node.skip
 			continue
 		}
-		p.open = append(p.open, visit{n, next, len(p.ids)})
+		p.open = append(p.open, visit{node: n, state: next, inside: len(p.ids)})
 		if !next.Final() {
 			p.ids = append(p.ids, tr.at(n)...)
 		}
 		n++
 	}
 	return p.finish(v), nil
+}
+
+func (p *shaper) begin(v *Vocabulary, st *rx.State, gather int) {
+	p.gather = gather
+	p.ids, p.open, p.dirty = p.ids[:0], append(p.open[:0], visit{state: st}), p.dirty[:0]
+	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
+	if p.inside == nil {
+		p.inside = make([]uint32, v.words)
+	}
 }
 
 // leave ends the visit of the last node: its subtree is done.

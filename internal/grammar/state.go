@@ -152,7 +152,7 @@ func (g *Grammar) stepThread(sc *scratch, t thread, b byte) error {
 		t.text = t.text.add(b)
 	}
 	if accept := next.Accept(); accept != nil {
-		sc.ends = append(sc.ends, end{t.set, accept, t.builder, t.text})
+		sc.ends = append(sc.ends, end{t.set, accept, t.builder, t.text, false})
 	}
 	if next.Final() {
 		return nil

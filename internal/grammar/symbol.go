@@ -32,15 +32,21 @@ type symbol struct {
 	// A terminal's.
 	id    int32 // among the lexemes of the builder's automaton
 	expr  rx.Expr
-	empty bool // it has the string ""
-	next  func(text []byte) Symbol
+	empty bool                     // it has the string ""
+	next  func(text []byte) Symbol // of a Then
+	fits  func(text []byte) bool   // of a Bind; nil: all texts do
+	late  *symbol                  // of a Bind
 	match tokenMatch
 
 	// A rule's.
 	alternatives atomic.Pointer[[]*alternative]
 	expand       func() [][]Symbol
+	rest         func(text []byte) Symbol // of what hangs on the text of a Bind: no rule before that is known
 	once         sync.Mutex
 }
+
+// textMatters reports whether what follows s hangs on the text that s is.
+func (s *symbol) textMatters() bool { return s.next != nil || s.late != nil }
 
 const (
 	unknown int32 = iota

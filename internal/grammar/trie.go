@@ -60,15 +60,6 @@ func newTrie(pieces []piece) *trie {
 	return t
 }
 
-// starting is the tokens that begin with each byte.
-func (t *trie) starting() *[256][]int32 {
-	var by [256][]int32
-	for n := int32(1); n < int32(len(t.nodes))-1; n = t.nodes[n].skip {
-		by[t.nodes[n].b] = t.below(n)
-	}
-	return &by
-}
-
 // at is the tokens of node n.
 func (t *trie) at(n int32) []int32 { return t.ids[t.nodes[n].first:t.nodes[n+1].first] }
 

@@ -19,15 +19,13 @@ type Vocabulary struct {
 	size    int32 // numbers from 0 on
 	words   int   // of a mask
 	tiers   []tier
-	texts   int // tokens in tiers
 	shapes  shapes
 }
 
 // A tier is the tokens of some lengths.
 type tier struct {
-	trie     *trie
-	window   int           // no token is longer
-	starting *[256][]int32 // tokens, by their first byte
+	trie   *trie
+	window int // no token is longer
 }
 
 // NewVocabulary makes one. pieces[id] is the bytes of a text token, nil where a number has
@@ -58,8 +56,6 @@ func NewVocabulary(pieces [][]byte, special map[string]int32, end []int32) *Voca
 			for _, p := range pieces {
 				t.window = max(t.window, len(p.text))
 			}
-			t.starting = t.trie.starting()
-			v.texts += len(pieces)
 			v.tiers = append(v.tiers, t)
 		}
 	}

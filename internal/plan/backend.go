@@ -50,7 +50,8 @@ type Executable interface {
 	Submit(*Batch) (Step, error)
 	// Choose lets the step submitted last, whose batch is [Batch.Late], choose its
 	// tokens, and does not wait for them. The step is lost where it fails. Every such step
-	// needs one Choose, before the next Submit and before Close.
+	// needs one Choose before the next Submit. Close ends a step that has had none, whose
+	// result means nothing.
 	Choose(Step) error
 	// SetMask makes words [(vocabulary+31)/32] mask id of the executable's table, for
 	// the steps that choose their tokens after it: bit i%32 of word i/32 allows token i.

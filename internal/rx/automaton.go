@@ -3,6 +3,7 @@ package rx
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -277,7 +278,6 @@ func (st *State) derive() error {
 	g := st.gen
 	g.space.spend(256)
 	r := &Row{}
-	classes := map[*State]uint8{}
 	for rest := AllBytes; !rest.IsEmpty(); {
 		b := rest.First()
 		on := rest
@@ -298,18 +298,17 @@ func (st *State) derive() error {
 		if err != nil {
 			return err
 		}
-		class, ok := classes[next]
-		if !ok {
-			class = uint8(len(r.Next))
-			classes[next] = class
+		class := slices.Index(r.Next, next)
+		if class < 0 {
+			class = len(r.Next)
 			r.Next = append(r.Next, next)
 		}
 		if next != nil {
 			r.Live = r.Live.Or(on)
 		}
-		for b := range 256 {
-			if on.Has(byte(b)) {
-				r.Class[b] = class
+		for i, w := range on {
+			for ; w != 0; w &= w - 1 {
+				r.Class[64*i+bits.TrailingZeros64(w)] = uint8(class)
 			}
 		}
 		rest = rest.And(on.Not())

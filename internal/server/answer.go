@@ -57,8 +57,8 @@ type ToolCall struct {
 	broken bool
 }
 
-// add adds what the answer goes on with.
-func (a *Answer) add(d *Delta) {
+// Add adds what the answer goes on with.
+func (a *Answer) Add(d *Delta) {
 	a.Text = append(a.Text, d.Text...)
 	a.Reasoning = append(a.Reasoning, d.Reasoning...)
 	for i := range d.ToolCalls {
@@ -147,7 +147,7 @@ func (c *collector) take(prompt int, e *realizar.Event) error {
 		if err := c.memory.Reserve(d.bytes()); err != nil {
 			return err
 		}
-		c.result.Answers[d.Index].add(d)
+		c.result.Answers[d.Index].Add(d)
 	}
 	return nil
 }

@@ -10,13 +10,18 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// deltas is a writer that counts what it is given.
-type deltas struct{ n int }
+// deltas is a writer that counts what it is given, and keeps the last of it.
+type deltas struct {
+	n    int
+	last *Delta // where it is wanted
+}
 
 func (*deltas) Begin([][]int32) error { return nil }
 func (*deltas) End(*Result) error     { return nil }
-func (w *deltas) Delta(*Delta) error {
-	w.n++
+func (w *deltas) Delta(d *Delta) error {
+	if w.n++; w.last != nil {
+		*w.last = *d
+	}
 	return nil
 }
 
@@ -74,7 +79,7 @@ func TestAnswerParts(t *testing.T) {
 		{Finish: &realizar.Finish{}},
 	} {
 		d.LogProbs = score(int32(i))
-		a.add(d)
+		a.Add(d)
 	}
 	want := []ToolCall{{ID: "a", Name: "f", Arguments: []byte("{}")}, {ID: "c", Name: "h", Arguments: []byte("{}")}}
 	if diff := cmp.Diff(want, a.ToolCalls, cmp.AllowUnexported(ToolCall{})); diff != "" || string(a.Text) != "is!{x" || string(a.Reasoning) != "so it" {

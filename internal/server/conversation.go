@@ -18,7 +18,11 @@ type ChatFields struct {
 
 // ChatPrompt is the prompt of a conversation. It may be longer than the context.
 func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, f ChatFields) (realizar.Prompt, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return realizar.Prompt{}, err
+	}
+	defer done()
 	return x.chatPrompt(x.work, r, &f, 0)
 }
 

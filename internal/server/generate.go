@@ -24,12 +24,15 @@ type Request struct {
 	Grammar *Grammar
 }
 
-// param is the field that errors are about that say nothing more.
-func (r *Request) param() string {
-	if r.Chat != nil {
-		return r.Fields.Messages
+// param is the field that an error is about of running r.
+func (r *Request) param(err error) string {
+	switch {
+	case r.Chat == nil:
+		return r.Param
+	case len(r.Chat.Tools) > 0 && r.Fields.Tools != "" && isWish(err):
+		return r.Fields.Tools // whose calls cannot be held to their schemas
 	}
-	return r.Param
+	return r.Fields.Messages
 }
 
 // A Writer writes the answers to a request as its dialect has them, by one call at a
@@ -88,15 +91,20 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 		started()
 		return c.take(job, e)
 	}); err != nil {
-		return OfField(r.param(), err)
+		return OfField(r.param(err), err)
 	}
 	x.noteUsage(c)
+	x.asked = c.result.Usage.CompletionTokens > 0 // else the model need not have run
 	return w.End(&c.result)
 }
 
 // jobs are the prompts of r as the model runs them, with their settings.
 func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	g, err := x.grammar(ctx, r.Grammar)
 	if err != nil {
 		return nil, err
@@ -131,14 +139,27 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 // Prompt is that of a text, which is the field param of a request. It may be longer than
 // the context.
 func (x *Exchange) Prompt(r *realizar.Request, param string) (realizar.Prompt, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return realizar.Prompt{}, err
+	}
+	defer done()
 	p, err := x.Server.model.Prompt(x.work, r, 0)
 	return p, OfField(param, err)
 }
 
-// preparing begins the phase of making prompts, and returns what ends it.
-func (x *Exchange) preparing() (done func()) {
-	return x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+// preparing begins the phase of making prompts, when it is the request's turn, and returns
+// what ends it.
+func (x *Exchange) preparing() (done func(), err error) {
+	ended, err := x.turn()
+	if err != nil {
+		return nil, err
+	}
+	phase := x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+	return func() {
+		phase()
+		ended()
+	}, nil
 }
 
 // run runs jobs. each is called for every event with the number of its job, one call

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -39,8 +38,8 @@ const (
 	StructuralTag             // as a request has it, in JSON
 )
 
-// compile makes it. JSON is written as o says.
-func (g *Grammar) compile(o realizar.JSONOptions) (*realizar.Grammar, error) {
+// compile makes it for m. JSON is written as o says.
+func (g *Grammar) compile(m *realizar.Model, o realizar.JSONOptions) (*realizar.Grammar, error) {
 	o.Strict = g.Strict
 	if g.Compact {
 		o.Space = realizar.JSONSpaceNone
@@ -60,7 +59,7 @@ func (g *Grammar) compile(o realizar.JSONOptions) (*realizar.Grammar, error) {
 		}
 		return realizar.OneOf(texts...)
 	case StructuralTag:
-		return structuralTag(g.Text, o)
+		return m.StructuralTag(g.Text, o)
 	case EBNF:
 		if !strings.Contains(text, "::=") {
 			return realizar.Lark(text)
@@ -84,11 +83,13 @@ func flag(b bool) byte {
 	return 0
 }
 
-// The most grammars that are kept, and the most bytes of their texts together, which what
-// is made of them grows with. One longer than that is compiled each time.
+// The most grammars that are kept, and the most bytes of their texts together. One longer
+// than that is compiled each time. A grammar takes up to grammarCost bytes for each of its
+// text, as a list of many short texts does.
 const (
-	maxGrammars     = 512
-	maxGrammarBytes = 8 << 20
+	maxGrammars     = 128
+	maxGrammarBytes = 2 << 20
+	grammarCost     = 64
 )
 
 // grammars are those that requests had last, and errors of those that are none. Those
@@ -128,6 +129,13 @@ func (gs *grammars) get(ctx context.Context, key [sha256.Size]byte, bytes int, c
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// has reports whether the grammar of that key is there, or is being made.
+func (gs *grammars) has(key [sha256.Size]byte) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	return gs.known[key] != nil
 }
 
 // enter has the caller wait for a grammar.
@@ -186,6 +194,11 @@ func (gs *grammars) compile(c *compiled, compile func() (*realizar.Grammar, erro
 	case gs.slots <- struct{}{}:
 	}
 	defer func() { <-gs.slots }()
+	select {
+	case <-c.left:
+		return
+	default:
+	}
 	func() {
 		defer recoverTo(&c.err)
 		c.grammar, c.err = compile()
@@ -193,17 +206,18 @@ func (gs *grammars) compile(c *compiled, compile func() (*realizar.Grammar, erro
 	close(c.done)
 }
 
-// structuralTag is what the model's package does not make yet.
-func structuralTag([]byte, realizar.JSONOptions) (*realizar.Grammar, error) {
-	return nil, fmt.Errorf("%w: structural tags are not supported yet", realizar.ErrRequest)
-}
-
 // grammar is g compiled, nil of nil. Its error is of its field.
 func (x *Exchange) grammar(ctx context.Context, g *Grammar) (*realizar.Grammar, error) {
 	if g == nil {
 		return nil, nil
 	}
-	s := x.Server
-	made, err := s.grammars.get(ctx, g.key(), len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.config.JSON) })
+	s, key := x.Server, g.key()
+	if cost := grammarCost * len(g.Text); !s.grammars.has(key) {
+		if err := x.Reserve(cost); err != nil {
+			return nil, err
+		}
+		defer func() { _ = x.Reserve(-cost) }() // what is given back is not refused
+	}
+	made, err := s.grammars.get(ctx, key, len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.model, s.config.JSON) })
 	return made, OfField(g.Param, err)
 }

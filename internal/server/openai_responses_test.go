@@ -29,7 +29,7 @@ type response struct {
 	Metadata   map[string]string
 	Store      *bool
 	Tools      []json.RawMessage
-	ToolChoice string `json:"tool_choice"`
+	ToolChoice any `json:"tool_choice"`
 	Truncation string
 	Usage      *struct {
 		Input   int `json:"input_tokens"`
@@ -38,13 +38,18 @@ type response struct {
 		Details struct {
 			Cached int `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
+		OutputDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	}
 	Timings json.RawMessage
 }
 
 type outputItem struct {
 	Type, ID, Status, Role string
-	Content                []outputPart
+	Content, Summary       []outputPart
+	CallID                 string `json:"call_id"`
+	Name, Arguments        string
 }
 
 type outputPart struct {
@@ -149,7 +154,7 @@ func TestResponseFields(t *testing.T) {
 		t.Errorf("metadata (-want +got)\n%s", diff)
 	}
 	if r.ToolChoice != "auto" || len(r.Tools) != 0 || r.Tools == nil {
-		t.Errorf("tools %s, choice %q", r.Tools, r.ToolChoice)
+		t.Errorf("tools %s, choice %v", r.Tools, r.ToolChoice)
 	}
 	tools := `"tools": [{"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": false}]`
 	want, _ := s.said(12, []chat.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(`{"type": "object"}`)}}, chat.Message{Role: "user", Content: "hello"})

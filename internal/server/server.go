@@ -124,6 +124,7 @@ type Server struct {
 	admission admission
 	memory    *budget.Budget
 	pulse     pulse
+	turns     turns
 	pieces    pieces
 	grammars  *grammars
 	metrics   *metrics
@@ -139,6 +140,7 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
+	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.limit = c.Parallel + c.MaxQueue
 	s.admission.empty = make(chan struct{})

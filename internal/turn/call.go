@@ -89,7 +89,7 @@ func (p *Parser) readSection() bool {
 
 // beginCall goes on after the mark of a call.
 func (p *Parser) beginCall() {
-	p.call = call{}
+	p.call, p.behind = call{}, false
 	switch {
 	case p.plan.object != nil:
 		p.step = p.readObject
@@ -144,6 +144,7 @@ func (p *Parser) complete() {
 	p.calls++
 	p.source = nil
 	p.call = call{}
+	p.behind = true
 }
 
 // readValue reads the arguments as one value and gives them out.

@@ -43,6 +43,7 @@ type Parser struct {
 
 	call   call
 	calls  int
+	behind bool   // a call has ended, and nothing is known of what follows it
 	source []byte // what the call, or the mark before it, is made of so far
 }
 
@@ -81,6 +82,18 @@ func (p *Parser) Close() []Event {
 	p.final = true
 	p.read("", 0)
 	p.leave("", false)
+	return p.flush()
+}
+
+// Cut says that the turn was cut off, and returns what was held back of its text. A call that
+// has begun stays as far as it has come; what stands of a mark in it, or behind one, is left
+// out.
+func (p *Parser) Cut() []Event {
+	inCall := p.call.begun || p.behind || len(p.source) > 0 && !p.plan.bare
+	if !inCall {
+		return p.Close()
+	}
+	p.in = nil
 	return p.flush()
 }
 

@@ -20,6 +20,7 @@ const maxLeading = 256
 
 // enter begins a region after a mark with the white space skip behind it.
 func (p *Parser) enter(kind Kind, skip string) {
+	p.behind = false
 	f := p.plan.form
 	r := region{kind: kind, skip: skip, left: f.Content.TrimLeft, right: f.Content.TrimRight}
 	if kind == Reasoning {

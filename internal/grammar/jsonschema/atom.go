@@ -99,13 +99,18 @@ func (c *compiler) alt(atoms ...atom) alternative {
 
 // meet is the conjunction of two alternatives, if it is not plainly false.
 func (c *compiler) meet(a, b alternative) (alternative, bool) {
-	out := alternative{slices.Clone(a.atoms), a.evaluated.with(b.evaluated)}
+	out := alternative{a.atoms, a.evaluated.with(b.evaluated)}
+	if len(a.atoms) == 0 {
+		out.atoms = b.atoms
+		return out, true
+	}
+	out.atoms = slices.Clone(a.atoms)
 	for _, n := range b.atoms {
 		if slices.Contains(out.atoms, n) {
 			continue
 		}
 		for _, m := range out.atoms {
-			if c.contradict(c.atoms[m], c.atoms[n]) {
+			if contradict(&c.atoms[m], &c.atoms[n]) {
 				return out, false
 			}
 		}
@@ -115,7 +120,7 @@ func (c *compiler) meet(a, b alternative) (alternative, bool) {
 }
 
 // contradict says that two atoms plainly cannot both be true.
-func (c *compiler) contradict(a, b atom) bool {
+func contradict(a, b *atom) bool {
 	if a.kind > b.kind {
 		a, b = b, a
 	}
@@ -124,8 +129,6 @@ func (c *compiler) contradict(a, b atom) bool {
 		return a.key == b.key
 	case a.kind == atLeast && b.kind == atMost:
 		return a.n > b.n
-	case a.kind == keyIs && b.kind == keyIs:
-		return false // the member need not be there
 	}
 	return false
 }

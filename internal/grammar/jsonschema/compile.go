@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -44,6 +45,11 @@ type compiler struct {
 // schema, and returns the first of them. Errors are a *SchemaError, an
 // *UnsupportedError, or match ErrTooLarge or ErrUnsatisfiable.
 func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, error) {
+	if o.Strict {
+		if err := CheckStrict(schema); err != nil {
+			return grammar.Symbol{}, err
+		}
+	}
 	l, root, err := load(schema)
 	if err != nil {
 		return grammar.Symbol{}, err
@@ -75,6 +81,18 @@ func Compile(b *grammar.Builder, schema []byte, o Options) (grammar.Symbol, erro
 	return s, c.blame(c.space.Err())
 }
 
+// Any makes rules for any JSON value.
+func Any(b *grammar.Builder, o Options) (grammar.Symbol, error) {
+	o.Strict = false
+	return Compile(b, []byte(`true`), o)
+}
+
+// Object makes rules for any JSON object.
+func Object(b *grammar.Builder, o Options) (grammar.Symbol, error) {
+	o.Strict = false
+	return Compile(b, []byte(`{"type": "object"}`), o)
+}
+
 func newCompiler(b *grammar.Builder, l *loader, o Options) *compiler {
 	space := b.Space()
 	c := &compiler{
@@ -98,7 +116,7 @@ func newCompiler(b *grammar.Builder, l *loader, o Options) *compiler {
 
 // blame says of the space's error what it is about.
 func (c *compiler) blame(err error) error {
-	if err != nil && err == c.space.Err() {
+	if full := c.space.Err(); full != nil && errors.Is(err, full) {
 		return fmt.Errorf("%w: its patterns and strings take more than the limit of expressions", ErrTooLarge)
 	}
 	return err

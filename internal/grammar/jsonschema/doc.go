@@ -4,8 +4,17 @@
 //
 // Every keyword is enforced or refused: a schema that asks for what the rules
 // cannot say is an *UnsupportedError with the keyword and its place. Keywords
-// that the specification does not know are annotations, as it says; one that
-// looks like a misspelling of a known one is an error.
+// and formats that the specification does not know are annotations, as it says;
+// one that looks like a misspelling of a known one is an error. A keyword that
+// only another draft knows means what it means there, but $ref hides what stands
+// beside it up to draft 7. A schema without $schema is of draft 2020-12, in which
+// items may be an array and exclusiveMinimum a boolean as they once were.
+//
+// Refused are: references to other documents; $dynamicRef and $recursiveRef where
+// several schemas have the anchor; uniqueItems where items may be arrays or
+// objects, beside contains, or under not; the formats regex and idn-hostname;
+// multipleOf with more than four digits; and schemas whose alternatives, patterns
+// or counts are too many to tell apart.
 //
 // How a valid value may be written is a matter of Options: white space, the
 // order of properties, and whether names and constants have one spelling or all

@@ -48,10 +48,14 @@ func (c *compiler) lexemesOf(s scalars) []rx.Expr {
 		}
 	}
 	var out []rx.Expr
-	for _, e := range []rx.Expr{c.space.Or(words...), c.numbers.written(s.numbers), c.stringLexeme(s.strings)} {
-		if !c.space.IsEmpty(e) {
-			out = append(out, e)
-		}
+	if words != nil {
+		out = append(out, c.space.Or(words...))
+	}
+	if !c.numbers.isNothing(s.numbers) {
+		out = append(out, c.numbers.written(s.numbers))
+	}
+	if !s.strings.isNothing(c.strings) {
+		out = append(out, c.stringLexeme(s.strings))
 	}
 	return out
 }

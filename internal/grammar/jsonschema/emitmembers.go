@@ -1,6 +1,9 @@
 package jsonschema
 
-import "github.com/realizar/realizar/internal/grammar"
+import (
+	"github.com/realizar/realizar/internal/grammar"
+	"github.com/realizar/realizar/internal/rx"
+)
 
 // membersOf is the rules for what stands after the brace of an object.
 func (c *compiler) membersOf(f *objectForm) grammar.Symbol {
@@ -58,7 +61,7 @@ func (e *memberRules) alternatives(s memberRule) [][]grammar.Symbol {
 }
 
 func (e *memberRules) keyLexeme(name string, first bool) grammar.Symbol {
-	return e.b.Lexeme(e.tokens.key(e.space, e.strings.quoted(e.strings.text(name)), first))
+	return e.b.Lexeme(e.key(e.space, e.strings.quoted(e.strings.text(name)), first))
 }
 
 // usedKeys is the keys that an object has and the schema does not name.
@@ -70,6 +73,10 @@ type usedKeys struct {
 // openMembers is the rule for members that the schema does not name, and the
 // closing brace. No key comes twice.
 func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) grammar.Symbol {
+	b := e.b
+	if used != nil {
+		b = b.Fork() // the rules of a text are collected with it
+	}
 	var out [][]grammar.Symbol
 	if s.wanted == 0 && s.count >= e.f.min {
 		out = append(out, []grammar.Symbol{e.rightBrace})
@@ -84,11 +91,11 @@ func (e *memberRules) openMembers(s memberState, first bool, used *usedKeys) gra
 			}
 		}
 		if len(after) > 0 {
-			out = append(out, []grammar.Symbol{e.openKey(open, after, first, used)})
+			out = e.openKey(b, out, open, after, first, used)
 		}
 	}
-	rule := e.b.Rule("members")
-	e.b.Define(rule, out...)
+	rule := b.Rule("members")
+	b.Define(rule, out...)
 	return rule
 }
 
@@ -98,33 +105,44 @@ type afterKey struct {
 	rest func(*usedKeys) grammar.Symbol
 }
 
-// openKey is a key of a class that is not used yet, and all that follows it.
-func (e *memberRules) openKey(open *openKeys, after []afterKey, first bool, used *usedKeys) grammar.Symbol {
-	texts := open.texts.spelled(e.strings)
+// openKey adds to the alternatives a key of a class that is not used yet, and all
+// that follows it.
+func (e *memberRules) openKey(b *grammar.Builder, out [][]grammar.Symbol, open *openKeys, after []afterKey, first bool, used *usedKeys) [][]grammar.Symbol {
+	lexeme := e.openLexeme(open, first, used)
+	fits := func(text []byte) bool { return !used.has(keyIn(text)) }
+	if used == nil {
+		fits = nil
+	}
+	for _, a := range after {
+		key, rest := b.Bind(lexeme, fits, func(text []byte) grammar.Symbol {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return a.rest(&usedKeys{keyIn(text), used})
+		})
+		out = append(out, []grammar.Symbol{key, e.colon, e.symbolOf(a.goal), rest})
+	}
+	return out
+}
+
+// openLexeme is the keys of a class that may come next, with what stands before.
+func (e *memberRules) openLexeme(open *openKeys, first bool, used *usedKeys) rx.Expr {
+	i := 0
+	if first {
+		i = 1
+	}
 	// Where every beginning of a key has more keys than are used, it is enough
 	// that nothing follows a used one, and all these keys are one lexeme.
-	if open.texts.form == formExpr || open.texts.form == formRange && open.texts.max >= 0 {
-		for u := used; u != nil; u = u.before {
-			texts = e.space.And(texts, e.space.Not(e.strings.text(u.key)))
+	if open.texts.form != formExpr && (open.texts.form != formRange || open.texts.max < 0) || used == nil {
+		if open.lexemes[i] == rx.Nothing {
+			open.lexemes[i] = e.space.Concat(e.lead(e.space, first), e.strings.quoted(open.texts.spelled(e.strings)))
 		}
+		return open.lexemes[i]
 	}
-	key := e.tokens.key(e.space, e.strings.quoted(texts), first)
-	return e.b.Then(key, func(text []byte) grammar.Symbol {
-		key := keyIn(text)
-		if used.has(key) {
-			return grammar.Symbol{}
-		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		used := &usedKeys{key, used}
-		var out [][]grammar.Symbol
-		for _, a := range after {
-			out = append(out, []grammar.Symbol{e.symbolOf(a.goal), a.rest(used)})
-		}
-		rule := e.b.Rule("member")
-		e.b.Define(rule, out...)
-		return rule
-	})
+	texts := open.texts.spelled(e.strings)
+	for u := used; u != nil; u = u.before {
+		texts = e.space.And(texts, e.space.Not(e.strings.text(u.key)))
+	}
+	return e.space.Concat(e.lead(e.space, first), e.strings.quoted(texts))
 }
 
 func (u *usedKeys) has(key string) bool {

@@ -9,7 +9,7 @@ import (
 // all of them.
 const (
 	maxAlternatives = 1000
-	maxWork         = 300_000
+	maxWork         = 100_000
 )
 
 // expandKey is what an expansion depends on.
@@ -32,6 +32,9 @@ func (c *compiler) expand(l literal, of typeSet, track bool) ([]alternative, err
 	}
 	if c.expanding[key] {
 		return nil, endless(l.schema)
+	}
+	if len(c.expanding) > maxNesting {
+		return nil, tooDeep(l.schema)
 	}
 	c.expanding[key] = true
 	defer delete(c.expanding, key)
@@ -73,7 +76,7 @@ func (x *expansion) both(a, b []alternative) ([]alternative, error) {
 				ok = !x.refuted(m, x.of, 2)
 			}
 			if ok {
-				out = append(out, m)
+				out = append(out, x.simplified(m))
 			}
 			if len(out) > 8*maxAlternatives {
 				return nil, x.tooMany()
@@ -96,6 +99,9 @@ func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 	if x.work > maxWork {
 		return nil, x.tooMuch()
 	}
+	if len(alts) > 8*maxAlternatives {
+		return nil, x.tooMany()
+	}
 	var out []alternative
 	if x.track {
 		out = alts // two that differ in what is evaluated are not the same
@@ -112,14 +118,6 @@ func (x *expansion) reduced(alts []alternative) ([]alternative, error) {
 		return nil, x.tooMany()
 	}
 	return out, nil
-}
-
-// evaluates is an alternative without atoms that says what was evaluated.
-func (x *expansion) evaluates(e evaluated) []alternative {
-	if !x.track {
-		return everything
-	}
-	return []alternative{{evaluated: &e}}
 }
 
 // positive is the alternatives of the schema itself.
@@ -226,216 +224,4 @@ func (x *expansion) enumerated() ([]alternative, error) {
 		out = append(out, alts...)
 	}
 	return x.reduced(out)
-}
-
-// anyOf is the branches' alternatives; where it counts which branches are valid,
-// those of each choice of them.
-func (x *expansion) anyOf() ([]alternative, error) {
-	if !x.track {
-		var out []alternative
-		for _, sub := range x.s.anyOf {
-			alts, err := x.expand(is(sub), x.of, false)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, alts...)
-		}
-		return x.reduced(out)
-	}
-	none, some := everything, []alternative(nil)
-	for _, sub := range x.s.anyOf {
-		yes, err := x.expand(is(sub), x.of, true)
-		if err != nil {
-			return nil, err
-		}
-		no, err := x.expand(isNot(sub), x.of, false)
-		if err != nil {
-			return nil, err
-		}
-		a, err := x.both(some, yes)
-		if err != nil {
-			return nil, err
-		}
-		b, err := x.both(some, no)
-		if err != nil {
-			return nil, err
-		}
-		first, err := x.both(none, yes)
-		if err != nil {
-			return nil, err
-		}
-		if some, err = x.reduced(slices.Concat(a, b, first)); err != nil {
-			return nil, err
-		}
-		if none, err = x.both(none, no); err != nil {
-			return nil, err
-		}
-	}
-	return some, nil
-}
-
-// oneOf is each branch without the values of the others.
-func (x *expansion) oneOf() ([]alternative, error) {
-	var out []alternative
-	for i, sub := range x.s.oneOf {
-		alts, err := x.expand(is(sub), x.of, x.track)
-		if err != nil {
-			return nil, err
-		}
-		for j, other := range x.s.oneOf {
-			if i == j || len(alts) == 0 {
-				continue
-			}
-			apart, err := x.apart(sub, other)
-			if err != nil {
-				return nil, err
-			}
-			if apart {
-				continue
-			}
-			not, err := x.expand(isNot(other), x.of, false)
-			if err != nil {
-				return nil, err
-			}
-			if alts, err = x.both(alts, not); err != nil {
-				return nil, err
-			}
-		}
-		out = append(out, alts...)
-	}
-	return x.reduced(out)
-}
-
-// apart says that two schemas are known to have no array, or object, in common.
-func (x *expansion) apart(a, b *schema) (bool, error) {
-	p, err := x.expand(is(a), x.of, false)
-	if err != nil {
-		return false, err
-	}
-	q, err := x.expand(is(b), x.of, false)
-	if err != nil {
-		return false, err
-	}
-	if x.work += len(p) * len(q); x.work > maxWork {
-		return false, x.tooMuch()
-	}
-	for _, one := range p {
-		for _, other := range q {
-			if m, ok := x.meet(one, other); ok && !x.refuted(m, x.of, 3) {
-				return false, nil
-			}
-		}
-	}
-	return true, nil
-}
-
-// conditional is if, then and else.
-func (x *expansion) conditional() ([]alternative, error) {
-	var out []alternative
-	for _, side := range []struct {
-		test literal
-		then *schema
-	}{{is(x.s.test), x.s.then}, {isNot(x.s.test), x.s.orElse}} {
-		alts, err := x.expand(side.test, x.of, x.track && !side.test.not)
-		if err == nil && side.then != nil {
-			var then []alternative
-			if then, err = x.expand(is(side.then), x.of, x.track); err == nil {
-				alts, err = x.both(alts, then)
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, alts...)
-	}
-	return x.reduced(out)
-}
-
-func (x *expansion) dependentRequired(d dependency) []alternative {
-	atoms := []atom{{kind: hasKey, key: d.name}}
-	for _, name := range d.then {
-		atoms = append(atoms, atom{kind: hasKey, key: name})
-	}
-	return []alternative{x.alt(atom{kind: lacksKey, key: d.name}), x.alt(atoms...)}
-}
-
-func (x *expansion) dependentSchema(d property) ([]alternative, error) {
-	alts, err := x.expand(is(d.schema), x.of, x.track)
-	if err != nil {
-		return nil, err
-	}
-	has, err := x.both([]alternative{x.alt(atom{kind: hasKey, key: d.name})}, alts)
-	if err != nil {
-		return nil, err
-	}
-	return append([]alternative{x.alt(atom{kind: lacksKey, key: d.name})}, has...), nil
-}
-
-// own is the keywords of the schema that hold no alternatives.
-func (x *expansion) own() ([]alternative, error) {
-	var out alternative
-	var seen evaluated
-	for _, a := range x.ownAtoms() {
-		out.atoms = append(out.atoms, x.intern(a))
-		switch a.kind {
-		case membersAre:
-			seen.rules = append(seen.rules, a.names)
-			seen.allMembers = a.names.other != nil
-		case itemsAre:
-			seen.items = len(a.items.prefix)
-			seen.allItems = a.items.rest != nil
-		case countIs:
-			seen.counted = append(seen.counted, a.lit.schema)
-		}
-	}
-	if x.track {
-		out.evaluated = &seen
-	}
-	return []alternative{out}, nil
-}
-
-// ownAtoms is the demands of the schema's own keywords.
-func (x *expansion) ownAtoms() []atom {
-	s := x.s
-	var out []atom
-	if x.of == objectType {
-		if s.properties != nil {
-			out = append(out, atom{kind: membersAre, names: s.properties, path: s.path})
-		}
-		for _, name := range s.required {
-			out = append(out, atom{kind: hasKey, key: name})
-		}
-		if s.names != nil {
-			out = append(out, atom{kind: namesAre, lit: is(s.names)})
-		}
-		return append(out, bounds(s.minProperties, s.maxProperties)...)
-	}
-	if s.items != nil {
-		out = append(out, atom{kind: itemsAre, items: s.items})
-	}
-	if s.contains != nil {
-		a := atom{kind: countIs, lit: is(s.contains), min: 1, max: -1}
-		if s.minContains != nil {
-			a.min = *s.minContains
-		}
-		if s.maxContains != nil {
-			a.max = *s.maxContains
-		}
-		out = append(out, a)
-	}
-	if s.unique {
-		out = append(out, atom{kind: unique, path: s.path + "/uniqueItems"})
-	}
-	return append(out, bounds(s.minItems, s.maxItems)...)
-}
-
-func bounds(min, max *int) []atom {
-	var out []atom
-	if min != nil && *min > 0 {
-		out = append(out, atom{kind: atLeast, n: *min})
-	}
-	if max != nil {
-		out = append(out, atom{kind: atMost, n: *max})
-	}
-	return out
 }

@@ -90,6 +90,9 @@ func (c *compiler) build(g *goal) error {
 		}
 		g.scalars = c.and(g.scalars, one)
 	}
+	if err := c.numbers.err; err != nil {
+		return &UnsupportedError{"multipleOf", g.path, err.Error()}
+	}
 	g.some = !c.isNothing(g.scalars)
 	arrays, err := c.conjunction(g.literals, arrayType)
 	if err != nil {

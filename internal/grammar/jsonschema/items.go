@@ -21,8 +21,7 @@ type arrayForm struct {
 	uniquePath string
 	places     []uniquePlace // of a form without equal items; the last for all after them
 
-	fates map[string]bool
-	limit int // items beyond which the state stays the same
+	fates map[itemState]bool
 }
 
 type countRule struct {
@@ -109,16 +108,15 @@ func (c *compiler) arrayForm(alt alternative, path string) (*arrayForm, error) {
 	if f.unique {
 		return f, nil // goes on when its goals are built: checkUnique
 	}
-	f.limit = max(f.min, len(f.prefix))
-	states := 1
+	items, states := max(f.min, len(f.prefix)), 1
 	for _, count := range f.counts {
-		f.limit += count.min
+		items += count.min
 		states *= max(count.min, count.max) + 2
 		if states > maxItemStates {
 			break
 		}
 	}
-	if len(f.counts) > 1 && states*(f.limit+1) > maxItemStates || len(f.counts) == 1 && states > 1<<24 {
+	if len(f.counts) > 1 && states*(items+1) > maxItemStates || len(f.counts) == 1 && states > 1<<24 {
 		return nil, &UnsupportedError{"contains", path, "its counts are too large"}
 	}
 	return f, nil
@@ -180,19 +178,18 @@ func (f *arrayForm) alive(s itemState) bool {
 	if s.n >= len(f.prefix) && len(f.counts) <= 1 {
 		return f.tailAlive(s)
 	}
-	key := fmt.Sprint(s)
-	if fate, ok := f.fates[key]; ok {
+	if fate, ok := f.fates[s]; ok {
 		return fate
 	}
 	if f.fates == nil {
-		f.fates = map[string]bool{}
+		f.fates = map[itemState]bool{}
 	}
-	f.fates[key] = false
+	f.fates[s] = false
 	fate := slices.ContainsFunc(f.variantsAt(s.n), func(v variant) bool {
 		next, ok := f.after(s, v.claims)
 		return ok && v.goal.inhabited && next != s && f.alive(next)
 	})
-	f.fates[key] = fate
+	f.fates[s] = fate
 	return fate
 }
 

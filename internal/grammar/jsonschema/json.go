@@ -36,6 +36,7 @@ type value struct {
 	text    string // of a string, or a number as it is written
 	items   []*value
 	members []member
+	index   map[string]*value // of members
 }
 
 type member struct {
@@ -44,17 +45,7 @@ type member struct {
 }
 
 // get returns a member of an object, or nil.
-func (v *value) get(name string) *value {
-	if v.kind != objectKind {
-		return nil
-	}
-	for _, m := range v.members {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
-}
+func (v *value) get(name string) *value { return v.index[name] }
 
 // parseJSON reads a schema's text: strict JSON, without names that stand twice
 // in an object and without lone surrogates.
@@ -159,7 +150,7 @@ func (r *jsonReader) object(depth int) (*value, error) {
 	if r.take('}') {
 		return v, nil
 	}
-	seen := map[string]bool{}
+	v.index = map[string]*value{}
 	for {
 		if r.space(); r.at == len(r.text) || r.text[r.at] != '"' {
 			return nil, r.fail("a name is missing")
@@ -168,10 +159,9 @@ func (r *jsonReader) object(depth int) (*value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen[name] {
+		if v.index[name] != nil {
 			return nil, r.fail(fmt.Sprintf("the name %q stands twice in one object", name))
 		}
-		seen[name] = true
 		if !r.take(':') {
 			return nil, r.fail("a colon is missing")
 		}
@@ -180,6 +170,7 @@ func (r *jsonReader) object(depth int) (*value, error) {
 			return nil, err
 		}
 		v.members = append(v.members, member{name, m})
+		v.index[name] = m
 		if r.take('}') {
 			return v, nil
 		}

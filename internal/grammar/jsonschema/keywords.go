@@ -65,7 +65,9 @@ func misspelled(name string) string {
 	return ""
 }
 
-func fold(name string) string { return strings.NewReplacer("-", "", "_", "", " ", "").Replace(name) }
+var folder = strings.NewReplacer("-", "", "_", "", " ", "")
+
+func fold(name string) string { return folder.Replace(name) }
 
 // nearly says whether a and b differ in one letter.
 func nearly(a, b string) bool {

@@ -200,9 +200,12 @@ func resolve(base, reference string) (string, error) {
 	return b.ResolveReference(r).String(), nil
 }
 
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+var (
+	pointerEscaper   = strings.NewReplacer("~", "~0", "/", "~1")
+	pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 
 // find is the value that a reference from a schema in r means.
 func (l *loader) find(r *resource, keyword, reference, path string) (*value, error) {
@@ -237,7 +240,7 @@ func (l *loader) find(r *resource, keyword, reference, path string) (*value, err
 func (l *loader) walk(r *resource, pointer, reference, path string) (*value, error) {
 	v, at := r.root, r.path
 	for _, step := range strings.Split(pointer, "/")[1:] {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		name := pointerUnescaper.Replace(step)
 		var next *value
 		switch v.kind {
 		case objectKind:

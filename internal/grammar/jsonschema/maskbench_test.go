@@ -2,6 +2,7 @@ package jsonschema_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ func TestMaskBench(t *testing.T) {
 	if os.Getenv("REALIZAR_MASKBENCH_ORDER") == "any" {
 		o.Order = jsonschema.AnyOrder
 	}
+	voc := loadVocabulary(t)
+	var firsts, masks []time.Duration
 	var passing, refusedValid, acceptedInvalid, failed, instances int
 	reasons := map[string]int{}
 	examples := map[string][]string{}
@@ -80,6 +83,11 @@ func TestMaskBench(t *testing.T) {
 		}
 		if err != nil {
 			failed++
+			for _, test := range c.Tests {
+				if test.Valid && errors.Is(err, jsonschema.ErrUnsatisfiable) {
+					t.Errorf("%s: %v, but for %s", filepath.Base(file), err, test.Data)
+				}
+			}
 			key := reason(err)
 			reasons[key]++
 			if len(examples[key]) < 4 {
@@ -88,13 +96,28 @@ func TestMaskBench(t *testing.T) {
 			continue
 		}
 		ok := true
-		for _, test := range c.Tests {
+		for i, test := range c.Tests {
 			instances++
 			text := dumps(test.Data)
 			st, fits := g.Start().Bytes(text)
 			got := fits && st.Ends()
 			if err := st.Err(); err != nil {
 				t.Logf("%s: %v", filepath.Base(file), err)
+			}
+			if voc != nil {
+				accepted, spent, err := voc.read(g, text)
+				if err != nil || accepted != got {
+					t.Errorf("%s: by tokens accepted %v, %v, by bytes %v: %s", filepath.Base(file), accepted, err, got, text)
+				}
+				if i == 0 {
+					firsts = append(firsts, took+spent[0])
+				}
+				for j, d := range spent {
+					if d > 5*time.Millisecond {
+						slow = append(slow, fmt.Sprintf("%s mask %d of %s", d.Round(time.Microsecond), j, filepath.Base(file)))
+					}
+				}
+				masks = append(masks, spent...)
 			}
 			if got == test.Valid {
 				continue
@@ -117,9 +140,14 @@ func TestMaskBench(t *testing.T) {
 		}
 	}
 	slices.Sort(times)
+	if voc != nil {
+		slices.Sort(firsts)
+		slices.Sort(masks)
+		report(t, "first mask, with compiling", firsts)
+		report(t, "mask", masks)
+	}
 	t.Logf("%d schemas, %d passing, %d not compiled; %d instances, %d valid refused, %d invalid accepted", len(files), passing, failed, instances, refusedValid, acceptedInvalid)
-	at := func(p float64) time.Duration { return times[int(p*float64(len(times)-1))] }
-	t.Logf("compile: median %v, 90%% %v, 99%% %v, 99.9%% %v, most %v", at(.5), at(.9), at(.99), at(.999), at(1))
+	report(t, "compile", times)
 	var keys []string
 	for k := range reasons {
 		keys = append(keys, k)
@@ -134,6 +162,96 @@ func TestMaskBench(t *testing.T) {
 	for _, s := range slow {
 		t.Log("slow: ", s)
 	}
+}
+
+func report(t *testing.T, name string, sorted []time.Duration) {
+	var sum time.Duration
+	for _, d := range sorted {
+		sum += d
+	}
+	at := func(p float64) time.Duration { return sorted[int(p*float64(len(sorted)-1))] }
+	t.Logf("%s: %d, mean %v, 25%% %v, median %v, 75%% %v, 90%% %v, 99%% %v, 99.9%% %v, most %v", name, len(sorted), sum/time.Duration(len(sorted)), at(.25), at(.5), at(.75), at(.9), at(.99), at(.999), at(1))
+}
+
+// benchVocabulary is that of REALIZAR_RANKS, a file of base64 texts and their
+// numbers as tiktoken has them: Llama 3's tokenizer.model is one.
+type benchVocabulary struct {
+	v       *grammar.Vocabulary
+	ids     map[string]int32
+	longest int
+	words   []uint32
+	end     int32
+}
+
+// loadVocabulary is nil without REALIZAR_RANKS.
+func loadVocabulary(t *testing.T) *benchVocabulary {
+	path := os.Getenv("REALIZAR_RANKS")
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &benchVocabulary{ids: map[string]int32{}}
+	var pieces [][]byte
+	for line := range strings.Lines(string(data)) {
+		text, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		piece, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.ids[string(piece)] = int32(len(pieces))
+		b.longest = max(b.longest, len(piece))
+		pieces = append(pieces, piece)
+	}
+	b.end = int32(len(pieces))
+	b.v = grammar.NewVocabulary(append(pieces, nil), map[string]int32{"<|end|>": b.end}, []int32{b.end})
+	b.words = make([]uint32, b.v.Words())
+	return b
+}
+
+// encode cuts a text into the longest tokens.
+func (b *benchVocabulary) encode(text []byte) []int32 {
+	var out []int32
+	for len(text) > 0 {
+		for n := min(len(text), b.longest); n > 0; n-- {
+			if id, ok := b.ids[string(text[:n])]; ok {
+				out = append(out, id)
+				text = text[n:]
+				break
+			}
+		}
+	}
+	return out
+}
+
+// read gives a text's tokens to a grammar, with a mask before each.
+func (b *benchVocabulary) read(g *grammar.Grammar, text []byte) (bool, []time.Duration, error) {
+	s := g.Start()
+	var spent []time.Duration
+	for _, id := range append(b.encode(text), b.end) {
+		clear(b.words)
+		start := time.Now()
+		err := s.Mask(b.v, b.words)
+		spent = append(spent, time.Since(start))
+		if err != nil {
+			return false, spent, err
+		}
+		in := b.words[id/32]>>(id%32)&1 == 1
+		if id == b.end {
+			return in && s.Ends(), spent, nil
+		}
+		next, ok := s.Token(b.v, id)
+		if ok != in {
+			return false, spent, fmt.Errorf("token %d: in the mask %v, taken %v", id, in, ok)
+		}
+		if !ok {
+			return false, spent, nil
+		}
+		s = next
+	}
+	return false, spent, nil
 }
 
 // fit is how many bytes of a text the grammar takes.

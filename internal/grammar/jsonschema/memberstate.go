@@ -96,7 +96,7 @@ func usable(variants []variant) bool {
 // alive says whether an object can be completed from a state.
 func (f *objectForm) alive(s memberState) bool {
 	need := f.need(s.next, s.wanted)
-	if need >= never || f.max >= 0 && s.count+need > f.max {
+	if need >= never || f.max >= 0 && max(f.min, s.count+need) > f.max {
 		return false
 	}
 	return s.count+need >= f.min || s.count+f.room(s.next) >= f.min

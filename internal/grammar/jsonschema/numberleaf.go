@@ -16,9 +16,9 @@ const (
 	exponentDigits = 3
 
 	// The largest multipleOf, in units of its last digit: remainders are states.
-	maxModulus = 100_000
+	maxModulus = 10_000
 	// How many states are looked at to find out from which ones a number ends.
-	maxNumberStates = 1_000_000
+	maxNumberStates = 200_000
 )
 
 // A numberMachine reads JSON numbers and accepts those within a rule. Exponents
@@ -108,7 +108,7 @@ func newNumberMachine(rule numberRule, pointed bool) (*numberMachine, error) {
 	if d := rule.multipleOf; d != nil {
 		n := d.unscaled(d.scale)
 		if n.Cmp(big.NewInt(maxModulus)) > 0 || d.scale > fractionDigits {
-			return nil, fmt.Errorf("multipleOf with more than five digits: %s", clip(d.String()))
+			return nil, fmt.Errorf("multipleOf %s has more than four digits", clip(d.String()))
 		}
 		m.modulus, m.scale = n.Int64(), d.scale
 	}
@@ -178,57 +178,6 @@ func (m *numberMachine) step(s numberState, b byte) (numberState, bool) {
 		return m.wholeDigit(s, b)
 	}
 	return m.fractionDigit(s, b)
-}
-
-// exponent reads a byte of the exponent.
-func (m *numberMachine) exponent(s numberState, b byte) (numberState, bool) {
-	switch {
-	case b == 'e' || b == 'E':
-		if !m.powers || !s.single || s.phase != numberWhole && s.phase != numberFraction {
-			return s, false
-		}
-		return numberState{
-			phase: numberE, negative: s.negative, nonzero: true,
-			minDigits: endDigits(&m.min, s, s.minDigits), maxDigits: endDigits(&m.max, s, s.maxDigits),
-		}, true
-	case b == '+' || b == '-':
-		if s.phase != numberE {
-			return s, false
-		}
-		s.phase, s.powerNegative = numberSign, b == '-'
-		return s, true
-	case b < '0' || b > '9' || s.powerDigits == exponentDigits:
-		return s, false
-	}
-	s.phase = numberPower
-	s.power = s.power*10 + int16(b-'0')
-	s.powerDigits++
-	return s, true
-}
-
-// endDigits is the order of a number's digits beside those of a bound, when all
-// are read.
-func endDigits(b *bound, s numberState, so int8) int8 {
-	read := 1
-	if s.phase == numberFraction {
-		read += int(s.digits)
-	}
-	if so == 0 && read < len(b.digits) && strings.Trim(b.digits[read:], "0") != "" {
-		return -1
-	}
-	return so
-}
-
-// digitOrder compares one more digit, the one at i, with that of a bound.
-func digitOrder(digits string, i int, so int8, b byte) int8 {
-	if so != 0 {
-		return so
-	}
-	have := byte('0')
-	if i < len(digits) {
-		have = digits[i]
-	}
-	return int8(cmp.Compare(b, have))
 }
 
 func (m *numberMachine) wholeDigit(s numberState, b byte) (numberState, bool) {
@@ -417,64 +366,4 @@ func (m *numberMachine) overflows() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.full
-}
-
-// and is the numbers within both rules, where that is one.
-func (r *numberRule) and(o *numberRule) (numberRule, bool) {
-	out := *r
-	out.integer = r.integer || o.integer
-	if r.multipleOf != nil && o.multipleOf != nil && *r.multipleOf != *o.multipleOf {
-		return out, false
-	}
-	if out.multipleOf == nil {
-		out.multipleOf = o.multipleOf
-	}
-	if o.min != nil {
-		switch {
-		case r.min != nil && o.min.compare(*r.min) < 0:
-		case r.min != nil && o.min.compare(*r.min) == 0:
-			out.exclusiveMin = r.exclusiveMin || o.exclusiveMin
-		default:
-			out.min, out.exclusiveMin = o.min, o.exclusiveMin
-		}
-	}
-	if o.max != nil {
-		switch {
-		case r.max != nil && o.max.compare(*r.max) > 0:
-		case r.max != nil && o.max.compare(*r.max) == 0:
-			out.exclusiveMax = r.exclusiveMax || o.exclusiveMax
-		default:
-			out.max, out.exclusiveMax = o.max, o.exclusiveMax
-		}
-	}
-	return out, true
-}
-
-// contains says whether a number is within the rule.
-func (r *numberRule) contains(d decimal) bool {
-	if r.min != nil {
-		if o := d.compare(*r.min); o < 0 || o == 0 && r.exclusiveMin {
-			return false
-		}
-	}
-	if r.max != nil {
-		if o := d.compare(*r.max); o > 0 || o == 0 && r.exclusiveMax {
-			return false
-		}
-	}
-	return (r.multipleOf == nil || d.multipleOf(*r.multipleOf)) && (!r.integer || d.isInteger())
-}
-
-// key is equal for equal rules.
-func (r *numberRule) key() string {
-	text := func(d *decimal, exclusive bool) string {
-		switch {
-		case d == nil:
-			return ""
-		case exclusive:
-			return d.String() + "!"
-		}
-		return d.String()
-	}
-	return fmt.Sprintf("%s %s %s %t ", text(r.min, r.exclusiveMin), text(r.max, r.exclusiveMax), text(r.multipleOf, false), r.integer)
 }

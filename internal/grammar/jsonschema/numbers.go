@@ -46,6 +46,7 @@ type numberTexts struct {
 	whole    rx.Expr // those without a fraction
 	digit    rx.Expr
 	shortest rx.Expr // one text of each number
+	err      error   // what could not be said of two rules together
 	rules    map[string]*numberMachine
 }
 
@@ -210,11 +211,11 @@ func (t *numberTexts) and(a, b numberSet) numberSet {
 	case a.form == formExcept && b.form == formExcept:
 		return exceptNumbers(append(slices.Clone(a.list), b.list...))
 	case a.rule != nil && b.rule != nil:
-		if rule, ok := a.rule.and(b.rule); ok {
-			if set, err := t.rule(rule); err == nil {
-				return set
-			}
+		set, err := t.rule(a.rule.and(b.rule))
+		if err != nil && t.err == nil {
+			t.err = err
 		}
+		return set
 	}
 	return numberSet{form: formExpr, expr: t.space.And(t.value(a), t.value(b)), integer: a.integer || b.integer}
 }
@@ -241,12 +242,12 @@ func (t *numberTexts) allWhole(a numberSet) bool {
 }
 
 func (t *numberTexts) not(a numberSet) numberSet {
-	switch {
-	case a.form == formRange:
+	switch a.form {
+	case formRange:
 		return noNumber
-	case a.form == formList:
+	case formList:
 		return exceptNumbers(a.list)
-	case a.form == formExcept:
+	case formExcept:
 		return listedNumbers(a.list)
 	}
 	return numberSet{form: formExpr, expr: t.space.And(t.decimals, t.space.Not(t.value(a)))}

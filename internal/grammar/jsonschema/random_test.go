@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	santhosh "github.com/santhosh-tekuri/jsonschema/v6"
@@ -300,4 +301,25 @@ func walk(t *rapid.T, g *grammar.Grammar) ([]byte, error) {
 		return nil, nil
 	}
 	return text, nil
+}
+
+// Many goroutines may read texts by one grammar.
+func TestGrammarIsShared(t *testing.T) {
+	g, err := compile([]byte(`{"properties":{"a":{"type":"array","items":{"type":"string"},"uniqueItems":true},"b":{"$ref":"#"}},"patternProperties":{"^c":{"minimum":1}},"minProperties":2}`), jsonschema.Options{Order: jsonschema.AnyOrder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	for i := range 8 {
+		done.Go(func() {
+			text := fmt.Sprintf(`{"a": ["x%d", "y"], "b": {"c%d": 3, "d": null, "a": []}, "k%d": [{"a": 1, "b": 2}]}`, i, i, i)
+			if !accepts(t, g, []byte(text)) {
+				t.Errorf("%s is refused", text)
+			}
+			if twice := `{"k": 1, "k": 2}`; accepts(t, g, []byte(twice)) {
+				t.Errorf("%s is accepted", twice)
+			}
+		})
+	}
+	done.Wait()
 }

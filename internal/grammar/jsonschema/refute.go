@@ -30,6 +30,25 @@ func (c *compiler) refuted(alt alternative, of typeSet, depth int) bool {
 	return false
 }
 
+// simplified leaves out the demand that a member is not something where what else
+// is demanded of it says so: so alternatives that differ in nothing are seen to.
+func (c *compiler) simplified(alt alternative) alternative {
+	for i := 0; i < len(alt.atoms); i++ {
+		a := c.atoms[alt.atoms[i]]
+		if a.kind != keyIs || !a.lit.not {
+			continue
+		}
+		c.work += 1 + len(alt.atoms)/8
+		rest := alternative{slices.Delete(slices.Clone(alt.atoms), i, i+1), alt.evaluated}
+		literals, err := c.literalsOfKey(rest, a.key)
+		if err == nil && len(literals) > 0 && c.impossible(append(literals, a.lit.negated()), 1) {
+			alt = rest
+			i--
+		}
+	}
+	return alt
+}
+
 type refuteKey struct {
 	literals string
 	depth    int

@@ -50,6 +50,9 @@ func (c *compiler) scalarsOfSchema(s *schema) (scalars, error) {
 	if c.entered[s] {
 		return noScalars, endless(s)
 	}
+	if len(c.entered) > maxNesting {
+		return noScalars, tooDeep(s)
+	}
 	c.entered[s] = true
 	defer delete(c.entered, s)
 	out, err := c.scalarsOfKeywords(s)
@@ -58,6 +61,13 @@ func (c *compiler) scalarsOfSchema(s *schema) (scalars, error) {
 	}
 	c.scalarMemo[s] = out
 	return out, nil
+}
+
+// The most schemas that are asked for one within the other about one value.
+const maxNesting = 1000
+
+func tooDeep(s *schema) error {
+	return fmt.Errorf("%w: at %s more than %d schemas refer one to the next", ErrTooLarge, s.path, maxNesting)
 }
 
 func endless(s *schema) error {

@@ -99,6 +99,19 @@ type propertyRule struct {
 	named    []property
 	patterns []property // name is the pattern
 	other    *schema
+
+	index map[string]*schema // of named, made when first asked for
+}
+
+// find is the schema of a named member, or nil.
+func (r *propertyRule) find(name string) *schema {
+	if r.index == nil {
+		r.index = make(map[string]*schema, len(r.named))
+		for _, p := range r.named {
+			r.index[p.name] = p.schema
+		}
+	}
+	return r.index[name]
 }
 
 type dependency struct {

@@ -54,7 +54,7 @@ func (s *spelling) run(r rx.RuneRange) rx.Expr {
 		}
 	}
 	for c, name := range shortNames {
-		if r.Lo <= c && c <= r.Hi && !(s.plain && c == '/') {
+		if r.Lo <= c && c <= r.Hi && (!s.plain || c != '/') {
 			all = append(all, s.space.Literal(`\`+string(name)))
 		}
 	}

@@ -17,7 +17,7 @@ type tokens struct {
 
 	leftBrace, rightBrace     grammar.Symbol
 	leftBracket, rightBracket grammar.Symbol
-	comma, space              grammar.Symbol
+	comma, colon, space       grammar.Symbol
 }
 
 func newTokens(b *grammar.Builder, w Whitespace) *tokens {
@@ -38,16 +38,21 @@ func newTokens(b *grammar.Builder, w Whitespace) *tokens {
 	t.leftBracket = b.Lexeme(s.Literal("["))
 	t.rightBracket = b.Lexeme(s.Concat(t.inside, s.Literal("]")))
 	t.comma = b.Lexeme(s.Concat(t.before, s.Literal(","), t.after))
+	t.colon = b.Lexeme(s.Concat(t.before, s.Literal(":"), t.after))
 	t.space = b.Lexeme(t.inside)
 	return t
 }
 
-// key is the text before a member's value: a comma if it is not the first, its
-// name, spelled with quotes, and a colon.
+// key is the text before a member's value: lead, its name, spelled with quotes,
+// and a colon.
 func (t *tokens) key(s *rx.Space, name rx.Expr, first bool) rx.Expr {
-	lead := t.inside
-	if !first {
-		lead = s.Concat(t.before, s.Literal(","), t.after)
+	return s.Concat(t.lead(s, first), name, t.before, s.Literal(":"), t.after)
+}
+
+// lead is what stands before a member or an item: a comma if it is not the first.
+func (t *tokens) lead(s *rx.Space, first bool) rx.Expr {
+	if first {
+		return t.inside
 	}
-	return s.Concat(lead, name, t.before, s.Literal(":"), t.after)
+	return s.Concat(t.before, s.Literal(","), t.after)
 }

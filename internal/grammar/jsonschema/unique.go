@@ -11,6 +11,9 @@ import (
 // A set of more values than this never runs out.
 const maxListedValues = 2000
 
+// The most values times places that are matched.
+const maxMatching = 10_000
+
 // A scalarValue is one scalar; equal values are == .
 type scalarValue struct {
 	kind   kind
@@ -33,6 +36,7 @@ func (c *compiler) checkUnique(f *arrayForm) error {
 	if len(f.counts) > 0 {
 		return refuse("contains stands beside it")
 	}
+	values := 0
 	for _, variants := range append(slices.Clone(f.prefix), f.tail) {
 		place := uniquePlace{finite: true}
 		if len(variants) > 0 {
@@ -43,6 +47,10 @@ func (c *compiler) checkUnique(f *arrayForm) error {
 			place.values, place.finite = c.valuesOf(place.goal.scalars)
 		}
 		f.places = append(f.places, place)
+		values += len(place.values)
+	}
+	if len(f.prefix) > 0 && values > 0 && values*f.min > maxMatching {
+		return refuse("too many values are shared out among its places")
 	}
 	return nil
 }
@@ -76,14 +84,29 @@ func (c *compiler) valuesOf(s scalars) ([]scalarValue, bool) {
 // uniqueState is the items read.
 type uniqueState struct {
 	n    int
-	used []scalarValue
+	used map[scalarValue]bool
+}
+
+// with is the state after one more item.
+func (s uniqueState) with(v scalarValue) uniqueState {
+	used := make(map[scalarValue]bool, len(s.used)+1)
+	for old := range s.used {
+		used[old] = true
+	}
+	used[v] = true
+	return uniqueState{s.n + 1, used}
 }
 
 // uniqueAlive says whether an array can be completed: whether there are values
-// left for the items that it must have. It is a matching of places and values.
+// left for the items that it must have. It is a matching of places and values, or
+// a count where all places are alike.
 func (f *arrayForm) uniqueAlive(s uniqueState) bool {
 	if f.max >= 0 && f.max < max(f.min, s.n) {
 		return false
+	}
+	if s.n >= len(f.places)-1 {
+		place := f.placeAt(s.n)
+		return s.n >= f.min || place.goal != nil && place.goal.inhabited && (!place.finite || f.left(s) >= f.min-s.n)
 	}
 	holds := map[scalarValue]int{}
 	for i := s.n; i < f.min; i++ {
@@ -98,10 +121,21 @@ func (f *arrayForm) uniqueAlive(s uniqueState) bool {
 	return true
 }
 
+// left is how many values there are for the next item.
+func (f *arrayForm) left(s uniqueState) int {
+	n := 0
+	for _, v := range f.placeAt(s.n).values {
+		if !s.used[v] {
+			n++
+		}
+	}
+	return n
+}
+
 // assign finds a value for place i, and other ones for those whose values it takes.
 func (f *arrayForm) assign(s uniqueState, i int, holds map[scalarValue]int, tried map[scalarValue]bool) bool {
 	for _, v := range f.placeAt(i).values {
-		if tried[v] || slices.Contains(s.used, v) {
+		if tried[v] || s.used[v] {
 			continue
 		}
 		tried[v] = true
@@ -125,29 +159,30 @@ func (f *arrayForm) more(s uniqueState) bool {
 	if s.n < f.min {
 		return f.uniqueAlive(s)
 	}
-	return !place.finite || slices.ContainsFunc(place.values, func(v scalarValue) bool { return !slices.Contains(s.used, v) })
+	return !place.finite || f.left(s) > 0
 }
 
 // uniqueItems is the rules for the items of an array no two of which are equal.
 func (c *compiler) uniqueItems(f *arrayForm, s uniqueState) grammar.Symbol {
+	b := c.b
+	if s.n > 0 {
+		b = b.Fork() // the rules of a text are collected with it
+	}
 	var out [][]grammar.Symbol
 	if s.n >= f.min {
 		out = append(out, []grammar.Symbol{c.rightBracket})
 	}
 	if f.more(s) {
-		out = append(out, []grammar.Symbol{c.uniqueItem(f, s)})
+		out = append(out, []grammar.Symbol{c.uniqueItem(b, f, s)})
 	}
-	rule := c.b.Rule("items")
-	c.b.Define(rule, out...)
+	rule := b.Rule("items")
+	b.Define(rule, out...)
 	return rule
 }
 
 // uniqueItem is one more item and what follows it.
-func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
-	lead := c.inside
-	if s.n > 0 {
-		lead = c.space.Concat(c.before, c.space.Literal(","), c.tokens.after)
-	}
+func (c *compiler) uniqueItem(b *grammar.Builder, f *arrayForm, s uniqueState) grammar.Symbol {
+	lead := c.lead(c.space, s.n == 0)
 	var fits []rx.Expr
 	for _, v := range f.candidates(s) {
 		fits = append(fits, c.textsOf(v))
@@ -160,18 +195,18 @@ func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
 			all.numbers = numberSet{form: formExpr, expr: c.space.And(c.numbers.value(all.numbers), c.numbers.decimals), integer: all.numbers.integer}
 		}
 		e = c.space.Or(c.lexemesOf(all)...)
-		for _, v := range s.used {
+		for v := range s.used {
 			e = c.space.And(e, c.space.Not(c.textsOf(v)))
 		}
 	}
-	return c.b.Then(c.space.Concat(lead, e), func(text []byte) grammar.Symbol {
+	return b.Then(c.space.Concat(lead, e), func(text []byte) grammar.Symbol {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		v, err := parseJSON(bytes.TrimLeft(text, " \t\r\n,"))
 		if err != nil {
 			return grammar.Symbol{}
 		}
-		return c.uniqueItems(f, uniqueState{s.n + 1, append(slices.Clone(s.used), scalarOf(v))})
+		return c.uniqueItems(f, s.with(scalarOf(v)))
 	})
 }
 
@@ -180,8 +215,9 @@ func (c *compiler) uniqueItem(f *arrayForm, s uniqueState) grammar.Symbol {
 func (f *arrayForm) candidates(s uniqueState) []scalarValue {
 	place := f.placeAt(s.n)
 	var out []scalarValue
+	alike := s.n >= len(f.places)-1 // then each leaves as many as the others
 	for _, v := range place.values {
-		if place.finite && !slices.Contains(s.used, v) && f.uniqueAlive(uniqueState{s.n + 1, append(slices.Clone(s.used), v)}) {
+		if place.finite && !s.used[v] && (alike || f.uniqueAlive(s.with(v))) {
 			out = append(out, v)
 		}
 	}

@@ -77,17 +77,21 @@ func Compile(b *grammar.Builder, text string, o Options) (grammar.Symbol, error)
 type file struct{ text string }
 
 func (f *file) errorf(at int, format string, args ...any) error {
+	return f.problem(at, fmt.Sprintf(format, args...))
+}
+
+func (f *file) problem(at int, text string) *Error {
 	before := f.text[:min(at, len(f.text))]
 	return &Error{
 		Line:    1 + strings.Count(before, "\n"),
 		Column:  len(before) - strings.LastIndexByte(before, '\n'),
-		Problem: fmt.Sprintf(format, args...),
+		Problem: text,
 	}
 }
 
 // wrap is errorf of an error of another notation.
 func (f *file) wrap(at int, what string, err error) error {
-	e := f.errorf(at, "%s: %v", what, err).(*Error)
+	e := f.problem(at, fmt.Sprintf("%s: %v", what, err))
 	e.Err = err
 	return e
 }

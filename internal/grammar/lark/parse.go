@@ -321,20 +321,20 @@ func (p *parser) value() (*expr, error) {
 	if !p.more() {
 		return nil, p.errorf(at, "the grammar ends where a value is due")
 	}
-	switch c := p.text[p.pos]; {
-	case c == '(', c == '[':
+	switch c := p.text[p.pos]; c {
+	case '(', '[':
 		return p.group()
-	case c == '"', c == '\'':
+	case '"', '\'':
 		return p.string()
-	case c == '/':
+	case '/':
 		return p.regex()
-	case c == '<':
+	case '<':
 		return p.token()
-	case c == '%':
+	case '%':
 		return p.embedded()
-	case c == '@':
+	case '@':
 		return nil, p.errorf(at, "other grammars (@name) are not supported; write the rules here")
-	case c == '*', c == '+', c == '?', c == '{':
+	case '*', '+', '?', '{':
 		return nil, p.errorf(at, "nothing stands before this %c to repeat", c)
 	}
 	name := p.name()

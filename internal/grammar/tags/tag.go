@@ -17,7 +17,7 @@ func (r *reader) begin(t tagged) []grammar.Symbol {
 	if t.token != nil {
 		return []grammar.Symbol{r.token(*t.token)}
 	}
-	return r.text(t.branch.begin)
+	return r.text(t.begin)
 }
 
 func (r *reader) tag(at place, raw json.RawMessage) (tagged, error) {
@@ -37,7 +37,7 @@ func (r *reader) tag(at place, raw json.RawMessage) (tagged, error) {
 	if f.Begin == nil || f.Content == nil || f.End == nil {
 		return t, fail(at, "a tag needs begin, content and end")
 	}
-	if json.Unmarshal(f.Begin, &t.branch.begin) != nil {
+	if json.Unmarshal(f.Begin, &t.begin) != nil {
 		token, err := r.tokenOf(at.in(".begin"), f.Begin)
 		if err != nil {
 			return t, err

@@ -207,6 +207,9 @@ func lateMasks(t *testing.T, b plan.Backend) {
 			c.check(t, u.batch, u.res, last)
 			u.step.Release()
 		}
+		last := c.masked(rng, 7, false, 1, 1)
+		last.Late = true
+		c.submit(t, last) // and has chosen nothing when all ends
 		if err := c.exe.Close(); err != nil {
 			t.Fatal(err)
 		}

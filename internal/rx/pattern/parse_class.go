@@ -11,13 +11,13 @@ func (p *parser) class(at int) (set, error) {
 		if !p.more() {
 			return nil, p.errorf(at, `this [ has no ]; a [ of the text is written \[`)
 		}
-		if p.ahead("]") && !(first && common) {
+		if p.ahead("]") && (!first || !common) {
 			p.pos++
 			break
 		}
 		if common {
 			for _, op := range []string{"&&", "--", "~~"} {
-				if p.ahead(op) && !(op == "--" && first) {
+				if p.ahead(op) && (op != "--" || !first) {
 					return nil, p.errorf(p.pos, `%s in a class is an operation in Rust and two characters in Python and RE2; put a backslash before each of them if they are characters`, op)
 				}
 			}

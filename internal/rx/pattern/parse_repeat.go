@@ -53,7 +53,7 @@ func (p *parser) counts() (min, max int, ok bool, err error) {
 			max = -1
 		}
 	}
-	if !p.accept("}") || !hasMin && !(comma && hasMax) {
+	if !p.accept("}") || !hasMin && (!comma || !hasMax) {
 		p.pos = at
 		return 0, 0, false, nil
 	}

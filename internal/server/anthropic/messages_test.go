@@ -183,8 +183,8 @@ func TestTools(t *testing.T) {
 	if n := calls(m); len(n) != 1 || n[0] != "weather" || value(m.StopReason) != "tool_use" {
 		t.Errorf("%+v", m)
 	}
-	// Several may be called, and a call may be cut off.
-	m = s.say(`"tools": [` + weather + `], "temperature": 0, "max_tokens": 45, "tool_choice": {"type": "any"}, ` + hello)
+	// Several may be called.
+	m = s.say(`"tools": [` + weather + `], "temperature": 0, "max_tokens": 200, "tool_choice": {"type": "any"}, ` + hello)
 	if len(m.Content) == 0 || value(m.StopReason) != "max_tokens" && value(m.StopReason) != "tool_use" {
 		t.Errorf("%+v", m)
 	}
@@ -193,6 +193,35 @@ func TestTools(t *testing.T) {
 	m = s.say(hello + `, "tools": [` + weather + `], "tool_choice": {"type": "none"}, ` + greedy)
 	if m.Content[0].Text != want || m.Usage.prompt() != finish.Usage.PromptTokens {
 		t.Errorf("%+v, want %q", m, want)
+	}
+}
+
+// A call that is cut off has no input. Before it has a name it is none.
+func TestCutCalls(t *testing.T) {
+	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
+	ask := func(tokens int) messageJSON {
+		return s.say(fmt.Sprintf(`"tools": [%s], "temperature": 0, "max_tokens": %d, "tool_choice": {"type": "tool", "name": "weather", "disable_parallel_tool_use": true}, %s`, weather, tokens, hello))
+	}
+	all := ask(400)
+	if value(all.StopReason) != "tool_use" {
+		t.Fatalf("%+v", all)
+	}
+	cut := 0
+	for n := 1; n < all.Usage.Output; n++ {
+		m := ask(n)
+		if value(m.StopReason) != "max_tokens" || len(m.Content) > 1 {
+			t.Errorf("%d tokens: %+v", n, m)
+		}
+		for _, b := range m.Content {
+			if b.Type == "tool_use" && string(b.Input) == "{}" {
+				cut++
+			} else if b.Type == "tool_use" && string(b.Input) != string(all.Content[0].Input) || b.Type == "text" && b.Text[0] != '<' {
+				t.Errorf("%d tokens: %+v", n, b)
+			}
+		}
+	}
+	if cut < 3 {
+		t.Errorf("%d lengths cut the input of the call", cut)
 	}
 }
 

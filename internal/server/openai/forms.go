@@ -148,7 +148,6 @@ type format struct {
 	kind   string
 	schema json.RawMessage
 	strict bool
-	param  string // of the schema
 }
 
 // The formats of chats and completions by their type. A structural tag is read by its own

@@ -35,6 +35,7 @@ var messageFields = fields.List[message]{
 	fields.Refused[message]("audio", "messages are text"),
 	fields.Refused[message]("refusal", "models see no such field; write it into content"),
 	fields.Ignored[message]("annotations"),
+	fields.Ignored[message]("parsed"), // which OpenAI's clients add to what they read
 }
 
 // part is a piece of a message's content.
@@ -103,6 +104,7 @@ var calledFields = fields.List[chat.ToolCall]{
 		c.Arguments = v
 		return nil
 	}),
+	fields.Ignored[chat.ToolCall]("parsed_arguments"), // which OpenAI's clients add to what they read
 }
 
 func readCalls(m *message, v json.RawMessage) error {

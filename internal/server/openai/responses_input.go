@@ -47,6 +47,7 @@ var inputFields = map[string]fields.List[inputItem]{
 			i.call.Arguments = v
 			return nil
 		}),
+		fields.Ignored[inputItem]("parsed_arguments"), // which OpenAI's clients add to what they read
 		fields.Ignored[inputItem]("id"),
 		fields.Ignored[inputItem]("status"),
 	},
@@ -79,6 +80,7 @@ var inputPartFields = fields.List[part]{
 	fields.Text("text", "empty", func(p *part) *string { return &p.text }),
 	fields.Ignored[part]("annotations"),
 	fields.Ignored[part]("logprobs"),
+	fields.Ignored[part]("parsed"), // which OpenAI's clients add to what they read
 	fields.Ignored[part]("prompt_cache_breakpoint"),
 }
 

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"slices"
+
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 )
@@ -49,9 +51,19 @@ func (w *responsesWriter) Delta(d *server.Delta) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(d.ToolCalls, func(p realizar.ToolCallPart) bool { return p.Broken }) {
+		if err := w.addCalls(d); err != nil {
+			return err
+		}
+		return w.addText(d) // of the call
+	}
 	if err := w.addText(d); err != nil {
 		return err
 	}
+	return w.addCalls(d)
+}
+
+func (w *responsesWriter) addCalls(d *server.Delta) error {
 	for i := range d.ToolCalls {
 		if err := w.addCall(&d.ToolCalls[i]); err != nil {
 			return err

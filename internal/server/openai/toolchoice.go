@@ -26,8 +26,7 @@ var toolModes = map[string]realizar.ToolMode{`"auto"`: realizar.ToolAuto, `"none
 // object, responses have it beside the type; both are read anywhere.
 type choiceObject struct {
 	toolChoice
-	kind  string
-	named bool
+	kind string
 }
 
 var namedChoiceFields = fields.List[choiceObject]{

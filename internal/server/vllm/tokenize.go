@@ -194,12 +194,8 @@ func detokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	data, err := x.ReadBody()
-	if err != nil {
-		return err
-	}
 	var r detokenizeRequest
-	if err := detokenizeFields.Decode(&r, data, ""); err != nil {
+	if err := server.Read(x, detokenizeFields, &r); err != nil {
 		return err
 	}
 	tok, err := tokenizerFor(x.Server, r.model)
