@@ -14,6 +14,7 @@ import (
 type message struct {
 	role    string
 	content json.RawMessage
+	passing bool // it is there until the user says something
 }
 
 var messageFields = fields.List[message]{
@@ -22,6 +23,14 @@ var messageFields = fields.List[message]{
 		m.content = v
 		return nil
 	}),
+	fields.New("clear_at", `"never", or of role system "next_user_message"`, `"never"`, func(m *message, v json.RawMessage) error {
+		m.passing = string(v) == `"next_user_message"`
+		if !m.passing && string(v) != `"never"` {
+			return fields.ErrWrong
+		}
+		return nil
+	}),
+	fields.Refused[message]("output_config", "it holds for a whole answer; write it into the request"),
 }
 
 // A block is a piece of a message.
@@ -109,6 +118,7 @@ func readMessages(v json.RawMessage) ([]chat.Message, error) {
 	}
 	called := map[string]string{} // names of tools by the calls of them
 	messages := make([]chat.Message, 0, len(list))
+	var passing []int // those of the system that pass when the user says something
 	for i, v := range list {
 		at := fmt.Sprintf("messages[%d]", i)
 		var m message
@@ -122,10 +132,18 @@ func readMessages(v json.RawMessage) ([]chat.Message, error) {
 			return nil, fields.Invalid(at+".role", "%s.role is %.50q; want user, assistant or system", at, m.role)
 		case m.content == nil:
 			return nil, fields.Missing(at + ".content")
+		case m.passing && m.role != "system":
+			return nil, fields.Invalid(at+".clear_at", "%s.clear_at is next_user_message, which is for role system; leave it out", at)
 		}
 		blocks, err := readContent(m.content, at+".content", m.role)
 		if err != nil {
 			return nil, err
+		}
+		if m.passing {
+			passing = append(passing, len(messages))
+		}
+		if m.role == "user" && len(passing) > 0 {
+			messages, passing = without(messages, passing), nil
 		}
 		messages = append(messages, asMessages(m.role, blocks, called)...)
 	}

@@ -90,8 +90,14 @@ var messagesFields = slices.Concat(askFields, fields.List[request]{
 	fields.Ignored[request]("fallbacks"),
 	fields.Ignored[request]("fallback_credit_token"),
 	fields.Refused[request]("container", "the server runs no code"),
-	fields.Refused[request]("thread", "conversations are not kept; send the one so far as messages"),
+	fields.New("thread", "nothing: "+noThreads, "", func(*request, json.RawMessage) error {
+		return &fields.Error{Code: "thread_unsupported_request", Message: "thread is not supported: " + noThreads}
+	}),
 })
+
+// noThreads says what to do in place of a conversation that the server keeps. Clients know
+// the code of the error, and do so.
+const noThreads = "conversations are not kept; send the one so far as messages"
 
 func readStops(r *request, v json.RawMessage) error {
 	list, err := fields.Elements(v)

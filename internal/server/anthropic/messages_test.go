@@ -91,6 +91,10 @@ func TestConversations(t *testing.T) {
 			{"type": "tool_result", "tool_use_id": "c3"}, {"type": "tool_result", "tool_use_id": "c1", "is_error": true}, {"type": "text", "text": "and?"}]}]`,
 			[]chat.Message{message("user", "go"), {Role: "assistant", Content: "wait", Reasoning: "well", ToolCalls: []chat.ToolCall{{ID: "c1", Name: "f", Arguments: json.RawMessage(`{"a": 1}`)}, {ID: "c2", Name: "g", Arguments: json.RawMessage(`{}`)}}},
 				{Role: "tool", Content: "one", ToolCallID: "c1", Name: "f"}, {Role: "tool", Content: "Error: two\nthree", ToolCallID: "c2", Name: "g"}, {Role: "tool", ToolCallID: "c3"}, {Role: "tool", Content: "Error", ToolCallID: "c1", Name: "f"}, message("user", "and?")}},
+		// Words of the system that pass are there until the user speaks.
+		{`"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "system", "content": "gone", "clear_at": "next_user_message"}, {"role": "assistant", "content": "c"},
+			{"role": "system", "content": "gone, too", "clear_at": "next_user_message"}, {"role": "user", "content": "d"}, {"role": "system", "content": "kept", "clear_at": "never"},
+			{"role": "system", "content": "here", "clear_at": "next_user_message"}]`, []chat.Message{message("user", "a"), message("assistant", "b\nc"), message("user", "d"), message("system", "kept\nhere")}},
 		// The thought that is held by a signature is seen again.
 		{`"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "realizar.d2VsbA"}, {"type": "text", "text": "no"}]}, {"role": "user", "content": "hm"}]`,
 			[]chat.Message{message("user", "go"), {Role: "assistant", Reasoning: "well", Content: "no"}, message("user", "hm")}},

@@ -48,6 +48,19 @@ func withoutAttribution(text string) string {
 	return rest
 }
 
+// without is messages without those that are gone, by their places.
+func without(messages []chat.Message, gone []int) []chat.Message {
+	kept := messages[:gone[0]]
+	for i := len(kept); i < len(messages); i++ {
+		if len(gone) > 0 && gone[0] == i {
+			gone = gone[1:]
+			continue
+		}
+		kept = append(kept, messages[i])
+	}
+	return kept
+}
+
 // settleMessages settles the conversation that the chat template is given. A message of the
 // system amid it is the user's where the template refuses such.
 func (r *request) settleMessages(x *server.Exchange) {
