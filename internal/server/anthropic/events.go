@@ -34,7 +34,7 @@ func (w *writer) Delta(d *server.Delta) error {
 		b := w.appendHead(append(w.data[:0], `{"type":"message_start","message":`...))
 		b = append(b, `[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":`...)
 		// What of the prompt was in the cache is known at the end.
-		w.send("message_start", append(appendUsage(b, &realizar.Usage{PromptTokens: w.prompt}), "}}"...))
+		w.send("message_start", append(appendUsage(b, &realizar.Usage{PromptTokens: w.prompt}, tier), "}}"...))
 		w.send("ping", append(w.data[:0], `{"type":"ping"}`...))
 	}
 	if d.Reasoning != "" {
@@ -132,7 +132,7 @@ func (w *writer) end() {
 func (w *writer) endStream(r *server.Result) error {
 	b := append(w.data[:0], `{"type":"message_delta","delta":{`...)
 	b = append(b, w.appendEnd(nil, w.finish)[1:]...) // without its comma
-	b = appendUsage(append(b, `},"usage":`...), &r.Usage)
+	b = appendUsage(append(b, `},"usage":`...), &r.Usage, "")
 	w.send("message_delta", append(appendTimings(b, r.Timings), '}'))
 	return w.stream.SendEvent("message_stop", []byte(`{"type":"message_stop"}`))
 }

@@ -278,6 +278,7 @@ func added(text string) (m messageJSON, err error) {
 			if open >= 0 {
 				return m, fmt.Errorf("a message ends amid a block")
 			}
+			e.Usage.Tier = m.Usage.Tier
 			m.StopReason, m.StopSequence, m.StopDetails, m.Usage, m.Timings = e.Delta.StopReason, e.Delta.StopSequence, e.Delta.StopDetails, e.Usage, e.Timings
 		case "message_stop":
 			ended = true

@@ -43,7 +43,7 @@ func (w *writer) End(r *server.Result) error {
 	b := append(w.appendHead(nil), '[')
 	b = w.appendBlocks(b, a)
 	b = w.appendEnd(append(b, ']'), a.Finish)
-	b = appendUsage(append(b, `,"usage":`...), &r.Usage)
+	b = appendUsage(append(b, `,"usage":`...), &r.Usage, tier)
 	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
 	return nil
 }
@@ -123,14 +123,17 @@ func (w *writer) reason(f *realizar.Finish) string {
 	return "end_turn"
 }
 
+// tier is what the counts of a message end with, and those of its last delta do not.
+const tier = `,"service_tier":"standard"`
+
 // appendUsage appends the counts of tokens. Those of the prompt that the cache held are
 // counted by themselves.
-func appendUsage(b []byte, u *realizar.Usage) []byte {
+func appendUsage(b []byte, u *realizar.Usage, end string) []byte {
 	b = jsontext.AppendInt(append(b, `{"input_tokens":`...), u.PromptTokens-u.CachedTokens)
 	b = jsontext.AppendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), u.CachedTokens)
 	b = jsontext.AppendInt(append(b, `,"output_tokens":`...), u.CompletionTokens)
 	b = jsontext.AppendInt(append(b, `,"output_tokens_details":{"thinking_tokens":`...), u.ReasoningTokens)
-	return append(b, `},"service_tier":"standard"}`...)
+	return append(append(append(b, '}'), end...), '}')
 }
 
 // appendTimings appends the member of an answer that reports, where it was asked for.
