@@ -1,6 +1,6 @@
-// Package e2e_test runs clients of OpenAI's and Anthropic's APIs against `realizar serve`,
-// a process of its own on the small model of the tests. What an answer has to say comes
-// from `realizar run`, which knows nothing of the server.
+// Package e2e_test runs clients of OpenAI's, Anthropic's and Ollama's APIs against
+// `realizar serve`, a process of its own on the small model of the tests. What an answer has
+// to say comes from `realizar run`, which knows nothing of the server.
 package e2e_test
 
 import (
