@@ -1,12 +1,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -149,6 +146,28 @@ func TestMessageTools(t *testing.T) {
 	}
 }
 
+// Left to itself, the model calls a tool and says what came of it.
+func TestMessageToolLoop(t *testing.T) {
+	s := serveDemo(t)
+	p := messaged(weatherQuestion, 100)
+	p.Model = demo
+	p.Tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
+		Name: "get_weather", Description: anthropic.String("The weather of a city."), Strict: anthropic.Bool(true),
+		InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{"city": map[string]any{"type": "string"}}, Required: []string{"city"}, ExtraFields: map[string]any{"additionalProperties": false}},
+	}}}
+	m, _, err := accumulated(t.Context(), s.anthropic(), p)
+	if err != nil || m.StopReason != anthropic.StopReasonToolUse || len(m.Content) == 0 {
+		t.Fatalf("%v, %s", err, m.RawJSON())
+	}
+	call := m.Content[len(m.Content)-1]
+	isParis(t, call.Name, string(call.Input))
+	p.Messages = append(p.Messages, m.ToParam(), anthropic.NewUserMessage(anthropic.NewToolResultBlock(call.ID, `{"temperature": 21}`, false)))
+	m, _, err = accumulated(t.Context(), s.anthropic(), p)
+	if err != nil || m.StopReason != anthropic.StopReasonEndTurn || len(m.Content) != 1 || !strings.Contains(m.Content[0].Text, "21") || m.Usage.CacheReadInputTokens == 0 {
+		t.Errorf("%v, %s", err, m.RawJSON())
+	}
+}
+
 func TestMessageForm(t *testing.T) {
 	s := serveModel(t, demo)
 	p := messaged("Which city is it?", 100)
@@ -161,29 +180,6 @@ func TestMessageForm(t *testing.T) {
 	if err := json.Unmarshal([]byte(m.Content[0].Text), &got); err != nil || got.City == "" {
 		t.Errorf("%s: %v", m.RawJSON(), err)
 	}
-}
-
-// thinker is the model of the tests with another chat template, which has thoughts and is
-// as long.
-func thinker(t *testing.T) string {
-	t.Helper()
-	data, err := os.ReadFile(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ '<think>' ~ m.reasoning_content ~ '</think>' if m.reasoning_content }}{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n" +
-		"{{ '<think></think>' if enable_thinking is defined and not enable_thinking else '<think>' }}"
-	from, end := bytes.Index(data, []byte("{% for message in messages %}")), []byte("<|im_start|>assistant\n{% endif %}")
-	to := bytes.Index(data, end) + len(end)
-	if from < 0 || to < from+len(template) {
-		t.Fatalf("the template of %s has %d bytes; want %d or more", model, to-from, len(template))
-	}
-	copy(data[from:to], strings.Replace(template, " %}", strings.Repeat(" ", to-from-len(template))+" %}", 1))
-	path := filepath.Join(t.TempDir(), "thinker.gguf")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func TestMessageThinking(t *testing.T) {

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +8,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -218,30 +215,8 @@ func TestOllamaFormat(t *testing.T) {
 	unhappy(t, err, 400, "format")
 }
 
-// withTemplate is the model of the tests with another chat template, which is no longer.
-func withTemplate(t *testing.T, template string) string {
-	t.Helper()
-	data, err := os.ReadFile(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, end := bytes.Index(data, []byte("{% for message in messages %}")), []byte("<|im_start|>assistant\n{% endif %}")
-	to := bytes.Index(data, end) + len(end)
-	const comment = len("{##}")
-	if from < 0 || to < from+len(template)+comment {
-		t.Fatalf("the template of %s has %d bytes; want %d or more", model, to-from, len(template)+comment)
-	}
-	copy(data[from:to], template+"{#"+strings.Repeat(" ", to-from-len(template)-comment)+"#}")
-	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func TestOllamaThinking(t *testing.T) {
-	s := serveModel(t, withTemplate(t, "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ '<think>' ~ m.reasoning_content ~ '</think>' if m.reasoning_content }}{{ m.content }}<|im_end|>\n"+
-		"{% endfor %}<|im_start|>assistant\n{{ '<think></think>' if enable_thinking is defined and not enable_thinking else '<think>' }}"))
+	s := serveModel(t, thinker(t))
 	r := talk(question, 12)
 	for _, think := range []*api.ThinkValue{nil, {Value: true}, {Value: "low"}} {
 		r.Think = think

@@ -4,7 +4,11 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
 import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
-import { demo, key, modelName, run, serve, serveModel } from "./server.mjs";
+import { betaZodTool } from "@anthropic-ai/sdk/helpers/beta/zod";
+import { zodOutputFormat } from "@anthropic-ai/sdk/helpers/zod";
+import { z } from "zod";
+import { demo, key, modelName, run, serve, serveDemo, serveModel, thinker } from "./server.mjs";
+import { fits, place, question as weatherQuestion, report, told, weather as weatherTool } from "./tools.mjs";
 
 const question = "Tell me a story.";
 
@@ -121,6 +125,43 @@ test("tools in a loop", limit, async (t) => {
     for (const city of cities) assert.ok(["Oslo", "Rome"].includes(city));
     assert.ok(cached > 0);
   }
+});
+
+test("tools of the model's own choice", limit, async (t) => {
+  const c = client(await serveDemo(t));
+  for (const stream of [false, true]) {
+    const cities = [];
+    const tool = betaZodTool({ ...weatherTool, inputSchema: place, run: ({ city }) => (cities.push(city), report) });
+    const last = await c.beta.messages.toolRunner(asked(weatherQuestion, 100, { model: demo, tools: [tool], stream }));
+    assert.deepEqual(cities, ["Paris"]);
+    assert.equal(last.stop_reason, "end_turn");
+    told(last.content[0].text);
+  }
+});
+
+test("a form of zod", limit, async (t) => {
+  const c = client(await serveDemo(t));
+  const shape = z.object({ city: z.enum(["Oslo", "Rome"]), warm: z.boolean() });
+  const ask = asked("Which city is it?", 100, { model: demo, output_config: { format: zodOutputFormat(shape) } });
+  fits(shape, (await c.messages.parse(ask)).parsed_output);
+  fits(shape, (await c.messages.stream(ask).finalMessage()).parsed_output);
+});
+
+test("thoughts", limit, async (t) => {
+  const c = client(await serveModel(t, thinker()));
+  const ask = asked(question, 60, { thinking: { type: "enabled", budget_tokens: 12 } });
+  const whole = await c.messages.create(ask);
+  assert.deepEqual(whole.content.map((b) => b.type), ["thinking", "text"]);
+  assert.ok(whole.content[0].signature);
+  assert.ok(whole.usage.output_tokens_details.thinking_tokens >= 12);
+  const streamed = await c.messages.stream(ask).finalMessage();
+  assert.deepEqual(streamed.content, whole.content);
+  const count = async (content) => (await c.messages.countTokens({ model: modelName, messages: [...ask.messages, { role: "assistant", content }, { role: "user", content: "And?" }] })).input_tokens;
+  const omitted = await c.messages.stream({ ...ask, thinking: { ...ask.thinking, display: "omitted" } }).finalMessage();
+  assert.equal(omitted.content[0].thinking, "");
+  assert.equal(await count(omitted.content), await count(whole.content));
+  const none = await c.messages.create({ ...ask, thinking: { type: "disabled" } });
+  assert.deepEqual(none.content.map((b) => b.type), ["text"]);
 });
 
 test("the form of an answer", limit, async (t) => {

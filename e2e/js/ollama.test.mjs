@@ -3,7 +3,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { Ollama } from "ollama";
-import { demo, key, modelName, run, serve, serveModel } from "./server.mjs";
+import { demo, key, modelName, run, serve, serveModel, thinker } from "./server.mjs";
 
 const question = "Tell me a story.";
 
@@ -94,6 +94,18 @@ test("format", limit, async (t) => {
   const pet = JSON.parse(got.message.content);
   assert.deepEqual(Object.keys(pet).sort(), ["age", "name"]);
   assert.ok(Number.isInteger(pet.age));
+});
+
+test("thoughts", limit, async (t) => {
+  const c = client(await serveModel(t, thinker()));
+  for (const think of [true, "low"]) {
+    const { message } = await c.chat(asked(question, 12, { think }));
+    assert.ok(message.thinking);
+    assert.equal(message.content, "");
+  }
+  const { message } = await c.chat(asked(question, 12, { think: false }));
+  assert.equal(message.thinking, undefined);
+  assert.ok(message.content);
 });
 
 test("embeddings", limit, async (t) => {

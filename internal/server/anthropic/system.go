@@ -91,9 +91,17 @@ func (r *request) settleMessages(x *server.Exchange) {
 func (r *request) takesSystemAmid(x *server.Exchange) bool {
 	probe := realizar.ChatRequest{Messages: []chat.Message{
 		{Role: "user", Content: "."}, {Role: "assistant", Content: "."}, {Role: "system", Content: "."}, {Role: "user", Content: "."},
-	}, Tools: r.chat.Tools[:min(1, len(r.chat.Tools))]}
+	}, Tools: r.someTool()}
 	_, err := x.ChatPrompt(&probe, r.names)
 	return !errors.Is(err, chat.ErrRefused)
+}
+
+// someTool stands for the tools of a request where its chat template is asked what it takes.
+func (r *request) someTool() []chat.Tool {
+	if len(r.chat.Tools) == 0 {
+		return nil
+	}
+	return []chat.Tool{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
 }
 
 // A conversation is one as chat templates take it.

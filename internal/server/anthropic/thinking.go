@@ -81,7 +81,7 @@ func (r *request) settleThinking(x *server.Exchange) error {
 // suits reports whether the chat template can do that effort.
 func (r *request) suits(x *server.Exchange, effort string) bool {
 	probe := realizar.ChatRequest{
-		Messages: []chat.Message{{Role: "user", Content: "."}}, Tools: r.chat.Tools[:min(1, len(r.chat.Tools))], Effort: effort,
+		Messages: []chat.Message{{Role: "user", Content: "."}}, Tools: r.someTool(), Effort: effort,
 	}
 	_, err := x.ChatPrompt(&probe, r.names)
 	return !errors.Is(err, realizar.ErrRequest)
