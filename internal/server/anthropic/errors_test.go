@@ -212,5 +212,6 @@ func TestOverload(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	s = serve(t, server.Config{Deadlines: server.Deadlines{Request: time.Nanosecond}}, modeltest.Template(plainTemplate), modeltest.Context(2048))
-	s.post("/v1/messages", body(hello+`, "max_tokens": 1`)).fails(t, 504, "timeout_error", "request_timeout", "")
+	long := `, "max_tokens": 2000, "output_config": {"format": {"type": "json_schema", "schema": {"type": "array", "items": {"type": "boolean"}, "minItems": 2000}}}`
+	s.post("/v1/messages", body(hello+long)).fails(t, 504, "timeout_error", "request_timeout", "")
 }

@@ -155,7 +155,11 @@ func TestSampling(t *testing.T) {
 		`"temperature": 0, "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}, "output_config": {"effort": "max"}, "tool_choice": {"type": "auto"}, "tools": []`:                                                                                           true,
 	} {
 		m := s.post("/v1/messages", body(hello+`, "max_tokens": 8, `+more), "Anthropic-Version", "2023-06-01", "Anthropic-Beta", "anything-2030-01-01").whole(t)
-		if got := m.Content[0].Text; (got == want) != same {
+		got := ""
+		if len(m.Content) > 0 { // what is chosen at random may end at once
+			got = m.Content[0].Text
+		}
+		if (got == want) != same {
 			t.Errorf("%s: %q, the greedy answer is %q", more, got, want)
 		}
 	}

@@ -168,7 +168,7 @@ func TestLogProbs(t *testing.T) {
 	if n != 6 {
 		t.Errorf("%d tokens in the stream", n)
 	}
-	if a := s.post("/api/chat", chatBody(`"logprobs":true,"stream":false,"options":{"num_predict":2}`)).whole(t); len(a.LogProbs) != 2 || a.LogProbs[0].Top != nil {
+	if a := s.post("/api/chat", chatBody(`"logprobs":true,"stream":false,"options":{"temperature":0,"num_predict":2}`)).whole(t); len(a.LogProbs) != 2 || a.LogProbs[0].Top != nil {
 		t.Errorf("%+v", a.LogProbs)
 	}
 }
@@ -182,7 +182,7 @@ func TestFormat(t *testing.T) {
 			ask = `{"model":"small","prompt":"hi",`
 		}
 		for format, want := range map[string][]string{schema: {"age", "ok"}, `{"enum":["x"]}`: nil} {
-			text := s.post(path, ask+`"stream":false,"format":`+format+`}`).whole(t).text()
+			text := s.post(path, ask+`"stream":false,"options":{"seed":1},"format":`+format+`}`).whole(t).text()
 			_, streamed := s.post(path, ask+`"options":{"seed":1},"format":`+format+`}`).lines(t)
 			for _, text := range []string{text, streamed} {
 				if want == nil && text != `"x"` {
@@ -195,7 +195,7 @@ func TestFormat(t *testing.T) {
 				}
 			}
 		}
-		if text := s.post(path, ask+`"stream":false,"format":"json","options":{"num_predict":20}}`).whole(t).text(); !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		if text := s.post(path, ask+`"stream":false,"format":"json","options":{"seed":1,"num_predict":20}}`).whole(t).text(); !strings.HasPrefix(strings.TrimSpace(text), "{") {
 			t.Errorf("%q", text)
 		}
 		s.post(path, ask+`"stream":false,"format":{"type":"unheard"}}`).fails(t, 400, "format")
@@ -320,7 +320,7 @@ func TestNames(t *testing.T) {
 func TestTimings(t *testing.T) {
 	s := serve(t, server.Config{})
 	for _, stream := range []string{"true", "false"} {
-		r, err := http.NewRequest(http.MethodPost, s.URL+"/api/chat", strings.NewReader(chatBody(`"options":{"num_predict":4},"stream":`+stream)))
+		r, err := http.NewRequest(http.MethodPost, s.URL+"/api/chat", strings.NewReader(chatBody(`"options":{"temperature":0,"num_predict":4},"stream":`+stream)))
 		if err != nil {
 			t.Fatal(err)
 		}
