@@ -42,7 +42,7 @@ const (
 // grammar is the command line.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Continue a prompt, answer it, or chat."`
-	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, in OpenAI's dialect."`
+	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic and Ollama."`
 	Inspect  inspectCommand  `cmd:"" help:"Say what a model file holds and what memory it takes."`
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
 	Template templateCommand `cmd:"" help:"Render a chat template, or take an answer apart by one."`
