@@ -13,9 +13,9 @@ const module = "github.com/realizar/realizar"
 // The floors of the house: a package imports only from floors below its own, and
 // the packages of one floor do not import each other. Lowest first; "." is the root.
 var floors = []string{
-	"internal/budget internal/bytesize internal/machine internal/nearest internal/server/fields internal/server/jsontext",
-	"internal/jinja tensor tokenizer internal/sample internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest",
-	"chat modelfile internal/eval internal/plan internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device",
+	"internal/budget internal/bytesize internal/fetch internal/machine internal/names internal/nearest internal/pull/hubtest internal/server/fields internal/server/jsontext",
+	"internal/jinja tensor tokenizer internal/sample internal/store internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest",
+	"chat modelfile internal/eval internal/plan internal/pull internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device",
 	"internal/fuse internal/cuda/weights internal/synth",
 	"internal/cuda/lower",
 	"internal/cuda/measure",
