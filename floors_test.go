@@ -16,7 +16,7 @@ var floors = []string{
 	"internal/budget internal/bytesize internal/fetch internal/machine internal/names internal/nearest internal/pull/hubtest internal/server/fields internal/server/jsontext",
 	"internal/jinja tensor tokenizer internal/sample internal/store internal/cuda/driver internal/cuda/kernels internal/load internal/server/fields/fieldstest",
 	"chat modelfile internal/eval internal/plan internal/pull internal/random internal/watch internal/cuda/driver/drivertest internal/cuda/kernels/gen internal/cuda/device",
-	"internal/fuse internal/cuda/weights internal/synth",
+	"internal/fuse internal/cuda/weights internal/push internal/synth",
 	"internal/cuda/lower",
 	"internal/cuda/measure",
 	"demo internal/arch internal/backends/backendstest internal/check internal/cpu internal/cuda internal/engine internal/modeltest internal/plan/plantest internal/synth/synthtest",

@@ -20,7 +20,7 @@ import (
 
 // runCommand is `realizar run`.
 type runCommand struct {
-	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program. Default: demo."`
+	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
 	Prompt *string `arg:"" optional:"" help:"What to answer. Without it: standard input, or a chat on a terminal."`
 
 	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
@@ -29,6 +29,7 @@ type runCommand struct {
 	JSON    bool    `name:"json" help:"Write one JSON object per answer and line when all are complete."`
 	Verbose bool    `short:"v" help:"Say on standard error how long it took."`
 
+	pullFlag
 	traceFlags
 	generationFlags
 	modelFlags
@@ -116,6 +117,10 @@ func (c *runCommand) Run(a *app) error {
 
 // answer opens the model and answers a prompt, of which t is told, or holds a chat.
 func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool) error {
+	var err error
+	if c.Model, err = a.modelPath(c.Model, c.Pull); err != nil {
+		return err
+	}
 	begun := time.Now()
 	o := c.options()
 	t.watch(&o)

@@ -32,7 +32,7 @@ func parseHub(text, rest string) (Name, error) {
 	if err := checkHubPart(text, n.Repo); err != nil {
 		return Name{}, err
 	}
-	if n.Quant != "" && !quant.MatchString(n.Quant) {
+	if n.Quant != "" && (!quant.MatchString(n.Quant) || strings.Contains(n.Quant, "..")) {
 		if err := CheckFile(n.Quant); err != nil || !strings.HasSuffix(n.Quant, ".gguf") {
 			return Name{}, fmt.Errorf("%s: %q is neither a quantisation, such as Q4_K_M, nor the path of a .gguf file; %s", text, n.Quant, hubForm)
 		}

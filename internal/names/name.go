@@ -110,7 +110,8 @@ func checkText(text string) error {
 func isScheme(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.')) {
+		later := i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.')
+		if !letter && !later {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package names_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,7 +96,7 @@ func TestParseAny(t *testing.T) {
 		if err != nil || again != n {
 			t.Fatalf("%q is %+v, written %q and read as %+v, %v", text, n, n, again, err)
 		}
-		if n.Kind != names.Path && n.Kind != names.URL && (strings.Contains(n.String(), "..") || strings.ContainsAny(n.String(), "\\\x00")) {
+		if n.Kind != names.Path && n.Kind != names.URL && (slices.Contains(strings.FieldsFunc(n.String(), func(r rune) bool { return strings.ContainsRune("/:@", r) }), "..") || strings.ContainsAny(n.String(), "\\\x00")) {
 			t.Fatalf("%q is taken as %+v", text, n)
 		}
 	})

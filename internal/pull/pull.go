@@ -56,7 +56,7 @@ func (p *Puller) Pull(ctx context.Context, n names.Name) (*store.Model, error) {
 	case names.URL:
 		err = p.pullURL(ctx, n)
 	default:
-		return nil, fmt.Errorf("%s is a path: there is nothing to pull; want hf:org/repo, ollama:model, oci://registry/name:tag or https://host/file.gguf#sha256=...", n)
+		return nil, fmt.Errorf("%s is a path: there is nothing to pull; want hf:org/repo, ollama:model, oci://registry/name:tag or https://host/file.gguf with its digest", n)
 	}
 	if err != nil {
 		return nil, p.explain(n, err)
@@ -152,7 +152,7 @@ func (p *Puller) explain(n names.Name, err error) error {
 		return fmt.Errorf("%s: %w; is there a network? Proxies are set by HTTPS_PROXY, a mirror of the hub by HF_ENDPOINT", n, err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%s: the disk is full: %w; make room (realizar gc removes what no model has) and pull again: what has come is kept", n, err)
-	case (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && errors.As(err, &path):
+	case errors.As(err, &path) && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || path.Op == "mkdir"):
 		return fmt.Errorf("%s: %s cannot be written to (%w); set %s to a folder that can", n, path.Path, path.Err, variableOf(n))
 	case errors.As(err, &status):
 		return p.explainStatus(n, status, err)

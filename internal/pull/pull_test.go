@@ -275,7 +275,7 @@ func (k *killer) Plan(files []store.File) {
 		k.due += f.Size
 	}
 }
-func (k *killer) Waits(int)         {}
+func (k *killer) Waits(int) {}
 func (k *killer) Came(file int, n int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -61,7 +61,7 @@ func (p *Puller) pullRegistry(ctx context.Context, n names.Name) error {
 	if err := manifest.IsModel(); err != nil {
 		return err
 	}
-	wanted, err := manifest.Files(maxSmall)
+	wanted, err := manifest.Wanted(maxSmall)
 	if err != nil {
 		return err
 	}

@@ -28,10 +28,13 @@ func takeLock(ctx context.Context, path string, shared bool, waiting func()) (*L
 	if err != nil {
 		return nil, err
 	}
-	done := make(chan error, 1)
-	go func() { done <- lockFile(f, shared, true) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = lockFile(f, shared, true)
+	}()
 	select {
-	case err := <-done:
+	case <-done:
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}

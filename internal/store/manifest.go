@@ -191,10 +191,10 @@ func nameOf(d Descriptor) string {
 
 // weightsOf is the extension of a file of weights by its media type.
 func weightsOf(media string) string {
-	switch {
-	case media == MediaDockerGGUF, media == mediaOllama+"model", media == mediaPack+"weight.v1.gguf":
+	switch media {
+	case MediaDockerGGUF, mediaOllama + "model", mediaPack + "weight.v1.gguf":
 		return ".gguf"
-	case media == mediaDocker+"safetensors", media == mediaPack+"weight.v1.safetensors":
+	case mediaDocker + "safetensors", mediaPack + "weight.v1.safetensors":
 		return ".safetensors"
 	}
 	return ""

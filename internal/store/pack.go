@@ -9,9 +9,9 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Files are the files of a manifest that are to be there: those of the model, its
+// Wanted are the files of a manifest that are to be there: those of the model, its
 // configuration, and others that have no more than small bytes.
-func (m *Manifest) Files(small int64) ([]File, error) {
+func (m *Manifest) Wanted(small int64) ([]File, error) {
 	layers, err := m.layers()
 	if err != nil {
 		return nil, err
@@ -32,35 +32,44 @@ func (m *Manifest) Files(small int64) ([]File, error) {
 	return all, nil
 }
 
-// packConfig is the least configuration of a model in ModelPack's form.
-const packConfig = `{"descriptor":{},"modelfs":{"type":"layers","diffIds":[]},"config":{}}`
-
-// Pack makes a manifest in ModelPack's form for files of a model, and puts its
-// configuration there. The files have names, sizes and digests.
-func (p *OwnPull) Pack(files []File) ([]byte, error) {
-	config, err := p.WriteBlob([]byte(packConfig))
-	if err != nil {
-		return nil, err
-	}
-	m := PackManifest(files)
-	m.Config = Descriptor{MediaType: MediaPackConfig, Digest: config, Size: int64(len(packConfig))}
-	return json.Marshal(m)
+// A packed configuration is what ModelPack asks for at least.
+type packedConfig struct {
+	Descriptor struct{} `json:"descriptor"`
+	Config     struct {
+		Format string `json:"format,omitempty"`
+	} `json:"config"`
+	ModelFS struct {
+		Type    string   `json:"type"`
+		DiffIDs []string `json:"diffIds"`
+	} `json:"modelfs"`
 }
 
-// PackManifest is the manifest without a configuration.
-func PackManifest(files []File) *Manifest {
+// Pack makes a manifest and a configuration in ModelPack's form for the files of a model,
+// which have names, sizes and SHA-256 digests. The same files make the same bytes.
+func Pack(files []File) (manifest, config []byte, err error) {
+	var c packedConfig
+	c.ModelFS.Type = "layers"
 	m := &Manifest{SchemaVersion: 2, MediaType: MediaManifest, ArtifactType: MediaPackManifest}
 	for _, f := range files {
-		name := f.Name
-		if len(files) == 1 && !strings.HasSuffix(name, ".gguf") {
-			name = "model.gguf"
+		switch path.Ext(f.Name) {
+		case ".gguf", ".safetensors":
+			c.Config.Format = strings.TrimPrefix(path.Ext(f.Name), ".")
 		}
+		d := "sha256:" + f.Digest.Hex()
+		c.ModelFS.DiffIDs = append(c.ModelFS.DiffIDs, d)
 		m.Layers = append(m.Layers, Descriptor{
-			MediaType: packMedia(name), Digest: "sha256:" + f.Digest.Hex(), Size: f.Size,
-			Annotations: map[string]string{AnnotationPackPath: name, AnnotationTitle: path.Base(name)},
+			MediaType: packMedia(f.Name), Digest: d, Size: f.Size,
+			Annotations: map[string]string{AnnotationPackPath: f.Name, AnnotationTitle: path.Base(f.Name)},
 		})
 	}
-	return m
+	if config, err = json.Marshal(c); err != nil {
+		return nil, nil, err
+	}
+	h := fetch.SHA256("").New(0)
+	h.Write(config)
+	m.Config = Descriptor{MediaType: MediaPackConfig, Digest: string(fetch.SHA256("").Of(h)), Size: int64(len(config))}
+	manifest, err = json.Marshal(m)
+	return manifest, config, err
 }
 
 func packMedia(name string) string {
@@ -71,4 +80,23 @@ func packMedia(name string) string {
 		return MediaPackDoc
 	}
 	return MediaPackFile
+}
+
+// Blobs are the files of a model of the own layout by digest, its configuration among
+// them, and its manifest.
+func (s *Store) Blobs(m *Model) (manifest []byte, paths map[string]string, err error) {
+	if manifest, err = s.ReadManifest(m.Manifest); err != nil {
+		return nil, nil, err
+	}
+	parsed, err := ParseManifest(manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	paths = map[string]string{}
+	for _, d := range append(parsed.Layers, parsed.Config) {
+		if hex, err := names.CheckDigest(d.Digest); err == nil {
+			paths[d.Digest] = s.ownBlob(hex)
+		}
+	}
+	return manifest, paths, nil
 }

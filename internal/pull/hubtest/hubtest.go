@@ -143,7 +143,7 @@ func SHA256(data []byte) string {
 // GitSHA1 is git's id of a file.
 func GitSHA1(data []byte) string {
 	h := sha1.New() //nolint:gosec // as above
-	fmt.Fprintf(h, "blob %d\x00", len(data))
+	_, _ = fmt.Fprintf(h, "blob %d\x00", len(data))
 	h.Write(data)
 	return hex.EncodeToString(h.Sum(nil))
 }
