@@ -245,9 +245,9 @@ func (d *download) ask(ctx context.Context, header http.Header) (*http.Response,
 		if direct != nil {
 			// Such addresses are good for a while; the server has another one.
 			d.direct.CompareAndSwap(direct, nil)
-			if !err.temporary() {
-				return nil, errors.New(err.Error())
-			}
+		}
+		if r.Request.URL.Host != hostOf(d.f.URL) && !err.temporary() {
+			return nil, errors.New(err.Error()) // another attempt is led to another address
 		}
 		if err.Status == http.StatusRequestedRangeNotSatisfiable {
 			return nil, &LengthError{Where: err.Where, Want: d.f.Size, Got: -1}

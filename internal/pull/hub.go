@@ -133,7 +133,7 @@ func (p *Puller) pullHub(ctx context.Context, n names.Name) error {
 	if err := p.download(ctx, pull, files); err != nil {
 		return err
 	}
-	return pull.Finish(chosen)
+	return pull.Finish(ctx, chosen)
 }
 
 func escapePath(path string) string {
@@ -251,7 +251,9 @@ func (p *Puller) explainStatus(n names.Name, e *fetch.StatusError, err error) er
 		return explainRegistry(n, e, err)
 	}
 	page := p.endpoint() + "/" + n.RepoID()
+	_, hub, _ := strings.Cut(p.endpoint(), "://")
 	switch {
+	case !strings.HasPrefix(e.Where, hub+"/"): // where its files are does not know of accounts
 	case e.Code == "GatedRepo" && p.Token == "", e.Status == http.StatusForbidden && p.Token == "":
 		return fmt.Errorf("%s is gated: accept its terms at %s and set HF_TOKEN to a token of your account (%w)", n, page, err)
 	case e.Code == "GatedRepo", e.Status == http.StatusForbidden:

@@ -323,7 +323,12 @@ func (p *HubPull) CheckSpace(want int64) error { return checkSpace(p.s.Hub, want
 
 // Finish gives the files their names in the order that they are in, when all are there,
 // and says that the revision is the commit.
-func (p *HubPull) Finish(files []File) error {
+func (p *HubPull) Finish(ctx context.Context, files []File) error {
+	lock, err := takeLock(ctx, p.s.hubLock(p.name, "realizar-names"), false, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
 	for _, f := range files {
 		info, err := os.Stat(p.Blob(f.Digest))
 		if err != nil {

@@ -119,8 +119,7 @@ func (s *Server) AddManifest(name string, data []byte) {
 	s.tags[name] = data
 }
 
-// Sent is how many bytes of a file were sent, as far as the server knows. Asked is how
-// many requests there were.
+// Sent is how many bytes of a file the server began to send.
 func (s *Server) Sent(path string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -379,10 +378,10 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, path string, data 
 	if f == Cut || f == Stall {
 		body = body[:min(n, int64(len(body)))]
 	}
-	_, _ = w.Write(body)
 	s.mu.Lock()
 	s.sent[path] += int64(len(body))
 	s.mu.Unlock()
+	_, _ = w.Write(body)
 	switch f {
 	case Cut, WrongTotal:
 		hangUp(w)

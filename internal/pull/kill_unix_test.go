@@ -1,0 +1,178 @@
+//go:build unix
+
+package pull_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/realizar/realizar/internal/fetch"
+	"github.com/realizar/realizar/internal/names"
+	"github.com/realizar/realizar/internal/pull"
+	"github.com/realizar/realizar/internal/pull/hubtest"
+	"github.com/realizar/realizar/internal/store"
+)
+
+// childVariable has what a child of the tests does: a [childPull].
+const childVariable = "REALIZAR_PULL_CHILD"
+
+// A childPull is a pull in a process of its own.
+type childPull struct {
+	Endpoint, Folder, Name string
+	KillAt                 int64 // the process kills itself at this event; 0: never
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		if err := runChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// doom ends the process, as kill -9 does, at the event with a number. Events are bytes
+// that come and files and folders that are about to be made durable, so that there is
+// one before and after every step of a pull.
+type doom struct{ left atomic.Int64 }
+
+func (d *doom) event() {
+	if d.left.Add(-1) == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+func (d *doom) Plan([]store.File) {}
+func (d *doom) Waits(int)         {}
+func (d *doom) Came(int, int64)   { d.event() }
+
+func runChild(text string) error {
+	var c childPull
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	n, err := names.Parse(c.Name)
+	if err != nil {
+		return err
+	}
+	d := new(doom)
+	d.left.Store(c.KillAt)
+	o := quick()
+	o.Sync = func(interface{ Sync() error }) error {
+		d.event()
+		return nil
+	}
+	p := &pull.Puller{Store: &store.Store{Hub: filepath.Join(c.Folder, "hub"), Own: filepath.Join(c.Folder, "own"), Sync: o.Sync}, Client: fetch.NewClient(o), Watcher: d, Endpoint: c.Endpoint}
+	_, err = p.Pull(context.Background(), n)
+	return err
+}
+
+// start starts a pull in a process of its own.
+func (c childPull) start(t *testing.T) *exec.Cmd {
+	t.Helper()
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// A process that is killed at any moment leaves nothing that is taken for a model and is
+// none, and the next pull ends with the right bytes.
+func TestKilled(t *testing.T) {
+	for i := range min(schedules(t, 40), 400) {
+		seed := uint64(i)
+		s := hubtest.New(t)
+		r := rand.New(rand.NewPCG(seed, 5))
+		n, files := model(t, s, r, seed)
+		faults := &schedule{r: rand.New(rand.NewPCG(seed, 6)), left: r.IntN(6)}
+		s.SetFault(faults.fault)
+		p := puller(t, s, quick())
+		folder := filepath.Dir(p.Store.Hub)
+		for range 4 {
+			err := childPull{s.URL, folder, n.String(), 1 + r.Int64N(120)}.start(t).Wait()
+			wantWhole(t, p.Store, n, files)
+			var exit *exec.ExitError
+			if err == nil || errors.As(err, &exit) && exit.Exited() {
+				break // it was through before, or gave up
+			}
+		}
+		s.SetFault(nil)
+		m, err := p.Pull(t.Context(), n)
+		if err != nil {
+			t.Fatalf("schedule %d: %v", i, err)
+		}
+		wantFiles(t, m, files)
+		if _, err := p.Store.Garbage(true, time.Now().Add(2*time.Hour)); err != nil {
+			t.Error(err)
+		}
+		wantWhole(t, p.Store, n, files)
+		for at := range walk(t, folder) {
+			if dir := filepath.Base(filepath.Dir(at)); dir == "blobs" || dir == "sha256" {
+				if info, err := os.Stat(at); err != nil || fetch.Whole(at, info.Size()) && len(filepath.Base(at)) < 40 {
+					t.Errorf("schedule %d: %s is left behind: %v", i, at, err)
+				}
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("schedule %d", i)
+		}
+	}
+}
+
+// Processes that pull the same at one time fetch each byte once, and all of them have
+// the model.
+func TestTogether(t *testing.T) {
+	s := hubtest.New(t)
+	data := content(1, 300_000)
+	s.AddRepo("org/x", map[string][]byte{"x.gguf": data})
+	p := puller(t, s, quick())
+	var all []*exec.Cmd
+	for range 4 {
+		all = append(all, childPull{s.URL, filepath.Dir(p.Store.Hub), "hf:org/x", 0}.start(t))
+	}
+	for _, cmd := range all {
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	wantWhole(t, p.Store, name(t, "hf:org/x"), map[string][]byte{"x.gguf": data})
+	if sent := s.Sent("x.gguf"); sent != int64(len(data)) {
+		t.Errorf("%d bytes were sent of a file of %d", sent, len(data))
+	}
+	// One that waits for another can be interrupted.
+	hold, err := p.Store.PullHub(t.Context(), name(t, "hf:org/y"), hubtest.Commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release()
+	d := fetch.SHA256(hubtest.SHA256(data))
+	lock, err := hold.Lock(t.Context(), d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := hold.Lock(ctx, d, cancel); !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting ends with %v", err)
+	}
+}
