@@ -135,11 +135,15 @@ func (d *download) fillByRanges(ctx context.Context) error {
 	pieces := make(chan span)
 	work, ctx := errgroup.WithContext(ctx)
 	gaps := d.p.gaps(d.f.Size)
+	size := d.c.options.Piece
+	if size <= 0 {
+		size = min(max(d.f.Size/128, 4<<20), 32<<20) // small ones let the digest keep up with what comes
+	}
 	work.Go(func() error {
 		defer close(pieces)
 		for _, g := range gaps {
 			for g.size() > 0 {
-				piece := span{g.from, min(g.to, g.from+d.c.options.Piece)}
+				piece := span{g.from, min(g.to, g.from+size)}
 				select {
 				case pieces <- piece:
 				case <-ctx.Done():

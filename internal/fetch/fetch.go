@@ -31,7 +31,7 @@ type Doer interface {
 // Options are what a [Client] does otherwise than by default.
 type Options struct {
 	Connections int           // at one time, over all files; 0: 8
-	Piece       int64         // bytes asked for at one time; 0: 32 MiB
+	Piece       int64         // bytes asked for at one time; 0: by the file, 4 to 32 MiB
 	Record      int64         // bytes after which what came is noted; 0: 1 MiB
 	Attempts    int           // in a row of which none brings a byte; 0: 8
 	Stall       time.Duration // the longest that a connection may bring nothing; 0: a minute
@@ -55,9 +55,6 @@ type Client struct {
 func NewClient(o Options) *Client {
 	if o.Connections <= 0 {
 		o.Connections = 8
-	}
-	if o.Piece <= 0 {
-		o.Piece = 32 << 20
 	}
 	if o.Record <= 0 {
 		o.Record = 1 << 20

@@ -72,10 +72,18 @@ func BenchmarkPull(b *testing.B) {
 			}
 		}
 	})
+	b.Run("hash", func(b *testing.B) {
+		b.SetBytes(int64(size))
+		for range b.N {
+			hubtest.SHA256(data)
+		}
+	})
 	b.Run("pull", func(b *testing.B) {
 		b.SetBytes(int64(size))
 		s := hubtest.New(b)
 		s.AddRepo("org/x", map[string][]byte{"x.gguf": data})
+		s.Warm("org/x")
+		b.ResetTimer()
 		for range b.N {
 			p := puller(b, s, fetch.Options{})
 			p.Store.Sync = nil

@@ -63,16 +63,13 @@ func (u *unpacking) unpack(ctx context.Context, root *os.Root, archive string, k
 		switch {
 		case errors.Is(err, io.EOF):
 			return names.CheckFiles(u.files)
-		case limit.N <= 0:
+		case limit.N <= 0, err == nil && h.Size > limit.N:
 			return archiveError(archive, fmt.Errorf("it holds more than %d times its size", archiveRatio))
 		case err != nil:
 			return archiveError(archive, err)
 		}
 		if err := u.entry(root, t, h); err != nil {
 			return archiveError(archive, err)
-		}
-		if limit.N <= 0 {
-			return archiveError(archive, fmt.Errorf("it holds more than %d times its size", archiveRatio))
 		}
 	}
 	return context.Cause(ctx)

@@ -64,12 +64,14 @@ type Server struct {
 	tags  map[string][]byte // manifests by repository:tag
 	sent  map[string]int64  // bytes by the path of the file
 	asked int
-	files *httptest.Server
+
+	digests map[*byte]string // of large files
+	files   *httptest.Server
 }
 
 // New starts a server that stays for the test.
 func New(tb testing.TB) *Server {
-	s := &Server{tb: tb, Redirect: true, repos: map[string]map[string][]byte{}, blobs: map[string][]byte{}, tags: map[string][]byte{}, sent: map[string]int64{}}
+	s := &Server{tb: tb, Redirect: true, repos: map[string]map[string][]byte{}, blobs: map[string][]byte{}, tags: map[string][]byte{}, sent: map[string]int64{}, digests: map[*byte]string{}}
 	api := http.NewServeMux()
 	api.HandleFunc("GET /api/models/{org}/{repo}/revision/{revision}", s.revision)
 	api.HandleFunc("GET /api/models/{org}/{repo}/tree/{commit}", s.tree)
@@ -101,6 +103,16 @@ func (s *Server) AddRepo(id string, files map[string][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.repos[id] = files
+}
+
+// Warm computes the digests of a repository's files.
+func (s *Server) Warm(id string) {
+	s.mu.Lock()
+	files := s.repos[id]
+	s.mu.Unlock()
+	for _, data := range files {
+		s.digest(data)
+	}
 }
 
 // AddBlob puts a blob there and returns its digest.
@@ -137,6 +149,19 @@ func (s *Server) Asked() int {
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// digest is the SHA-256 of a file that is there, computed once.
+func (s *Server) digest(data []byte) string {
+	if len(data) < 1<<20 {
+		return SHA256(data)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.digests[&data[0]] == "" {
+		s.digests[&data[0]] = SHA256(data)
+	}
+	return s.digests[&data[0]]
 }
 
 // GitSHA1 is git's id of a file.
@@ -215,10 +240,12 @@ func (s *Server) tree(w http.ResponseWriter, r *http.Request) {
 	var all []map[string]any
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		data := files[path]
-		e := map[string]any{"type": "file", "oid": GitSHA1(data), "size": len(data), "path": path}
-		if Large(path) {
+		e := map[string]any{"type": "file", "size": len(data), "path": path}
+		if !Large(path) {
+			e["oid"] = GitSHA1(data)
+		} else {
 			e["oid"] = GitSHA1([]byte("a pointer"))
-			e["lfs"] = map[string]any{"oid": SHA256(data), "size": len(data), "pointerSize": 134}
+			e["lfs"] = map[string]any{"oid": s.digest(data), "size": len(data), "pointerSize": 134}
 			e["xetHash"] = "abc"
 		}
 		all = append(all, e)
@@ -251,7 +278,7 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Repo-Commit", Commit)
 	if Large(path) {
-		w.Header().Set("X-Linked-Etag", `"`+SHA256(data)+`"`)
+		w.Header().Set("X-Linked-Etag", `"`+s.digest(data)+`"`)
 		w.Header().Set("X-Linked-Size", strconv.Itoa(len(data)))
 		s.redirect(w, r, path, data)
 		return
@@ -266,10 +293,11 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request, path string, d
 		s.send(w, r, path, data)
 		return
 	}
+	digest := s.digest(data)
 	s.mu.Lock()
-	s.blobs["sha256:"+SHA256(data)] = data
+	s.blobs["sha256:"+digest] = data
 	s.mu.Unlock()
-	http.Redirect(w, r, s.files.URL+"/"+SHA256(data)+"?path="+url.QueryEscape(path)+"&signature=secret", http.StatusFound)
+	http.Redirect(w, r, s.files.URL+"/"+digest+"?path="+url.QueryEscape(path)+"&signature=secret", http.StatusFound)
 }
 
 // file is the other host.
