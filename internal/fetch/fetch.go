@@ -225,14 +225,16 @@ func (a *attempts) next(ctx context.Context, err error) error {
 	}
 	a.failed++
 	most := a.c.options.Attempts
-	if !a.c.reached.Load() {
+	var network *net.OpError // looking up names, too
+	unreachable := !a.c.reached.Load() && errors.As(err, &network)
+	if unreachable {
 		most = min(most, 3) // there may be no network
 	}
 	if after > maxAfter {
 		return fmt.Errorf("%w and asks to wait %v; try again then", err, after.Round(time.Second))
 	}
 	if a.failed >= most {
-		if status == nil && !a.c.reached.Load() {
+		if unreachable {
 			return fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		return fmt.Errorf("%w; %d attempts in a row brought nothing", err, a.failed)

@@ -99,9 +99,9 @@ func (c childPull) start(t *testing.T) *exec.Cmd {
 // A process that is killed at any moment leaves nothing that is taken for a model and is
 // none, and the next pull ends with the right bytes.
 func TestKilled(t *testing.T) {
-	for i := range min(schedules(t, 40), 400) {
+	s := hubtest.New(t)
+	for i := range min(schedules(t, 40), 1000) {
 		seed := uint64(i)
-		s := hubtest.New(t)
 		r := rand.New(rand.NewPCG(seed, 5))
 		n, files := model(t, s, r, seed)
 		faults := &schedule{r: rand.New(rand.NewPCG(seed, 6)), left: r.IntN(6)}
@@ -121,6 +121,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatalf("schedule %d: %v", i, err)
 		}
+		p.Client.Close()
 		wantFiles(t, m, files)
 		if _, err := p.Store.Garbage(true, time.Now().Add(2*time.Hour)); err != nil {
 			t.Error(err)

@@ -396,6 +396,7 @@ func runSchedule(t *testing.T, s *hubtest.Server, seed uint64) {
 		o.Stall = 50 * time.Millisecond
 	}
 	p := puller(t, s, o)
+	defer p.Client.Close()
 	for range r.IntN(5) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p.Watcher = &killer{after: 1 + r.IntN(60), cancel: cancel, came: map[int]int64{}}
