@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/turn"
 	"github.com/realizar/realizar/tokenizer"
 )
 
@@ -12,7 +13,9 @@ import (
 type answer struct {
 	task   *task
 	choice int
-	text   *tokenizer.Stream // nil without a tokenizer
+	text   *tokenizer.Stream // nil without a tokenizer, and where there is a reader
+	reader *reader           // of a turn in a conversation, or nil
+	calls  []string          // ids of calls
 	stops  stopMatcher
 
 	unsent Event // tokens whose text is held back
@@ -26,7 +29,9 @@ type answer struct {
 // begin makes a the answer of that number.
 func (a *answer) begin(t *task, choice int) {
 	*a = answer{task: t, choice: choice, stops: stopMatcher{stops: t.settings.Stop}}
-	if t.model.tok != nil {
+	if t.turn != nil {
+		a.reader = newReader(t.turn)
+	} else if t.model.tok != nil {
 		a.text = t.model.tok.NewStream(true)
 	}
 	a.finish = Finish{Reason: FinishLength, Usage: Usage{PromptTokens: len(t.prompt)}}
@@ -35,32 +40,98 @@ func (a *answer) begin(t *task, choice int) {
 // take passes a token on and reports whether the answer goes on.
 func (a *answer) take(r *engine.Result) (more bool, err error) {
 	a.last = time.Now()
-	if a.finish.Usage.CompletionTokens++; a.first.IsZero() {
+	if a.first.IsZero() {
 		a.first = a.last
 	}
-	a.note(r)
 	begun := time.Now()
-	var text string
-	stopped := r.Stopped
-	if stopped {
-		a.finish.Reason = FinishStop
-	} else if a.text != nil {
-		text, stopped = a.pass(a.text.Push(r.Token))
+	stopped := false
+	for _, id := range r.Forced {
+		a.count(id)
+		if stopped = a.push(id); stopped {
+			break
+		}
+	}
+	if !stopped {
+		a.note(r)
+		if stopped = r.Stopped; !stopped {
+			stopped = a.push(r.Token)
+		} else if a.finish.Reason = FinishStop; a.reader != nil {
+			a.saw(a.reader.last(r.Token))
+		}
 	}
 	if r.Final && a.finish.StopString == "" {
-		text += a.rest()
+		a.rest()
 	}
 	a.texts += time.Since(begun)
 	if stopped || r.Final {
+		if a.finish.Reason == FinishStop && len(a.calls) > 0 {
+			a.finish.Reason = FinishCalls
+		}
 		a.measure(r.Stats)
-		return false, a.end(text)
+		return false, a.end()
 	}
-	return true, a.send(text)
+	return true, a.send()
 }
 
-// note keeps a token for the next event.
+// push adds what a token brings to the next event, and reports whether a stop string ends
+// the answer.
+func (a *answer) push(id int32) (stopped bool) {
+	switch {
+	case a.reader != nil:
+		thinks := a.reader.parser.InReasoning()
+		stopped = a.saw(a.reader.push(id))
+		if thinks || a.reader.parser.InReasoning() {
+			a.finish.Usage.ReasoningTokens++
+		}
+		return stopped
+	case a.text != nil:
+		return a.pass(a.text.Push(id))
+	}
+	return false
+}
+
+// saw adds the events of a turn to the next event.
+func (a *answer) saw(events []turn.Event) (stopped bool) {
+	for _, e := range events {
+		switch e.Kind {
+		case turn.Text:
+			if a.pass(e.Text) {
+				return true
+			}
+		case turn.Reasoning:
+			a.unsent.Reasoning += e.Text
+		case turn.CallBegin:
+			if e.ID == "" {
+				e.ID = newCallID()
+			}
+			a.calls = append(a.calls, e.ID)
+			a.unsent.ToolCalls = append(a.unsent.ToolCalls, ToolCallPart{Call: e.Call, ID: e.ID, Name: e.Name})
+		case turn.CallArguments:
+			if last := len(a.unsent.ToolCalls) - 1; last >= 0 && a.unsent.ToolCalls[last].Call == e.Call {
+				a.unsent.ToolCalls[last].Arguments += e.Text
+			} else {
+				a.unsent.ToolCalls = append(a.unsent.ToolCalls, ToolCallPart{Call: e.Call, Arguments: e.Text})
+			}
+		case turn.CallBroken:
+			a.calls = a.calls[:len(a.calls)-1]
+			a.unsent.ToolCalls = append(a.unsent.ToolCalls, ToolCallPart{Call: e.Call, Broken: true})
+			if a.pass(e.Text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// count keeps a token's id for the next event.
+func (a *answer) count(id int32) {
+	a.finish.Usage.CompletionTokens++
+	a.unsent.Tokens = append(a.unsent.Tokens, id)
+}
+
+// note keeps what is wanted of a token for the next event.
 func (a *answer) note(r *engine.Result) {
-	a.unsent.Tokens = append(a.unsent.Tokens, r.Token)
+	a.count(r.Token)
 	if r.Trace != nil {
 		a.unsent.LayerTimes = append(a.unsent.LayerTimes, slices.Clone(r.Trace.Layers))
 	}
@@ -74,13 +145,14 @@ func (a *answer) note(r *engine.Result) {
 	}
 }
 
-// pass is the part of text before a stop string and not held back for one.
-func (a *answer) pass(text string) (out string, stopped bool) {
+// pass adds text to the next event, but for what is held back for a stop string, and
+// reports whether one ends the answer.
+func (a *answer) pass(text string) (stopped bool) {
 	out, stop := a.stops.push(text)
-	if stop != "" {
+	if a.unsent.Text += out; stop != "" {
 		a.finish.Reason, a.finish.StopString = FinishStop, stop
 	}
-	return out, stop != ""
+	return stop != ""
 }
 
 // measure fills in how the answer was served.
@@ -91,28 +163,30 @@ func (a *answer) measure(s engine.Stats) {
 	}
 }
 
-// rest is the text that was held back, when no token follows.
-func (a *answer) rest() string {
-	if a.text == nil {
-		return ""
+// rest adds the text that was held back, when no token follows.
+func (a *answer) rest() {
+	stopped := false
+	switch {
+	case a.reader != nil:
+		stopped = a.saw(a.reader.end(a.finish.Reason == FinishLength))
+	case a.text != nil:
+		stopped = a.pass(a.text.Flush())
 	}
-	text, stopped := a.pass(a.text.Flush())
-	if stopped {
-		return text
+	if !stopped {
+		a.unsent.Text += a.stops.flush()
 	}
-	return text + a.stops.flush()
 }
 
 // end sends the last event.
-func (a *answer) end(text string) error {
+func (a *answer) end() error {
 	a.unsent.Finish, a.ended = &a.finish, true
-	return a.send(text)
+	return a.send()
 }
 
-// send sends text and what was not sent before.
-func (a *answer) send(text string) error {
+// send sends what was not sent before.
+func (a *answer) send() error {
 	e := a.unsent
 	a.unsent = Event{}
-	e.Choice, e.Text = a.choice, text
+	e.Choice = a.choice
 	return a.task.send(e)
 }

@@ -67,3 +67,28 @@ func TestCanary(t *testing.T) {
 		t.Errorf("whole again: %v, told %v", c.damage(), told)
 	}
 }
+
+// BenchmarkCanary is what a look takes at pages that are in no cache of the processor, and
+// of how much of a core that is.
+func BenchmarkCanary(b *testing.B) {
+	m, err := Open(b.Context(), modeltest.Llama(b), Options{Device: "cpu", Activations: ActivationsF32})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	c := m.canary
+	cold := make([]byte, 64<<20)
+	part := 0
+	for b.Loop() {
+		if part%64 == 0 { // so that what was looked at before has left the caches
+			b.StopTimer()
+			for i := 0; i < len(cold); i += 64 {
+				cold[i]++
+			}
+			b.StartTimer()
+		}
+		c.look(part % len(c.parts))
+		part++
+	}
+	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)*canaryLooks/float64(canaryPause), "%core")
+}

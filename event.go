@@ -11,6 +11,11 @@ type Event struct {
 	// left out. It may be empty, and it may lag behind Tokens while it could be
 	// the beginning of a stop string.
 	Text string
+	// Reasoning is what the thought before the answer goes on with, where the model's
+	// chat template shows how thoughts are written.
+	Reasoning string
+	// ToolCalls are parts of calls of tools, in order.
+	ToolCalls []ToolCallPart
 	// Tokens are the ids chosen since the answer's event before, an end token
 	// included.
 	Tokens []int32
@@ -30,6 +35,18 @@ type Event struct {
 	Finish *Finish
 }
 
+// A ToolCallPart is what a call of a tool goes on with.
+type ToolCallPart struct {
+	Call int // of the answer, from 0
+	// ID and Name are in the first part of a call.
+	ID, Name string
+	// Arguments follow those of the parts before, and are a JSON object together.
+	Arguments string
+	// Broken says that the call is none: what the model wrote of it is text. Only a call
+	// that was not held to a schema can be.
+	Broken bool
+}
+
 // Finish says how an answer ended.
 type Finish struct {
 	Reason     FinishReason
@@ -43,8 +60,9 @@ type FinishReason string
 
 // The reasons.
 const (
-	FinishStop   FinishReason = "stop"   // an end token, a stop token or a stop string
-	FinishLength FinishReason = "length" // MaxTokens, or the context is full
+	FinishStop   FinishReason = "stop"       // an end token, a stop token or a stop string
+	FinishLength FinishReason = "length"     // MaxTokens, or the context is full
+	FinishCalls  FinishReason = "tool_calls" // as FinishStop, after calls of tools
 )
 
 // Usage counts tokens.
@@ -52,6 +70,7 @@ type Usage struct {
 	PromptTokens     int
 	CachedTokens     int // of the prompt, whose states the cache still held: they were not computed again
 	CompletionTokens int // chosen ones, an end token included
+	ReasoningTokens  int // of these, those of a thought
 }
 
 // Timings are measured on the caller's side of the engine.

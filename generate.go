@@ -44,6 +44,7 @@ type task struct {
 	yield    func(Event, error) bool
 
 	prompt  []int32
+	turn    *conversation
 	answers []answer
 	asked   time.Time // the engine
 	prober  prober
@@ -68,7 +69,7 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, er
 	if err != nil {
 		return err
 	}
-	t.prompt = p.Tokens
+	t.prompt, t.turn = p.Tokens, p.turn
 	if err := m.checkPrompt(t.prompt); err != nil {
 		return err
 	}
@@ -83,14 +84,20 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, er
 	if g.MaxTokens != nil {
 		limit = min(limit, *g.MaxTokens)
 	}
-	if r := t.request(limit); r.Tokens > 0 || len(r.Outputs) > 0 {
+	constrain, err := m.constrain(g, &p)
+	if err != nil {
+		return err
+	}
+	r := t.request(limit)
+	r.Constrain = constrain
+	if r.Tokens > 0 || len(r.Outputs) > 0 {
 		if err := t.work(ctx, r); err != nil {
 			return err
 		}
 	}
 	for i := range t.answers {
 		if a := &t.answers[i]; !a.ended { // as nothing was to be chosen
-			if err := a.end(""); err != nil {
+			if err := a.end(); err != nil {
 				return err
 			}
 		}
@@ -103,7 +110,7 @@ func (t *task) request(limit int) *engine.Request {
 	g := t.settings
 	r := &engine.Request{
 		Prompt: t.prompt, Tokens: limit, MinTokens: g.MinTokens, Stop: t.model.stopTokens(g),
-		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Mask: g.Mask, Trace: g.LayerTimes,
+		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Trace: g.LayerTimes,
 	}
 	if limit == 0 {
 		r.Choices = 1 // to score the prompt

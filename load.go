@@ -3,6 +3,7 @@ package realizar
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -26,6 +27,9 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	size.Watch = o.watch()
 	var mapped []*tensor.Tensor // that are read from the file while the model runs
 	loaded, finish := m.loader(o.Progress, &mapped)
+	if p.Device.Kind.Host {
+		mapped = tables(p.Program)
+	}
 	if m.engine, err = engine.New(ctx, p.Program, p.Backend, size, loaded); err != nil {
 		return err
 	}
@@ -45,6 +49,19 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 		return errors.Join(m.engine.Close(), p.Device.Close(), m.file.Close())
 	})
 	return nil
+}
+
+// tables are the weights of p that steps read a few rows of, which stay in the file where a
+// device computes in the host's memory, and are not reported as read from there.
+func tables(p *plan.Program) (all []*tensor.Tensor) {
+	for i := range p.Nodes {
+		for _, w := range p.Nodes[i].Weights() {
+			if w.Role == plan.Table && w.Source == nil && !slices.Contains(all, w.Tensor) {
+				all = append(all, w.Tensor)
+			}
+		}
+	}
+	return all
 }
 
 // hostMemory is what was planned of the host's memory for the model.
@@ -74,7 +91,7 @@ func (m *Model) loader(progress func(Progress), mapped *[]*tensor.Tensor) (loade
 		if isSpare {
 			m.file.ReleaseTensor(w)
 			spare = append(spare, w)
-		} else if w.Source == nil {
+		} else if w.Source == nil && !slices.Contains(*mapped, w) {
 			*mapped = append(*mapped, w)
 		}
 		if at.Done += int64(w.Size()); progress != nil {

@@ -19,12 +19,20 @@ type Prompt struct {
 	Tokens []int32
 	// Render and Tokenize are the times that the template and the tokenizer took.
 	Render, Tokenize time.Duration
+
+	turn *conversation // nil of a text
 }
 
 // Prompt is the prompt that [Model.Generate] runs for r. It may be longer than the context;
 // one of more than most tokens, where that is not 0, is a [*ContextError]. A long text
 // takes a while: the work ends soon after ctx does.
 func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error) {
+	if r.Prepared != nil {
+		if r.Prompt != "" || r.PromptTokens != nil {
+			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and one that was prepared", ErrRequest)
+		}
+		return *r.Prepared, nil
+	}
 	if r.PromptTokens != nil {
 		if r.Prompt != "" {
 			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and prompt tokens", ErrRequest)
@@ -108,6 +116,9 @@ func (m *Model) ChatPrompt(ctx context.Context, r *ChatRequest, most int) (Promp
 		p.Tokens = append([]int32{bos}, p.Tokens...)
 	}
 	p.Tokenize = time.Since(begun)
+	if p.turn, err = m.converse(r, text); err != nil {
+		return p, err
+	}
 	if most > 0 && len(p.Tokens) > most {
 		return p, fmt.Errorf("realizar: %w", &ContextError{Prompt: len(p.Tokens), Context: most})
 	}
@@ -123,15 +134,27 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 	if err != nil {
 		return nil, wrap(err)
 	}
-	if len(r.Tools) > 0 && !t.TakesTools() {
+	tools := r.Tools
+	if r.ToolChoice.Mode == ToolNone {
+		tools = nil
+	}
+	if len(tools) > 0 && !t.TakesTools() {
 		return nil, fmt.Errorf("realizar: %w: %d tools, but the model's chat template takes none", ErrRequest, len(r.Tools))
 	}
 	now := r.Now
 	if now.IsZero() {
 		now = time.Now()
 	}
+	f, err := m.form(len(tools) > 0)
+	if err != nil {
+		return nil, err
+	}
+	vars, err := r.vars(t, f)
+	if err != nil {
+		return nil, err
+	}
 	c := &chat.Request{
-		Messages: r.Messages, Tools: r.Tools, Documents: r.Documents, Vars: r.Vars,
+		Messages: r.Messages, Tools: tools, Documents: r.Documents, Vars: vars,
 		Special: m.specialNames, Now: func() time.Time { return now },
 	}
 	made := 0 // bytes that are reserved for what the template makes

@@ -28,11 +28,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/grammar"
 	"github.com/realizar/realizar/internal/hub"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tokenizer"
@@ -65,6 +67,11 @@ type Model struct {
 	defaults     Sampling
 	hasDefaults  bool
 	specialNames map[string]string // bos_token and so on, for templates
+
+	vocabulary func() *grammar.Vocabulary // made when it is first needed
+	turns      turnCache
+	formsMutex sync.Mutex
+	forms      map[*chat.Template]*shownForm // that were looked for; nil: not found
 
 	canary *canary
 	close  func() error
@@ -102,6 +109,7 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 
 func open(ctx context.Context, f *modelfile.File, o Options) (*Model, error) {
 	m := &Model{file: f}
+	m.vocabulary = sync.OnceValue(m.makeVocabulary)
 	var err error
 	if m.arch, err = arch.Build(f); err != nil {
 		return nil, err

@@ -46,6 +46,9 @@ type answer struct {
 	finish *realizar.Finish
 
 	logProbs []realizar.TokenLogProb
+
+	reasoning string
+	calls     []chat.ToolCall
 }
 
 // add adds an event.
@@ -55,6 +58,18 @@ func (a *answer) add(e realizar.Event) {
 	a.tokens = append(a.tokens, e.Tokens...)
 	a.logProbs = append(a.logProbs, e.LogProbs...)
 	a.finish = e.Finish
+	a.reasoning += e.Reasoning
+	for _, part := range e.ToolCalls {
+		switch {
+		case part.Broken:
+			a.calls = a.calls[:len(a.calls)-1]
+			continue
+		case part.Name != "":
+			a.calls = append(a.calls, chat.ToolCall{ID: part.ID, Name: part.Name})
+		}
+		last := &a.calls[len(a.calls)-1]
+		last.Arguments = append(last.Arguments, part.Arguments...)
+	}
 }
 
 func collect(events func(func(realizar.Event, error) bool)) (a answer, err error) {

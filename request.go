@@ -56,11 +56,15 @@ type Generation struct {
 	IgnoreEnd bool
 	// LogitBias is added to the logits of tokens, by id. -Inf forbids one.
 	LogitBias map[int32]float32
-	// Mask, where not nil, is called before each token is chosen, on the goroutine
-	// that runs the loop over the events, with the number of the answer and the tokens
-	// that it has so far. It sets bit id%32 of mask[id/32] for every id that may come
-	// next; all are zero before. Its error ends the request. It is where a grammar
-	// or a schema steers the answer; a step then waits for it.
+	// Grammar, where not nil, is what the answer must be. In a conversation it binds what
+	// the model says, and neither its thought nor its calls of tools. An answer that ends
+	// for its length is the beginning of a text of the grammar.
+	Grammar *Grammar
+	// Mask, where not nil, is called before each token is chosen, while the model reads
+	// the token before, with the number of the answer and the tokens that it has so far. It
+	// sets bit id%32 of mask[id/32] for every id that may come next; all are zero before.
+	// Its error ends the request. It is called on a goroutine of its own, once at a time,
+	// and not after the loop over the events has ended.
 	Mask func(choice int, chosen []int32, mask []uint32) error
 	// Choices is how many answers to choose, each as [Event.Choice] numbers them. They
 	// share the prompt. The first is the one that a request for one answer has, and
@@ -95,6 +99,9 @@ type Request struct {
 	Plain bool
 	// PromptTokens are ids to continue as they are, instead of Prompt.
 	PromptTokens []int32
+	// Prepared is what [Model.Prompt] or [Model.ChatPrompt] made, instead of the fields
+	// above.
+	Prepared *Prompt
 
 	Generation
 }
@@ -104,6 +111,17 @@ type Request struct {
 type ChatRequest struct {
 	Messages []chat.Message
 	Tools    []chat.Tool
+	// ToolChoice says whether Tools are called. Calls are held to the schemas of the tools.
+	ToolChoice ToolChoice
+	SingleCall bool // at most one call
+	// Effort is how much thought the answer is worth: "none", "minimal", "low", "medium",
+	// "high" or "xhigh"; "": what the chat template does by itself. A template that knows
+	// degrees of thought is told it, one that can switch thought on or off does so. What the
+	// template cannot do is an error.
+	Effort string
+	// ThinkingTokens, where not nil, bounds the thought before the answer: after so many
+	// tokens it is ended by the mark that the model ends it with.
+	ThinkingTokens *int
 	// Documents and Vars are given to templates that know them, as JSON; Vars
 	// are by name, "enable_thinking" for example.
 	Documents []json.RawMessage

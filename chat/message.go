@@ -49,6 +49,9 @@ type Tool struct {
 	// Parameters is the JSON schema of the arguments. Its keys keep their
 	// order.
 	Parameters json.RawMessage
+	// Strict says that calls must be held to Parameters, or refused. The template does
+	// not see it.
+	Strict bool
 }
 
 // text is a string of the caller's.

@@ -103,8 +103,10 @@ func TestRefusals(t *testing.T) {
 	refusal(t, chat(func(p *openai.ChatCompletionNewParams) { p.Temperature = openai.Float(3) }), 400, "temperature", "0 to 2")
 	refusal(t, chat(func(p *openai.ChatCompletionNewParams) { p.Messages = p.Messages[:0] }), 400, "messages")
 	refusal(t, chat(func(p *openai.ChatCompletionNewParams) {
-		p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
-	}), 400, "response_format")
+		p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "a", Schema: map[string]any{"type": "text"}},
+		}}
+	}), 400, "response_format.json_schema.schema", "text")
 	refusal(t, chat(same, option.WithJSONSet("wings", 2)), 400, "wings")
 	refusal(t, chat(same, option.WithJSONSet("logit_bias", map[string]int{"100000": 1})), 400, "logit_bias", "100000")
 	refusal(t, chat(same, option.WithJSONSet("seed", "seven")), 400, "seed")

@@ -2,7 +2,10 @@ module github.com/realizar/realizar/e2e
 
 go 1.26.0
 
-require github.com/openai/openai-go/v3 v3.95.0
+require (
+	github.com/openai/openai-go/v3 v3.95.0
+	golang.org/x/sys v0.49.0
+)
 
 require (
 	github.com/coder/websocket v1.8.15 // indirect

@@ -94,11 +94,25 @@ var address = regexp.MustCompile(`http://\S+`)
 // and must leave with 0.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
+	return start(t, append([]string{model, "--served-model-name", modelName}, args...)...)
+}
+
+// demo is the model in the program, which calls tools and writes JSON.
+const demo = "demo"
+
+// serveDemo is serve with that model.
+func serveDemo(t *testing.T, args ...string) *server {
+	t.Helper()
+	return start(t, append([]string{demo}, args...)...)
+}
+
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
 	keys := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(keys, []byte(key+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"serve", model, "--device", "cpu", "--port", "0", "--served-model-name", modelName, "--api-key-file", keys}, args...)
+	args = append([]string{"serve", "--device", "cpu", "--port", "0", "--api-key-file", keys}, args...)
 	s := &server{t: t, cmd: exec.Command(command, args...), log: &lockedBuffer{}}
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()

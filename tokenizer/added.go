@@ -69,15 +69,15 @@ func (a *addedTokens) candidates(w *work, text string, allowed *regions) []candi
 			w.found(len(special))
 		}
 		if allowed == nil {
-			a.findSpecial.scan(text, region{0, len(text)}, add)
+			a.findSpecial.scan(w, text, region{0, len(text)}, add)
 		} else {
 			for _, r := range slices.Backward(allowed.runs) {
-				a.findSpecial.scan(text, r, add)
+				a.findSpecial.scan(w, text, r, add)
 			}
 		}
 	}
 	if a.findOrdinary != nil {
-		a.findOrdinary.scan(text, region{0, len(text)}, func(m match) {
+		a.findOrdinary.scan(w, text, region{0, len(text)}, func(m match) {
 			ordinary = append(ordinary, candidate{m.start, &a.ordinary[m.pattern]})
 			w.found(len(ordinary))
 		})

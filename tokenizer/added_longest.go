@@ -155,14 +155,14 @@ func (l *longestFirst) first(a *addedTokens, w *work, text string, allowed *regi
 			runs = allowed.runs
 		}
 		for _, run := range runs {
-			a.findSpecial.scan(text, run, func(m match) {
+			a.findSpecial.scan(w, text, run, func(m match) {
 				first = append(first, claim{l.special[m.pattern], m.start})
 				w.found(len(first))
 			})
 		}
 	}
 	if a.findOrdinary != nil {
-		a.findOrdinary.scan(text, region{0, len(text)}, func(m match) {
+		a.findOrdinary.scan(w, text, region{0, len(text)}, func(m match) {
 			first = append(first, claim{l.ordinary[m.pattern], m.start})
 			w.found(len(first))
 		})

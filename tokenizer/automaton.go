@@ -132,9 +132,10 @@ type match struct {
 
 // scan calls found for every position of text within run where a pattern begins that lies wholly in
 // run, last position first, with the longest such pattern.
-func (a *automaton) scan(text string, run region, found func(match)) {
+func (a *automaton) scan(w *work, text string, run region, found func(match)) {
 	at := int32(0)
 	for i := run.end - 1; i >= run.start; i-- {
+		w.step(1)
 		at = a.step(at, text[i])
 		if p := a.nodes[at].longest; p >= 0 {
 			found(match{i, p})

@@ -141,18 +141,20 @@ func (b *bpe) encode(w *work, dst []int32, text string) []int32 {
 func (b *bpe) encodePart(w *work, dst []int32, text string) []int32 {
 	m := b.mergers.get(w, len(text))
 	defer b.mergers.put(w, len(text), m)
-	b.start(m, text)
+	b.start(w, m, text)
 	m.run(w, b)
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
+		w.step(1)
 		dst = b.appendID(dst, m.parts[i].id)
 	}
 	return dst
 }
 
 // start fills m with the parts of text.
-func (b *bpe) start(m *merger, text string) {
+func (b *bpe) start(w *work, m *merger, text string) {
 	pending := false // an unknown token is to be written
 	for i := 0; i < len(text); {
+		w.step(1)
 		first := i == 0
 		var char string // as the vocabulary spells it
 		var id int32

@@ -136,7 +136,7 @@ const maxCluster = 6
 // apply implements normalStep as Hugging Face tokenizers do, which differs from SentencePiece: a short
 // grapheme cluster that begins with a text to replace is replaced as a whole, and all others character by
 // character.
-func (c *charsmap) apply(text string, marks []bool) (string, []bool) {
+func (c *charsmap) apply(w *work, text string, marks []bool) (string, []bool) {
 	var out strings.Builder
 	out.Grow(len(text))
 	var outMarks []bool
@@ -147,6 +147,7 @@ func (c *charsmap) apply(text string, marks []bool) (string, []bool) {
 		}
 	}
 	for i := 0; i < len(text); {
+		w.step(1)
 		n := 1
 		if text[i] >= utf8.RuneSelf || i+1 < len(text) && (text[i+1] >= utf8.RuneSelf || text[i] == '\r') {
 			cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(text[i:], -1)
@@ -168,6 +169,7 @@ func (c *charsmap) apply(text string, marks []bool) (string, []bool) {
 			}
 			put(to, i, i+size)
 			i += size
+			w.step(size)
 		}
 	}
 	if marks != nil && outMarks == nil {

@@ -110,7 +110,12 @@ func (p *perToken) end() { p.next.end() }
 
 // decodeReplace replaces what r does in each token.
 func decodeReplace(r replace) decodeStep {
-	return func(next decoding) decoding { return &perToken{r.text, next} }
+	return func(next decoding) decoding {
+		return &perToken{func(text string) string {
+			text, _ = r.apply(nil, text, nil)
+			return text
+		}, next}
+	}
 }
 
 // decodeStrip removes up to start times char from the start of each token and up to stop times from

@@ -8,6 +8,7 @@ import (
 // search is a program at work on one text. It is not for concurrent use.
 type search struct {
 	of    *expression
+	work  *work
 	text  string
 	stack []attempt
 	runs  []knownRun
@@ -44,12 +45,12 @@ const (
 )
 
 // search returns a search in text, to be given back with done.
-func (e *expression) search(text string) *search {
+func (e *expression) search(w *work, text string) *search {
 	s, ok := e.pool.Get().(*search)
 	if !ok {
 		s = &search{of: e, runs: make([]knownRun, e.runs), known: make(map[int32][]uint64)}
 	}
-	s.text = text
+	s.work, s.text = w, text
 	for i := range s.runs {
 		s.runs[i] = knownRun{start: -1}
 	}
@@ -60,14 +61,14 @@ func (s *search) done() {
 	if cap(s.stack) > maxSearch {
 		return
 	}
-	s.text = ""
+	s.work, s.text = nil, ""
 	clear(s.known)
 	s.of.pool.Put(s)
 }
 
 // each implements finder. An empty match counts where no match ends, and not at the end of the text.
-func (e *expression) each(text string, match func(start, end int) (more bool)) {
-	s := e.search(text)
+func (e *expression) each(w *work, text string, match func(start, end int) (more bool)) {
+	s := e.search(w, text)
 	defer s.done()
 	last := -1 // where the match before ended
 	for at := 0; at < len(text); {
@@ -103,6 +104,7 @@ func (s *search) find(from int) (start, end int) {
 			i += next
 		}
 		r, n := utf8.DecodeRuneInString(s.text[i:])
+		s.work.step(n)
 		if s.of.firsts == nil || s.of.firsts.has(r) {
 			if end, ok := s.match(0, i, false); ok {
 				return i, end
@@ -117,6 +119,7 @@ func (s *search) find(from int) (start, end int) {
 func (s *search) match(pc int32, pos int, look bool) (end int, ok bool) {
 	base := len(s.stack)
 	for {
+		s.work.step(1)
 		in := &s.of.code[pc]
 		ok := false
 		switch in.op {
@@ -250,6 +253,7 @@ func (s *search) run(pc int32, in *instruction, pos int) (end int, ok bool) {
 				break
 			}
 			next.end += n
+			s.work.step(n)
 		}
 		*k = next
 	}

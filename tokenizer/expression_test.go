@@ -138,7 +138,7 @@ func TestEmptyMatches(t *testing.T) {
 		isolated: "a|bc|-|b", removed: "a|bc|b", contiguous: "a|bc|-|b", mergedWithPrevious: "a|bc-|b", mergedWithNext: "a|bc|-b",
 	} {
 		var out []string
-		split{e, behavior, false}.cut("abc-b", true, func(piece string, first bool) {
+		split{e, behavior, false}.cut(nil, "abc-b", true, func(piece string, first bool) {
 			if first != (len(out) == 0) {
 				t.Errorf("%s: first is %t for piece %d", behavior, first, len(out))
 			}
@@ -166,7 +166,7 @@ func TestExpressionsAreLinear(t *testing.T) {
 			continue
 		}
 		size := 0
-		split{e, isolated, false}.cut(test.text, true, func(piece string, _ bool) { size += len(piece) })
+		split{e, isolated, false}.cut(nil, test.text, true, func(piece string, _ bool) { size += len(piece) })
 		if size != len(test.text) {
 			t.Errorf("%s: pieces of %d bytes of %d", test.expression, size, len(test.text))
 		}
@@ -187,7 +187,7 @@ func FuzzExpression(f *testing.F) {
 			return
 		}
 		var whole strings.Builder
-		split{e, isolated, false}.cut(text+".", true, func(piece string, _ bool) {
+		split{e, isolated, false}.cut(nil, text+".", true, func(piece string, _ bool) {
 			if utf8.ValidString(text) && !utf8.ValidString(piece) {
 				t.Errorf("%q cuts %q within a character: %q", expression, text, piece)
 			}

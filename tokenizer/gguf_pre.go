@@ -149,7 +149,7 @@ func isLlamaPunctuation(r rune) bool {
 }
 
 // matchThreeDigits matches [0-9][0-9][0-9].
-func matchThreeDigits(text string, i int) int {
+func matchThreeDigits(_ *work, text string, i int) int {
 	for n := range 3 {
 		if i+n >= len(text) || text[i+n] < '0' || text[i+n] > '9' {
 			return i

@@ -17,7 +17,7 @@ func prePieces(t testing.TB, pre, text string) string {
 		t.Fatalf("%s: %v", pre, err)
 	}
 	var all []string
-	s.chain(func(piece string, _ bool) { all = append(all, piece) })(text, true)
+	s.chain(nil, func(piece string, _ bool) { all = append(all, piece) })(text, true)
 	return strings.Join(all, "|")
 }
 

@@ -95,7 +95,7 @@ type unigramText struct {
 }
 
 // apply implements normalStep. No token of GGUF matches in the text that it makes, so there are no marks.
-func (u *unigramText) apply(text string, _ []bool) (string, []bool) {
+func (u *unigramText) apply(w *work, text string, _ []bool) (string, []bool) {
 	var out strings.Builder
 	out.Grow(len(text) + len(text)/2)
 	inWord, later := false, false
@@ -117,6 +117,7 @@ func (u *unigramText) apply(text string, _ []bool) (string, []bool) {
 		}
 	}
 	for i := 0; i < len(text); {
+		w.step(1)
 		if n := u.user.depth(text[i:]); n > 0 {
 			put(text[i : i+n])
 			i += n

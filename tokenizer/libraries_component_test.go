@@ -164,7 +164,7 @@ func TestLibrarySplitters(t *testing.T) {
 		built(t, err)
 		b.spell()
 		var pieces []string
-		cut := b.steps.chain(func(piece string, _ bool) { pieces = append(pieces, piece) })
+		cut := b.steps.chain(nil, func(piece string, _ bool) { pieces = append(pieces, piece) })
 		apply := func(text string) []string {
 			pieces = []string{}
 			if text != "" {
@@ -196,7 +196,7 @@ func TestLibrarySplitters(t *testing.T) {
 				}
 				for char := run[0]; char <= run[1]; char++ {
 					got := apply(sweep.Before + string(char) + sweep.After)
-					bytes, _ := eachCharacter(spellBytes).apply(string(char), nil)
+					bytes, _ := eachCharacter(spellBytes).apply(nil, string(char), nil)
 					for i := range got {
 						got[i] = strings.ReplaceAll(strings.ReplaceAll(got[i], bytes, "□"), string(char), "□")
 					}

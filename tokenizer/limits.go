@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 )
 
 // Limits bound what encoding may take. The zero Limits bound nothing.
@@ -62,16 +63,22 @@ func (w *work) fail(err error) {
 // stepsPerLook is how many steps, of some nanoseconds each, are between two looks at the context.
 const stepsPerLook = 1 << 16
 
-// step counts n steps: bytes that were looked at, or parts that were merged.
+// step counts n steps: bytes that were looked at, or parts that were merged. Whatever takes time in proportion to
+// the text counts its steps as it takes them, so that there is little between two looks.
 func (w *work) step(n int) {
-	if w == nil {
-		return
-	}
-	if w.steps += n; w.steps >= stepsPerLook {
-		w.steps = 0
-		if w.ctx.Err() != nil {
-			w.fail(ended(w.ctx))
+	if w != nil {
+		if w.steps += n; w.steps >= stepsPerLook {
+			w.look()
 		}
+	}
+}
+
+// look ends the encoding if its context has ended, and lets others go first that are ready.
+func (w *work) look() {
+	w.steps = 0
+	runtime.Gosched()
+	if w.ctx.Err() != nil {
+		w.fail(ended(w.ctx))
 	}
 }
 

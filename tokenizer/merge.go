@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"math"
-	"slices"
 	"sync"
 )
 
@@ -53,8 +52,17 @@ func (p *mergers) get(w *work, n int) *merger {
 	if !ok {
 		m = new(merger)
 	}
-	m.parts, m.queue = slices.Grow(m.parts[:0], n), slices.Grow(m.queue[:0], n)
+	m.parts, m.queue = room(m.parts, n), room(m.queue, n)
 	return m
+}
+
+// room returns s without its elements and with room for n. Unlike that of [slices.Grow], new memory is not written
+// to, which would take long for long pieces.
+func room[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, 0, n)
+	}
+	return s[:0]
 }
 
 // put takes back a merger of get(w, n) that is no longer used.

@@ -10,15 +10,14 @@ type normalizer []normalStep
 
 // normalStep is one change. marks, unless it is nil, holds for every byte of text whether special tokens
 // may not match in it; the result's marks do for the result, a byte being marked when a byte that it
-// was made of is.
+// was made of is. w is told of every part of the text.
 type normalStep interface {
-	apply(text string, marks []bool) (string, []bool)
+	apply(w *work, text string, marks []bool) (string, []bool)
 }
 
 func (n normalizer) apply(w *work, text string, marks []bool) (string, []bool) {
 	for _, step := range n {
-		w.step(len(text))
-		text, marks = step.apply(text, marks)
+		text, marks = step.apply(w, text, marks)
 	}
 	return text, marks
 }
@@ -26,7 +25,7 @@ func (n normalizer) apply(w *work, text string, marks []bool) (string, []bool) {
 // prepend puts text before text that is not empty.
 type prepend string
 
-func (p prepend) apply(text string, marks []bool) (string, []bool) {
+func (p prepend) apply(w *work, text string, marks []bool) (string, []bool) {
 	if text == "" {
 		return text, marks
 	}
@@ -42,51 +41,50 @@ type replace struct {
 	to   string
 }
 
-func (r replace) apply(text string, marks []bool) (string, []bool) {
-	if marks == nil {
-		return r.text(text), nil
-	}
-	var out strings.Builder
-	outMarks := make([]bool, 0, len(text))
-	at := 0
-	r.from.each(text, func(start, end int) bool {
-		out.WriteString(text[at:start])
-		out.WriteString(r.to)
-		outMarks = repeatMark(append(outMarks, marks[at:start]...), anyMark(marks[start:end]), len(r.to))
-		at = end
-		return true
-	})
-	out.WriteString(text[at:])
-	outMarks = append(outMarks, marks[at:]...)
-	return out.String(), outMarks
-}
-
-// text returns text with to in the place of every match.
-func (r replace) text(text string) string {
+func (r replace) apply(w *work, text string, marks []bool) (string, []bool) {
+	size := len(text)
 	if l, ok := r.from.(literal); ok {
-		return strings.ReplaceAll(text, string(l), r.to)
+		size += max(0, len(r.to)-len(l)) * strings.Count(text, string(l))
 	}
 	var out strings.Builder
+	var outMarks []bool
 	at := 0
-	r.from.each(text, func(start, end int) bool {
+	r.from.each(w, text, func(start, end int) bool {
+		if at == 0 {
+			out.Grow(size)
+			if marks != nil {
+				outMarks = make([]bool, 0, size)
+			}
+		}
+		w.step(len(r.to))
 		out.WriteString(text[at:start])
 		out.WriteString(r.to)
+		if marks != nil {
+			outMarks = repeatMark(append(outMarks, marks[at:start]...), anyMark(marks[start:end]), len(r.to))
+		}
 		at = end
 		return true
 	})
+	if at == 0 && out.Len() == 0 {
+		return text, marks
+	}
 	out.WriteString(text[at:])
-	return out.String()
+	if marks != nil {
+		outMarks = append(outMarks, marks[at:]...)
+	}
+	return out.String(), outMarks
 }
 
 // lowercase maps each character to lower case.
 type lowercase struct{}
 
-func (lowercase) apply(text string, marks []bool) (string, []bool) {
+func (lowercase) apply(w *work, text string, marks []bool) (string, []bool) {
 	var out strings.Builder
 	out.Grow(len(text))
 	var outMarks []bool
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
+		w.step(n)
 		before := out.Len()
 		switch {
 		case r == utf8.RuneError && n == 1:
@@ -107,7 +105,7 @@ func (lowercase) apply(text string, marks []bool) (string, []bool) {
 // strip removes white space at the ends.
 type strip struct{ left, right bool }
 
-func (s strip) apply(text string, marks []bool) (string, []bool) {
+func (s strip) apply(w *work, text string, marks []bool) (string, []bool) {
 	start, end := 0, len(text)
 	if s.left {
 		start = end - len(strings.TrimLeftFunc(text, isSpace))

@@ -10,11 +10,12 @@ import (
 // U+FFFD perhaps a byte that belongs to no character.
 type eachCharacter func(dst []byte, r rune, spelled string) []byte
 
-func (f eachCharacter) apply(text string, marks []bool) (string, []bool) {
+func (f eachCharacter) apply(w *work, text string, marks []bool) (string, []bool) {
 	out := make([]byte, 0, len(text)+len(text)/8)
 	var outMarks []bool
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
+		w.step(n)
 		before := len(out)
 		out = f(out, r, text[i:i+n])
 		if marks != nil {

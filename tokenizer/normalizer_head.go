@@ -13,16 +13,15 @@ import (
 // withHead is [normalizer.apply] for a text whose head is given, and returns that of the result.
 func (n normalizer) withHead(w *work, text string, marks []bool, head int) (string, []bool, int) {
 	for _, step := range n {
-		w.step(len(text))
-		normal, after := step.apply(text, marks)
-		head = min(headAfter(step, text, normal, head), len(normal))
+		normal, after := step.apply(w, text, marks)
+		head = min(headAfter(w, step, text, normal, head), len(normal))
 		text, marks = normal, after
 	}
 	return text, marks, head
 }
 
 // headAfter returns the head of what step has made of a text.
-func headAfter(step normalStep, before, after string, head int) int {
+func headAfter(w *work, step normalStep, before, after string, head int) int {
 	if head == 0 || after == "" {
 		return 0
 	}
@@ -30,14 +29,14 @@ func headAfter(step normalStep, before, after string, head int) int {
 	case prepend:
 		return len(step) + head
 	case replace:
-		return step.head(before, head)
+		return step.head(w, before, head)
 	case strip:
 		if step.left {
 			head -= len(before) - len(strings.TrimLeftFunc(before, isSpace))
 		}
 		return max(head, 0)
 	case eachCharacter, lowercase:
-		first, _ := step.apply(before[:head], nil)
+		first, _ := step.apply(nil, before[:head], nil)
 		return len(first)
 	}
 	// A form or a charsmap, after which the first character is that of the text.
@@ -46,9 +45,9 @@ func headAfter(step normalStep, before, after string, head int) int {
 }
 
 // head returns the head of what r makes of a text.
-func (r replace) head(text string, head int) int {
+func (r replace) head(w *work, text string, head int) int {
 	size, at := 0, 0
-	r.from.each(text, func(start, end int) bool {
+	r.from.each(w, text, func(start, end int) bool {
 		size += min(start, head) - at
 		at = min(start, head)
 		if start >= head || end > head {

@@ -10,18 +10,18 @@ import (
 // finder finds the matches of a pattern.
 type finder interface {
 	// each calls match for every match in text, one after another, until it returns false. Only an expression has
-	// matches that are empty. Finding all takes time in proportion to the text.
-	each(text string, match func(start, end int) (more bool))
+	// matches that are empty. Finding all takes time in proportion to the text, and is told to w.
+	each(w *work, text string, match func(start, end int) (more bool))
 }
 
 // matcher is a finder whose pattern is decided where it stands: it returns the end of the match that
 // begins at i of text, or i for none. It may take time in proportion to what it matches or to a run
 // that it consumes with a constant number of further matches, so that finding all takes linear time.
-type matcher func(text string, i int) (end int)
+type matcher func(w *work, text string, i int) (end int)
 
-func (m matcher) each(text string, match func(start, end int) (more bool)) {
+func (m matcher) each(w *work, text string, match func(start, end int) (more bool)) {
 	for i := 0; i < len(text); {
-		if end := m(text, i); end > i {
+		if end := m(w, text, i); end > i {
 			if !match(i, end) {
 				return
 			}
@@ -30,19 +30,21 @@ func (m matcher) each(text string, match func(start, end int) (more bool)) {
 		}
 		_, n := utf8.DecodeRuneInString(text[i:])
 		i += n
+		w.step(n)
 	}
 }
 
 // literal finds a string, which is not empty.
 type literal string
 
-func (l literal) each(text string, match func(start, end int) (more bool)) {
+func (l literal) each(w *work, text string, match func(start, end int) (more bool)) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(l))
 		if i < 0 || !match(at+i, at+i+len(l)) {
 			return
 		}
 		at += i + len(l)
+		w.step(i + len(l))
 	}
 }
 
@@ -50,7 +52,7 @@ func (l literal) each(text string, match func(start, end int) (more bool)) {
 // their only character.
 type blankEnd struct{}
 
-func (blankEnd) each(text string, match func(start, end int) (more bool)) {
+func (blankEnd) each(w *work, text string, match func(start, end int) (more bool)) {
 	if start := len(strings.TrimRightFunc(text, isSpace)); start < len(text) {
 		match(start, len(text))
 	}
@@ -58,13 +60,14 @@ func (blankEnd) each(text string, match func(start, end int) (more bool)) {
 
 // run returns a matcher for a run of between one and limit characters (0: any number) that in accepts.
 func run(limit int, in func(r rune) bool) matcher {
-	return func(text string, i int) int {
+	return func(w *work, text string, i int) int {
 		for n := 0; i < len(text) && (limit == 0 || n < limit); n++ {
 			r, size := utf8.DecodeRuneInString(text[i:])
 			if !in(r) {
 				break
 			}
 			i += size
+			w.step(size)
 		}
 		return i
 	}
@@ -72,9 +75,9 @@ func run(limit int, in func(r rune) bool) matcher {
 
 // either returns a matcher for what the first of matchers that matches does.
 func either(matchers ...matcher) matcher {
-	return func(text string, i int) int {
+	return func(w *work, text string, i int) int {
 		for _, m := range matchers {
-			if end := m(text, i); end > i {
+			if end := m(w, text, i); end > i {
 				return end
 			}
 		}
@@ -85,13 +88,13 @@ func either(matchers ...matcher) matcher {
 // spaced returns a matcher for an optional white space character and what m matches after it: \s?
 // before a run.
 func spaced(m matcher) matcher {
-	return func(text string, i int) int {
+	return func(w *work, text string, i int) int {
 		if r, n := utf8.DecodeRuneInString(text[i:]); isSpace(r) && i+n < len(text) {
-			if end := m(text, i+n); end > i+n {
+			if end := m(w, text, i+n); end > i+n {
 				return end
 			}
 		}
-		return m(text, i)
+		return m(w, text, i)
 	}
 }
 

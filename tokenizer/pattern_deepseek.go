@@ -11,7 +11,7 @@ const deepSeek3Words = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^
 //	 ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
 // Control and unassigned characters before no letter match none of it.
-func (p *properties) matchDeepSeek3(text string, i int) int {
+func (p *properties) matchDeepSeek3(w *work, text string, i int) int {
 	c, n := p.at(text, i)
 	if isASCIIPunctuation(text[i]) {
 		end := i + 1
@@ -23,22 +23,22 @@ func (p *properties) matchDeepSeek3(text string, i int) int {
 		}
 	}
 	if c&(anyLetter|punct|symbol) == 0 && text[i] != '\r' && text[i] != '\n' {
-		if end := p.skip(text, i+n, anyLetter|mark); end > i+n {
+		if end := p.skip(w, text, i+n, anyLetter|mark); end > i+n {
 			return end
 		}
 	}
-	if end := p.skip(text, i, anyLetter|mark); end > i {
+	if end := p.skip(w, text, i, anyLetter|mark); end > i {
 		return end
 	}
 	start := i
 	if text[i] == ' ' {
 		start++
 	}
-	if end := p.skip(text, start, punct|symbol); end > start {
+	if end := p.skip(w, text, start, punct|symbol); end > start {
 		return end + len(text[end:]) - len(strings.TrimLeft(text[end:], "\r\n"))
 	}
 	if c&space != 0 {
-		return p.matchSpace(text, i, true)
+		return p.matchSpace(w, text, i, true)
 	}
 	return i
 }

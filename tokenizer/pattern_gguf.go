@@ -30,7 +30,7 @@ var youtuEastAsian = either(
 )
 
 // matchLines matches [^\n]+|\n+.
-func matchLines(text string, i int) int {
+func matchLines(_ *work, text string, i int) int {
 	if text[i] != '\n' {
 		if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
 			return i + n
@@ -44,9 +44,9 @@ func matchLines(text string, i int) int {
 var kimi = words{cased: true, suffixes: true, longS: true, digits: 3, tail: "\r\n"}.matcher(classes)
 
 // matchKimi matches a run of Chinese characters, or what o200k does without any.
-func matchKimi(text string, i int) int {
+func matchKimi(w *work, text string, i int) int {
 	isHan := func(r rune) bool { return r >= 0x2E80 && unicode.Is(unicode.Han, r) }
-	if end := run(0, isHan)(text, i); end > i {
+	if end := run(0, isHan)(w, text, i); end > i {
 		return end
 	}
 	// A word is among the letters and marks from here on, or from the next character on; it ends before the
@@ -56,16 +56,16 @@ func matchKimi(text string, i int) int {
 		r, n := utf8.DecodeRuneInString(text[at:])
 		if isHan(r) {
 			if c, _ := classes().at(text, i); c&space != 0 && at == i+size {
-				return classes().matchSpace(text, i, true)
+				return classes().matchSpace(w, text, i, true)
 			}
-			return kimi(text[:at], i)
+			return kimi(w, text[:at], i)
 		}
 		if classes()[r]&(anyLetter|mark) == 0 {
 			break
 		}
 		at += n
 	}
-	return kimi(text, i)
+	return kimi(w, text, i)
 }
 
 // blank reports whether text is white space.
@@ -75,14 +75,15 @@ func blank(text string) bool { return strings.TrimLeftFunc(text, isSpace) == "" 
 // number goes with its first group.
 type digitGroups struct{}
 
-func (digitGroups) cut(piece string, first bool, yield func(string, bool)) {
+func (digitGroups) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	start := 0
 	isDigit := llamaClasses.of(number)
 	for i := 0; i < len(piece); {
-		end := run(0, isDigit)(piece, i)
+		end := run(0, isDigit)(w, piece, i)
 		if end == i {
 			_, n := utf8.DecodeRuneInString(piece[i:])
 			i += n
+			w.step(n)
 			continue
 		}
 		size := utf8.RuneCountInString(piece[i:end]) % 3
@@ -90,7 +91,7 @@ func (digitGroups) cut(piece string, first bool, yield func(string, bool)) {
 			size = 3
 		}
 		for i < end {
-			i, size = run(size, isDigit)(piece, i), 3
+			i, size = run(size, isDigit)(w, piece, i), 3
 			yield(piece[start:i], first && start == 0)
 			start = i
 		}
@@ -104,13 +105,15 @@ func (digitGroups) cut(piece string, first bool, yield func(string, bool)) {
 // (?=(\d{3})+(?!\d)) does.
 type threesFromRight struct{}
 
-func (threesFromRight) cut(piece string, first bool, yield func(string, bool)) {
+func (threesFromRight) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	start := 0
 	for i := 0; i < len(piece); {
 		end := i
 		for end < len(piece) && '0' <= piece[end] && piece[end] <= '9' {
 			end++
+			w.step(1)
 		}
+		w.step(1)
 		for at := i + (end-i)%3; at < end; at += 3 {
 			if at > start {
 				yield(piece[start:at], first && start == 0)
@@ -129,12 +132,13 @@ func (threesFromRight) cut(piece string, first bool, yield func(string, bool)) {
 // follows, as \s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1} does.
 type shortSpaces matcher
 
-func (m shortSpaces) each(text string, match func(start, end int) (more bool)) {
+func (m shortSpaces) each(w *work, text string, match func(start, end int) (more bool)) {
 	for i := 0; i < len(text); {
-		end := m(text, i)
+		end := m(w, text, i)
 		if end == i {
 			_, n := utf8.DecodeRuneInString(text[i:])
 			i += n
+			w.step(n)
 			continue
 		}
 		if last := text[end-1]; last == '\r' || last == '\n' || !blank(text[i:end]) {
@@ -155,7 +159,7 @@ func (m shortSpaces) each(text string, match func(start, end int) (more bool)) {
 					break
 				}
 			}
-			next := run(size, isSpace)(text, i)
+			next := run(size, isSpace)(w, text, i)
 			if !match(i, next) {
 				return
 			}

@@ -14,7 +14,7 @@ func pieces(text string, patterns ...finder) string {
 		s = append(s, split{pattern: p, behavior: isolated})
 	}
 	var out []string
-	s.chain(func(piece string, _ bool) { out = append(out, piece) })(text, true)
+	s.chain(nil, func(piece string, _ bool) { out = append(out, piece) })(text, true)
 	return strings.Join(out, "|")
 }
 
@@ -115,7 +115,7 @@ func TestMatchesAdvance(t *testing.T) {
 		text := rapid.StringOf(rapid.SampledFrom(alphabet)).Draw(t, "text") + rapid.String().Draw(t, "rest")
 		for expression, p := range patterns {
 			at := 0
-			p.each(text, func(lo, hi int) bool {
+			p.each(nil, text, func(lo, hi int) bool {
 				if lo < at || hi <= lo || hi > len(text) {
 					t.Fatalf("%s: in %q from %d: found %d to %d", expression, text, at, lo, hi)
 				}
@@ -143,7 +143,7 @@ func TestSplitBehaviors(t *testing.T) {
 	for _, test := range tests {
 		var out []string
 		s := split{pattern: literal("-"), behavior: test.behavior, invert: test.invert}
-		s.cut("-ab--c-", true, func(piece string, first bool) {
+		s.cut(nil, "-ab--c-", true, func(piece string, first bool) {
 			if first != (len(out) == 0 && test.behavior != removed || test.want[0] == '-' && len(out) == 0) {
 				t.Errorf("%s: first is %t for piece %d", test.behavior, first, len(out))
 			}

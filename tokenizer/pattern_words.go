@@ -29,35 +29,35 @@ var (
 )
 
 // matcher returns a matcher in which characters have the classes that of returns.
-func (w words) matcher(of classTable) matcher {
-	letters, noSymbols := cmp.Or(w.letters, anyLetter), cmp.Or(w.noSymbols, anyLetter)
-	return of.matcher(func(p *properties, text string, i int) int {
-		if w.contractions {
-			if end := matchContraction(text, i, w.longS); end > i {
+func (o words) matcher(of classTable) matcher {
+	letters, noSymbols := cmp.Or(o.letters, anyLetter), cmp.Or(o.noSymbols, anyLetter)
+	return of.matcher(func(p *properties, w *work, text string, i int) int {
+		if o.contractions {
+			if end := matchContraction(text, i, o.longS); end > i {
 				return end
 			}
 		}
 		var end int
-		if w.cased {
-			end = p.matchCasedWord(text, i)
+		if o.cased {
+			end = p.matchCasedWord(w, text, i)
 		} else {
-			end = p.matchWord(text, i, letters)
+			end = p.matchWord(w, text, i, letters)
 		}
 		if end > i {
-			if w.suffixes && end < len(text) {
-				return matchContraction(text, end, w.longS)
+			if o.suffixes && end < len(text) {
+				return matchContraction(text, end, o.longS)
 			}
 			return end
 		}
 		c, _ := p.at(text, i)
 		if c&number != 0 {
-			return p.skipSome(text, i, number, w.digits)
+			return p.skipSome(w, text, i, number, o.digits)
 		}
-		if end := p.matchSymbols(text, i, space|noSymbols|number); end > i {
-			return end + len(text[end:]) - len(strings.TrimLeft(text[end:], w.tail))
+		if end := p.matchSymbols(w, text, i, space|noSymbols|number); end > i {
+			return end + len(text[end:]) - len(strings.TrimLeft(text[end:], o.tail))
 		}
 		if c&space != 0 {
-			return p.matchSpace(text, i, true)
+			return p.matchSpace(w, text, i, true)
 		}
 		return i
 	})
@@ -90,42 +90,42 @@ func matchContraction(text string, i int, longS bool) int {
 }
 
 // matchWord matches [^\r\n\p{L}\p{N}]?\p{L}+ with letters in the place of \p{L}+.
-func (p *properties) matchWord(text string, i int, letters class) int {
+func (p *properties) matchWord(w *work, text string, i int, letters class) int {
 	if c, n := p.at(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
-		if end := p.skip(text, i+n, letters); end > i+n {
+		if end := p.skip(w, text, i+n, letters); end > i+n {
 			return end
 		}
 	}
-	return p.skip(text, i, letters)
+	return p.skip(w, text, i, letters)
 }
 
 // matchCasedWord matches, with U for [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and L for [\p{Ll}\p{Lm}\p{Lo}\p{M}],
 // [^\r\n\p{L}\p{N}]?U*L+ or [^\r\n\p{L}\p{N}]?U+L*. The sets overlap, so that U* may have to give back
 // what L+ needs.
-func (p *properties) matchCasedWord(text string, i int) int {
+func (p *properties) matchCasedWord(w *work, text string, i int) int {
 	start := i // after the optional character
 	if c, n := p.at(text, i); c&(anyLetter|number) == 0 && text[i] != '\r' && text[i] != '\n' {
 		start += n
 	}
-	if end := p.matchToLower(text, start); end > start {
+	if end := p.matchToLower(w, text, start); end > start {
 		return end
 	}
 	if start > i { // the optional character is left out
-		if end := p.matchToLower(text, i); end > i {
+		if end := p.matchToLower(w, text, i); end > i {
 			return end
 		}
 	}
-	if end := p.matchFromUpper(text, start); end > start {
+	if end := p.matchFromUpper(w, text, start); end > start {
 		return end
 	}
 	if start > i {
-		return p.matchFromUpper(text, i)
+		return p.matchFromUpper(w, text, i)
 	}
 	return i
 }
 
 // matchToLower matches U*L+: as many of U as leave one of L, then all of L.
-func (p *properties) matchToLower(text string, i int) int {
+func (p *properties) matchToLower(w *work, text string, i int) int {
 	lastBoth := -1 // where the last character of U's run that is one of L too ends
 	at := i
 	for at < len(text) {
@@ -134,11 +134,12 @@ func (p *properties) matchToLower(text string, i int) int {
 			break
 		}
 		at += n
+		w.step(n)
 		if c&(letter|mark) != 0 {
 			lastBoth = at
 		}
 	}
-	if end := p.skip(text, at, lower|letter|mark); end > at {
+	if end := p.skip(w, text, at, lower|letter|mark); end > at {
 		return end
 	}
 	if lastBoth >= 0 {
@@ -148,16 +149,16 @@ func (p *properties) matchToLower(text string, i int) int {
 }
 
 // matchFromUpper matches U+L*.
-func (p *properties) matchFromUpper(text string, i int) int {
-	end := p.skip(text, i, upper|letter|mark)
+func (p *properties) matchFromUpper(w *work, text string, i int) int {
+	end := p.skip(w, text, i, upper|letter|mark)
 	if end == i {
 		return i
 	}
-	return p.skip(text, end, lower|letter|mark)
+	return p.skip(w, text, end, lower|letter|mark)
 }
 
 // matchSymbols matches " ?[^...]+", where except are the classes in the brackets.
-func (p *properties) matchSymbols(text string, i int, except class) int {
+func (p *properties) matchSymbols(w *work, text string, i int, except class) int {
 	start := i
 	if text[i] == ' ' {
 		start++
@@ -169,6 +170,7 @@ func (p *properties) matchSymbols(text string, i int, except class) int {
 			break
 		}
 		end += n
+		w.step(n)
 	}
 	if end == start {
 		return i
@@ -178,7 +180,7 @@ func (p *properties) matchSymbols(text string, i int, except class) int {
 
 // matchSpace matches \s+(?!\S)|\s+, with the alternative \s*[\r\n]+ before them where lines says so. The
 // character at i is white space.
-func (p *properties) matchSpace(text string, i int, lines bool) int {
+func (p *properties) matchSpace(w *work, text string, i int, lines bool) int {
 	end, last, afterBreak := i, i, i
 	for end < len(text) {
 		c, n := p.at(text, end)
@@ -187,6 +189,7 @@ func (p *properties) matchSpace(text string, i int, lines bool) int {
 		}
 		last = end
 		end += n
+		w.step(n)
 		if b := text[last]; b == '\r' || b == '\n' {
 			afterBreak = end
 		}
@@ -202,32 +205,34 @@ func (p *properties) matchSpace(text string, i int, lines bool) int {
 }
 
 // skip returns the end of the run of characters in c that begins at i.
-func (p *properties) skip(text string, i int, c class) int {
+func (p *properties) skip(w *work, text string, i int, c class) int {
 	for i < len(text) {
 		at, n := p.at(text, i)
 		if at&c == 0 {
 			break
 		}
 		i += n
+		w.step(n)
 	}
 	return i
 }
 
 // skipSome returns the end of the first limit characters (0: any number) of the run of characters in c that
 // begins at i.
-func (p *properties) skipSome(text string, i int, c class, limit int) int {
+func (p *properties) skipSome(w *work, text string, i int, c class, limit int) int {
 	for n := 0; i < len(text) && (limit == 0 || n < limit); n++ {
 		at, size := p.at(text, i)
 		if at&c == 0 {
 			break
 		}
 		i += size
+		w.step(size)
 	}
 	return i
 }
 
 // matchGPT2 matches 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+.
-func (p *properties) matchGPT2(text string, i int) int {
+func (p *properties) matchGPT2(w *work, text string, i int) int {
 	if text[i] == '\'' {
 		for _, c := range [...]string{"s", "t", "re", "ve", "m", "ll", "d"} {
 			if strings.HasPrefix(text[i+1:], c) {
@@ -239,14 +244,14 @@ func (p *properties) matchGPT2(text string, i int) int {
 	if text[i] == ' ' {
 		start++
 	}
-	if end := p.skip(text, start, anyLetter); end > start {
+	if end := p.skip(w, text, start, anyLetter); end > start {
 		return end
 	}
-	if end := p.skip(text, start, number); end > start {
+	if end := p.skip(w, text, start, number); end > start {
 		return end
 	}
-	if end := p.matchSymbols(text, i, space|anyLetter|number); end > i {
+	if end := p.matchSymbols(w, text, i, space|anyLetter|number); end > i {
 		return end
 	}
-	return p.matchSpace(text, i, false)
+	return p.matchSpace(w, text, i, false)
 }

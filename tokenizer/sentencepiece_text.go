@@ -17,8 +17,9 @@ type spText struct {
 }
 
 // apply implements normalStep. No token is looked for in the text that it makes, so there are no marks.
-func (s *spText) apply(text string, _ []bool) (string, []bool) {
+func (s *spText) apply(w *work, text string, _ []bool) (string, []bool) {
 	for s.merge && text != "" {
+		w.step(1)
 		to, n := s.first(text)
 		if to != " " {
 			break
@@ -35,6 +36,7 @@ func (s *spText) apply(text string, _ []bool) (string, []bool) {
 	}
 	space := s.merge // the one before ends with a space, so that no more are wanted
 	for text != "" {
+		w.step(1)
 		to, n := s.first(text)
 		text = text[n:]
 		if space {

@@ -12,14 +12,14 @@ type splitter []splitStep
 // splitStep cuts a piece, which is not empty, and calls yield for its parts that are not empty, in
 // order. first says that the piece begins where the whole text begins.
 type splitStep interface {
-	cut(piece string, first bool, yield func(piece string, first bool))
+	cut(w *work, piece string, first bool, yield func(piece string, first bool))
 }
 
 // chain returns a function that calls yield for every piece of a text.
-func (s splitter) chain(yield func(piece string, first bool)) func(text string, first bool) {
+func (s splitter) chain(w *work, yield func(piece string, first bool)) func(text string, first bool) {
 	for i := len(s) - 1; i >= 0; i-- {
 		step, next := s[i], yield
-		yield = func(piece string, first bool) { step.cut(piece, first, next) }
+		yield = func(piece string, first bool) { step.cut(w, piece, first, next) }
 	}
 	return yield
 }
@@ -51,7 +51,7 @@ type split struct {
 	invert   bool
 }
 
-func (s split) cut(piece string, first bool, yield func(string, bool)) {
+func (s split) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	// A part is collected from start on, until the next section shows that it is complete.
 	start, end := 0, 0
 	previous := false // whether the section before was a match
@@ -79,7 +79,7 @@ func (s split) cut(piece string, first bool, yield func(string, bool)) {
 		}
 		end, previous = to, match
 	}
-	s.pattern.each(piece, func(lo, hi int) bool {
+	s.pattern.each(w, piece, func(lo, hi int) bool {
 		section(lo, false)
 		if lo < hi {
 			section(hi, true)
@@ -102,7 +102,7 @@ func (s split) cut(piece string, first bool, yield func(string, bool)) {
 // spaceBefore puts a space before a piece that does not begin with one.
 type spaceBefore struct{}
 
-func (spaceBefore) cut(piece string, first bool, yield func(string, bool)) {
+func (spaceBefore) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	if piece[0] != ' ' {
 		piece = " " + piece
 	}
@@ -125,7 +125,7 @@ type metaspace struct {
 	split       bool
 }
 
-func (m metaspace) cut(piece string, first bool, yield func(string, bool)) {
+func (m metaspace) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	piece = strings.ReplaceAll(piece, " ", m.replacement)
 	if m.prepend == prependAlways || m.prepend == prependFirst && first {
 		if !strings.HasPrefix(piece, m.replacement) {
@@ -136,5 +136,5 @@ func (m metaspace) cut(piece string, first bool, yield func(string, bool)) {
 		yield(piece, first)
 		return
 	}
-	split{pattern: literal(m.replacement), behavior: mergedWithNext}.cut(piece, first, yield)
+	split{pattern: literal(m.replacement), behavior: mergedWithNext}.cut(w, piece, first, yield)
 }

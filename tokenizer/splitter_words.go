@@ -12,7 +12,7 @@ import (
 var whitespace = run(1, isSpace)
 
 // matchWordOrSymbols matches \w+|[^\w\s]+.
-func matchWordOrSymbols(text string, i int) int {
+func matchWordOrSymbols(w *work, text string, i int) int {
 	r, n := utf8.DecodeRuneInString(text[i:])
 	if isSpace(r) {
 		return i
@@ -23,6 +23,7 @@ func matchWordOrSymbols(text string, i int) int {
 		if isSpace(r) || isWord(r) != word {
 			break
 		}
+		w.step(n)
 	}
 	return i
 }
@@ -30,7 +31,7 @@ func matchWordOrSymbols(text string, i int) int {
 // fixedLength cuts into parts of so many characters.
 type fixedLength int
 
-func (f fixedLength) cut(piece string, first bool, yield func(string, bool)) {
+func (f fixedLength) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	start, n := 0, fixedLength(0)
 	for i := 0; i < len(piece); n++ {
 		if n == f {
@@ -39,6 +40,7 @@ func (f fixedLength) cut(piece string, first bool, yield func(string, bool)) {
 		}
 		_, size := utf8.DecodeRuneInString(piece[i:])
 		i += size
+		w.step(size)
 	}
 	yield(piece[start:], first && start == 0)
 }
@@ -46,15 +48,15 @@ func (f fixedLength) cut(piece string, first bool, yield func(string, bool)) {
 // before puts a text before each piece.
 type before string
 
-func (b before) cut(piece string, first bool, yield func(string, bool)) {
+func (b before) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	yield(string(b)+piece, first)
 }
 
 // spelled writes the bytes of a piece as a byte-level vocabulary does.
 type spelled struct{}
 
-func (spelled) cut(piece string, first bool, yield func(string, bool)) {
-	piece, _ = eachCharacter(spellBytes).apply(piece, nil)
+func (spelled) cut(w *work, piece string, first bool, yield func(string, bool)) {
+	piece, _ = eachCharacter(spellBytes).apply(w, piece, nil)
 	yield(piece, first)
 }
 
@@ -91,10 +93,11 @@ var scripts = sync.OnceValue(func() *[unicode.MaxRune + 1]uint8 {
 	return table
 })
 
-func (scriptSplit) cut(piece string, first bool, yield func(string, bool)) {
+func (scriptSplit) cut(w *work, piece string, first bool, yield func(string, bool)) {
 	table := scripts()
 	start, last := 0, uint8(anyScript)
 	for i, r := range piece {
+		w.step(1)
 		script := table[r]
 		if script == anyScript || script == last {
 			continue

@@ -111,10 +111,12 @@ func (s *spm) encodePart(w *work, dst []int32, text string, before bool) (ids []
 		}
 		m.add(id, int32(i), int32(i+n))
 		i += n
+		w.step(n)
 	}
 	rules := &spmText{spm: s, text: text}
 	m.run(w, rules)
 	for i := int32(0); i >= 0 && int(i) < len(m.parts); i = m.parts[i].next {
+		w.step(1)
 		p := &m.parts[i]
 		dst, before = rules.write(dst, p.id, text[p.start:p.end], before)
 	}

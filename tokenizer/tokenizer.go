@@ -103,7 +103,7 @@ func (t *Tokenizer) encode(w *work, spans []Span) []int32 {
 	if allowed != nil && t.typed != nil {
 		e.model = t.typed
 	}
-	e.cut = t.splitter.chain(func(piece string, _ bool) {
+	e.cut = t.splitter.chain(w, func(piece string, _ bool) {
 		for len(piece) > maxPiece {
 			e.piece(piece[:maxPiece])
 			piece = piece[maxPiece:]

@@ -41,8 +41,8 @@ func (p *properties) at(text string, i int) (class, int) {
 type classTable func() *properties
 
 // matcher returns a matcher for which characters have the properties of c.
-func (c classTable) matcher(match func(p *properties, text string, i int) int) matcher {
-	return func(text string, i int) int { return match(c(), text, i) }
+func (c classTable) matcher(match func(p *properties, w *work, text string, i int) int) matcher {
+	return func(w *work, text string, i int) int { return match(c(), w, text, i) }
 }
 
 // of returns a test for characters of any class in wanted.

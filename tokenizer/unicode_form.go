@@ -32,12 +32,12 @@ type scalar struct {
 // memory than text.
 const formBytes = 1 << 14
 
-func (f unicodeForm) apply(text string, marks []bool) (string, []bool) {
-	return f.inParts(text, marks, formBytes)
+func (f unicodeForm) apply(w *work, text string, marks []bool) (string, []bool) {
+	return f.inParts(w, text, marks, formBytes)
 }
 
 // inParts is apply in parts of so many bytes or more.
-func (f unicodeForm) inParts(text string, marks []bool, size int) (string, []bool) {
+func (f unicodeForm) inParts(w *work, text string, marks []bool, size int) (string, []bool) {
 	form := norm.Form(f)
 	// What is normal by newer data is by older data too: with less to compose and reorder, more is.
 	normal := form.QuickSpanString(text)
@@ -56,11 +56,11 @@ func (f unicodeForm) inParts(text string, marks []bool, size int) (string, []boo
 		outMarks = slices.Clone(marks[:normal])
 	}
 	for at := normal; at < len(text); {
-		end := at + formPart(text[at:], size)
-		scalars := decompose(decomposed, text[at:end], marks[min(at, len(marks)):min(end, len(marks))])
-		reorder(scalars)
+		end := at + formPart(w, text[at:], size)
+		scalars := decompose(w, decomposed, text[at:end], marks[min(at, len(marks)):min(end, len(marks))])
+		reorder(w, scalars)
 		if form == norm.NFC || form == norm.NFKC {
-			scalars = compose(scalars)
+			scalars = compose(w, scalars)
 		}
 		for _, s := range scalars {
 			before := out.Len()
@@ -80,16 +80,17 @@ func (f unicodeForm) inParts(text string, marks []bool, size int) (string, []boo
 
 // formPart returns the length of the first part of text, of size bytes or more: it ends before a character that
 // neither composes with one before it nor moves there.
-func formPart(text string, size int) int {
+func formPart(w *work, text string, size int) int {
 	for i := size; i < len(text); i++ {
+		w.step(1)
 		if c := text[i]; c < utf8.RuneSelf {
 			return i
 		} else if !utf8.RuneStart(c) {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(text[i:])
-		if r == utf8.RuneError || !unicode.Is(unicode9, r) {
-			continue
+		if r == utf8.RuneError && n == 1 || !unicode.Is(unicode9, r) {
+			return i
 		}
 		if norm.NFD.PropertiesString(text[i:i+n]).BoundaryBefore() && norm.NFC.PropertiesString(text[i:i+n]).BoundaryBefore() && norm.NFKD.PropertiesString(text[i:i+n]).BoundaryBefore() {
 			return i
@@ -99,11 +100,12 @@ func formPart(text string, size int) int {
 }
 
 // decompose returns the characters of text, decomposed. marks is empty or has one for each byte.
-func decompose(form norm.Form, text string, marks []bool) []scalar {
+func decompose(w *work, form norm.Form, text string, marks []bool) []scalar {
 	scalars := make([]scalar, 0, len(text))
 	var buffer []byte
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
+		w.step(n)
 		marked := len(marks) > 0 && anyMark(marks[i:i+n])
 		switch {
 		case r < utf8.RuneSelf:
@@ -129,26 +131,31 @@ func decompose(form norm.Form, text string, marks []bool) []scalar {
 }
 
 // reorder puts each run of combining marks in the canonical order.
-func reorder(scalars []scalar) {
+func reorder(w *work, scalars []scalar) {
 	for i := 0; i < len(scalars); {
 		start := i
+		w.step(1)
 		for i < len(scalars) && scalars[i].order != 0 {
 			i++
 		}
 		if i > start+1 {
-			slices.SortStableFunc(scalars[start:i], func(a, b scalar) int { return cmp.Compare(a.order, b.order) })
+			slices.SortStableFunc(scalars[start:i], func(a, b scalar) int {
+				w.step(1)
+				return cmp.Compare(a.order, b.order)
+			})
 		}
 		i++
 	}
 }
 
 // compose returns scalars, in place, with each that may compose with the last starter made one with it.
-func compose(scalars []scalar) []scalar {
+func compose(w *work, scalars []scalar) []scalar {
 	out := scalars[:0]
 	starter := -1     // in out
 	last := uint8(0)  // the order of the last one of out
 	var buffer []byte // of composition
 	for _, s := range scalars {
+		w.step(1)
 		if starter >= 0 && s.joins && (starter == len(out)-1 || last < s.order) {
 			buffer = utf8.AppendRune(buffer[:0], out[starter].r)
 			buffer = utf8.AppendRune(buffer, s.r)

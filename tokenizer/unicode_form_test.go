@@ -23,7 +23,7 @@ func TestUnicodeForms(t *testing.T) {
 		}))
 		text := string(rapid.SliceOfN(draw, 0, 25).Draw(t, "text"))
 		for name, form := range forms {
-			got, marks := unicodeForm(form).apply(text, make([]bool, len(text)))
+			got, marks := unicodeForm(form).apply(nil, text, make([]bool, len(text)))
 			if want := form.String(text); got != want {
 				t.Errorf("%s of %+q: got %+q, want %+q", name, text, got, want)
 			}
@@ -44,7 +44,7 @@ func TestUnicodeFormsBeyondNorm(t *testing.T) {
 		{"invalid bytes stay", "e\u0301\xff\u0301\xc3", "é\xff\u0301\xc3"},
 	}
 	for _, test := range tests {
-		if got, _ := unicodeForm(norm.NFC).apply(test.text, nil); got != test.want {
+		if got, _ := unicodeForm(norm.NFC).apply(nil, test.text, nil); got != test.want {
 			t.Errorf("%s: got %+q, want %+q", test.name, got, test.want)
 		}
 	}
@@ -98,8 +98,8 @@ func TestFormInParts(t *testing.T) {
 			marks[i] = g.IntN(2) == 0
 		}
 		for _, form := range []norm.Form{norm.NFC, norm.NFD, norm.NFKC, norm.NFKD} {
-			want, wantMarks := unicodeForm(form).inParts(text, marks, len(text))
-			if got, gotMarks := unicodeForm(form).inParts(text, marks, 1+g.IntN(8)); got != want || !slices.Equal(gotMarks, wantMarks) {
+			want, wantMarks := unicodeForm(form).inParts(nil, text, marks, len(text))
+			if got, gotMarks := unicodeForm(form).inParts(nil, text, marks, 1+g.IntN(8)); got != want || !slices.Equal(gotMarks, wantMarks) {
 				t.Fatalf("form %d of %+q: %+q, want %+q", form, text, got, want)
 			}
 		}

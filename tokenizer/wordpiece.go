@@ -29,7 +29,7 @@ func (w *wordPiece) init(v *vocabulary, prefix string) {
 }
 
 // encode implements model.
-func (w *wordPiece) encode(_ *work, dst []int32, text string) []int32 {
+func (w *wordPiece) encode(k *work, dst []int32, text string) []int32 {
 	before := len(dst)
 	if int64(len(text)) <= w.maxChars || int64(utf8.RuneCountInString(text)) <= w.maxChars {
 		node := int32(0)
@@ -39,6 +39,7 @@ func (w *wordPiece) encode(_ *work, dst []int32, text string) []int32 {
 				break
 			}
 			dst = append(dst, id)
+			k.step(n)
 			if at += n; at == len(text) {
 				return dst
 			}

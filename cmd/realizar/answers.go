@@ -9,25 +9,29 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
 )
 
 // An answerWriter writes the answers to one request, in order: each as it comes once
 // those before it are complete, or all as objects at the end.
 type answerWriter struct {
-	out     io.Writer
-	json    bool
-	answers []writtenAnswer
-	current int           // the one that is written as it comes
-	headed  bool          // its number has been written
-	last    byte          // on the output; 0 where there is nothing
-	timings *tokenTimings // of the only answer, or nil
+	out      io.Writer
+	thoughts io.Writer // where thoughts go
+	json     bool
+	answers  []writtenAnswer
+	current  int           // the one that is written as it comes
+	headed   bool          // its number has been written
+	last     byte          // on the output; 0 where there is nothing
+	timings  *tokenTimings // of the only answer, or nil
 }
 
 // A writtenAnswer is what came of one answer.
 type writtenAnswer struct {
-	text   strings.Builder // that is still to be written
-	tokens []int32
-	finish *realizar.Finish
+	text    strings.Builder // that is still to be written
+	thought strings.Builder // of --json
+	calls   []chat.ToolCall
+	tokens  []int32
+	finish  *realizar.Finish
 }
 
 // write writes all answers.
@@ -42,6 +46,10 @@ func (w *answerWriter) write(events iter.Seq2[realizar.Event, error], seed uint6
 		}
 		a := &w.answers[e.Choice]
 		a.text.WriteString(e.Text)
+		a.call(&e)
+		if err := w.think(a, &e); err != nil {
+			return err
+		}
 		if w.json {
 			a.tokens = append(a.tokens, e.Tokens...)
 		}
@@ -56,6 +64,34 @@ func (w *answerWriter) write(events iter.Seq2[realizar.Event, error], seed uint6
 	return nil
 }
 
+// think writes a thought beside the answer.
+func (w *answerWriter) think(a *writtenAnswer, e *realizar.Event) error {
+	if w.json {
+		a.thought.WriteString(e.Reasoning)
+		return nil
+	}
+	if e.Reasoning == "" || len(w.answers) > 1 {
+		return nil
+	}
+	_, err := io.WriteString(w.thoughts, shown(e.Reasoning))
+	return err
+}
+
+// call adds the parts of calls to a.
+func (a *writtenAnswer) call(e *realizar.Event) {
+	for _, part := range e.ToolCalls {
+		if part.Broken {
+			a.calls = a.calls[:len(a.calls)-1]
+			continue
+		}
+		if part.Name != "" {
+			a.calls = append(a.calls, chat.ToolCall{ID: part.ID, Name: part.Name})
+		}
+		last := &a.calls[len(a.calls)-1]
+		last.Arguments = append(last.Arguments, part.Arguments...)
+	}
+}
+
 // advance writes what there is of the current answer, and goes on to the next one
 // when it is complete.
 func (w *answerWriter) advance() error {
@@ -66,6 +102,18 @@ func (w *answerWriter) advance() error {
 		}
 		if a.text.Reset(); a.finish == nil {
 			return nil
+		}
+		for i := range a.calls {
+			if err := w.endLine(); err != nil {
+				return err
+			}
+			data, err := json.Marshal(newCall(&a.calls[i]))
+			if err != nil {
+				return err
+			}
+			if err := w.put(string(data)); err != nil {
+				return err
+			}
 		}
 		if err := w.endAnswer(); err != nil {
 			return err
@@ -142,6 +190,8 @@ func (w *answerWriter) writeJSON(seed uint64) error {
 type answer struct {
 	Choice       int     `json:"choice"`
 	Text         string  `json:"text"`
+	Reasoning    string  `json:"reasoning,omitempty"`
+	ToolCalls    []call  `json:"tool_calls,omitempty"`
 	Tokens       []int32 `json:"tokens"`
 	FinishReason string  `json:"finish_reason"`
 	StopString   string  `json:"stop_string,omitempty"`
@@ -161,9 +211,29 @@ type answer struct {
 	Trace *timingTrace `json:"trace,omitempty"`
 }
 
+// A call is what is written of a call of a tool.
+type call struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// newCall is c as it is written. The arguments of one that was cut off are a string.
+func newCall(c *chat.ToolCall) call {
+	arguments := c.Arguments
+	if !json.Valid(arguments) {
+		arguments, _ = json.Marshal(string(arguments))
+	}
+	return call{c.ID, c.Name, arguments}
+}
+
 func newAnswer(choice int, w *writtenAnswer, seed uint64) *answer {
 	f := w.finish
 	a := &answer{Choice: choice, Text: w.text.String(), Tokens: append([]int32{}, w.tokens...), FinishReason: string(f.Reason), StopString: f.StopString, Seed: seed}
+	a.Reasoning = w.thought.String()
+	for i := range w.calls {
+		a.ToolCalls = append(a.ToolCalls, newCall(&w.calls[i]))
+	}
 	a.Usage.Prompt, a.Usage.Cached, a.Usage.Completion = f.Usage.PromptTokens, f.Usage.CachedTokens, f.Usage.CompletionTokens
 	a.Timings.Queue, a.Timings.Prefill, a.Timings.Decode = milliseconds(f.Timings.Queue), milliseconds(f.Timings.Prefill), milliseconds(f.Timings.Decode)
 	a.Timings.PrefillRate, a.Timings.DecodeRate = f.PrefillRate(), f.DecodeRate()

@@ -57,9 +57,10 @@ type conversation struct {
 	hint          string   // below the input, until the next key
 	width, height int
 
-	cancel context.CancelFunc // of the answer under way, or nil
-	answer strings.Builder    // as it will stand in messages
-	tail   string             // its last line, which is not in the scrollback yet
+	cancel  context.CancelFunc // of the answer under way, or nil
+	thought strings.Builder    // before the answer
+	answer  strings.Builder    // as it will stand in messages
+	tail    string             // its last line, which is not in the scrollback yet
 
 	show     func(text string) tea.Cmd // puts lines into the scrollback, then sends a printedMsg
 	lines    []string                  // on their way there
@@ -222,6 +223,7 @@ func (c *conversation) send() tea.Cmd {
 func (c *conversation) ask() tea.Cmd {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.cancel = cancel
+	c.thought.Reset()
 	c.answer.Reset()
 	c.tail = ""
 	pieces := make(chan pieceMsg)
@@ -258,6 +260,11 @@ func (c *conversation) piece(p pieceMsg) tea.Cmd {
 		c.fail(p.err)
 		return nil
 	}
+	c.think(p.event.Reasoning)
+	if p.event.Text != "" && c.answer.Len() == 0 && c.thought.Len() > 0 {
+		c.print(faint.Render(trimmed(c.tail)), "")
+		c.tail = ""
+	}
 	c.answer.WriteString(p.event.Text)
 	complete, rest := wrap(c.tail+shown(p.event.Text), c.width)
 	c.print(complete...)
@@ -267,6 +274,19 @@ func (c *conversation) piece(p pieceMsg) tea.Cmd {
 		return nil
 	}
 	return await(p.more)
+}
+
+// think adds a piece to the thought before the answer.
+func (c *conversation) think(text string) {
+	if text == "" {
+		return
+	}
+	c.thought.WriteString(text)
+	complete, rest := wrap(c.tail+shown(text), c.width)
+	for _, line := range complete {
+		c.print(faint.Render(line))
+	}
+	c.tail = rest
 }
 
 // finish ends an answer that is complete.
@@ -312,7 +332,7 @@ func (c *conversation) fail(err error) {
 func (c *conversation) end(note string) {
 	c.stop()
 	if c.answer.Len() > 0 {
-		c.messages = append(c.messages, chat.Message{Role: "assistant", Content: c.answer.String()})
+		c.messages = append(c.messages, chat.Message{Role: "assistant", Content: c.answer.String(), Reasoning: c.thought.String()})
 	}
 	if c.tail != "" {
 		c.print(trimmed(c.tail))

@@ -54,7 +54,8 @@ type grammar struct {
 	Verify   verifyCommand   `cmd:"" help:"Check the bytes of models against their digests."`
 	Push     pushCommand     `cmd:"" help:"Give a model to an OCI registry."`
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
-	Template templateCommand `cmd:"" help:"Render a chat template."`
+	Template templateCommand `cmd:"" help:"Render a chat template, or take an answer apart by one."`
+	Grammar  grammarCommand  `cmd:"" help:"Check a JSON Schema, a regular expression or a grammar, and texts by it."`
 	Logits   logitsCommand   `cmd:"" help:"Write the logits that follow each of a list of token ids."`
 	Eval     evalCommand     `cmd:"" help:"Measure how well a model predicts a text."`
 	Bench    benchGroup      `cmd:"" help:"Measure the speed of a model on this machine, or that of a server."`
@@ -183,12 +184,17 @@ func parseFailure(err error) error {
 	return usageError{err}
 }
 
+// errFails ends a command whose output says already that the answer is no.
+var errFails = errors.New("no")
+
 // report says what went wrong and returns the exit code.
 func (a *app) report(command *kong.Context, err error) int {
 	var usage usageError
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errFails):
+		return exitFailure
 	case errors.Is(err, syscall.EPIPE):
 		return 0 // the reader has what it wanted
 	case a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))):

@@ -30,6 +30,9 @@ type runCommand struct {
 	Verbose bool    `short:"v" help:"Say on standard error how long it took."`
 
 	pullFlag
+	Tools string `placeholder:"FILE" group:"answer" help:"A JSON list of tools that the model may call, as OpenAI's API has them. A call is written as a line of JSON."`
+
+	grammarFlags
 	traceFlags
 	generationFlags
 	modelFlags
@@ -85,6 +88,12 @@ func (c *runCommand) Validate() error {
 	if c.N < 1 || c.N > maxAnswers {
 		return fmt.Errorf("--n=%d: want 1 to %d", c.N, maxAnswers)
 	}
+	if c.Raw && c.Tools != "" {
+		return errors.New("--tools has no place in a prompt that is taken as it is; leave out --raw")
+	}
+	if err := c.grammarFlags.Validate(); err != nil {
+		return err
+	}
 	if err := c.traceFlags.Validate(); err != nil {
 		return err
 	}
@@ -99,6 +108,9 @@ func (c *runCommand) Run(a *app) error {
 	prompt, interactive, err := c.prompt(a)
 	if err != nil {
 		return err
+	}
+	if interactive && c.Tools != "" {
+		return usagef("--tools has no place in a chat, where nothing answers a call")
 	}
 	if interactive && c.N > 1 {
 		return usagef("--n %d has no place in a chat, which goes on from one answer", c.N)
@@ -117,7 +129,14 @@ func (c *runCommand) Run(a *app) error {
 
 // answer opens the model and answers a prompt, of which t is told, or holds a chat.
 func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool) error {
-	var err error
+	bound, err := c.compile(c.jsonOptions())
+	if err != nil {
+		return err
+	}
+	tools, err := readTools(a, c.Tools)
+	if err != nil {
+		return err
+	}
 	if c.Model, err = a.modelPath(c.Model, c.Pull); err != nil {
 		return err
 	}
@@ -132,18 +151,18 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	t.opened(m)
 	defer func() { _ = m.Close() }()
 	g := c.generation(m)
-	g.Choices = c.N
+	g.Choices, g.Grammar = c.N, bound
 	if idle := c.idle(&g); len(idle) > 0 {
 		a.notef("%s changes nothing at temperature 0, which takes the likeliest token; add --temperature", strings.Join(idle, ", "))
 	}
 	if interactive {
 		return c.chat(a, m, g)
 	}
-	events, err := c.events(a, m, g, prompt)
+	events, err := c.events(a, m, g, prompt, tools)
 	if err != nil {
 		return err
 	}
-	w := &answerWriter{out: a.out, json: c.JSON, answers: make([]writtenAnswer, c.N), timings: t.timings}
+	w := &answerWriter{out: a.out, thoughts: a.err, json: c.JSON, answers: make([]writtenAnswer, c.N), timings: t.timings}
 	if err := w.write(events, g.Seed); err != nil {
 		return err
 	}
@@ -189,15 +208,15 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 
 // events is the answer: to a message where the model has a chat template, or
 // the continuation of the prompt.
-func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, prompt string) (iter.Seq2[realizar.Event, error], error) {
+func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, prompt string, tools []chat.Tool) (iter.Seq2[realizar.Event, error], error) {
 	raw := c.Raw
 	if !raw {
 		_, err := m.ChatTemplate()
 		switch {
 		case err == nil:
 		case errors.Is(err, realizar.ErrNoTemplate) && !errors.Is(err, chat.ErrTemplate):
-			if c.System != nil {
-				return nil, usagef("--system has no place: the model has no chat template")
+			if c.System != nil || len(tools) > 0 {
+				return nil, usagef("--system and --tools have no place: the model has no chat template")
 			}
 			raw = true
 			a.notef("the model has no chat template; the prompt is continued as it is")
@@ -208,7 +227,7 @@ func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, pr
 	if raw {
 		return m.Generate(a.ctx, &realizar.Request{Prompt: prompt, Special: true, Generation: g}), nil
 	}
-	return m.Chat(a.ctx, &realizar.ChatRequest{Messages: append(c.opening(), chat.Message{Role: "user", Content: prompt}), Generation: g}), nil
+	return m.Chat(a.ctx, &realizar.ChatRequest{Messages: append(c.opening(), chat.Message{Role: "user", Content: prompt}), Tools: tools, Generation: g}), nil
 }
 
 // opening is what comes before the user's first message.

@@ -49,6 +49,7 @@ type serveCommand struct {
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
 
 	pullFlag
+	jsonFlags
 	modelFlags
 }
 
@@ -208,6 +209,7 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
 		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
 		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts,
+		JSON: c.jsonOptions(),
 	}
 	if len(config.Names) == 0 {
 		config.Names = []string{fileName(c.Model)}

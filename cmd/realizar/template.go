@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,9 +18,11 @@ import (
 
 // templateCommand is `realizar template`.
 type templateCommand struct {
-	Source string `arg:"" name:"file|model" help:"A file that holds a template (.jinja), or a model, whose own is taken."`
-	Vars   string `required:"" placeholder:"FILE.json" help:"A JSON object with the template's variables; - is standard input."`
-	Now    string `placeholder:"TIME" help:"What the template takes for the present, as 2025-06-15T12:34:56. Default: now."`
+	Source string  `arg:"" name:"file|model" help:"A file that holds a template (.jinja), or a model, whose own is taken."`
+	Vars   string  `placeholder:"FILE.json" help:"A JSON object with the template's variables; - is standard input."`
+	Parse  *string `placeholder:"TEXT" help:"Take an assistant's text apart, as the model writes it, and write its message as JSON; - is standard input."`
+	Tools  string  `placeholder:"FILE.json" help:"With --parse: a JSON list of the tools that the text may call, as OpenAI's API has them."`
+	Now    string  `placeholder:"TIME" help:"What the template takes for the present, as 2025-06-15T12:34:56. Default: now."`
 }
 
 // Help is shown below the command's line.
@@ -35,7 +38,12 @@ Examples:
 
     realizar template chat_template.jinja --vars conversation.json
     echo '{"messages": [{"role": "user", "content": "Hi"}], "add_generation_prompt": true}' |
-        realizar template model.gguf --vars -`
+        realizar template model.gguf --vars -
+    realizar template model.gguf --tools tools.json --parse - < answer.txt
+
+With --parse it writes the message that an assistant's text is: role, content, reasoning_content and tool_calls. A text
+that goes on from a prompt which has opened its thought may begin inside the thought; with --vars the end of the
+rendered prompt says so.`
 }
 
 // timeFormat is how --now is written: local time without a zone.
@@ -43,6 +51,12 @@ const timeFormat = "2006-01-02T15:04:05"
 
 // Validate is called by the parser.
 func (c *templateCommand) Validate() error {
+	switch {
+	case c.Parse == nil && c.Vars == "":
+		return errors.New("there is nothing to do: give --vars to render the template, or --parse to take a text apart")
+	case c.Parse == nil && c.Tools != "":
+		return errors.New("--tools is for --parse; tools to render are a variable")
+	}
 	if c.Now == "" {
 		return nil
 	}
@@ -52,8 +66,11 @@ func (c *templateCommand) Validate() error {
 	return nil
 }
 
-// Run renders the template.
+// Run renders the template, or takes a text apart.
 func (c *templateCommand) Run(a *app) error {
+	if c.Parse != nil {
+		return c.parse(a)
+	}
 	vars, err := c.variables(a)
 	if err != nil {
 		return err
@@ -65,31 +82,37 @@ func (c *templateCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range special {
-		if _, ok := vars[name]; !ok {
-			if vars[name], err = json.Marshal(text); err != nil {
-				return err
-			}
-		}
-	}
-	data, err := json.Marshal(vars)
-	if err != nil {
-		return err
-	}
-	now := time.Now
-	if c.Now != "" {
-		fixed, err := time.ParseInLocation(timeFormat, c.Now, time.Local)
-		if err != nil {
-			return err
-		}
-		now = func() time.Time { return fixed }
-	}
-	text, err := template.RenderJSON(a.ctx, data, now)
+	text, err := c.render(a, vars, template, special)
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(a.out, text.String())
 	return err
+}
+
+// render renders the template with the variables and the special tokens that they do not name.
+func (c *templateCommand) render(a *app, vars map[string]json.RawMessage, t *chat.Template, special map[string]string) (chat.Text, error) {
+	var err error
+	for name, text := range special {
+		if _, ok := vars[name]; !ok {
+			if vars[name], err = json.Marshal(text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	data, err := json.Marshal(vars)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now
+	if c.Now != "" {
+		fixed, err := time.ParseInLocation(timeFormat, c.Now, time.Local)
+		if err != nil {
+			return nil, err
+		}
+		now = func() time.Time { return fixed }
+	}
+	return t.RenderJSON(a.ctx, data, now)
 }
 
 // variables reads the object by its members, so that members can be added and

@@ -31,6 +31,7 @@ type options struct {
 	memory        int64 // MiB
 	files         int
 	only          string
+	attack, url   string // of attackers
 	markdown      bool
 }
 
@@ -44,7 +45,16 @@ func main() {
 	flag.IntVar(&o.files, "files", 128, "files that the process may have open")
 	flag.StringVar(&o.only, "only", "", "attacks whose names have this")
 	flag.BoolVar(&o.markdown, "markdown", false, "write the table as Markdown")
+	flag.StringVar(&o.attack, "attack", "", "be the attackers of that attack, which end with standard input")
+	flag.StringVar(&o.url, "url", "", "where the server is, for -attack")
 	flag.Parse()
+	if o.attack != "" {
+		if err := beAttackers(o.attack, o.url, o.clients); err != nil {
+			fmt.Fprintln(os.Stderr, "adversary:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if o.binary == "" {
 		fmt.Fprintln(os.Stderr, "adversary: -binary names the program to attack")
 		os.Exit(2)
@@ -64,24 +74,35 @@ func main() {
 // warmTime is how long the cache has to fill before anything is measured.
 const warmTime = 5 * time.Second
 
+// aloneOf is the part of an attack's time in which the honest client is alone.
+const aloneOf = 4
+
 // run does all attacks, and reports whether all held.
-func run(ctx context.Context, o *options) (bool, error) {
-	p, err := start(ctx, o)
+func run(ctx context.Context, o *options) (held bool, err error) {
+	c := divide()
+	p, err := start(ctx, o, &c)
 	if err != nil {
 		return false, err
 	}
-	defer p.stop()
+	defer func() {
+		if p.stop(); !held {
+			p.dumpLog()
+		}
+	}()
 	fmt.Printf("%s serves %s at %s in %d MiB (%s), %d files\n", o.binary, o.model, p.url, o.memory, p.limit, o.files)
-	c := newHonest(p.url)
+	fmt.Println(&c)
+	stayOn(c.honest)
+	h := newHonest(p.url)
 	for range 20 { // so that what is made once is there
-		if err := c.ask(ctx); err != nil {
+		if err := h.ask(ctx); err != nil {
 			return false, fmt.Errorf("before any attack: %w", err)
 		}
 	}
-	warm, cancel := context.WithTimeout(ctx, warmTime)
-	_, _, _ = p.attack(warm, fill, o.clients, func(ctx context.Context) { <-ctx.Done() }) // which has the cache take its memory
-	cancel()
-	time.Sleep(warmTime) // the heap is given back
+	_, _, err = p.attack(&fill, o.clients, func() { pause(ctx, warmTime) }) // which has the cache take its memory
+	if err != nil {
+		return false, err
+	}
+	pause(ctx, warmTime) // the heap is given back
 	var chosen []attack
 	for _, a := range attacks {
 		if strings.Contains(a.name, o.only) {
@@ -89,19 +110,21 @@ func run(ctx context.Context, o *options) (bool, error) {
 		}
 	}
 	before := p.settled(ctx, nil)
-	usual := c.during(ctx, time.Second)
 	each := o.time / time.Duration(max(1, len(chosen)))
 	var rows []row
 	for _, a := range chosen {
-		r := one(ctx, p, c, a, o, each, before, usual.median)
+		r, err := one(ctx, p, h, &a, o, each, before)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", a.name, err)
+		}
 		rows = append(rows, r)
 		fmt.Fprintf(os.Stderr, "%s: %s\n", a.name, r.verdict())
 		if r.died {
 			break
 		}
 	}
-	fmt.Printf("\nalone the honest client has its answer in %v; before the attacks the process has %d MiB, %d goroutines and %d files\n\n",
-		usual.median.Round(100*time.Microsecond), before.rss>>20, before.goroutines, before.files)
+	fmt.Printf("\nbefore the attacks the process has %d MiB, %d goroutines and %d files\n\n",
+		before.rss>>20, before.goroutines, before.files)
 	show(rows, o.markdown)
 	times, timesOK := measure(ctx, p)
 	fmt.Println()
@@ -130,14 +153,27 @@ type row struct {
 }
 
 // one does one attack with o.clients at a time, beside the honest client.
-func one(ctx context.Context, p *process, c *honest, a attack, o *options, d time.Duration, before usage, usual time.Duration) row {
-	r := row{name: a.name, usual: usual, before: before, limit: o.memory << 20}
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	r.answers, r.wrong, r.peak = p.attack(ctx, a, o.clients, func(ctx context.Context) { r.honest = c.during(ctx, d) })
-	r.after = p.settled(context.WithoutCancel(ctx), &before)
+func one(ctx context.Context, p *process, h *honest, a *attack, o *options, d time.Duration, before usage) (r row, err error) {
+	r = row{name: a.name, before: before, limit: o.memory << 20}
+	alone := h.during(ctx, d/aloneOf) // just before, as others may keep the machine busy
+	r.usual = alone.median
+	var came outcome
+	came, r.peak, err = p.attack(a, o.clients, func() { r.honest = h.during(ctx, d-d/aloneOf) })
+	if err != nil {
+		return r, err
+	}
+	r.answers, r.wrong = came.Answers, came.Wrong
+	r.after = p.settled(ctx, &before)
 	r.died = p.dead()
-	return r
+	return r, nil
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // What is small may grow by so much.
@@ -177,14 +213,14 @@ func (r *row) verdict() string {
 
 // show writes the table.
 func show(rows []row, markdown bool) {
-	head := []string{"attack", "tries", "answers", "most memory", "honest: answers, median, worst", "against alone", "after: memory, goroutines, files", ""}
+	head := []string{"attack", "tries", "answers", "most memory", "honest: answers, median, worst", "alone: median", "times that", "after: memory, goroutines, files", ""}
 	var lines [][]string
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, []string{
 			r.name, fmt.Sprint(r.answers.total()), r.answers.String(), fmt.Sprintf("%d MiB", r.peak>>20),
 			fmt.Sprintf("%d, %v, %v", r.honest.answers, r.honest.median.Round(100*time.Microsecond), r.honest.worst.Round(time.Millisecond)),
-			fmt.Sprintf("%.1f", float64(r.honest.median)/float64(r.usual)),
+			fmt.Sprint(r.usual.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", float64(r.honest.median)/float64(r.usual)),
 			fmt.Sprintf("%d MiB, %d, %d", r.after.rss>>20, r.after.goroutines, r.after.files), r.verdict(),
 		})
 	}

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -26,9 +25,10 @@ type process struct {
 	url    string
 	limit  string // what bounds its memory
 	group  string // the folder of its control group, "" for none
-	log    bytes.Buffer
+	log    *logTail
 	ended  chan struct{}
 	client *http.Client
+	cores  cores
 }
 
 // groupName is that of the control group that is made.
@@ -54,8 +54,8 @@ func group(bytes int64) string {
 }
 
 // start starts the server and waits until it answers.
-func start(ctx context.Context, o *options) (*process, error) {
-	p := &process{ended: make(chan struct{}), limit: "no control group could be made", group: group(o.memory << 20), client: &http.Client{Timeout: 10 * time.Second}}
+func start(ctx context.Context, o *options, c *cores) (*process, error) {
+	p := &process{cores: *c, ended: make(chan struct{}), limit: "no control group could be made", group: group(o.memory << 20), client: &http.Client{Timeout: 10 * time.Second}}
 	// The shell joins the group and lowers the limits before the program begins.
 	script := "ulimit -n " + strconv.Itoa(o.files) + "\n"
 	if p.group != "" {
@@ -63,20 +63,24 @@ func start(ctx context.Context, o *options) (*process, error) {
 		script += "echo $$ > " + p.group + "/cgroup.procs || exit 1\n"
 	}
 	script += `exec "$@"`
-	args := []string{"-c", script, "sh", o.binary, "serve", o.model, "--device", "cpu", "--port", "0", "--log", "json", "--threads", "2"}
+	args := []string{"-c", script, "sh", o.binary, "serve", o.model, "--device", "cpu", "--port", "0", "--log", "json", "--threads", strconv.Itoa(min(2, max(1, len(c.server))))}
 	if p.group == "" {
 		args = append(args, "--memory", fmt.Sprintf("%dMiB", o.memory/4), "--request-memory", fmt.Sprintf("%dMiB", o.memory/8))
 	}
 	p.cmd = exec.CommandContext(ctx, "/bin/sh", args...)
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 5 * time.Second
-	p.cmd.Stderr = &tail{b: &p.log}
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOM") }) // GOMAXPROCS, GOMEMLIMIT
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
+	if p.log, err = keepLog(c, p.cmd); err != nil {
+		return nil, err
+	}
+	err = startOn(c.server, p.cmd)
+	p.log.begun()
+	if err != nil {
 		return nil, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -87,25 +91,10 @@ func start(ctx context.Context, o *options) (*process, error) {
 	}()
 	if err != nil || !found {
 		p.stop()
-		return nil, fmt.Errorf("the server does not begin: %q, %w\n%s", line, err, p.log.String())
+		return nil, fmt.Errorf("the server does not begin: %q, %w\n%s", line, err, p.log.end())
 	}
 	p.url = url
 	return p, nil
-}
-
-// A tail keeps the end of a log.
-type tail struct {
-	mu sync.Mutex
-	b  *bytes.Buffer
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.b.Len() > 1<<20 {
-		t.b.Reset()
-	}
-	return t.b.Write(p)
 }
 
 // stop ends the server.
@@ -120,6 +109,11 @@ func (p *process) stop() {
 	if p.group != "" {
 		_ = os.Remove(p.group)
 	}
+}
+
+// dumpLog writes the end of the log of a server that was stopped.
+func (p *process) dumpLog() {
+	fmt.Fprintf(os.Stderr, "\nthe end of the server's log:\n%s\n", p.log.end())
 }
 
 func (p *process) dead() bool {
@@ -214,40 +208,28 @@ func (p *process) settled(ctx context.Context, before *usage) (u usage) {
 	return u
 }
 
-// attack has so many clients do a again and again until ctx ends, and then what is beside
-// it. It is how they were answered, what of it must not be, and the most memory that the
-// process had.
-func (p *process) attack(ctx context.Context, a attack, clients int, beside func(context.Context)) (answers tally, wrong string, peak int64) {
-	answers = tally{}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	var most atomic.Int64
-	for range clients {
-		all.Go(func() {
-			for ctx.Err() == nil && !p.dead() {
-				begun := time.Now()
-				got := a.do(ctx, p.url)
-				mu.Lock()
-				answers.add(got)
-				for _, status := range got {
-					if status != cut && !a.may(status) && ctx.Err() == nil {
-						wrong = fmt.Sprintf("an answer of %d", status)
-					}
-				}
-				mu.Unlock()
-				if pause := 5*time.Millisecond - time.Since(begun); pause > 0 {
-					time.Sleep(pause)
-				}
-			}
-		})
+// attack has so many clients do a again and again while beside goes on. It is how they were
+// answered, and the most memory that the process had.
+func (p *process) attack(a *attack, clients int, beside func()) (o outcome, peak int64, err error) {
+	all, err := startAttackers(&p.cores, a, clients, p.url)
+	if err != nil {
+		return outcome{}, 0, err
 	}
-	all.Go(func() {
-		for ctx.Err() == nil {
-			most.Store(max(most.Load(), p.resident()))
-			time.Sleep(10 * time.Millisecond)
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			peak = max(peak, p.resident())
+			select {
+			case <-ended:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 	})
-	beside(ctx)
-	all.Wait()
-	return answers, wrong, most.Load()
+	beside()
+	o, err = all.stop()
+	close(ended)
+	watching.Wait()
+	return o, peak, err
 }

@@ -213,7 +213,7 @@ test("errors", limit, async (t) => {
   await refused(c.chat.completions.create(asked(long, 5, { stream: true })), OpenAI.BadRequestError, 400, "context_length_exceeded", "1024");
   await refused(chat({ temperature: 3 }), OpenAI.BadRequestError, 400, "temperature", "0 to 2");
   await refused(chat({ wings: 2 }), OpenAI.BadRequestError, 400, "wings");
-  await refused(chat({ response_format: { type: "json_object" } }), OpenAI.BadRequestError, 400, "response_format");
+  await refused(chat({ response_format: { type: "xml" } }), OpenAI.BadRequestError, 400, "response_format.type", "json_schema");
   await refused(chat({ messages: [] }), OpenAI.BadRequestError, 400, "messages");
 });
 

@@ -36,7 +36,19 @@ writeFileSync(keys, key + "\n", { mode: 0o600 });
 // serve starts a server that asks for the key. When the test t ends it is told to stop,
 // and must leave with 0.
 export async function serve(t, ...args) {
-  const all = ["serve", model, "--device", "cpu", "--port", "0", "--served-model-name", modelName, "--api-key-file", keys, ...args];
+  return start(t, [model, "--served-model-name", modelName, ...args]);
+}
+
+// The model in the program, which calls tools and writes JSON.
+export const demo = "demo";
+
+// serveDemo is serve with that model.
+export async function serveDemo(t, ...args) {
+  return start(t, [demo, ...args]);
+}
+
+async function start(t, args) {
+  const all = ["serve", "--device", "cpu", "--port", "0", "--api-key-file", keys, ...args];
   const child = spawn(command, all, { stdio: ["ignore", "pipe", "pipe"] });
   let log = "";
   child.stderr.on("data", (text) => (log += text));

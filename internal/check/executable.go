@@ -20,13 +20,16 @@ type executable struct {
 	sampler sample.Sampler
 
 	steps  int
+	late   *step              // the step submitted last, where Choose is to come
 	chosen []int32            // [R] tokens of the step before
 	masks  map[int32][]uint32 // that were set
 }
 
-// A step is done.
+// A step is done, or chooses its tokens late.
 type step struct {
 	plan.Step
+	batch  *plan.Batch
+	tokens []int32 // with those of the step before
 	result plan.Result
 	err    error
 }
@@ -50,6 +53,9 @@ func (e *executable) SetMask(id int32, words []uint32) error {
 
 // Submit implements [plan.Executable], but that it waits for the device.
 func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
+	if e.late != nil {
+		return nil, errors.New("check: the step before has not chosen its tokens")
+	}
 	// Before the device does, the reference goes by what the batch says.
 	if err := b.Validate(e.program, &e.limits, len(e.chosen)); err != nil {
 		return nil, err
@@ -80,21 +86,44 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 		return nil, err
 	}
 	e.steps++
-	s := &step{Step: inner}
-	res, err := inner.Wait(context.Background())
+	s := &step{Step: inner, batch: b, tokens: tokens}
+	if b.Late {
+		e.late = s
+	} else {
+		e.finish(s)
+	}
+	return s, nil
+}
+
+// Choose implements [plan.Executable], but that it waits for the device.
+func (e *executable) Choose(of plan.Step) error {
+	if of != e.late {
+		return errors.New("check: only the step submitted last can choose its tokens")
+	}
+	s := e.late
+	e.late = nil
+	if err := e.Executable.Choose(s.Step); err != nil {
+		return err
+	}
+	e.finish(s)
+	return nil
+}
+
+// finish waits for s and looks at it.
+func (e *executable) finish(s *step) {
+	res, err := s.Step.Wait(context.Background())
 	if err == nil && e.watch != nil {
 		err = e.watch.finish()
 	}
 	if err != nil {
-		e.chosen = slices.Repeat([]int32{-1}, len(b.Rows))
+		e.chosen = slices.Repeat([]int32{-1}, len(s.batch.Rows))
 	} else {
 		s.result = *res
 		s.result.Logits = slices.Clone(res.Logits)
 		e.chosen = append(e.chosen[:0], res.Tokens...)
-		e.look(b, tokens, s)
+		e.look(s.batch, s.tokens, s)
 	}
 	s.err = errors.Join(err, e.forget())
-	return s, nil
 }
 
 // tokens are b's, with those that were chosen in the step before.

@@ -99,7 +99,7 @@ func (b *Backend) Compile(ctx context.Context, p *plan.Program, lim plan.Limits,
 		weights: b.interleaved(p, &lim), workers: newWorkers(b.threads),
 	}
 	e.copies = copies(p, e.weights)
-	e.steps.New = func(s plan.PooledStep) *step { return &step{PooledStep: s, e: e} }
+	e.steps.New = func(s plan.PooledStep) *step { return &step{PooledStep: s, e: e, chosen: make(chan struct{}, 1)} }
 	if err := tensor.Guard(func() error { return b.prepare(ctx, e, loaded) }); err != nil {
 		_ = e.Close()
 		return nil, err

@@ -33,7 +33,8 @@ type executable struct {
 	host    map[*byte][]byte // of AllocHost, by where it begins
 	setup   plan.Setup
 
-	wanted int // rows of the step submitted last
+	wanted int   // rows of the step submitted last
+	late   *step // the step submitted last, where Choose is to come
 	closed bool
 
 	steps plan.StepPool[step]
@@ -55,6 +56,7 @@ type step struct {
 
 	logits, hidden []float32 // what the result's rows lie in
 	clock          clock
+	chosen         chan struct{} // holds one after Choose
 }
 
 // Submit implements [plan.Executable].
@@ -62,13 +64,29 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	if e.closed {
 		return nil, errors.New("cpu: the executable is closed")
 	}
+	if e.late != nil {
+		return nil, errors.New("cpu: the step before has not chosen its tokens")
+	}
 	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
 		return nil, err
 	}
 	s := e.steps.Take()
 	s.Batch, e.wanted = b, len(b.Rows)
+	if b.Late {
+		e.late = s
+	}
 	e.workers.post(s)
 	return s, nil
+}
+
+// Choose implements [plan.Executable].
+func (e *executable) Choose(s plan.Step) error {
+	if s != e.late {
+		return errors.New("cpu: only the step submitted last can choose its tokens")
+	}
+	e.late.chosen <- struct{}{}
+	e.late = nil
+	return nil
 }
 
 // Setup implements [plan.Executable].
@@ -78,6 +96,10 @@ func (e *executable) Setup() plan.Setup { return e.setup }
 func (e *executable) Close() error {
 	if !e.closed {
 		e.closed = true
+		if e.late != nil {
+			e.late.chosen <- struct{}{} // nobody else will say so
+			e.late = nil
+		}
 		e.workers.close()
 		release(e.memory)
 		e.pages.release()
@@ -91,13 +113,24 @@ func (e *executable) Close() error {
 
 // run implements [task].
 func (s *step) run() {
+	s.attempt(s.e.forward)
+	if s.Batch.Late {
+		<-s.chosen
+	}
+	if s.Err == nil {
+		s.attempt(s.e.output)
+	}
+	s.Finish()
+}
+
+// attempt does a part of the step. A panic is the step's error.
+func (s *step) attempt(part func(*step)) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.fail(r)
 		}
-		s.Finish()
 	}()
-	s.e.step(s)
+	part(s)
 }
 
 // fail says what the step panicked with. The next step, which may be submitted
@@ -110,7 +143,8 @@ func (s *step) fail(recovered any) {
 	s.e.sampled = fill(s.e.sampled, len(s.Batch.Rows), -1)
 }
 
-func (e *executable) step(s *step) {
+// forward runs the program.
+func (e *executable) forward(s *step) {
 	b := s.Batch
 	e.batch = b
 	e.resolve(b)
@@ -123,9 +157,13 @@ func (e *executable) step(s *step) {
 	e.run(&s.clock)
 	e.check(&e.failed)
 	s.clock.lap()
+}
+
+// output makes the step's result.
+func (e *executable) output(s *step) {
 	s.begin()
-	for i := range b.Rows {
-		s.output(i)
+	for i := range s.Batch.Rows {
+		s.row(i)
 	}
 	s.clock.lap()
 	s.measured()
@@ -219,8 +257,8 @@ func (s *step) begin() {
 	s.hidden = slices.Grow(s.hidden[:0], wantHidden*int(p.Shapes[p.Hidden][1]))
 }
 
-// output fills in what row i is wanted for.
-func (s *step) output(i int) {
+// row fills in what row i is wanted for.
+func (s *step) row(i int) {
 	e, f := s.e, &s.e.failed
 	row := &s.Batch.Rows[i]
 	logits := e.row(e.p.Logits, i)

@@ -29,15 +29,17 @@ func (e *executable) conduct() {
 		}
 		s := e.queued[0]
 		e.mu.Unlock()
-		if before = e.conductOne(s, before); before == nil {
+		if before = e.conductOne(s, before); before == nil && !s.Batch.Late {
 			e.begun(s)
 		}
 		e.mu.Lock()
+		if before != nil { // else the step may be done by now
+			s.Err = before
+		}
 		e.queued = append(e.queued[:0], e.queued[1:]...)
 		e.work.Broadcast()
 		e.mu.Unlock()
 		if before != nil {
-			s.Err = before
 			s.Finish()
 		}
 	}

@@ -72,7 +72,8 @@ type executable struct {
 	expertImages [][]byte // by mixture, where the device has no room for all experts
 	torn         bool     // a step ended among its launches
 
-	wanted int // rows of the step submitted last
+	wanted int   // rows of the step submitted last
+	late   *step // the step submitted last, where Choose is to come
 	closed bool
 	setup  setup
 	masks  maskTable
@@ -290,7 +291,7 @@ type piece struct {
 	from, to int
 }
 
-// run gives the stream the program of a step, and its sampling.
+// run gives the stream the program of a step.
 func (e *executable) run(s *step) error {
 	s.timers.Begin()
 	if s.Batch.Spans {
@@ -300,9 +301,11 @@ func (e *executable) run(s *step) error {
 		}
 		s.timers.Cost = cost
 	}
-	if err := e.pieces(s, e.forward, piece{shape: s.sh}); err != nil {
-		return err
-	}
+	return e.pieces(s, e.forward, piece{shape: s.sh})
+}
+
+// choose gives the stream the sampling of a step.
+func (e *executable) choose(s *step) error {
 	if s.sh.Rows > 0 {
 		sampling, launches := samplingOf(s.Batch), e.sample
 		if sampling.Adjusted {

@@ -23,7 +23,7 @@ type step struct {
 	over *driver.Event
 	sh   lower.Shape // of the graphs that run it
 
-	start, await func() error // begin and wait, which would be allocated for each use
+	start, then, await func() error // begin, end and wait, which would be allocated for each use
 
 	// Memory that the device copies from and to.
 	in    []byte   // room.counts to room.flagsEnd
@@ -59,7 +59,7 @@ func (s *step) release() error {
 // newStep makes a step for the executable's pool.
 func (e *executable) newStep(p plan.PooledStep) *step {
 	s := &step{PooledStep: p, e: e, pages: make([][]byte, len(e.pages)), freqs: make([][]byte, len(e.room.Ropes)), timers: measure.Timers{Context: e.b.Main}}
-	s.start, s.await = s.begin, s.wait
+	s.start, s.then, s.await = s.begin, s.end, s.wait
 	e.made = append(e.made, s)
 	return s
 }
@@ -68,6 +68,9 @@ func (e *executable) newStep(p plan.PooledStep) *step {
 func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	if e.closed {
 		return nil, errors.New("cuda: the executable is closed")
+	}
+	if e.late != nil {
+		return nil, errors.New("cuda: the step before has not chosen its tokens")
 	}
 	if err := b.Validate(e.p, &e.lim, e.wanted); err != nil {
 		return nil, err
@@ -79,11 +82,35 @@ func (e *executable) Submit(b *plan.Batch) (plan.Step, error) {
 	} else if err := e.b.Main.Do(s.start); err != nil {
 		e.abandon(s)
 		return nil, fmt.Errorf("cuda: %w", err)
-	} else {
+	} else if !b.Late {
 		e.begun(s)
+	}
+	if b.Late {
+		e.late = s
 	}
 	e.wanted = len(b.Rows)
 	return s, nil
+}
+
+// Choose implements [plan.Executable]. Where layers are staged, it waits until the
+// conductor has begun the step.
+func (e *executable) Choose(of plan.Step) error {
+	if of != e.late {
+		return errors.New("cuda: only the step submitted last can choose its tokens")
+	}
+	s := e.late
+	e.late = nil
+	if e.rotation.Staging() {
+		if e.conducted(); s.Err != nil {
+			return nil //nolint:nilerr // whoever waits for the step has the error
+		}
+	}
+	if err := e.b.Main.Do(s.then); err != nil {
+		e.abandon(s)
+		return fmt.Errorf("cuda: %w", err)
+	}
+	e.begun(s)
+	return nil
 }
 
 // begun lets a step that the stream was given be completed.
@@ -125,7 +152,7 @@ func (s *step) grow(b *[]byte, n int) error {
 	return err
 }
 
-// begin gives the stream the step.
+// begin gives the stream the step, but for the choice of tokens where that is late.
 func (s *step) begin() error {
 	e, b, r := s.e, s.Batch, s.e.room
 	defer e.b.Main.Doing(e.b.Main.Doing("beginning a step"))
@@ -157,9 +184,6 @@ func (s *step) begin() error {
 	if err := e.stream.CopyToDevice(e.scratchAt+driver.DevicePtr(r.Counts), s.in[:r.FlagsEnd-r.Counts]); err != nil {
 		return err
 	}
-	if err := s.copyMasks(); err != nil {
-		return err
-	}
 	if err := s.copyAdjustments(); err != nil {
 		return err
 	}
@@ -173,6 +197,23 @@ func (s *step) begin() error {
 	}
 	s.sh = lower.ShapeOf(b)
 	if err := e.run(s); err != nil {
+		e.torn = true
+		return err
+	}
+	if b.Late {
+		return nil
+	}
+	return s.end()
+}
+
+// end gives the stream the choice of tokens.
+func (s *step) end() error {
+	e := s.e
+	defer e.b.Main.Doing(e.b.Main.Doing("choosing a step's tokens"))
+	if err := s.copyMasks(); err != nil {
+		return err
+	}
+	if err := e.choose(s); err != nil {
 		e.torn = true
 		return err
 	}

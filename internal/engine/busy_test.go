@@ -24,6 +24,8 @@ func (m measured) Submit(b *plan.Batch) (plan.Step, error) {
 	return measuredStep{s}, err
 }
 
+func (m measured) Choose(plan.Step) error { return nil }
+
 type measuredStep struct{ plan.Step }
 
 func (s measuredStep) Wait(ctx context.Context) (*plan.Result, error) {

@@ -47,14 +47,14 @@ func (c *checker) queue() {
 	if len(q.active) > q.most {
 		c.wrong("%d sequences have places, of %d", len(q.active), q.most)
 	}
-	waits := map[turn]int{}
+	waits, places := map[turn]int{}, map[turn]int{}
 	for _, all := range [][]*sequence{q.active, q.waiting} {
 		if !slices.IsSortedFunc(all, (*sequence).before) {
 			c.wrong("the queue is out of order")
 		}
 	}
 	for _, s := range q.active {
-		if !s.active || s.over {
+		if places[s.turn()]++; !s.active || s.over {
 			c.wrong("sequence %d has a place and is not at work", s.number)
 		}
 	}
@@ -63,13 +63,17 @@ func (c *checker) queue() {
 			c.wrong("sequence %d waits and is at work, or over", s.number)
 		}
 	}
-	for turn, n := range waits {
-		if q.waits[turn] != n {
-			c.wrong("%d sequences of a turn wait, %d are counted", n, q.waits[turn])
+	for turn, a := range q.shares {
+		if a.waits != waits[turn] || a.places != places[turn] {
+			c.wrong("of a turn %d wait and %d have places, %d and %d are counted", waits[turn], places[turn], a.waits, a.places)
 		}
+		delete(places, turn)
 	}
-	if len(waits) != len(q.waits) {
-		c.wrong("sequences of %d turns wait, of %d are counted", len(waits), len(q.waits))
+	if len(places) > 0 {
+		c.wrong("%d turns have places and no share", len(places))
+	}
+	if len(waits) != q.lacking {
+		c.wrong("sequences of %d turns wait, of %d are counted", len(waits), q.lacking)
 	}
 	if len(c.e.flights) > stepsAhead {
 		c.wrong("%d steps are under way", len(c.e.flights))
@@ -160,6 +164,9 @@ func (c *checker) masks() {
 	e := c.e
 	uses := make([]int, len(e.masks.slots))
 	for _, f := range e.flights {
+		if f == e.begins {
+			continue // it is about to choose
+		}
 		for _, id := range f.masks {
 			uses[id-1]++
 		}

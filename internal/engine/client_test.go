@@ -203,14 +203,17 @@ func (c *client) leaving() (context.Context, func()) {
 	return ctx, func() { left.Wait(); cancel() }
 }
 
-// rule is what a mask function allows, or nil.
+// rule is what a constraint allows, or nil.
 func (c *client) rule() rule {
 	if c.rng.IntN(4) > 0 {
 		return nil
 	}
-	key, often := c.rng.Uint64(), pick[uint64](c.rng, 0, 0, 40)
+	key, often, single := c.rng.Uint64(), pick[uint64](c.rng, 0, 0, 40), pick[uint64](c.rng, 0, 0, 2, 1)
 	return func(choice, n int, last int32) (uint64, error) {
 		h := hash(key, uint64(choice), uint64(n), uint64(last))
+		if single > 0 && h>>20%4 >= single {
+			return 1 << (h % vocab), nil
+		}
 		if often > 0 {
 			switch h >> 40 % often {
 			case 0:
@@ -229,6 +232,7 @@ type asking struct {
 	r       *engine.Request
 	want    *expected
 	rule    rule
+	forces  bool
 	outputs int   // given
 	given   []int // tokens, by answer
 	ended   []bool
@@ -245,7 +249,8 @@ type asking struct {
 func (c *client) ask(r *engine.Request) bool {
 	a := &asking{client: c, r: r, rule: c.rule()}
 	if a.rule != nil {
-		r.Mask = a.mask
+		a.forces = c.rng.IntN(2) == 0
+		r.Constrain = func(choice int) engine.Constraint { return &masked{f: a.mask, choice: choice, forces: a.forces} }
 	}
 	a.want = c.model.expect(r, a.rule)
 	a.given, a.quit, a.ended = make([]int, max(1, r.Choices)), make([]int, max(1, r.Choices)), make([]bool, max(1, r.Choices))
@@ -321,8 +326,8 @@ func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
 
 // mask is the request's function.
 func (a *asking) mask(choice int, chosen []int32, mask []uint32) error {
-	if a.over || len(mask) != 2 || mask[0]|mask[1] != 0 {
-		a.broken("client %d: a mask of %x is asked for; over: %v", a.who, mask, a.over)
+	if len(mask) != 2 || mask[0]|mask[1] != 0 {
+		a.broken("client %d: a mask of %x is asked for", a.who, mask)
 		return errMask
 	}
 	if a.want.damaged {
@@ -333,8 +338,12 @@ func (a *asking) mask(choice int, chosen []int32, mask []uint32) error {
 		return nil
 	}
 	want := a.want.answers[choice].tokens
-	if len(chosen) > len(want) || !slices.Equal(chosen, want[:len(chosen)]) || a.ended[choice] {
-		a.broken("client %d: a mask is asked for after %d, answer %d is %d; ended: %v", a.who, chosen, choice, want, a.ended[choice])
+	if len(chosen) > len(want) || !slices.Equal(chosen, want[:len(chosen)]) {
+		if len(chosen) > len(want) && slices.Equal(chosen[:len(want)], want) {
+			mask[0] = 3 // what is forced goes beyond the answer's end
+			return nil
+		}
+		a.broken("client %d: a mask is asked for after %d, answer %d is %d", a.who, chosen, choice, want)
 		return errMask
 	}
 	last := int32(-1)
@@ -346,8 +355,24 @@ func (a *asking) mask(choice int, chosen []int32, mask []uint32) error {
 	return err
 }
 
-// yield is given every result.
+// yield is given every result. Tokens that were forced count as if chosen one by one.
 func (a *asking) yield(got *engine.Result) (bool, error) {
+	for i, id := range got.Forced {
+		one := *got
+		one.Forced, one.Token, one.Final, one.Stopped, one.Index = nil, id, false, false, got.Index+i
+		a.seen.forced.Add(1)
+		if more, err := a.one(&one); !more || err != nil {
+			return more, err
+		}
+	}
+	last := *got
+	last.Index += len(got.Forced)
+	last.Forced = nil
+	return a.one(&last)
+}
+
+// one is given a token, or an output of the prompt.
+func (a *asking) one(got *engine.Result) (bool, error) {
 	a.seen.results.Add(1)
 	if got.Choice < 0 || got.Choice >= len(a.given) || a.over || a.want.damaged && got.Chosen || a.ended[got.Choice] && got.Chosen {
 		a.broken("client %d: a result of answer %d, of %d; over: %v", a.who, got.Choice, len(a.given), a.over)
@@ -356,6 +381,9 @@ func (a *asking) yield(got *engine.Result) (bool, error) {
 	n := &a.outputs
 	if got.Chosen {
 		n = &a.given[got.Choice]
+		if w := &a.want.answers[got.Choice]; a.forces && *n == len(w.tokens) && errors.Is(w.err, errDamaged) {
+			return true, nil // what is forced need not have been run
+		}
 	}
 	if d := a.want.differs(a.r, got, *n); d != "" {
 		a.broken("client %d: after %d tokens of a prompt of %d, answer %d, %d tokens: %s: %+v", a.who, a.given, len(a.r.Prompt), got.Choice, *n, d, *got)

@@ -18,6 +18,10 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	}
 	last := p.row + p.rows - 1
 	for i := p.row; i <= last; i++ {
+		if i == last && p.chooses && (p.void || p.end < len(s.tokens)) {
+			s.ahead.Add(-1) // the token is known, or chosen in a later step
+			continue
+		}
 		got := result{Result: Result{
 			Choice: s.choice, Stats: s.run.stats, Token: res.Tokens[i], Logits: res.Logits[i], Hidden: res.Hidden[i], LogProbability: res.LogProbabilities[i],
 		}}
@@ -37,12 +41,11 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 			got.end = s.run.Tokens == 0 && p.end == s.run.total() && i == last
 		}
 		s.run.results <- got
-		if got.Final {
-			how := EndedByLength
-			if got.Stopped {
-				how = EndedByStop
-			}
-			e.finish(s, how)
+		switch {
+		case got.Final:
+			e.complete(s, got.Stopped)
+		case got.Chosen && s.constraint != nil:
+			e.constrainSoon(s)
 		}
 	}
 	if s.run.Tokens == 0 && p.end == s.run.total() {

@@ -29,6 +29,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	work    *sync.Cond // there may be something to submit, or the end
+	masked  *sync.Cond // a constraint was asked
 	queue   queue
 	flights []*flight // under way; the oldest first
 	begins  *flight   // is given to the executable now, or nil
@@ -41,6 +42,7 @@ type Engine struct {
 	watching watching // the scheduler's alone
 
 	masks  maskTable
+	all    []uint32 // see anything
 	tree   tree
 	pools  []*pool    // by group, of the device's pages
 	host   []*pool    // by group, of the host's
@@ -63,7 +65,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
 		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
-	e.work = sync.NewCond(&e.mu)
+	e.work, e.masked = sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)
 	if err != nil {
 		return nil, err

@@ -165,9 +165,9 @@ func choice(r *engine.Request, c int, all []int32, logits []float32) (int32, err
 		adjust = append(adjust, a)
 	}
 	var mask []uint32
-	if r.Mask != nil {
+	if r.Constrain != nil {
 		mask = make([]uint32, (len(logits)+31)/32)
-		if err := r.Mask(c, chosen, mask); err != nil {
+		if _, err := r.Constrain(c).Next(chosen, false, mask); err != nil {
 			return 0, err
 		}
 	}
@@ -216,10 +216,10 @@ func requests(rng *rand.Rand, n, context int) []*engine.Request {
 			}
 		}
 		if rng.IntN(4) == 0 {
-			r.Mask = func(choice int, chosen []int32, mask []uint32) error {
+			r.Constrain = masking(func(choice int, chosen []int32, mask []uint32) error {
 				mask[0], mask[1], mask[2] = 0xffff0f0f<<(len(chosen)%3), uint32(choice)|0xf0f0, 1
 				return nil
-			}
+			}).by
 		}
 		if i%3 == 0 {
 			r.Allowed = odd
@@ -403,12 +403,12 @@ func TestNotFinite(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				r := &engine.Request{Prompt: tokens(3, 3), Tokens: 5, Mask: func(_ int, chosen []int32, mask []uint32) error {
+				r := &engine.Request{Prompt: tokens(3, 3), Tokens: 5, Constrain: masking(func(_ int, chosen []int32, mask []uint32) error {
 					if len(chosen) < 2 {
 						mask[0] = 4
 					}
 					return nil
-				}}
+				}).by}
 				if a, err := ask(t.Context(), e, r, nil); !errors.Is(err, sample.ErrEmptyMask) || !slices.Equal(a.tokens[0], []int32{2, 2}) {
 					t.Errorf("error %v after %v, want that of a mask that allows nothing", err, a.tokens[0])
 				}

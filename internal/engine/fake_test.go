@@ -55,6 +55,7 @@ type fake struct {
 	hurry           chan struct{} // closed when somebody waits for the end: they may hold locks, which stop a test's time
 	ended           chan struct{}
 	closed          bool
+	late            *fakeStep // submitted last, before it may choose
 	steps           int
 	tokens          int
 	under           int     // steps not done
@@ -93,7 +94,9 @@ type fakeStep struct {
 	sum      uint64 // of the batch when it was submitted
 	hosts    []*hostBlock
 	lost     bool
+	refused  bool // may not choose
 	waited   bool
+	chosen   chan struct{} // closed when it may choose
 	done     chan struct{}
 	result   plan.Result
 	err      error
@@ -287,18 +290,22 @@ func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 		f.troubled += b.Seqs()
 		return nil, errRefused
 	}
-	s := &fakeStep{f: f, batch: b, sum: checksum(b), done: make(chan struct{})}
+	if f.late != nil {
+		f.broken("a step before the one before could choose")
+	}
+	s := &fakeStep{f: f, batch: b, sum: checksum(b), chosen: make(chan struct{}), done: make(chan struct{})}
 	s.lost = f.trouble > 0 && f.rng.IntN(f.trouble) == 0 || f.lose != nil && f.lose(b)
 	s.hold()
-	f.use(b, 1)
+	if b.Late {
+		f.late = s
+	} else {
+		f.choose(s)
+	}
 	f.rows = f.rows[:0]
 	for _, r := range b.Rows {
 		pos := int32(-1)
 		if r.Want&plan.WantToken != 0 {
 			pos = b.Positions[r.Token]
-		}
-		if r.Mask > 0 && f.masks[r.Mask] == nil {
-			f.broken("mask %d was never set", r.Mask)
 		}
 		f.rows = append(f.rows, pos)
 	}
@@ -307,6 +314,41 @@ func (f *fake) Submit(b *plan.Batch) (plan.Step, error) {
 	f.tokens += len(b.Tokens)
 	f.queue <- s
 	return s, nil
+}
+
+// Choose implements [plan.Executable].
+func (f *fake) Choose(s plan.Step) error {
+	defer f.alone()()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s != f.late {
+		f.broken("a step chooses that is not late")
+		return errLost
+	}
+	late := f.late
+	f.late = nil
+	if f.trouble > 0 && f.rng.IntN(f.trouble) == 0 {
+		late.refused = true
+		f.troubled += late.batch.Seqs()
+		close(late.chosen)
+		f.mu.Unlock()
+		<-late.done
+		f.mu.Lock()
+		return errRefused
+	}
+	f.choose(late)
+	return nil
+}
+
+// choose has s choose its tokens. The caller holds f.mu.
+func (f *fake) choose(s *fakeStep) {
+	for _, r := range s.batch.Rows {
+		if r.Mask > 0 && f.masks[r.Mask] == nil {
+			f.broken("mask %d was never set", r.Mask)
+		}
+	}
+	f.use(s.batch, 1)
+	close(s.chosen)
 }
 
 // of is the sequence of token t.
@@ -432,7 +474,7 @@ func checksum(b *plan.Batch) uint64 {
 		maphash.WriteComparable(&h, [2]int{op.Group, int(op.Page)})
 		maphash.WriteComparable(&h, unsafe.SliceData(op.Host))
 	}
-	maphash.WriteComparable(&h, b.Trace)
+	maphash.WriteComparable(&h, [2]bool{b.Trace, b.Late})
 	return h.Sum64()
 }
 
@@ -465,6 +507,7 @@ func (s *fakeStep) run() {
 	n := len(b.Rows)
 	s.result = plan.Result{Tokens: slices.Repeat([]int32{-1}, n), Logits: make([][]float32, n), Hidden: make([][]float32, n), LogProbabilities: make([]float32, n)}
 	if s.lost {
+		<-s.chosen
 		s.err = errLost
 		f.sampled = append(f.sampled[:0], s.result.Tokens...)
 		return
@@ -487,6 +530,10 @@ func (s *fakeStep) run() {
 				s.fail(q, errDamaged)
 			}
 		}
+	}
+	if <-s.chosen; s.refused {
+		f.sampled = append(f.sampled[:0], s.result.Tokens...)
+		return
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]

@@ -23,9 +23,11 @@ type flight struct {
 	users  int
 
 	capture time.Duration // of submitting it
+	failure error         // its tokens mean nothing
 
 	masks  []int32             // of rows, while it is under way
-	fills  []fill              // before it begins
+	fills  []fill              // before it begins, or chooses
+	late   []lateMask          // of rows, before it chooses
 	adjust []sample.Adjustment // of rows
 }
 
@@ -40,6 +42,7 @@ type part struct {
 	row      int   // the first of its rows
 	rows     int
 	chooses  bool // the last of its rows chooses a token
+	void     bool // the token was chosen without its mask
 }
 
 // A save is a page of the host's that a step fills.
@@ -72,7 +75,8 @@ func (f *flight) clear() {
 	clear(f.fills)
 	clear(b.Rows)
 	clear(b.States)
-	b.Trace = false
+	b.Trace, b.Late, f.failure = false, false, nil
+	f.late = f.late[:0]
 	b.Axes, f.axes = nil, f.axes[:0]
 	f.prompt, f.from, f.parts, f.saves, f.masks, f.fills, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.fills[:0], f.adjust[:0]
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
@@ -164,10 +168,10 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 func (e *Engine) choosing(f *flight, s *sequence, token int32, n int) plan.Row {
 	r := plan.Row{Token: token, Want: s.run.Want | plan.WantToken, Sampling: s.run.Sampling}
 	r.Sampling.Choice += uint32(s.choice)
-	if s.mask != nil {
-		r.Mask = e.useMask(f, nil, s.mask)
+	if s.constraint != nil {
+		r.Mask = e.maskLater(f)
 	} else if m := s.run.allowed(n); m != nil {
-		r.Mask = e.useMask(f, m, m.Words)
+		r.Mask = e.useMask(f, m)
 	}
 	if len(s.adjust) > 0 {
 		at := len(f.adjust)

@@ -67,7 +67,7 @@ type maskSlot struct {
 	uses int   // rows of steps under way
 }
 
-// A fill is a mask that the executable is given before a step.
+// A fill is a mask that the executable is given before a step, or before it chooses.
 type fill struct {
 	id    int32
 	words []uint32
@@ -105,12 +105,11 @@ func (t *maskTable) forget(id int32) {
 	}
 }
 
-// useMask is the id of m, or of words that only one row uses where m is nil, for a row of
-// f. The executable is given it before f.
-func (e *Engine) useMask(f *flight, m *Mask, words []uint32) int32 {
+// useMask is the id of m for a row of f. The executable is given it before f.
+func (e *Engine) useMask(f *flight, m *Mask) int32 {
 	id, isNew := e.masks.take(m)
 	if isNew {
-		f.fills = append(f.fills, fill{id, words})
+		f.fills = append(f.fills, fill{id, m.Words})
 	}
 	f.masks = append(f.masks, id)
 	return id

@@ -144,10 +144,10 @@ func TestBansAreMasks(t *testing.T) {
 		// What a function allows loses them too.
 		c = s.ask(3, 2, func(r *engine.Request) {
 			r.MinTokens, r.Stop = 1, []int32{1}
-			r.Mask = func(_ int, chosen []int32, mask []uint32) error {
+			r.Constrain = masking(func(_ int, chosen []int32, mask []uint32) error {
 				mask[0] = 0xff << (4 * len(chosen))
 				return nil
-			}
+			}).by
 			r.Allowed = maskOf(0x3f)
 		}, nil)
 		s.until(c, 10)

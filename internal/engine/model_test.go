@@ -57,6 +57,7 @@ type history struct {
 // ends counts how requests ended, and what happened to them.
 type ends struct {
 	results, whole, damaged, nothing, refused, lost, closed, cancelled, left atomic.Int64
+	forced                                                                   atomic.Int64
 
 	hits, checkpoints, preemptions, saves, restores, waits, stops, late, traced atomic.Int64
 }

@@ -52,6 +52,7 @@ func (b *quick) Close() error                    { return nil }
 func (b *quick) AllocHost(n int) ([]byte, error) { return make([]byte, n), nil }
 func (b *quick) FreeHost([]byte) error           { return nil }
 func (b *quick) SetMask(int32, []uint32) error   { b.masks++; return nil }
+func (b *quick) Choose(plan.Step) error          { return nil }
 func (b *quick) Setup() plan.Setup               { return plan.Setup{} }
 
 func (b *quick) Submit(batch *plan.Batch) (plan.Step, error) {

@@ -33,15 +33,12 @@ type Request struct {
 	Salt     string // requests of unlike salts share no pages, and take turns
 	Client   string // requests of unlike clients take turns
 
-	// Allowed is what every token of every answer is chosen of; nil: all. Unlike Mask it
-	// keeps no step waiting.
+	// Allowed is what every token of every answer is chosen of; nil: all.
 	Allowed *Mask
 
-	// Mask, where not nil, is called on the goroutine of Run before each token is
-	// chosen, with the answer's number and the tokens chosen for it so far. It sets
-	// in mask [vocab/32, rounded up], which is zero, a bit for each token allowed. The next
-	// step of the answer waits for it.
-	Mask func(choice int, chosen []int32, mask []uint32) error
+	// Constrain, where not nil, is called once for each answer, by its number, and says
+	// what constrains it.
+	Constrain func(choice int) Constraint
 }
 
 // An Output is what a token of a prompt is wanted for: logits, hidden state. Where
@@ -60,6 +57,7 @@ type Result struct {
 	Final   bool // nothing of its answer follows
 	Stopped bool // Token is one of Stop and ended the answer
 	Token   int32
+	Forced  []int32 // tokens before Token, from Index on, that had to follow those chosen before
 
 	LogProbability float32   // of Token, where wanted
 	Logits         []float32 // [vocab], where wanted

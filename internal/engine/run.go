@@ -46,10 +46,8 @@ func (e *Engine) Run(ctx context.Context, r *Request, yield func(*Result) (more 
 		return Stats{}, ended(ctx, err)
 	}
 	w := e.newRun(r)
-	for _, s := range w.answers {
-		if err := e.allow(s); err != nil {
-			return Stats{}, err
-		}
+	if err := e.constrainFirst(w); err != nil {
+		return Stats{}, err
 	}
 	if err := e.enter(w); err != nil {
 		return Stats{}, err
@@ -97,6 +95,9 @@ func (e *Engine) newRun(r *Request) *run {
 	if e.program.Whole {
 		rows = len(r.Outputs) // of one step
 	}
+	if r.Constrain != nil {
+		most *= 2 // each token may be followed by those that it forces
+	}
 	w.results = make(chan result, n*(1+min(most, max(1, r.Tokens)))+min(rows, len(r.Outputs))+1)
 	vocab := int(e.program.Shapes[e.program.Logits][1])
 	w.early, w.later = r.masks(vocab)
@@ -111,8 +112,8 @@ func (e *Engine) newRun(r *Request) *run {
 			s.adjust = slices.Clone(adjust)
 		}
 		s.traced = r.Trace && r.Tokens > 0
-		if r.Mask != nil && r.Tokens > 0 {
-			s.mask = make([]uint32, (vocab+31)/32)
+		if r.Constrain != nil && r.Tokens > 0 {
+			s.constraint = &constraint{Constraint: r.Constrain(i), mask: make([]uint32, (vocab+31)/32)}
 		}
 		w.answers = append(w.answers, s)
 	}
@@ -126,27 +127,6 @@ func (w *run) allowed(n int) *Mask {
 		return w.early
 	}
 	return w.later
-}
-
-// allow has the caller's function say what may follow the tokens of s.
-func (e *Engine) allow(s *sequence) error {
-	if s.mask == nil {
-		return nil
-	}
-	clear(s.mask)
-	if err := s.run.Mask(s.choice, s.tokens[s.prompt():], s.mask); err != nil {
-		return err
-	}
-	if m := s.run.allowed(s.chosen()); m != nil {
-		for i := range s.mask {
-			s.mask[i] &= m.Words[i]
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s.masked = true
-	e.work.Signal()
-	return nil
 }
 
 // follow passes w's results on until there are no more.
@@ -192,7 +172,7 @@ func (e *Engine) pass(w *run, got *result, yield func(*Result) (bool, error)) (e
 	case !got.Chosen:
 		return !more || got.end, nil
 	case more && !got.Final:
-		return false, e.allow(s)
+		return false, nil
 	}
 	if !got.Final {
 		e.abandon(s)
@@ -248,6 +228,11 @@ func (e *Engine) leave(w *run, err error) {
 		how = Cancelled
 	}
 	e.stop(w, how) // what is not over
+	for _, s := range w.answers {
+		for s.constraint != nil && s.constraint.busy {
+			e.masked.Wait()
+		}
+	}
 	for len(w.results) > 0 {
 		if got := <-w.results; got.flight != nil {
 			e.drop(got.flight)
@@ -270,6 +255,15 @@ func (e *Engine) fail(s *sequence, err error) {
 		e.finish(s, EndedByError)
 		s.run.results <- result{Result: Result{Choice: s.choice}, err: err, single: true}
 	}
+}
+
+// complete ends s, whose last token was chosen.
+func (e *Engine) complete(s *sequence, stopped bool) {
+	how := EndedByLength
+	if stopped {
+		how = EndedByStop
+	}
+	e.finish(s, how)
 }
 
 // finish ends s, and lets go of its pages: what is under way runs before what later

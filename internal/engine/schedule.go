@@ -20,7 +20,9 @@ func (e *Engine) schedule() {
 		switch {
 		case f != nil:
 			e.idle.Store(false)
-			e.submit(f)
+			if e.submit(f) && f.batch.Late {
+				e.choose(f)
+			}
 		case len(e.flights) > 0:
 			e.await()
 		case e.closing.Load():
@@ -97,6 +99,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 		}
 		s.missed = 0
 		e.add(f, s, n, outputs)
+		s.far = max(s.far, s.sent)
 	}
 	if len(f.parts) == 0 {
 		e.keep(f)
@@ -109,8 +112,9 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 // what it has, before it gives up what others lack: a slow reader delays nobody.
 const patience = 64
 
-// submit starts f. Where that fails, so do all answers that it is of.
-func (e *Engine) submit(f *flight) {
+// submit starts f, and says whether it did. Where that fails, so do all answers that it is
+// of.
+func (e *Engine) submit(f *flight) bool {
 	e.begins = f
 	e.mu.Unlock()
 	f.begun = time.Now()
@@ -131,7 +135,7 @@ func (e *Engine) submit(f *flight) {
 		e.letMasks(f)
 		e.lost(f, err)
 		e.keep(f)
-		return
+		return false
 	}
 	f.step, f.users = step, 1
 	if len(e.flights) == 0 {
@@ -140,6 +144,7 @@ func (e *Engine) submit(f *flight) {
 	e.flights = append(e.flights, f)
 	e.steps++
 	e.measures.submitted(f)
+	return true
 }
 
 // lost ends all that f is of, and forgets what it was to save.
@@ -161,6 +166,9 @@ func (e *Engine) await() {
 	f := e.flights[0]
 	e.mu.Unlock()
 	res, err := f.step.Wait(context.Background())
+	if err == nil {
+		err = f.failure
+	}
 	e.tell(f, res, err)
 	// Callers that are ready go first: Go would let this goroutine and the worker
 	// that it waits for wake each other for milliseconds. Those that have been left

@@ -68,31 +68,48 @@ func (b *scripted) Submit(batch *plan.Batch) (plan.Step, error) {
 		b.look(batch)
 	}
 	b.rows = len(batch.Rows)
-	step, masks := scriptedStep{}, map[int32]uint32{}
+	step := scriptedStep{}
 	for s, id := range batch.Lengths {
 		from, to := batch.Start[s], batch.Start[s+1]
 		part := scriptedPart{start: int(batch.Positions[from]), tokens: int(to - from)}
 		for _, r := range batch.Rows {
 			if from <= r.Token && r.Token < to {
-				if part.rows++; r.Mask > 0 {
-					masks[id] = b.words[r.Mask][0]
-				}
+				part.rows++
 			}
 		}
 		step[id] = part
 	}
-	b.steps, b.masks = append(b.steps, step), append(b.masks, masks)
+	b.steps = append(b.steps, step)
 	b.traced = append(b.traced, batch.Trace)
 	n := len(batch.Rows)
 	res := plan.Result{Tokens: make([]int32, n), Logits: make([][]float32, n), Hidden: make([][]float32, n), LogProbabilities: make([]float32, n)}
 	if batch.Trace {
 		res.Layers = []time.Duration{1, time.Duration(len(b.steps)) * time.Microsecond}
 	}
-	return &waitingStep{b: b, result: res}, nil
+	s := &waitingStep{b: b, batch: batch, result: res}
+	if !batch.Late {
+		return s, b.Choose(s)
+	}
+	return s, nil
+}
+
+// Choose notes by which masks a step chooses.
+func (b *scripted) Choose(s plan.Step) error {
+	batch, masks := s.(*waitingStep).batch, map[int32]uint32{}
+	for _, r := range batch.Rows {
+		for q, id := range batch.Lengths {
+			if batch.Start[q] <= r.Token && r.Token < batch.Start[q+1] && r.Mask > 0 {
+				masks[id] = b.words[r.Mask][0]
+			}
+		}
+	}
+	b.masks = append(b.masks, masks)
+	return nil
 }
 
 type waitingStep struct {
 	b      *scripted
+	batch  *plan.Batch
 	result plan.Result
 }
 

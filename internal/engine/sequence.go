@@ -27,8 +27,8 @@ type sequence struct {
 
 	tokens []int32 // the prompt, and what was chosen after it
 	adjust []sample.Adjustment
-	mask   []uint32 // of the next token, where [Request.Mask] says it
-	masked bool     // mask is of the token after the last of tokens
+
+	constraint *constraint // or nil
 
 	traced bool    // the time by layer of its steps is wanted
 	placed bool    // it has pages, of the positions from which it goes on
@@ -50,6 +50,9 @@ type sequence struct {
 
 	// Its place in the queue.
 	active bool
+	share  *share
+	far    int     // positions that were ever in steps
+	from   int     // of these, before it got its place
 	number uint64  // of arrivals
 	start  float64 // of its salt's turn, see [queue]
 
@@ -98,7 +101,7 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 		return 0, 0
 	case known == 0:
 		// The step under way chooses the token to go on with.
-		if s.step != last || s.run.Mask != nil || !s.mayChoose() {
+		if s.step != last || !s.mayChoose() || s.constraint != nil && s.constraint.slow > 0 {
 			return 0, 0
 		}
 		return 1, 0
@@ -139,7 +142,7 @@ func (s *sequence) mayChoose() bool {
 	if s.run.wide() {
 		most = widesAhead
 	}
-	return int(s.ahead.Load()) < most && (s.run.Mask == nil || s.masked)
+	return int(s.ahead.Load()) < most && (s.constraint == nil || s.constraint.mayWait())
 }
 
 // waitsForCaller says that s is left out of steps until its caller has taken in what
@@ -164,7 +167,9 @@ func (s *sequence) stalls(patience int) bool { return s.missed >= patience && s.
 // whether by itself.
 func (s *sequence) choose(id int32) (final, stopped bool) {
 	s.tokens = append(s.tokens, id)
-	s.masked = false
+	if s.constraint != nil {
+		s.constraint.ready = false
+	}
 	n := s.chosen()
 	if s.run.Sampling.Penalizes() {
 		at, found := slices.BinarySearchFunc(s.adjust, id, func(a sample.Adjustment, id int32) int { return int(a.Token) - int(id) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,10 @@ func (e *watchedExecutable) Submit(b *plan.Batch) (plan.Step, error) {
 	return &watchedStep{Step: s, w: e.w}, nil
 }
 
+func (e *watchedExecutable) Choose(s plan.Step) error {
+	return e.Executable.Choose(s.(*watchedStep).Step)
+}
+
 type watchedStep struct {
 	plan.Step
 	w    *watched
@@ -87,8 +92,7 @@ func (s *watchedStep) Wait(ctx context.Context) (*plan.Result, error) {
 var warm = sample.Params{Temperature: 2, Seed: 5}
 
 // Alone, every step but those of the prompt begins before the one before it is
-// waited for, none too many; with a mask function each waits for what the caller allows,
-// with a mask for nothing. The caller keeps up: one who is too many tokens behind is left out of steps.
+// waited for, none too many, also where its masks depend on the tokens. The caller keeps up: one who is too many tokens behind is left out of steps.
 func TestStepsBeginEarly(t *testing.T) {
 	w := &watched{Backend: cpu.New(2)}
 	p := plantest.Model(t, nil)
@@ -108,7 +112,7 @@ func TestStepsBeginEarly(t *testing.T) {
 			chained := test.n - 1
 			switch masked {
 			case "by a function":
-				r.Mask, chained = all, 0
+				r.Constrain = masking(all).by
 			case "by identity":
 				r.Allowed, r.MinTokens, r.Stop = odd, test.n, []int32{1, 3}
 				r.Bias = []sample.Adjustment{{Token: 5, Bias: float32(math.Inf(-1))}}
@@ -395,16 +399,30 @@ func TestRunEnds(t *testing.T) {
 		t.Errorf("cancelled before: %v after %d", err, count)
 	}
 	refused := errors.New("no mask")
-	var order []int
-	_, err = e.Run(t.Context(), &engine.Request{Prompt: tokens(2, 1), Tokens: 30, Mask: func(_ int, chosen []int32, mask []uint32) error {
-		order = append(order, -len(chosen))
+	var asked, given []int
+	rule := masking(func(_ int, chosen []int32, mask []uint32) error {
+		asked = append(asked, len(chosen))
 		if mask[0] = 3; len(chosen) == 2 {
 			return refused
 		}
 		return nil
-	}}, func(got *engine.Result) (bool, error) { order = append(order, 1+got.Index); return true, nil })
-	if !errors.Is(err, refused) || !slices.Equal(order, []int{0, 1, -1, 2, -2}) {
-		t.Errorf("a mask's error became %v, after masks and results %v", err, order)
+	})
+	_, err = e.Run(t.Context(), &engine.Request{Prompt: tokens(2, 1), Tokens: 30, Constrain: rule.by}, func(got *engine.Result) (bool, error) {
+		given = append(given, got.Index)
+		return true, nil
+	})
+	if !errors.Is(err, refused) || !slices.Equal(asked, []int{0, 1, 2}) || !slices.Equal(given, []int{0, 1}) {
+		t.Errorf("a constraint's error became %v, after %v and the results %v", err, asked, given)
+	}
+	rule = func(_ int, chosen []int32, mask []uint32) error {
+		if mask[0] = 3; len(chosen) == 2 {
+			panic("a constraint's")
+		}
+		return nil
+	}
+	_, err = e.Run(t.Context(), &engine.Request{Prompt: tokens(2, 1), Tokens: 30, Constrain: rule.by}, func(*engine.Result) (bool, error) { return true, nil })
+	if err == nil || !strings.Contains(err.Error(), "a constraint's") {
+		t.Errorf("a constraint's panic became %v", err)
 	}
 	count = 0
 	err = with(t.Context(), func(*engine.Result) (bool, error) {

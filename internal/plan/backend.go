@@ -48,11 +48,16 @@ type Executable interface {
 	// Submit starts a step after those submitted before it and never waits for
 	// the device. The batch must not be changed until the step is waited for.
 	Submit(*Batch) (Step, error)
+	// Choose lets the step submitted last, whose batch is [Batch.Late], choose its
+	// tokens, and does not wait for them. The step is lost where it fails. Every such step
+	// needs one Choose before the next Submit. Close ends a step that has had none, whose
+	// result means nothing.
+	Choose(Step) error
 	// SetMask makes words [(vocabulary+31)/32] mask id of the executable's table, for
-	// the steps submitted after it: bit i%32 of word i/32 allows token i. id is 1 to
-	// [Limits.Masks]; a mask that was never set allows nothing. It copies words and
-	// never waits for the device. No step that uses the mask may be under way, which is
-	// so until it was waited for.
+	// the steps that choose their tokens after it: bit i%32 of word i/32 allows token i.
+	// id is 1 to [Limits.Masks]; a mask that was never set allows nothing. It copies words
+	// and never waits for the device. No other step that uses the mask may be under way,
+	// which is so until it was waited for.
 	SetMask(id int32, words []uint32) error
 	// AllocHost takes n bytes of the host's memory for pages: [SavePage] fills it and
 	// [RestorePage] reads it while the host goes on. What it holds is whatever was

@@ -26,6 +26,7 @@ type Batch struct {
 	Tables []PageTable // by Group
 	Rows   []Row       // [R] in ascending order of Token
 	States []StateOp   // done in order before the step
+	Late   bool        // tokens are chosen when [Executable.Choose] says so
 	Trace  bool        // the time by layer is wanted, see [Result.Layers]
 	Timed  bool        // [Result.Times] are wanted, which cost little
 	Spans  bool        // [Result.Spans] are wanted: every kernel is launched and timed by itself

@@ -72,5 +72,6 @@ func (x *Exchange) Begin(answers int) (ctx context.Context, done func(), err err
 	if err := s.admission.enter(answers); err != nil {
 		return nil, nil, err
 	}
+	x.asked = true
 	return x.work, func() { s.admission.leave(answers) }, nil
 }

@@ -1,22 +1,27 @@
 package server
 
 import (
-	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/realizar/realizar"
-	"github.com/realizar/realizar/chat"
 )
 
-// deltas is a writer that counts what it is given.
-type deltas struct{ n int }
+// deltas is a writer that counts what it is given, and keeps the last of it.
+type deltas struct {
+	n    int
+	last *Delta // where it is wanted
+}
 
 func (*deltas) Begin([][]int32) error { return nil }
 func (*deltas) End(*Result) error     { return nil }
-func (w *deltas) Delta(*Delta) error {
-	w.n++
+func (w *deltas) Delta(d *Delta) error {
+	if w.n++; w.last != nil {
+		*w.last = *d
+	}
 	return nil
 }
 
@@ -54,20 +59,37 @@ func TestCollector(t *testing.T) {
 		PromptLogProbs: [][]realizar.TokenLogProb{nil, score(9)},
 		Usage:          realizar.Usage{PromptTokens: 10, CachedTokens: 4, CompletionTokens: 4},
 	}
-	if diff := cmp.Diff(want, c.result); diff != "" {
+	if diff := cmp.Diff(want, c.result, cmpopts.IgnoreUnexported(Answer{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// TestAnswerParts: an answer has all parts of its Deltas.
+// TestAnswerParts: an answer has all parts of its Deltas, calls whole, and none that is
+// broken.
 func TestAnswerParts(t *testing.T) {
-	call := chat.ToolCall{Name: "f", Arguments: json.RawMessage("{}")}
+	score := func(id int32) []realizar.TokenLogProb { return []realizar.TokenLogProb{{Token: id}} }
+	call := func(parts ...realizar.ToolCallPart) *Delta { return &Delta{ToolCalls: parts} }
 	var a Answer
-	for _, d := range []Delta{{Reasoning: "so"}, {Reasoning: " it"}, {Text: "is"}, {ToolCalls: []chat.ToolCall{call}}, {Text: "!"}} {
-		a.add(&d)
+	for i, d := range []*Delta{
+		{Reasoning: "so"}, {Reasoning: " it"}, {}, {Text: "is"}, {}, {Text: "!"},
+		call(realizar.ToolCallPart{ID: "a", Name: "f"}, realizar.ToolCallPart{Arguments: "{"}),
+		call(realizar.ToolCallPart{Arguments: "}"}, realizar.ToolCallPart{Call: 1, ID: "b", Name: "g", Arguments: "{"}),
+		{Text: "{x", ToolCalls: []realizar.ToolCallPart{{Call: 1, Broken: true}}},
+		call(realizar.ToolCallPart{Call: 2, ID: "c", Name: "h", Arguments: "{}"}),
+		{Finish: &realizar.Finish{}},
+	} {
+		d.LogProbs = score(int32(i))
+		a.Add(d)
 	}
-	if diff := cmp.Diff(Answer{Text: []byte("is!"), Reasoning: []byte("so it"), ToolCalls: []chat.ToolCall{call}}, a); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	want := []ToolCall{{ID: "a", Name: "f", Arguments: []byte("{}")}, {ID: "c", Name: "h", Arguments: []byte("{}")}}
+	if diff := cmp.Diff(want, a.ToolCalls, cmp.AllowUnexported(ToolCall{})); diff != "" || string(a.Text) != "is!{x" || string(a.Reasoning) != "so it" {
+		t.Errorf("text %q, thought %q, calls (-want +got)\n%s", a.Text, a.Reasoning, diff)
+	}
+	if s := a.TextLogProbs(); s[0].Token != 2 || s[len(s)-1].Token != 8 {
+		t.Errorf("the text has the scores %v", s)
+	}
+	if n := call(realizar.ToolCallPart{ID: "a", Name: "f", Arguments: strings.Repeat("a", 1000)}).bytes(); n < 2000 {
+		t.Errorf("a call takes %d bytes", n)
 	}
 }
 

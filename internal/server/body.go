@@ -24,9 +24,9 @@ const (
 	objectCost = 512
 )
 
-// ReadBody reads the request's body, which is JSON. It is not read where the request would
+// readBody reads the request's body. It is not read where the request would
 // be refused after it. Memory for it is taken as it comes.
-func (x *Exchange) ReadBody() ([]byte, error) {
+func (x *Exchange) readBody() ([]byte, error) {
 	s := x.Server
 	if err := s.admission.enter(0); err != nil {
 		return nil, err
@@ -60,14 +60,22 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	}
 	x.came()
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // what is read from here on is that the client leaves
-	if err := x.memory.Reserve(int64(valueCost*bytes.Count(data, []byte{','}) + objectCost*bytes.Count(data, []byte{'{'}))); err != nil {
-		return nil, err
-	}
+	x.size = len(data)
+	return data, nil
+}
+
+// becomes is the memory of the values and objects that a piece of a body may become.
+func becomes(piece []byte) int64 {
+	return int64(valueCost*bytes.Count(piece, []byte{','}) + objectCost*bytes.Count(piece, []byte{'{'}))
+}
+
+// checkText refuses what is no text.
+func checkText(data []byte) error {
 	if at := notText(data); at >= 0 {
-		return nil, &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
+		return &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
 			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}
 	}
-	return data, nil
+	return nil
 }
 
 func tooLarge(limit int64) error {
@@ -103,6 +111,9 @@ func (x *Exchange) readAll(r io.Reader) ([]byte, error) {
 		for len(data) < cap(data) {
 			n, err := r.Read(data[len(data):cap(data)])
 			data = data[:len(data)+n]
+			if err := x.memory.Reserve(becomes(data[len(data)-n:])); err != nil {
+				return nil, err // before the rest is read
+			}
 			if err != nil {
 				if errors.Is(err, io.EOF) {
 					err = nil

@@ -16,6 +16,7 @@ import (
 type Connections struct {
 	most, perAddress int
 	now              func() time.Time
+	wait             func(context.Context, time.Duration) // or until the context ends
 
 	mu        sync.Mutex
 	open      map[*connection]struct{}
@@ -31,7 +32,7 @@ func NewConnections(most, perAddress int) (*Connections, error) {
 	if most < 1 || perAddress < 1 {
 		return nil, errors.New("server: connections are bounded to 1 or more, in all and for an address")
 	}
-	return &Connections{most: most, perAddress: perAddress, now: time.Now, open: map[*connection]struct{}{}, addresses: map[string]int{}}, nil
+	return &Connections{most: most, perAddress: perAddress, now: time.Now, wait: wait, open: map[*connection]struct{}{}, addresses: map[string]int{}}, nil
 }
 
 // ConnectionStats say how connections stand.
@@ -39,7 +40,7 @@ type ConnectionStats struct {
 	Open, Most int
 	Refused    int64 // as all others were at work
 	Evicted    int64 // as they waited, and others came
-	Costly     int64 // closed for what they cost
+	Costly     int64 // that cost more than they may
 }
 
 // Stats is how they stand.
@@ -71,13 +72,6 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Costs of a connection: what it may cost at once, and in a second. A request that is
-// refused costs 1, and so does one that its client takes back.
-const (
-	costAtOnce = 256
-	costRate   = 64
-)
-
 // A connection is one of a client.
 type connection struct {
 	net.Conn
@@ -88,8 +82,7 @@ type connection struct {
 	since  int64 // the turn in which it began to wait
 	busy   int   // requests that are at work
 	closed bool
-	cost   float64
-	at     time.Time // of cost
+	cost   cost
 }
 
 // admit is c as a connection, or nil where there is no room for it.
@@ -101,7 +94,7 @@ func (c *Connections) admit(n net.Conn) *connection {
 	a := &connection{Conn: n, of: c, address: host}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.at = c.now()
+	a.cost.at = c.now()
 	for len(c.open) >= c.most || c.addresses[host] >= c.perAddress {
 		of := ""
 		if c.addresses[host] >= c.perAddress {
@@ -181,26 +174,6 @@ func (a *connection) work(n int) {
 	a.busy, a.since = a.busy+n, a.of.turn
 }
 
-// charge notes that a request was refused, or taken back. Who costs too much is cut off.
-func (a *connection) charge() {
-	if a == nil {
-		return
-	}
-	a.of.mu.Lock()
-	now := a.of.now()
-	a.cost = max(0, a.cost-now.Sub(a.at).Seconds()*costRate) + 1
-	a.at = now
-	over := a.cost > costAtOnce && !a.closed
-	if over {
-		a.of.costly++
-		a.remove()
-	}
-	a.of.mu.Unlock()
-	if over {
-		_ = a.Conn.Close()
-	}
-}
-
 type connectionKey struct{}
 
 // ConnContext is for [http.Server.ConnContext]: requests know their connection by it.
@@ -218,13 +191,4 @@ func (c *Connections) ConnContext(ctx context.Context, n net.Conn) context.Conte
 func connectionOf(r *http.Request) *connection {
 	a, _ := r.Context().Value(connectionKey{}).(*connection)
 	return a
-}
-
-// costs reports whether a request that ended with status costs its connection.
-func costs(status int) bool {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusUnprocessableEntity:
-		return false
-	}
-	return 400 <= status && status < 500
 }

@@ -46,8 +46,16 @@ func (s *Server) routes() {
 // Read reads the body of a request, an object with the fields of list, into r. It goes
 // to the log where that is wanted.
 func Read[R any](x *Exchange, list fields.List[R], r *R) error {
-	data, err := x.ReadBody()
+	data, err := x.readBody()
 	if err != nil {
+		return err
+	}
+	done, err := x.turn()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := checkText(data); err != nil {
 		return err
 	}
 	x.notePrompt(data)

@@ -33,7 +33,7 @@ var (
 	errDraining = &Error{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: 1, Message: "the server is going to stop; ask another, or again when it is back"}
 	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; ask again soon"}
 	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server lets one take; ask for fewer tokens"}
-	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the chat template and the tokenizer took longer than the server lets them take; send less text"}
+	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the grammar of the answer, the chat template and the tokenizer took longer than the server lets them take; send less text"}
 	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", RetryAfter: 1, Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
 )
 

@@ -30,8 +30,10 @@ type Exchange struct {
 	end     context.CancelCauseFunc                           // ends work
 	after   []func()                                          // called at the end of the request
 	memory  *budget.Account                                   // that the request holds
+	size    int                                               // of the body that has come
 	body    *body                                             // that the client sends
 	answers atomic.Bool                                       // has begun to be answered
+	asked   bool                                              // the model was asked
 	gave    atomic.Bool                                       // way to others, so that nothing more is read or written
 	stream  *Stream                                           // the answer, where it is one
 	watch   *stopwatch                                        // nil where the request asks for no timings
@@ -69,6 +71,7 @@ func newExchange(w http.ResponseWriter, r *http.Request, d Dialect, times *Deadl
 	x.conn = connectionOf(r)
 	x.Request, x.w = r, &recorder{w, http.NewResponseController(w), times.Write, x}
 	x.begin(times, stopped)
+	x.retire()
 	if x.body == nil {
 		x.came()
 	}
@@ -83,18 +86,17 @@ func (x *Exchange) came() {
 	}
 }
 
-// close ends it.
-func (x *Exchange) close() {
+// close ends it. Who is told to linger does so when all else is done.
+func (x *Exchange) close() (linger time.Duration) {
 	if x.working {
 		x.conn.work(-1)
 	}
-	if costs(x.status) || x.Context().Err() != nil {
-		x.conn.charge()
-	}
+	linger = x.charge()
 	for _, f := range x.after {
 		f()
 	}
 	x.memory.Close()
+	return linger
 }
 
 // giveWay ends a request that waits for its client, so that others have its memory.
@@ -115,11 +117,13 @@ func (x *Exchange) Work() context.Context { return x.work }
 // A body is one that a client sends.
 type body struct {
 	io.ReadCloser
+	read  int  // bytes
 	ended bool // all of it was read
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.read += n
 	b.ended = b.ended || errors.Is(err, io.EOF)
 	return n, err
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -34,6 +35,27 @@ func (c *Connections) StopTime() {
 	c.now = func() time.Time { return now }
 }
 
+// WaitBy has wait called where a connection that costs too much makes an answer wait.
+func (c *Connections) WaitBy(wait func(context.Context, time.Duration)) { c.wait = wait }
+
+// TakeTurns has no large request get its turn until release is called.
+func (s *Server) TakeTurns() (release func()) {
+	for range cap(s.turns) {
+		s.turns <- struct{}{}
+	}
+	return func() {
+		for range cap(s.turns) {
+			<-s.turns
+		}
+	}
+}
+
+// HoldPulse has nobody ask the model whether it is well until release is called.
+func (s *Server) HoldPulse() (release func()) {
+	s.pulse.asking.Lock()
+	return s.pulse.asking.Unlock
+}
+
 // Codes are those of errors of the model.
 func Codes() (codes []string) {
 	for _, k := range kinds {
@@ -64,4 +86,16 @@ func (m *metrics) Names() (names []string, err error) {
 		names = append(names, f.GetName()+" "+f.GetType().String())
 	}
 	return names, err
+}
+
+// HoldGrammars has no grammar be compiled until release is called.
+func (s *Server) HoldGrammars() (release func()) {
+	for range cap(s.grammars.slots) {
+		s.grammars.slots <- struct{}{}
+	}
+	return func() {
+		for range cap(s.grammars.slots) {
+			<-s.grammars.slots
+		}
+	}
 }

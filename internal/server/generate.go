@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/realizar/realizar"
-	"github.com/realizar/realizar/chat"
 )
 
 // A Request is what a dialect asks of the model: answers to a conversation, or to
@@ -18,8 +16,23 @@ import (
 type Request struct {
 	Chat    *realizar.ChatRequest // nil: Prompts count
 	Prompts []realizar.Request
-	Seeded  bool   // the seed is the request's; else each prompt has a random one
-	Param   string // the field that holds the conversation or the prompts
+	Seeded  bool       // the seed is the request's; else each prompt has a random one
+	Param   string     // the field that holds the prompts
+	Fields  ChatFields // those of the conversation
+	// Grammar, where not nil, is what the answers must be. It may not stand in Chat or
+	// Prompts.
+	Grammar *Grammar
+}
+
+// param is the field that an error is about of running r.
+func (r *Request) param(err error) string {
+	switch {
+	case r.Chat == nil:
+		return r.Param
+	case len(r.Chat.Tools) > 0 && r.Fields.Tools != "" && isWish(err):
+		return r.Fields.Tools // whose calls cannot be held to their schemas
+	}
+	return r.Fields.Messages
 }
 
 // A Writer writes the answers to a request as its dialect has them, by one call at a
@@ -66,7 +79,7 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 	}
 	tokens := make([][]int32, len(jobs))
 	for i := range jobs {
-		tokens[i] = jobs[i].PromptTokens
+		tokens[i] = jobs[i].Prepared.Tokens
 	}
 	if err := w.Begin(tokens); err != nil {
 		return err
@@ -78,22 +91,33 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 		started()
 		return c.take(job, e)
 	}); err != nil {
-		return OfField(r.Param, err)
+		return OfField(r.param(err), err)
 	}
 	x.noteUsage(c)
+	x.asked = c.result.Usage.CompletionTokens > 0 // else the model need not have run
 	return w.End(&c.result)
 }
 
 // jobs are the prompts of r as the model runs them, with their settings.
 func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	g, err := x.grammar(ctx, r.Grammar)
+	if err != nil {
+		return nil, err
+	}
 	jobs := make([]realizar.Request, max(1, len(r.Prompts)))
 	for i := range jobs {
 		var p realizar.Prompt
-		var err error
 		if r.Chat != nil {
+			if err := x.checkTools(ctx, r.Chat, &r.Fields); err != nil {
+				return nil, err
+			}
 			jobs[i].Generation = r.Chat.Generation
-			p, err = x.chatPrompt(ctx, r.Chat, r.Param, x.Server.model.Context())
+			p, err = x.chatPrompt(ctx, r.Chat, &r.Fields, x.Server.model.Context())
 		} else {
 			jobs[i].Generation = r.Prompts[i].Generation
 			p, err = x.Server.model.Prompt(ctx, &r.Prompts[i], x.Server.model.Context())
@@ -103,7 +127,7 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 			return nil, err
 		}
 		x.watch.prepared(&p)
-		jobs[i].PromptTokens = p.Tokens
+		jobs[i].Prepared, jobs[i].Grammar = &p, g
 		jobs[i].LayerTimes = x.watch.layered()
 		if !r.Seeded {
 			jobs[i].Seed = rand.Uint64()
@@ -112,32 +136,30 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 	return jobs, nil
 }
 
-// ChatPrompt is the prompt of a conversation, which is the field param of a request. It may
-// be longer than the context.
-func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, param string) (realizar.Prompt, error) {
-	defer x.preparing()()
-	return x.chatPrompt(x.work, r, param, 0)
-}
-
 // Prompt is that of a text, which is the field param of a request. It may be longer than
 // the context.
 func (x *Exchange) Prompt(r *realizar.Request, param string) (realizar.Prompt, error) {
-	defer x.preparing()()
+	done, err := x.preparing()
+	if err != nil {
+		return realizar.Prompt{}, err
+	}
+	defer done()
 	p, err := x.Server.model.Prompt(x.work, r, 0)
 	return p, OfField(param, err)
 }
 
-// preparing begins the phase of making prompts, and returns what ends it.
-func (x *Exchange) preparing() (done func()) {
-	return x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
-}
-
-func (x *Exchange) chatPrompt(ctx context.Context, r *realizar.ChatRequest, param string, most int) (realizar.Prompt, error) {
-	p, err := x.Server.model.ChatPrompt(ctx, r, most)
-	if err != nil && p.Text == nil && len(r.Tools) > 0 && errors.Is(err, realizar.ErrRequest) && !errors.Is(err, chat.ErrRequest) {
-		param = "tools"
+// preparing begins the phase of making prompts, when it is the request's turn, and returns
+// what ends it.
+func (x *Exchange) preparing() (done func(), err error) {
+	ended, err := x.turn()
+	if err != nil {
+		return nil, err
 	}
-	return p, OfField(param, err)
+	phase := x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+	return func() {
+		phase()
+		ended()
+	}, nil
 }
 
 // run runs jobs. each is called for every event with the number of its job, one call

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -20,13 +21,16 @@ func (s *Server) health(x *Exchange) error {
 // ready says whether a request would be let in and answered, and how many answers are
 // under way or wait, of those that may.
 func (s *Server) ready(x *Exchange) error {
-	if err := s.admission.enter(0); err != nil {
-		return err
+	if s.admission.isDraining() {
+		return errDraining
 	}
 	if err := s.model.Damage(); err != nil {
 		return failing(x.errorOf(err))
 	}
 	if err := s.pulse.check(x); err != nil {
+		return err
+	}
+	if err := s.admission.enter(0); err != nil {
 		return err
 	}
 	return x.JSON(struct {
@@ -37,7 +41,8 @@ func (s *Server) ready(x *Exchange) error {
 }
 
 // A pulse knows whether the model can answer. It is taken as well until a request fails by
-// no fault of its own; from then on the model is asked itself, until it answers.
+// no fault of its own; from then on the model is asked itself, until it answers that or any
+// request.
 type pulse struct {
 	asking sync.Mutex // held by who asks the model
 	asked  time.Time  // guarded by asking
@@ -69,11 +74,23 @@ const (
 
 // answered notes how a request ended.
 func (p *pulse) answered(x *Exchange) {
-	if x.err == nil {
-		return
+	switch {
+	case x.Server == nil:
+	case x.err == nil:
+		if x.asked && x.status == http.StatusOK {
+			p.well(x)
+		}
+	default:
+		if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && p.set(e) == nil {
+			x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("code", e.Code), slog.String("error", x.err.Error()))
+		}
 	}
-	if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && x.Server != nil && p.set(e) == nil {
-		x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("code", e.Code), slog.String("error", x.err.Error()))
+}
+
+// well notes that the model has answered x, or was asked for its sake.
+func (p *pulse) well(x *Exchange) {
+	if before := p.set(nil); before != nil {
+		x.Server.config.Logger.Info("the model answers again: ready", slog.String("request_id", x.id), slog.String("failed_with", before.Message))
 	}
 }
 
@@ -89,8 +106,7 @@ func (p *pulse) check(x *Exchange) error {
 			err := beat(ctx, x.Server.model)
 			p.asked = time.Now()
 			if err == nil {
-				_ = p.set(nil)
-				x.Server.config.Logger.Info("the model answers again: ready")
+				p.well(x)
 				return nil
 			}
 			failed = x.errorOf(err)
@@ -109,18 +125,22 @@ func failing(e *Error) error {
 		Message: "the model cannot answer as it should: " + e.Message}
 }
 
+// beforeAll goes before whatever requests there are, so that it is known soon whether the model
+// answers when all places are taken, too.
+const beforeAll = math.MaxInt
+
 // beat has the model do what it is made for once, which reads its weights, of a mixture some
 // experts alone.
 func beat(ctx context.Context, m *realizar.Model) error {
 	var err error
-	for _, e := range m.Generate(ctx, &realizar.Request{PromptTokens: []int32{0}, Generation: realizar.Generation{MaxTokens: new(1)}}) {
+	for _, e := range m.Generate(ctx, &realizar.Request{PromptTokens: []int32{0}, Generation: realizar.Generation{MaxTokens: new(1), Priority: beforeAll}}) {
 		err = e
 	}
 	if errors.Is(err, realizar.ErrUnsuited) {
-		_, err = m.Embed(ctx, &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: []int32{0}}}, Pooling: realizar.PoolingLast})
+		_, err = m.Embed(ctx, &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Tokens: []int32{0}}}, Pooling: realizar.PoolingLast, Priority: beforeAll})
 	}
 	if errors.Is(err, realizar.ErrUnsuited) {
-		_, err = m.Rank(ctx, &realizar.RankRequest{Query: "a", Documents: []string{"b"}})
+		_, err = m.Rank(ctx, &realizar.RankRequest{Query: "a", Documents: []string{"b"}, Priority: beforeAll})
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,11 +49,16 @@ func TestRequestMemory(t *testing.T) {
 	s.send(r).fails(t, 413, "", "request_too_large")
 	objects := `{"model":"small","prompt":"x","metadata":{"a":[` + strings.Repeat("{},", 1000) + `{}]}}`
 	s.post("/v1/completions", objects).fails(t, 413, "", "request_too_large")
+	c := s.unfinished("POST /v1/completions", objects[:len(objects)-2], 10) // which has no need to come to its end
+	defer c.Close()
+	if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413") {
+		t.Errorf("%.80q, %v", answer, err)
+	}
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":1}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	s.released()
-	if r := s.get("/metrics"); !strings.Contains(r.body, "realizar_request_memory_limit_bytes 65536\n") || !strings.Contains(r.body, "realizar_request_memory_refused_total 3\n") {
+	if r := s.get("/metrics"); !strings.Contains(r.body, "realizar_request_memory_limit_bytes 65536\n") || !strings.Contains(r.body, "realizar_request_memory_refused_total 4\n") {
 		t.Errorf("the metrics say otherwise")
 	}
 }
@@ -169,6 +173,23 @@ func TestPhases(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A large request waits for its turn and for no longer than it may, and small ones pass it.
+func TestTurns(t *testing.T) {
+	s := serve(t, server.Config{Deadlines: server.Deadlines{Request: 2 * time.Second}}, realizar.Options{})
+	large := `{"prompt":"` + strings.Repeat("x y ", 1<<15) + `"}`
+	release := s.server.TakeTurns()
+	for _, path := range []string{"/tokenize", "/v1/completions"} {
+		if r := s.post(path, `{"model":"small","prompt":"x"}`); r.status != 200 {
+			t.Errorf("a small request: %d %s", r.status, r.body)
+		}
+	}
+	s.post("/tokenize", large).fails(t, 503, "", "request_timeout")
+	s.released()
+	release()
+	s.post("/tokenize", large).whole(t)
+	s.released()
 }
 
 // Where names are listed, no other one is answered to, on any address.
@@ -333,74 +354,6 @@ func TestConnectionsHalfClose(t *testing.T) {
 	if text, err := io.ReadAll(client); err != nil || len(text) > 0 {
 		t.Errorf("%q, %v", text, err)
 	}
-}
-
-// A connection of many requests that are refused is cut off, one of good ones is not.
-func TestCostlyConnections(t *testing.T) {
-	s := serve(t, server.Config{}, realizar.Options{})
-	bounds, address := listen(t, s.Config.Handler, 8, 8)
-	bounds.StopTime()
-	for _, test := range []struct {
-		path string
-		cut  bool
-	}{{"/nothing", true}, {"/health", false}} {
-		c := connect(t, address, "")
-		go func() {
-			_, _ = io.WriteString(c, strings.Repeat("GET "+test.path+" HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
-		}()
-		answers, read := bufio.NewReader(c), 0
-		for ; read < 1000; read++ {
-			resp, err := http.ReadResponse(answers, nil)
-			if err != nil {
-				break
-			}
-			_, _ = io.Copy(io.Discard, resp.Body)
-		}
-		if cut := read < 1000; cut != test.cut {
-			t.Errorf("%s: cut after %d answers: %v", test.path, read, cut)
-		}
-	}
-	if stats := bounds.Stats(); stats.Costly != 1 {
-		t.Errorf("%+v", stats)
-	}
-}
-
-// A connection of HTTP/2 whose client takes its requests back again and again is cut off.
-func TestResetsCost(t *testing.T) {
-	s := serve(t, server.Config{Parallel: 4}, realizar.Options{Parallel: 4}, long)
-	bounds, err := server.NewConnections(8, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds.StopTime()
-	h := httptest.NewUnstartedServer(s.Config.Handler)
-	h.Listener = bounds.Listen(h.Listener)
-	h.Config.ConnContext = bounds.ConnContext
-	h.EnableHTTP2 = true
-	h.StartTLS()
-	defer h.Close()
-	client := h.Client()
-	defer client.CloseIdleConnections()
-	for taken := 0; bounds.Stats().Costly == 0; taken++ {
-		if taken > 5000 {
-			t.Fatal("5000 requests were taken back")
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/v1/completions", strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(r)
-		if err == nil {
-			if resp.ProtoMajor != 2 {
-				t.Fatalf("it is HTTP/%d", resp.ProtoMajor)
-			}
-			cancel()
-			resp.Body.Close()
-		}
-		cancel()
-	}
-	s.idle()
 }
 
 // A pausing writer lets time pass before a piece is written, as a model does that is busy.

@@ -41,7 +41,7 @@ func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	times := l.Deadlines
 	_ = times.complete()
 	x, w, r := newExchange(w, r, l.Dialects[0], &times, nil)
-	defer x.close()
+	defer func() { x.linger(x.close()) }()
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
 		return

@@ -63,7 +63,7 @@ func newMetrics(name string, read func() realizar.Metrics, stands func() state) 
 	gauge("realizar_connections_limit", "Connections that there may be.", func(s state) float64 { return float64(s.connections.Most) })
 	counter("realizar_connections_refused_total", "Connections that were refused, as there were too many and all at work.", func(s state) int64 { return s.connections.Refused })
 	counter("realizar_connections_evicted_total", "Connections that waited for their client and gave way to others.", func(s state) int64 { return s.connections.Evicted })
-	counter("realizar_connections_costly_total", "Connections that were closed for the many requests that were refused, or taken back.", func(s state) int64 { return s.connections.Costly })
+	counter("realizar_connections_costly_total", "Connections with so many requests refused, or taken back, that answers that refuse are slowed.", func(s state) int64 { return s.connections.Costly })
 	return m
 }
 

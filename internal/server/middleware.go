@@ -39,7 +39,7 @@ func (s *Server) middleware(next http.Handler) (http.Handler, error) {
 
 // end notes that a request was answered.
 func (s *Server) end(x *Exchange) {
-	x.close()
+	defer x.linger(x.close())
 	for _, f := range s.ended {
 		f(x)
 	}

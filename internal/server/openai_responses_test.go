@@ -29,7 +29,7 @@ type response struct {
 	Metadata   map[string]string
 	Store      *bool
 	Tools      []json.RawMessage
-	ToolChoice string `json:"tool_choice"`
+	ToolChoice any `json:"tool_choice"`
 	Truncation string
 	Usage      *struct {
 		Input   int `json:"input_tokens"`
@@ -38,13 +38,18 @@ type response struct {
 		Details struct {
 			Cached int `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
+		OutputDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	}
 	Timings json.RawMessage
 }
 
 type outputItem struct {
 	Type, ID, Status, Role string
-	Content                []outputPart
+	Content, Summary       []outputPart
+	CallID                 string `json:"call_id"`
+	Name, Arguments        string
 }
 
 type outputPart struct {
@@ -149,7 +154,7 @@ func TestResponseFields(t *testing.T) {
 		t.Errorf("metadata (-want +got)\n%s", diff)
 	}
 	if r.ToolChoice != "auto" || len(r.Tools) != 0 || r.Tools == nil {
-		t.Errorf("tools %s, choice %q", r.Tools, r.ToolChoice)
+		t.Errorf("tools %s, choice %v", r.Tools, r.ToolChoice)
 	}
 	tools := `"tools": [{"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": false}]`
 	want, _ := s.said(12, []chat.Tool{{Name: "f", Description: "d", Parameters: json.RawMessage(`{"type": "object"}`)}}, chat.Message{Role: "user", Content: "hello"})
@@ -382,7 +387,9 @@ func TestResponseErrors(t *testing.T) {
 		{`"input": [{"role": "user", "content": [{"type": "input_text", "text": "a", "font": 1}]}]`, "input[0].content[0].font", "unknown_parameter"},
 		{`"input": [{"role": "user", "content": "a", "name": "b"}]`, "input[0].name", "unknown_parameter"},
 		{`"input": [{"type": "item_reference", "id": "msg_1"}]`, "input[0].type", unsupported},
-		{`"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]`, "input[0].type", unsupported},
+		{`"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]`, "input", bad},
+		{`"input": [{"type": "reasoning", "summary": [{"type": "text", "text": "a"}]}]`, "input[0].summary[0].type", unsupported},
+		{`"input": [{"type": "reasoning", "encrypted_content": "a"}]`, "input[0].encrypted_content", unsupported},
 		{`"input": [{"type": "function_call", "call_id": "a", "arguments": "{}"}]`, "input[0].name", missing},
 		{`"input": [{"type": "function_call", "name": "a", "arguments": "{}"}]`, "input[0].call_id", missing},
 		{`"input": [{"type": "function_call_output", "call_id": "a"}]`, "input[0].output", missing},
@@ -397,17 +404,22 @@ func TestResponseErrors(t *testing.T) {
 		{`"input": "a", "temperature": 3`, "temperature", bad},
 		{`"input": "a", "include": ["file_search_call.results"]`, "include", unsupported},
 		{`"input": "a", "top_logprobs": 2`, "top_logprobs", bad},
-		{`"input": "a", "text": {"format": {"type": "json_object"}}`, "text.format", unsupported},
+		{`"input": "a", "text": {"format": {"type": "json_schema", "name": "a"}}`, "text.format.schema", missing},
+		{`"input": "a", "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "what"}}}`, "text.format.schema", bad},
+		{`"input": "a", "text": {"format": {"type": "structural_tag"}}`, "text.format.type", unsupported},
+		{`"input": "a", "reasoning": {"effort": "great"}`, "reasoning.effort", bad},
+		{`"input": "a", "reasoning": {"summary": "concise"}`, "reasoning.summary", unsupported},
 		{`"input": "a", "text": {"verbosity": "low"}`, "text.verbosity", unsupported},
-		{`"input": "a", "reasoning": {"effort": "high"}`, "reasoning.effort", unsupported},
+		{`"input": "a", "reasoning": {"effort": "high"}`, "reasoning.effort", bad},
 		{`"input": "a", "metadata": {"a": 1}`, "metadata", bad},
 		{`"input": "a", "metadata": {"a": null}`, "metadata", bad},
 		{`"input": "a", "metadata": {"` + strings.Repeat("k", 65) + `": "b"}`, "metadata", bad},
 		{`"input": "a", "tools": [{"type": "web_search"}]`, "tools[0].type", unsupported},
 		{`"input": "a", "tools": [{"type": "function"}]`, "tools[0].name", missing},
-		{`"input": "a", "tools": [{"type": "function", "name": "f", "strict": true}]`, "tools[0].strict", unsupported},
+		{`"input": "a", "tools": [{"type": "function", "name": "f", "strict": 1}]`, "tools[0].strict", bad},
 		{`"input": "a", "tools": [{"type": "function", "name": "f"}]`, "tools", bad}, // the template takes none
-		{`"input": "a", "tool_choice": "required"`, "tool_choice", unsupported},
+		{`"input": "a", "tool_choice": "required"`, "tool_choice", bad},
+		{`"input": "a", "tool_choice": {"type": "web_search"}`, "tool_choice.type", unsupported},
 		{`"input": "` + strings.Repeat("a", 80) + `"`, "input", "context_length_exceeded"},
 		{`"input": "` + strings.Repeat("a", 80) + `", "stream": true`, "input", "context_length_exceeded"},
 	} {

@@ -44,6 +44,9 @@ type Config struct {
 	// tokens, and answers that are not sent yet. 0: 256 MiB.
 	RequestMemory int64
 	Deadlines     Deadlines
+	// JSON says how answers are written that are JSON; a request says itself whether its
+	// schema is strict.
+	JSON realizar.JSONOptions
 	// Connections are those that clients come by, for the metrics. nil: they are not bounded.
 	Connections *Connections
 	// Hosts are names that requests may call the server by, beside addresses and localhost;
@@ -121,7 +124,9 @@ type Server struct {
 	admission admission
 	memory    *budget.Budget
 	pulse     pulse
+	turns     turns
 	pieces    pieces
+	grammars  *grammars
 	metrics   *metrics
 
 	stopped context.Context // ends when those under way shall
@@ -134,7 +139,8 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}}
+	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
+	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.limit = c.Parallel + c.MaxQueue
 	s.admission.empty = make(chan struct{})

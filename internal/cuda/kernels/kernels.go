@@ -10,15 +10,12 @@ package kernels
 import (
 	"bytes"
 	"compress/gzip"
-	"embed"
 	"fmt"
 	"io"
+	"io/fs"
 )
 
 //go:generate go run ./gen
-
-//go:embed ptx/*.ptx.gz
-var files embed.FS
 
 // PTX is the text of a family for a device of that compute capability, which is 8.0
 // or later.
@@ -28,7 +25,7 @@ func PTX(family string, major, minor int) ([]byte, error) {
 		target = "sm_90a"
 	}
 	name := fmt.Sprintf("ptx/%s.%s.ptx.gz", family, target)
-	data, err := files.ReadFile(name)
+	data, err := fs.ReadFile(files, name)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: there is no family %q", family)
 	}

@@ -89,9 +89,9 @@ func mappings() []mapping {
 	return all
 }
 
-// maps holds each function to every value by itself: a row's size says nothing of its
+// unaries holds each function to every value by itself: a row's size says nothing of its
 // small values.
-func maps(t *testing.T, b plan.Backend) {
+func functions(t *testing.T, b plan.Backend) {
 	sizes := []float32{0, 1e-38, 1e-30, 1e-6, 1e-3, 0.1, 0.5, 1, 1.702, 2, 3, 4, 5, 7, 9, 20, 50, 87, 88, 89, 100, 104, 1e3, 1e6, 1e10, 1e18, 1e30, 3e38}
 	values := make([]float32, 0, 2*len(sizes))
 	for _, v := range sizes {

@@ -2,6 +2,7 @@ package plantest
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -135,6 +136,82 @@ func masks(t *testing.T, b plan.Backend) {
 		}
 		if c.exe.SetMask(1, half()) == nil {
 			t.Error("a mask was taken after Close")
+		}
+	}
+}
+
+// The masks of a late step are set while it runs, after the step before has given the
+// tokens that it goes on with.
+func lateMasks(t *testing.T, b plan.Backend) {
+	for _, vocab := range []int{7, 5003} {
+		c := newChooser(t, b, vocab)
+		rng := newRand(38)
+		half := func() []uint32 {
+			words := maskOf(vocab, rng.Int32N(int32(vocab)))
+			for i := range words {
+				words[i] |= rng.Uint32()
+			}
+			return words
+		}
+		choose := func(s plan.Step, fails bool) {
+			t.Helper()
+			if err := c.exe.Choose(s); (err != nil) != fails {
+				t.Fatalf("Choose gives %v, want an error: %v", err, fails)
+			}
+		}
+		type done struct {
+			batch *plan.Batch
+			masks map[int32][]uint32
+			res   *plan.Result
+			step  plan.Step
+		}
+		var all []*done
+		c.set(t, 1, half())
+		c.set(t, 2, half())
+		first := c.masked(rng, 0, false, 1, 0, 1)
+		all = append(all, &done{batch: first, step: c.submit(t, first), masks: maps.Clone(c.masks)})
+		choose(all[0].step, true)
+		for n := range 6 {
+			own := int32(3 + n%2) // not of the step before
+			batch := c.masked(rng, n+1, true, own, 2, own)
+			if n == 5 {
+				batch.Rows = nil
+			}
+			if batch.Late = n != 3; !batch.Late {
+				c.set(t, own, half())
+			}
+			next := &done{batch: batch, step: c.submit(t, batch)}
+			if batch.Late {
+				if _, err := c.exe.Submit(c.masked(rng, n+2, true, 1, 1, 1)); err == nil {
+					t.Fatal("a step was submitted before the one before could choose")
+				}
+			}
+			all[n].res = wait(t, all[n].step)
+			if batch.Late {
+				c.set(t, own, half())
+				choose(next.step, false)
+				choose(next.step, true)
+			}
+			next.masks = maps.Clone(c.masks)
+			all = append(all, next)
+		}
+		if res := wait(t, all[6].step); len(res.Tokens) > 0 {
+			t.Errorf("a late step without rows gives %v", res.Tokens)
+		}
+		for i, u := range all[:6] {
+			last := slices.Repeat([]int32{-1}, len(u.batch.Rows))
+			for k, row := range u.batch.From {
+				last[k] = all[i-1].res.Tokens[row]
+			}
+			c.masks = u.masks
+			c.check(t, u.batch, u.res, last)
+			u.step.Release()
+		}
+		last := c.masked(rng, 7, false, 1, 1)
+		last.Late = true
+		c.submit(t, last) // and has chosen nothing when all ends
+		if err := c.exe.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

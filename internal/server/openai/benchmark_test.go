@@ -74,7 +74,7 @@ func BenchmarkStreamedToken(b *testing.B) {
 			benchmarkDeltas(b, d, func(x *server.Exchange) server.Writer {
 				r := &chatRequest{settings: newSettings(x), logProbs: scores}
 				r.stream = true
-				return &chatWriter{writer: newWriter(x, &r.settings, "chatcmpl-", "chat.completion.chunk"), request: r}
+				return &chatWriter{writer: newWriter(x, &r.settings, "chatcmpl-", "chat.completion.chunk", appendChatUsage), request: r}
 			})
 		})
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
@@ -14,28 +15,48 @@ type chatRequest struct {
 	settings
 	chat          realizar.ChatRequest
 	hasMessages   bool
-	noTools       bool // tool_choice none
+	choice        toolChoice
+	functions     bool // and function_call are there
+	hasTools      bool // and tool_choice
+	names         server.ChatFields
 	maxTokens     *int
 	maxCompletion *int
 	logProbs      bool
 	top           *int
 }
 
-var chatFields = append(fields.Within(func(r *chatRequest) *settings { return &r.settings }, settingsFields), fields.List[chatRequest]{
+var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { return &r.settings }, slices.Concat(settingsFields, formFields)), fields.List[chatRequest]{
 	fields.New("messages", "a list of messages", "", func(r *chatRequest, v json.RawMessage) (err error) {
 		r.hasMessages = true
 		r.chat.Messages, err = ReadMessages(v)
 		return err
 	}),
 	fields.New("tools", "a list of tools of type function", "none", func(r *chatRequest, v json.RawMessage) (err error) {
+		r.hasTools = true
 		r.chat.Tools, err = ReadTools(v)
 		return err
 	}),
-	fields.New("tool_choice", `"auto" or "none"`, `"auto"`, func(r *chatRequest, v json.RawMessage) (err error) {
-		r.noTools, err = readToolChoice(v)
+	fields.New("tool_choice", toolChoiceTakes, `"auto"`, func(r *chatRequest, v json.RawMessage) (err error) {
+		r.hasTools = true
+		r.choice, err = readToolChoice(v)
 		return err
 	}),
-	fields.Only[chatRequest]("parallel_tool_calls", "true", "the number of calls cannot be bounded yet", "true"),
+	parallelCalls(func(r *chatRequest) *realizar.ChatRequest { return &r.chat }),
+	fields.New("functions", "a list of functions, in place of tools", "none", func(r *chatRequest, v json.RawMessage) (err error) {
+		r.functions = true
+		r.chat.Tools, err = readFunctions(v)
+		return err
+	}),
+	fields.New("function_call", `"auto", "none", or an object with name; with functions`, `"auto"`, func(r *chatRequest, v json.RawMessage) (err error) {
+		r.functions = true
+		r.choice, err = readFunctionCall(v)
+		return err
+	}),
+	fields.New("reasoning_effort", effortTakes, "as much thought as the chat template has by itself", func(r *chatRequest, v json.RawMessage) error {
+		return readEffort(v, &r.chat.Effort)
+	}),
+	fields.Optional("thinking_token_budget", "no bound", 0, math.MaxInt32, func(r *chatRequest) **int { return &r.chat.ThinkingTokens }),
+	fields.Only[chatRequest]("include_reasoning", "true", "leave reasoning_content of the answer out of what you read", "true"),
 	fields.Optional("max_completion_tokens", "until the context is full", 1, math.MaxInt32, func(r *chatRequest) **int { return &r.maxCompletion }),
 	fields.Optional("max_tokens", "until the context is full", 1, math.MaxInt32, func(r *chatRequest) **int { return &r.maxTokens }),
 	fields.Flag("logprobs", "false", func(r *chatRequest) *bool { return &r.logProbs }),
@@ -47,22 +68,31 @@ var chatFields = append(fields.Within(func(r *chatRequest) *settings { return &r
 		r.chat.Documents, err = fields.Elements(v)
 		return err
 	}),
-	fields.Only[chatRequest]("response_format", `{"type":"text"}`, "answers are free text", `{"type":"text"}`),
 	fields.Only[chatRequest]("modalities", `["text"]`, "answers are text", `["text"]`),
 	fields.Only[chatRequest]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
-	fields.Refused[chatRequest]("reasoning_effort", "a chat template that knows it takes it in chat_template_kwargs"),
 	fields.Refused[chatRequest]("audio", "answers are text"),
 	fields.Refused[chatRequest]("web_search_options", "the model sees its messages alone"),
-	fields.Refused[chatRequest]("functions", "it is older than tools, which stands for it"),
-	fields.Refused[chatRequest]("function_call", "it is older than tool_choice, which stands for it"),
-}...)
+})
 
-// readToolChoice reports whether no tool may be called.
-func readToolChoice(v json.RawMessage) (none bool, err error) {
-	if s := string(v); s != `"none"` && s != `"auto"` {
-		return false, fields.Unsupported("tool_choice %s is not supported: an answer cannot be held to call a tool yet; want auto or none", fields.Short(v))
+const effortTakes = `"none", "minimal", "low", "medium", "high" or "xhigh", as far as the chat template knows it`
+
+// readEffort reads how much thought an answer is worth.
+func readEffort(v json.RawMessage, to *string) error {
+	switch string(v) {
+	case `"none"`, `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`:
+		return fields.ReadText(v, to)
 	}
-	return string(v) == `"none"`, nil
+	return fields.ErrWrong
+}
+
+// parallelCalls is the field that says whether an answer may have several calls.
+func parallelCalls[R any](of func(*R) *realizar.ChatRequest) fields.Field[R] {
+	return fields.New("parallel_tool_calls", "true or false", "true", func(r *R, v json.RawMessage) error {
+		several := false
+		err := fields.ReadFlag(v, &several)
+		of(r).SingleCall = !several
+		return err
+	})
 }
 
 // ReadVars reads values for the chat template.
@@ -77,13 +107,14 @@ func ReadVars(r *realizar.ChatRequest, v json.RawMessage) error {
 	})
 }
 
-// ReadChat reads the conversation of a chat request, and what else it asks for.
-func ReadChat(x *server.Exchange) (*realizar.ChatRequest, error) {
+// ReadChat reads the conversation of a chat request, what else it asks for, and the names
+// of its fields.
+func ReadChat(x *server.Exchange) (*realizar.ChatRequest, server.ChatFields, error) {
 	r, err := readChat(x)
 	if err != nil {
-		return nil, err
+		return nil, server.ChatFields{}, err
 	}
-	return &r.chat, nil
+	return &r.chat, r.names, nil
 }
 
 func readChat(x *server.Exchange) (*chatRequest, error) {
@@ -101,8 +132,8 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 	case r.maxTokens != nil && r.maxCompletion != nil && *r.maxTokens != *r.maxCompletion:
 		return nil, fields.Invalid("max_tokens", "max_tokens is %d and max_completion_tokens %d; they are one thing, leave one out", *r.maxTokens, *r.maxCompletion)
 	}
-	if r.noTools {
-		r.chat.Tools = nil
+	if err := r.settleTools(); err != nil {
+		return nil, err
 	}
 	r.generation.MaxTokens = r.maxTokens
 	if r.maxCompletion != nil {
@@ -121,12 +152,30 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 	return r, nil
 }
 
+// settleTools settles what the model may call.
+func (r *chatRequest) settleTools() error {
+	r.names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tool_choice", Effort: "reasoning_effort", Thinking: "thinking_token_budget"}
+	parameters := "tools[%d].function.parameters"
+	if r.functions {
+		if r.hasTools {
+			return fields.Invalid("functions", "functions and function_call are older names of tools and tool_choice; leave one pair out")
+		}
+		r.names.Tools, r.names.ToolChoice, parameters = "functions", "function_call", "functions[%d].parameters"
+		r.chat.SingleCall = true
+	}
+	return r.choice.apply(&r.chat, &r.names, parameters)
+}
+
 // chatCompletions is POST /v1/chat/completions.
 func chatCompletions(x *server.Exchange) error {
 	r, err := readChat(x)
 	if err != nil {
 		return err
 	}
-	w := &chatWriter{writer: newWriter(x, &r.settings, "chatcmpl-", "chat.completion.chunk"), request: r}
-	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Param: "messages"}, w)
+	g, err := r.grammar()
+	if err != nil {
+		return err
+	}
+	w := &chatWriter{writer: newWriter(x, &r.settings, "chatcmpl-", "chat.completion.chunk", appendChatUsage), request: r}
+	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Fields: r.names, Grammar: g}, w)
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
@@ -30,7 +31,7 @@ type completionsRequest struct {
 	bestOf    *int
 }
 
-var completionsFields = append(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, settingsFields), fields.List[completionsRequest]{
+var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, slices.Concat(settingsFields, formFields)), fields.List[completionsRequest]{
 	fields.New("prompt", "a string, a list of strings, a list of token ids, or a list of such lists", "", readPrompts),
 	fields.Whole("max_tokens", "16", 0, math.MaxInt32, func(r *completionsRequest) *int { return &r.maxTokens }),
 	fields.Flag("echo", "false", func(r *completionsRequest) *bool { return &r.echo }),
@@ -39,8 +40,7 @@ var completionsFields = append(fields.Within(func(r *completionsRequest) *settin
 	fields.Only[completionsRequest]("add_special_tokens", "true", "send token ids to have none added", "true"),
 	fields.Optional("best_of", "n", 1, maxChoices, func(r *completionsRequest) **int { return &r.bestOf }),
 	fields.Only[completionsRequest]("suffix", `""`, "the model continues a text and cannot fill one in", `""`),
-	fields.Only[completionsRequest]("response_format", `{"type":"text"}`, "answers are free text", `{"type":"text"}`),
-}...)
+})
 
 func readPrompts(r *completionsRequest, v json.RawMessage) error {
 	if v[0] == '"' {
@@ -116,6 +116,10 @@ func completions(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	w := &completionsWriter{writer: newWriter(x, &r.settings, "cmpl-", "text_completion"), request: r}
-	return x.Answer(&server.Request{Prompts: r.prompts, Seeded: r.seeded, Param: "prompt"}, w)
+	g, err := r.grammar()
+	if err != nil {
+		return err
+	}
+	w := &completionsWriter{writer: newWriter(x, &r.settings, "cmpl-", "text_completion", appendUsage), request: r}
+	return x.Answer(&server.Request{Prompts: r.prompts, Seeded: r.seeded, Param: "prompt", Grammar: g}, w)
 }

@@ -104,7 +104,7 @@ func (w *completionsWriter) End(r *server.Result) error {
 		b = w.x.Spill(w.appendChoice(w.x.Spill(b), i))
 		*c = completionsChoice{}
 	}
-	b = appendUsage(append(b, `],"usage":`...), &r.Usage)
+	b = w.usage(append(b, `],"usage":`...), &r.Usage)
 	w.x.WriteJSON(append(appendTimings(b, r.Timings), '}'))
 	return nil
 }

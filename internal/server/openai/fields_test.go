@@ -17,11 +17,21 @@ func TestAPIFields(t *testing.T) {
 		"tool":                       fieldstest.TableOf(toolFields),
 		"function":                   fieldstest.TableOf(functionFields),
 		"stream options":             fieldstest.TableOf(streamOptionsFields),
+		"structured outputs":         fieldstest.TableOf(structuredFields),
+		"text format":                fieldstest.TableOf(formatFields["text"]),
+		"json object format":         fieldstest.TableOf(formatFields["json_object"]),
+		"json schema format":         fieldstest.TableOf(formatFields["json_schema"]),
+		"json schema":                fieldstest.TableOf(jsonSchemaFields),
+		"named choice":               fieldstest.TableOf(namedChoiceFields),
+		"called name":                fieldstest.TableOf(calledNameFields),
+		"allowed tools":              fieldstest.TableOf(allowedFields),
 		"completions":                fieldstest.TableOf(completionsFields),
 		"responses":                  fieldstest.TableOf(responsesFields),
 		"responses message":          fieldstest.TableOf(inputFields["message"]),
 		"responses part":             fieldstest.TableOf(inputPartFields),
 		"responses call":             fieldstest.TableOf(inputFields["function_call"]),
+		"responses reasoning item":   fieldstest.TableOf(inputFields["reasoning"]),
+		"responses json schema":      fieldstest.TableOf(responseFormatFields["json_schema"]),
 		"responses output of a call": fieldstest.TableOf(inputFields["function_call_output"]),
 		"responses tool":             fieldstest.TableOf(responseToolFields),
 		"responses text":             fieldstest.TableOf(responseTextFields),
@@ -29,6 +39,10 @@ func TestAPIFields(t *testing.T) {
 		"responses stream options":   fieldstest.TableOf(responseStreamFields),
 		"embeddings":                 fieldstest.TableOf(embeddingsFields),
 	}
-	lists := len(tables) - len(inputFields) + 1 + 1 // settingsFields are part of others
+	lists := len(tables) -
+		len(inputFields) + 1 - // which are one list by type
+		3 + 1 - // those of formatFields
+		1 + 1 + // that of responseFormatFields
+		3 // settingsFields, formFields and allowedChoiceFields are others, or part of them
 	fieldstest.Check(t, "../../../docs/api.md", "openai", lists, tables)
 }

@@ -14,6 +14,7 @@ import (
 type message struct {
 	chat.Message
 	hasContent bool
+	called     *chat.ToolCall // its function_call
 }
 
 var messageFields = fields.List[message]{
@@ -27,10 +28,14 @@ var messageFields = fields.List[message]{
 	fields.Text("reasoning", "none", func(m *message) *string { return &m.Reasoning }),
 	fields.New("tool_calls", "a list of calls", "none", readCalls),
 	fields.Text("tool_call_id", "required of role tool, and an error of others", func(m *message) *string { return &m.ToolCallID }),
-	fields.Refused[message]("function_call", "it is older than tool_calls, which stands for it"),
+	fields.New("function_call", "an object with name and arguments, in place of tool_calls", "none", func(m *message, v json.RawMessage) error {
+		m.called = new(chat.ToolCall)
+		return calledFields.Decode(m.called, v, "function_call")
+	}),
 	fields.Refused[message]("audio", "messages are text"),
 	fields.Refused[message]("refusal", "models see no such field; write it into content"),
 	fields.Ignored[message]("annotations"),
+	fields.Ignored[message]("parsed"), // which OpenAI's clients add to what they read
 }
 
 // part is a piece of a message's content.
@@ -99,6 +104,7 @@ var calledFields = fields.List[chat.ToolCall]{
 		c.Arguments = v
 		return nil
 	}),
+	fields.Ignored[chat.ToolCall]("parsed_arguments"), // which OpenAI's clients add to what they read
 }
 
 func readCalls(m *message, v json.RawMessage) error {
@@ -124,7 +130,7 @@ func readCalls(m *message, v json.RawMessage) error {
 }
 
 // roles are those that messages have.
-var roles = []string{"system", "developer", "user", "assistant", "tool"}
+var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
 
 // ReadMessages reads a conversation.
 func ReadMessages(v json.RawMessage) ([]chat.Message, error) {
@@ -142,10 +148,32 @@ func ReadMessages(v json.RawMessage) ([]chat.Message, error) {
 		if err := m.check(at); err != nil {
 			return nil, err
 		}
+		m.renew(messages[:i])
 		m.Role = knownRole(m.Role)
 		messages[i] = m.Message
 	}
 	return messages, nil
+}
+
+// renew makes a function_call of m a call of a tool, and a function's message a tool's,
+// which answers the last call of that name before it.
+func (m *message) renew(before []chat.Message) {
+	if m.called != nil {
+		m.called.ID = fmt.Sprintf("call%05d", len(before)%100000) // which has the form that Mistral's templates insist on
+		m.ToolCalls = []chat.ToolCall{*m.called}
+	}
+	if m.Role != "function" {
+		return
+	}
+	m.Role = "tool"
+	for _, b := range slices.Backward(before) {
+		for _, c := range slices.Backward(b.ToolCalls) {
+			if c.Name == m.Name {
+				m.ToolCallID = c.ID
+				return
+			}
+		}
+	}
 }
 
 // knownRole is the role as chat templates know it: developer is a newer name of system.
@@ -162,8 +190,16 @@ func (m *message) check(at string) error {
 		return fields.Missing(at + ".role")
 	case !slices.Contains(roles, m.Role):
 		return fields.Invalid(at+".role", "%s.role is %.50q; want %s", at, m.Role, strings.Join(roles, ", "))
-	case !m.hasContent && (m.Role != "assistant" || len(m.ToolCalls) == 0 && m.Reasoning == ""):
+	case m.called != nil && len(m.ToolCalls) > 0:
+		return fields.Invalid(at+".function_call", "%s has both function_call, which is older, and tool_calls; leave one out", at)
+	case m.called != nil && m.Role != "assistant":
+		return fields.Invalid(at+".function_call", "%s.function_call: only an assistant calls functions", at)
+	case m.called != nil && m.called.Name == "":
+		return fields.Missing(at + ".function_call.name")
+	case !m.hasContent && (m.Role != "assistant" || len(m.ToolCalls) == 0 && m.called == nil && m.Reasoning == ""):
 		return fields.Missing(at + ".content")
+	case m.Role == "function" && m.Name == "":
+		return fields.Missing(at + ".name")
 	case m.Role != "assistant" && len(m.ToolCalls) > 0:
 		return fields.Invalid(at+".tool_calls", "%s.tool_calls: only an assistant calls tools", at)
 	case m.Role != "assistant" && m.Reasoning != "":

@@ -22,9 +22,13 @@ type responsesRequest struct {
 	maxOutput    *int
 	logProbs     bool
 	top          *int
-	tools        json.RawMessage // as they came, for the answer
-	noTools      bool
 	metadata     map[string]string
+	tools        json.RawMessage // as they came, for the answer, as what follows
+	toolChoice   json.RawMessage
+	format       json.RawMessage
+	choice       toolChoice
+	summary      *string // of thoughts
+	names        server.ChatFields
 }
 
 // The most that metadata may hold, as in OpenAI's API.
@@ -51,20 +55,21 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 		r.chat.Tools, err = readResponseTools(v)
 		return err
 	}),
-	fields.New("tool_choice", `"auto" or "none"`, `"auto"`, func(r *responsesRequest, v json.RawMessage) (err error) {
-		r.noTools, err = readToolChoice(v)
+	fields.New("tool_choice", toolChoiceTakes, `"auto"`, func(r *responsesRequest, v json.RawMessage) (err error) {
+		r.toolChoice = v
+		r.choice, err = readToolChoice(v)
 		return err
 	}),
-	fields.Only[responsesRequest]("parallel_tool_calls", "true", "the number of calls cannot be bounded yet", "true"),
+	parallelCalls(func(r *responsesRequest) *realizar.ChatRequest { return &r.chat }),
 	fields.Ignored[responsesRequest]("max_tool_calls"), // of tools that a server has; this one has none
 	fields.New("include", `a list of "message.output_text.logprobs" and "reasoning.encrypted_content", of which there is none`, "none", readInclude),
 	fields.Optional("top_logprobs", "0", 0, maxTop, func(r *responsesRequest) **int { return &r.top }),
 	fields.New("metadata", "an object of up to 16 strings, which the answer has too", "none", readMetadata),
-	fields.New("text", "an object", "free text", func(_ *responsesRequest, v json.RawMessage) error {
-		return responseTextFields.Decode(&struct{}{}, v, "text")
+	fields.New("text", "an object", "free text", func(r *responsesRequest, v json.RawMessage) error {
+		return responseTextFields.Decode(r, v, "text")
 	}),
-	fields.New("reasoning", "an object whose fields are null", "none", func(_ *responsesRequest, v json.RawMessage) error {
-		return reasoningFields.Decode(&struct{}{}, v, "reasoning")
+	fields.New("reasoning", "an object", "as the chat template has it by itself", func(r *responsesRequest, v json.RawMessage) error {
+		return reasoningFields.Decode(r, v, "reasoning")
 	}),
 	fields.New("stream_options", "an object", "none", func(_ *responsesRequest, v json.RawMessage) error {
 		return responseStreamFields.Decode(&struct{}{}, v, "stream_options")
@@ -81,17 +86,35 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 }...)
 
 var (
-	responseTextFields = fields.List[struct{}]{
-		fields.Only[struct{}]("format", `{"type":"text"}`, "answers are free text", `{"type":"text"}`),
-		fields.Only[struct{}]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
+	responseTextFields = fields.List[responsesRequest]{
+		fields.New("format", "an object", "free text", func(r *responsesRequest, v json.RawMessage) error {
+			r.format = v
+			return readForm(&r.settings, v, "text.format", responseFormatFields)
+		}),
+		fields.Only[responsesRequest]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
 	}
-	reasoningFields = fields.List[struct{}]{
-		fields.Refused[struct{}]("effort", "a chat template that knows it takes it in chat_template_kwargs"),
-		fields.Refused[struct{}]("summary", "reasoning is not told apart from the answer yet"),
-		fields.Refused[struct{}]("generate_summary", "reasoning is not told apart from the answer yet"),
+	reasoningFields = fields.List[responsesRequest]{
+		fields.New("effort", effortTakes, "as much thought as the chat template has by itself", func(r *responsesRequest, v json.RawMessage) error {
+			return readEffort(v, &r.chat.Effort)
+		}),
+		fields.New("summary", summaryTakes, "thoughts have no summary", readSummary),
+		fields.New("generate_summary", summaryTakes, "thoughts have no summary", readSummary),
 	}
 	responseStreamFields = fields.List[struct{}]{fields.Ignored[struct{}]("include_obfuscation")}
 )
+
+const summaryTakes = `"auto" or "detailed": the whole thought is its summary, too`
+
+func readSummary(r *responsesRequest, v json.RawMessage) error {
+	switch string(v) {
+	case `"auto"`, `"detailed"`:
+		r.summary = new("")
+		return fields.ReadText(v, r.summary)
+	case `"concise"`:
+		return fields.Unsupported("a summary %s is not supported: nothing sums thoughts up; want auto or detailed, which give them as a whole", v)
+	}
+	return fields.ErrWrong
+}
 
 func readInclude(r *responsesRequest, v json.RawMessage) error {
 	list, err := fields.Elements(v)
@@ -148,8 +171,9 @@ func readResponses(x *server.Exchange) (*responsesRequest, error) {
 	if r.instructions != nil {
 		r.chat.Messages = slices.Insert(r.chat.Messages, 0, chat.Message{Role: "system", Content: *r.instructions})
 	}
-	if r.noTools {
-		r.chat.Tools = nil
+	r.names = server.ChatFields{Messages: "input", Tools: "tools", ToolChoice: "tool_choice", Effort: "reasoning.effort"}
+	if err := r.choice.apply(&r.chat, &r.names, "tools[%d].parameters"); err != nil {
+		return nil, err
 	}
 	r.generation.MaxTokens = r.maxOutput
 	if r.logProbs {
@@ -170,5 +194,9 @@ func responses(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Param: "input"}, newResponsesWriter(x, r))
+	g, err := r.grammar()
+	if err != nil {
+		return err
+	}
+	return x.Answer(&server.Request{Chat: &r.chat, Seeded: r.seeded, Fields: r.names, Grammar: g}, newResponsesWriter(x, r))
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// An inputItem is one of a response's input: a message, a call of a tool, or what came
-// of one.
+// An inputItem is one of a response's input: a message, a thought, a call of a tool, or
+// what came of one.
 type inputItem struct {
 	kind       string
+	thought    string // content of reasoning
+	summed     string // its summary
 	message    chat.Message
 	hasContent bool
 	call       chat.ToolCall
@@ -45,6 +47,19 @@ var inputFields = map[string]fields.List[inputItem]{
 			i.call.Arguments = v
 			return nil
 		}),
+		fields.Ignored[inputItem]("parsed_arguments"), // which OpenAI's clients add to what they read
+		fields.Ignored[inputItem]("id"),
+		fields.Ignored[inputItem]("status"),
+	},
+	"reasoning": {
+		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
+		fields.New("content", "a list of parts of type reasoning_text", "none", func(i *inputItem, v json.RawMessage) error {
+			return readTextParts(v, "content", &i.thought, "reasoning_text", "text")
+		}),
+		fields.New("summary", "a list of parts of type summary_text, which count where there is no content", "none", func(i *inputItem, v json.RawMessage) error {
+			return readTextParts(v, "summary", &i.summed, "summary_text")
+		}),
+		fields.Refused[inputItem]("encrypted_content", "thoughts are not encrypted here; send content"),
 		fields.Ignored[inputItem]("id"),
 		fields.Ignored[inputItem]("status"),
 	},
@@ -65,6 +80,7 @@ var inputPartFields = fields.List[part]{
 	fields.Text("text", "empty", func(p *part) *string { return &p.text }),
 	fields.Ignored[part]("annotations"),
 	fields.Ignored[part]("logprobs"),
+	fields.Ignored[part]("parsed"), // which OpenAI's clients add to what they read
 	fields.Ignored[part]("prompt_cache_breakpoint"),
 }
 
@@ -83,20 +99,39 @@ func readInput(v json.RawMessage) ([]chat.Message, error) {
 		return nil, err
 	}
 	var messages []chat.Message
+	thought := "" // before the assistant's next message, which it led to
 	for i, v := range list {
 		at := fmt.Sprintf("input[%d]", i)
 		item, err := readItem(v, at)
 		if err != nil {
 			return nil, fields.Inside(err, at)
 		}
+		if item.kind == "reasoning" {
+			thought = item.asThought(thought)
+			continue
+		}
 		// Calls of one turn are one message to chat templates.
-		if last := len(messages) - 1; item.kind == "function_call" && last >= 0 && messages[last].Role == "assistant" {
+		if last := len(messages) - 1; item.kind == "function_call" && last >= 0 && messages[last].Role == "assistant" && thought == "" {
 			messages[last].ToolCalls = append(messages[last].ToolCalls, item.call)
 			continue
 		}
-		messages = append(messages, item.asMessage())
+		m := item.asMessage()
+		if m.Role == "assistant" {
+			m.Reasoning, thought = thought, ""
+		}
+		messages = append(afterThought(messages, &thought), m)
 	}
-	return messages, nil
+	return afterThought(messages, &thought), nil
+}
+
+// afterThought adds a message that is a thought alone, where there is one: it was cut off.
+func afterThought(messages []chat.Message, thought *string) []chat.Message {
+	if *thought == "" {
+		return messages
+	}
+	m := chat.Message{Role: "assistant", Reasoning: *thought}
+	*thought = ""
+	return append(messages, m)
 }
 
 func readItem(v json.RawMessage, at string) (*inputItem, error) {
@@ -110,7 +145,7 @@ func readItem(v json.RawMessage, at string) (*inputItem, error) {
 	}
 	list, ok := inputFields[i.kind]
 	if !ok {
-		e := fields.Unsupported("an item of type %.50q is not supported; want message, function_call or function_call_output", i.kind)
+		e := fields.Unsupported("an item of type %.50q is not supported; want message, reasoning, function_call or function_call_output", i.kind)
 		e.Param = at + ".type"
 		return nil, e
 	}
@@ -139,6 +174,18 @@ func (i *inputItem) check(at string) error {
 	return nil
 }
 
+// asThought is the thought that the item goes on with.
+func (i *inputItem) asThought(before string) string {
+	text := i.thought
+	if text == "" {
+		text = i.summed
+	}
+	if before != "" && text != "" {
+		before += "\n"
+	}
+	return before + text
+}
+
 // asMessage is the item as chat templates have it.
 func (i *inputItem) asMessage() chat.Message {
 	switch m := i.message; i.kind {
@@ -157,6 +204,11 @@ func readInputText(v json.RawMessage, at string, to *string) error {
 	if v[0] == '"' {
 		return fields.ReadText(v, to)
 	}
+	return readTextParts(v, at, to, "input_text", "output_text")
+}
+
+// readTextParts reads a text in parts of these types.
+func readTextParts(v json.RawMessage, at string, to *string, types ...string) error {
 	list, err := fields.Elements(v)
 	if err != nil {
 		return err
@@ -165,7 +217,7 @@ func readInputText(v json.RawMessage, at string, to *string) error {
 	for i, v := range list {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		var head struct{ Type string }
-		if err := json.Unmarshal(v, &head); err == nil && head.Type != "" && head.Type != "input_text" && head.Type != "output_text" {
+		if err := json.Unmarshal(v, &head); err == nil && head.Type != "" && !slices.Contains(types, head.Type) {
 			e := fields.Unsupported("a part of type %.50q is not supported: the model reads text alone", head.Type)
 			e.Param = at + ".type"
 			return e

@@ -23,7 +23,7 @@ type responseObject struct {
 	MaxToolCalls       *int                `json:"max_tool_calls"`
 	Metadata           map[string]string   `json:"metadata"`
 	Model              string              `json:"model"`
-	Output             []responseMessage   `json:"output"`
+	Output             []responseItem      `json:"output"`
 	ParallelToolCalls  bool                `json:"parallel_tool_calls"`
 	PreviousResponseID *string             `json:"previous_response_id"`
 	Reasoning          responseReasoning   `json:"reasoning"`
@@ -31,7 +31,7 @@ type responseObject struct {
 	Store              bool                `json:"store"`
 	Temperature        float32             `json:"temperature"`
 	Text               responseText        `json:"text"`
-	ToolChoice         string              `json:"tool_choice"`
+	ToolChoice         json.RawMessage     `json:"tool_choice"`
 	Tools              json.RawMessage     `json:"tools"`
 	TopLogProbs        int                 `json:"top_logprobs"`
 	TopP               float32             `json:"top_p"`
@@ -41,7 +41,7 @@ type responseObject struct {
 	Timings            *server.Timings     `json:"timings,omitempty"`
 }
 
-// The states of a response and of its message.
+// The states of a response and of its items.
 const (
 	statusInProgress = "in_progress"
 	statusCompleted  = "completed"
@@ -64,20 +64,36 @@ type responseReasoning struct {
 }
 
 type responseText struct {
-	Format responseFormat `json:"format"`
+	Format json.RawMessage `json:"format"`
 }
 
-type responseFormat struct {
-	Type string `json:"type"`
+// A responseItem is one of those that a response puts out: *responseMessage,
+// *responseThought or *responseCall.
+type responseItem interface {
+	base() *itemBase
+	// empty is the item while nothing of it has come.
+	empty() responseItem
 }
 
-// A responseMessage is the one item that a response puts out.
+// An itemBase is what all items have.
+type itemBase struct {
+	Type   string `json:"type"`
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+func (b *itemBase) base() *itemBase { return b }
+
+// A responseMessage is a text.
 type responseMessage struct {
-	Type    string         `json:"type"`
-	ID      string         `json:"id"`
-	Status  string         `json:"status"`
+	itemBase
 	Role    string         `json:"role"`
-	Content []responsePart `json:"content"`
+	Content []responsePart `json:"content"` // one
+}
+
+func (m responseMessage) empty() responseItem {
+	m.Content = []responsePart{}
+	return &m
 }
 
 type responsePart struct {
@@ -85,6 +101,58 @@ type responsePart struct {
 	Text        string            `json:"text"`
 	Annotations []json.RawMessage `json:"annotations"`
 	LogProbs    []responseLogProb `json:"logprobs"`
+}
+
+func newResponseMessage() *responseMessage {
+	return &responseMessage{
+		itemBase: itemBase{"message", server.NewID("msg_"), statusInProgress}, Role: "assistant",
+		Content: []responsePart{{Type: "output_text", Annotations: []json.RawMessage{}, LogProbs: []responseLogProb{}}},
+	}
+}
+
+// A responseThought is what the model thought before it answered.
+type responseThought struct {
+	itemBase
+	Summary []thoughtPart `json:"summary"` // one, where it is asked for
+	Content []thoughtPart `json:"content"` // one
+}
+
+func (t responseThought) empty() responseItem {
+	t.Summary, t.Content = []thoughtPart{}, []thoughtPart{}
+	return &t
+}
+
+type thoughtPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func newResponseThought(summary bool) *responseThought {
+	t := &responseThought{
+		itemBase: itemBase{"reasoning", server.NewID("rs_"), statusInProgress},
+		Summary:  []thoughtPart{}, Content: []thoughtPart{{Type: "reasoning_text"}},
+	}
+	if summary {
+		t.Summary = []thoughtPart{{Type: "summary_text"}}
+	}
+	return t
+}
+
+// A responseCall is a call of a tool.
+type responseCall struct {
+	itemBase
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+func (c responseCall) empty() responseItem {
+	c.Arguments = ""
+	return &c
+}
+
+func newResponseCall(id, name string) *responseCall {
+	return &responseCall{itemBase: itemBase{"function_call", server.NewID("fc_"), statusInProgress}, CallID: id, Name: name}
 }
 
 type responseLogProb struct {
@@ -122,7 +190,7 @@ type responseOutputDetails struct {
 func newResponseUsage(u realizar.Usage) *responseUsage {
 	return &responseUsage{
 		InputTokens: u.PromptTokens, InputTokensDetails: responseInputDetails{CachedTokens: u.CachedTokens},
-		OutputTokens: u.CompletionTokens, TotalTokens: u.PromptTokens + u.CompletionTokens,
+		OutputTokens: u.CompletionTokens, OutputTokensDetails: responseOutputDetails{u.ReasoningTokens}, TotalTokens: u.PromptTokens + u.CompletionTokens,
 	}
 }
 
@@ -134,7 +202,6 @@ func (r *responseObject) end(reason realizar.FinishReason, result *server.Result
 	} else {
 		r.CompletedAt = new(time.Now().Unix())
 	}
-	r.Output[0].Status = r.Status
 }
 
 // newResponse is a response to r of which nothing has come.
@@ -142,12 +209,18 @@ func newResponse(model string, r *responsesRequest) *responseObject {
 	o := &responseObject{
 		ID: server.NewID("resp_"), Object: "response", CreatedAt: time.Now().Unix(), Status: statusInProgress,
 		Instructions: r.instructions, MaxOutputTokens: r.maxOutput, Metadata: r.metadata, Model: model,
-		ParallelToolCalls: true, ServiceTier: "default", Temperature: r.generation.Temperature,
-		Text: responseText{responseFormat{"text"}}, ToolChoice: "auto", Tools: r.tools, TopP: r.generation.TopP, Truncation: "disabled",
-		Output: []responseMessage{{
-			Type: "message", ID: server.NewID("msg_"), Status: statusInProgress, Role: "assistant",
-			Content: []responsePart{{Type: "output_text", Annotations: []json.RawMessage{}, LogProbs: []responseLogProb{}}},
-		}},
+		ParallelToolCalls: !r.chat.SingleCall || r.choice.Mode == realizar.ToolNamed, ServiceTier: "default", Temperature: r.generation.Temperature,
+		Text: responseText{r.format}, ToolChoice: r.toolChoice, Tools: r.tools, TopP: r.generation.TopP, Truncation: "disabled",
+		Reasoning: responseReasoning{Summary: r.summary}, Output: []responseItem{},
+	}
+	if r.chat.Effort != "" {
+		o.Reasoning.Effort = &r.chat.Effort
+	}
+	if o.Text.Format == nil {
+		o.Text.Format = json.RawMessage(`{"type":"text"}`)
+	}
+	if o.ToolChoice == nil {
+		o.ToolChoice = json.RawMessage(`"auto"`)
 	}
 	if o.Metadata == nil {
 		o.Metadata = map[string]string{}
@@ -157,9 +230,6 @@ func newResponse(model string, r *responsesRequest) *responseObject {
 	}
 	if o.TopP == 0 {
 		o.TopP = 1 // all tokens
-	}
-	if r.noTools {
-		o.ToolChoice = "none"
 	}
 	if r.top != nil {
 		o.TopLogProbs = *r.top

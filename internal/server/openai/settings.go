@@ -26,7 +26,8 @@ type settings struct {
 	generation   realizar.Generation
 	seeded       bool
 	priority     int
-	promptScores *int // prompt_logprobs
+	promptScores *int             // prompt_logprobs
+	forms        []server.Grammar // that the answer must have, of which there may be one
 }
 
 type streamOptions struct{ usage bool }

@@ -31,7 +31,7 @@ var functionFields = fields.List[chat.Tool]{
 		t.Parameters = v
 		return nil
 	}),
-	fields.Only[chat.Tool]("strict", "false", "calls are not held to their schema yet", "false"),
+	fields.Flag("strict", "false: the parameters need not be a schema of OpenAI's strict mode", func(t *chat.Tool) *bool { return &t.Strict }),
 }
 
 // ReadTools reads the tools that a chat template is given.
@@ -54,6 +54,25 @@ func ReadTools(v json.RawMessage) ([]chat.Tool, error) {
 			return nil, fields.Missing(at + ".function.name")
 		}
 		tools[i] = t.Tool
+	}
+	return tools, nil
+}
+
+// readFunctions reads functions, which are older than tools.
+func readFunctions(v json.RawMessage) ([]chat.Tool, error) {
+	list, err := fields.Elements(v)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]chat.Tool, len(list))
+	for i, v := range list {
+		at := fmt.Sprintf("functions[%d]", i)
+		if err := functionFields.Decode(&tools[i], v, at); err != nil {
+			return nil, fields.Inside(err, at)
+		}
+		if tools[i].Name == "" {
+			return nil, fields.Missing(at + ".name")
+		}
 	}
 	return tools, nil
 }

@@ -18,14 +18,15 @@ type writer struct {
 	created  int64
 
 	stream     *server.Stream // nil where the answer comes as a whole
-	begin, end []byte         // of every chunk, up to its choices and after them
-	chunk      []byte         // scratch
+	usage      func([]byte, *realizar.Usage) []byte
+	begin, end []byte // of every chunk, up to its choices and after them
+	chunk      []byte // scratch
 }
 
-// newWriter makes one for answers whose names begin with prefix. Where they are asked
-// for as a stream, its chunks are of that object.
-func newWriter(x *server.Exchange, s *settings, prefix, object string) *writer {
-	w := &writer{x: x, settings: s, id: server.NewID(prefix), created: time.Now().Unix()}
+// newWriter makes one for answers whose names begin with prefix, and whose tokens usage
+// counts. Where they are asked for as a stream, its chunks are of that object.
+func newWriter(x *server.Exchange, s *settings, prefix, object string, usage func([]byte, *realizar.Usage) []byte) *writer {
+	w := &writer{x: x, settings: s, id: server.NewID(prefix), created: time.Now().Unix(), usage: usage}
 	if !s.stream {
 		return w
 	}
@@ -52,7 +53,7 @@ func (w *writer) finish(r *server.Result) error {
 	if w.settings.options.usage || r.Timings != nil {
 		b := append(append(w.chunk[:0], w.begin...), ']')
 		if w.settings.options.usage {
-			b = appendUsage(append(b, `,"usage":`...), &r.Usage)
+			b = w.usage(append(b, `,"usage":`...), &r.Usage)
 		}
 		w.stream.AddEvent("", append(appendTimings(b, r.Timings), '}'))
 	}
@@ -64,6 +65,13 @@ func appendUsage(b []byte, u *realizar.Usage) []byte {
 	b = jsontext.AppendInt(append(b, `,"completion_tokens":`...), u.CompletionTokens)
 	b = jsontext.AppendInt(append(b, `,"total_tokens":`...), u.PromptTokens+u.CompletionTokens)
 	b = jsontext.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), u.CachedTokens)
+	return append(b, `}}`...)
+}
+
+// appendChatUsage is appendUsage with the tokens of thoughts.
+func appendChatUsage(b []byte, u *realizar.Usage) []byte {
+	b = appendUsage(b, u)
+	b = jsontext.AppendInt(append(b[:len(b)-1], `,"completion_tokens_details":{"reasoning_tokens":`...), u.ReasoningTokens)
 	return append(b, `}}`...)
 }
 

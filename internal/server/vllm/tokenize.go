@@ -127,7 +127,7 @@ func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
 	}
 	var p realizar.Prompt
 	if r.chat != nil {
-		p, err = x.ChatPrompt(r.chat, "messages")
+		p, err = x.ChatPrompt(r.chat, server.ChatFields{Messages: "messages", Tools: "tools"})
 	} else {
 		p, err = x.Prompt(&realizar.Request{Prompt: *r.prompt, Special: r.special, Plain: r.added != nil && !*r.added}, "prompt")
 	}
@@ -140,11 +140,11 @@ func render(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	r, err := openai.ReadChat(x)
+	r, names, err := openai.ReadChat(x)
 	if err != nil {
 		return err
 	}
-	p, err := x.ChatPrompt(r, "messages")
+	p, err := x.ChatPrompt(r, names)
 	if err != nil {
 		return err
 	}
@@ -194,12 +194,8 @@ func detokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	data, err := x.ReadBody()
-	if err != nil {
-		return err
-	}
 	var r detokenizeRequest
-	if err := detokenizeFields.Decode(&r, data, ""); err != nil {
+	if err := server.Read(x, detokenizeFields, &r); err != nil {
 		return err
 	}
 	tok, err := tokenizerFor(x.Server, r.model)

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/realizar/realizar"
+)
+
+// grammarCommand is `realizar grammar`.
+type grammarCommand struct {
+	Check *string `placeholder:"TEXT" help:"Say whether TEXT fits; - is standard input."`
+	JSON  bool    `name:"json" help:"Write an object in place of a line."`
+	Exact bool    `help:"JSON fits as an answer is written: properties in the schema's order, names in one spelling, white space as --json-whitespace says. Else whatever is valid fits."`
+
+	grammarFlags
+}
+
+// Help is shown below the command's line.
+func (*grammarCommand) Help() string {
+	return `Says whether a JSON Schema, a regular expression or a grammar can be enforced, and with --check whether a text
+fits: "fits", "may be continued" if the text is the beginning of one that fits, or "fails at byte N". The exit
+code is 0 if the text fits, and 1 if it does not.
+
+Examples:
+
+    realizar grammar --json-schema schema.json
+    realizar grammar --json-schema schema.json --check '{"name": "Ann"}'
+    realizar grammar --regex '[0-9]{4}-[0-9]{2}' --check 2026-1
+    realizar grammar --grammar list.gbnf --check - < answer.txt`
+}
+
+// Validate is called by the parser.
+func (c *grammarCommand) Validate() error {
+	if c.JSONSchema == "" && c.Regex == "" && c.GrammarFile == "" {
+		return errors.New("there is no grammar: give --json-schema, --regex or --grammar")
+	}
+	return c.grammarFlags.Validate()
+}
+
+// A fitReport is what --json writes.
+type fitReport struct {
+	Result string `json:"result"` // "fits", "may be continued", "fails"
+	Bytes  int    `json:"bytes"`  // of the text that a text which fits begins with
+}
+
+// Run checks the grammar and the text.
+func (c *grammarCommand) Run(a *app) error {
+	o := c.jsonOptions()
+	if c.Check != nil && !c.Exact {
+		o = realizar.JSONOptions{Space: realizar.JSONSpaceAny, AnyOrder: true, AnySpelling: true}
+	}
+	g, err := c.compile(o)
+	if err != nil {
+		return err
+	}
+	if c.Check == nil {
+		_, err := fmt.Fprintln(a.out, "can be enforced")
+		return err
+	}
+	text := []byte(*c.Check)
+	if *c.Check == "-" {
+		if text, err = a.read("-"); err != nil {
+			return err
+		}
+	}
+	fit, err := g.Check(text)
+	if err != nil {
+		return err
+	}
+	r := fitReport{Result: "fits", Bytes: fit.Bytes}
+	line := r.Result
+	switch {
+	case fit.Bytes < len(text):
+		r.Result = "fails"
+		line = fmt.Sprintf("fails at byte %d, %s, after %s", fit.Bytes, strconv.Quote(string(text[fit.Bytes:min(len(text), fit.Bytes+1)])), strconv.Quote(string(text[max(0, fit.Bytes-20):fit.Bytes])))
+	case !fit.Whole:
+		r.Result = "may be continued"
+		line = r.Result
+	}
+	if c.JSON {
+		data, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		line = string(data)
+	}
+	if _, err := fmt.Fprintln(a.out, line); err != nil {
+		return err
+	}
+	if r.Result != "fits" {
+		return errFails
+	}
+	return nil
+}

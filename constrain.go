@@ -1,0 +1,180 @@
+package realizar
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/grammar"
+	"github.com/realizar/realizar/tokenizer"
+)
+
+// A masker is the constraint that a caller's function is.
+type masker struct {
+	calls  *sync.Mutex // held during each, of all answers
+	mask   func(choice int, chosen []int32, mask []uint32) error
+	choice int
+	chosen []int32
+}
+
+// Next implements [engine.Constraint].
+func (m *masker) Next(chosen []int32, _ bool, mask []uint32) (forced []int32, err error) {
+	m.calls.Lock()
+	defer m.calls.Unlock()
+	m.chosen = append(m.chosen, chosen...)
+	return nil, m.mask(m.choice, m.chosen, mask)
+}
+
+// constrain is what makes the constraints of the answers to a prompt, or nil.
+func (m *Model) constrain(g *Generation, p *Prompt) (func(choice int) engine.Constraint, error) {
+	whole := g.Grammar.compiled()
+	if p.turn != nil {
+		var err error
+		if whole, err = p.turn.grammar(g); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case g.Mask != nil && (whole != nil || p.turn.bounded()):
+		return nil, fmt.Errorf("realizar: %w: a mask beside a grammar, tools or a budget of thought; want one of these", ErrRequest)
+	case g.Mask != nil:
+		calls := new(sync.Mutex)
+		return func(choice int) engine.Constraint { return &masker{calls: calls, mask: g.Mask, choice: choice} }, nil
+	case whole == nil && !p.turn.bounded():
+		return nil, nil
+	case m.tok == nil:
+		return nil, wrap(m.tokErr)
+	case g.IgnoreEnd && whole != nil:
+		return nil, fmt.Errorf("realizar: %w: an answer that goes on past its end has no grammar", ErrRequest)
+	}
+	v := m.vocabulary()
+	return func(int) engine.Constraint {
+		c := &constraint{model: m, vocabulary: v}
+		if c.bound = whole != nil; c.bound {
+			c.grammar, c.state = whole, whole.whole.Start()
+		}
+		c.thought = p.turn.thought()
+		return c
+	}, nil
+}
+
+// A constraint keeps an answer to a grammar, and its thought to a number of tokens.
+type constraint struct {
+	model      *Model
+	vocabulary *grammar.Vocabulary
+	grammar    *compiledGrammar // nil where it is not bound
+	bound      bool             // by state
+	state      grammar.State
+	thought    *thought
+	next       []int32 // tokens that must come, where they cannot be forced
+}
+
+// Next implements [engine.Constraint].
+func (c *constraint) Next(chosen []int32, force bool, mask []uint32) (forced []int32, err error) {
+	for _, id := range chosen {
+		if err := c.take(id); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.next) == 0 {
+		c.next = c.thought.over()
+	}
+	if len(c.next) == 0 && force && c.bound {
+		c.next = c.certain()
+	}
+	if force && len(c.next) > 0 {
+		forced, c.next = c.next, nil
+		for _, id := range forced {
+			if err := c.take(id); err != nil {
+				return nil, err
+			}
+		}
+	}
+	switch {
+	case len(c.next) > 0:
+		mask[c.next[0]/32] |= 1 << (c.next[0] % 32)
+	case c.bound:
+		err := c.state.Mask(c.vocabulary, mask)
+		c.grammar.failed(err)
+		return forced, err
+	default:
+		for i := range mask {
+			mask[i] = ^uint32(0)
+		}
+	}
+	return forced, nil
+}
+
+// take goes on with a token of the answer.
+func (c *constraint) take(id int32) error {
+	if len(c.next) > 0 {
+		c.next = c.next[1:]
+	}
+	c.thought.take(id)
+	if !c.bound || c.model.ends[id] && c.state.Ends() {
+		return nil
+	}
+	next, ok := c.state.Token(c.vocabulary, id)
+	if !ok {
+		if err := next.Err(); err != nil {
+			c.grammar.failed(err)
+			return wrap(err)
+		}
+		return fmt.Errorf("realizar: token %d does not fit the grammar", id)
+	}
+	c.state = next
+	return nil
+}
+
+// The most bytes that are looked ahead for what is certain, and the most tokens that a
+// text's tokens may differ in by what follows it.
+const (
+	certainBytes = 512
+	openTokens   = 2
+)
+
+// certain is the tokens that must follow, where there are several. The last tokens of a
+// text are left out as long as a longer one may stand in their place.
+func (c *constraint) certain() []int32 {
+	text := c.state.Forced(certainBytes)
+	if len(text) < 2 {
+		return nil
+	}
+	ids := c.model.tok.EncodeSpans([]tokenizer.Span{{Text: string(text)}}, false)
+	states, offsets := []grammar.State{c.state}, []int{0}
+	for i, id := range ids {
+		piece, rest := c.model.tok.Piece(id), text[offsets[i]:]
+		next, ok := states[i].Token(c.vocabulary, id)
+		if !ok || len(piece) > len(rest) || string(piece) != string(rest[:len(piece)]) {
+			return nil // the tokenizer writes the text otherwise where it stands alone
+		}
+		states, offsets = append(states, next), append(offsets, offsets[i]+len(piece))
+	}
+	n := len(ids)
+	for k := max(0, n-openTokens); k < n; k++ {
+		if c.longer(states[k], len(text)-offsets[k]) {
+			n = k
+		}
+	}
+	if n < 2 {
+		return nil // which saves nothing
+	}
+	return ids[:n]
+}
+
+// longer reports whether a token of more bytes than these may follow s.
+func (c *constraint) longer(s grammar.State, bytes int) bool {
+	mask := make([]uint32, c.vocabulary.Words())
+	if s.Mask(c.vocabulary, mask) != nil {
+		return true
+	}
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			if id := int32(32*i + bits.TrailingZeros32(word)); len(c.model.tok.Piece(id)) > bytes {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,32 @@
+package jsonschema
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTooLarge is wrapped by errors about a schema that is well formed but whose
+// rules would take too much time or memory.
+var ErrTooLarge = errors.New("the schema is too large")
+
+// ErrUnsatisfiable says that no value is valid under a schema.
+var ErrUnsatisfiable = errors.New("no value satisfies the schema")
+
+// A SchemaError is about a text that is not a schema.
+type SchemaError struct {
+	Path   string // JSON pointer, as a fragment: "#/properties/a"
+	Reason string
+}
+
+func (e *SchemaError) Error() string { return fmt.Sprintf("schema at %s: %s", e.Path, e.Reason) }
+
+// An UnsupportedError is about a keyword that is not enforced.
+type UnsupportedError struct {
+	Keyword string
+	Path    string // JSON pointer of the keyword, as a fragment: "#/properties/a/format"
+	Reason  string // why, and what to write instead
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("schema at %s: %s is not supported: %s", e.Path, e.Keyword, e.Reason)
+}

@@ -1,0 +1,178 @@
+package jsonschema
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/realizar/realizar/internal/grammar"
+)
+
+// The most goals of one schema.
+const maxGoals = 100_000
+
+// A goal is the values that satisfy all of its literals.
+type goal struct {
+	literals []literal
+	path     string
+	scalars  scalars
+	some     bool // there are scalars
+	arrays   []*arrayForm
+	objects  []*objectForm
+
+	// Of the least fixed point: whether a value is known to satisfy it, and which
+	// goals ask.
+	inhabited bool
+
+	symbol grammar.Symbol
+}
+
+// normal is the literals without those that every value satisfies, in the order
+// of their first appearance. It is false where plainly no value satisfies all.
+func normal(literals []literal) ([]literal, bool, error) {
+	var out []literal
+	for _, l := range literals {
+		l, err := l.simple()
+		if err != nil {
+			return nil, false, err
+		}
+		if l.never() || slices.Contains(out, l.negated()) {
+			return nil, false, nil
+		}
+		if !l.always() && !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out, true, nil
+}
+
+func keyOf(literals []literal) string {
+	var key []byte
+	for _, l := range literals {
+		n := uint32(l.schema.id) << 1
+		if l.not {
+			n |= 1
+		}
+		key = binary.LittleEndian.AppendUint32(key, n)
+	}
+	return string(key)
+}
+
+// goal is the goal of the literals; nil where plainly no value satisfies them.
+func (c *compiler) goal(literals []literal) (*goal, error) {
+	literals, ok, err := normal(literals)
+	if !ok || err != nil {
+		return nil, err
+	}
+	key := keyOf(literals)
+	g := c.goals[key]
+	if g == nil {
+		if len(c.order) == maxGoals {
+			return nil, fmt.Errorf("%w: it has more than %d combinations of schemas", ErrTooLarge, maxGoals)
+		}
+		g = &goal{literals: literals, path: "#"}
+		if len(literals) > 0 {
+			g.path = literals[0].schema.path
+		}
+		c.goals[key] = g
+		c.order = append(c.order, g)
+	}
+	return g, nil
+}
+
+// build finds the forms of a goal.
+func (c *compiler) build(g *goal) error {
+	g.scalars = allScalars
+	for _, l := range g.literals {
+		one, err := c.scalarsOf(l)
+		if err != nil {
+			return err
+		}
+		g.scalars = c.and(g.scalars, one)
+	}
+	if err := c.numbers.err; err != nil {
+		return &UnsupportedError{"multipleOf", g.path, err.Error()}
+	}
+	g.some = !c.isNothing(g.scalars)
+	arrays, err := c.conjunction(g.literals, arrayType)
+	if err != nil {
+		return err
+	}
+	for _, alt := range arrays {
+		form, err := c.arrayForm(alt, g.path)
+		if err != nil {
+			return err
+		}
+		if form != nil {
+			g.arrays = append(g.arrays, form)
+		}
+	}
+	objects, err := c.conjunction(g.literals, objectType)
+	if err != nil {
+		return err
+	}
+	for _, alt := range objects {
+		form, err := c.objectForm(alt, g.path)
+		if err != nil {
+			return err
+		}
+		if form != nil {
+			g.objects = append(g.objects, form)
+		}
+	}
+	return c.space.Err()
+}
+
+// conjunction is the alternatives of all literals together.
+func (c *compiler) conjunction(literals []literal, of typeSet) ([]alternative, error) {
+	out := everything
+	for _, l := range literals {
+		alts, err := c.expand(l, of, false)
+		if err != nil {
+			return nil, err
+		}
+		x := &expansion{c, l.schema, of, false}
+		if out, err = x.both(out, alts); err != nil || len(out) == 0 {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// A variant is a goal for a member or an item that then counts for the demands
+// claimed.
+type variant struct {
+	claims uint8
+	goal   *goal
+}
+
+// The most demands of the kind "some member" or "so many items" together.
+const maxDemands = 4
+
+// variants are the goals of a place: base, and for each choice of the demands
+// that may be claimed there what a value that counts for them satisfies too.
+func (c *compiler) variants(base []literal, may uint8, demands []literal, otherwise func(i int) bool) ([]variant, error) {
+	var out []variant
+	for claims := uint8(0); claims <= may; claims++ {
+		if claims&^may != 0 {
+			continue
+		}
+		literals := slices.Clone(base)
+		for i, d := range demands {
+			switch {
+			case claims>>i&1 == 1:
+				literals = append(literals, d)
+			case may>>i&1 == 1 && otherwise(i):
+				literals = append(literals, d.negated())
+			}
+		}
+		g, err := c.goal(literals)
+		if err != nil {
+			return nil, err
+		}
+		if g != nil {
+			out = append(out, variant{claims, g})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,110 @@
+package jsonschema
+
+import "math"
+
+// A memberState is what matters of the members read.
+type memberState struct {
+	next   int   // the first key that may follow, in the schema's order
+	wanted uint8 // demands not yet met
+	count  int   // members, as far as they count
+}
+
+// counted is the count of members as far as it matters.
+func (f *objectForm) counted(n int) int {
+	if f.max < 0 {
+		return min(n, f.min)
+	}
+	return n
+}
+
+const never = math.MaxInt32
+
+// need is how few members can follow, from key next on, that meet the demands;
+// never where none can.
+func (f *objectForm) need(next int, wanted uint8) int {
+	if f.needs == nil {
+		f.needs = make([][]int, len(f.keys)+1)
+	}
+	for i := len(f.keys); i >= next; i-- {
+		if f.needs[i] == nil {
+			f.needs[i] = f.needsFrom(i)
+		}
+	}
+	return f.needs[next][wanted]
+}
+
+// needsFrom fills one row, when that of the next key is there.
+func (f *objectForm) needsFrom(i int) []int {
+	row := make([]int, int(f.wanted)+1)
+	if i == len(f.keys) {
+		return f.openNeeds(row)
+	}
+	key, after := &f.keys[i], f.needs[i+1]
+	for wanted := range row {
+		row[wanted] = never
+		if !key.required {
+			row[wanted] = after[wanted]
+		}
+		for _, v := range key.variants {
+			if v.goal.inhabited {
+				row[wanted] = min(row[wanted], 1+after[uint8(wanted)&^v.claims])
+			}
+		}
+	}
+	return row
+}
+
+func (f *objectForm) openNeeds(row []int) []int {
+	for wanted := 1; wanted < len(row); wanted++ {
+		row[wanted] = never
+		for _, open := range f.open {
+			for _, v := range open.variants {
+				if left := uint8(wanted) &^ v.claims; v.goal.inhabited && int(left) < wanted {
+					row[wanted] = min(row[wanted], 1+row[left])
+				}
+			}
+		}
+	}
+	return row
+}
+
+// room is how many members may follow from key next on.
+func (f *objectForm) room(next int) int {
+	for _, open := range f.open {
+		if usable(open.variants) {
+			return never
+		}
+	}
+	n := 0
+	for _, key := range f.keys[next:] {
+		if usable(key.variants) {
+			n++
+		}
+	}
+	return n
+}
+
+func usable(variants []variant) bool {
+	for _, v := range variants {
+		if v.goal.inhabited {
+			return true
+		}
+	}
+	return false
+}
+
+// alive says whether an object can be completed from a state.
+func (f *objectForm) alive(s memberState) bool {
+	need := f.need(s.next, s.wanted)
+	if need >= never || f.max >= 0 && max(f.min, s.count+need) > f.max {
+		return false
+	}
+	return s.count+need >= f.min || s.count+f.room(s.next) >= f.min
+}
+
+// inhabited says whether the form has an object, as far as goals are known to
+// have values.
+func (f *objectForm) inhabited() bool {
+	f.needs = nil
+	return f.alive(memberState{wanted: f.wanted})
+}

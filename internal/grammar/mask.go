@@ -1,0 +1,264 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"weak"
+
+	"github.com/realizar/realizar/internal/rx"
+)
+
+// Mask makes words the mask of the tokens that may come next: bit id%32 of words[id/32] is
+// set just where [State.Token] takes token id. words is as long as [Vocabulary.Words] says, or
+// longer. The error is [ErrLimit].
+func (s State) Mask(v *Vocabulary, words []uint32) error {
+	if len(words) < v.words {
+		return fmt.Errorf("grammar: a mask of %d words for a vocabulary that takes %d", len(words), v.words)
+	}
+	clear(words)
+	g := s.c.grammar
+	sc := g.makers.Get().(*scratch)
+	defer g.makers.Put(sc)
+	sc.work = 0
+	w := &sc.walker
+	w.g, w.v, w.sc, w.found = g, v, sc, w.found[:0]
+	defer func() { clear(w.alive); w.alive = w.alive[:0] }()
+	if sc.vocabulary != v {
+		sc.vocabulary, sc.shaper = v, shaper{}
+	}
+	for _, t := range s.c.threads {
+		if err := w.mask(t, words); err != nil {
+			return err
+		}
+	}
+	if s.Ends() {
+		for _, id := range v.end {
+			words[id/32] |= 1 << (id % 32)
+		}
+	}
+	return nil
+}
+
+// mask sets the bits of the tokens that fit after a thread. Those of several threads are those
+// of each.
+func (w *walker) mask(t thread, words []uint32) error {
+	if t.lex == nil && len(t.set.tokens) > 0 {
+		w.v.maskTokens(t.set, words)
+	}
+	if t.lex != nil {
+		return w.maskLexeme(t, words)
+	}
+	states, err := t.set.begin(w.v, nil) // of its own: masks ask for others
+	if err != nil {
+		return err
+	}
+	for _, st := range states {
+		t.lex, t.builder = st.lex, st.builder
+		if err := w.maskLexeme(t, words); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maskTokens sets the bits of the tokens that are terminals which s waits for.
+func (v *Vocabulary) maskTokens(s *set, words []uint32) {
+	for _, t := range s.tokens {
+		switch m := &t.on.match; {
+		case t.on.kind == specialKind:
+			if id, ok := v.special[t.on.name]; ok {
+				words[id/32] |= 1 << (id % 32)
+			}
+		case m.special:
+			for id := range v.ids {
+				if m.has(v, id) {
+					words[id/32] |= 1 << (id % 32)
+				}
+			}
+		case m.not:
+			for id := range v.size {
+				if m.has(v, id) {
+					words[id/32] |= 1 << (id % 32)
+				}
+			}
+		default:
+			for _, id := range m.ids {
+				if v.knows(id) {
+					words[id/32] |= 1 << (id % 32)
+				}
+			}
+		}
+	}
+}
+
+// maskKey is what a mask hangs on.
+type maskKey struct {
+	set        *set
+	lex        weak.Pointer[rx.State] // a mask keeps no automaton
+	vocabulary *Vocabulary
+}
+
+// mask is the tokens that fit from a state within lexemes of a set.
+type mask struct {
+	shared []weak.Pointer[tokens] // of shapes, for as long as the vocabulary keeps these
+	rest   tokens
+}
+
+// lives reports whether the shapes of m are there still, and keeps them so for w.
+func (m *mask) lives(w *walker) bool {
+	for _, s := range m.shared {
+		t := s.Value()
+		if t == nil {
+			return false
+		}
+		w.alive = append(w.alive, t)
+	}
+	return true
+}
+
+// addTo sets the bits of m, which lives.
+func (m *mask) addTo(words []uint32) {
+	for _, s := range m.shared {
+		s.Value().addTo(words)
+	}
+	m.rest.addTo(words)
+}
+
+func (w *walker) maskLexeme(t thread, words []uint32) error {
+	if t.set.checks {
+		return w.maskThen(t, words)
+	}
+	m, err := w.find(t, true)
+	if errors.Is(err, errLate) {
+		return w.maskThen(t, words)
+	}
+	if err != nil {
+		return err
+	}
+	m.addTo(words)
+	return nil
+}
+
+// find is the mask of a thread within lexemes: a kept one, or a new one, whose shapes are alive
+// as long as w.alive is. That of a base is made of shapes alone.
+func (w *walker) find(t thread, based bool) (*mask, error) {
+	key := maskKey{t.set, weak.Make(t.lex), w.v}
+	if have := w.g.memo.mask(key); have != nil && have.lives(w) {
+		return have, nil
+	}
+	row, err := w.sc.row(t.lex)
+	if err != nil {
+		return nil, err
+	}
+	made := &mask{}
+	done := false
+	if based {
+		base, err := w.base(t.lex, row)
+		if err != nil {
+			return nil, err
+		}
+		if base != nil {
+			if done, err = w.differ(t, made, base); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !done {
+		if err := w.make(t, made, row); err != nil {
+			return nil, err
+		}
+	}
+	w.g.memo.keepMask(key, made)
+	return made, nil
+}
+
+// make makes the mask of a thread of the shapes of its state.
+func (w *walker) make(t thread, m *mask, row *rx.Row) error {
+	found := len(w.found)
+	for n := range w.v.tiers {
+		sh, err := w.shape(n, t.lex, row, true)
+		if err != nil {
+			return err
+		}
+		w.takeInside(m, sh)
+		if err := w.exits(t, n, sh); err != nil {
+			return err
+		}
+	}
+	m.rest = tokensOf(w.found[found:], w.v.words)
+	w.found = w.found[:found]
+	return nil
+}
+
+// takeInside adds the tokens inside a shape to m, or to w.found where they are few.
+func (w *walker) takeInside(m *mask, sh *shape) {
+	if sh.inside.words == nil {
+		w.found = append(w.found, sh.inside.ids...)
+		return
+	}
+	m.shared = append(m.shared, weak.Make(sh.inside))
+	w.alive = append(w.alive, sh.inside)
+}
+
+// exits adds the tokens that fit by leaving the lexemes of t.
+func (w *walker) exits(t thread, tier int, sh *shape) error {
+	for i := range sh.exits {
+		if err := w.exit(t, w.v.tiers[tier].trie, &sh.exits[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exit adds the tokens that fit by leaving the lexemes of t at e.
+func (w *walker) exit(t thread, tr *trie, e *exit) error {
+	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil, true}})
+	if err != nil || to == nil || !to.lives() {
+		return err
+	}
+	after := []thread{{set: to}}
+	if e.rest != nil {
+		w.found = append(w.found, e.rest.at(0)...)
+		if err := w.walk(e.rest, 0, after); err != nil {
+			return err
+		}
+	}
+	for _, n := range e.nodes {
+		w.found = append(w.found, tr.at(n)...)
+		if err := w.walk(tr, n, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// narrow is the most bytes that a state may go on with for its shape to be made anew and not
+// looked up.
+var narrow = 48
+
+// shape is the shape of tier n from st. Those that are kept have what is left of tokens gathered
+// where gather says so.
+func (w *walker) shape(n int, st *rx.State, row *rx.Row, gather bool) (*shape, error) {
+	tier := &w.v.tiers[n]
+	if row.Live.Len() <= narrow {
+		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, 0)
+	}
+	key, ok := st.Key(tier.window + 1)
+	if !ok {
+		return w.sc.shaper.shape(w.sc, w.v, tier.trie, st, 0)
+	}
+	kept := shapeKey{key, n, gather}
+	if have := w.v.shapes.find(kept); have != nil {
+		return have, nil
+	}
+	outside := 0
+	if gather {
+		outside = manyOutside
+	}
+	made, err := w.sc.shaper.shape(w.sc, w.v, tier.trie, st, outside)
+	if err != nil {
+		return nil, err
+	}
+	w.v.shapes.keep(kept, made)
+	return made, nil
+}

@@ -1,0 +1,55 @@
+package grammar
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/rx"
+)
+
+// maxWork bounds what one mask, or one byte of a text, may take, in steps of threads, items and
+// derivatives: some seconds at most.
+const maxWork = 1 << 25
+
+// scratch is what steps and masks use and leave behind for the next.
+type scratch struct {
+	maker   *maker
+	key     []byte
+	ends    []end
+	threads []thread
+	other   []thread
+	begins  []begun
+	work    int
+
+	// Of masks.
+	walker     walker
+	shaper     shaper
+	vocabulary *Vocabulary // of shaper
+}
+
+// spend counts work.
+func (sc *scratch) spend(n int) error {
+	if sc.work += n; sc.work > maxWork {
+		return fmt.Errorf("grammar: a step takes more than %d steps of its own: %w", maxWork, ErrLimit)
+	}
+	return nil
+}
+
+// begin is the states of the lexemes that s waits for, until the next call.
+func (sc *scratch) begin(s *set, v *Vocabulary) ([]begun, error) {
+	states, err := s.begin(v, sc.begins[:0])
+	sc.begins = states[:0]
+	return states, err
+}
+
+// row is the row of a state.
+func (sc *scratch) row(st *rx.State) (*rx.Row, error) {
+	if row := st.Built(); row != nil {
+		return row, nil
+	}
+	before := st.Automaton().Work()
+	row, err := st.Row()
+	if err != nil {
+		return nil, fmt.Errorf("grammar: %w: %w", ErrLimit, err)
+	}
+	return row, sc.spend(int(st.Automaton().Work() - before))
+}

@@ -1,0 +1,50 @@
+package grammar
+
+import (
+	"sync"
+
+	"github.com/realizar/realizar/internal/rx"
+)
+
+// maxShapes is the bytes of shapes that a vocabulary keeps for all grammars.
+const maxShapes = 64 << 20
+
+// shapes is the shapes of a vocabulary by the structure of the lexemes. It has two halves:
+// when the newer is full it becomes the older, whose shapes come back when they are used.
+type shapes struct {
+	mu           sync.Mutex
+	newer, older map[shapeKey]*shape
+	size         int
+}
+
+type shapeKey struct {
+	key    rx.Key
+	tier   int
+	gather bool
+}
+
+func (s *shapes) find(k shapeKey) *shape {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have := s.newer[k]; have != nil {
+		return have
+	}
+	have := s.older[k]
+	if have != nil {
+		s.add(k, have)
+	}
+	return have
+}
+
+func (s *shapes) keep(k shapeKey, made *shape) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(k, made)
+}
+
+func (s *shapes) add(k shapeKey, made *shape) {
+	if s.size += made.size; s.newer == nil || s.size > maxShapes/2 {
+		s.newer, s.older, s.size = map[shapeKey]*shape{}, s.newer, made.size
+	}
+	s.newer[k] = made
+}

@@ -1,0 +1,104 @@
+package grammar
+
+import "slices"
+
+// tokenMatch is the tokens that a terminal of kind tokenKind is.
+type tokenMatch struct {
+	special bool     // any special one; otherwise
+	not     bool     // all but these
+	ids     []int32  // by number
+	texts   []string // or special ones by text
+}
+
+// has reports whether token id of v is one of m. No end token is, but by its number.
+func (m *tokenMatch) has(v *Vocabulary, id int32) bool {
+	if m.special {
+		return v.isSpecial(id)
+	}
+	in := slices.Contains(m.ids, id)
+	for _, text := range m.texts {
+		if at, ok := v.special[text]; ok && at == id {
+			in = true
+		}
+	}
+	if m.not {
+		return !in && !v.isEnd(id)
+	}
+	return in
+}
+
+// Token is a terminal: the token with this number, whatever its text. No text is one of it.
+func (b *Builder) Token(id int32) Symbol { return b.token(tokenMatch{ids: []int32{id}}) }
+
+// AnySpecial is a terminal: any special token but those that end an answer.
+func (b *Builder) AnySpecial() Symbol { return b.token(tokenMatch{special: true}) }
+
+// NotTokens is a terminal: any one token but those with these numbers and the special ones
+// with these texts, and those that end an answer.
+func (b *Builder) NotTokens(ids []int32, texts []string) Symbol {
+	return b.token(tokenMatch{not: true, ids: slices.Clone(ids), texts: slices.Clone(texts)})
+}
+
+func (b *Builder) token(m tokenMatch) Symbol {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Symbol{b.terminal(&symbol{kind: tokenKind, match: m})}
+}
+
+// Token is the state after a token of v, and whether it fits. If not, the state is s, but for
+// its error if there is one. After an end token that ends the text, nothing but
+// end tokens fits, unless the grammar goes on with that token as well.
+func (s State) Token(v *Vocabulary, id int32) (State, bool) {
+	var threads []thread
+	if text := v.text(id); len(text) > 0 {
+		after, ok := s.read(v, text)
+		switch {
+		case after.Err() != nil:
+			return after, false
+		case ok:
+			threads = after.c.threads
+		}
+	}
+	g := s.c.grammar
+	for _, t := range s.c.threads {
+		if t.lex != nil || len(t.set.tokens) == 0 {
+			continue
+		}
+		to, err := g.token(t.set, v, id)
+		if err != nil {
+			return s.fail(err), false
+		}
+		if to != nil && to.lives() {
+			threads = append(threads, thread{set: to})
+		}
+	}
+	ended := v.isEnd(id) && s.Ends()
+	if len(threads) == 0 && !ended {
+		return s, false
+	}
+	return State{&configuration{grammar: g, threads: threads, ended: ended}}, true
+}
+
+// token is the set after token id as a terminal that s waits for; nil where there is none.
+func (g *Grammar) token(s *set, v *Vocabulary, id int32) (*set, error) {
+	sc := g.makers.Get().(*scratch)
+	defer g.makers.Put(sc)
+	sc.maker.reset()
+	for _, w := range s.tokens {
+		if w.on.kind == specialKind {
+			if at, ok := v.special[w.on.name]; !ok || at != id {
+				continue
+			}
+		} else if !v.knows(id) || !w.on.match.has(v, id) {
+			continue
+		}
+		for _, i := range w.items {
+			i.dot++
+			sc.maker.push(i)
+		}
+	}
+	return g.close(sc)
+}
+
+// knows reports whether v has a token id.
+func (v *Vocabulary) knows(id int32) bool { return id >= 0 && id < v.size }

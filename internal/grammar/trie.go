@@ -1,0 +1,67 @@
+package grammar
+
+import (
+	"bytes"
+	"slices"
+)
+
+// A trie is pieces of tokens by what they begin with: its nodes in depth-first order, the root
+// first and one behind the last.
+type trie struct {
+	nodes []trieNode
+	ids   []int32 // of tokens, in the order of their nodes
+}
+
+type trieNode struct {
+	skip  int32 // the node after those below
+	first int32 // in ids: its own tokens are up to the next node's first, all below up to skip's
+	depth uint16
+	b     byte
+}
+
+// A piece is what is to be read of a token.
+type piece struct {
+	text []byte
+	id   int32
+}
+
+// newTrie makes one, and orders the pieces. Their texts are at most [maxPiece] long.
+func newTrie(pieces []piece) *trie {
+	slices.SortFunc(pieces, func(a, b piece) int {
+		if c := bytes.Compare(a.text, b.text); c != 0 {
+			return c
+		}
+		return int(a.id) - int(b.id)
+	})
+	t := &trie{nodes: make([]trieNode, 1, 2*len(pieces)+2), ids: make([]int32, 0, len(pieces))}
+	path := []int32{0} // nodes from the root to the last
+	var last []byte
+	for _, p := range pieces {
+		same := 0
+		for same < len(last) && same < len(p.text) && last[same] == p.text[same] {
+			same++
+		}
+		for len(path) > same+1 {
+			t.nodes[path[len(path)-1]].skip = int32(len(t.nodes))
+			path = path[:len(path)-1]
+		}
+		for _, b := range p.text[same:] {
+			path = append(path, int32(len(t.nodes)))
+			t.nodes = append(t.nodes, trieNode{first: int32(len(t.ids)), depth: uint16(len(path) - 1), b: b})
+		}
+		t.ids = append(t.ids, p.id)
+		last = p.text
+	}
+	for _, n := range path {
+		t.nodes[n].skip = int32(len(t.nodes))
+	}
+	t.nodes = append(t.nodes, trieNode{skip: int32(len(t.nodes)), first: int32(len(t.ids))})
+	t.nodes = slices.Clip(t.nodes)
+	return t
+}
+
+// at is the tokens of node n.
+func (t *trie) at(n int32) []int32 { return t.ids[t.nodes[n].first:t.nodes[n+1].first] }
+
+// below is the tokens of node n and all nodes below.
+func (t *trie) below(n int32) []int32 { return t.ids[t.nodes[n].first:t.nodes[t.nodes[n].skip].first] }

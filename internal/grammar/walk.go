@@ -1,0 +1,114 @@
+package grammar
+
+import (
+	"github.com/realizar/realizar/internal/rx"
+)
+
+// walker finds the tokens of a trie that a grammar takes. It is used once and over again.
+type walker struct {
+	g       *Grammar
+	v       *Vocabulary
+	sc      *scratch
+	threads []thread
+	from    []int // the first thread of each depth
+	found   []int32
+	alive   []*tokens // what masks in use refer to
+}
+
+// walk adds to w.found the tokens of tr below node that fit after the threads.
+func (w *walker) walk(tr *trie, node int32, threads []thread) error {
+	live, err := w.live(threads)
+	if err != nil {
+		return err
+	}
+	if live.IsEmpty() {
+		return nil
+	}
+	base := int(tr.nodes[node].depth)
+	w.threads = append(w.threads[:0], threads...)
+	w.from = append(w.from[:0], 0)
+	end := tr.nodes[node].skip
+	for n := node + 1; n < end; {
+		at := &tr.nodes[n]
+		depth := int(at.depth) - base
+		if depth == 1 && !live.Has(at.b) {
+			n = at.skip
+			continue
+		}
+		// The threads of its parent are the last.
+		if depth < len(w.from) {
+			w.threads = w.threads[:w.from[depth]]
+			w.from = w.from[:depth]
+		}
+		ok, err := w.step(at.b)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			n = at.skip
+			continue
+		}
+		w.found = append(w.found, tr.at(n)...)
+		n++
+	}
+	return nil
+}
+
+// live is the bytes that the threads may go on with.
+func (w *walker) live(threads []thread) (rx.ByteSet, error) {
+	var live rx.ByteSet
+	for _, t := range threads {
+		states := []begun{{t.lex, t.builder}}
+		if t.lex == nil {
+			var err error
+			if states, err = w.sc.begin(t.set, w.v); err != nil {
+				return live, err
+			}
+		}
+		for _, st := range states {
+			row, err := w.sc.row(st.lex)
+			if err != nil {
+				return live, err
+			}
+			live = live.Or(row.Live)
+		}
+	}
+	return live, nil
+}
+
+// step adds the threads after b of those of the last depth; it reports whether there are any.
+func (w *walker) step(b byte) (bool, error) {
+	first, end := w.from[len(w.from)-1], len(w.threads)
+	sc := w.sc
+	if end == first+1 && w.threads[first].lex != nil && !w.threads[first].set.then {
+		// One thread within its lexemes: what mostly happens.
+		t := w.threads[first]
+		row, err := sc.row(t.lex)
+		if err != nil {
+			return false, err
+		}
+		next := row.Next[row.Class[b]]
+		if next == nil {
+			return false, nil
+		}
+		if next.Accept() == nil {
+			t.lex = next
+			w.from = append(w.from, end)
+			w.threads = append(w.threads, t)
+			return true, nil
+		}
+	}
+	sc.other, sc.threads = append(sc.other[:0], w.threads[first:end]...), sc.threads[:0]
+	if err := sc.spend(len(sc.other)); err != nil {
+		return false, err
+	}
+	if err := w.g.step(sc, w.v, b); err != nil {
+		return false, err
+	}
+	if len(sc.threads) == 0 {
+		return false, nil
+	}
+	w.from = append(w.from, end)
+	w.threads = append(w.threads, sc.threads...)
+	return true, nil
+}

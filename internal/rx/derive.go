@@ -1,0 +1,108 @@
+package rx
+
+// Derive is what may follow b: the strings t for which e has b and then t.
+func (s *Space) Derive(e Expr, b byte) Expr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, _ := s.derive(s.known(e), b)
+	return d
+}
+
+// derive is the derivative of e by b, and bytes for which it is the same, b among them.
+func (s *Space) derive(e Expr, b byte) (Expr, ByteSet) {
+	if s.err != nil {
+		return Nothing, AllBytes
+	}
+	n := &s.nodes[e]
+	switch n.op {
+	case opNothing, opEmpty:
+		return Nothing, AllBytes
+	case opBytes:
+		if set := s.sets[n.a]; set.Has(b) {
+			return Empty, set
+		} else {
+			return Nothing, set.Not()
+		}
+	case opConcat:
+		if head := &s.nodes[n.a]; head.op == opBytes {
+			if set := s.sets[head.a]; set.Has(b) {
+				return n.b, set
+			} else {
+				return Nothing, set.Not()
+			}
+		}
+	}
+	if e == Anything {
+		return Anything, AllBytes
+	}
+	for i := range n.steps {
+		if step := &n.steps[i]; step.on.Has(b) {
+			return step.to, step.on
+		}
+	}
+	d, on := s.deriveNew(*n, b)
+	if s.err != nil {
+		return Nothing, AllBytes
+	}
+	if s.used++; s.used > s.limit {
+		return s.fail(), AllBytes
+	}
+	s.nodes[e].steps = append(s.nodes[e].steps, step{on, d})
+	return d, on
+}
+
+func (s *Space) deriveNew(n node, b byte) (Expr, ByteSet) {
+	switch n.op {
+	case opConcat:
+		d, on := s.derive(n.a, b)
+		d = s.concat(d, n.b)
+		if s.nodes[n.a].nullable {
+			rest, also := s.derive(n.b, b)
+			return s.or([]Expr{d, rest}), on.And(also)
+		}
+		return d, on
+	case opOr, opAnd:
+		s.spend(len(n.args))
+		on := AllBytes
+		var parts []Expr
+		for _, arg := range n.args {
+			d, also := s.derive(arg, b)
+			on = on.And(also)
+			if n.op == opAnd && d == Nothing {
+				return Nothing, also
+			}
+			if n.op == opAnd || d != Nothing {
+				parts = append(parts, d)
+			}
+		}
+		if n.op == opAnd {
+			return s.and(parts), on
+		}
+		return s.or(parts), on
+	case opNot:
+		d, on := s.derive(n.a, b)
+		return s.not(d), on
+	case opRepeat:
+		d, on := s.derive(n.a, b)
+		left := n.max
+		if left > 0 {
+			left--
+		}
+		return s.concat(d, s.repeat(n.a, max(n.min-1, 0), left)), on
+	case opLeaf:
+		return s.deriveLeaf(s.leaves[n.a], b)
+	}
+	panic("rx: no such operation")
+}
+
+// deriveLeaf asks the automaton for all bytes at once.
+func (s *Space) deriveLeaf(l Leaf, b byte) (Expr, ByteSet) {
+	next := l.Next(b)
+	var on ByteSet
+	for i := range 256 {
+		if l.Next(byte(i)) == next {
+			on[i/64] |= 1 << (i % 64)
+		}
+	}
+	return s.leaf(next), on
+}

@@ -1,0 +1,93 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/dialects"
+)
+
+// failingDialect has an address whose requests the server fails by no fault of theirs.
+type failingDialect struct{ server.Dialect }
+
+func (failingDialect) Routes() []server.Route {
+	return []server.Route{{Pattern: "GET /test/fails", Handle: func(*server.Exchange) error { return errors.New("a secret reason") }}}
+}
+
+// A log is what a server writes, for tests that read it while the server is there.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// failed is a server of one answer at a time that has failed a request.
+func failed(t *testing.T, hold bool) (s *service, written *log) {
+	t.Helper()
+	written = new(log)
+	c := server.Config{Parallel: 1, Dialects: append([]server.Dialect{failingDialect{dialects.All[0]}}, dialects.All...), Logger: slog.New(slog.NewTextHandler(written, nil))}
+	s = serve(t, c, realizar.Options{Parallel: 1}, long)
+	if hold {
+		t.Cleanup(s.server.HoldPulse())
+	}
+	s.get("/test/fails").fails(t, 500, "", "")
+	return s, written
+}
+
+// After a failure the server is not ready, says why where the queue is full too, and is
+// ready when the model has answered a request.
+func TestReadyAfterAnAnswer(t *testing.T) {
+	s, written := failed(t, true)
+	notReady := func() {
+		t.Helper()
+		if e := s.get("/ready").fails(t, 503, "", "model_failed"); !strings.Contains(e.Message, "its log says more") {
+			t.Errorf("%q does not say why", e.Message)
+		}
+	}
+	notReady()
+	if r := s.post("/tokenize", `{"prompt":"x"}`); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":-1}`).fails(t, 400, "max_tokens", "invalid_value")
+	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":0,"echo":true}`); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	notReady() // after requests that the model had no part in
+	stop := s.endless("")
+	notReady() // and where the queue is full
+	stop()
+	s.idle()
+	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":1}`); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if r := s.get("/ready"); r.status != 200 {
+		t.Errorf("after an answer: %d %s", r.status, r.body)
+	}
+	if text := written.String(); strings.Count(text, "the model fails") != 1 || strings.Count(text, "the model answers again") != 1 || !strings.Contains(text, "a secret reason") {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+// The model is asked whether it is well where others have all places.
+func TestReadyWhereAllPlacesAreTaken(t *testing.T) {
+	s, _ := failed(t, false)
+	defer s.endless("")()
+	s.get("/ready").fails(t, 429, "", "queue_full")
+}

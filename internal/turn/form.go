@@ -1,0 +1,124 @@
+package turn
+
+// A Form describes how a model writes a turn. It is plain data. Marks keep the
+// white space that the template writes around them; a reader takes less of it,
+// too, and white space may stand wherever the marks have some.
+type Form struct {
+	// Family names the dedicated description that the form was taken from; it
+	// is empty where rendering alone has shown the form.
+	Family string `json:",omitempty"`
+	// Start is what the template writes before a turn, and End what it writes after one.
+	Start string
+	End   string `json:",omitempty"`
+
+	Content   ContentForm
+	Reasoning ReasoningForm
+	Calls     CallForm
+}
+
+// ContentForm is how the answer's text stands in a turn.
+type ContentForm struct {
+	Begin string `json:",omitempty"`
+	End   string `json:",omitempty"`
+	// TrimLeft and TrimRight say what the template strips from the text.
+	TrimLeft  Trim `json:",omitempty"`
+	TrimRight Trim `json:",omitempty"`
+}
+
+// A Trim says which white space a template strips from the end of a text.
+type Trim string
+
+// The kinds of Trim.
+const (
+	TrimNone     Trim = ""
+	TrimNewlines Trim = "newlines"
+	TrimSpace    Trim = "space"
+)
+
+// ReasoningForm is how a thought stands in a turn; the zero value: the model shows none.
+type ReasoningForm struct {
+	Begin     string `json:",omitempty"`
+	End       string `json:",omitempty"`
+	TrimLeft  Trim   `json:",omitempty"`
+	TrimRight Trim   `json:",omitempty"`
+	// Open is true where a prompt ends inside a thought unless told otherwise.
+	Open bool `json:",omitempty"`
+	// Variable is the template's variable that switches thinking on (true) and
+	// off (false); empty where there is none.
+	Variable string `json:",omitempty"`
+	// Default, On and Off are the ends of prompts, after Start, with Variable
+	// left out, true and false.
+	Default string `json:",omitempty"`
+	On      string `json:",omitempty"`
+	Off     string `json:",omitempty"`
+}
+
+// A Syntax is the notation of a call's arguments.
+type Syntax string
+
+// The notations of arguments.
+const (
+	SyntaxNone    Syntax = ""
+	SyntaxJSON    Syntax = "json"        // a JSON object
+	SyntaxString  Syntax = "json string" // a JSON string that holds a JSON object
+	SyntaxTagged  Syntax = "tagged"      // keys and values between tags, strings as they are
+	SyntaxPython  Syntax = "python"      // a="x", b=[1, True]
+	SyntaxBraces  Syntax = "braces"      // a:<quote>x<quote>,b:[1,true]
+	SyntaxHarmony Syntax = "harmony"     // channels and recipients of gpt-oss; nothing else in Calls counts
+)
+
+// CallForm is how calls of tools stand in a turn; the zero value: the model is
+// shown no way to call.
+//
+// Call and Argument are texts with the placeholders «name», «id», «index»,
+// «arguments», «key» and «value».
+type CallForm struct {
+	Syntax Syntax `json:",omitempty"`
+	// Begin and End enclose all calls of a turn, where anything does.
+	Begin string `json:",omitempty"`
+	End   string `json:",omitempty"`
+	// Call is one call. Its id may be «id», which the model makes up, or
+	// «index», the call's number from 0.
+	Call      string `json:",omitempty"`
+	Separator string `json:",omitempty"` // between calls
+	// IDPrefix is set where a call is known by an id made of it, the name, what
+	// stands after the name, and the index: functions.f:0.
+	IDPrefix string `json:",omitempty"`
+	// Several is true where a turn may hold more than one call.
+	Several bool `json:",omitempty"`
+	// Optional is a mark that may stand before the calls and says nothing.
+	Optional string `json:",omitempty"`
+	// After is true where text may follow the calls.
+	After bool `json:",omitempty"`
+
+	// Argument is one argument of a tagged form, and OtherArgument one that is
+	// not a string, where that is marked.
+	Argument          string `json:",omitempty"`
+	OtherArgument     string `json:",omitempty"`
+	ArgumentSeparator string `json:",omitempty"`
+	// Quote stands around strings in braces.
+	Quote string `json:",omitempty"`
+	// Values is the notation in which values of a tagged form are written by
+	// the template: json, or python for True and None.
+	Values Syntax `json:",omitempty"`
+	// Lists is the same for lists and objects.
+	Lists Syntax `json:",omitempty"`
+}
+
+// The placeholders in Call and Argument.
+const (
+	holdName      = "«name»"
+	holdID        = "«id»"
+	holdIndex     = "«index»"
+	holdArguments = "«arguments»"
+	holdKey       = "«key»"
+	holdValue     = "«value»"
+)
+
+// HasCalls reports whether the form knows how calls are written.
+func (f *Form) HasCalls() bool { return f.Calls.Syntax != SyntaxNone }
+
+// HasReasoning reports whether the form knows how thoughts are written.
+func (f *Form) HasReasoning() bool {
+	return f.Reasoning.End != "" || f.Calls.Syntax == SyntaxHarmony
+}

@@ -1,0 +1,285 @@
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/grammar"
+	"github.com/realizar/realizar/internal/rx"
+)
+
+// ErrGrammar means that a form cannot enforce what a request asks for.
+var ErrGrammar = errors.New("turn: calls cannot be enforced")
+
+// A Choice says whether a turn calls tools.
+type Choice uint8
+
+// The kinds of Choice.
+const (
+	ChoiceAuto     Choice = iota // text, or text and then calls
+	ChoiceNone                   // text alone
+	ChoiceRequired               // calls
+)
+
+// A Tool is a tool of a GrammarRequest.
+type Tool struct {
+	chat.Tool
+	// Strict makes it an error when a schema cannot be enforced as it is; else
+	// arguments are only an object then.
+	Strict bool
+}
+
+// A GrammarRequest says what a turn may be.
+type GrammarRequest struct {
+	Tools    []Tool
+	Choice   Choice
+	Name     string // of the only tool that may be called; empty: all
+	Parallel bool   // several calls may stand in the turn
+	// Tail is the end of the prompt that belongs to the turn; see [Form.Tail].
+	Tail string
+	// Content is what the text of the turn is; the zero Symbol: any.
+	Content grammar.Symbol
+	// Schema makes the symbol of the JSON values of a schema.
+	Schema func(*grammar.Builder, json.RawMessage) (grammar.Symbol, error)
+	// Special reports whether the vocabulary has a special token of this text.
+	Special func(string) bool
+}
+
+// A maker makes the grammar of one request.
+type maker struct {
+	f *Form
+	b *grammar.Builder
+	s *rx.Space
+	r GrammarRequest
+}
+
+// Grammar returns the language of the turns that a request allows. The thought,
+// where there is one, comes first and is free. The error matches ErrGrammar, or
+// is one of r.Schema.
+func (f *Form) Grammar(b *grammar.Builder, r GrammarRequest) (grammar.Symbol, error) {
+	m := &maker{f: f, b: b, s: b.Space(), r: r}
+	if r.Name != "" {
+		m.r.Tools = nil
+		for _, t := range r.Tools {
+			if t.Name == r.Name {
+				m.r.Tools = append(m.r.Tools, t)
+			}
+		}
+	}
+	if r.Choice == ChoiceRequired {
+		switch {
+		case len(m.r.Tools) == 0:
+			return grammar.Symbol{}, fmt.Errorf("%w: no tool %q is among the %d of the request", ErrGrammar, r.Name, len(r.Tools))
+		case !f.HasCalls():
+			return grammar.Symbol{}, fmt.Errorf("%w: the model's chat template shows no form of calls", ErrGrammar)
+		}
+	}
+	if r.Choice == ChoiceNone || !f.HasCalls() {
+		m.r.Tools = nil
+	}
+	if f.Calls.Syntax == SyntaxHarmony {
+		return m.harmony()
+	}
+	body, err := m.body()
+	if err != nil {
+		return grammar.Symbol{}, err
+	}
+	return m.thoughtAnd(body), nil
+}
+
+// seq is a rule of one sequence, or is one of its parts.
+func (m *maker) seq(name string, symbols ...grammar.Symbol) grammar.Symbol {
+	if len(symbols) == 1 {
+		return symbols[0]
+	}
+	return m.choice(name, symbols)
+}
+
+// choice is a rule of several sequences.
+func (m *maker) choice(name string, alternatives ...[]grammar.Symbol) grammar.Symbol {
+	rule := m.b.Rule(name)
+	m.b.Define(rule, alternatives...)
+	return rule
+}
+
+// text is a fixed text, with its special tokens.
+func (m *maker) text(text string) []grammar.Symbol {
+	marks := specialBytes(text, m.r.Special)
+	var out []grammar.Symbol
+	for i := 0; i < len(text); {
+		if !marks[i] {
+			j := i
+			for j < len(text) && !marks[j] {
+				j++
+			}
+			out = append(out, m.b.Lexeme(m.s.Literal(text[i:j])))
+			i = j
+			continue
+		}
+		n := min(maxSpecial, len(text)-i)
+		for !m.r.Special(text[i : i+n]) {
+			n--
+		}
+		out = append(out, m.b.Special(text[i:i+n]))
+		i += n
+	}
+	return out
+}
+
+// gap is white space that may be left out.
+func (m *maker) gap(space string) []grammar.Symbol {
+	if space == "" {
+		return nil
+	}
+	return []grammar.Symbol{m.b.Lexeme(m.s.Or(rx.Empty, m.s.Literal(space)))}
+}
+
+// mark is a fixed text of whose outer white space each may be left out.
+func (m *maker) mark(text string) []grammar.Symbol {
+	core := word(text)
+	if core == "" {
+		return m.gap(text)
+	}
+	at := strings.Index(text, core)
+	out := append(m.gap(text[:at]), m.text(core)...)
+	return append(out, m.gap(text[at+len(core):])...)
+}
+
+// without is any text in which none of the texts stands.
+func (m *maker) without(texts ...string) rx.Expr {
+	var found []rx.Expr
+	for _, t := range texts {
+		if t = word(t); t != "" {
+			found = append(found, m.s.Concat(rx.Anything, m.s.Literal(t), rx.Anything))
+		}
+	}
+	return m.s.Not(m.s.Or(found...))
+}
+
+// plainMark returns the words of a mark, or "" where one is a special token,
+// for then no text can hold the mark.
+func (m *maker) plainMark(text string) string {
+	text = word(text)
+	for _, special := range specialBytes(text, m.r.Special) {
+		if special {
+			return ""
+		}
+	}
+	return text
+}
+
+// thoughtAnd puts a thought before the rest of the turn, where there may be one.
+func (m *maker) thoughtAnd(body grammar.Symbol) grammar.Symbol {
+	r := &m.f.Reasoning
+	if r.End == "" {
+		return body
+	}
+	thought := m.b.Lexeme(m.without(m.plainMark(r.End)))
+	end := m.mark(r.End)
+	rest := append(append([]grammar.Symbol{thought}, end...), body)
+	switch {
+	case m.f.opens(m.r.Tail):
+		return m.choice("turn", rest)
+	case m.r.Tail != "":
+		return body
+	case word(r.Begin) == "":
+		return m.choice("turn", rest, []grammar.Symbol{body})
+	}
+	return m.choice("turn",
+		append(m.mark(r.Begin), rest...),
+		append(end, body),
+		[]grammar.Symbol{body})
+}
+
+// trigger is the text with which calls begin.
+func (m *maker) trigger() string {
+	c := &m.f.Calls
+	if word(c.Begin) != "" {
+		if t := strings.TrimRight(word(c.Begin), "["); word(t) != "" {
+			return word(t)
+		}
+		return word(c.Begin) + pieces(c.Call)[0].text
+	}
+	first := pieces(c.Call)[0].text
+	if i := strings.IndexByte(first, '{'); i > 0 && word(first[:i]) != "" {
+		return word(first[:i])
+	}
+	return word(first)
+}
+
+// bare reports whether calls are told from text by nothing but their first bytes.
+func (m *maker) bare() bool { return newPlan(m.f, m.r.Special).bare }
+
+// freeText is the text of a turn that may hold no calls.
+func (m *maker) freeText() rx.Expr {
+	r := &m.f.Reasoning
+	text := m.without(m.plainMark(r.Begin), m.plainMark(r.End), m.plainMark(m.f.Content.Begin), m.plainMark(m.f.Content.End))
+	if !m.f.HasCalls() || m.f.Calls.Syntax == SyntaxHarmony {
+		return text
+	}
+	trigger := m.trigger()
+	if m.bare() {
+		if trigger == "[" { // followed by the name of a tool
+			var names []rx.Expr
+			for _, t := range m.r.Tools {
+				names = append(names, m.s.Literal("["+t.Name+"("))
+			}
+			return m.s.And(text, m.s.Not(m.s.Concat(m.s.Or(names...), rx.Anything)))
+		}
+		return m.s.And(text, m.s.Not(m.s.Concat(m.s.Literal(trigger), rx.Anything)))
+	}
+	return m.s.And(text, m.without(m.plainMark(trigger)))
+}
+
+// body is the turn behind the thought.
+func (m *maker) body() (grammar.Symbol, error) {
+	content := m.r.Content
+	free := content.IsZero()
+	if free {
+		content = m.b.Lexeme(m.freeText())
+	}
+	marked := []grammar.Symbol{content}
+	if word(m.f.Content.Begin) != "" {
+		begin := m.f.Content.Begin
+		if m.begun() {
+			begin = strings.TrimPrefix(begin, m.r.Tail)
+		}
+		marked = append(append(m.mark(begin), content), m.mark(m.f.Content.End)...)
+	} else {
+		marked = append(m.gap(m.f.Content.Begin), marked...)
+	}
+	end := m.f.End[:len(m.f.End)-len(strings.TrimLeft(m.f.End, spaces))]
+	marked = append(marked, m.gap(end)...)
+	if len(m.r.Tools) == 0 {
+		return m.seq("content", marked...), nil
+	}
+	calls, err := m.calls(m.begun())
+	if err != nil {
+		return grammar.Symbol{}, err
+	}
+	if word(m.f.Content.Begin) == "" {
+		calls = append(m.gap(m.f.Content.Begin), calls...)
+	}
+	calls = append(calls, m.gap(end)...)
+	if m.r.Choice == ChoiceRequired {
+		return m.seq("calls", calls...), nil
+	}
+	alternatives := [][]grammar.Symbol{marked, calls}
+	if free && !m.bare() {
+		then := calls
+		if m.begun() {
+			if then, err = m.calls(false); err != nil {
+				return grammar.Symbol{}, err
+			}
+		}
+		both := append(append([]grammar.Symbol{}, marked...), then...)
+		alternatives = append(alternatives, both)
+		if m.f.Calls.After {
+			alternatives = append(alternatives, append(append([]grammar.Symbol{}, calls...), marked...))
+		}
+	}
+	return m.choice("answer", alternatives...), nil
+}
