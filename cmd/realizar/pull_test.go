@@ -64,7 +64,7 @@ func (u *user) does(args ...string) string {
 func babbleHub(t *testing.T) (*hubtest.Server, []byte) {
 	t.Helper()
 	s := hubtest.New(t)
-	s.Token = "hf_secret"
+	s.Set(hubtest.Behavior{Token: "hf_secret"})
 	babble := modeltest.Babble(t)
 	s.AddRepo("org/babble", map[string][]byte{"babble-Q8_0.gguf": babble, "README.md": []byte("x")})
 	return s, babble

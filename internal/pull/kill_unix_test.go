@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/realizar/realizar/internal/fetch"
 	"github.com/realizar/realizar/internal/names"
@@ -28,8 +27,9 @@ const childVariable = "REALIZAR_PULL_CHILD"
 
 // A childPull is a pull in a process of its own.
 type childPull struct {
-	Endpoint, Folder, Name string
-	KillAt                 int64 // the process kills itself at this event; 0: never
+	Endpoint, Token, Folder, Name string
+
+	KillAt int64 // the process kills itself at this event; 0: never
 }
 
 func TestMain(m *testing.M) {
@@ -39,6 +39,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	// No key of whoever runs the tests.
+	if err := os.Setenv("DOCKER_CONFIG", os.DevNull); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -75,7 +80,7 @@ func runChild(text string) error {
 		d.event()
 		return nil
 	}
-	p := &pull.Puller{Store: &store.Store{Hub: filepath.Join(c.Folder, "hub"), Own: filepath.Join(c.Folder, "own"), Sync: o.Sync}, Client: fetch.NewClient(o), Watcher: d, Endpoint: c.Endpoint}
+	p := &pull.Puller{Store: &store.Store{Hub: filepath.Join(c.Folder, "hub"), Own: filepath.Join(c.Folder, "own"), Sync: o.Sync}, Client: fetch.NewClient(o), Watcher: d, Endpoint: c.Endpoint, Token: c.Token}
 	_, err = p.Pull(context.Background(), n)
 	return err
 }
@@ -99,45 +104,24 @@ func (c childPull) start(t *testing.T) *exec.Cmd {
 // A process that is killed at any moment leaves nothing that is taken for a model and is
 // none, and the next pull ends with the right bytes.
 func TestKilled(t *testing.T) {
-	s := hubtest.New(t)
-	for i := range min(schedules(t, 40), 1000) {
-		seed := uint64(i)
+	schedules(t, 40, func(t *testing.T, s *hubtest.Server, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		n, files := model(t, s, r, seed)
-		faults := &schedule{r: rand.New(rand.NewPCG(seed, 6)), left: r.IntN(6)}
-		s.SetFault(faults.fault)
+		m := sampleOf(t, s, r, seed)
+		s.Set(m.withFaults(&schedule{r: rand.New(rand.NewPCG(seed, 6)), left: r.IntN(6)}))
 		p := puller(t, s, quick())
-		folder := filepath.Dir(p.Store.Hub)
+		p.Token = m.behavior.Token
+		child := childPull{s.URL, p.Token, filepath.Dir(p.Store.Hub), m.name.String(), 0}
 		for range 4 {
-			err := childPull{s.URL, folder, n.String(), 1 + r.Int64N(120)}.start(t).Wait()
-			wantWhole(t, p.Store, n, files)
+			child.KillAt = 1 + r.Int64N(120)
+			err := child.start(t).Wait()
+			wantWhole(t, p.Store, m)
 			var exit *exec.ExitError
 			if err == nil || errors.As(err, &exit) && exit.Exited() {
 				break // it was through before, or gave up
 			}
 		}
-		s.SetFault(nil)
-		m, err := p.Pull(t.Context(), n)
-		if err != nil {
-			t.Fatalf("schedule %d: %v", i, err)
-		}
-		p.Client.Close()
-		wantFiles(t, m, files)
-		if _, err := p.Store.Garbage(true, time.Now().Add(2*time.Hour)); err != nil {
-			t.Error(err)
-		}
-		wantWhole(t, p.Store, n, files)
-		for at := range walk(t, folder) {
-			if dir := filepath.Base(filepath.Dir(at)); dir == "blobs" || dir == "sha256" {
-				if info, err := os.Stat(at); err != nil || fetch.Whole(at, info.Size()) && len(filepath.Base(at)) < 40 {
-					t.Errorf("schedule %d: %s is left behind: %v", i, at, err)
-				}
-			}
-		}
-		if t.Failed() {
-			t.Fatalf("schedule %d", i)
-		}
-	}
+		wantPulled(t, p, s, m)
+	})
 }
 
 // Processes that pull the same at one time fetch each byte once, and all of them have
@@ -149,14 +133,14 @@ func TestTogether(t *testing.T) {
 	p := puller(t, s, quick())
 	var all []*exec.Cmd
 	for range 4 {
-		all = append(all, childPull{s.URL, filepath.Dir(p.Store.Hub), "hf:org/x", 0}.start(t))
+		all = append(all, childPull{s.URL, "", filepath.Dir(p.Store.Hub), "hf:org/x", 0}.start(t))
 	}
 	for _, cmd := range all {
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	}
-	wantWhole(t, p.Store, name(t, "hf:org/x"), map[string][]byte{"x.gguf": data})
+	wantWhole(t, p.Store, sample{name: name(t, "hf:org/x"), files: map[string][]byte{"x.gguf": data}})
 	if sent := s.Sent("x.gguf"); sent != int64(len(data)) {
 		t.Errorf("%d bytes were sent of a file of %d", sent, len(data))
 	}

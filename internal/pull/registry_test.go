@@ -27,7 +27,7 @@ type layer struct {
 }
 
 // addModel puts an artifact on a server.
-func addModel(t *testing.T, s *hubtest.Server, name string, layers ...layer) {
+func addModel(t testing.TB, s *hubtest.Server, name string, layers ...layer) {
 	t.Helper()
 	m := store.Manifest{SchemaVersion: 2, MediaType: store.MediaManifest}
 	config := []byte("{}")
@@ -125,7 +125,7 @@ func TestArtifacts(t *testing.T) {
 				view = strings.TrimSuffix(filepath.ToSlash(m.Path), "/"+c.main)
 			}
 			var files []string
-			for at := range walk(t, view) {
+			for _, at := range walk(t, view) {
 				rel, err := filepath.Rel(view, at)
 				if err != nil {
 					t.Fatal(err)
@@ -271,7 +271,7 @@ func TestRemove(t *testing.T) {
 			}
 		}
 	}
-	for at := range walk(t, filepath.Dir(p.Store.Hub)) {
+	for _, at := range walk(t, filepath.Dir(p.Store.Hub)) {
 		if base := filepath.Base(at); !strings.HasSuffix(base, ".lock") && base != "index.json" && base != "oci-layout" {
 			t.Errorf("%s is left", at)
 		}

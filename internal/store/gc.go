@@ -77,6 +77,9 @@ func (s *Store) repoGarbage(n names.Name, now time.Time) (all []Garbage, err err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	for _, folder := range []string{refsFolder, snapshotsFolder} {
+		all = append(all, unfinished(filepath.Join(repo, folder))...)
+	}
 	for _, b := range blobs {
 		info, err := b.Info()
 		if err != nil || !info.Mode().IsRegular() {
@@ -85,7 +88,7 @@ func (s *Store) repoGarbage(n names.Name, now time.Time) (all []Garbage, err err
 		g := Garbage{Path: filepath.Join(repo, blobsFolder, b.Name()), Size: info.Size()}
 		switch {
 		case isPartial(b.Name()):
-			g.Why = "of a download that was broken off"
+			g.Why = brokenOff
 		case blobDigest(b.Name()) != "" && !named[b.Name()] && now.Sub(info.ModTime()) > settled && s.unlocked(n, b.Name()):
 			g.Why = "of no version"
 		default:
@@ -104,6 +107,20 @@ func (s *Store) unlocked(n names.Name, blob string) bool {
 	}
 	lock.Release()
 	return true
+}
+
+// brokenOff is why a file is garbage that was to become one of a model.
+const brokenOff = "of a download that was broken off"
+
+// unfinished are the small files in a folder that were to replace others.
+func unfinished(folder string) (all []Garbage) {
+	_ = filepath.WalkDir(folder, func(at string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(d.Name(), temporary) {
+			all = append(all, Garbage{Path: at, Why: brokenOff})
+		}
+		return nil //nolint:nilerr // what cannot be read is no garbage
+	})
+	return all
 }
 
 func isPartial(name string) bool {
@@ -140,6 +157,15 @@ func (s *Store) ownGarbage() (all []Garbage, err error) {
 			}
 		}
 	}
+	entries, err := os.ReadDir(s.layout())
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if isPartial(e.Name()) {
+			all = append(all, Garbage{Path: filepath.Join(s.layout(), e.Name()), Why: brokenOff})
+		}
+	}
 	for folder, keep := range map[string]map[string]bool{filepath.Join(s.layout(), blobsFolder, "sha256"): blobs, filepath.Join(s.Own, viewsFolder): views} {
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +178,7 @@ func (s *Store) ownGarbage() (all []Garbage, err error) {
 			}
 			g := Garbage{Path: filepath.Join(folder, e.Name()), Why: "of no model"}
 			if isPartial(e.Name()) {
-				g.Why = "of a download that was broken off"
+				g.Why = brokenOff
 			}
 			if info.Mode().IsRegular() {
 				g.Size = info.Size()

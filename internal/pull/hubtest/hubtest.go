@@ -30,7 +30,8 @@ const (
 	None       Fault = iota
 	Cut              // the connection ends in the middle of the body
 	Close            // the connection ends before the answer
-	Busy             // 503
+	Busy             // 500, 502, 503 or 504
+	Slow             // the body comes in many small pieces
 	TooMany          // 429 with Retry-After
 	WrongTotal       // Content-Range, or Content-Length, with another size of the file
 	WrongStart       // bytes from elsewhere than was asked for, and it says so
@@ -43,22 +44,33 @@ const (
 	Faults           // how many there are
 )
 
-// A Server is a hub of the kind of Hugging Face's, with the host that its files are on,
-// and a registry of the kind of Ollama's.
-type Server struct {
-	URL  string // of the hub
-	Host string // of the registry: host and port
+// A Behavior is how a server answers.
+type Behavior struct {
+	Token  string // that the hub asks for where it is not empty
+	Gated  bool   // the token's account may not have the files
+	Direct bool   // large files are not on another host
 
-	Token    string // that is asked for where it is not empty
-	Gated    bool   // the token's account may not have the files
-	Redirect bool   // large files are on another host
+	Bearer bool   // registries ask for a token
+	Login  string // user:password, to whom alone that token is given; empty: to everybody
+
+	// List changes a file's entry in the hub's listings.
+	List func(entry map[string]any)
 
 	// Fault is asked for each answer with what is asked and how many bytes it would have.
 	// n is where in these the fault is.
 	Fault func(path string, size int64) (f Fault, n int64)
+}
 
-	tb    testing.TB
-	mu    sync.Mutex
+// A Server is a hub of the kind of Hugging Face's, registries of the kinds of Ollama's
+// and of OCI's, a web server, and the other host that large files are on.
+type Server struct {
+	URL  string // of the hub
+	Host string // of the registry: host and port
+
+	tb       testing.TB
+	mu       sync.Mutex
+	behavior Behavior
+
 	repos map[string]map[string][]byte
 	blobs map[string][]byte // by digest, sha256:...
 	tags  map[string][]byte // manifests by repository:tag
@@ -71,10 +83,12 @@ type Server struct {
 
 // New starts a server that stays for the test.
 func New(tb testing.TB) *Server {
-	s := &Server{tb: tb, Redirect: true, repos: map[string]map[string][]byte{}, blobs: map[string][]byte{}, tags: map[string][]byte{}, sent: map[string]int64{}, digests: map[*byte]string{}}
+	s := &Server{tb: tb}
+	s.Clear()
 	api := http.NewServeMux()
 	api.HandleFunc("GET /api/models/{org}/{repo}/revision/{revision}", s.revision)
 	api.HandleFunc("GET /api/models/{org}/{repo}/tree/{commit}", s.tree)
+	api.HandleFunc("GET /token", s.token)
 	api.HandleFunc("GET /v2/{namespace}/{name}/manifests/{reference}", s.manifest)
 	api.HandleFunc("GET /v2/{namespace}/{name}/blobs/{digest}", s.blob)
 	api.HandleFunc("GET /files/{name}", s.plain)
@@ -96,6 +110,27 @@ func New(tb testing.TB) *Server {
 	})
 	s.URL, s.Host = hub.URL, hub.Listener.Addr().String()
 	return s
+}
+
+// Set says how the server answers from now on.
+func (s *Server) Set(b Behavior) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behavior = b
+}
+
+func (s *Server) behaves() Behavior {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.behavior
+}
+
+// Clear takes everything from the server that was put there.
+func (s *Server) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repos, s.blobs, s.tags = map[string]map[string][]byte{}, map[string][]byte{}, map[string][]byte{}
+	s.sent, s.digests = map[string]int64{}, map[*byte]string{}
 }
 
 // AddRepo puts a repository there.
@@ -182,10 +217,10 @@ func (s *Server) fault(path string, size int64) (Fault, int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
-	if s.Fault == nil {
+	if s.behavior.Fault == nil {
 		return None, 0
 	}
-	return s.Fault(path, size)
+	return s.behavior.Fault(path, size)
 }
 
 // allowed answers those who may not have a repository.
@@ -197,14 +232,15 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	_, there := s.repo(r)
+	b := s.behaves()
 	switch {
-	case s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token:
+	case b.Token != "" && r.Header.Get("Authorization") != "Bearer "+b.Token:
 		return refuse(http.StatusUnauthorized, "", "Invalid username or password.")
-	case !there && s.Token == "":
+	case !there && b.Token == "":
 		return refuse(http.StatusUnauthorized, "RepoNotFound", "Repository not found")
 	case !there:
 		return refuse(http.StatusNotFound, "RepoNotFound", "Repository not found")
-	case s.Gated:
+	case b.Gated:
 		return refuse(http.StatusForbidden, "GatedRepo", "Access to this model is restricted.")
 	}
 	return true
@@ -248,6 +284,9 @@ func (s *Server) tree(w http.ResponseWriter, r *http.Request) {
 			e["lfs"] = map[string]any{"oid": s.digest(data), "size": len(data), "pointerSize": 134}
 			e["xetHash"] = "abc"
 		}
+		if change := s.behaves().List; change != nil {
+			change(e)
+		}
 		all = append(all, e)
 	}
 	all = append(all, map[string]any{"type": "directory", "oid": "x", "size": 0, "path": "folder"})
@@ -283,13 +322,12 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request) {
 		s.redirect(w, r, path, data)
 		return
 	}
-	w.Header().Set("ETag", `"`+GitSHA1(data)+`"`)
 	s.send(w, r, path, data)
 }
 
 // redirect sends a file, or says on which other host it is.
 func (s *Server) redirect(w http.ResponseWriter, r *http.Request, path string, data []byte) {
-	if !s.Redirect {
+	if s.behaves().Direct {
 		s.send(w, r, path, data)
 		return
 	}
@@ -315,7 +353,33 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, r.URL.Query().Get("path"), data)
 }
 
+// registryToken is what a registry asks for.
+const registryToken = "registry_secret"
+
+// token gives it to who may have it.
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	user, password, _ := r.BasicAuth()
+	if login := s.behaves().Login; login != "" && login != user+":"+password {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	s.send(w, r, "token", []byte(`{"token":"`+registryToken+`"}`))
+}
+
+// admitted answers those who have no token where the registry asks for one.
+func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
+	if !s.behaves().Bearer || r.Header.Get("Authorization") == "Bearer "+registryToken {
+		return true
+	}
+	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token",service="registry",scope="repository:%s/%s:pull"`, s.URL, r.PathValue("namespace"), r.PathValue("name")))
+	w.WriteHeader(http.StatusUnauthorized)
+	return false
+}
+
 func (s *Server) manifest(w http.ResponseWriter, r *http.Request) {
+	if !s.admitted(w, r) {
+		return
+	}
 	s.mu.Lock()
 	data, ok := s.tags[r.PathValue("namespace")+"/"+r.PathValue("name")+":"+r.PathValue("reference")]
 	s.mu.Unlock()
@@ -329,6 +393,9 @@ func (s *Server) manifest(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
+	if !s.admitted(w, r) {
+		return
+	}
 	s.mu.Lock()
 	data, ok := s.blobs[r.PathValue("digest")]
 	s.mu.Unlock()
@@ -370,7 +437,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, path string, data 
 		hangUp(w)
 		return
 	case Busy:
-		w.WriteHeader(http.StatusServiceUnavailable)
+		w.WriteHeader([...]int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}[n%4])
 		return
 	case TooMany:
 		w.Header().Set("Retry-After", "7")
@@ -390,6 +457,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, path string, data 
 		to = max(from, to)
 	}
 	body := data[from:to]
+	w.Header().Set("ETag", `"`+s.digest(data)+`"`)
 	if f == Flip && len(body) > 0 {
 		body = slices.Clone(body)
 		body[n%int64(len(body))] ^= 1
@@ -409,6 +477,11 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, path string, data 
 	s.mu.Lock()
 	s.sent[path] += int64(len(body))
 	s.mu.Unlock()
+	for f == Slow && len(body) > 100 {
+		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+		body = body[len(body)/2:]
+	}
 	_, _ = w.Write(body)
 	switch f {
 	case Cut, WrongTotal:
@@ -429,11 +502,4 @@ func hangUp(w http.ResponseWriter) {
 		return
 	}
 	panic(http.ErrAbortHandler)
-}
-
-// SetFault sets what goes wrong from now on.
-func (s *Server) SetFault(f func(path string, size int64) (Fault, int64)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Fault = f
 }
