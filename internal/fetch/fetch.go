@@ -76,7 +76,7 @@ func NewClient(o Options) *Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, Protocols: protocols, DisableCompression: true,
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 30 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: o.Connections, ReadBufferSize: 128 << 10,
+		TLSHandshakeTimeout: 30 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: o.Connections, ReadBufferSize: 128 << 10, MaxResponseHeaderBytes: 1 << 20,
 	}
 	return &Client{HTTP: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, options: o, slots: make(chan struct{}, o.Connections)}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The most bytes of a file's path in a repository, and of a part of it.
@@ -56,17 +58,21 @@ func CheckFile(name string) error {
 	return nil
 }
 
+// fold is a path as systems compare it for which case and the forms of Unicode do not
+// count.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(norm.NFC.String(name))) }
+
 // CheckFiles refuses a list of paths that cannot all lie in one folder on every system:
-// bad ones, and two that differ by nothing or by case alone.
+// bad ones, and two that differ by nothing but case or the form of Unicode.
 func CheckFiles(list []string) error {
 	seen := make(map[string]string, len(list))
 	for _, name := range list {
 		if err := CheckFile(name); err != nil {
 			return err
 		}
-		folded := strings.ToLower(name)
+		folded := fold(name)
 		if other, ok := seen[folded]; ok {
-			return fmt.Errorf("the files %q and %q are one file where case does not count; name the one that is meant, or ask the makers to rename one", other, name)
+			return fmt.Errorf("the files %q and %q are one file on systems where case does not count; name the one that is meant, or ask the makers to rename one", other, name)
 		}
 		seen[folded] = name
 	}

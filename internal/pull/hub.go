@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,9 +23,11 @@ const DefaultEndpoint = "https://huggingface.co"
 
 // What a repository's listing may have at most.
 const (
-	maxListing = 64 << 20 // bytes of a page
-	maxPages   = 64
-	maxListed  = 100_000 // files
+	maxListing = 16 << 20 // bytes of a page
+	maxPages   = 128
+	maxListed  = 100_000 // files and folders
+	maxPath    = 1024
+	maxDigest  = 128
 	maxFile    = 1 << 46 // bytes
 )
 
@@ -202,22 +205,14 @@ var nextPage = regexp.MustCompile(`<([^<>]+)>\s*;\s*rel="next"`)
 func (p *Puller) listing(ctx context.Context, doer fetch.Doer, n names.Name, commit string) (map[string]entry, error) {
 	all := map[string]entry{}
 	address := p.endpoint() + "/api/models/" + n.RepoID() + "/tree/" + commit + "?recursive=true"
+	left := maxListed
 	for range maxPages {
 		data, header, err := p.Client.Read(ctx, doer, address, nil, maxListing)
 		if err != nil {
 			return nil, err
 		}
-		var page []entry
-		if err := json.Unmarshal(data, &page); err != nil {
-			return nil, fmt.Errorf("%s: the listing of files is no JSON of one: %w", p.endpoint(), err)
-		}
-		for _, e := range page {
-			if e.Type == "file" {
-				all[e.Path] = e
-			}
-		}
-		if len(all) > maxListed {
-			break
+		if err := readPage(data, &left, all); err != nil {
+			return nil, fmt.Errorf("the listing of %s: %w", p.endpoint(), err)
 		}
 		m := nextPage.FindStringSubmatch(header.Get("Link"))
 		if m == nil {
@@ -227,7 +222,34 @@ func (p *Puller) listing(ctx context.Context, doer fetch.Doer, n names.Name, com
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the repository has more files than the %d that are read; name another", maxListed)
+	return nil, fmt.Errorf("the listing of %s has more than the %d pages that are read", p.endpoint(), maxPages)
+}
+
+// readPage puts the files of a page to the others. It makes nothing of more than left
+// entries.
+func readPage(data []byte, left *int, files map[string]entry) error {
+	page := json.NewDecoder(bytes.NewReader(data))
+	if t, err := page.Token(); err != nil || t != json.Delim('[') {
+		return errors.New("it is no list in JSON; is it a hub? (HF_ENDPOINT)")
+	}
+	for page.More() {
+		var e entry
+		if err := page.Decode(&e); err != nil {
+			return err
+		}
+		if *left--; *left < 0 {
+			return fmt.Errorf("it has more than the %d files and folders that are read", maxListed)
+		}
+		if e.Type != "file" {
+			continue
+		}
+		if len(e.Path) > maxPath || len(e.OID) > maxDigest || e.LFS != nil && len(e.LFS.OID) > maxDigest {
+			return fmt.Errorf("it has a file %.80q, whose path or digest is too long", e.Path)
+		}
+		files[e.Path] = e
+	}
+	_, err := page.Token()
+	return err
 }
 
 // sameHub is the address of a next page, which is the hub's own.

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,5 +236,51 @@ func TestHostileListings(t *testing.T) {
 		if _, err := os.Stat(p.Store.Hub); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v: something was written", files)
 		}
+	}
+}
+
+// A hub that lists other sizes or digests than its files have, or more files than any
+// repository, gives no model.
+func TestLyingListings(t *testing.T) {
+	data := content(1, 20_000)
+	lfs := func(e map[string]any) map[string]any { return e["lfs"].(map[string]any) }
+	for says, lie := range map[string]func(map[string]any){
+		"the listing says 20001":     func(e map[string]any) { lfs(e)["size"] = len(data) + 1 },
+		"the listing says 19999":     func(e map[string]any) { lfs(e)["size"] = len(data) - 1 },
+		"the bytes have the digest":  func(e map[string]any) { lfs(e)["oid"] = hubtest.SHA256(nil) },
+		"without a digest":           func(e map[string]any) { lfs(e)["oid"] = "sha512:" + hubtest.SHA256(nil) },
+		"without a digest that can ": func(e map[string]any) { lfs(e)["oid"] = "../../../x" },
+		"-1 bytes":                   func(e map[string]any) { lfs(e)["size"] = -1 },
+		"1152921504606846976 bytes":  func(e map[string]any) { lfs(e)["size"] = 1 << 60 },
+		"is too long":                func(e map[string]any) { e["path"] = strings.Repeat("a", 2000) },
+	} {
+		s := hubtest.New(t)
+		s.AddRepo("org/x", map[string][]byte{"x.gguf": data})
+		s.Set(hubtest.Behavior{List: func(e map[string]any) {
+			if e["lfs"] != nil {
+				lie(e)
+			}
+		}})
+		p := puller(t, s, quick())
+		if _, err := p.Pull(t.Context(), name(t, "hf:org/x")); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %v, want %q", err, says)
+		}
+		if _, err := p.Store.Find(name(t, "hf:org/x")); !errors.Is(err, store.ErrAbsent) {
+			t.Errorf("%s: it is there: %v", says, err)
+		}
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/revision/") {
+			_, _ = fmt.Fprintf(w, `{"sha":%q}`, hubtest.Commit)
+			return
+		}
+		w.Header().Set("Link", "<"+r.URL.String()+`>; rel="next"`)
+		_, _ = io.WriteString(w, "[{}"+strings.Repeat(",{}", 30_000)+"]")
+	}))
+	defer s.Close()
+	p := puller(t, hubtest.New(t), quick())
+	p.Endpoint = s.URL
+	if _, err := p.Pull(t.Context(), name(t, "hf:org/x")); err == nil || !strings.Contains(err.Error(), "more than the 100000 files") {
+		t.Errorf("a listing without end: %v", err)
 	}
 }

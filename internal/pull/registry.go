@@ -2,12 +2,14 @@ package pull
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/realizar/realizar/internal/fetch"
 	"github.com/realizar/realizar/internal/names"
@@ -31,13 +33,42 @@ func RegistryHost(host string) string {
 }
 
 // RegistryClient is who asks registries: with the keys that docker login, or a program
-// that does it, has noted.
-func RegistryClient(client *http.Client) *auth.Client {
-	c := &auth.Client{Client: client, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {"realizar"}}}
+// that does it, has noted. That a key is refused, or missing, is a [fetch.StatusError].
+func RegistryClient(client *http.Client) fetch.Doer {
+	guarded := *client
+	guarded.Transport = noPlain{client.Transport}
+	c := &auth.Client{Client: &guarded, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {"realizar"}}}
 	if keys, err := credentials.NewStoreFromDocker(credentials.StoreOptions{}); err == nil {
 		c.Credential = credentials.Credential(keys)
 	}
-	return c
+	return registryDoer{c}
+}
+
+type registryDoer struct{ c *auth.Client }
+
+// Do sends a request.
+func (d registryDoer) Do(r *http.Request) (*http.Response, error) {
+	response, err := d.c.Do(r)
+	var refused *errcode.ErrorResponse
+	switch {
+	case errors.As(err, &refused) && refused.URL != nil:
+		return nil, &fetch.StatusError{Status: refused.StatusCode, Where: refused.URL.Host + refused.URL.EscapedPath()}
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return nil, &fetch.StatusError{Status: http.StatusUnauthorized, Where: r.URL.Host + r.URL.EscapedPath()}
+	}
+	return response, err
+}
+
+// noPlain sends nothing to another machine without TLS. A registry says where its tokens
+// come from, and that place gets the user's password.
+type noPlain struct{ http.RoundTripper }
+
+// RoundTrip sends a request.
+func (t noPlain) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !names.Local(r.URL.Host) {
+		return nil, fmt.Errorf("the registry leads to %s://%s, which has no TLS", r.URL.Scheme, r.URL.Host)
+	}
+	return t.RoundTripper.RoundTrip(r)
 }
 
 func (p *Puller) pullRegistry(ctx context.Context, n names.Name) error {

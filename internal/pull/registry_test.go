@@ -4,18 +4,22 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/realizar/realizar/internal/pull"
 	"github.com/realizar/realizar/internal/pull/hubtest"
 	"github.com/realizar/realizar/internal/store"
 )
@@ -153,20 +157,23 @@ func TestHostileArtifacts(t *testing.T) {
 		return func(h *tar.Header) { h.Typeflag, h.Linkname, h.Size = kind, "/etc/passwd", 0 }
 	}
 	for says, layers := range map[string][]layer{
-		"../m.gguf":         {{pack + "weight.v1.raw", "../m.gguf", nil}},
-		"absolute":          {{pack + "weight.v1.raw", "/etc/m.gguf", nil}},
-		"one file":          {weights, {pack + "doc.v1.raw", "M.gguf", []byte("b")}},
-		"a folder of":       {weights, {pack + "doc.v1.raw", "m.gguf/x", []byte("b")}},
-		`"../x"`:            {weights, tarOf("../x", nil)},
-		`"/x"`:              {weights, tarOf("/x", nil)},
-		"is no file":        {weights, tarOf("x", link(tar.TypeSymlink))},
-		"no file (type":     {weights, tarOf("x", link(tar.TypeLink))},
-		"(type '4')":        {weights, tarOf("x", func(h *tar.Header) { h.Typeflag, h.Size = tar.TypeBlock, 0 })},
-		"file exists":       {weights, tarOf("m.gguf", nil)},
-		"times its size":    {weights, {pack + "weight.config.v1.tar+zstd", "", bomb(t)}},
-		"the archive":       {weights, {pack + "weight.config.v1.tar+gzip", "", []byte("none")}},
-		"single tensors":    {{"application/vnd.ollama.image.tensor", "", []byte("x")}},
-		"no layer with wei": {{"application/vnd.oci.image.layer.v1.tar+gzip", "", zipped(t, nil)}},
+		"../m.gguf":                 {{pack + "weight.v1.raw", "../m.gguf", nil}},
+		"absolute":                  {{pack + "weight.v1.raw", "/etc/m.gguf", nil}},
+		"one file":                  {weights, {pack + "doc.v1.raw", "M.gguf", []byte("b")}},
+		"a folder of":               {weights, {pack + "doc.v1.raw", "m.gguf/x", []byte("b")}},
+		`"../x"`:                    {weights, tarOf("../x", nil)},
+		`"/x"`:                      {weights, tarOf("/x", nil)},
+		"is no file":                {weights, tarOf("x", link(tar.TypeSymlink))},
+		"no file (type":             {weights, tarOf("x", link(tar.TypeLink))},
+		"(type '4')":                {weights, tarOf("x", func(h *tar.Header) { h.Typeflag, h.Size = tar.TypeBlock, 0 })},
+		"file exists":               {weights, tarOf("m.gguf", nil)},
+		"times its size":            {weights, {pack + "weight.config.v1.tar+zstd", "", bomb(t)}},
+		"more than 8 times":         {weights, {pack + "weight.config.v1.tar", "", sparse(t, "a", "b")}},
+		`"M.gguf" are one`:          {weights, tarOf("M.gguf", nil)},
+		"case does not count; name": {weights, {pack + "weight.config.v1.tar", "", archive(t, map[string]string{"\u00e9": "", "e\u0301": ""}, nil)}},
+		"the archive":               {weights, {pack + "weight.config.v1.tar+gzip", "", []byte("none")}},
+		"single tensors":            {{"application/vnd.ollama.image.tensor", "", []byte("x")}},
+		"no layer with wei":         {{"application/vnd.oci.image.layer.v1.tar+gzip", "", zipped(t, nil)}},
 	} {
 		s := hubtest.New(t)
 		addModel(t, s, "org/bad:1", layers...)
@@ -190,6 +197,7 @@ func TestHostileArtifacts(t *testing.T) {
 		`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"sha256:../../x","size":1}]}`:                          "64 hexadecimal",
 		`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"` + d + `","size":-1}]}`:                              "-1 bytes",
 		`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"` + d + `","size":9000000000000000000}]}`:             "9000000000000000000 bytes",
+		`{"schemaVersion":2,"layers":[{}` + strings.Repeat(",{}", 1<<20) + `]}`:                                        "more than those of",
 		strings.Repeat(" ", store.MaxManifest+1):                                                                       "more than the",
 	} {
 		s := hubtest.New(t)
@@ -204,6 +212,64 @@ func TestHostileArtifacts(t *testing.T) {
 func bomb(t *testing.T) []byte {
 	t.Helper()
 	return zstandard(t, archive(t, map[string]string{"x": strings.Repeat("\x00", 300<<20)}, nil))
+}
+
+// sparse is an archive of files that are holes of 130 MiB.
+func sparse(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var all []byte
+	for _, name := range files {
+		record := func(key, value string) string {
+			n := len(key) + len(value) + 3
+			n += len(strconv.Itoa(n + 2))
+			return fmt.Sprintf("%d %s=%s\n", n, key, value)
+		}
+		size := strconv.Itoa(130 << 20)
+		extended := archive(t, map[string]string{"x": record("GNU.sparse.numblocks", "1") + record("GNU.sparse.size", size) + record("GNU.sparse.map", size+",0")}, nil)
+		// The writer makes none of these: the first header becomes one of records.
+		extended[156] = tar.TypeXHeader
+		copy(extended[148:156], "        ")
+		sum := 0
+		for _, b := range extended[:512] {
+			sum += int(b)
+		}
+		copy(extended[148:], fmt.Sprintf("%06o\x00 ", sum))
+		all = append(append(all, extended[:1024]...), archive(t, map[string]string{name: ""}, nil)[:512]...)
+	}
+	return append(all, make([]byte, 1024)...)
+}
+
+// Keys of a registry are those of docker login, and go to it alone: not to the host that
+// its files are on (which the server itself watches), and nowhere without TLS.
+func TestRegistryKeys(t *testing.T) {
+	s := hubtest.New(t)
+	s.Set(hubtest.Behavior{Bearer: true, Login: "me:verysecret"})
+	data := content(1, 20_000)
+	addModel(t, s, "org/x:1", layer{store.MediaPackWeights, "m.gguf", data})
+	n := name(t, "oci://"+s.Host+"/org/x:1")
+	folder := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", folder)
+	p := puller(t, s, quick())
+	for _, c := range []struct{ login, says string }{{"", "docker login"}, {"me:wrong", "docker login"}, {"me:verysecret", ""}} {
+		write(t, filepath.Join(folder, "config.json"), fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, s.Host, base64.StdEncoding.EncodeToString([]byte(c.login))))
+		if c.login == "" {
+			write(t, filepath.Join(folder, "config.json"), "{}")
+		}
+		m, err := p.Pull(t.Context(), n)
+		switch {
+		case c.says == "" && err == nil:
+			wantFiles(t, m, map[string][]byte{"m.gguf": data})
+		case err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "verysecret"):
+			t.Errorf("%s: error %v, want %q", c.login, err, c.says)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://elsewhere.invalid/token", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pull.RegistryClient(p.Client.HTTP).Do(r); err == nil || !strings.Contains(err.Error(), "has no TLS") {
+		t.Errorf("without TLS: %v", err)
+	}
 }
 
 // A file of a web server is taken with its digest alone.

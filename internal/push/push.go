@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/realizar/realizar/internal/fetch"
 	"github.com/realizar/realizar/internal/names"
 	"github.com/realizar/realizar/internal/pull"
 	"github.com/realizar/realizar/internal/store"
@@ -90,13 +91,19 @@ func Push(ctx context.Context, client *http.Client, a *Artifact, to names.Name, 
 // explain says what a registry's refusal means.
 func explain(to names.Name, err error) error {
 	var refused *errcode.ErrorResponse
-	if errors.As(err, &refused) {
-		switch refused.StatusCode {
-		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("%s: the registry does not let you write there: docker login %s, and check the name (%w)", to, to.Host, err)
-		case http.StatusNotFound:
-			return fmt.Errorf("%s: the registry has no such place; check the name (%w)", to, err)
-		}
+	var key *fetch.StatusError
+	status := 0
+	switch {
+	case errors.As(err, &key):
+		status = key.Status
+	case errors.As(err, &refused):
+		status = refused.StatusCode
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%s: the registry does not let you write there: docker login %s, and check the name (%w)", to, to.Host, err)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s: the registry has no such place; check the name (%w)", to, err)
 	}
 	return fmt.Errorf("%s: %w; check the name and the network, and push again: what has arrived is not sent twice", to, err)
 }

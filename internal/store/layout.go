@@ -288,7 +288,12 @@ func (s *Store) makeView(ctx context.Context, hex string, m *Manifest) (err erro
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	var unpacked unpacking
+	unpacked := unpacking{sync: s.sync}
+	for _, l := range layers {
+		if l.kind == layerFile {
+			unpacked.files = append(unpacked.files, l.name)
+		}
+	}
 	for _, l := range layers {
 		blob, _ := names.CheckDigest(l.Digest) // ParseManifest has seen to it
 		switch l.kind {

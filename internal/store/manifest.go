@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,6 +76,10 @@ type Manifest struct {
 func ParseManifest(data []byte) (*Manifest, error) {
 	if len(data) > MaxManifest {
 		return nil, fmt.Errorf("a manifest of %d bytes, more than %d", len(data), MaxManifest)
+	}
+	// Each layer takes a comma: no more memory is spent than for a manifest that is read.
+	if n := bytes.Count(data, []byte{','}); n > 16*maxLayers {
+		return nil, fmt.Errorf("a manifest with %d values, more than those of %d layers", n, maxLayers)
 	}
 	m := new(Manifest)
 	if err := json.Unmarshal(data, m); err != nil {

@@ -26,7 +26,7 @@ func (s *Store) findOllama(n names.Name) (*Model, error) {
 }
 
 func (s *Store) ollamaModel(root string, n names.Name) (*Model, error) {
-	at := filepath.Join(root, manifestsFolder, ollamaHostFolder(n.Host), filepath.FromSlash(n.Repository), n.Tag)
+	at := filepath.Join(root, manifestsFolder, n.Host, filepath.FromSlash(n.Repository), n.Tag)
 	data, err := readSmall(at, MaxManifest)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (s *Store) ollamaModel(root string, n names.Name) (*Model, error) {
 		}
 		f := File{Name: nameByMedia(d.MediaType), Path: filepath.Join(root, blobsFolder, "sha256-"+hex), Size: d.Size, Digest: fetch.SHA256(hex), Media: d.MediaType}
 		info, err := os.Stat(f.Path)
-		if err != nil || info.Size() != d.Size {
+		if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
 			return nil, absent(n, fmt.Errorf("Ollama's blob %.12s is not whole", hex)) //nolint:staticcheck // a name
 		}
 		if d.MediaType == mediaOllama+"model" && m.Path == "" {
@@ -64,9 +64,6 @@ func nameByMedia(media string) string {
 	}
 	return or(besideName(media), strings.TrimPrefix(media, mediaOllama))
 }
-
-// ollamaHostFolder is a host as a folder's name: with its port.
-func ollamaHostFolder(host string) string { return host }
 
 // listOllama is the models of Ollama's folders.
 func (s *Store) listOllama() (all []*Model, err error) {

@@ -19,19 +19,22 @@ import (
 )
 
 // What archives may hold: files alone, and no more bytes than a model's archive of that
-// size could sensibly have.
+// size could sensibly have, holes in files included.
 const (
 	maxArchiveFiles = 10_000
 	archiveRoom     = 256 << 20 // whatever its size
 	archiveRatio    = 8
 )
 
-// An unpacking is the archives of one model, which share a folder.
+// An unpacking is the archives of one model, which share a folder with the files that are
+// in none.
 type unpacking struct {
-	files []string
+	files []string // all that the folder has
+	room  int64    // bytes that the files of the archive may have yet
+	sync  func(interface{ Sync() error }) error
 }
 
-// unpack puts an archive's files into a folder.
+// unpack puts an archive's files into the folder.
 func (u *unpacking) unpack(ctx context.Context, root *os.Root, archive string, kind layerKind) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -56,14 +59,18 @@ func (u *unpacking) unpack(ctx context.Context, root *os.Root, archive string, k
 		defer z.Close()
 		r = z
 	}
-	limit := &io.LimitedReader{R: r, N: archiveRoom + archiveRatio*info.Size()}
+	u.room = archiveRoom + archiveRatio*info.Size()
+	limit := &io.LimitedReader{R: r, N: u.room + maxArchiveFiles*(4<<10)} // with headers
 	t := tar.NewReader(limit)
 	for ctx.Err() == nil {
 		h, err := t.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return names.CheckFiles(u.files)
-		case limit.N <= 0, err == nil && h.Size > limit.N:
+			if err := names.CheckFiles(u.files); err != nil {
+				return archiveError(archive, err)
+			}
+			return nil
+		case limit.N <= 0, err == nil && h.Size > u.room:
 			return archiveError(archive, fmt.Errorf("it holds more than %d times its size", archiveRatio))
 		case err != nil:
 			return archiveError(archive, err)
@@ -89,6 +96,7 @@ func (u *unpacking) entry(root *os.Root, t *tar.Reader, h *tar.Header) error {
 	default:
 		return fmt.Errorf("%.80q is no file (type %q); want files alone", h.Name, h.Typeflag)
 	}
+	u.room -= h.Size
 	if len(u.files) >= maxArchiveFiles {
 		return fmt.Errorf("more than %d files", maxArchiveFiles)
 	}
@@ -109,5 +117,5 @@ func (u *unpacking) entry(root *os.Root, t *tar.Reader, h *tar.Header) error {
 	if err == nil && n != h.Size {
 		err = io.ErrUnexpectedEOF
 	}
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(err, u.sync(f), f.Close())
 }
