@@ -111,6 +111,9 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 		return "", err
 	}
 	if n.Kind == names.Path {
+		if _, err := os.Lstat(text); errors.Is(err, fs.ErrNotExist) && names.IsAlias(text) && !modelfile.Registered(text) {
+			return "", noName(text)
+		}
 		return n.Path, nil
 	}
 	s := models()
@@ -123,6 +126,11 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 	}
 	s.Used(m, time.Now())
 	return m.Path, nil
+}
+
+// noName says what would be a name of a model.
+func noName(text string) error {
+	return fmt.Errorf("%s is no file, and no name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
 }
 
 // pullFlag is of the commands that fetch a model when they are told to.
@@ -146,7 +154,7 @@ func findModel(text string) (*store.Model, error) {
 		return nil, err
 	}
 	if n.Kind == names.Path {
-		return nil, fmt.Errorf("%s is a path, and no name of a model that realizar keeps; realizar list has the names", text)
+		return nil, fmt.Errorf("%s is no name of a model that realizar keeps; realizar list has the names", text)
 	}
 	return models().Find(n)
 }

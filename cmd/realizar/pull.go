@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/realizar/realizar/internal/names"
 	"github.com/realizar/realizar/internal/store"
+	"github.com/realizar/realizar/modelfile"
 )
 
 // pullFlags say how a model is fetched, and how that is shown.
@@ -69,6 +71,9 @@ func (c *pullCommand) Run(a *app) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if n.Kind == names.Path {
+		return nothingToPull(n.Path)
+	}
 	if c.Revision != "" {
 		switch {
 		case n.Kind != names.Hub:
@@ -90,6 +95,17 @@ func (c *pullCommand) Run(a *app) error {
 	}
 	_, err = fmt.Fprintln(a.out, m.Path)
 	return err
+}
+
+// nothingToPull says why a text that is read as a path is not pulled.
+func nothingToPull(path string) error {
+	if modelfile.Registered(path) {
+		return fmt.Errorf("%s is in the program: there is nothing to pull", path)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("%s is on this machine: there is nothing to pull", path)
+	}
+	return noName(path)
 }
 
 // pull fetches a model and shows how far it is.

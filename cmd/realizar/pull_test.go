@@ -197,50 +197,7 @@ func TestPush(t *testing.T) {
 	fails(t, other.run("pull", name[:len(name)-1]+"9"), 1, "the registry has no such model or tag")
 }
 
-// What goes wrong in the first hour is one sentence that says what to do.
-func TestFirstHour(t *testing.T) {
-	s, _ := babbleHub(t)
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	u := newUser(t, s.URL)
-	for _, c := range []struct {
-		args []string
-		env  string
-		code int
-		says string
-	}{
-		{[]string{"pull", "hf:org/babble"}, "HF_ENDPOINT=" + gone.URL, 1, "is there a network?"},
-		{[]string{"pull", "hf:org/bable"}, "", 1, "no such repository"},
-		{[]string{"pull", "hf:org/babble:Q4_K_M"}, "", 1, "there are Q8_0"},
-		{[]string{"pull", "hf:org/babble@v9"}, "", 1, "no such revision"},
-		{[]string{"pull", "hf:org/babble", "--revision", "../x"}, "", 2, "no revision"},
-		{[]string{"pull", "babble"}, "", 1, "is a path"},
-		{[]string{"pull", "hf:../babble"}, "", 2, "want hf:org/repo"},
-		{[]string{"pull", "hf:org/babble"}, "HF_TOKEN=hf_wrong", 1, "HF_TOKEN"},
-		{[]string{"pull", "hf:org/babble"}, "HF_HUB_OFFLINE=1", 1, "HF_HUB_OFFLINE is set"},
-		{[]string{"pull", "hf:org/babble"}, "HF_ENDPOINT=nonsense", 1, "HF_ENDPOINT"},
-		{[]string{"pull", "hf:org/babble"}, "HF_HUB_CACHE=/proc/none", 1, "HF_HUB_CACHE"},
-		{[]string{"pull", "ollama:" + s.Host + "/n/none"}, "", 1, "no such model or tag"},
-		{[]string{"run", "s3://bucket/model", "hi"}, "", 1, "want hf:org/repo"},
-		{[]string{"show", "hf:org/babble"}, "", 1, "realizar pull hf:org/babble"},
-		{[]string{"rm", "hf:org/babble", "--yes"}, "", 1, "is not on this machine"},
-		{[]string{"run", "ollama:small", "hi"}, "", 1, "realizar pull ollama:small:latest"},
-	} {
-		v := *u
-		if c.env != "" {
-			v.env = append(append([]string{}, u.env...), c.env)
-		}
-		r := v.run(c.args...)
-		r.stdout = ""
-		fails(t, r, c.code, c.says)
-		lines := strings.Count(strings.ReplaceAll(r.stderr, "See realizar", ""), "\n")
-		if want := map[int]int{1: 1, 2: 2}[c.code]; lines != want || strings.Contains(r.stderr, "hf_secret") || strings.Contains(r.stderr, "hf_wrong") {
-			t.Errorf("%q: %d lines: %s", c.args, lines, r.stderr)
-		}
-	}
-}
-
-// A server serves a model by its name.
+// A model that Ollama has is found by its name.
 func TestOllamaStoreByName(t *testing.T) {
 	u := newUser(t, "http://127.0.0.1:1")
 	babble := modeltest.Babble(t)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // git's ids of files, as hubs list them, are SHA-1
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -220,7 +221,8 @@ func (a *attempts) next(ctx context.Context, err error) error {
 		}
 		after = status.After
 	}
-	if errors.Is(err, errPermanent) {
+	var certificate *tls.CertificateVerificationError
+	if errors.Is(err, errPermanent) || errors.As(err, &certificate) {
 		return err
 	}
 	a.failed++

@@ -3,8 +3,11 @@ package fetch_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -121,6 +124,19 @@ func TestUnreachable(t *testing.T) {
 	var w waits
 	_, err := download(t, fetch.NewClient(w.options(fetch.Options{})), gone.URL, []byte("abc"))
 	if !errors.Is(err, fetch.ErrUnreachable) || len(w) != 2 {
+		t.Errorf("error %v after %d waits", err, len(w))
+	}
+}
+
+// A server that nobody vouches for is not asked again.
+func TestCertificate(t *testing.T) {
+	other := httptest.NewTLSServer(nil)
+	other.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(other.Close)
+	var w waits
+	_, err := download(t, fetch.NewClient(w.options(fetch.Options{})), other.URL, []byte("abc"))
+	var certificate *tls.CertificateVerificationError
+	if !errors.As(err, &certificate) || len(w) != 0 {
 		t.Errorf("error %v after %d waits", err, len(w))
 	}
 }

@@ -8,6 +8,7 @@ package pull
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -145,15 +146,20 @@ func unique(files []remote) []remote {
 func (p *Puller) explain(n names.Name, err error) error {
 	var status *fetch.StatusError
 	var path *fs.PathError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, fetch.ErrUnreachable) && n.Kind == names.Hub:
+		return fmt.Errorf("%s: %w; check the network, and set HTTPS_PROXY if there is a proxy, or HF_ENDPOINT for a mirror of the hub", n, err)
 	case errors.Is(err, fetch.ErrUnreachable):
-		return fmt.Errorf("%s: %w; is there a network? Proxies are set by HTTPS_PROXY, a mirror of the hub by HF_ENDPOINT", n, err)
+		return fmt.Errorf("%s: %w; check the name and the network, and set HTTPS_PROXY if there is a proxy", n, err)
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%s: %w; check the clock, and if a proxy of yours stands between, set SSL_CERT_FILE to a file with its authority's certificate", n, err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%s: the disk is full: %w; make room (realizar gc removes what no model has) and pull again: what has come is kept", n, err)
 	case errors.As(err, &path) && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || path.Op == "mkdir"):
-		return fmt.Errorf("%s: %s cannot be written to (%w); set %s to a folder that can", n, path.Path, path.Err, variableOf(n))
+		return fmt.Errorf("%s: %s cannot be written to (%w); set %s to another folder", n, path.Path, path.Err, variableOf(n))
 	case errors.As(err, &status):
 		return p.explainStatus(n, status, err)
 	}

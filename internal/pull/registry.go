@@ -131,7 +131,7 @@ func (p *Puller) manifest(ctx context.Context, doer fetch.Doer, base, reference 
 			h := fetch.Digest(want).New(0)
 			h.Write(data)
 			if !fetch.Digest(want).Is(h) {
-				return nil, nil, &fetch.DigestError{Where: base + "/manifests/" + reference, Want: want, Got: string(fetch.Digest(want).Of(h))}
+				return nil, nil, &fetch.DigestError{Where: strings.SplitN(base, "://", 2)[1] + "/manifests/" + reference, Want: want, Got: string(fetch.Digest(want).Of(h))}
 			}
 		}
 		m, err := store.ParseManifest(data)

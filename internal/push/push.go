@@ -98,6 +98,10 @@ func explain(to names.Name, err error) error {
 		status = key.Status
 	case errors.As(err, &refused):
 		status = refused.StatusCode
+		for i := range refused.Errors { // what could steer a terminal is not shown
+			refused.Errors[i].Message = fmt.Sprintf("%.200q", refused.Errors[i].Message)
+			refused.Errors[i].Code, refused.Errors[i].Detail = fmt.Sprintf("%.40q", refused.Errors[i].Code), nil
+		}
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -15,8 +15,15 @@ type SpaceError struct {
 
 // Error has both numbers and the ways out.
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("%s has %.2f GB free, and %.2f GB are to come: remove something (realizar list, rm and gc), or set %s to a folder on a larger disk",
-		e.Folder, float64(e.Free)/1e9, float64(e.Want)/1e9, e.Variable)
+	return fmt.Sprintf("the disk of %s has %s free, and %s are to come: remove something (realizar list, rm and gc), or set %s to a folder on a larger disk",
+		e.Folder, sizeText(e.Free), sizeText(e.Want), e.Variable)
+}
+
+func sizeText(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
 // checkSpace refuses to begin what the disk of folder has no room for. The folder need
