@@ -244,7 +244,7 @@ func (d *download) ask(ctx context.Context, header http.Header) (*http.Response,
 		return nil, err
 	}
 	if r.StatusCode != http.StatusOK && r.StatusCode != http.StatusPartialContent {
-		err := NewStatusError(r)
+		err := newStatusError(r)
 		d.release(r)
 		if direct != nil {
 			// Such addresses are good for a while; the server has another one.
@@ -254,7 +254,7 @@ func (d *download) ask(ctx context.Context, header http.Header) (*http.Response,
 			return nil, errors.New(err.Error()) // another attempt is led to another address
 		}
 		if err.Status == http.StatusRequestedRangeNotSatisfiable {
-			return nil, &LengthError{Where: err.Where, Want: d.f.Size, Got: -1}
+			return nil, &lengthError{Where: err.Where, Want: d.f.Size, Got: -1}
 		}
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func (d *download) release(r *http.Response) {
 // take writes what comes of a piece, of a file that has total bytes as the server says.
 func (d *download) take(ctx context.Context, r *http.Response, piece span, total int64) (int64, error) {
 	if total >= 0 && total != d.f.Size {
-		return 0, &LengthError{Where: where(r.Request.URL), Want: d.f.Size, Got: total}
+		return 0, &lengthError{Where: where(r.Request.URL), Want: d.f.Size, Got: total}
 	}
 	return d.copy(ctx, r.Body, piece)
 }
@@ -358,7 +358,7 @@ func (d *download) stream(ctx context.Context, gaps []span) (n int64, err error)
 		return 0, fmt.Errorf("%s answers with a part of the file where all was asked for", where(r.Request.URL))
 	}
 	if r.ContentLength >= 0 && r.ContentLength != d.f.Size {
-		return 0, &LengthError{Where: where(r.Request.URL), Want: d.f.Size, Got: r.ContentLength}
+		return 0, &lengthError{Where: where(r.Request.URL), Want: d.f.Size, Got: r.ContentLength}
 	}
 	at := int64(0)
 	for _, g := range gaps {

@@ -143,9 +143,9 @@ func (e *StatusError) temporary() bool {
 	return e.Status >= 500 && e.Status != http.StatusNotImplemented && e.Status != http.StatusHTTPVersionNotSupported
 }
 
-// NewStatusError is what an answer says that is not the one wanted. It does not close
+// newStatusError is what an answer says that is not the one wanted. It does not close
 // the body.
-func NewStatusError(r *http.Response) *StatusError {
+func newStatusError(r *http.Response) *StatusError {
 	e := &StatusError{Status: r.StatusCode, Where: where(r.Request.URL), Code: clip(r.Header.Get("X-Error-Code"), 64), Text: clip(r.Header.Get("X-Error-Message"), 200)}
 	after := r.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(after, 10, 32); err == nil && seconds > 0 {
@@ -178,15 +178,15 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("%s: the bytes have the digest %s, and the listing says %s: they were thrown away; try again, and if it stays so, the server or somebody between changes them", e.Where, e.Got, e.Want)
 }
 
-// A LengthError is a file of another size than the one that was listed. Got is negative
+// A lengthError is a file of another size than the one that was listed. Got is negative
 // where the server does not say.
-type LengthError struct {
+type lengthError struct {
 	Where     string
 	Want, Got int64
 }
 
 // Error has both sizes.
-func (e *LengthError) Error() string {
+func (e *lengthError) Error() string {
 	if e.Got < 0 {
 		return fmt.Sprintf("%s has not the %d bytes that the listing says; try again later", e.Where, e.Want)
 	}
@@ -271,7 +271,7 @@ func (c *Client) read(ctx context.Context, doer Doer, address string, header htt
 	}
 	defer func() { _ = r.Body.Close() }()
 	if r.StatusCode != http.StatusOK {
-		return nil, nil, NewStatusError(r)
+		return nil, nil, newStatusError(r)
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	switch {
@@ -311,7 +311,7 @@ func (c *Client) size(ctx context.Context, doer Doer, address string) (int64, er
 	case r.StatusCode == http.StatusOK || r.StatusCode == http.StatusPartialContent:
 		return 0, fmt.Errorf("%w%s does not say how many bytes the file has", errPermanent, where(r.Request.URL))
 	}
-	return 0, NewStatusError(r)
+	return 0, newStatusError(r)
 }
 
 // send sends one request, whose connection may bring nothing for no longer than Stall:

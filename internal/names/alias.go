@@ -47,7 +47,7 @@ func ParseAliases(file string, data []byte) (Aliases, error) {
 		case aliases[alias] != "":
 			return nil, fmt.Errorf("%s:%d: the alias %s is there twice; leave one", file, no, alias)
 		}
-		if err := CheckTarget(name); err != nil {
+		if err := checkTarget(name); err != nil {
 			return nil, fmt.Errorf("%s:%d: %s: %w", file, no, alias, err)
 		}
 		aliases[alias] = name
@@ -55,9 +55,9 @@ func ParseAliases(file string, data []byte) (Aliases, error) {
 	return aliases, lines.Err()
 }
 
-// CheckTarget refuses what an alias cannot stand for: another alias, so that none leads
+// checkTarget refuses what an alias cannot stand for: another alias, so that none leads
 // round in a circle.
-func CheckTarget(name string) error {
+func checkTarget(name string) error {
 	if IsAlias(name) && name != "demo" {
 		return fmt.Errorf("%q is a short name, too; want a name such as hf:org/repo, or a path such as ./model.gguf", name)
 	}

@@ -21,23 +21,6 @@ type Choice struct {
 	Quant string   // the quantisation by the file's name, as it is written there; may be empty
 }
 
-// A Role is what a GGUF file is for.
-type Role int
-
-// Weights are models; the others go with one.
-const (
-	Weights   Role = iota
-	Projector      // images to embeddings
-	Importance
-	Draft // a small model that guesses for a large one
-	Adapter
-)
-
-var roleNames = [...]string{"weights", "projector", "importance matrix", "draft", "adapter"}
-
-// String is the role in words.
-func (r Role) String() string { return roleNames[r] }
-
 var (
 	partForm  = regexp.MustCompile(`^(.*)-([0-9]{5})-of-([0-9]{5})(\.[a-z]+)$`)
 	quantForm = regexp.MustCompile(`(?i)(?:^|[._/-])((?:UD-)?(?:I?Q[1-8]_[0-9A-Z]+(?:_[0-9A-Z]+)*|TQ[12]_0|MXFP4(?:_MOE)?|NVFP4|BF16|F16|FP16|F32|FP32))(?:[./-]|$)`)
@@ -45,20 +28,12 @@ var (
 	loraForm  = regexp.MustCompile(`(?i)(^|[._-])(lora|adapter)([._-]|$)`)
 )
 
-// RoleOf is what a GGUF file is for, by its name.
-func RoleOf(name string) Role {
+// isWeights reports whether a file is a model itself, by its name, and not what goes with
+// one: a projector of images, an importance matrix, a draft model, an adapter.
+func isWeights(name string) bool {
 	base := strings.ToLower(path.Base(name))
-	switch {
-	case strings.Contains(base, "mmproj"):
-		return Projector
-	case strings.Contains(base, "imatrix"):
-		return Importance
-	case draftForm.MatchString(base):
-		return Draft
-	case loraForm.MatchString(base):
-		return Adapter
-	}
-	return Weights
+	return strings.HasSuffix(name, ".gguf") && !strings.Contains(base, "mmproj") && !strings.Contains(base, "imatrix") &&
+		!draftForm.MatchString(base) && !loraForm.MatchString(base)
 }
 
 // A group is the files of one GGUF model: one, or its parts in order.
@@ -134,7 +109,7 @@ func All(files []string) []Choice {
 func groupsOf(files []string) []*group {
 	byName := map[string]*group{}
 	for _, f := range slices.Sorted(slices.Values(files)) {
-		if !strings.HasSuffix(f, ".gguf") || RoleOf(f) != Weights {
+		if !isWeights(f) {
 			continue
 		}
 		g := &group{name: f, parts: 1}

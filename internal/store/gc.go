@@ -140,7 +140,7 @@ func (s *Store) ownGarbage() (all []Garbage, err error) {
 			continue
 		}
 		blobs[hex], views[hex] = true, true
-		data, err := s.ReadManifest(d.Digest)
+		data, err := s.readManifest(d.Digest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

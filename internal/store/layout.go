@@ -88,8 +88,8 @@ func (s *Store) findOwn(n names.Name) (*Model, error) {
 	return nil, absent(n, nil)
 }
 
-// ReadManifest is the bytes of a manifest of the layout.
-func (s *Store) ReadManifest(digest string) ([]byte, error) {
+// readManifest is the bytes of a manifest of the layout.
+func (s *Store) readManifest(digest string) ([]byte, error) {
 	hex, err := names.CheckDigest(digest)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Store) ownModel(n names.Name, d Descriptor) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := s.ReadManifest(d.Digest)
+	data, err := s.readManifest(d.Digest)
 	if err != nil {
 		return nil, absent(n, err)
 	}
@@ -128,7 +128,7 @@ func (s *Store) ownModel(n names.Name, d Descriptor) (*Model, error) {
 		if info.ModTime().After(m.Modified) {
 			m.Modified = info.ModTime()
 		}
-		m.Files = append(m.Files, File{Name: or(l.name, "archive"), Path: s.ownBlob(hex), Size: l.Size, Digest: fetch.SHA256(hex), Media: l.MediaType})
+		m.Files = append(m.Files, File{Name: or(l.name, "archive"), Path: s.ownBlob(hex), Size: l.Size, Digest: fetch.SHA256(hex)})
 	}
 	main, quant, err := mainOf(s.view(hex))
 	if err != nil {

@@ -54,13 +54,13 @@ func Local(path string) (*Model, error) {
 
 // WithDigests gives every file of a model its SHA-256, computed from its bytes.
 func WithDigests(ctx context.Context, m *Model, progress func(int64)) error {
-	for i := range m.Files {
-		d, size, err := Digest(ctx, m.Files[i].Path, progress)
+	for i, f := range m.Files {
+		d, size, err := digestOf(ctx, f, fetch.SHA256(""), progress)
 		if err != nil {
 			return err
 		}
-		if want := m.Files[i].Digest; strings.HasPrefix(string(want), "sha256:") && want != d {
-			return fmt.Errorf("%s has the digest %s, want %s; remove the model and pull it again", m.Files[i].Path, d, want)
+		if strings.HasPrefix(string(f.Digest), "sha256:") && f.Digest != d {
+			return fmt.Errorf("%s has the digest %s, want %s; remove the model and pull it again", f.Path, d, f.Digest)
 		}
 		m.Files[i].Digest, m.Files[i].Size = d, size
 	}

@@ -29,13 +29,12 @@ const (
 // Media types of models, as Docker's Model Runner, CNCF's ModelPack and Ollama write
 // them.
 const (
-	MediaDockerConfig = "application/vnd.docker.ai.model.config.v0.1+json"
 	MediaDockerGGUF   = "application/vnd.docker.ai.gguf.v3"
 	mediaDocker       = "application/vnd.docker.ai."
-	MediaPackManifest = "application/vnd.cncf.model.manifest.v1+json"
+	mediaPackManifest = "application/vnd.cncf.model.manifest.v1+json"
 	MediaPackConfig   = "application/vnd.cncf.model.config.v1+json"
 	MediaPackWeights  = "application/vnd.cncf.model.weight.v1.raw"
-	MediaPackFile     = "application/vnd.cncf.model.weight.config.v1.raw"
+	mediaPackFile     = "application/vnd.cncf.model.weight.config.v1.raw"
 	MediaPackDoc      = "application/vnd.cncf.model.doc.v1.raw"
 	mediaPack         = "application/vnd.cncf.model."
 	mediaPackBefore   = "application/vnd.cnai.model." // what it was called
@@ -46,7 +45,7 @@ const (
 const (
 	AnnotationPackPath = "org.cncf.model.filepath"
 	annotationBefore   = "org.cnai.model.filepath"
-	AnnotationTitle    = "org.opencontainers.image.title"
+	annotationTitle    = "org.opencontainers.image.title"
 	annotationName     = "org.opencontainers.image.ref.name"
 )
 
@@ -186,7 +185,7 @@ func kindOf(media string) layerKind {
 // nameOf is the name that a layer's annotations give its file. Archives have a folder's
 // or their own there, which does not count.
 func nameOf(d Descriptor) string {
-	for _, key := range []string{AnnotationPackPath, annotationBefore, AnnotationTitle} {
+	for _, key := range []string{AnnotationPackPath, annotationBefore, annotationTitle} {
 		if name := d.Annotations[key]; name != "" {
 			return strings.TrimPrefix(path.Clean(name), "./")
 		}

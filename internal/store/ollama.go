@@ -41,7 +41,7 @@ func (s *Store) ollamaModel(root string, n names.Name) (*Model, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		f := File{Name: nameByMedia(d.MediaType), Path: filepath.Join(root, blobsFolder, "sha256-"+hex), Size: d.Size, Digest: fetch.SHA256(hex), Media: d.MediaType}
+		f := File{Name: nameByMedia(d.MediaType), Path: filepath.Join(root, blobsFolder, "sha256-"+hex), Size: d.Size, Digest: fetch.SHA256(hex)}
 		info, err := os.Stat(f.Path)
 		if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
 			return nil, absent(n, fmt.Errorf("Ollama's blob %.12s is not whole", hex)) //nolint:staticcheck // a name

@@ -19,7 +19,7 @@ func (m *Manifest) Wanted(small int64) ([]File, error) {
 	var all []File
 	add := func(d Descriptor, name string) {
 		hex, _ := names.CheckDigest(d.Digest) // ParseManifest has seen to it
-		all = append(all, File{Name: name, Size: d.Size, Digest: fetch.SHA256(hex), Media: d.MediaType})
+		all = append(all, File{Name: name, Size: d.Size, Digest: fetch.SHA256(hex)})
 	}
 	if m.Config.Digest != "" {
 		add(m.Config, "config")
@@ -49,7 +49,7 @@ type packedConfig struct {
 func Pack(files []File) (manifest, config []byte, err error) {
 	var c packedConfig
 	c.ModelFS.Type = "layers"
-	m := &Manifest{SchemaVersion: 2, MediaType: MediaManifest, ArtifactType: MediaPackManifest}
+	m := &Manifest{SchemaVersion: 2, MediaType: MediaManifest, ArtifactType: mediaPackManifest}
 	for _, f := range files {
 		switch path.Ext(f.Name) {
 		case ".gguf", ".safetensors":
@@ -59,7 +59,7 @@ func Pack(files []File) (manifest, config []byte, err error) {
 		c.ModelFS.DiffIDs = append(c.ModelFS.DiffIDs, d)
 		m.Layers = append(m.Layers, Descriptor{
 			MediaType: packMedia(f.Name), Digest: d, Size: f.Size,
-			Annotations: map[string]string{AnnotationPackPath: f.Name, AnnotationTitle: path.Base(f.Name)},
+			Annotations: map[string]string{AnnotationPackPath: f.Name, annotationTitle: path.Base(f.Name)},
 		})
 	}
 	if config, err = json.Marshal(c); err != nil {
@@ -79,13 +79,13 @@ func packMedia(name string) string {
 	case ".md":
 		return MediaPackDoc
 	}
-	return MediaPackFile
+	return mediaPackFile
 }
 
 // Blobs are the files of a model of the own layout by digest, its configuration among
 // them, and its manifest.
 func (s *Store) Blobs(m *Model) (manifest []byte, paths map[string]string, err error) {
-	if manifest, err = s.ReadManifest(m.Manifest); err != nil {
+	if manifest, err = s.readManifest(m.Manifest); err != nil {
 		return nil, nil, err
 	}
 	parsed, err := ParseManifest(manifest)

@@ -103,7 +103,6 @@ type File struct {
 	Path   string // where its bytes lie
 	Size   int64
 	Digest fetch.Digest // empty where nothing says it
-	Media  string       // its media type, where there is one
 }
 
 // Size is what a model's files take.

@@ -36,59 +36,26 @@ func (s *Store) Verify(ctx context.Context, m *Model, progress func(int64)) (dam
 }
 
 func verify(ctx context.Context, f File, progress func(int64)) (problem string, err error) {
-	r, err := os.Open(f.Path)
-	if err != nil {
+	got, size, err := digestOf(ctx, f, f.Digest, progress)
+	switch {
+	case err != nil:
 		return "", err
+	case size != f.Size:
+		return fmt.Sprintf("it has %d bytes, want %d", size, f.Size), nil
+	case got != f.Digest:
+		return fmt.Sprintf("it has the digest %s, want %s", got, f.Digest), nil
 	}
-	defer func() { _ = r.Close() }()
-	info, err := r.Stat()
-	if err != nil {
-		return "", err
-	}
-	if info.Size() != f.Size {
-		return fmt.Sprintf("it has %d bytes, want %d", info.Size(), f.Size), nil
-	}
-	sum := f.Digest.New(f.Size)
-	buf := make([]byte, 1<<20)
-	for ctx.Err() == nil {
-		n, err := r.Read(buf)
-		sum.Write(buf[:n])
-		progress(int64(n))
-		if err == io.EOF { //nolint:errorlint // a file returns it as it is
-			if !f.Digest.Is(sum) {
-				return fmt.Sprintf("it has the digest %s, want %s", f.Digest.Of(sum), f.Digest), nil
-			}
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	return "", context.Cause(ctx)
+	return "", nil
 }
 
-// Digest computes the SHA-256 of a file.
-func Digest(ctx context.Context, path string, progress func(int64)) (fetch.Digest, int64, error) {
-	f, err := os.Open(path)
+// digestOf reads a file and returns its digest, of the kind of another one, and its size.
+func digestOf(ctx context.Context, f File, kind fetch.Digest, progress func(int64)) (fetch.Digest, int64, error) {
+	r, err := os.Open(f.Path)
 	if err != nil {
 		return "", 0, err
 	}
-	defer func() { _ = f.Close() }()
-	d := fetch.SHA256("")
-	sum := d.New(0)
-	buf := make([]byte, 1<<20)
-	size := int64(0)
-	for ctx.Err() == nil {
-		n, err := f.Read(buf)
-		sum.Write(buf[:n])
-		size += int64(n)
-		progress(int64(n))
-		if err == io.EOF { //nolint:errorlint // a file returns it as it is
-			return d.Of(sum), size, nil
-		}
-		if err != nil {
-			return "", 0, err
-		}
-	}
-	return "", 0, context.Cause(ctx)
+	defer func() { _ = r.Close() }()
+	sum := kind.New(f.Size)
+	n, err := io.CopyBuffer(sum, &told{ctx, r, progress}, make([]byte, 1<<20))
+	return kind.Of(sum), n, err
 }
