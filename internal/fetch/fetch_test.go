@@ -119,10 +119,8 @@ func TestGivesUp(t *testing.T) {
 
 // Without a network there are few attempts, and the error says so.
 func TestUnreachable(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	var w waits
-	_, err := download(t, fetch.NewClient(w.options(fetch.Options{})), gone.URL, []byte("abc"))
+	_, err := download(t, fetch.NewClient(w.options(fetch.Options{})), "http://127.0.0.1:1", []byte("abc"))
 	if !errors.Is(err, fetch.ErrUnreachable) || len(w) != 2 {
 		t.Errorf("error %v after %d waits", err, len(w))
 	}
@@ -161,7 +159,7 @@ func TestStall(t *testing.T) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	})
 	var w waits
-	at, err := download(t, fetch.NewClient(w.options(fetch.Options{Stall: 300 * time.Millisecond})), url, data)
+	at, err := download(t, fetch.NewClient(w.options(fetch.Options{Stall: time.Second})), url, data)
 	if got, readErr := os.ReadFile(at); err != nil || readErr != nil || !bytes.Equal(got, data) {
 		t.Errorf("%v, %v, %d bytes", err, readErr, len(got))
 	}

@@ -42,7 +42,7 @@ func takeLock(ctx context.Context, path string, shared bool, waiting func()) (*L
 	case <-ctx.Done():
 		go func() { // the system's call cannot be called off
 			<-done
-			_ = f.Close()
+			(&Lock{f}).Release()
 		}()
 		return nil, context.Cause(ctx)
 	}
@@ -69,5 +69,9 @@ func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 }
 
-// Release lets others have it.
-func (l *Lock) Release() { _ = l.file.Close() }
+// Release lets others have it, at once: a process that was forked meanwhile may have the
+// file open, too.
+func (l *Lock) Release() {
+	unlockFile(l.file)
+	_ = l.file.Close()
+}

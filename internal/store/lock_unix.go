@@ -29,3 +29,5 @@ func lockFile(f *os.File, shared, wait bool) error {
 		return err
 	}
 }
+
+func unlockFile(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }

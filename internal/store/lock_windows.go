@@ -22,3 +22,7 @@ func lockFile(f *os.File, shared, wait bool) error {
 	}
 	return err
 }
+
+func unlockFile(f *os.File) {
+	_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, new(windows.Overlapped))
+}
