@@ -13,7 +13,7 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"hf:org/repo:Q4_K_M@main", "org/repo", "ollama:host:1/ns/model:tag", "oci://host:5000/a/b@sha256:" + digest, "https://h/m.gguf#sha256=" + digest,
-		"../x", "/etc/passwd", "a\x00b", "C:\\x", "a/../b", "CON.gguf", "m-00001-of-00002.gguf", "e\u0301",
+		"../x", "/etc/passwd", "a\x00b", "C:\\x", "a/../b", "hf:a--b/c", "ollama:a/../b", "oci://h/a/../b:1", "http://localhost/%2e%2e#sha256=" + digest, "CON.gguf", "m-00001-of-00002.gguf", "e\u0301",
 	} {
 		f.Add(text)
 	}

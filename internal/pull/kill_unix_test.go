@@ -114,7 +114,7 @@ func TestKilled(t *testing.T) {
 		p.Token = m.behavior.Token
 		child := childPull{s.URL, p.Token, filepath.Dir(p.Store.Hub), m.name.String(), 0}
 		for range 4 {
-			child.KillAt = 1 + r.Int64N(120)
+			child.KillAt = 1 + r.Int64N(40)
 			cmd := child.start(t)
 			_ = cmd.Wait()
 			started.Add(1)
