@@ -19,12 +19,12 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program. Default: demo."`
+	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
 
 	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
 	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
 	OllamaPort      *int     `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
-	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name."`
+	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name, or the model's."`
 	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
 	TLSCert         string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
 	TLSKey          string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
@@ -48,6 +48,7 @@ type serveCommand struct {
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
 
+	pullFlag
 	jsonFlags
 	modelFlags
 }
@@ -115,6 +116,16 @@ func (c *serveCommand) Validate() error {
 // Run serves the model until a signal comes.
 func (c *serveCommand) Run(a *app) error {
 	c.Model = a.orDemo(c.Model, "serve")
+	path, err := a.modelPath(c.Model, c.Pull)
+	if err != nil {
+		return err
+	}
+	if path != c.Model {
+		if len(c.ServedModelName) == 0 {
+			c.ServedModelName = []string{strings.TrimPrefix(c.Model, "hf:")}
+		}
+		c.Model = path
+	}
 	config, err := c.config(a)
 	if err != nil {
 		return err
