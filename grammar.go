@@ -40,8 +40,9 @@ type compiledGrammar struct {
 	counted atomic.Int64 // bytes that it kept: see grammarMemory
 }
 
-// newCompiled makes the grammar of a symbol.
-func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*compiledGrammar, error) {
+// newCompiled makes the grammar of a symbol, which may be made of content beside its own
+// symbols.
+func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error), content *compiledGrammar) (*compiledGrammar, error) {
 	b := grammar.NewBuilder(grammarLimits)
 	symbol, err := compile(b)
 	if err != nil {
@@ -51,7 +52,7 @@ func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*com
 	if err != nil {
 		return nil, grammarError(err)
 	}
-	c := &compiledGrammar{symbol: symbol, whole: whole}
+	c := &compiledGrammar{symbol: symbol, whole: whole, content: content}
 	keptGrammars.use(c)
 	return c, nil
 }
@@ -219,7 +220,7 @@ func larkSymbol(b *grammar.Builder, text string) (grammar.Symbol, error) {
 var grammarLimits = grammar.Limits{Rules: 1 << 18, Expressions: 1 << 18, Sets: 1 << 16, Derivatives: 1 << 14}
 
 func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*Grammar, error) {
-	now, err := newCompiled(compile)
+	now, err := newCompiled(compile, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +262,7 @@ func (g *Grammar) compiled() (*compiledGrammar, error) {
 	if c := g.now.Value(); c != nil && !c.worn.Load() {
 		return c, nil
 	}
-	c, err := newCompiled(g.compile)
+	c, err := newCompiled(g.compile, nil)
 	g.now = weak.Make(c)
 	return c, err
 }

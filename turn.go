@@ -126,11 +126,7 @@ func (c *conversation) grammar(g *Generation) (*compiledGrammar, error) {
 		if err != nil {
 			return nil, err
 		}
-		made, err := newCompiled(func(b *grammar.Builder) (grammar.Symbol, error) { return c.symbol(b, content, calls) })
-		if err == nil {
-			made.content = content
-		}
-		return made, err
+		return newCompiled(func(b *grammar.Builder) (grammar.Symbol, error) { return c.symbol(b, content, calls) }, content)
 	})
 }
 
