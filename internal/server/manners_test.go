@@ -79,15 +79,7 @@ var long = modeltest.Context(1 << 16)
 func TestQueueIsBounded(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1}, realizar.Options{Parallel: 1}, long)
 	stop := s.endless("")
-	var second sync.WaitGroup
-	second.Go(func() {
-		if r := s.post("/v1/completions", `{"model":"small","prompt":"y","max_tokens":2}`); r.status != 200 {
-			t.Errorf("the request that waits: %d %s", r.status, r.body)
-		}
-	})
-	for s.get("/ready").status == 200 {
-		runtime.Gosched()
-	}
+	second := s.endless("") // which waited, and takes turns with the first
 	r := s.post("/v1/completions", `{"model":"small","prompt":"z"}`)
 	r.fails(t, 429, "", "queue_full")
 	if r.header.Get("Retry-After") == "" {
@@ -96,7 +88,8 @@ func TestQueueIsBounded(t *testing.T) {
 	r = s.get("/ready")
 	r.fails(t, 429, "", "queue_full")
 	stop()
-	second.Wait()
+	second()
+	s.idle()
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"z","max_tokens":2}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
