@@ -79,7 +79,23 @@ var long = modeltest.Context(1 << 16)
 func TestQueueIsBounded(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1}, realizar.Options{Parallel: 1}, long)
 	stop := s.endless("")
-	second := s.endless("") // which waited, and takes turns with the first
+	waiting, leave := context.WithCancel(context.Background())
+	var second sync.WaitGroup
+	second.Go(func() {
+		r, err := http.NewRequestWithContext(waiting, http.MethodPost, s.URL+"/v1/completions",
+			strings.NewReader(`{"model":"small","prompt":"y","max_tokens":60000,"ignore_eos":true}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := s.Client().Do(r); err == nil {
+			t.Errorf("a request of 60000 tokens is answered with %s", resp.Status)
+			resp.Body.Close()
+		}
+	})
+	for s.server.Admitted() < 2 { // the first still runs
+		runtime.Gosched()
+	}
 	r := s.post("/v1/completions", `{"model":"small","prompt":"z"}`)
 	r.fails(t, 429, "", "queue_full")
 	if r.header.Get("Retry-After") == "" {
@@ -88,7 +104,8 @@ func TestQueueIsBounded(t *testing.T) {
 	r = s.get("/ready")
 	r.fails(t, 429, "", "queue_full")
 	stop()
-	second()
+	leave()
+	second.Wait()
 	s.idle()
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"z","max_tokens":2}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
