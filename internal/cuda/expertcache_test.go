@@ -314,7 +314,9 @@ func TestExpertsAreFetched(t *testing.T) {
 	if s.Experts.Kept == 0 || len(s.Layers) > 0 || pinned != s.Pinned || len(resident.expertImages) > 0 {
 		t.Fatalf("%+v, images are %d bytes", s, pinned)
 	}
-	const line = "%5 experts, %6 add: experts route; experts group; expertcache keep; expertcache fetch; experts_f16 gated_1, gated_8, gated_16; experts_f16 expert_1, expert_8, expert_16; experts combine"
+	const line = "%5 experts, %6 add: experts route; experts group; expertcache keep; expertcache fetch; experts gather; " +
+		"experts_f16 gated_1, expert_gated_16, expert_gated_32, expert_gated_64, expert_gated_128; " +
+		"experts_f16 expert_1, expert_16, expert_32, expert_64, expert_128; experts combine"
 	if lines := b.Kernels(p, lim); !slices.Contains(lines, line) {
 		t.Errorf("%s, want among them\n%s", strings.Join(lines, "\n"), line)
 	}

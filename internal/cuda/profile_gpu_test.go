@@ -124,22 +124,27 @@ func profiled(t *testing.T, b *Backend, p *plan.Program, seqs, tokens int) (whol
 	return median(false), median(true)
 }
 
-// profileTable prints a step by kernel, what takes most first.
+// profileTable prints a step by kernel and by how much that moves, what takes most first.
 func profileTable(what string, s profiledStep, bandwidth float64) {
 	type total struct {
 		calls, bytes int
 		time         time.Duration
 	}
-	kernels := map[string]*total{}
+	type shape struct {
+		kernel string
+		bytes  int
+	}
+	kernels := map[shape]*total{}
 	for _, x := range s.result.Spans {
-		k := kernels[x.Kernel]
+		of := shape{x.Kernel, x.Bytes}
+		k := kernels[of]
 		if k == nil {
 			k = &total{}
-			kernels[x.Kernel] = k
+			kernels[of] = k
 		}
 		k.calls, k.bytes, k.time = k.calls+1, k.bytes+x.Bytes, k.time+x.Time
 	}
-	names := slices.SortedFunc(maps.Keys(kernels), func(a, b string) int { return cmp.Compare(kernels[b].time, kernels[a].time) })
+	names := slices.SortedFunc(maps.Keys(kernels), func(a, b shape) int { return cmp.Compare(kernels[b].time, kernels[a].time) })
 	var all total
 	row := func(name string, k total) {
 		rate := float64(k.bytes) / k.time.Seconds()
@@ -147,9 +152,9 @@ func profileTable(what string, s profiledStep, bandwidth float64) {
 			100*float64(k.time)/float64(s.result.Times.Total), float64(k.time)/1e3/float64(k.calls), float64(k.bytes)/1e6, rate/1e9, 100*rate/bandwidth)
 	}
 	fmt.Printf("  %s\n", what)
-	for _, name := range names {
-		k := kernels[name]
-		row(name, *k)
+	for _, of := range names {
+		k := kernels[of]
+		row(of.kernel, *k)
 		all.calls, all.bytes, all.time = all.calls+k.calls, all.bytes+k.bytes, all.time+k.time
 	}
 	row("all", all)

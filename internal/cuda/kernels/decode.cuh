@@ -184,8 +184,23 @@ template <class C, int D, int H> INLINE void decodeOne(const DecodeArgs &args, D
   d.store(result);
 }
 
-// decodeMany does segments of a token one after the other. Keys and values of the next are
-// asked for when those of one are done with.
+// prefetchRun brings the keys and values of the run that begins at a position nearer, where a page
+// holds whole runs.
+template <class C, int D> INLINE void prefetchRun(const Source &s, int begin) {
+  if (s.pool.pageTokens % runTokens != 0) return;
+  constexpr int line = 128, lines = runTokens * D * C::bytes / line, ofChunk = runTokens * 16 / line; // of all keys; of those of a chunk
+  Pool pool = s.pool;
+  pool.dim = D;
+  const Slot slot = slotOf(pool, s.table, s.shift, begin);
+  const u8 *keys = pool.base + keyAt<C>(pool, slot, s.head), *values = pool.base + valueAt<C>(pool, slot, s.head);
+  UNROLL for (int i = tidX() % 32; i < lines; i += 32) {
+    prefetch(keys + i / ofChunk * chunkApart<C>(pool) + i % ofChunk * line);
+    prefetch(values + i * line);
+  }
+}
+
+// decodeMany does segments of a token one after the other. While a block waits for keys or
+// values, others of the multiprocessor work.
 template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeShared<C, D, eightRows> &s) {
   using E = Eight<D>;
   Decoding<C, D, eightRows, true> d(args, s);
@@ -202,12 +217,9 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
     begin = segment * segmentTokens + warp * runTokens;
     lo = maxOf(d.first - begin, 0), old = minOf(d.last - begin, runTokens);
   };
-  Run<C, D> run{};
   find(d.from);
   if constexpr (D) {
-    if (lo < old) run.find(source, begin, lo, old);
-    run.loadKeys(source, lo, old);
-    run.loadValues(source, lo, old);
+    if (lo < old) prefetchRun<C, D>(source, begin);
   }
   d.prepare();
   d.clear();
@@ -223,6 +235,7 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
     Weights weight{};
     Values value[E::dim / 64] = {};
     float sum[4] = {}, top[2] = {-infinity, -infinity};
+    Run<C, D> run{};
     find(segment);
     const int mine = begin;
     const bool any = lo < minOf(d.last + 1 - begin, runTokens), isNew = d.last >= begin && d.last < begin + runTokens;
@@ -237,20 +250,18 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
         }
       }
     } else {
-      const bool more = segment + 1 < d.end;
-      if (isNew) run.putKey(d.last - begin, s.key), run.putValue(d.last - begin, s.value);
+      if (lo < old) run.find(source, begin, lo, old);
+      run.loadKeys(source, lo, old);
+      if (begin + segmentTokens < d.last) prefetchRun<C, D>(source, begin + segmentTokens);
+      if (isNew) run.putKey(d.last - begin, s.key);
       if (any) run.scores(x, q);
-      if (more) {
-        find(segment + 1);
-        if (lo < old) run.find(source, begin, lo, old);
-        run.loadKeys(source, lo, old);
-      }
+      run.loadValues(source, lo, old);
+      if (isNew) run.putValue(d.last - begin, s.value);
       if (any) {
         weigh(weight, top, x, d.a, mine, seen);
         addWeights(sum, weight);
         UNROLL for (int b = 0; b < E::dim / 64; b++) run.values(value[b], weight, b);
       }
-      if (more) run.loadValues(source, lo, old);
     }
 
     UNROLL for (int p = 0; p < E::passes; p++) {
@@ -279,10 +290,10 @@ template <class C, int D> INLINE void decodeMany(const DecodeArgs &args, DecodeS
 // key and value of the new token), two barriers, and some 1,400 instructions one behind the
 // other; of several blocks two loads more. A thread holds its share of 32 keys and values:
 // twice headDim numbers of the cache, in registers.
-#define DECODE(name, cache, dim, heads, body)                                                              \
-  extern "C" __global__ void __launch_bounds__(blockThreads, (dim == 64 ? 2 : 1)) name(const DecodeArgs a) { \
+#define DECODE(name, cache, dim, heads, blocks, body)                                            \
+  extern "C" __global__ void __launch_bounds__(blockThreads, blocks) name(const DecodeArgs a) { \
     __shared__ DecodeShared<cache, dim, heads> s;                                                          \
     body(a, s);                                                                                            \
   }
-#define DECODE_ONE(name, cache, dim, heads) DECODE(name, cache, dim, heads, (decodeOne<cache, dim, heads>))
-#define DECODE_MANY(name, cache, dim) DECODE(name, cache, dim, eightRows, (decodeMany<cache, dim>))
+#define DECODE_ONE(name, cache, dim, heads) DECODE(name, cache, dim, heads, (dim == 64 ? 2 : 1), (decodeOne<cache, dim, heads>))
+#define DECODE_MANY(name, cache, dim) DECODE(name, cache, dim, eightRows, (dim == 64 ? 3 : dim == 128 ? 2 : 1), (decodeMany<cache, dim>))

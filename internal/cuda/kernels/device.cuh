@@ -176,6 +176,7 @@ INLINE u16 loadOnce(const u16 *p) {
 
 INLINE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
+INLINE void atomicAddShared(int *p, int v) { __nvvm_atom_add_gen_i(p, v); }
 INLINE int atomicAddDevice(int *p, int v) {
   int r;
   asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(v) : "memory");

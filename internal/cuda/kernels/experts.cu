@@ -185,11 +185,13 @@ struct GroupArgs {
   const s32 *chosen; // [T, used]
   s32 experts;       // at most maxExperts
   s32 used;
+  s32 rows;          // of a part at most
   const s32 *count;  // tokens of this step
   s32 *slots;        // [T, used]
-  s32 *tokens;       // [T*used] token of each slot
+  s32 *tokens;       // [slots] token of each slot; of those that are nobody's, 0
   Active *active;    // [min(T*used, experts)] in ascending order
-  s32 *sizes;        // [2] active experts, and slots
+  SlotRange *parts;       // in the order of their slots
+  s32 *sizes;        // [3] active experts, slots, and parts
 };
 
 constexpr int groupThreads = 256;
@@ -197,36 +199,40 @@ constexpr int groupThreads = 256;
 // group gives the tokens of each expert their slots. A block does an expert, and looks at
 // all that was chosen; grid (experts).
 extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs a) {
-  constexpr int warps = groupThreads / 32;
-  __shared__ u8 seen[maxExperts];
-  __shared__ int sums[4][warps], hits[2][warps];
+  constexpr int warps = groupThreads / 32, sums = 6;
+  __shared__ s32 of[maxExperts]; // how many chose an expert
+  __shared__ int shared[sums][warps], hits[2][warps];
   waitForPrevious();
   allowNext();
   const int expert = blockX(), n = *a.count * a.used, tid = tidX(), warp = tid / 32, lane = tid & 31;
-  for (int i = tid; i < a.experts; i += groupThreads) seen[i] = 0;
+  for (int i = tid; i < a.experts; i += groupThreads) of[i] = 0;
   syncBlock();
-  int of[4] = {0, 0, 0, 0}; // slots of experts below, slots of this one, active experts below, active experts
 #pragma unroll 4
-  for (int i = tid; i < n; i += groupThreads) {
-    const int e = a.chosen[i];
-    seen[e] = 1;
-    of[0] += e < expert, of[1] += e == expert;
+  for (int i = tid; i < n; i += groupThreads) atomicAddShared(&of[a.chosen[i]], 1);
+  syncBlock();
+  int sum[sums] = {}; // active experts, slots and parts of those below; and of all
+  for (int i = tid; i < a.experts; i += groupThreads) {
+    const int of3[3] = {of[i] > 0, (of[i] + 7) / 8 * 8, (of[i] + a.rows - 1) / a.rows};
+    UNROLL for (int k = 0; k < 3; k++) sum[k] += i < expert ? of3[k] : 0, sum[3 + k] += of3[k];
+  }
+  UNROLL for (int k = 0; k < sums; k++) {
+    sum[k] = warpSum(sum[k]);
+    if (lane == 0) shared[k][warp] = sum[k];
   }
   syncBlock();
-  for (int i = tid; i < a.experts; i += groupThreads) of[2] += i < expert ? seen[i] : 0, of[3] += seen[i];
-  UNROLL for (int k = 0; k < 4; k++) {
-    of[k] = warpSum(of[k]);
-    if (lane == 0) sums[k][warp] = of[k];
+  UNROLL for (int k = 0; k < sums; k++) {
+    sum[k] = 0;
+    UNROLL for (int i = 0; i < warps; i++) sum[k] += shared[k][i];
   }
-  syncBlock();
-  UNROLL for (int k = 0; k < 4; k++) {
-    of[k] = 0;
-    UNROLL for (int i = 0; i < warps; i++) of[k] += sums[k][i];
+  if (expert == 0 && tid < 3) a.sizes[tid] = tid == 0 ? sum[3] : tid == 1 ? sum[4] : sum[5];
+  const int mine = of[expert], begin = sum[1];
+  if (mine == 0) return;
+  if (tid == 0) a.active[sum[0]] = Active{expert, begin, begin + mine, expert};
+  for (int i = tid; i * a.rows < mine; i += groupThreads) {
+    a.parts[sum[2] + i] = SlotRange{sum[0], begin + i * a.rows, begin + minOf(i * a.rows + a.rows, mine), 0};
   }
-  if (expert == 0 && tid == 0) a.sizes[0] = of[3], a.sizes[1] = n;
-  if (of[1] == 0) return;
-  if (tid == 0) a.active[of[2]] = Active{expert, of[0], of[0] + of[1], expert};
-  int next = of[0];
+  if (tid < (8 - mine % 8) % 8) a.tokens[begin + mine + tid] = 0;
+  int next = begin;
   for (int first = 0, turn = 0; first < n; first += groupThreads, turn ^= 1) {
     const int i = first + tid;
     const bool hit = i < n && a.chosen[i] == expert;
@@ -244,6 +250,27 @@ extern "C" __global__ void __launch_bounds__(groupThreads) group(const GroupArgs
       a.tokens[slot] = i / a.used;
     }
     next += total;
+  }
+}
+
+struct GatherArgs {
+  const u16 *x;      // rows of 16 bits, of tokens
+  u16 *to;           // the same, of slots
+  s32 stride;        // of both, elements
+  const s32 *tokens; // [slots] token of each slot
+  const s32 *sizes;  // see GroupArgs
+};
+
+// gather gives each slot the row of its token. A thread has a piece of 8 columns; grid (blocks
+// of a row's pieces, rows).
+extern "C" __global__ void __launch_bounds__(threads) gather(const GatherArgs a) {
+  waitForPrevious();
+  allowNext();
+  const int col = 8 * (blockX() * threads + tidX()), slots = a.sizes[1];
+  if (col >= a.stride) return;
+  for (int slot = blockY(); slot < slots; slot += gridY()) {
+    const u16 *from = a.x + placeOf(a.tokens[slot], col, a.stride);
+    *reinterpret_cast<uint4 *>(a.to + placeOf(slot, col, a.stride)) = *reinterpret_cast<const uint4 *>(from);
   }
 }
 

@@ -2,7 +2,8 @@
 // multiplied with the rows of the tokens that chose it.
 //
 // A slot is a token together with one of its experts. Slots stand in the order of experts,
-// and for each expert in that of tokens. The arithmetic is that of linear.cuh: what an
+// and for each expert in that of tokens; where a step has several tokens, those of an expert begin
+// at a multiple of 8, and what is left between is nobody's. The arithmetic is that of linear.cuh: what an
 // expert makes of a row depends neither on the step's other rows nor on how many rows a
 // kernel takes at a time.
 #pragma once
@@ -15,6 +16,13 @@ struct alignas(16) Active {
   s32 expert;
   s32 begin, end; // of its slots
   s32 place;      // of its matrices: the expert's number, or what keep says
+};
+
+// A SlotRange is a part of the slots of an active expert: as many as a kernel takes at a time, or the last
+struct alignas(16) SlotRange {
+  s32 active;
+  s32 begin, end;
+  s32 pad;
 };
 
 // The matrices of experts lie in places of one size.
@@ -38,7 +46,8 @@ struct ExpertArgs {
   const u16 *h16;
   const s32 *tokens;    // [slots] row of the input for each slot, or 0: the slot's own
   const Active *active; // [*count]
-  const s32 *count;     // experts that were chosen
+  const s32 *count;     // [3] experts that were chosen, slots, and parts
+  const SlotRange *parts;    // [count[2]]
   float *y;             // [slots, stride]; gated: 0
   Forms out;            // gated: [slots, rows] where the unit's values go
   Unit unit;
@@ -100,12 +109,14 @@ template <class F, class M, int NT, bool ONE, bool GATED> INLINE void expertProd
 #define EXPERT(name, F, M, NT, ONE, GATED, BLOCKS) \
   extern "C" __global__ void __launch_bounds__(256, BLOCKS) name(const ExpertArgs a) { expertProduct<F, M, NT, ONE, GATED>(a); }
 
-// The kernels of a format: for one slot of each expert, and for 8 and 16 at a time.
-#define EXPERTS(F)                                         \
-  EXPERT(expert_1, F, void, 1, true, false, 2)                \
+// The kernels of a format: for one slot of each expert, and for 8 and 16 at a time, where there
+// are none of wide.cuh.
+#define EXPERTS(F)                             \
+  EXPERT(expert_1, F, void, 1, true, false, 2) \
+  EXPERT(gated_1, F, void, 1, true, true, 2)
+#define EXPERTS_OF_SEVERAL(F)                                   \
   EXPERT(expert_8, F, SINGLE(Words<F, 1>), 1, false, false, 2)  \
   EXPERT(expert_16, F, SINGLE(Words<F, 2>), 2, false, false, 2) \
-  EXPERT(gated_1, F, void, 1, true, true, 2)                  \
   EXPERT(gated_8, F, SINGLE(Words<F, 1>), 1, false, true, 2)    \
   EXPERT(gated_16, F, SINGLE(Words<F, 2>), 2, false, true, 1)
 

@@ -98,8 +98,10 @@ INLINE u32 placeIn(int block, u32 address) {
 }
 // arriveIn arrives at the barrier of another block.
 INLINE void arriveIn(int block, u32 barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(placeIn(block, barrier)) : "memory"); }
-// storeIn writes to shared memory of the cluster, and arrives with 4 bytes at a barrier beside it;
+// storeIn writes to shared memory of the cluster, and arrives with 16 bytes at a barrier beside it;
 // both are where placeIn says.
-INLINE void storeIn(u32 at, float v, u32 barrier) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(at), "r"(asBits(v)), "r"(barrier) : "memory");
+INLINE void storeIn(u32 at, float4 v, u32 barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(at), "r"(asBits(v.x)), "r"(asBits(v.y)), "r"(asBits(v.z)), "r"(asBits(v.w)),
+               "r"(barrier)
+               : "memory");
 }

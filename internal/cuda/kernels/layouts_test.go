@@ -238,7 +238,7 @@ func shared(t *testing.T) (arguments, memory map[string]structure) {
 }
 
 // ofTheDevice are structures that no Go code knows.
-var ofTheDevice = []string{"Active", "Missing", "float2", "uint2", "uint4"}
+var ofTheDevice = []string{"Active", "Missing", "SlotRange", "float2", "uint2", "uint4"}
 
 // What Go gives a kernel lies, field by field, as the kernel reads it, and so does what
 // both read in memory: a structure of Go has the name of one in C++, its fields' names,

@@ -7,14 +7,14 @@
 // input, and adds that as the rest of the tree says.
 //
 // Of a block's 12 warps two bring tiles of weights and chunks of the input to shared memory, as
-// far ahead as there is room, and 8 have 16 rows of weights each: they make operands of codes and
-// multiply.
+// far ahead as there is room. The other 8 have 16 rows of weights each: they make operands of codes
+// and multiply, and then finish their sums.
 //
 // The bits are those of linear.cuh: the same operands, and instructions that add the same
 // products in the same order.
 #pragma once
+#include "experts.cuh"
 #include "hopper.cuh"
-#include "linear.cuh"
 
 constexpr int wideThreads = 384, wideRows = 128, wideTiles = wideRows / tileRows;
 
@@ -26,9 +26,8 @@ constexpr int unitsTogether = 16;
 // room, up to 32 rows of the input: one multiplies while the other waits. Package lower computes
 // the same.
 template <class F, int N> struct Wide {
-  // Sums of two segments wait there for their neighbours'.
-  static constexpr int stride = wideRows + 4; // floats of a row of sums
-  static constexpr int sumBytes = N * stride * 4; // more than those that wait take before
+  static constexpr int apart = wideRows + 4; // floats from the sums with a row of the input to the next
+  static constexpr int sumBytes = N * apart * 4;
   static constexpr int chunkBytes = N * chunkCols * 2, stageBytes = wideTiles * F::tileBytes;
   static constexpr int least = sumBytes + 2 * stageBytes + 3 * chunkBytes + 1024;
   static constexpr int blocks = N <= 32 && least <= 112 << 10 ? 2 : 1; // of a multiprocessor
@@ -48,10 +47,78 @@ template <int STAGES> struct Phases {
   }
 };
 
+// syncConsumers waits for the 8 warps that multiply.
 INLINE void syncConsumers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
-// A Job is which rows of which product a cluster has, and which of the input.
+
+// rowsOf makes four rows of weights with one row of the input of what a lane has of the operand's
+// rows g and g+8 with rows 2t and 2t+1: lane 4g+t gets those from 8*(g/2%2) + 4*(g/4) on with row
+// 2t + g%2.
+INLINE float4 rowsOf(float a, float b, float c, float d, int lane) {
+  const bool odd = lane & 4, high = lane & 8;
+  const float one = shuffleXor(odd ? a : b, 4), two = shuffleXor(odd ? c : d, 4);
+  if (odd) a = one, c = two;
+  else b = one, d = two;
+  const float three = shuffleXor(high ? a : c, 8), four = shuffleXor(high ? b : d, 8);
+  return high ? float4{three, four, c, d} : float4{a, b, three, four};
+}
+
+// A Job is which rows of which product a cluster has, and which of the input: N from first on, of
+// which those before end count.
 struct Job {
-  int which, unit, first;
+  int which, unit, first, end;
+};
+
+// ManyRows are the jobs of products of all rows of the input. Weights are nobody's output, and
+// how many rows there are is known before the kernel before has ended.
+template <int N, bool GATED> struct ManyRows {
+  using Args = LinearArgs;
+  static constexpr bool known = true;
+  static constexpr int unitRows = GATED ? wideRows / 2 : wideRows;
+  const LinearArgs &a;
+  int count, parts, units;
+  METHOD ManyRows(const LinearArgs &a) : a(a), count(*a.count), parts((count + N - 1) / N) {
+    units = GATED ? unitsIn(0) : unitsIn(0) + unitsIn(1) + unitsIn(2) + unitsIn(3);
+  }
+  METHOD int unitsIn(int i) const { return (a.p[i].rows + unitRows - 1) / unitRows; }
+  METHOD int jobs() const { return units * parts; }
+  METHOD Job job(int i) const {
+    const int group = i / (unitsTogether * parts) * unitsTogether, together = minOf(unitsTogether, units - group);
+    i -= group * parts;
+    Job j{0, group + i % together, i / together * N, count};
+    if constexpr (!GATED) {
+      for (; j.which < 3 && j.unit >= unitsIn(j.which); j.which++) j.unit -= unitsIn(j.which);
+    }
+    return j;
+  }
+  METHOD Product product(const Job &j, int i) const { return a.p[GATED ? i : j.which]; }
+  METHOD float scale() const { return a.scale; }
+  METHOD const float *residual(int row, int at) const { return a.residual ? a.residual + s64(at) * a.residualStride + row : nullptr; }
+};
+
+// ManySlots are the jobs of products of experts with their slots. Which these are, the kernel
+// before says.
+template <int N, bool GATED> struct ManySlots {
+  using Args = ExpertArgs;
+  static constexpr bool known = false;
+  static constexpr int unitRows = GATED ? wideRows / 2 : wideRows;
+  const ExpertArgs &a;
+  int units;
+  METHOD ManySlots(const ExpertArgs &a) : a(a), units((a.rows + unitRows - 1) / unitRows) {}
+  METHOD int jobs() const { return units * a.count[2]; }
+  METHOD Job job(int i) const {
+    const SlotRange p = a.parts[i / units];
+    return Job{p.active, i % units, p.begin, p.end};
+  }
+  METHOD Product product(const Job &j, int i) const {
+    const Active e = a.active[j.which];
+    const ExpertProduct &p = a.p[i];
+    if (!p.w) return Product{};
+    const u8 *powers = reinterpret_cast<const u8 *>(p.powers);
+    return Product{p.w + e.place * p.apart, powers ? reinterpret_cast<const float *>(powers + e.place * p.apart) : nullptr, a.y,
+                   p.bias ? p.bias + s64(e.expert) * p.biasApart : nullptr, a.rows, a.stride};
+  }
+  METHOD float scale() const { return 1; }
+  METHOD const float *residual(int, int) const { return nullptr; }
 };
 
 // Lacking is what the sums of four rows of weights still lack, from row on.
@@ -72,12 +139,12 @@ struct Lacking {
 };
 
 // wide is what a block does.
-template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
+template <class F, int N, bool GATED, class Work> INLINE void wide(const typename Work::Args &a) {
   using W = Wide<F, N>;
   // Operands of two steps are made while those of two are multiplied. Numbers of 16 bits are
   // operands already: another warp multiplies while they are loaded.
   constexpr int steps = F::scaled ? 2 : 4, groups = 4 / steps;
-  constexpr int quarters = F::tileK / chunkCols, unitRows = GATED ? wideRows / 2 : wideRows;
+  constexpr int quarters = F::tileK / chunkCols;
   extern __shared__ u8 raw[];
   u8 *chunks = raw + (-sharedAt(raw) & 1023), *tiles = chunks + W::chunkStages * W::chunkBytes;
   float *rest = reinterpret_cast<float *>(tiles + W::tileStages * W::stageBytes);
@@ -85,20 +152,7 @@ template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
   const u32 tileThere = sharedAt(barriers), tileFree = tileThere + 8 * W::tileStages, chunkThere = tileFree + 8 * W::tileStages, chunkFree = chunkThere + 8 * W::chunkStages,
             restFree = chunkFree + 8 * W::chunkStages, sumsThere = restFree + 8;
 
-  // Which jobs. How many rows the input has is known before the kernel before has ended.
-  const int blocks = blocksOfCluster(), rank = rankInCluster(), each = segments / blocks, own = N / blocks, count = *a.count;
-  auto unitsIn = [&](int i) ALWAYS { return (a.p[i].rows + unitRows - 1) / unitRows; };
-  const int units = GATED ? unitsIn(0) : unitsIn(0) + unitsIn(1) + unitsIn(2) + unitsIn(3);
-  const int parts = (count + N - 1) / N, jobs = units * parts;
-  auto jobOf = [&](int i) ALWAYS -> Job {
-    const int group = i / (unitsTogether * parts) * unitsTogether, together = minOf(unitsTogether, units - group);
-    i -= group * parts;
-    Job j{0, group + i % together, i / together * N};
-    if constexpr (!GATED) {
-      for (; j.which < 3 && j.unit >= unitsIn(j.which); j.which++) j.unit -= unitsIn(j.which);
-    }
-    return j;
-  };
+  const int blocks = blocksOfCluster(), rank = rankInCluster(), each = segments / blocks;
   const int begin = blockX() / blocks, apart = gridX() / blocks;
   const int from = a.colTiles * (rank * each) / segments, to = a.colTiles * (rank * each + each) / segments;
 
@@ -113,11 +167,18 @@ template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
   const int warp = tidX() / 32, lane = tidX() % 32;
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
-    if (warp == 0 && lane < wideTiles) { // tiles of weights, which nobody writes: a row of them each
+    if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them each
+      if (!Work::known) waitForPrevious();
+      const Work work(a);
+      const int jobs = work.jobs();
       Phases<W::tileStages> ring;
       for (int i = begin; i < jobs; i += apart) {
-        const Job j = jobOf(i);
-        const Product &p = a.p[GATED ? (lane >= wideTiles / 2 && a.p[1].w ? 1 : 0) : j.which];
+        const Job j = work.job(i);
+        Product p = work.product(j, 0);
+        if (GATED && lane >= wideTiles / 2) {
+          const Product gated = work.product(j, 1);
+          if (gated.w) p = gated;
+        }
         const int row = GATED ? j.unit * (wideTiles / 2) + lane % (wideTiles / 2) : j.unit * wideTiles + lane;
         const u8 *tile = p.w + s64(minOf(row, (p.rows + tileRows - 1) / tileRows - 1)) * a.colTiles * F::tileBytes; // one that is not there is the last
         _Pragma("unroll 1") for (int kt = from; kt < to; kt++) {
@@ -131,14 +192,20 @@ template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
     if (warp == 1 && lane == 0) { // the input
       waitForPrevious();
       allowNext();
+      const Work work(a);
+      const int jobs = work.jobs();
       Phases<W::chunkStages> ring;
       const s64 chunksApart = chunkOf(0, 1, a.inStride);
       for (int i = begin; i < jobs; i += apart) {
-        const u16 *x = a.h16 + chunkOf(jobOf(i).first, 0, a.inStride);
+        // Rows of experts may go on among the next chunks.
+        const int first = work.job(i).first, here = Work::known ? N : minOf(N, chunkRows - first % chunkRows);
+        const u16 *x = a.h16 + chunkOf(first, 0, a.inStride), *more = a.h16 + chunkOf(first + here, 0, a.inStride);
         _Pragma("unroll 1") for (int k = from * quarters; k < to * quarters; k++) {
           awaitPhase(chunkFree + 8 * ring.stage, ring.parity ^ 1);
           arriveWith(chunkThere + 8 * ring.stage, W::chunkBytes);
-          copyBulk(sharedAt(chunks) + ring.stage * W::chunkBytes, x + k * chunksApart, W::chunkBytes, chunkThere + 8 * ring.stage);
+          const u32 there = sharedAt(chunks) + ring.stage * W::chunkBytes;
+          copyBulk(there, x + k * chunksApart, here * (2 * chunkCols), chunkThere + 8 * ring.stage);
+          if (here < N) copyBulk(there + here * (2 * chunkCols), more + k * chunksApart, (N - here) * (2 * chunkCols), chunkThere + 8 * ring.stage);
           ring.next();
         }
       }
@@ -147,12 +214,14 @@ template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
   } else {
     moreRegisters<W::blocks == 2 ? 104 : 232>();
     waitForPrevious();
+    const Work work(a);
+    const int jobs = work.jobs(), own = N / blocks; // rows of the input that the block finishes
     Phases<W::tileStages> ring;
     Phases<W::chunkStages> chunk;
     u32 parity = 0;                    // of the jobs' sums
     float *wait = rest + tidX() - 128; // of number i of a level, 256 apart
     _Pragma("unroll 1") for (int i = begin; i < jobs; i += apart, parity ^= 1) {
-      const Job j = jobOf(i);
+      if (each <= 2 && lane < blocks) arriveIn(lane, restFree); // nothing waits in rest
       {
         float acc[N / 2], total[N / 2];
         volatile float four[N / 2]; // sums of four segments wait in local memory
@@ -209,70 +278,91 @@ template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
           }
         }
         if (before >= 0 && lane == 0) arrive(chunkFree + 8 * before);
-        const int row = (warp - 4) * tileRows + lane / 4;
         if (blocks == 1) {
           syncConsumers(); // nobody reads what waited any more
-          float *to = rest + lane % 4 * 2 * W::stride + row;
-          UNROLL for (int n = 0; n < N / 8; n++) {
-            UNROLL for (int e = 0; e < 4; e++) to[(8 * n + (e & 1)) * W::stride + 4 * (e & 2)] = total[4 * n + e];
-          }
         } else { // nor anybody of the cluster, nor sums of the job before
           if (tidX() == 128) arriveWith(sumsThere, N * wideRows * 4);
           syncWarp();
-          if (lane < blocks) arriveIn(lane, restFree);
+          if (each > 2 && lane < blocks) arriveIn(lane, restFree);
           awaitPhase(restFree, parity);
-          UNROLL for (int n = 0; n < N / 8; n++) {
-            const int token = 8 * n + lane % 4 * 2, owner = token / own;
-            const u32 there = placeIn(owner, sumsThere), to = placeIn(owner, sharedAt(rest)) + 4 * ((rank * own + token % own) * W::stride + row);
-            UNROLL for (int e = 0; e < 4; e++) storeIn(to + 4 * ((e & 1) * W::stride + 4 * (e & 2)), total[4 * n + e], there);
-          }
+        }
+        const int row = (warp - 4) * tileRows + (lane & 8) + lane / 16 * 4;
+        UNROLL for (int n = 0; n < N / 8; n++) {
+          const float4 v = rowsOf(total[4 * n], total[4 * n + 1], total[4 * n + 2], total[4 * n + 3], lane);
+          const int token = 8 * n + lane % 4 * 2 + lane / 4 % 2, owner = token * blocks / N;
+          float *to = rest + (rank * own + (token & (own - 1))) * W::apart + row;
+          if (blocks == 1) *reinterpret_cast<float4 *>(to) = v;
+          else storeIn(placeIn(owner, sharedAt(to)), v, placeIn(owner, sumsThere));
         }
       }
       // Meanwhile, what the sums of a lane's four rows still lack.
-      const Product &p = a.p[GATED ? 0 : j.which];
-      const int four = GATED ? lane % 16 : lane, row = unitRows * j.unit + 4 * four;
-      const Lacking lacks(p, row), upLacks(a.p[GATED && a.p[1].w ? 1 : GATED ? 0 : j.which], row);
-      if (blocks == 1) syncConsumers();
-      else awaitPhase(sumsThere, parity);
+      constexpr int unitRows = Work::unitRows, together = GATED ? 2 : 1; // rows of the input that a warp finishes at a time
+      const Job j = work.job(i);
+      const Product p = work.product(j, 0);
+      const int four = lane % (32 / together), row = unitRows * j.unit + 4 * four;
+      const Lacking lacks(p, row);
+      const int mine = j.first + rank * own, end = minOf(own, j.end - mine);
 
       // sumAt is the sum of four rows of weights from place on, for one of the block's own rows of the input.
       auto sumAt = [&](int token, int place) ALWAYS -> float4 {
-        auto of = [&](int b) ALWAYS { return *reinterpret_cast<const float4 *>(rest + (b * own + token) * W::stride + place); };
+        auto of = [&](int b) ALWAYS { return *reinterpret_cast<const float4 *>(rest + (b * own + token) * W::apart + place); };
         if (blocks == 1) return of(0);
         if (blocks == 2) return of(0) + of(1);
         if (blocks == 4) return (of(0) + of(1)) + (of(2) + of(3));
         return ((of(0) + of(1)) + (of(2) + of(3))) + ((of(4) + of(5)) + (of(6) + of(7)));
       };
-      if constexpr (GATED) { // half a warp has a row of the input
-        _Pragma("unroll 1") for (int t = 2 * (warp - 4) + lane / 16; t < own; t += 16) {
-          const int at = j.first + rank * own + t;
-          if (at >= count) break;
+      auto awaitSums = [&]() ALWAYS {
+        if (blocks == 1) syncConsumers();
+        else awaitPhase(sumsThere, parity);
+      };
+      if constexpr (GATED) {
+        const Product gated = work.product(j, 1);
+        const Lacking upLacks(gated.w ? gated : p, row);
+        awaitSums();
+        _Pragma("unroll 1") for (int t = 2 * (warp - 4) + lane / 16; t < end; t += 16) {
           const float4 g = sumAt(t, 4 * four), u = sumAt(t, unitRows + 4 * four);
           float4 gate, up;
-          UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, a.divided, g[i]), up[i] = a.p[1].w ? upLacks.valueOf(i, a.divided, u[i]) : 1;
+          UNROLL for (int i = 0; i < 4; i++) gate[i] = lacks.valueOf(i, a.divided, g[i]), up[i] = gated.w ? upLacks.valueOf(i, a.divided, u[i]) : 1;
           float4 v = unitsOf(a.unit, gate, up);
           UNROLL for (int i = 0; i < 4; i++) v[i] = row + i < p.rows ? v[i] : 0;
-          storeFour(a.out, at, row, v);
+          storeFour(a.out, mine + t, row, v);
           if (unitRows * (j.unit + 1) >= a.out.cols) { // the padding, too
-            for (int c = row + unitRows; c < a.out.stride; c += unitRows) storeFour(a.out, at, c, float4{});
+            for (int c = row + unitRows; c < a.out.stride; c += unitRows) storeFour(a.out, mine + t, c, float4{});
           }
         }
       } else {
-        _Pragma("unroll 4") for (int t = warp - 4; t < own; t += 8) {
-          const int at = j.first + rank * own + t;
-          if (at >= count) break;
-          const float4 sum = sumAt(t, 4 * four);
-          const float *residual = a.residual ? a.residual + s64(at) * a.residualStride + row : nullptr;
-          float *y = p.y + s64(at) * p.stride + row;
-          float4 v;
-          UNROLL for (int i = 0; i < 4; i++) v[i] = lacks.valueOf(i, a.divided, sum[i]) * a.scale;
-          if (row + 4 <= p.rows) {
-            *reinterpret_cast<float4 *>(y) = residual ? *reinterpret_cast<const float4 *>(residual) + v : v;
-          } else {
-            UNROLL for (int i = 0; i < 4; i++) {
-              if (row + i < p.rows) y[i] = residual ? residual[i] + v[i] : v[i];
+        // What is added is asked for before the sums are there, for some rows at a time: where
+        // results go, it may lie.
+        constexpr int some = 4;
+        const bool whole = row + 4 <= p.rows;
+        float4 residual[some];
+        auto ask = [&](int t) ALWAYS {
+          UNROLL for (int k = 0; k < some; k++) {
+            const float *from = work.residual(row, mine + t + 8 * k);
+            residual[k] = float4{};
+            if (from && whole && t + 8 * k < end) residual[k] = *reinterpret_cast<const float4 *>(from);
+          }
+        };
+        ask(warp - 4);
+        awaitSums();
+        _Pragma("unroll 1") for (int t = warp - 4; t < end; t += 8 * some) {
+          UNROLL for (int k = 0; k < some; k++) {
+            const int token = t + 8 * k, at = mine + token;
+            if (token >= end) break;
+            const float4 sum = sumAt(token, 4 * four);
+            float *y = p.y + s64(at) * p.stride + row;
+            float4 v;
+            UNROLL for (int i = 0; i < 4; i++) v[i] = lacks.valueOf(i, a.divided, sum[i]) * work.scale();
+            const float *from = work.residual(row, at);
+            if (whole) {
+              *reinterpret_cast<float4 *>(y) = from ? residual[k] + v : v;
+            } else {
+              UNROLL for (int i = 0; i < 4; i++) {
+                if (row + i < p.rows) y[i] = from ? from[i] + v[i] : v[i];
+              }
             }
           }
+          ask(t + 8 * some);
         }
       }
       syncConsumers(); // nobody reads the sums any more
@@ -281,14 +371,16 @@ template <class F, int N, bool GATED> INLINE void wide(const LinearArgs &a) {
   meetCluster(); // others arrive here
 }
 
-#define WIDE(name, F, N, GATED) \
-  extern "C" __global__ void __launch_bounds__(wideThreads, Wide<F, N>::blocks) name(const LinearArgs a) { wide<F, N, GATED>(a); }
-#define WIDES(F)                \
-  WIDE(wide_16, F, 16, false)   \
-  WIDE(wide_32, F, 32, false)   \
-  WIDE(wide_64, F, 64, false)   \
-  WIDE(wide_128, F, 128, false) \
-  WIDE(wide_gated_16, F, 16, true)   \
-  WIDE(wide_gated_32, F, 32, true)   \
-  WIDE(wide_gated_64, F, 64, true)   \
-  WIDE(wide_gated_128, F, 128, true)
+#define WIDE(name, F, N, GATED, Work) \
+  extern "C" __global__ void __launch_bounds__(wideThreads, Wide<F, N>::blocks) name(const Work<N, GATED>::Args a) { wide<F, N, GATED, Work<N, GATED>>(a); }
+#define WIDES_OF(prefix, F, Work)             \
+  WIDE(prefix##_16, F, 16, false, Work)       \
+  WIDE(prefix##_32, F, 32, false, Work)       \
+  WIDE(prefix##_64, F, 64, false, Work)       \
+  WIDE(prefix##_128, F, 128, false, Work)     \
+  WIDE(prefix##_gated_16, F, 16, true, Work)  \
+  WIDE(prefix##_gated_32, F, 32, true, Work)  \
+  WIDE(prefix##_gated_64, F, 64, true, Work)  \
+  WIDE(prefix##_gated_128, F, 128, true, Work)
+#define WIDES(F) WIDES_OF(wide, F, ManyRows)
+#define WIDE_EXPERTS(F) WIDES_OF(expert, F, ManySlots)

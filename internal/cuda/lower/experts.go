@@ -17,6 +17,9 @@ const maxExperts = 2048
 // ActiveBytes are those of an expert that was chosen, see kernels/experts.cuh.
 const ActiveBytes = 16
 
+// partBytes are those of slots of an expert, see kernels/experts.cuh.
+const partBytes = 16
+
 // MissingBytes are those of an expert that is to be fetched, see kernels/expertcache.cu.
 const MissingBytes = 8
 
@@ -25,11 +28,19 @@ const MissingBytes = 8
 type expertRoom struct {
 	chosen, weights, slots driver.DevicePtr    // by token and rank
 	tokens                 driver.DevicePtr    // by slot
-	active, sizes          driver.DevicePtr    // experts that were chosen; how many, and how many slots
+	active, parts, sizes   driver.DevicePtr    // experts that were chosen; their slots by parts; how many of the first, slots, and parts
 	missing, missed        driver.DevicePtr    // of these, what the device does not have; how many
-	parts                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
+	apart                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
 	hidden                 driver.DevicePtr    // by slot: the unit's values in the form that the last product reads
-	out                    driver.DevicePtr    // by slot: what the experts make
+	out                    driver.DevicePtr    // by slot: what the experts make; before, the rows of the slots' tokens where these are gathered
+}
+
+// slotRows is how many slots there are at most, see kernels/experts.cuh, and wideRows beyond, which
+// copies of the last ones may reach.
+func slotRows(a *plan.ExpertsAttr, tokens int) (rows, reached int) {
+	slots := tokens * a.Route.Used
+	rows = slots + 7*min(slots, len(a.Gate))
+	return rows, chunked(rows + wideRows)
 }
 
 // unjoined reports whether the gate and what it gates are products of two launches.
@@ -58,26 +69,29 @@ func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
 // scratch is what [expertRoom] names, in its order.
 func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.ExpertsAttr)
-	slots := a.Route.Used * lim.Size(p.Shapes[n.Out][0])
-	chosen := min(slots, len(a.Gate))
-	elems := slots * rowStride(a.Gate[0].Rows())
-	hidden, parts := 2*chunked(slots)*rowStride(a.Gate[0].Rows()), 0
+	tokens := lim.Size(p.Shapes[n.Out][0])
+	chosen := min(tokens*a.Route.Used, len(a.Gate))
+	rows, reached := slotRows(&a, tokens)
+	elems := rows * rowStride(a.Gate[0].Rows())
+	hidden, joined := 2*reached*rowStride(a.Gate[0].Rows()), 0
 	if arithmetic(a.Down[0], lim) == inFloats {
 		hidden = 4 * elems
 	}
 	if unjoined(&a, lim) {
-		parts = 4 * elems
+		joined = 4 * elems
 	}
-	entries := 4 * slots
-	return []int{entries, entries, entries, entries, ActiveBytes * chosen, 8, MissingBytes * chosen, 4, parts, parts, hidden, 4 * slots * rowStride(int(p.Shapes[n.Out][1]))}
+	parts := partBytes * (chosen + rows/16)
+	out := max(4*rows*rowStride(int(p.Shapes[n.Out][1])), 2*reached*rowStride(int(p.Shapes[n.In[0]][1])))
+	entries := 4 * tokens * a.Route.Used
+	return []int{entries, entries, entries, 4 * rows, ActiveBytes * chosen, parts, 12, MissingBytes * chosen, 4, joined, joined, hidden, out}
 }
 
 // room is where n works.
 func (m *mixture) roomOf(n *plan.Node) expertRoom {
 	r := m.scratch(n)
 	return expertRoom{
-		chosen: r[0], weights: r[1], slots: r[2], tokens: r[3], active: r[4], sizes: r[5], missing: r[6], missed: r[7],
-		parts: [2]driver.DevicePtr{r[8], r[9]}, hidden: r[10], out: r[11],
+		chosen: r[0], weights: r[1], slots: r[2], tokens: r[3], active: r[4], parts: r[5], sizes: r[6], missing: r[7], missed: r[8],
+		apart: [2]driver.DevicePtr{r[9], r[10]}, hidden: r[11], out: r[12],
 	}
 }
 
@@ -93,8 +107,15 @@ type routeArgs struct {
 
 type groupArgs struct {
 	chosen                              driver.DevicePtr
-	experts, used                       int32
-	count, slots, tokens, active, sizes driver.DevicePtr
+	experts, used, rows, _              int32
+	count, slots, tokens, active, parts driver.DevicePtr
+	sizes                               driver.DevicePtr
+}
+
+type gatherArgs struct {
+	x, to         driver.DevicePtr
+	stride, _     int32
+	tokens, sizes driver.DevicePtr
 }
 
 type expertProductArgs struct {
@@ -109,7 +130,8 @@ type ExpertArgs struct {
 	rows, units, colTiles, cols int32
 	inStride, stride            int32
 	x, h16                      driver.DevicePtr
-	tokens, active, count, y    driver.DevicePtr
+	tokens, active, count       driver.DevicePtr
+	parts, y                    driver.DevicePtr
 	out                         device.Forms
 	unit                        unit
 	divided                     float32
@@ -160,11 +182,11 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		return nil, err
 	}
 	e, to := &m.e, c.forms(s.Out())
-	l, err := m.product(m.attr.Down[0], hidden, &ExpertArgs{P: [2]expertProductArgs{down}, stride: to.Stride, y: e.out}, false)
+	product, err := m.product(m.attr.Down[0], hidden, false, &ExpertArgs{P: [2]expertProductArgs{down}, stride: to.Stride, y: e.out}, false)
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, l)
+	all = append(all, product...)
 
 	a := combineArgs{
 		y: e.out, stride: to.Stride, cols: to.Cols, slots: e.slots, weights: e.weights,
@@ -174,7 +196,8 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		r := c.forms(s.Residual())
 		a.residual, a.residualStride = r.F32, r.Stride
 	}
-	if l, err = c.launch("experts", "combine", m.rows, device.Arguments(&a), 256, elementGrid(m.rows, to.Stride)); err != nil {
+	l, err := c.launch("experts", "combine", m.rows, device.Arguments(&a), 256, elementGrid(m.rows, to.Stride))
+	if err != nil {
 		return nil, err
 	}
 	l.Moves = m.combineMoves(s)
@@ -199,14 +222,53 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := groupArgs{chosen: a.chosen, experts: a.experts, used: a.used, count: a.count, slots: a.slots, tokens: a.tokens, active: a.active, sizes: a.sizes}
-	group, err := m.launch("experts", "group", m.rows, device.Arguments(&g), 256, func(*Shape) driver.Dim3 { return driver.Dim3{X: experts} })
-	if err != nil {
-		return nil, err
+	g := groupArgs{chosen: a.chosen, experts: a.experts, used: a.used, count: a.count, slots: a.slots, tokens: a.tokens, active: a.active, parts: e.parts, sizes: a.sizes}
+	var by []Launch
+	for _, rows := range partRows {
+		g.rows = int32(rows)
+		l, err := m.launch("experts", "group", m.rows, device.Arguments(&g), 256, func(*Shape) driver.Dim3 { return driver.Dim3{X: experts} })
+		if err != nil {
+			return nil, err
+		}
+		by = append(by, l)
 	}
+	group := oneOf(by[0].Name, by, m.part)
 	route.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * experts }
 	group.Moves = func(b *plan.Batch) int { return b.Size(m.rows) * 4 * r.Used }
 	return []Launch{route, group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 })}, nil
+}
+
+// partRows are of how many slots parts are, by the kernels that take as many.
+var partRows = []int{16, 32, 64, 128}
+
+// part is which of partRows suits a step of that shape: as many slots as an expert has if all have
+// as many.
+func (m *mixture) part(sh *Shape) int {
+	experts := len(m.attr.Gate)
+	share := (m.slots(sh) + experts - 1) / experts
+	for i, n := range partRows {
+		if share <= n {
+			return i
+		}
+	}
+	return len(partRows) - 1
+}
+
+// gathered makes the launch that gives each slot the row of its token, and says where these are.
+func (m *mixture) gathered(x device.Forms, form kind) (Launch, device.Forms, error) {
+	to := x
+	to.F32, to.Bf16, to.F16 = 0, 0, 0
+	a := gatherArgs{stride: x.Stride, tokens: m.e.tokens, sizes: m.e.sizes}
+	if form == inBF16 {
+		a.x, a.to, to.Bf16 = x.Bf16, m.e.out, m.e.out
+	} else {
+		a.x, a.to, to.F16 = x.F16, m.e.out, m.e.out
+	}
+	l, err := m.launch("experts", "gather", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
+		return driver.Dim3{X: (int(x.Stride)/8 + 255) / 256, Y: min(m.slots(sh), 65535)}
+	})
+	l.Moves = m.rowsMove(4 * int(x.Stride))
+	return l.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), to, err
 }
 
 // units computes the gated units of all slots, and says where their values are.
@@ -230,22 +292,22 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 		return nil, out, err
 	}
 	if !unjoined(&m.attr, m.Layout.lim) {
-		a := ExpertArgs{P: [2]expertProductArgs{gate, up}, tokens: e.tokens, out: out, unit: unitOf(m.attr.GLU)}
-		l, err := m.product(m.attr.Gate[0], x, &a, true)
-		return []Launch{l}, out, err
+		a := ExpertArgs{P: [2]expertProductArgs{gate, up}, out: out, unit: unitOf(m.attr.GLU)}
+		all, err := m.product(m.attr.Gate[0], x, true, &a, true)
+		return all, out, err
 	}
 	var all []Launch
 	for i, p := range []expertProductArgs{gate, up} {
 		w := []*tensor.Tensor{m.attr.Gate[0], m.attr.Up[0]}[i]
-		a := ExpertArgs{P: [2]expertProductArgs{p}, tokens: e.tokens, y: e.parts[i], stride: out.Stride}
-		l, err := m.product(w, x, &a, false)
+		a := ExpertArgs{P: [2]expertProductArgs{p}, y: e.apart[i], stride: out.Stride}
+		ls, err := m.product(w, x, true, &a, false)
 		if err != nil {
 			return nil, out, err
 		}
-		all = append(all, l)
+		all = append(all, ls...)
 	}
 	a := gateArgs{
-		gate: e.parts[0], up: e.parts[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, gateCols: out.Cols,
+		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, gateCols: out.Cols,
 		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
 	}
 	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
@@ -295,66 +357,120 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 
 // The kernels of a product of experts, see [variant]: rows are those of one expert.
 var (
-	expertVariants      = []variant{{name: "expert_1", rows: 1, kind: ofRow}, {name: "expert_8", rows: 8}, {name: "expert_16", rows: 16}}
-	gatedExpertVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8}, {name: "gated_16", rows: 16}}
+	expertVariants      = []variant{{name: "expert_1", rows: 1, kind: ofRow}, {name: "expert_8", rows: 8, kind: ofSeveral}, {name: "expert_16", rows: 16, kind: ofSeveral}}
+	gatedExpertVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8, kind: ofSeveral}, {name: "gated_16", rows: 16, kind: ofSeveral}}
+
+	// With the matrix instructions of four warps, for each of partRows.
+	wideExperts = []variant{
+		{name: "expert_1", rows: 1, kind: ofRow},
+		{name: "expert_16", rows: 16, kind: ofWide}, {name: "expert_32", rows: 32, kind: ofWide}, {name: "expert_64", rows: 64, kind: ofWide}, {name: "expert_128", rows: 128, kind: ofWide},
+	}
+	gatedWideExperts = []variant{
+		{name: "gated_1", rows: 1, kind: ofRow},
+		{name: "expert_gated_16", rows: 16, kind: ofWide}, {name: "expert_gated_32", rows: 32, kind: ofWide}, {name: "expert_gated_64", rows: 64, kind: ofWide}, {name: "expert_gated_128", rows: 128, kind: ofWide},
+	}
 )
 
 // product multiplies the rows of in, which those of the tokens or of the slots are, by the
 // experts' matrices, which are like w.
-func (m *mixture) product(w *tensor.Tensor, in device.Forms, a *ExpertArgs, gated bool) (Launch, error) {
+func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *ExpertArgs, gated bool) ([]Launch, error) {
 	t := m.Weights.Matrices[w]
-	a.rows, a.units, a.colTiles, a.cols, a.inStride = int32(t.Rows), int32(t.RowTiles), int32(t.ColTiles), in.Cols, in.Stride
 	form := arithmetic(w, m.Layout.lim)
-	a.x, a.divided = in.F32, divided(in, form)
-	a.active, a.count = m.e.active, m.e.sizes
-	family, variants := "experts_"+weights.Suffix(t.Format), expertVariants
+	a.rows, a.units, a.colTiles, a.cols, a.inStride = int32(t.Rows), int32(t.RowTiles), int32(t.ColTiles), in.Cols, in.Stride
+	a.active, a.count, a.parts, a.divided = m.e.active, m.e.sizes, m.e.parts, divided(in, form)
 	if gated {
-		variants, a.units = gatedExpertVariants, int32((t.RowTiles+1)/2)
+		a.units = int32((t.RowTiles + 1) / 2)
 	}
-	switch form {
-	case inFloats:
-		family, variants = "experts_floats_"+weights.Suffix(t.Format), []variant{{name: "expert_f32_1", rows: 1}, {name: "expert_f32", rows: 8}}
-		if gated {
-			variants = []variant{{name: "gated_f32_1", rows: 1}, {name: "gated_f32", rows: 8}}
+	variants := expertVariants
+	switch {
+	case form == inFloats && gated:
+		variants = []variant{{name: "gated_f32_1", rows: 1}, {name: "gated_f32", rows: 8}}
+	case form == inFloats:
+		variants = []variant{{name: "expert_f32_1", rows: 1}, {name: "expert_f32", rows: 8}}
+	case m.Hopper && gated:
+		variants = gatedWideExperts
+	case m.Hopper:
+		variants = wideExperts
+	case gated:
+		variants = gatedExpertVariants
+	}
+	// args are those of a kernel that finds the rows of tokens itself, or of slots.
+	args := func(in device.Forms, tokens bool) *driver.Args {
+		a.x, a.h16, a.tokens = in.F32, in.F16, 0
+		if form == inBF16 {
+			a.h16 = in.Bf16
 		}
-	case inBF16:
-		a.h16 = in.Bf16
-	case inF16:
-		a.h16 = in.F16
+		if tokens {
+			a.tokens = m.e.tokens
+		}
+		return device.Arguments(a)
+	}
+	var all []Launch
+	direct := args(in, ofTokens)
+	ofSlots := direct
+	if ofTokens && m.Hopper && form != inFloats {
+		gather, rows, err := m.gathered(in, form)
+		if err != nil {
+			return nil, err
+		}
+		all, ofSlots = append(all, gather), args(rows, false)
 	}
 	experts, units, used := len(m.attr.Gate), int(a.units), m.attr.Route.Used
 	alone := m.blocksOf(units, used)
-	args := device.Arguments(a)
 	var by []Launch
-	name := family
+	name := ""
 	for i, v := range variants {
-		l, err := m.launchShared(family, v.name, m.rows, args, 256, sharedOf(&v, &t), 0, func(sh *Shape) driver.Dim3 {
+		given, threads, family := direct, 256, "experts_"+weights.Suffix(t.Format)
+		grid := func(sh *Shape) (driver.Dim3, int) {
 			if sh.Size(m.rows) == 1 {
-				return driver.Dim3{X: alone, Y: used}
+				return driver.Dim3{X: alone, Y: used}, 0
 			}
-			return driver.Dim3{X: units, Y: min(m.slots(sh), experts)}
-		})
+			return driver.Dim3{X: units, Y: min(m.slots(sh), experts)}, 0
+		}
+		switch {
+		case form == inFloats:
+			family = "experts_floats_" + weights.Suffix(t.Format)
+		case v.kind == ofSeveral:
+			family = "several_experts_" + weights.Suffix(t.Format)
+		case v.kind == ofWide:
+			given, threads, family = ofSlots, wideThreads, "wide_experts_"+weights.Suffix(t.Format)
+			units := unitsOf(t.Rows, gated)
+			grid = func(sh *Shape) (driver.Dim3, int) {
+				slots := m.slots(sh)
+				parts := min(slots, experts) * ((slots/experts + v.rows) / v.rows)
+				return m.wideGrid(&t, units*parts, v.rows)
+			}
+		}
+		l, err := m.launchClusters(family, v.name, m.rows, given, threads, sharedOf(&v, &t), grid)
 		if err != nil {
-			return Launch{}, err
+			return nil, err
 		}
 		by = append(by, l)
 		if i > 0 {
 			name += ","
+		} else {
+			name = family
 		}
 		name += " " + v.name
 	}
 	l := oneOf(name, by, func(sh *Shape) int {
+		if sh.Size(m.rows) == 1 {
+			return 0
+		}
+		if variants[1].kind == ofWide {
+			return 1 + m.part(sh)
+		}
 		// As many tokens as an expert has if all have as many.
 		share := (m.slots(sh) + experts - 1) / experts
 		for i, v := range variants {
-			if (v.rows == 1 && sh.Size(m.rows) == 1) || (v.rows > 1 && share <= v.rows) {
+			if v.rows > 1 && share <= v.rows {
 				return i
 			}
 		}
 		return len(variants) - 1
 	})
 	l.Moves = m.moves(w, a.cols, gated)
-	return l, nil
+	return append(all, l), nil
 }
 
 // rowsMove is so many bytes for each slot.

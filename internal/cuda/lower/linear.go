@@ -223,7 +223,9 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 		case ofWide:
 			units := wideUnits(s, gated)
 			threads, family = wideThreads, weights.WideFamily(t.Format)
-			grid = func(sh *Shape) (driver.Dim3, int) { return c.wideGrid(&t, units, sh.Size(rows), v.rows) }
+			grid = func(sh *Shape) (driver.Dim3, int) {
+				return c.wideGrid(&t, units*((sh.Size(rows)+v.rows-1)/v.rows), v.rows)
+			}
 		}
 		l, err := c.launchClusters(family, v.name, rows, given, threads, shared, grid)
 		if err != nil {
@@ -245,25 +247,33 @@ func (linear) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	})}, nil
 }
 
-// wideUnits is how many blocks of rows a stage's products have.
+// wideUnits is how many units of rows a stage's products have, see kernels/wide.cuh.
 func wideUnits(s *fuse.Stage, gated bool) (n int) {
 	if gated {
-		return (s.Node().Weight.Rows() + wideRows/2 - 1) / (wideRows / 2)
+		return unitsOf(s.Node().Weight.Rows(), true)
 	}
 	for _, m := range s.Nodes {
-		n += (m.Weight.Rows() + wideRows - 1) / wideRows
+		n += unitsOf(m.Weight.Rows(), false)
 	}
 	return n
 }
 
-// wideGrid is how many blocks do the jobs of so many units of weights, and the size of their
-// clusters: that which is done first, where a multiprocessor is busy with a job for its bytes' or
-// its products' time, and some.
-func (c *Compiler) wideGrid(t *weights.Tiling, units, rows, most int) (driver.Dim3, int) {
-	const bytes, products, more = 30, 2500, 1500 // a nanosecond; nanoseconds
+// unitsOf is how many units so many rows of weights have.
+func unitsOf(rows int, gated bool) int {
+	unit := wideRows
+	if gated {
+		unit /= 2
+	}
+	return (rows + unit - 1) / unit
+}
+
+// wideGrid is how many blocks do so many jobs of at most so many rows of the input, and the size
+// of their clusters: that which is done first, where a multiprocessor is busy with a job for its
+// bytes' or its products' time, and some.
+func (c *Compiler) wideGrid(t *weights.Tiling, jobs, most int) (driver.Dim3, int) {
+	const bytes, products, more = 30, 2100, 2500 // a nanosecond; nanoseconds
 	blocks, _ := wideRoom(t, most)
 	job := blocks * max(wideRows*t.RowBytes()/bytes, wideRows*t.Cols/products*most)
-	jobs := units * ((rows + most - 1) / most)
 	best, cluster, clusters := math.MaxInt, 0, 0
 	for n := 1; n <= segments; n *= 2 {
 		at := max(1, blocks*c.Multiprocessors/n)

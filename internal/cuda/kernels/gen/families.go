@@ -23,6 +23,8 @@ var ofFormats = []struct{ name, f32, others, only string }{
 	{"several", "", "#include \"linear.cuh\"\nLINEARS_OF_SEVERAL(FORMAT)\n", base},
 	{"wide", "", "#include \"wide.cuh\"\nWIDES(FORMAT)\n", hopper},
 	{"experts", "", "#include \"experts.cuh\"\nEXPERTS(FORMAT)\n", ""},
+	{"several_experts", "", "#include \"experts.cuh\"\nEXPERTS_OF_SEVERAL(FORMAT)\n", base},
+	{"wide_experts", "", "#include \"wide.cuh\"\nWIDE_EXPERTS(FORMAT)\n", hopper},
 	{"experts_floats", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(F32)\n", "#include \"experts.cuh\"\nEXPERTS_OF_FLOATS(FORMAT)\n", ""},
 }
 
