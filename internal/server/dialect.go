@@ -35,6 +35,7 @@ func (s *Server) routes() {
 	s.handleOpen(first, "GET /health", s.health)
 	s.handleOpen(first, "GET /ready", s.ready)
 	s.handleOpen(first, "GET /metrics", s.metrics.show)
+	s.handlePage(first)
 	for _, d := range s.config.Dialects {
 		for _, r := range d.Routes() {
 			s.handle(d, r)

@@ -1,0 +1,7 @@
+import 'temml/dist/Temml-Local.css';
+import temml from 'temml';
+
+/** Writes a formula into an element, as MathML, which browsers set. */
+export function renderFormula(text: string, display: boolean, into: HTMLElement): void {
+  temml.render(text, into, { displayMode: display, throwOnError: false, trust: false, maxExpand: 300, maxSize: [20, 20] });
+}
