@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 // What is in the page beside its own source, by the folder in node_modules.
-const packages = ['highlight.js', 'marked', 'svelte', 'temml'];
+const packages = ['@fontsource/stix-two-math', 'highlight.js', 'marked', 'svelte', 'temml'];
 
 // Svelte's runtime has some small packages of others in it.
 const within = ['clsx', 'devalue', 'esm-env'];

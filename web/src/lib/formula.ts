@@ -1,4 +1,4 @@
-import 'temml/dist/Temml-Local.css';
+import '../generated/formulas.css';
 import temml from 'temml';
 
 /** Writes a formula into an element, as MathML, which browsers set. */
