@@ -317,6 +317,17 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
+// Browsers are shown a page, but not where it is not wanted.
+func TestServePage(t *testing.T) {
+	model := modeltest.Llama(t)
+	if got := serve(t, model).status("/"); got != 200 {
+		t.Errorf("/: %d", got)
+	}
+	if got := serve(t, model, "--no-ui").status("/"); got != 404 {
+		t.Errorf("/ with --no-ui: %d", got)
+	}
+}
+
 func TestServeKeys(t *testing.T) {
 	keys := writeFile(t, "keys", "# of the tests\nfirst-key\n\nsecond-key\n")
 	s := serve(t, modeltest.Llama(t), "--api-key-file", keys, "--log", "json")

@@ -156,7 +156,7 @@ func (f *file) write(w io.Writer, compressed bool) {
 // takesGzip reports whether a client reads gzip, by its Accept-Encoding. What names no
 // coding says nothing of gzip, and is then sent plain text.
 func takesGzip(headers []string) bool {
-	named, any := -1.0, -1.0
+	named, rest := -1.0, -1.0
 	for part := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		coding, parameters, _ := strings.Cut(part, ";")
 		weight := weightOf(parameters)
@@ -164,11 +164,11 @@ func takesGzip(headers []string) bool {
 		case "gzip", "x-gzip":
 			named = weight
 		case "*":
-			any = weight
+			rest = weight
 		}
 	}
 	if named < 0 {
-		named = any
+		named = rest
 	}
 	return named > 0
 }
