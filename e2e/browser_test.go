@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -168,6 +169,19 @@ func (b *tab) write(selector, text string) {
 	b.do("write into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
+// enter presses the key, as a keyboard does: where its press is taken, no line begins.
+func (b *tab) enter() {
+	b.t.Helper()
+	b.do("press Enter", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		press := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13}
+		if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, press); err != nil {
+			return err
+		}
+		_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13})
+		return err
+	}))
+}
+
 // replace types into an element in place of what it has.
 func (b *tab) replace(selector, text string) {
 	b.t.Helper()
@@ -182,7 +196,11 @@ const composer = `textarea[aria-label^="Message to"]`
 // say sends a message and waits for the end of its answer.
 func (b *tab) say(text string) {
 	b.t.Helper()
-	b.write(composer, text+"\r")
+	b.write(composer, text)
+	b.enter()
+	if left := eval[string](b, `document.querySelector('`+composer+`').value`); left != "" {
+		b.t.Errorf("the message leaves %q behind", left)
+	}
 	b.answered()
 }
 

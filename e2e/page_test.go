@@ -49,7 +49,8 @@ func TestPage(t *testing.T) {
 
 	// Another message in place of the first, which is a branch.
 	b.click(`article.user button[aria-label="Edit the message"]`)
-	b.replace(`.editing textarea`, "What is 2 plus 3?\r")
+	b.replace(`.editing textarea`, "What is 2 plus 3?")
+	b.enter()
 	b.wait(`document.querySelector('article.user .versions')?.textContent.includes('2 of /2')`)
 	b.answered()
 	b.click(`article.user button[aria-label="Version before"]`)
@@ -63,7 +64,8 @@ func TestPage(t *testing.T) {
 	// Its name, a second one, and the search among both.
 	b.click(`nav button[aria-label^="More for"]`)
 	b.click(`.menu button:nth-child(1)`)
-	b.replace(`nav li input`, "Ports and sums\r")
+	b.replace(`nav li input`, "Ports and sums")
+	b.enter()
 	b.wait(`document.querySelector('nav .list a bdi').innerText === 'Ports and sums'`)
 	b.click(`.new`)
 	b.say("Tell me a story about a fox.")
@@ -269,7 +271,8 @@ func TestPageStop(t *testing.T) {
 	} {
 		b.click(`.new`)
 		b.write(`aside textarea[placeholder^="{"]`, `{"type": "array", "items": {"type": "integer"}, "minItems": 900}`)
-		b.write(composer, "Tell me all.\r")
+		b.write(composer, "Tell me all.")
+		b.enter()
 		b.wait(`document.querySelector('article.assistant')?.innerText.length > 40`)
 		stop()
 		b.wait(`document.querySelector('article.assistant .end')?.innerText.includes('You stopped')`)
@@ -281,15 +284,18 @@ func TestPageKey(t *testing.T) {
 	s := serve(t)
 	b := open(t, s.url)
 	b.do("a key is asked for", chromedp.WaitVisible(chromedp.CSS(`dialog input[type=password]`)))
-	b.write(`dialog input[type=password]`, "wrong\r")
+	b.write(`dialog input[type=password]`, "wrong")
+	b.enter()
 	b.wait(`document.querySelector('dialog p').innerText.includes('does not know')`)
-	b.write(`dialog input[type=password]`, key+"\r")
+	b.write(`dialog input[type=password]`, key)
+	b.enter()
 	b.wait(`!document.querySelector('dialog[open]') && document.querySelector('.welcome').innerText.includes('` + modelName + `')`)
 	kept := eval[[]string](b, `[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie, location.href]`)
 	if !strings.Contains(kept[0], key) || strings.Contains(strings.Join(kept[1:], " "), key) {
 		t.Errorf("the key is kept in %q", kept)
 	}
-	b.write(composer, "Hi\r")
+	b.write(composer, "Hi")
+	b.enter()
 	b.wait(`document.querySelector('article.assistant')?.innerText.length > 10`)
 }
 

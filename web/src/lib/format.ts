@@ -31,7 +31,8 @@ export function bytes(value: number): string {
 }
 
 export function percent(share: number): string {
-  return Number.isFinite(share) ? `${amount(share * 100)}%` : '–';
+  if (!Number.isFinite(share)) return '–';
+  return share > 0 && share < 0.0001 ? '< 0.01%' : `${amount(share * 100)}%`;
 }
 
 /** When something was, as briefly as it is clear. */

@@ -11,8 +11,16 @@ class Models {
   fault: string | null = $state(null);
   loading = $state(true);
 
+  private asking = false;
+
   /** Asks until the server has a model. */
   async find(): Promise<void> {
+    if (this.asking) return;
+    this.asking = true;
+    await this.ask().finally(() => (this.asking = false));
+  }
+
+  private async ask(): Promise<void> {
     for (;;) {
       try {
         this.list = (await askJSON<{ data: Model[] }>('/v1/models')).data;
