@@ -37,15 +37,16 @@ var widths = map[int64]int64{390: 844, 1024: 768, 1920: 1080}
 func main() {
 	url := flag.String("url", "http://localhost:8080", "the server's address")
 	out := flag.String("out", ".", "the folder for the pictures")
+	watch := flag.Duration("watch", 6*time.Second, "how long to watch the server, which should have something to do")
 	all := flag.Bool("all", false, "every view at every width, light and dark, as PNG")
 	flag.Parse()
-	if err := run(*url, *out, *all); err != nil {
+	if err := run(*url, *out, *watch, *all); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(url, out string, all bool) error {
+func run(url, out string, watch time.Duration, all bool) error {
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("realizar-screenshots-%d.json", os.Getpid()))
 	if err := os.WriteFile(file, conversation, 0o600); err != nil {
 		return err
@@ -59,7 +60,7 @@ func run(url, out string, all bool) error {
 	if err := chromedp.Do(ctx); err != nil { // the browser ends with the context of the first one
 		return err
 	}
-	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx,
 		chromedp.Navigate(url),
@@ -77,7 +78,7 @@ func run(url, out string, all bool) error {
 		if s.hash == "" {
 			s.hash = talk
 		}
-		if err := take(ctx, url, out, s); err != nil {
+		if err := take(ctx, url, out, watch, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		fmt.Println(s.name)
@@ -119,7 +120,7 @@ func shots(all bool) []shot {
 // settle is how long charts and fonts have.
 const settle = 700 * time.Millisecond
 
-func take(ctx context.Context, url, out string, s shot) error {
+func take(ctx context.Context, url, out string, watch time.Duration, s shot) error {
 	format := page.CaptureScreenshotFormatPng
 	if filepath.Ext(s.name) == ".webp" {
 		format = page.CaptureScreenshotFormatWebp
@@ -136,7 +137,7 @@ func take(ctx context.Context, url, out string, s shot) error {
 		actions = append(actions, s.before, chromedp.Sleep(settle))
 	}
 	if s.hash == "#/server" {
-		actions = append(actions, chromedp.Sleep(6*time.Second))
+		actions = append(actions, chromedp.Sleep(watch))
 	}
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		return err

@@ -6,7 +6,7 @@ import { parse, type Sample } from './prometheus';
 // `realizar top` has them.
 
 const every = 1000; // milliseconds
-const kept = 180; // points of a line
+const kept = 120; // points of a line
 const window = 30; // points that percentiles are of
 
 /** The figures of one moment. What is not known is NaN. */
