@@ -196,11 +196,13 @@ const composer = `textarea[aria-label^="Message to"]`
 // say sends a message and waits for the end of its answer.
 func (b *tab) say(text string) {
 	b.t.Helper()
+	before := eval[int](b, `document.querySelectorAll('article.assistant').length`)
 	b.write(composer, text)
 	b.enter()
 	if left := eval[string](b, `document.querySelector('`+composer+`').value`); left != "" {
 		b.t.Errorf("the message leaves %q behind", left)
 	}
+	b.wait(fmt.Sprintf(`document.querySelectorAll('article.assistant').length > %d`, before))
 	b.answered()
 }
 

@@ -84,6 +84,13 @@ function tokenOf(delta: TokenDelta): Token {
   };
 }
 
+/** The error of a stream without its end. */
+export class Broken extends Error {
+  constructor() {
+    super('The answer broke off: the connection ended.');
+  }
+}
+
 const frame = 40; // milliseconds between two looks at an answer that grows
 
 /** Has the server answer, and tells of the answer again and again while it grows. */
@@ -92,15 +99,14 @@ export async function answer(body: Record<string, unknown>, signal: AbortSignal,
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
     const response = await ask('/v1/chat/completions', body, { signal, headers: { 'X-Trace-Level': 'brick' } });
-    if (!response.body) throw new Error('The browser gives no streams.');
-    for await (const data of events(response.body)) {
+    for await (const data of events(response.body!)) {
       grown.add(JSON.parse(data) as Chunk);
       timer ??= setTimeout(() => {
         timer = undefined;
         tell(grown.progress());
       }, frame);
     }
-    if (!grown.finish) throw new Error('The answer broke off: the connection ended.');
+    if (!grown.finish) throw new Broken();
   } finally {
     clearTimeout(timer);
     tell(grown.progress());

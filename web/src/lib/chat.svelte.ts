@@ -1,4 +1,4 @@
-import { answer } from './answer';
+import { answer, Broken } from './answer';
 import { APIError } from './api';
 import { models } from './models.svelte';
 import { requestOf, streamed } from './request';
@@ -133,6 +133,7 @@ export class Chat {
 }
 
 function faultOf(error: unknown): string {
+  if (error instanceof TypeError) return new Broken().message; // what browsers make of a connection that breaks off
   if (error instanceof APIError && error.param) return `${error.message} (${error.param})`;
   return error instanceof Error ? error.message : String(error);
 }
