@@ -1,6 +1,9 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // A Page is what browsers are shown at the server's address. It wants no key: it asks for
 // one before it asks the model.
@@ -11,16 +14,34 @@ type Page interface {
 	Serve(w http.ResponseWriter, r *http.Request) bool
 }
 
-// The paths of a page.
-var pagePatterns = []string{"GET /{$}", "GET /page/{file}"}
+// The paths of a page. A dialect may have the first one, too: it then answers whoever does
+// not ask for HTML.
+const (
+	rootPattern  = "GET /{$}"
+	filesPattern = "GET /page/{file}"
+)
 
-func (s *Server) handlePage(d Dialect) {
-	if s.config.Page == nil {
+// handlePage registers the page, where there is one. root and its dialect answer those who
+// want another thing of "/"; root is nil where nobody does.
+func (s *Server) handlePage(d Dialect, root Handler) {
+	switch {
+	case s.config.Page == nil && root == nil:
 		return
+	case s.config.Page == nil:
+		s.handle(d, Route{rootPattern, root})
+		return
+	case root == nil:
+		s.handleOpen(d, rootPattern, s.page)
+	default:
+		s.handleOpen(d, rootPattern, func(x *Exchange) error {
+			x.w.Header().Add("Vary", "Accept")
+			if strings.Contains(x.Header.Get("Accept"), "text/html") {
+				return s.page(x)
+			}
+			return s.keyed(x, root)
+		})
 	}
-	for _, pattern := range pagePatterns {
-		s.handleOpen(d, pattern, s.page)
-	}
+	s.handleOpen(d, filesPattern, s.page)
 }
 
 func (s *Server) page(x *Exchange) error {

@@ -5,12 +5,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/openai"
 	"github.com/realizar/realizar/internal/server/page"
 )
 
@@ -122,6 +124,42 @@ func TestPageAndKeys(t *testing.T) {
 	s := serve(t, server.Config{Page: page.New(), Keys: keysOf(t, "secret")}, realizar.Options{})
 	s.get("/").isPage(t)
 	s.get("/v1/models").fails(t, 401, "", "missing_api_key")
+}
+
+// A rootDialect has an answer of its own at the server's address.
+type rootDialect struct{ openai.Dialect }
+
+func (rootDialect) Routes() []server.Route {
+	return []server.Route{{Pattern: "GET /{$}", Handle: func(x *server.Exchange) error {
+		x.WriteJSON([]byte(`"running"`))
+		return nil
+	}}}
+}
+
+// Where a dialect has an answer at the same address, browsers are shown the page, and
+// everyone else has that, with a key where keys are wanted.
+func TestPageBesideADialect(t *testing.T) {
+	for _, keys := range []*server.Keys{nil, keysOf(t, "secret")} {
+		c := server.Config{Page: page.New(), Keys: keys, Dialects: append([]server.Dialect{rootDialect{}}, dialects.All...)}
+		s := serve(t, c, realizar.Options{})
+		s.asked("GET", "/", "Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8").isPage(t)
+		for _, accept := range []string{"*/*", "application/json"} {
+			r := s.asked("GET", "/", "Accept", accept, "Authorization", "Bearer secret")
+			if r.body != `"running"` || !slices.Contains(r.header.Values("Vary"), "Accept") {
+				t.Errorf("%s: %d %s %v", accept, r.status, r.body, r.header)
+			}
+		}
+		if r := s.asked("GET", "/"); (r.status == 401) != (keys != nil) {
+			t.Errorf("without a key: %d %s", r.status, r.body)
+		}
+		if r := s.get("/page/licences.txt"); r.status != 200 {
+			t.Errorf("a file: %d", r.status)
+		}
+	}
+	alone := serve(t, server.Config{Dialects: []server.Dialect{rootDialect{}}}, realizar.Options{})
+	if r := alone.asked("GET", "/", "Accept", "text/html"); r.body != `"running"` {
+		t.Errorf("without a page: %d %s", r.status, r.body)
+	}
 }
 
 // Without a page there is nothing at its paths, as before.
