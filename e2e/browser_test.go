@@ -43,7 +43,7 @@ const patience = 20 * time.Second
 
 // open shows the page of a server. It skips the test where there is no browser, but not
 // where CI has put one.
-func open(t *testing.T, address string) *tab {
+func open(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
 		if os.Getenv("REALIZAR_BROWSER") != "" {
@@ -51,7 +51,9 @@ func open(t *testing.T, address string) *tab {
 		}
 		t.Skip("there is no chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.WindowSize(1024, 768))
+	options = slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.WindowSize(1024, 768),
+	}, options)
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)

@@ -299,6 +299,23 @@ func TestPageKey(t *testing.T) {
 	b.wait(`document.querySelector('article.assistant')?.innerText.length > 10`)
 }
 
+// The page works by a name of the server's and over plain http, where browsers give less.
+func TestPageByName(t *testing.T) {
+	s := startOpen(t, demo, "--allow-host", "llm.example")
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), ":")
+	b := open(t, "http://llm.example:"+port, chromedp.Flag("host-resolver-rules", "MAP llm.example 127.0.0.1"))
+	b.do("the page is ready", chromedp.WaitVisible(chromedp.CSS(`.welcome bdi`)))
+	if eval[bool](b, `isSecureContext`) {
+		t.Error("the page is of a secure context, so that nothing is tried here")
+	}
+	b.say("Hi")
+	if fault := eval[string](b, `document.querySelector('.fault')?.innerText ?? ''`); fault != "" {
+		t.Error(fault)
+	}
+	b.click(`article.assistant button[aria-label="Copy the answer"]`)
+	b.wait(`document.querySelector('article.assistant .acts').innerText.includes('Copied')`)
+}
+
 // The views of the server and of a prompt show what it is.
 func TestPageViews(t *testing.T) {
 	_, b := openPage(t)

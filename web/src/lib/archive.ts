@@ -1,3 +1,4 @@
+import { newId } from './id';
 import { newSettings } from './settings';
 import type { Call, Conversation, Figures, Message, Role, Settings, TextFile, Token } from './types';
 
@@ -34,10 +35,10 @@ export function parse(text: string): Whole[] {
 
 function whole(value: unknown): Whole {
   const from = object(value, 'a conversation');
-  const id = crypto.randomUUID();
+  const id = newId();
   const ids = new Map<string, string>(); // new ones by old ones
   const given = list(from.messages, 'messages').map((one) => object(one, 'a message'));
-  for (const message of given) ids.set(string(message.id, 'id'), crypto.randomUUID());
+  for (const message of given) ids.set(string(message.id, 'id'), newId());
   const renamed = (old: unknown) => (typeof old === 'string' && ids.get(old)) || null;
   const messages = given.map((message) => ({ ...messageOf(message), id: ids.get(message.id as string)!, conversation: id, parent: renamed(message.parent) }));
   const chosen: Record<string, string> = {};

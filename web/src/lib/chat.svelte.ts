@@ -1,5 +1,6 @@
 import { answer, Broken } from './answer';
 import { APIError } from './api';
+import { newId } from './id';
 import { models } from './models.svelte';
 import { requestOf, streamed } from './request';
 import * as store from './store';
@@ -27,6 +28,8 @@ export class Chat {
 
   readonly after = $derived(successors(this.messages));
   readonly path = $derived(shownPath(this.after, this.conversation.chosen));
+  /** It was deleted, and is not kept any more. */
+  private gone = false;
   private stopping: AbortController | undefined;
   private readonly home: Home;
 
@@ -78,6 +81,12 @@ export class Chat {
     this.stopping?.abort();
   }
 
+  /** Ends it for good. */
+  end(): void {
+    this.gone = true;
+    this.stop();
+  }
+
   /** Removes a message and all that follow it. */
   async remove(message: Message): Promise<void> {
     const gone = subtree(this.after, message.id);
@@ -89,7 +98,7 @@ export class Chat {
 
   private add(message: Pick<Message, 'role' | 'text' | 'parent'> & Partial<Message>): Message {
     const newest = this.messages.at(-1)?.created ?? 0;
-    const whole: Message = { ...message, id: crypto.randomUUID(), conversation: this.conversation.id, created: Math.max(Date.now(), newest + 1) };
+    const whole: Message = { ...message, id: newId(), conversation: this.conversation.id, created: Math.max(Date.now(), newest + 1) };
     this.messages.push(whole);
     this.conversation.chosen[whole.parent ?? ''] = whole.id;
     return this.messages.at(-1)!;
@@ -123,7 +132,7 @@ export class Chat {
 
   /** Keeps the conversation, with messages that have changed. */
   async keep(...changed: Message[]): Promise<void> {
-    if (this.isNew && this.messages.length === 0) return;
+    if (this.gone || (this.isNew && this.messages.length === 0)) return;
     this.isNew = false;
     if (changed.length > 0) this.conversation.updated = Date.now();
     const conversation = $state.snapshot(this.conversation);

@@ -1,6 +1,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import * as archive from './archive';
 import { Chat, type Home } from './chat.svelte';
+import { newId } from './id';
 import { newSettings } from './settings';
 import * as store from './store';
 import type { Conversation } from './types';
@@ -54,6 +55,11 @@ class Chats implements Home {
     else this.running.delete(chat.conversation.id);
   }
 
+  /** A conversation that is open or being answered. */
+  private alive(id: string): Chat | undefined {
+    return this.open.conversation.id === id ? this.open : this.running.get(id);
+  }
+
   isAnswering(id: string): boolean {
     return this.running.has(id);
   }
@@ -62,13 +68,14 @@ class Chats implements Home {
     const conversation = this.list.find((one) => one.id === id);
     if (!conversation || !title.trim()) return;
     const renamed = { ...$state.snapshot(conversation), title: title.trim().slice(0, 200), named: true };
-    if (this.open.conversation.id === id) Object.assign(this.open.conversation, { title: renamed.title, named: true });
+    const chat = this.alive(id);
+    if (chat) Object.assign(chat.conversation, { title: renamed.title, named: true });
     await this.kept(store.put(renamed));
     this.changed(renamed);
   }
 
   async remove(id: string): Promise<void> {
-    this.running.get(id)?.stop();
+    this.alive(id)?.end();
     await this.kept(store.remove(id));
     this.list = this.list.filter((one) => one.id !== id);
     if (this.open.conversation.id === id) this.open = new Chat(this, fresh(), [], true);
@@ -103,7 +110,7 @@ class Chats implements Home {
 
 function fresh(): Conversation {
   const now = Date.now();
-  return { id: crypto.randomUUID(), title: 'New conversation', named: false, created: now, updated: now, settings: newSettings(), chosen: {} };
+  return { id: newId(), title: 'New conversation', named: false, created: now, updated: now, settings: newSettings(), chosen: {} };
 }
 
 export const chats = new Chats();

@@ -1,3 +1,5 @@
+import { remembered } from './remembered';
+
 // Dark or light: as the system has it, unless the switch says otherwise.
 export type Theme = 'system' | 'light' | 'dark';
 
@@ -5,7 +7,7 @@ const place = 'realizar.theme';
 const themes: Theme[] = ['system', 'light', 'dark'];
 
 function kept(): Theme {
-  const value = localStorage.getItem(place) as Theme;
+  const value = remembered(() => localStorage)?.getItem(place) as Theme;
   return themes.includes(value) ? value : 'system';
 }
 
@@ -19,6 +21,6 @@ export function followTheme(): void {
 
 export function nextTheme(): void {
   theme.value = themes[(themes.indexOf(theme.value) + 1) % themes.length]!;
-  localStorage.setItem(place, theme.value);
+  remembered(() => localStorage)?.setItem(place, theme.value);
   followTheme();
 }
