@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -354,31 +355,32 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
+// look says what axe finds in what is shown.
+func (b *tab) look(script, what string) {
+	b.t.Helper()
+	type finding struct {
+		ID, Impact, Help string
+		Nodes            []struct {
+			HTML           string `json:"html"`
+			FailureSummary string `json:"failureSummary"`
+		}
+	}
+	for _, f := range eval[[]finding](b, script+`; axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)`) {
+		b.t.Errorf("%s: %s (%s): %s\n%s\n%s", what, f.ID, f.Impact, f.Help, f.Nodes[0].HTML, f.Nodes[0].FailureSummary)
+	}
+}
+
 // What axe finds in the views, light and dark, wide and narrow.
 func TestPageForEveryone(t *testing.T) {
 	script := axe(t)
 	_, b := openPage(t)
-	b.attach(`nav input[type=file]`, "all.json", imported("# Head\n\nText with `code`, **strong** and [a link](https://example.com).\n\n- one\n- two\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```go\nfunc main() { return 1 } // comment\n```\n\n$$x^2$$\n\nשלום עולם\n\n> quoted"))
+	b.attach(`nav input[type=file]`, "all.json", imported("# Head\n\nText with `code`, **strong** and [a link](https://example.com).\n\n- one\n- two\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```go\nfunc main() { return 1 } // comment\n```\n\n$$x^2$$\n\n```\nplain\n```\n\n| c |\n| --- |\n| 3 |\n\nשלום עולם\n\n> quoted"))
 	b.do("it is shown", chromedp.WaitVisible(chromedp.CSS(`article.assistant math`)))
 	b.wait(`document.querySelector('pre .hljs-keyword')`)
 	if direction := eval[string](b, `getComputedStyle([...document.querySelectorAll('.markdown p')].find((p) => p.innerText.includes('שלום'))).direction`); direction != "rtl" {
 		t.Errorf("Hebrew runs %s", direction)
 	}
 	talk := eval[string](b, `location.hash`)
-	look := func(what string) {
-		t.Helper()
-		type finding struct {
-			ID, Impact, Help string
-			Nodes            []struct {
-				HTML           string `json:"html"`
-				FailureSummary string `json:"failureSummary"`
-			}
-		}
-		found := eval[[]finding](b, script+`; axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)`)
-		for _, f := range found {
-			t.Errorf("%s: %s (%s): %s\n%s\n%s", what, f.ID, f.Impact, f.Help, f.Nodes[0].HTML, f.Nodes[0].FailureSummary)
-		}
-	}
 	for _, width := range []int64{390, 1024, 1920} {
 		for _, theme := range []string{"light", "dark"} {
 			b.do("the theme", chromedp.EmulateViewport(width, 800))
@@ -387,7 +389,7 @@ func TestPageForEveryone(t *testing.T) {
 				eval[string](b, `location.hash = '`+hash+`'`)
 				b.wait(`document.querySelector('main h2')`)
 				what := fmt.Sprintf("%s, %d wide, %s", hash, width, theme)
-				look(what)
+				b.look(script, what)
 				if over := eval[float64](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 					t.Errorf("%s: the page is %v pixels too wide", what, over)
 				}
@@ -395,9 +397,36 @@ func TestPageForEveryone(t *testing.T) {
 			eval[string](b, `location.hash = '`+talk+`'`)
 			b.do("the conversation", chromedp.WaitVisible(chromedp.CSS(`article.assistant`)))
 			b.click(`button[title="Settings"]`)
-			look(fmt.Sprintf("settings, %d wide, %s", width, theme))
+			b.look(script, fmt.Sprintf("settings, %d wide, %s", width, theme))
 			b.click(`button[aria-label="Close the settings"]`)
 		}
+	}
+
+	// The list where it covers the page, which keeps the keyboard.
+	b.do("a phone", chromedp.EmulateViewport(390, 800), chromedp.Sleep(300*time.Millisecond)) // the list moves out
+	b.click(`.opener`)
+	b.wait(`document.activeElement.getAttribute('aria-label') === 'Close the list' && document.querySelector('main').inert`)
+	b.do("it has come", chromedp.Sleep(300*time.Millisecond))
+	b.click(`nav button[aria-label^="More for"]`)
+	b.look(script, "the list")
+	b.do("Escape", chromedp.KeyEvent(kb.Escape))
+	b.wait(`document.activeElement.getAttribute('aria-label') === 'Open the list' && !document.querySelector('main').inert`)
+
+	// Calls, tokens with their alternatives, and the dialog of keys.
+	b.do("wide", chromedp.EmulateViewport(1024, 800))
+	b.click(`.new`)
+	b.click(`button[title="Settings"]`)
+	b.write(`aside textarea[placeholder^="[{"]`, `{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}`)
+	b.write(`input[aria-describedby="help-temperature"]`, "0")
+	b.click(`aside input[type=checkbox]`)
+	for _, theme := range []string{"light", "dark"} {
+		eval[string](b, `document.documentElement.dataset.theme = '`+theme+`'`)
+		b.say("What is the weather in Rome?")
+		b.do("go to a token", chromedp.Focus(chromedp.CSS(`.tokens`)), chromedp.KeyEvent(kb.ArrowRight))
+		b.look(script, "calls and tokens, "+theme)
+		b.click(`button[aria-label="Keys and licences"]`)
+		b.look(script, "keys, "+theme)
+		b.do("Escape", chromedp.KeyEvent(kb.Escape))
 	}
 }
 
