@@ -320,11 +320,13 @@ func TestServeKilled(t *testing.T) {
 // Browsers are shown a page, but not where it is not wanted.
 func TestServePage(t *testing.T) {
 	model := modeltest.Llama(t)
-	if got := serve(t, model).status("/"); got != 200 {
-		t.Errorf("/: %d", got)
-	}
-	if got := serve(t, model, "--no-ui").status("/"); got != 404 {
-		t.Errorf("/ with --no-ui: %d", got)
+	for _, test := range []struct {
+		args  []string
+		shown int
+	}{{nil, 200}, {[]string{"--no-ui"}, 404}} {
+		if got := serve(t, model, test.args...).status("/page/licences.txt"); got != test.shown {
+			t.Errorf("%q: %d", test.args, got)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *Server) routes() {
 	at, root := first, Handler(nil)
 	for _, d := range s.config.Dialects {
 		for _, r := range d.Routes() {
-			if r.Pattern == rootPattern {
+			if r.Pattern == rootPattern && root == nil {
 				at, root = d, r.Handle
 				continue
 			}
