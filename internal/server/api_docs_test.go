@@ -96,9 +96,8 @@ func TestAPIRoutes(t *testing.T) {
 	}
 	routes := s.Routes()
 	for i := range routes {
-		routes[i] = strings.NewReplacer("...", "", "{$}", "").Replace(routes[i])
+		routes[i] = strings.ReplaceAll(routes[i], "...", "")
 	}
-	slices.Sort(routes)
 	if diff := cmp.Diff(routes, documentedBy(t, "(?m)^##+ `([A-Z]+ /[^`]*)`$")); diff != "" {
 		t.Errorf("endpoints (-code +page)\n%s", diff)
 	}

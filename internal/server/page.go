@@ -21,27 +21,26 @@ const (
 	filesPattern = "GET /page/{file}"
 )
 
-// handlePage registers the page, where there is one. root and its dialect answer those who
-// want another thing of "/"; root is nil where nobody does.
+// handlePage registers the page, where there is one, and root, what d answers those who want
+// another thing of "/"; nil where it has nothing.
 func (s *Server) handlePage(d Dialect, root Handler) {
-	switch {
-	case s.config.Page == nil && root == nil:
+	if s.config.Page == nil {
+		if root != nil {
+			s.handle(d, Route{rootPattern, root})
+		}
 		return
-	case s.config.Page == nil:
-		s.handle(d, Route{rootPattern, root})
-		return
-	case root == nil:
-		s.handleOpen(d, rootPattern, s.page)
-	default:
-		s.handleOpen(d, rootPattern, func(x *Exchange) error {
-			x.w.Header().Add("Vary", "Accept")
-			if strings.Contains(x.Header.Get("Accept"), "text/html") {
-				return s.page(x)
-			}
-			return s.keyed(x, root)
-		})
 	}
-	s.handleOpen(d, filesPattern, s.page)
+	s.handleOpen(s.config.Dialects[0], filesPattern, s.page)
+	s.handleOpen(d, rootPattern, func(x *Exchange) error {
+		if root == nil {
+			return s.page(x)
+		}
+		x.w.Header().Add("Vary", "Accept")
+		if strings.Contains(x.Header.Get("Accept"), "text/html") {
+			return s.page(x)
+		}
+		return s.keyed(x, root)
+	})
 }
 
 func (s *Server) page(x *Exchange) error {
