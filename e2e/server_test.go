@@ -1,6 +1,6 @@
-// Package e2e_test runs clients of OpenAI's API against `realizar serve`, a process of
-// its own on the small model of the tests. What an answer has to say comes from
-// `realizar run`, which knows nothing of the server.
+// Package e2e_test runs clients of OpenAI's, Anthropic's and Ollama's APIs against
+// `realizar serve`, a process of its own on the small model of the tests. What an answer has
+// to say comes from `realizar run`, which knows nothing of the server.
 package e2e_test
 
 import (
@@ -93,6 +93,12 @@ var address = regexp.MustCompile(`http://\S+`)
 // serve starts a server that asks for the key. When the test ends it is told to stop,
 // and must leave with 0.
 func serve(t *testing.T, args ...string) *server {
+	t.Helper()
+	return serveModel(t, model, args...)
+}
+
+// serveModel is serve of another model, under the same name.
+func serveModel(t *testing.T, model string, args ...string) *server {
 	t.Helper()
 	return start(t, append([]string{model, "--served-model-name", modelName}, args...)...)
 }

@@ -18,7 +18,7 @@ import (
 
 // benchCommand is `realizar bench MODEL`.
 type benchCommand struct {
-	Model  string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program."`
+	Model  string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
 	Prompt *int   `short:"p" placeholder:"N" help:"Tokens of the prompt whose reading is measured; 0 leaves that out. Default: 512, or as many as the context holds."`
 	Tokens *int   `short:"n" placeholder:"N" help:"Tokens whose choosing is measured; 0 leaves that out. Default: 128, or as many as the context holds."`
 	Depth  *int   `short:"d" placeholder:"N" help:"Tokens that a sequence holds before its choosing is measured. Default: 128, or as many as the context holds beside -n."`
@@ -104,6 +104,11 @@ func (c *benchCommand) Validate() error {
 
 // Run measures.
 func (c *benchCommand) Run(a *app) error {
+	path, err := a.modelPath(c.Model, false)
+	if err != nil {
+		return err
+	}
+	c.Model = path
 	d, err := realizar.Describe(c.Model)
 	if err != nil {
 		return err

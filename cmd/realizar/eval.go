@@ -14,7 +14,7 @@ import (
 
 // evalCommand is `realizar eval`.
 type evalCommand struct {
-	Model   string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program."`
+	Model   string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
 	Text    string `required:"" placeholder:"FILE" help:"The text to predict; - is standard input."`
 	Stride  int    `default:"0" placeholder:"N" help:"Tokens by which a window is further on than the one before. Default: half a window."`
 	Against string `placeholder:"MODEL" help:"Another model with the same tokens, whose predictions are the ones to keep to."`

@@ -18,7 +18,7 @@ import (
 
 // inspectCommand is `realizar inspect`.
 type inspectCommand struct {
-	Model       string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program."`
+	Model       string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
 	Context     int    `default:"0" placeholder:"N" help:"Plan the memory for so many tokens of a prompt and its answer. Default: what the model was made for, or on a GPU the largest power of two that memory allows."`
 	Parallel    int    `default:"1" placeholder:"M" help:"Plan it for so many answers at one time."`
 	Activations string `default:"auto" enum:"auto,f32" placeholder:"auto|f32" help:"Plan it for these numbers to compute with."`
@@ -66,7 +66,11 @@ func (c *inspectCommand) Validate() error {
 
 // Run describes the model.
 func (c *inspectCommand) Run(a *app) error {
-	d, err := realizar.DescribeWith(c.Model, c.PreTokenizer)
+	path, err := a.modelPath(c.Model, false)
+	if err != nil {
+		return err
+	}
+	d, err := realizar.DescribeWith(path, c.PreTokenizer)
 	if err != nil {
 		return err
 	}

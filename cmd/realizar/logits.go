@@ -14,7 +14,7 @@ import (
 
 // logitsCommand is `realizar logits`.
 type logitsCommand struct {
-	Model string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program."`
+	Model string `arg:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program."`
 	IDs   string `name:"ids" required:"" placeholder:"FILE" help:"Token ids as numbers separated by white space or commas; - is standard input."`
 	Out   string `required:"" placeholder:"FILE.safetensors" help:"The file to write."`
 

@@ -2,7 +2,8 @@
 //
 // It reads a prompt or opens a chat (run), serves a model over HTTP (serve), says
 // what a model file holds (inspect), turns text into token ids and back (tokenize),
-// renders chat templates (template), computes logits (logits), measures how well a
+// keeps models by name (pull, list, show, cp, rm, gc, verify, push), renders chat
+// templates (template), computes logits (logits), measures how well a
 // model predicts a text (eval) and how fast it is (bench), watches a running server
 // (top), makes files to measure with (synth) and checks what computes (doctor).
 // Each command is a file of its own here. What a model is and how it runs is the
@@ -42,8 +43,16 @@ const (
 // grammar is the command line.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Continue a prompt, answer it, or chat."`
-	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, in OpenAI's dialect."`
+	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic and Ollama."`
 	Inspect  inspectCommand  `cmd:"" help:"Say what a model file holds and what memory it takes."`
+	Pull     pullCommand     `cmd:"" help:"Fetch a model by its name."`
+	List     listCommand     `cmd:"" help:"List the models that are on this machine."`
+	Show     showCommand     `cmd:"" help:"Say what is known of a model that is on this machine."`
+	Cp       cpCommand       `cmd:"" help:"Give a model another name, or copy it."`
+	Rm       rmCommand       `cmd:"" help:"Remove models."`
+	Gc       gcCommand       `cmd:"" help:"Remove files that no model has."`
+	Verify   verifyCommand   `cmd:"" help:"Check the bytes of models against their digests."`
+	Push     pushCommand     `cmd:"" help:"Give a model to an OCI registry."`
 	Tokenize tokenizeCommand `cmd:"" help:"Turn text into token ids, or ids into text."`
 	Template templateCommand `cmd:"" help:"Render a chat template, or take an answer apart by one."`
 	Grammar  grammarCommand  `cmd:"" help:"Check a JSON Schema, a regular expression or a grammar, and texts by it."`
@@ -59,7 +68,7 @@ type grammar struct {
 
 const description = `Runs open-weight language models from GGUF and safetensors files.
 
-MODEL is a GGUF file, a safetensors file, a folder as model hubs lay it out, or demo, a small model that is in the program. Results go to standard output, ` +
+MODEL is a GGUF file, a safetensors file, a folder as model hubs lay it out, a name such as hf:org/repo (realizar pull), or demo, a small model that is in the program. Results go to standard output, ` +
 	`everything else to standard error. The exit code is 0, or 1 for a failure, 2 for wrong usage, 130 when interrupted.`
 
 // An app is what commands work with beside their flags.

@@ -374,8 +374,8 @@ func TestModelToDownload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, parts := range map[string][]string{
-		"https://host/model.gguf": {"https://host/model.gguf", "realizar reads local files; download the model first"},
-		"org-that-is-no-folder/m": {"org-that-is-no-folder/m", "if it is the name of a model on a hub, download the model first"},
+		"https://host/model.gguf": {"https://host/model.gguf", "a file without a digest is not trusted"},
+		"org-that-is-no-folder/m": {"org-that-is-no-folder/m", "is not on this machine; realizar pull hf:org-that-is-no-folder/m fetches it"},
 		part:                      {filepath.Dir(part), "download part 2 of 2, m-00002-of-00002.gguf, into the same folder"},
 	} {
 		for _, command := range []string{"run", "inspect", "bench"} {

@@ -105,6 +105,10 @@ func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
 func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error) {
 	makeRoom(o.Threads)
 	o.Kernels = a.kernels
+	path, err := a.modelPath(path, false)
+	if err != nil {
+		return nil, err
+	}
 	var bar progressBar
 	if term.IsTerminal(int(a.stderr.Fd())) {
 		bar = progressBar{a: a, label: "loading " + filepath.Base(path), begun: time.Now()}

@@ -20,7 +20,7 @@ import (
 
 // runCommand is `realizar run`.
 type runCommand struct {
-	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program. Default: demo."`
+	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
 	Prompt *string `arg:"" optional:"" help:"What to answer. Without it: standard input, or a chat on a terminal."`
 
 	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
@@ -29,6 +29,7 @@ type runCommand struct {
 	JSON    bool    `name:"json" help:"Write one JSON object per answer and line when all are complete."`
 	Verbose bool    `short:"v" help:"Say on standard error how long it took."`
 
+	pullFlag
 	Tools string `placeholder:"FILE" group:"answer" help:"A JSON list of tools that the model may call, as OpenAI's API has them. A call is written as a line of JSON."`
 
 	grammarFlags
@@ -128,7 +129,6 @@ func (c *runCommand) Run(a *app) error {
 
 // answer opens the model and answers a prompt, of which t is told, or holds a chat.
 func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool) error {
-	begun := time.Now()
 	bound, err := c.compile(c.jsonOptions())
 	if err != nil {
 		return err
@@ -137,6 +137,10 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	if err != nil {
 		return err
 	}
+	if c.Model, err = a.modelPath(c.Model, c.Pull); err != nil {
+		return err
+	}
+	begun := time.Now()
 	o := c.options()
 	t.watch(&o)
 	m, err := a.openWith(c.Model, o)

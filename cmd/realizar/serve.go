@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,11 +20,12 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, or demo, which is in the program. Default: demo."`
+	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
 
 	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
 	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
-	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name."`
+	OllamaPort      *int     `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
+	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name, or the model's."`
 	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
 	TLSCert         string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
 	TLSKey          string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
@@ -51,19 +51,21 @@ type serveCommand struct {
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
 
+	pullFlag
 	jsonFlags
 	modelFlags
 }
 
 // Help is shown below the command's line.
 func (*serveCommand) Help() string {
-	return `serve answers requests in the dialect of OpenAI's API until it is told to stop. When the model is loaded it writes
-a line with the address to standard output.
+	return `serve answers requests in the dialects of OpenAI's, Anthropic's and Ollama's APIs until it is told to stop. When
+the model is loaded it writes a line with each address to standard output.
 
 Examples:
 
     realizar serve model.gguf
     realizar serve model.gguf --port 0 --served-model-name small
+    realizar serve model.gguf --ollama-port 11434
     realizar serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file keys.txt --parallel 32
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
@@ -80,6 +82,8 @@ func (c *serveCommand) Validate() error {
 	switch {
 	case c.Port < 0 || c.Port > 65535:
 		return fmt.Errorf("--port=%d: want 1 to 65535, or 0 for a free one", c.Port)
+	case c.OllamaPort != nil && (*c.OllamaPort < 0 || *c.OllamaPort > 65535):
+		return fmt.Errorf("--ollama-port=%d: want 1 to 65535, or 0 for a free one", *c.OllamaPort)
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
 	case c.MaxQueue < 0:
@@ -115,6 +119,16 @@ func (c *serveCommand) Validate() error {
 // Run serves the model until a signal comes.
 func (c *serveCommand) Run(a *app) error {
 	c.Model = a.orDemo(c.Model, "serve")
+	path, err := a.modelPath(c.Model, c.Pull)
+	if err != nil {
+		return err
+	}
+	if path != c.Model {
+		if len(c.ServedModelName) == 0 {
+			c.ServedModelName = []string{strings.TrimPrefix(c.Model, "hf:")}
+		}
+		c.Model = path
+	}
 	config, err := c.config(a)
 	if err != nil {
 		return err
@@ -131,18 +145,10 @@ func (c *serveCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(c.Host, strconv.Itoa(c.Port)))
+	h, err := c.listen(&config)
 	if err != nil {
 		return err
 	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); config.Hosts == nil && ok && tcp.IP.IsLoopback() {
-		config.Hosts = []string{} // addresses and localhost alone
-	}
-	h := &hearing{
-		listener: config.Connections.Listen(listener), ended: make(chan error, 1),
-		loading: server.Loading{Dialects: dialects.All, Deadlines: config.Deadlines, Hosts: config.Hosts, Page: config.Page},
-	}
-	h.http = server.HTTP(&h.loading, config.Connections, config.Deadlines, config.Logger)
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
 	stopReloading := reloadOnHangup(config.Keys, certificate, config.Logger)
@@ -179,7 +185,7 @@ func (c *serveCommand) Run(a *app) error {
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, listener.Addr(), config.Names[0]); err != nil {
+	if err := c.announce(a, h.addresses(), config.Names[0]); err != nil {
 		return err
 	}
 	select {
@@ -240,42 +246,21 @@ func fileName(path string) string {
 }
 
 // announce says that requests are answered, and where.
-func (c *serveCommand) announce(a *app, address net.Addr, name string) error {
+func (c *serveCommand) announce(a *app, addresses []net.Addr, name string) error {
 	scheme := "http"
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
-	tcp, ok := address.(*net.TCPAddr)
+	tcp, ok := addresses[0].(*net.TCPAddr)
 	if ok && !tcp.IP.IsLoopback() && c.APIKeyFile == "" {
-		a.notef("whoever can reach %s may use the model; --api-key-file asks for a key", address)
+		a.notef("whoever can reach %s may use the model; --api-key-file asks for a key", addresses[0])
 	}
-	_, err := fmt.Fprintf(a.out, "serving %s at %s://%s\n", name, scheme, address)
-	return err
-}
-
-// A hearing is an address that is listened on, first for a model that is being loaded.
-type hearing struct {
-	listener net.Listener
-	http     *http.Server
-	loading  server.Loading
-	ended    chan error // why it ended before it was told to
-}
-
-// begin listens, with TLS where there is a certificate.
-func (h *hearing) begin(c *certificate) {
-	go func() {
-		var err error
-		if c == nil {
-			err = h.http.Serve(h.listener)
-		} else {
-			h.http.TLSConfig = c.config()
-			err = h.http.ServeTLS(h.listener, "", "")
+	for _, address := range addresses {
+		if _, err := fmt.Fprintf(a.out, "serving %s at %s://%s\n", name, scheme, address); err != nil {
+			return err
 		}
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
-		}
-		h.ended <- err
-	}()
+	}
+	return nil
 }
 
 // lastWords is how long what was answered may take to be read when answers have ended.

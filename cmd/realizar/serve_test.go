@@ -409,6 +409,39 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
+// A second port, for clients of Ollama, has all endpoints, and strangers' names are refused
+// there too.
+func TestServeOllamaPort(t *testing.T) {
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m", "--ollama-port", "0")
+	line, err := s.stdout.ReadString('\n')
+	_, second, ok := strings.Cut(strings.TrimSpace(line), "serving m at ")
+	if err != nil || !ok || second == s.url {
+		t.Fatalf("it says %q, %v", line, err)
+	}
+	for _, url := range []string{s.url, second} {
+		for _, path := range []string{"/api/version", "/v1/models", "/ready"} {
+			for host, want := range map[string]int{"": 200, "localhost": 200, "stranger.example": 403} {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Host = host
+				resp, err := s.client.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if resp.Body.Close(); resp.StatusCode != want {
+					t.Errorf("%s%s of %q: %d, want %d", url, path, host, resp.StatusCode, want)
+				}
+			}
+		}
+	}
+	s.signal(syscall.SIGTERM)
+	if code := s.exit(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.log)
+	}
+}
+
 func TestServeFailures(t *testing.T) {
 	model := modeltest.Llama(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -419,6 +452,8 @@ func TestServeFailures(t *testing.T) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	// The address is bound before the model is looked for.
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", port), 1, "address already in use")
+	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", port), 1, "address already in use")
+	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", "65536"), 2, "--ollama-port=65536: want 1 to 65535")
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0"), 1, "/nothing")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--api-key-file", writeFile(t, "empty", "# none\n")), 1, "has no key")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--tls-cert", "/c", "--tls-key", "/k"), 1, "/c")

@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
 // longAnswer is a model whose answer to "hi" takes longer than any test.
@@ -66,6 +68,44 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("exit code %d, standard error %q, want 130 and none", code, stderr)
 			}
 		})
+	}
+}
+
+// A pull that is interrupted says that it can go on, and does.
+func TestPullInterrupted(t *testing.T) {
+	s, babble := babbleHub(t)
+	s.Set(hubtest.Behavior{Token: "hf_secret", Fault: func(path string, _ int64) (hubtest.Fault, int64) {
+		if hubtest.Large(path) {
+			return hubtest.Stall, int64(len(babble) / 2)
+		}
+		return hubtest.None, 0
+	}})
+	u := newUser(t, s.URL)
+	cmd := exec.CommandContext(t.Context(), binary, "pull", "hf:org/babble", "--json")
+	cmd.Env = u.env
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.Contains(line, `"event":"plan"`) {
+		t.Errorf("the first line is %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if want := "realizar: interrupted: what has come is kept, and realizar pull hf:org/babble goes on with it\n"; cmd.ProcessState.ExitCode() != 130 || stderr.String() != want {
+		t.Errorf("exit code %d, standard error %q, want 130 and %q", cmd.ProcessState.ExitCode(), &stderr, want)
+	}
+	s.Set(hubtest.Behavior{Token: "hf_secret"})
+	path := strings.TrimSpace(u.does("pull", "hf:org/babble", "--quiet"))
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, babble) {
+		t.Errorf("%s: %v", path, err)
 	}
 }
 

@@ -75,6 +75,9 @@ func (c *templateCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if c.Source, err = a.modelPath(c.Source, false); err != nil {
+		return err
+	}
 	template, special, err := c.open(hasTools(vars))
 	if err != nil {
 		return err

@@ -48,7 +48,11 @@ func (c *tokenizeCommand) Validate() error {
 
 // Run converts standard input.
 func (c *tokenizeCommand) Run(a *app) error {
-	tok, err := realizar.OpenTokenizerWith(c.Model, c.PreTokenizer)
+	path, err := a.modelPath(c.Model, false)
+	if err != nil {
+		return err
+	}
+	tok, err := realizar.OpenTokenizerWith(path, c.PreTokenizer)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // A `realizar serve` of its own for a test, and what `realizar run` answers without one.
 import { spawn, execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,7 +36,29 @@ writeFileSync(keys, key + "\n", { mode: 0o600 });
 // serve starts a server that asks for the key. When the test t ends it is told to stop,
 // and must leave with 0.
 export async function serve(t, ...args) {
+  return serveModel(t, model, ...args);
+}
+
+// serveModel is serve of another model.
+export async function serveModel(t, model, ...args) {
   return start(t, [model, "--served-model-name", modelName, ...args]);
+}
+
+// thinker is a file of the model with a chat template that has thoughts, and is no longer.
+export function thinker() {
+  const data = readFileSync(model);
+  const template =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ '<think>' ~ m.reasoning_content ~ '</think>' if m.reasoning_content }}{{ m.content }}<|im_end|>\n" +
+    "{% endfor %}<|im_start|>assistant\n{{ '<think></think>' if enable_thinking is defined and not enable_thinking else '<think>' }}";
+  const end = "<|im_start|>assistant\n{% endif %}";
+  const from = data.indexOf("{% for message in messages %}");
+  const to = data.indexOf(end, from) + end.length;
+  const room = to - from - template.length - "{##}".length;
+  assert.ok(from >= 0 && room >= 0, "the model's template is too short");
+  data.write(template + "{#" + " ".repeat(room) + "#}", from);
+  const path = join(folder, "thinker.gguf");
+  writeFileSync(path, data);
+  return path;
 }
 
 // The model in the program, which calls tools and writes JSON.

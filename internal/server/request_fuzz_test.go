@@ -49,6 +49,9 @@ func FuzzRequest(f *testing.F) {
 		"/v1/completions": `{"model":"small","prompt":"a","max_tokens":1}`, "/tokenize": `{"prompt":"a b"}`, "/detokenize": `{"tokens":[1,2]}`,
 		"/v1/chat/completions": `{"model":"small","messages":[{"role":"user","content":"a"}],"max_tokens":1,"stream":true}`,
 		"/v1/responses":        `{"model":"small","input":"a","max_output_tokens":16}`, "/v1/embeddings": `{"model":"small","input":[[1,2]],"pooling":"mean"}`,
+		"/v1/messages": `{"model":"small","messages":[{"role":"user","content":"a"}],"max_tokens":1,"stream":true}`, "/v1/messages/count_tokens": `{"model":"small","messages":[{"role":"user","content":"a"}]}`,
+		"/api/chat": `{"model":"small","messages":[{"role":"user","content":"a"}],"options":{"num_predict":1}}`, "/api/generate": `{"model":"small","prompt":"a","stream":false,"options":{"num_predict":1}}`,
+		"/api/embed": `{"model":"small","input":["a"],"dimensions":2}`, "/api/show": `{"model":"small","verbose":true}`,
 	} {
 		f.Add("POST "+path, "", "Bearer secret", "", "", "", "", body)
 	}

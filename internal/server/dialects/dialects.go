@@ -3,6 +3,8 @@ package dialects
 
 import (
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/anthropic"
+	"github.com/realizar/realizar/internal/server/ollama"
 	"github.com/realizar/realizar/internal/server/openai"
 	"github.com/realizar/realizar/internal/server/vllm"
 )
@@ -10,5 +12,7 @@ import (
 // All are the dialects of this build. Errors that belong to none are in the first one.
 var All = []server.Dialect{
 	openai.Dialect{},
+	anthropic.Dialect{},
 	vllm.Dialect{},
+	ollama.Dialect{},
 }

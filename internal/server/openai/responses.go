@@ -62,6 +62,7 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 	}),
 	parallelCalls(func(r *responsesRequest) *realizar.ChatRequest { return &r.chat }),
 	fields.Ignored[responsesRequest]("max_tool_calls"), // of tools that a server has; this one has none
+	fields.Ignored[responsesRequest]("client_metadata"),
 	fields.New("include", `a list of "message.output_text.logprobs" and "reasoning.encrypted_content", of which there is none`, "none", readInclude),
 	fields.Optional("top_logprobs", "0", 0, maxTop, func(r *responsesRequest) **int { return &r.top }),
 	fields.New("metadata", "an object of up to 16 strings, which the answer has too", "none", readMetadata),

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/realizar/realizar/internal/names"
+	"github.com/realizar/realizar/internal/store"
+)
+
+// cpCommand is `realizar cp`.
+type cpCommand struct {
+	From string `arg:"" help:"A model's name, or a path."`
+	To   string `arg:"" help:"A short name, a name oci://registry/name:tag, or the path of a folder."`
+}
+
+// Help is shown below the command's line.
+func (*cpCommand) Help() string {
+	return `cp gives a model another name, or copies its files.
+
+    realizar cp hf:org/repo:Q4_K_M small                  the short name small means that model
+    realizar cp ./model.gguf oci://registry.example/m:1   the model has that name here; realizar push gives it to the registry
+    realizar cp hf:org/repo:Q4_K_M ./folder/              its files are copied to the folder, checked on their way
+
+A short name is one word. It lies in a file of lines "name = model" (REALIZAR_ALIASES), and copies nothing.`
+}
+
+// Run copies.
+func (c *cpCommand) Run(a *app) error {
+	if names.IsAlias(c.To) {
+		return c.alias(a)
+	}
+	to, err := names.Parse(c.To)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case to.Kind != names.Path && (to.Kind != names.Registry || to.Tag == ""):
+		return usagef("%s: a model can be copied to a short name, to oci://registry/name:tag or to a folder", c.To)
+	}
+	m, err := modelOf(c.From)
+	if err != nil {
+		return err
+	}
+	s := models()
+	bar := newBytesBar(a, "copying "+shortName(m.Name), 2*m.Size())
+	defer bar.end()
+	files := &store.Model{Files: m.Weights()}
+	if err := store.WithDigests(a.ctx, files, bar.came); err != nil {
+		return err
+	}
+	if to.Kind == names.Registry {
+		return s.Import(a.ctx, to, files.Files, bar.came)
+	}
+	for _, f := range files.Files {
+		if err := names.CheckFile(f.Name); err != nil {
+			return err
+		}
+		at := filepath.Join(to.Path, filepath.FromSlash(f.Name))
+		if _, err := os.Lstat(at); err == nil {
+			return fmt.Errorf("%s is there already; remove it, or name another folder", at)
+		}
+		if err := s.CopyFile(a.ctx, f, at, bar.came); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alias makes a short name.
+func (c *cpCommand) alias(a *app) error {
+	if c.To == "demo" {
+		return usagef("demo is the model in the program; choose another short name")
+	}
+	n, err := readName(c.From)
+	if err != nil {
+		return usageError{err}
+	}
+	target := n.String()
+	if n.Kind == names.Path && target != "demo" {
+		if target, err = filepath.Abs(target); err != nil {
+			return err
+		}
+		if _, err := os.Stat(target); err != nil {
+			return err
+		}
+	}
+	if strings.ContainsAny(target, "\r\n") {
+		return usagef("%q cannot have a short name", target)
+	}
+	aliases, err := readAliases()
+	if err != nil {
+		return err
+	}
+	aliases[c.To] = target
+	if err := writeAliases(aliases); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s = %s\n", c.To, target)
+	return err
+}
+
+// modelOf is the model of a name or at a path.
+func modelOf(text string) (*store.Model, error) {
+	n, err := readName(text)
+	if err != nil {
+		return nil, err
+	}
+	if n.Kind == names.Path {
+		return store.Local(n.Path)
+	}
+	return models().Find(n)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// gcCommand is `realizar gc`.
+type gcCommand struct {
+	DryRun bool `help:"Say what would be removed, and remove nothing."`
+	JSON   bool `name:"json" help:"Write one JSON object per file and line."`
+}
+
+// Help is shown below the command's line.
+func (*gcCommand) Help() string {
+	return `gc removes files that no model has: parts of downloads that were broken off, and files of the hub's cache and of realizar's
+folder that no version and no name leads to. What is being pulled is left alone, and so is what other tools have put into
+the hub's cache within the last hour.`
+}
+
+// Run removes garbage.
+func (c *gcCommand) Run(a *app) error {
+	all, err := models().Garbage(!c.DryRun, time.Now())
+	var sum int64
+	for _, g := range all {
+		sum += g.Size
+		if c.JSON {
+			line, err := json.Marshal(struct {
+				Path string `json:"path"`
+				Size int64  `json:"size"`
+				Why  string `json:"why"`
+			}{g.Path, g.Size, g.Why})
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(a.out, "%s\n", line); err != nil {
+				return err
+			}
+		} else if _, err := fmt.Fprintf(a.out, "%s  %s  %s\n", g.Path, byteText(g.Size), g.Why); err != nil {
+			return err
+		}
+	}
+	if err == nil && !c.JSON {
+		what := "are free"
+		if c.DryRun {
+			what = "would be free"
+		}
+		_, err = fmt.Fprintf(a.out, "%s %s\n", byteText(sum), what)
+	}
+	return err
+}

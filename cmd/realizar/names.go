@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/realizar/realizar/internal/fetch"
+	"github.com/realizar/realizar/internal/names"
+	"github.com/realizar/realizar/internal/pull"
+	"github.com/realizar/realizar/internal/store"
+	"github.com/realizar/realizar/modelfile"
+)
+
+// home is the user's folder, empty where there is none.
+func home() string {
+	h, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return h
+}
+
+// models is where models lie on this machine.
+func models() *store.Store { return store.FromEnvironment(os.Getenv, home()) }
+
+// aliasFile is the file of the user's short names.
+func aliasFile() string {
+	if path := os.Getenv("REALIZAR_ALIASES"); path != "" {
+		return path
+	}
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(folder, "realizar", "aliases")
+}
+
+func readAliases() (names.Aliases, error) {
+	path := aliasFile()
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return names.Aliases{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, names.MaxAliases+1))
+	if err != nil {
+		return nil, err
+	}
+	return names.ParseAliases(path, data)
+}
+
+// readName is what a text means: a name with a prefix, one of the user's short names,
+// what is at a path, or a repository of the hub written plainly. A path need not be there.
+func readName(text string) (names.Name, error) {
+	if modelfile.Registered(text) {
+		return names.Name{Kind: names.Path, Path: text}, nil
+	}
+	n, err := names.Parse(text)
+	if err != nil || n.Kind != names.Path {
+		return n, err
+	}
+	if names.IsAlias(text) {
+		aliases, err := readAliases()
+		if err != nil {
+			return n, err
+		}
+		if target, ok := aliases[text]; ok {
+			return readTarget(target)
+		}
+	}
+	return readTarget(text)
+}
+
+// readTarget is readName for what no short name is.
+func readTarget(text string) (names.Name, error) {
+	n, err := names.Parse(text)
+	if err != nil || n.Kind != names.Path {
+		return n, err
+	}
+	if _, err := os.Lstat(text); err == nil {
+		return n, nil
+	}
+	// Within a folder that there is, it is a slip of the pen.
+	if _, err := os.Lstat(filepath.Dir(text)); err == nil {
+		return n, nil
+	}
+	switch filepath.Ext(text) {
+	case ".gguf", ".safetensors", ".json", ".model", ".jinja":
+		return n, nil
+	}
+	if hub, ok := names.ParsePlain(text); ok {
+		return hub, nil
+	}
+	return n, nil
+}
+
+// modelPath is where the model of a name lies. What is not there is fetched if pull says
+// so, and else an error that says how it comes.
+func (a *app) modelPath(text string, fetchIt bool) (string, error) {
+	n, err := readName(text)
+	if err != nil {
+		return "", err
+	}
+	if n.Kind == names.Path {
+		if _, err := os.Lstat(text); errors.Is(err, fs.ErrNotExist) && names.IsAlias(text) && !modelfile.Registered(text) {
+			return "", noName(text)
+		}
+		return n.Path, nil
+	}
+	s := models()
+	m, err := s.Find(n)
+	if errors.Is(err, store.ErrAbsent) && fetchIt {
+		m, err = a.pull(n, pullFlags{})
+	}
+	if err != nil {
+		return "", err
+	}
+	s.Used(m, time.Now())
+	return m.Path, nil
+}
+
+// noName says what would be a name of a model.
+func noName(text string) error {
+	return fmt.Errorf("%s is no file, and no name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
+}
+
+// pullFlag is of the commands that fetch a model when they are told to.
+type pullFlag struct {
+	Pull bool `help:"Fetch a model that is named and not on this machine first, as realizar pull does."`
+}
+
+// puller fetches models as the environment says.
+func puller(connections int) (*pull.Puller, error) {
+	p := &pull.Puller{Store: models(), Client: fetch.NewClient(fetch.Options{Connections: connections})}
+	if err := p.HubEnvironment(os.Getenv, home()); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// findModel is the model of a name, which has to be one.
+func findModel(text string) (*store.Model, error) {
+	n, err := readName(text)
+	if err != nil {
+		return nil, err
+	}
+	if n.Kind == names.Path {
+		return nil, fmt.Errorf("%s is no name of a model that realizar keeps; realizar list has the names", text)
+	}
+	return models().Find(n)
+}
+
+// writeAliases replaces the file of short names.
+func writeAliases(aliases names.Aliases) error {
+	path := aliasFile()
+	if path == "" {
+		return errors.New("there is no folder for the file of short names; set REALIZAR_ALIASES to a file's path")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return replaceFile(path, func(w io.Writer) error {
+		_, err := w.Write(aliases.Format())
+		return err
+	})
+}
+
+// shortName is what a name is called without what goes without saying.
+func shortName(n names.Name) string { return strings.TrimPrefix(n.String(), "hf:") }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/realizar/realizar/internal/fetch"
+	"github.com/realizar/realizar/internal/names"
+	"github.com/realizar/realizar/internal/push"
+	"github.com/realizar/realizar/internal/store"
+)
+
+// pushCommand is `realizar push`.
+type pushCommand struct {
+	From string `arg:"" help:"A model's name, or a path."`
+	To   string `arg:"" optional:"" help:"The name in the registry: oci://registry/name:tag. Default: the model's own, where it is one."`
+}
+
+// Help is shown below the command's line.
+func (*pushCommand) Help() string {
+	return `push gives a model to an OCI registry, in the form of CNCF's ModelPack, which Docker's Model Runner reads too. A model that
+came from a registry is given on as it came. It writes the manifest's digest to standard output.
+
+Examples:
+
+    realizar push ./model.gguf oci://registry.example/team/model:1
+    realizar push hf:org/repo:Q4_K_M oci://localhost:5000/model:q4
+
+Keys are those of docker login. A registry on this machine itself (localhost) is spoken to without TLS.`
+}
+
+// Run pushes the model.
+func (c *pushCommand) Run(a *app) error {
+	if c.To == "" {
+		c.To = c.From
+	}
+	to, err := names.Parse(c.To)
+	if err != nil {
+		return usageError{err}
+	}
+	if to.Kind != names.Registry || to.Tag == "" {
+		return usagef("%s: want a name with a tag: oci://registry/name:tag", c.To)
+	}
+	m, err := modelOf(c.From)
+	if err != nil {
+		return err
+	}
+	bar := newBytesBar(a, "pushing "+shortName(m.Name), m.Size())
+	defer bar.end()
+	if m.Place != store.OwnLayout {
+		bar.of = 2 * m.Size() // once to hash, once to send
+		m.Files = m.Weights()
+		if err := store.WithDigests(a.ctx, m, bar.came); err != nil {
+			return err
+		}
+	}
+	s := models()
+	artifact, err := push.Pack(s, m)
+	if err != nil {
+		return err
+	}
+	client := fetch.NewClient(fetch.Options{})
+	defer client.Close()
+	digest, err := push.Push(a.ctx, client.HTTP, artifact, to, bar.came)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.out, digest)
+	return err
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/realizar/realizar/internal/store"
+)
+
+// verifyCommand is `realizar verify`.
+type verifyCommand struct {
+	Name []string `arg:"" optional:"" help:"The models to check, by the names that realizar list has. Default: all."`
+}
+
+// Help is shown below the command's line.
+func (*verifyCommand) Help() string {
+	return `verify reads all bytes of models again and compares them with the digests that they were fetched by. A file that is damaged
+is named, and the exit code is 1.`
+}
+
+// errDamaged says that files are damaged, which are listed.
+var errDamaged = errors.New("files are damaged; realizar rm and realizar pull fetch their models anew")
+
+// Run checks the models.
+func (c *verifyCommand) Run(a *app) error {
+	s := models()
+	var all []*store.Model
+	for _, text := range c.Name {
+		m, err := findModel(text)
+		if err != nil {
+			return err
+		}
+		all = append(all, m)
+	}
+	if len(c.Name) == 0 {
+		var err error
+		if all, err = s.List(); err != nil {
+			return err
+		}
+	}
+	var failed error
+	for _, m := range all {
+		bar := newBytesBar(a, "checking "+shortName(m.Name), m.Size())
+		damaged, unknown, err := s.Verify(a.ctx, m, bar.came)
+		bar.end()
+		if err != nil {
+			return err
+		}
+		state := "whole"
+		switch {
+		case len(damaged) > 0:
+			state, failed = "damaged", errDamaged
+		case len(unknown) == len(m.Files):
+			state = "unknown: nothing says what its bytes should be"
+		}
+		if _, err := fmt.Fprintf(a.out, "%s  %s\n", shortName(m.Name), state); err != nil {
+			return err
+		}
+		for _, f := range damaged {
+			if _, err := fmt.Fprintf(a.out, "    %s: %s\n", f.File.Path, f.Problem); err != nil {
+				return err
+			}
+		}
+	}
+	return failed
+}

@@ -1,0 +1,63 @@
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+)
+
+// statusOverloaded says that the server has too much to do, or is not there for now.
+const statusOverloaded = 529
+
+// errorType is what goes with a status.
+func errorType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	case statusOverloaded, http.StatusServiceUnavailable:
+		return "overloaded_error"
+	}
+	if status >= http.StatusInternalServerError {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
+// restated is h with the statuses of this dialect, which has none of 503.
+func restated(h server.Handler) server.Handler {
+	return func(x *server.Exchange) error { return restate(x.Work(), h(x)) }
+}
+
+// restate is an error of the work for a request as this dialect has it.
+func restate(work context.Context, err error) error {
+	cause := err
+	if work.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		cause = context.Cause(work)
+	}
+	var e *server.Error
+	switch {
+	case errors.Is(cause, realizar.ErrClosed):
+		return &server.Error{Status: statusOverloaded, Code: "closed", Message: server.Plain(cause), RetryAfter: 1}
+	case !errors.As(cause, &e) || e.Status != http.StatusServiceUnavailable:
+		return err
+	}
+	own := *e
+	own.Status = statusOverloaded
+	if own.Code == "request_timeout" || own.Code == "prepare_timeout" { // as it would be again
+		own.Status = http.StatusGatewayTimeout
+	}
+	return &own
+}

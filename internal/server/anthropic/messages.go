@@ -1,0 +1,194 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// maxStops are the most texts that may end an answer.
+const maxStops = 64
+
+// A request is what both endpoints take: a conversation, and how it goes on.
+type request struct {
+	model       string
+	system      string
+	messages    []chat.Message
+	hasMessages bool
+	choice      toolChoice
+	thinking    thinking
+	effort      string
+	forms       []server.Grammar // that the answer must have, of which there may be one
+
+	chat  realizar.ChatRequest // as the model takes it
+	names server.ChatFields    // of its parts
+
+	maxTokens *int
+	stream    bool
+}
+
+// askFields are those of both endpoints.
+var askFields = fields.List[request]{
+	fields.Text("model", "", func(r *request) *string { return &r.model }),
+	fields.New("messages", "a list of messages", "", func(r *request, v json.RawMessage) (err error) {
+		r.hasMessages = true
+		r.messages, err = readMessages(v)
+		return err
+	}),
+	fields.New("system", "a string, or a list of blocks of type text", "none", readSystem),
+	fields.New("tools", "a list of tools of type custom", "none", func(r *request, v json.RawMessage) (err error) {
+		r.chat.Tools, err = readTools(v)
+		return err
+	}),
+	fields.New("tool_choice", "an object", `{"type": "auto"}`, func(r *request, v json.RawMessage) error {
+		return choiceFields.Decode(&r.choice, v, "tool_choice")
+	}),
+	fields.New("thinking", "an object", "as the chat template has it by itself", func(r *request, v json.RawMessage) error {
+		return thinkingFields.Decode(&r.thinking, v, "thinking")
+	}),
+	fields.New("output_config", "an object", "free text", func(r *request, v json.RawMessage) error {
+		return outputFields.Decode(r, v, "output_config")
+	}),
+	fields.New("output_format", "an object, in place of output_config.format", "free text", readFormat("output_format")),
+	fields.New("context_management", "an object", "nothing is left out", func(r *request, v json.RawMessage) error {
+		return managementFields.Decode(r, v, "context_management")
+	}),
+	fields.Only[request]("mcp_servers", "an empty list", "the server calls no others; send tools, and call them", "[]"),
+	fields.Only[request]("speed", `"standard"`, "there is one speed", `"standard"`),
+	fields.Ignored[request]("cache_control"),
+	fields.Ignored[request]("user_profile_id"),
+	fields.Ignored[request]("workspace_id"),
+	fields.Ignored[request]("billing_policy"),
+	fields.Refused[request]("compaction", "nothing is cut or summed up; shorten the messages"),
+}
+
+var messagesFields = slices.Concat(askFields, fields.List[request]{
+	fields.Optional("max_tokens", "", 0, math.MaxInt32, func(r *request) **int { return &r.maxTokens }),
+	fields.Flag("stream", "false", func(r *request) *bool { return &r.stream }),
+	fields.Number("temperature", "what the model's makers recommend, or 1", 0, 2, func(r *request) *float32 { return &r.chat.Temperature }),
+	fields.New("top_p", "a number above 0, to 1", "what the model's makers recommend, or 1", func(r *request, v json.RawMessage) error {
+		p, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || !(p > 0 && p <= 1) {
+			return fields.ErrWrong
+		}
+		r.chat.TopP = max(float32(p), math.SmallestNonzeroFloat32)
+		return nil
+	}),
+	fields.Whole("top_k", "what the model's makers recommend, or 0, which is all tokens", 0, math.MaxInt32, func(r *request) *int { return &r.chat.TopK }),
+	fields.New("stop_sequences", "a list of up to 64 strings", "none", readStops),
+	fields.Text("cache_salt", "the cache is shared", func(r *request) *string { return &r.chat.Salt }),
+	fields.Only[request]("service_tier", `"auto" or "standard_only"`, "there is one tier", `"auto"`, `"standard_only"`),
+	fields.Ignored[request]("metadata"),
+	fields.Ignored[request]("inference_geo"),
+	fields.Ignored[request]("diagnostics"),
+	fields.Ignored[request]("fallbacks"),
+	fields.Ignored[request]("fallback_credit_token"),
+	fields.Refused[request]("container", "the server runs no code"),
+	fields.New("thread", "nothing: "+noThreads, "", func(*request, json.RawMessage) error {
+		return &fields.Error{Code: "thread_unsupported_request", Message: "thread is not supported: " + noThreads}
+	}),
+})
+
+// noThreads says what to do in place of a conversation that the server keeps. Clients know
+// the code of the error, and do so.
+const noThreads = "conversations are not kept; send the one so far as messages"
+
+func readStops(r *request, v json.RawMessage) error {
+	list, err := fields.Elements(v)
+	if err != nil {
+		return err
+	}
+	if len(list) > maxStops {
+		return fields.Invalid("stop_sequences", "stop_sequences has %d strings; want %d at most", len(list), maxStops)
+	}
+	r.chat.Stop = make([]string, len(list))
+	for i, v := range list {
+		if err := fields.ReadText(v, &r.chat.Stop[i]); err != nil {
+			return err
+		}
+		if r.chat.Stop[i] == "" {
+			return fields.Invalid("stop_sequences", "a string of stop_sequences is empty; leave it out")
+		}
+	}
+	return nil
+}
+
+// read reads a request with the fields of list.
+func read(x *server.Exchange, list fields.List[request]) (*request, error) {
+	r := &request{chat: realizar.ChatRequest{Generation: x.Server.Defaults()}}
+	if err := server.Read(x, list, r); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.model == "":
+		return nil, fields.Missing("model")
+	case !r.hasMessages:
+		return nil, fields.Missing("messages")
+	case len(r.messages) == 0:
+		return nil, fields.Invalid("messages", "messages is empty; want one at least")
+	case len(r.forms) > 1:
+		a, b := r.forms[0].Param, r.forms[1].Param
+		return nil, fields.Invalid(b, "%s and %s both say what the answer must be; leave one out", a, b)
+	}
+	if err := x.Server.CheckModel(r.model); err != nil {
+		return nil, err
+	}
+	r.chat.MaxTokens = r.maxTokens
+	r.names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tool_choice", Effort: "thinking", Thinking: "thinking", Parameters: schemaOf}
+	if err := r.choice.apply(&r.chat); err != nil {
+		return nil, err
+	}
+	if err := r.settleThinking(x); err != nil {
+		return nil, err
+	}
+	r.settleMessages(x)
+	return r, nil
+}
+
+// messages is POST /v1/messages.
+func messages(x *server.Exchange) error {
+	r, err := read(x, messagesFields)
+	switch {
+	case err != nil:
+		return err
+	case r.maxTokens == nil:
+		return fields.Missing("max_tokens")
+	}
+	if last := len(r.chat.Messages) - 1; r.chat.Messages[last].Role == "assistant" {
+		return unsupported("messages", "the last of messages is the assistant's, to be gone on with, which is not supported; end with one of role user")
+	}
+	asked := server.Request{Chat: &r.chat, Fields: r.names}
+	if len(r.forms) > 0 {
+		asked.Grammar = &r.forms[0]
+	}
+	return x.Answer(&asked, newWriter(x, r))
+}
+
+// countTokens is POST /v1/messages/count_tokens: how long the prompt of a request is.
+func countTokens(x *server.Exchange) error {
+	if err := x.NoTimings(); err != nil {
+		return err
+	}
+	r, err := read(x, askFields)
+	if err != nil {
+		return err
+	}
+	p, err := x.ChatPrompt(&r.chat, r.names)
+	if err != nil {
+		return err
+	}
+	return x.JSON(map[string]int{"input_tokens": len(p.Tokens)})
+}
+
+// unsupported is the error that the field param asks for something that is not supported.
+func unsupported(param, format string, a ...any) *fields.Error {
+	e := fields.Unsupported(format, a...)
+	e.Param = param
+	return e
+}

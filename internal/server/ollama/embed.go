@@ -1,0 +1,220 @@
+package ollama
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+	"github.com/realizar/realizar/internal/server/jsontext"
+)
+
+// maxInputs is how many texts one request may bring.
+const maxInputs = 2048
+
+// embedRequest is what POST /api/embed takes.
+type embedRequest struct {
+	model      string
+	options    options
+	keep       keepAlive
+	hasInput   bool
+	inputs     []realizar.EmbedInput
+	truncate   bool
+	dimensions int
+}
+
+var embedFields = fields.List[embedRequest]{
+	fields.Text("model", "", func(r *embedRequest) *string { return &r.model }),
+	fields.New("input", "a string, or a list of up to 2048", "", readInputs),
+	fields.Flag("truncate", "false: an input that does not fit is an error; with true its end is cut off", func(r *embedRequest) *bool { return &r.truncate }),
+	fields.Whole("dimensions", "or 0: the model's own; of fewer, the first elements are brought to unit length", 0, math.MaxInt32, func(r *embedRequest) *int { return &r.dimensions }),
+	optionsField(func(r *embedRequest) *options { return &r.options }),
+	keepAliveField(func(r *embedRequest) *keepAlive { return &r.keep }),
+}
+
+func readInputs(r *embedRequest, v json.RawMessage) error {
+	r.hasInput = true
+	var text string
+	if v[0] == '"' {
+		if err := fields.ReadText(v, &text); err != nil || text == "" {
+			return err
+		}
+		r.inputs = []realizar.EmbedInput{{Text: text}}
+		return nil
+	}
+	list, err := fields.Elements(v)
+	if err != nil || len(list) > maxInputs {
+		return fields.ErrWrong
+	}
+	r.inputs = make([]realizar.EmbedInput, len(list))
+	for i, v := range list {
+		if err := fields.ReadText(v, &r.inputs[i].Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// embed is POST /api/embed.
+func embed(x *server.Exchange) error {
+	began := time.Now()
+	r := embedRequest{options: newOptions(x.Server)}
+	if err := server.Read(x, embedFields, &r); err != nil {
+		return err
+	}
+	if err := r.check(x.Server); err != nil {
+		return err
+	}
+	all, err := vectors(x, "input", r.truncate, &realizar.EmbedRequest{Inputs: r.inputs})
+	if err != nil {
+		return err
+	}
+	tokens := 0
+	b := append(jsontext.AppendString([]byte(`{"model":`), r.model), `,"embeddings":[`...)
+	for i, v := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if r.dimensions > 0 {
+			v.Vector = shortened(v.Vector, r.dimensions)
+		}
+		b = x.Spill(appendVector(b, v.Vector))
+		tokens += v.Tokens
+	}
+	b = appendDuration(append(b, `],"total_duration":`...), time.Since(began))
+	b = jsontext.AppendInt(append(b, `,"load_duration":0,"prompt_eval_count":`...), tokens)
+	x.Note(slog.Int("inputs", len(all)), slog.Int("prompt_tokens", tokens))
+	x.WriteJSON(append(b, '}'))
+	return nil
+}
+
+func (r *embedRequest) check(s *server.Server) error {
+	if err := checkModel(s, r.model); err != nil {
+		return err
+	}
+	if !r.hasInput {
+		return fields.Missing("input")
+	}
+	if n := s.Model().EmbeddingLength(); r.dimensions > n {
+		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d", r.dimensions, n)
+	}
+	return r.options.settle(s.Model())
+}
+
+// embeddingsRequest is what POST /api/embeddings takes.
+type embeddingsRequest struct {
+	model, prompt string
+	options       options
+	keep          keepAlive
+}
+
+var embeddingsFields = fields.List[embeddingsRequest]{
+	fields.Text("model", "", func(r *embeddingsRequest) *string { return &r.model }),
+	fields.Text("prompt", "empty, which loads the model", func(r *embeddingsRequest) *string { return &r.prompt }),
+	optionsField(func(r *embeddingsRequest) *options { return &r.options }),
+	keepAliveField(func(r *embeddingsRequest) *keepAlive { return &r.keep }),
+}
+
+// embeddings is POST /api/embeddings, whose vectors have the length that the model gives
+// them.
+func embeddings(x *server.Exchange) error {
+	r := embeddingsRequest{options: newOptions(x.Server)}
+	if err := server.Read(x, embeddingsFields, &r); err != nil {
+		return err
+	}
+	if err := checkModel(x.Server, r.model); err != nil {
+		return err
+	}
+	if err := r.options.settle(x.Server.Model()); err != nil {
+		return err
+	}
+	if r.prompt == "" {
+		x.WriteJSON([]byte(`{"embedding":[]}`))
+		return nil
+	}
+	all, err := vectors(x, "prompt", false, &realizar.EmbedRequest{Inputs: []realizar.EmbedInput{{Text: r.prompt}}, KeepLength: true})
+	if err != nil {
+		return err
+	}
+	x.Note(slog.Int("inputs", 1), slog.Int("prompt_tokens", all[0].Tokens))
+	x.WriteJSON(append(appendVector([]byte(`{"embedding":`), all[0].Vector), '}'))
+	return nil
+}
+
+// vectors are the embeddings of r, whose texts are the field param.
+func vectors(x *server.Exchange, param string, truncate bool, r *realizar.EmbedRequest) ([]realizar.Embedding, error) {
+	if err := x.NoTimings(); err != nil {
+		return nil, err
+	}
+	if len(r.Inputs) == 0 {
+		return nil, nil
+	}
+	ctx, done, err := x.Begin(len(r.Inputs))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if truncate {
+		for i := range r.Inputs {
+			if err := shorten(ctx, x.Server.Model(), &r.Inputs[i]); err != nil {
+				return nil, server.OfField(param, err)
+			}
+		}
+	}
+	all, err := x.Server.Model().Embed(ctx, r)
+	if errors.Is(err, realizar.ErrConfig) {
+		return nil, &server.Error{Status: http.StatusUnprocessableEntity, Code: "no_pooling", Message: server.Plain(err)}
+	}
+	return all, server.OfField(param, err)
+}
+
+// shorten cuts the end off an input that does not fit, but for a special token that the
+// tokenizer ends every text with.
+func shorten(ctx context.Context, m *realizar.Model, in *realizar.EmbedInput) error {
+	p, err := m.Prompt(ctx, &realizar.Request{Prompt: in.Text}, 0)
+	if err != nil || len(p.Tokens) <= m.Context() {
+		return err
+	}
+	tok, err := m.Tokenizer()
+	if err != nil {
+		return err
+	}
+	in.Text, in.Tokens = "", p.Tokens[:m.Context():m.Context()]
+	if last := p.Tokens[len(p.Tokens)-1]; tok.IsSpecial(last) {
+		in.Tokens = append(in.Tokens[:m.Context()-1], last)
+	}
+	return nil
+}
+
+// shortened is the first elements of v, brought to unit length.
+func shortened(v []float32, n int) []float32 {
+	v = v[:n]
+	sum := 0.0
+	for _, f := range v {
+		sum += float64(f) * float64(f)
+	}
+	if sum == 0 {
+		return v
+	}
+	for i := range v {
+		v[i] = float32(float64(v[i]) / math.Sqrt(sum))
+	}
+	return v
+}
+
+func appendVector(b []byte, v []float32) []byte {
+	b = append(b, '[')
+	for i, f := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = jsontext.AppendFloat(b, f)
+	}
+	return append(b, ']')
+}

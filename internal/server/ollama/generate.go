@@ -1,0 +1,122 @@
+package ollama
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// generateRequest is what POST /api/generate takes.
+type generateRequest struct {
+	settings
+	prompt, system string
+	raw            bool
+	context        []int32
+}
+
+var generateFields = slices.Concat(fields.Within(func(r *generateRequest) *settings { return &r.settings }, settingsFields), fields.List[generateRequest]{
+	fields.Text("prompt", "empty, which loads the model", func(r *generateRequest) *string { return &r.prompt }),
+	fields.Text("system", "none", func(r *generateRequest) *string { return &r.system }),
+	fields.New("context", "the list of token ids of an answer before, which the prompt goes on from", "none", func(r *generateRequest, v json.RawMessage) (err error) {
+		r.context, err = fields.ReadIDs(v)
+		return err
+	}),
+	fields.Flag("raw", "false: the prompt is a message, which the chat template writes", func(r *generateRequest) *bool { return &r.raw }),
+	fields.Only[generateRequest]("template", `""`, "the model has a chat template of its own; send raw and the prompt as a whole", `""`),
+	fields.Only[generateRequest]("suffix", `""`, "the model continues a text and cannot fill one in", `""`),
+	noImages[generateRequest](),
+	fields.Only[generateRequest]("width", "0", "the model writes text", "0"),
+	fields.Only[generateRequest]("height", "0", "the model writes text", "0"),
+	fields.Only[generateRequest]("steps", "0", "the model writes text", "0"),
+})
+
+// generate is POST /api/generate.
+func generate(x *server.Exchange) error {
+	r := &generateRequest{settings: newSettings(x)}
+	if err := server.Read(x, generateFields, r); err != nil {
+		return err
+	}
+	if err := r.settle(x.Server); err != nil {
+		return err
+	}
+	w := newWriter(x, &r.settings, generateShape)
+	if r.prompt == "" {
+		return w.load()
+	}
+	if err := r.check(x.Server.Model().Vocab()); err != nil {
+		return err
+	}
+	_, err := x.Server.Model().ChatTemplate()
+	if r.raw || errors.Is(err, realizar.ErrNoTemplate) {
+		return r.explain(r.plain(x, w))
+	}
+	return r.explain(r.converse(x, w))
+}
+
+// check says what is wrong with the request as a whole.
+func (r *generateRequest) check(vocab int) error {
+	switch {
+	case r.raw && r.system != "":
+		return fields.Invalid("system", "raw is of a whole prompt, which system is no part of; leave one out")
+	case r.raw && len(r.context) > 0:
+		return fields.Invalid("context", "raw is of a whole prompt, which context is no part of; leave one out")
+	case r.system != "" && len(r.context) > 0:
+		return fields.Invalid("system", "system begins a conversation, and context goes on with one; leave one out")
+	}
+	for i, id := range r.context {
+		if id < 0 || int(id) >= vocab {
+			return fields.Invalid("context", "context has %d at index %d; the vocabulary has %d", id, i, vocab)
+		}
+	}
+	return nil
+}
+
+// promptNames are those of the fields of a conversation of one prompt.
+var promptNames = server.ChatFields{Messages: "prompt", Effort: "think"}
+
+// plain answers a prompt that no template writes: a raw one, or that of a model without one.
+func (r *generateRequest) plain(x *server.Exchange, w *writer) error {
+	switch {
+	case r.effort != "" && r.effort != "none":
+		return fields.Invalid("think", "think is for the chat template, which has no part in the prompt; leave it out")
+	case r.system != "":
+		return fields.Invalid("system", "the model has no chat template, and so no place for system; write it into prompt")
+	}
+	p := realizar.Request{Prompt: r.prompt, Special: r.raw, Generation: r.options.generation}
+	if !r.raw {
+		w.context = &memory{}
+	}
+	if len(r.context) > 0 {
+		ids, err := encode(x, chat.Text{{Text: r.prompt, Caller: true}})
+		if err != nil {
+			return server.OfField("prompt", err)
+		}
+		p.Prompt, p.PromptTokens = "", slices.Concat(r.context, ids)
+	}
+	return x.Answer(&server.Request{Prompts: []realizar.Request{p}, Seeded: r.options.seeded, Param: "prompt", Grammar: r.form}, w.begin())
+}
+
+// converse answers a prompt as a message.
+func (r *generateRequest) converse(x *server.Exchange, w *writer) error {
+	c := &realizar.ChatRequest{Effort: r.effort, Generation: r.options.generation}
+	if r.system != "" {
+		c.Messages = append(c.Messages, chat.Message{Role: "system", Content: r.system})
+	}
+	c.Messages = append(c.Messages, chat.Message{Role: "user", Content: r.prompt})
+	w.context = &memory{conversation: c, before: r.context}
+	if len(r.context) == 0 {
+		return x.Answer(&server.Request{Chat: c, Seeded: r.options.seeded, Fields: promptNames, Grammar: r.form}, w.begin())
+	}
+	p, err := resume(x, c, r.context)
+	if err != nil {
+		return err
+	}
+	return x.Answer(&server.Request{
+		Prompts: []realizar.Request{{Prepared: p, Generation: r.options.generation}}, Seeded: r.options.seeded, Param: "prompt", Grammar: r.form,
+	}, w.begin())
+}

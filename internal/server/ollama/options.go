@@ -1,0 +1,182 @@
+package ollama
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+)
+
+// The most strings that may end an answer.
+const maxStops = 64
+
+// options are how an answer is made.
+type options struct {
+	generation realizar.Generation
+	seeded     bool
+	context    int  // num_ctx; 0: what is loaded
+	lastN      *int // repeat_last_n
+	newlines   bool // penalize_newline
+}
+
+// defaults are those of a request that says nothing: what the model's makers recommend, or
+// Ollama's.
+func defaults(m *realizar.Model) realizar.Sampling {
+	if d, ok := m.DefaultSampling(); ok {
+		return d
+	}
+	return realizar.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9}
+}
+
+// newOptions are those of a request that says nothing.
+func newOptions(s *server.Server) options {
+	return options{generation: realizar.Generation{Sampling: defaults(s.Model()), Choices: 1}, newlines: true}
+}
+
+const recommended = "what the model's makers recommend, or "
+
+var optionsFields = fields.List[options]{
+	fields.Number("temperature", recommended+"0.8", 0, 100, func(o *options) *float32 { return &o.generation.Temperature }),
+	fields.New("top_k", "a whole number from 1, or 0 or -1 for all tokens", recommended+"40", func(o *options, v json.RawMessage) error {
+		k, err := fields.ReadWhole(v, -1, math.MaxInt32)
+		o.generation.TopK = max(0, k)
+		return err
+	}),
+	share("top_p", "0.9", func(o *options) *float32 { return &o.generation.TopP }),
+	fields.Number("min_p", recommended+"0", 0, 1, func(o *options) *float32 { return &o.generation.MinP }),
+	share("typical_p", "1", func(o *options) *float32 { return &o.generation.Typical }),
+	fields.New("seed", "a whole number of 64 bits; -1 is a random one", "a random one", func(o *options, v json.RawMessage) error {
+		seed, err := readSeed(v)
+		o.generation.Seed, o.seeded = seed, seed != math.MaxUint64
+		return err
+	}),
+	fields.New("num_predict", "a whole number from 1, or -1 or -2 for as many as the context has room for", "-1", func(o *options, v json.RawMessage) error {
+		n, err := fields.ReadWhole(v, -2, math.MaxInt32)
+		if err != nil || n == 0 {
+			return fields.ErrWrong
+		}
+		if o.generation.MaxTokens = nil; n > 0 {
+			o.generation.MaxTokens = &n
+		}
+		return nil
+	}),
+	fields.New("stop", "a string, or a list of up to 64", "none", readStop),
+	fields.Number("repeat_penalty", recommended+"1", 0.01, 100, func(o *options) *float32 { return &o.generation.RepetitionPenalty }),
+	fields.New("repeat_last_n", "a whole number from 0, or -1 for all tokens; with a penalty 0, which switches penalties off, or all tokens", "-1", func(o *options, v json.RawMessage) error {
+		n, err := fields.ReadWhole(v, -1, math.MaxInt32)
+		o.lastN = &n
+		return err
+	}),
+	fields.Number("presence_penalty", "0", -2, 2, func(o *options) *float32 { return &o.generation.PresencePenalty }),
+	fields.Number("frequency_penalty", "0", -2, 2, func(o *options) *float32 { return &o.generation.FrequencyPenalty }),
+	fields.New("penalize_newline", "true or false; with a penalty true", "true", func(o *options, v json.RawMessage) error {
+		return fields.ReadFlag(v, &o.newlines)
+	}),
+	fields.New("num_ctx", "a whole number from 1 to the context that is loaded, of which there is room for all", "what is loaded", func(o *options, v json.RawMessage) (err error) {
+		o.context, err = fields.ReadWhole(v, 1, math.MaxInt32)
+		return err
+	}),
+	fields.Ignored[options]("num_keep"), // of a context that is cut, which none is
+	fields.Only[options]("mirostat", "0", "leave it out, and use top_p or min_p", "0"),
+	fields.Ignored[options]("mirostat_tau"),
+	fields.Ignored[options]("mirostat_eta"),
+	fields.Only[options]("tfs_z", "1", "leave it out, and use top_p or min_p", "1", "1.0"),
+	fields.Refused[options]("rope_frequency_base", "the model's files say it"),
+	fields.Refused[options]("rope_frequency_scale", "the model's files say it"),
+	fields.Only[options]("vocab_only", "false", "the model is loaded as a whole", "false"),
+	fields.Only[options]("embedding_only", "false", "the model is loaded as a whole", "false"),
+	fields.Ignored[options]("num_gpu"),
+	fields.Ignored[options]("main_gpu"),
+	fields.Ignored[options]("num_thread"),
+	fields.Ignored[options]("num_batch"),
+	fields.Ignored[options]("num_gqa"),
+	fields.Ignored[options]("numa"),
+	fields.Ignored[options]("use_mmap"),
+	fields.Ignored[options]("use_mlock"),
+	fields.Ignored[options]("low_vram"),
+	fields.Ignored[options]("f16_kv"),
+	fields.Ignored[options]("logits_all"),
+}
+
+// optionsField is the field of a request that has them.
+func optionsField[R any](of func(*R) *options) fields.Field[R] {
+	return fields.New("options", "an object", "none", func(r *R, v json.RawMessage) error {
+		return optionsFields.Decode(of(r), v, "options")
+	})
+}
+
+// share is a field of a share of the probabilities, of which 0 keeps the likeliest token.
+func share(name, otherwise string, to func(*options) *float32) fields.Field[options] {
+	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(o *options, v json.RawMessage) error {
+		p, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || !(p >= 0 && p <= 1) {
+			return fields.ErrWrong
+		}
+		*to(o) = max(float32(p), math.SmallestNonzeroFloat32)
+		return nil
+	})
+}
+
+// readSeed takes what fits 64 bits, with a sign or without. -1 is the largest.
+func readSeed(v json.RawMessage) (uint64, error) {
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return uint64(n), nil
+	}
+	n, err := strconv.ParseUint(string(v), 10, 64)
+	if err != nil {
+		return 0, fields.ErrWrong
+	}
+	return n, nil
+}
+
+func readStop(o *options, v json.RawMessage) error {
+	list, err := []json.RawMessage{v}, error(nil)
+	if v[0] == '[' {
+		if list, err = fields.Elements(v); err != nil {
+			return err
+		}
+	}
+	if len(list) > maxStops {
+		return fields.Invalid("", "stop has %d strings; want %d at most", len(list), maxStops)
+	}
+	o.generation.Stop = nil
+	for _, v := range list {
+		var text string
+		if err := fields.ReadText(v, &text); err != nil {
+			return err
+		}
+		if text == "" {
+			return fields.Invalid("", "a string of stop is empty; leave it out")
+		}
+		o.generation.Stop = append(o.generation.Stop, text)
+	}
+	return nil
+}
+
+// settle says what is wrong with options as a whole.
+func (o *options) settle(m *realizar.Model) error {
+	if o.context > m.Context() {
+		return fields.Invalid("options.num_ctx", "num_ctx is %d, and the model is loaded with a context of %d tokens; ask for no more, or start the server with --context %d", o.context, m.Context(), o.context)
+	}
+	g := &o.generation
+	if o.lastN != nil && *o.lastN == 0 {
+		g.RepetitionPenalty, g.PresencePenalty, g.FrequencyPenalty = 1, 0, 0
+	}
+	if g.PresencePenalty == 0 && g.FrequencyPenalty == 0 && (g.RepetitionPenalty == 0 || g.RepetitionPenalty == 1) {
+		return nil
+	}
+	switch {
+	case o.lastN != nil && *o.lastN > 0 && *o.lastN < m.Context():
+		e := fields.Unsupported("repeat_last_n %d is not supported with a penalty, which looks at all tokens; send -1, or leave it out", *o.lastN)
+		e.Param = "options.repeat_last_n"
+		return e
+	case !o.newlines:
+		e := fields.Unsupported("penalize_newline false is not supported with a penalty, which looks at all tokens; leave it out")
+		e.Param = "options.penalize_newline"
+		return e
+	}
+	return nil
+}

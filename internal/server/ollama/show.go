@@ -1,0 +1,236 @@
+package ollama
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/fields"
+	"github.com/realizar/realizar/internal/server/jsontext"
+)
+
+// showRequest is what POST /api/show takes.
+type showRequest struct {
+	model, older string
+	verbose      bool
+}
+
+var showFields = fields.List[showRequest]{
+	fields.Text("model", "name", func(r *showRequest) *string { return &r.model }),
+	fields.Text("name", "model, which is its newer name", func(r *showRequest) *string { return &r.older }),
+	fields.Flag("verbose", "false: arrays of the metadata and the tensors are left out", func(r *showRequest) *bool { return &r.verbose }),
+	fields.Only[showRequest]("system", `""`, "it shows the model as it is", `""`),
+	fields.Only[showRequest]("template", `""`, "it shows the model as it is", `""`),
+	fields.Ignored[showRequest]("options"),
+}
+
+// describedBytes is what a [realizar.Description] takes for a tensor, at most.
+const describedBytes = 512
+
+// show is POST /api/show.
+func (c *catalog) show(x *server.Exchange) error {
+	var r showRequest
+	if err := server.Read(x, showFields, &r); err != nil {
+		return err
+	}
+	if r.model == "" {
+		r.model = r.older
+	}
+	if err := checkModel(x.Server, r.model); err != nil {
+		return err
+	}
+	m := x.Server.Model()
+	is := c.of(m)
+	if err := x.Reserve(describedBytes * is.tensors); err != nil {
+		return err
+	}
+	d := m.Description()
+	able, err := capabilities(x, d)
+	if err != nil {
+		return err
+	}
+	parameters := parametersOf(m)
+	b := append(appendJSON([]byte(`{"details":`), is.details), `,"model_info":{`...)
+	b = appendInfo(x, b, d, r.verbose)
+	if r.verbose {
+		b = appendTensors(x, append(b, `},"tensors":[`...), d)
+		b = append(b, `],`...)
+	} else {
+		b = append(b, `},`...)
+	}
+	b = jsontext.AppendString(append(b, `"modelfile":`...), modelfileOf(x.Server.Names()[0], parameters))
+	b = jsontext.AppendString(append(b, `,"parameters":`...), strings.Join(parameters, "\n"))
+	if t, err := m.ChatTemplate(); err == nil {
+		b = jsontext.AppendString(append(b, `,"template":`...), t.Source())
+	}
+	if license, ok := textOf(d, "general.license"); ok {
+		b = jsontext.AppendString(append(b, `,"license":`...), license)
+	}
+	b = appendJSON(append(b, `,"capabilities":`...), able)
+	b = jsontext.AppendString(append(b, `,"modified_at":`...), x.Server.Created().Format(time.RFC3339Nano))
+	x.WriteJSON(append(b, '}'))
+	return nil
+}
+
+func appendJSON(b []byte, v any) []byte {
+	data, err := jsontext.Encode(v)
+	if err != nil {
+		return append(b, "null"...) // a number that JSON cannot say
+	}
+	return append(b, data...)
+}
+
+// textOf is the metadata of that key, where it is a text.
+func textOf(d *realizar.Description, key string) (string, bool) {
+	for _, e := range d.Metadata {
+		if e.Key == key {
+			s, ok := e.Value.(string)
+			return s, ok
+		}
+	}
+	return "", false
+}
+
+// appendInfo appends the metadata of the files, and what all clients look for and some
+// files do not say under GGUF's names. Long arrays are null unless they are asked for.
+func appendInfo(x *server.Exchange, b []byte, d *realizar.Description, verbose bool) []byte {
+	known, first := map[string]bool{"tokenizer.chat_template": true}, true
+	add := func(key string, value any) {
+		if known[key] {
+			return
+		}
+		if known[key] = true; !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(jsontext.AppendString(b, key), ':')
+		switch v := reflect.ValueOf(value); {
+		case v.Kind() != reflect.Slice:
+			b = x.Spill(appendJSON(b, finiteOrNil(value)))
+		case verbose:
+			b = appendArray(x, b, v)
+		default:
+			b = append(b, "null"...)
+		}
+	}
+	for _, e := range d.Metadata {
+		add(e.Key, e.Value)
+	}
+	n, a := &d.Dimensions, familyOf(d)
+	add("general.architecture", a)
+	add("general.parameter_count", d.Parameters)
+	for _, e := range []struct {
+		key   string
+		value int
+	}{
+		{"context_length", n.Context}, {"embedding_length", n.Hidden}, {"block_count", n.Layers}, {"feed_forward_length", n.FFN},
+		{"attention.head_count", n.Heads}, {"attention.head_count_kv", n.KVHeads}, {"vocab_size", n.Vocab},
+	} {
+		if e.value > 0 {
+			add(a+"."+e.key, e.value)
+		}
+	}
+	return b
+}
+
+// appendArray appends an array of the metadata, which may be as long as the vocabulary.
+func appendArray(x *server.Exchange, b []byte, list reflect.Value) []byte {
+	b = append(b, '[')
+	for i := range list.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = x.Spill(appendJSON(b, finiteOrNil(list.Index(i).Interface())))
+	}
+	return append(b, ']')
+}
+
+// finiteOrNil is a value as JSON can say it.
+func finiteOrNil(value any) any {
+	if v := reflect.ValueOf(value); v.CanFloat() && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)) {
+		return nil
+	}
+	return value
+}
+
+// appendTensors appends the tensors, their innermost dimension first.
+func appendTensors(x *server.Exchange, b []byte, d *realizar.Description) []byte {
+	for i := range d.Tensors {
+		t := &d.Tensors[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		shape := slices.Clone(t.Shape)
+		slices.Reverse(shape)
+		b = jsontext.AppendString(append(b, `{"name":`...), t.Name)
+		b = jsontext.AppendString(append(b, `,"type":`...), t.DType)
+		b = x.Spill(append(appendJSON(append(b, `,"shape":`...), shape), '}'))
+	}
+	return b
+}
+
+// parametersOf are the options of a request that says nothing, a line each.
+func parametersOf(m *realizar.Model) (lines []string) {
+	s := defaults(m)
+	line := func(name string, value any) { lines = append(lines, fmt.Sprintf("%-30s %v", name, value)) }
+	line("num_ctx", m.Context())
+	line("temperature", s.Temperature)
+	for _, p := range []struct {
+		name    string
+		value   float32
+		neutral float32
+	}{{"min_p", s.MinP, 0}, {"repeat_penalty", s.RepetitionPenalty, 1}, {"top_p", s.TopP, 1}, {"typical_p", s.Typical, 1}} {
+		if p.value != 0 && p.value != p.neutral {
+			line(p.name, p.value)
+		}
+	}
+	if s.TopK > 0 {
+		line("top_k", s.TopK)
+	}
+	return lines
+}
+
+// modelfileOf is a Modelfile of the model under its name.
+func modelfileOf(name string, parameters []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# The model is served from its own file, which holds the chat template, in Jinja.\nFROM %s\n", tagged(name))
+	for _, p := range parameters {
+		name, value, _ := strings.Cut(p, " ")
+		fmt.Fprintf(&b, "PARAMETER %s %s\n", name, strings.TrimSpace(value))
+	}
+	return b.String()
+}
+
+// capabilities are what the model can do. What its chat template shows is found as it is
+// for a request.
+func capabilities(x *server.Exchange, d *realizar.Description) ([]string, error) {
+	switch {
+	case x.Server.Model().Labels() > 0:
+		return []string{}, nil
+	case d.Dimensions.Encoder:
+		return []string{"embedding"}, nil
+	}
+	able := []string{"completion"}
+	for _, c := range []struct {
+		name    string
+		request realizar.ChatRequest
+	}{
+		{"tools", realizar.ChatRequest{Tools: []chat.Tool{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}, ToolChoice: realizar.ToolChoice{Mode: realizar.ToolRequired}}},
+		{"thinking", realizar.ChatRequest{ThinkingTokens: new(1)}},
+	} {
+		c.request.Messages = []chat.Message{{Role: "user", Content: "a"}}
+		if _, err := x.ChatPrompt(&c.request, promptNames); err == nil {
+			able = append(able, c.name)
+		} else if err := x.Work().Err(); err != nil {
+			return nil, err
+		}
+	}
+	return able, nil
+}

@@ -1,0 +1,236 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/realizar/realizar/internal/names"
+)
+
+// What a registry's manifest may have at most.
+const (
+	MaxManifest  = 4 << 20 // bytes
+	maxLayers    = 4096
+	maxLayerSize = 1 << 46
+)
+
+// Media types of manifests, and of lists of manifests.
+const (
+	MediaManifest       = "application/vnd.oci.image.manifest.v1+json"
+	MediaIndex          = "application/vnd.oci.image.index.v1+json"
+	MediaDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+	MediaDockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+
+// Media types of models, as Docker's Model Runner, CNCF's ModelPack and Ollama write
+// them.
+const (
+	MediaDockerGGUF   = "application/vnd.docker.ai.gguf.v3"
+	mediaDocker       = "application/vnd.docker.ai."
+	mediaPackManifest = "application/vnd.cncf.model.manifest.v1+json"
+	MediaPackConfig   = "application/vnd.cncf.model.config.v1+json"
+	MediaPackWeights  = "application/vnd.cncf.model.weight.v1.raw"
+	mediaPackFile     = "application/vnd.cncf.model.weight.config.v1.raw"
+	MediaPackDoc      = "application/vnd.cncf.model.doc.v1.raw"
+	mediaPack         = "application/vnd.cncf.model."
+	mediaPackBefore   = "application/vnd.cnai.model." // what it was called
+	mediaOllama       = "application/vnd.ollama.image."
+)
+
+// Annotations that say what a layer's file is called.
+const (
+	AnnotationPackPath = "org.cncf.model.filepath"
+	annotationBefore   = "org.cnai.model.filepath"
+	annotationTitle    = "org.opencontainers.image.title"
+	annotationName     = "org.opencontainers.image.ref.name"
+)
+
+// A Descriptor names bytes by their digest.
+type Descriptor struct {
+	MediaType   string            `json:"mediaType"`
+	Digest      string            `json:"digest"`
+	Size        int64             `json:"size"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// A Manifest is what a registry has under a name: a model's files, or Manifests of
+// several kinds of which the first counts.
+type Manifest struct {
+	SchemaVersion int               `json:"schemaVersion"`
+	MediaType     string            `json:"mediaType,omitempty"`
+	ArtifactType  string            `json:"artifactType,omitempty"`
+	Config        Descriptor        `json:"config"`
+	Layers        []Descriptor      `json:"layers"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+
+	Manifests []Descriptor `json:"manifests,omitempty"`
+}
+
+// ParseManifest reads a manifest and refuses one that cannot be a model's, whatever it
+// says of sizes, digests and names.
+func ParseManifest(data []byte) (*Manifest, error) {
+	if len(data) > MaxManifest {
+		return nil, fmt.Errorf("a manifest of %d bytes, more than %d", len(data), MaxManifest)
+	}
+	// Each layer takes a comma: no more memory is spent than for a manifest that is read.
+	if n := bytes.Count(data, []byte{','}); n > 16*maxLayers {
+		return nil, fmt.Errorf("a manifest with %d values, more than those of %d layers", n, maxLayers)
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("a manifest that is no JSON of one: %w", err)
+	}
+	if m.SchemaVersion != 2 {
+		return nil, fmt.Errorf("a manifest of version %d; want 2", m.SchemaVersion)
+	}
+	if len(m.Layers) > maxLayers || len(m.Manifests) > maxLayers {
+		return nil, fmt.Errorf("a manifest of more than %d layers", maxLayers)
+	}
+	all := m.Manifests
+	if len(m.Manifests) == 0 {
+		all = m.Layers
+		if m.Config.Digest != "" {
+			all = append([]Descriptor{m.Config}, all...)
+		}
+	}
+	var sum int64
+	for _, d := range all {
+		if _, err := names.CheckDigest(d.Digest); err != nil {
+			return nil, fmt.Errorf("a manifest: %w", err)
+		}
+		if d.Size < 0 || d.Size > maxLayerSize || sum+d.Size > maxLayerSize {
+			return nil, fmt.Errorf("a manifest with a layer of %d bytes", d.Size)
+		}
+		sum += d.Size
+	}
+	return m, nil
+}
+
+// A Kind is what is to be done with a layer.
+type layerKind int
+
+const (
+	layerFile layerKind = iota
+	layerTar
+	layerGzip
+	layerZstd
+	layerIgnored
+)
+
+// A layer is a file of a model in a manifest.
+type layer struct {
+	Descriptor
+	kind layerKind
+	name string // of the file; that of an archive is in it
+}
+
+// layers are the files of a model, with names that can lie in one folder.
+func (m *Manifest) layers() ([]layer, error) {
+	all := make([]layer, 0, len(m.Layers))
+	var list []string
+	weights := map[string]int{} // files of weights without a name, by extension
+	for _, d := range m.Layers {
+		l := layer{Descriptor: d, kind: kindOf(d.MediaType), name: nameOf(d)}
+		if l.name == "" && l.kind == layerFile {
+			switch ext := weightsOf(d.MediaType); {
+			case ext != "":
+				weights[ext]++
+				l.name = ext
+			default:
+				l.name = besideName(d.MediaType)
+			}
+		}
+		if l.name == "" && l.kind == layerFile {
+			l.kind = layerIgnored
+		}
+		all = append(all, l)
+	}
+	nth := map[string]int{}
+	for i := range all {
+		l := &all[i]
+		if n := weights[l.name]; n > 0 && l.kind == layerFile && strings.HasPrefix(l.name, ".") {
+			nth[l.name]++
+			if n == 1 {
+				l.name = "model" + l.name
+			} else {
+				l.name = fmt.Sprintf("model-%05d-of-%05d%s", nth[l.name], n, l.name)
+			}
+		}
+		if l.kind == layerFile {
+			list = append(list, l.name)
+		}
+	}
+	if len(list) == 0 && len(all) == 0 {
+		return nil, errors.New("a manifest without layers")
+	}
+	return all, names.CheckFiles(list)
+}
+
+func kindOf(media string) layerKind {
+	switch {
+	case strings.HasSuffix(media, ".tar+gzip"):
+		return layerGzip
+	case strings.HasSuffix(media, ".tar+zstd"):
+		return layerZstd
+	case strings.HasSuffix(media, ".tar"):
+		return layerTar
+	}
+	return layerFile
+}
+
+// nameOf is the name that a layer's annotations give its file. Archives have a folder's
+// or their own there, which does not count.
+func nameOf(d Descriptor) string {
+	for _, key := range []string{AnnotationPackPath, annotationBefore, annotationTitle} {
+		if name := d.Annotations[key]; name != "" {
+			return strings.TrimPrefix(path.Clean(name), "./")
+		}
+	}
+	return ""
+}
+
+// weightsOf is the extension of a file of weights by its media type.
+func weightsOf(media string) string {
+	switch media {
+	case MediaDockerGGUF, mediaOllama + "model", mediaPack + "weight.v1.gguf":
+		return ".gguf"
+	case mediaDocker + "safetensors", mediaPack + "weight.v1.safetensors":
+		return ".safetensors"
+	}
+	return ""
+}
+
+// besideName is what a file is called that is no weights, by its media type.
+func besideName(media string) string {
+	switch media {
+	case mediaDocker + "mmproj", mediaDocker + "gguf.v3.mmproj", mediaOllama + "projector":
+		return "mmproj.gguf"
+	case mediaDocker + "gguf.v3.lora", mediaOllama + "adapter":
+		return "adapter.gguf"
+	case mediaDocker + "chat.template.jinja":
+		return "chat_template.jinja"
+	case mediaDocker + "license":
+		return "LICENSE"
+	}
+	return ""
+}
+
+// IsModel refuses a manifest of something else than a model, such as a container's
+// image.
+func (m *Manifest) IsModel() error {
+	for _, d := range m.Layers {
+		switch {
+		case d.MediaType == mediaOllama+"tensor":
+			return errors.New("the model is in single tensors, which realizar does not read; look for one as GGUF")
+		case weightsOf(d.MediaType) != "", strings.HasPrefix(d.MediaType, mediaPack+"weight."), strings.HasPrefix(d.MediaType, mediaPackBefore+"weight."):
+			return nil
+		case strings.HasSuffix(nameOf(d), ".gguf"), strings.HasSuffix(nameOf(d), ".safetensors"):
+			return nil
+		}
+	}
+	return errors.New("there is no layer with weights; want an artifact of Docker's Model Runner, of ModelPack or of Ollama")
+}

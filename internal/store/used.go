@@ -1,0 +1,37 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// usedAt is the file whose time says when a model was used.
+func (s *Store) usedAt(m *Model) string {
+	sum := sha256.Sum256([]byte(m.Path))
+	return filepath.Join(s.Own, usedFolder, hex.EncodeToString(sum[:16]))
+}
+
+// Used notes that a model is used now. That it cannot be noted keeps nobody from using
+// it.
+func (s *Store) Used(m *Model, now time.Time) {
+	at := s.usedAt(m)
+	if err := os.Chtimes(at, now, now); errors.Is(err, fs.ErrNotExist) {
+		if os.MkdirAll(filepath.Dir(at), 0o777) == nil && os.WriteFile(at, []byte(m.Name.String()+"\n"), 0o600) == nil {
+			_ = os.Chtimes(at, now, now)
+		}
+	}
+}
+
+// LastUsed is when a model was used; zero where nobody noted it.
+func (s *Store) LastUsed(m *Model) time.Time {
+	info, err := os.Stat(s.usedAt(m))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
