@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync"
 
+	"github.com/realizar/realizar/internal/budget"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/grammar"
 	"github.com/realizar/realizar/tokenizer"
@@ -27,13 +28,14 @@ func (m *masker) Next(chosen []int32, _ bool, mask []uint32) (forced []int32, er
 }
 
 // constrain is what makes the constraints of the answers to a prompt, or nil.
-func (m *Model) constrain(g *Generation, p *Prompt) (func(choice int) engine.Constraint, error) {
-	whole := g.Grammar.compiled()
+func (m *Model) constrain(g *Generation, p *Prompt, account *budget.Account) (func(choice int) engine.Constraint, error) {
+	bind := g.Grammar.compiled
 	if p.turn != nil {
-		var err error
-		if whole, err = p.turn.grammar(g); err != nil {
-			return nil, err
-		}
+		bind = func() (*compiledGrammar, error) { return p.turn.grammar(g) }
+	}
+	whole, err := bind()
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case g.Mask != nil && (whole != nil || p.turn.bounded()):
@@ -49,8 +51,11 @@ func (m *Model) constrain(g *Generation, p *Prompt) (func(choice int) engine.Con
 		return nil, fmt.Errorf("realizar: %w: an answer that goes on past its end has no grammar", ErrRequest)
 	}
 	v := m.vocabulary()
+	if whole != nil {
+		keptGrammars.use(whole)
+	}
 	return func(int) engine.Constraint {
-		c := &constraint{model: m, vocabulary: v}
+		c := &constraint{model: m, vocabulary: v, account: account}
 		if c.bound = whole != nil; c.bound {
 			c.grammar, c.state = whole, whole.whole.Start()
 		}
@@ -68,10 +73,24 @@ type constraint struct {
 	state      grammar.State
 	thought    *thought
 	next       []int32 // tokens that must come, where they cannot be forced
+	account    *budget.Account
 }
 
-// Next implements [engine.Constraint].
+// Next implements [engine.Constraint]. What a grammar grows by is the request's that makes it
+// grow, until that ends.
 func (c *constraint) Next(chosen []int32, force bool, mask []uint32) (forced []int32, err error) {
+	before := c.grammar.size()
+	if forced, err = c.allow(chosen, force, mask); err == nil {
+		err = c.account.Reserve(max(0, c.grammar.size()-before))
+	}
+	if c.bound {
+		keptGrammars.grew(c.grammar)
+	}
+	return forced, err
+}
+
+// allow is Next, but for what it takes.
+func (c *constraint) allow(chosen []int32, force bool, mask []uint32) (forced []int32, err error) {
 	for _, id := range chosen {
 		if err := c.take(id); err != nil {
 			return nil, err
@@ -96,8 +115,7 @@ func (c *constraint) Next(chosen []int32, force bool, mask []uint32) (forced []i
 		mask[c.next[0]/32] |= 1 << (c.next[0] % 32)
 	case c.bound:
 		err := c.state.Mask(c.vocabulary, mask)
-		c.grammar.failed(err)
-		return forced, err
+		return forced, c.grammar.failed(err)
 	default:
 		for i := range mask {
 			mask[i] = ^uint32(0)
@@ -118,8 +136,7 @@ func (c *constraint) take(id int32) error {
 	next, ok := c.state.Token(c.vocabulary, id)
 	if !ok {
 		if err := next.Err(); err != nil {
-			c.grammar.failed(err)
-			return wrap(err)
+			return c.grammar.failed(err)
 		}
 		return fmt.Errorf("realizar: token %d does not fit the grammar", id)
 	}

@@ -35,6 +35,8 @@ var (
 	ErrOptions = hub.ErrOptions
 	// ErrRequest says that a request has a value it cannot have.
 	ErrRequest = errors.New("invalid request")
+	// ErrGrammar says that the grammar of an answer takes more memory or time than one may.
+	ErrGrammar = errors.New("the grammar of the answer takes too much; ask for a simpler one")
 	// ErrContext says that a prompt is longer than the context; the error is a
 	// [*ContextError].
 	ErrContext = errors.New("the prompt exceeds the context")

@@ -84,7 +84,7 @@ func (t *task) run(ctx context.Context, prompt func(context.Context) (Prompt, er
 	if g.MaxTokens != nil {
 		limit = min(limit, *g.MaxTokens)
 	}
-	constrain, err := m.constrain(g, &p)
+	constrain, err := m.constrain(g, &p, t.account)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	infer "github.com/google/jsonschema-go/jsonschema"
 
@@ -25,19 +26,23 @@ type Grammar struct {
 	compile func(b *grammar.Builder) (grammar.Symbol, error)
 
 	mu  sync.Mutex
-	now *compiledGrammar
+	now weak.Pointer[compiledGrammar]
 }
 
 // A compiledGrammar is a grammar ready for use. What texts add to one that is shared for long
-// may come to its limits; then it is worn, and the next request has it compiled anew.
+// may come to its limits; then it is worn, and the next request has it compiled anew. So it is
+// where [grammarMemory] has no room for it.
 type compiledGrammar struct {
-	symbol grammar.Symbol
-	whole  *grammar.Grammar
-	worn   atomic.Bool
+	symbol  grammar.Symbol
+	whole   *grammar.Grammar
+	content *compiledGrammar // that it is made of, beside its own symbols
+	worn    atomic.Bool
+	counted atomic.Int64 // bytes that it kept: see grammarMemory
 }
 
-// newCompiled makes the grammar of a symbol.
-func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*compiledGrammar, error) {
+// newCompiled makes the grammar of a symbol, which may be made of content beside its own
+// symbols.
+func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error), content *compiledGrammar) (*compiledGrammar, error) {
 	b := grammar.NewBuilder(grammarLimits)
 	symbol, err := compile(b)
 	if err != nil {
@@ -47,14 +52,26 @@ func newCompiled(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*com
 	if err != nil {
 		return nil, grammarError(err)
 	}
-	return &compiledGrammar{symbol: symbol, whole: whole}, nil
+	c := &compiledGrammar{symbol: symbol, whole: whole, content: content}
+	keptGrammars.use(c)
+	return c, nil
 }
 
-// failed notes an error of c's states.
-func (c *compiledGrammar) failed(err error) {
+// size is the bytes that c takes, about.
+func (c *compiledGrammar) size() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.whole.Bytes() + c.content.size()
+}
+
+// failed notes an error of c's states, and is that error for the request.
+func (c *compiledGrammar) failed(err error) error {
 	if errors.Is(err, grammar.ErrLimit) {
 		c.worn.Store(true)
+		return fmt.Errorf("realizar: %w: %w", ErrGrammar, err)
 	}
+	return err
 }
 
 // JSONOptions say how JSON is written that a schema describes.
@@ -199,15 +216,15 @@ func larkSymbol(b *grammar.Builder, text string) (grammar.Symbol, error) {
 	}})
 }
 
-// grammarLimits keep what a grammar makes of texts to some 5 MB.
-var grammarLimits = grammar.Limits{Sets: 1 << 16, Derivatives: 1 << 14}
+// grammarLimits keep a grammar to some 50 MB, and what it makes of texts to some 5.
+var grammarLimits = grammar.Limits{Rules: 1 << 18, Expressions: 1 << 18, Sets: 1 << 16, Derivatives: 1 << 14}
 
 func compileGrammar(compile func(b *grammar.Builder) (grammar.Symbol, error)) (*Grammar, error) {
-	now, err := newCompiled(compile)
+	now, err := newCompiled(compile, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Grammar{compile: compile, now: now}, nil
+	return &Grammar{compile: compile, now: weak.Make(now)}, nil
 }
 
 func grammarError(err error) error { return fmt.Errorf("realizar: %w: %w", ErrRequest, err) }
@@ -220,7 +237,11 @@ type Fit struct {
 
 // Check says how far text fits g.
 func (g *Grammar) Check(text []byte) (Fit, error) {
-	s := g.compiled().whole.Start()
+	c, err := g.compiled()
+	if err != nil {
+		return Fit{}, err
+	}
+	s := c.whole.Start()
 	for i := range text {
 		next, ok := s.Bytes(text[i : i+1])
 		if !ok {
@@ -232,16 +253,16 @@ func (g *Grammar) Check(text []byte) (Fit, error) {
 }
 
 // compiled is g ready for use; nil of a nil one.
-func (g *Grammar) compiled() *compiledGrammar {
+func (g *Grammar) compiled() (*compiledGrammar, error) {
 	if g == nil {
-		return nil
+		return nil, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.now.worn.Load() {
-		if anew, err := newCompiled(g.compile); err == nil {
-			g.now = anew
-		}
+	if c := g.now.Value(); c != nil && !c.worn.Load() {
+		return c, nil
 	}
-	return g.now
+	c, err := newCompiled(g.compile, nil)
+	g.now = weak.Make(c)
+	return c, err
 }

@@ -246,6 +246,64 @@ func TestToolChoice(t *testing.T) {
 	}
 }
 
+// Whatever the temperature, calls that are required fit the schemas of their tools, whoever
+// is served beside them.
+func TestToolAnswers(t *testing.T) {
+	m := open(t, realizar.Options{Parallel: 64}, modeltest.Template(toolTemplate), modeltest.Context(2048))
+	var tools []chat.Tool
+	valid := map[string]func(string) error{}
+	for i, schema := range schemas {
+		if strings.Contains(schema, "$ref") { // whose place would be another one
+			continue
+		}
+		name := fmt.Sprintf("tool%d", i)
+		whole := `{"type": "object", "properties": {"of": ` + schema + `}, "required": ["of"], "additionalProperties": false}`
+		tools = append(tools, chat.Tool{Name: name, Parameters: json.RawMessage(whole)})
+		valid[name] = validator(t, whole)
+	}
+	var working sync.WaitGroup
+	var mu sync.Mutex
+	calls, n := 0, manyAnswers()
+	room := make(chan struct{}, 64)
+	for i := range n {
+		room <- struct{}{}
+		working.Go(func() {
+			defer func() { <-room }()
+			at := i % (len(tools) - 1)
+			r := &realizar.ChatRequest{Messages: []chat.Message{{Role: "user", Content: "hello"}}, Tools: tools[at : at+2], ToolChoice: realizar.ToolChoice{Mode: realizar.ToolRequired}, SingleCall: i%2 == 0}
+			r.MaxTokens, r.Sampling = new(200), realizar.Sampling{Temperature: []float32{0, 0.7, 1.3, 2}[i/len(tools)%4], Seed: uint64(i)}
+			a, err := collect(m.Chat(t.Context(), r))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if a.finish.Reason != realizar.FinishCalls {
+				if a.finish.Reason != realizar.FinishLength {
+					t.Errorf("a call was required, and the answer %q ended: %v", a.text, a.finish)
+				}
+				return
+			}
+			if len(a.calls) == 0 || a.text != "" || r.SingleCall && len(a.calls) > 1 {
+				t.Errorf("%q beside %d calls", a.text, len(a.calls))
+			}
+			for _, c := range a.calls {
+				if v := valid[c.Name]; v == nil {
+					t.Errorf("a call of %q", c.Name)
+				} else if err := v(string(c.Arguments)); err != nil {
+					t.Errorf("%s: %s: %v", c.Name, c.Arguments, err)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			calls += len(a.calls)
+		})
+	}
+	working.Wait()
+	if t.Logf("%d calls of %d answers", calls, n); calls < n/4 {
+		t.Errorf("%d calls in %d answers", calls, n)
+	}
+}
+
 // A schema binds what the model says after its thought, which ends when it has had its
 // tokens.
 func TestThought(t *testing.T) {

@@ -121,9 +121,12 @@ func (c *conversation) grammar(g *Generation) (*compiledGrammar, error) {
 	if !calls && g.Grammar == nil {
 		return nil, nil
 	}
-	content := g.Grammar.compiled()
-	return c.model.turns.get(c.key(content), content, func() (*compiledGrammar, error) {
-		return newCompiled(func(b *grammar.Builder) (grammar.Symbol, error) { return c.symbol(b, content, calls) })
+	return c.model.turns.get(c.key(g.Grammar), g.Grammar, func() (*compiledGrammar, error) {
+		content, err := g.Grammar.compiled()
+		if err != nil {
+			return nil, err
+		}
+		return newCompiled(func(b *grammar.Builder) (grammar.Symbol, error) { return c.symbol(b, content, calls) }, content)
 	})
 }
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"weak"
 )
 
-// The most grammars of turns that are kept, and the most bytes of what one is made of.
+// The most grammars of turns that are known, and the most bytes of what one is made of.
 const (
 	maxTurns     = 64
-	maxTurnBytes = 256 << 10
+	maxTurnBytes = 128 << 10
 )
 
 // A turnCache is the grammars of the turns that were asked for last: requests with the same
@@ -23,12 +24,12 @@ type turnCache struct {
 
 type cachedTurn struct {
 	key     string
-	content *compiledGrammar // whose address is in the key
-	grammar *compiledGrammar
+	content *Grammar // whose address is in the key
+	grammar weak.Pointer[compiledGrammar]
 }
 
 // key is what the grammar of the turn depends on, beside the model.
-func (c *conversation) key(content *compiledGrammar) string {
+func (c *conversation) key(content *Grammar) string {
 	var b strings.Builder
 	r := c.request
 	fmt.Fprintf(&b, "%p %q %v %d %q %v", content, c.tail, c.calls, r.ToolChoice.Mode, r.ToolChoice.Name, r.SingleCall)
@@ -41,7 +42,7 @@ func (c *conversation) key(content *compiledGrammar) string {
 }
 
 // get is the grammar of that key, which compile makes where it is not there, or worn.
-func (t *turnCache) get(key string, content *compiledGrammar, compile func() (*compiledGrammar, error)) (*compiledGrammar, error) {
+func (t *turnCache) get(key string, content *Grammar, compile func() (*compiledGrammar, error)) (*compiledGrammar, error) {
 	if have := t.find(key); have != nil {
 		return have, nil
 	}
@@ -57,7 +58,7 @@ func (t *turnCache) get(key string, content *compiledGrammar, compile func() (*c
 	if e, ok := t.known[key]; ok {
 		t.order.Remove(e)
 	}
-	t.known[key] = t.order.PushFront(&cachedTurn{key, content, made})
+	t.known[key] = t.order.PushFront(&cachedTurn{key, content, weak.Make(made)})
 	if t.order.Len() > maxTurns {
 		last := t.order.Remove(t.order.Back()).(*cachedTurn)
 		delete(t.known, last.key)
@@ -73,8 +74,8 @@ func (t *turnCache) find(key string) *compiledGrammar {
 	if !ok {
 		return nil
 	}
-	g := e.Value.(*cachedTurn).grammar
-	if g.worn.Load() {
+	g := e.Value.(*cachedTurn).grammar.Value()
+	if g == nil || g.worn.Load() {
 		return nil
 	}
 	t.order.MoveToFront(e)

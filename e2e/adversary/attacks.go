@@ -166,7 +166,9 @@ var fill = attack{"128 answers with the likeliest of each token", func(ctx conte
 	return post(ctx, url, "/v1/chat/completions", text(`{"model":"demo","messages":[{"role":"user","content":"Tell me a story."}],"n":128,"max_tokens":100,"logprobs":true,"top_logprobs":20,"ignore_eos":true}`))
 }, append([]int{http.StatusOK}, refusals...)}
 
-var attacks = []attack{
+var attacks = slices.Concat(plainAttacks, grammarAttacks)
+
+var plainAttacks = []attack{
 	{"a prompt of 30 MB", func(ctx context.Context, url string) []int {
 		return post(ctx, url, "/v1/completions", &large{head: `{"model":"demo","prompt":"`, fill: "a", n: megabytes(30), tail: `"}`})
 	}, refusals},

@@ -42,6 +42,19 @@ func (b *Builder) Fork() *Builder {
 // Space is where the expressions of b's lexemes are made.
 func (b *Builder) Space() *rx.Space { return b.space }
 
+// What a rule, an alternative or a symbol takes, and an expression, about.
+const (
+	ruleBytes       = 256 // with what they are compiled from
+	expressionBytes = 128
+)
+
+// bytes is what the symbols of b take, about.
+func (b *Builder) bytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return ruleBytes*int64(b.size) + expressionBytes*int64(b.space.Len())
+}
+
 // Lexeme is a terminal: one of the strings of e, which must have one and may have "".
 func (b *Builder) Lexeme(e rx.Expr) Symbol {
 	b.mu.Lock()

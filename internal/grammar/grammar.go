@@ -9,10 +9,11 @@ import (
 
 // A Grammar is a language. Many goroutines may use it at once.
 type Grammar struct {
-	limits Limits
-	memo   *memo
-	start  State
-	makers sync.Pool
+	limits  Limits
+	builder *Builder
+	memo    *memo
+	start   State
+	makers  sync.Pool
 }
 
 // Grammar is the language of start. The error says which rule is not defined or has no end,
@@ -30,10 +31,10 @@ func (b *Builder) Grammar(start Symbol) (*Grammar, error) {
 	if err := b.fail(); err != nil {
 		return nil, err
 	}
-	g := &Grammar{limits: b.limits, memo: newMemo(b.limits.Sets)}
+	g := &Grammar{limits: b.limits, builder: b.root, memo: newMemo(b.limits.Sets)}
 	g.makers.New = func() any { return &scratch{maker: newMaker(g.limits.Items)} }
-	sc := g.makers.Get().(*scratch)
-	defer g.makers.Put(sc)
+	sc := g.begin()
+	defer g.end(sc)
 	sc.maker.reset()
 	sc.maker.push(item{of: newAlternative([]*symbol{start.s})})
 	if err := sc.maker.close(); err != nil {
@@ -49,6 +50,12 @@ func (b *Builder) Grammar(start Symbol) (*Grammar, error) {
 
 // Start is the state before any text.
 func (g *Grammar) Start() State { return g.start }
+
+// Bytes is what g takes, about: what it is made of, and what texts and masks have made it
+// build. Symbols of other builders count where they belong.
+func (g *Grammar) Bytes() int64 {
+	return g.builder.bytes() + g.memo.kept() + g.builder.automaton.Kept()
+}
 
 // An end is lexemes that end at one place: of a set, by the automaton of one builder.
 type end struct {

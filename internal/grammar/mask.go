@@ -17,9 +17,8 @@ func (s State) Mask(v *Vocabulary, words []uint32) error {
 	}
 	clear(words)
 	g := s.c.grammar
-	sc := g.makers.Get().(*scratch)
-	defer g.makers.Put(sc)
-	sc.work = 0
+	sc := g.begin()
+	defer g.end(sc)
 	w := &sc.walker
 	w.g, w.v, w.sc, w.found = g, v, sc, w.found[:0]
 	defer func() { clear(w.alive); w.alive = w.alive[:0] }()

@@ -64,6 +64,17 @@ func (m *memo) keep(s step, to *set) {
 	m.after[s] = to
 }
 
+// itemBytes is what one of memo.size takes, about: an item is 32 bytes, and half of all that
+// is kept is what finds it.
+const itemBytes = 64
+
+// kept is the bytes of what m has, about.
+func (m *memo) kept() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return itemBytes * int64(m.size)
+}
+
 func (m *memo) drop() {
 	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
 	m.masks, m.lines = map[maskKey]*mask{}, map[maskKey]*outline{}
@@ -118,7 +129,7 @@ func (m *memo) mask(k maskKey) *mask {
 func (m *memo) keepMask(k maskKey, made *mask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.size += 8 + made.rest.size()/32; m.size > m.limit { // an item takes about 32 bytes
+	if m.size += 8 + made.rest.size()/32; m.size > m.limit {
 		m.drop()
 	}
 	m.masks[k] = made

@@ -78,8 +78,8 @@ func (s State) read(v *Vocabulary, text []byte) (State, bool) {
 		return s, true
 	}
 	g := s.c.grammar
-	sc := g.makers.Get().(*scratch)
-	defer g.makers.Put(sc)
+	sc := g.begin()
+	defer g.end(sc)
 	sc.threads = append(sc.threads[:0], s.c.threads...)
 	for _, b := range text {
 		sc.work = 0
@@ -173,8 +173,8 @@ func (g *Grammar) stepThread(sc *scratch, t thread, b byte) error {
 // where a special token may stand.
 func (s State) Forced(limit int) []byte {
 	g := s.c.grammar
-	sc := g.makers.Get().(*scratch)
-	defer g.makers.Put(sc)
+	sc := g.begin()
+	defer g.end(sc)
 	sc.threads = append(sc.threads[:0], s.c.threads...)
 	var forced []byte
 	for len(forced) < limit {

@@ -81,8 +81,8 @@ func (s State) Token(v *Vocabulary, id int32) (State, bool) {
 
 // token is the set after token id as a terminal that s waits for; nil where there is none.
 func (g *Grammar) token(s *set, v *Vocabulary, id int32) (*set, error) {
-	sc := g.makers.Get().(*scratch)
-	defer g.makers.Put(sc)
+	sc := g.begin()
+	defer g.end(sc)
 	sc.maker.reset()
 	for _, w := range s.tokens {
 		if w.on.kind == specialKind {

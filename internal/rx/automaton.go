@@ -24,6 +24,7 @@ type Automaton struct {
 	base  *Space
 	limit int
 	work  atomic.Int64
+	kept  atomic.Int64 // expressions and states of the generation
 
 	mu    sync.Mutex
 	gen   *generation
@@ -83,6 +84,12 @@ func (a *Automaton) begin() *generation {
 // states of an automaton that somebody else has written should stop where this grows too much.
 func (a *Automaton) Work() int64 { return a.work.Load() }
 
+// unitBytes is what an expression or a state of an automaton takes, about.
+const unitBytes = 128
+
+// Kept is the bytes of what a has built, about.
+func (a *Automaton) Kept() int64 { return unitBytes * a.kept.Load() }
+
 // Start is the state before these lexemes, whose IDs ascend. It is nil where all are empty.
 func (a *Automaton) Start(lexemes []Lexeme) (*State, error) {
 	a.mu.Lock()
@@ -106,6 +113,7 @@ func (a *Automaton) retry(build func(*generation) (*State, error)) (*State, erro
 		st, err := build(a.gen)
 		a.work.Add(int64(a.gen.space.work + a.gen.space.used - before))
 		if err == nil {
+			a.kept.Store(int64(a.gen.space.used + a.gen.size))
 			return st, nil
 		}
 		short := a.gen.rows < fewRows

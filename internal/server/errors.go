@@ -66,6 +66,7 @@ type kind struct {
 var kinds = []kind{
 	{realizar.ErrContext, http.StatusBadRequest, "context_length_exceeded"},
 	{realizar.ErrRequest, http.StatusBadRequest, "invalid_value"},
+	{realizar.ErrGrammar, http.StatusBadRequest, "grammar_too_large"},
 	{realizar.ErrMemory, http.StatusBadRequest, "not_enough_memory"},
 	{realizar.ErrClosed, http.StatusServiceUnavailable, "closed"},
 	{chat.ErrRequest, http.StatusBadRequest, "invalid_value"},

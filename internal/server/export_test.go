@@ -50,6 +50,9 @@ func (s *Server) TakeTurns() (release func()) {
 	}
 }
 
+// Admitted is how many answers are let in and not over.
+func (s *Server) Admitted() int { return s.admission.count() }
+
 // HoldPulse has nobody ask the model whether it is well until release is called.
 func (s *Server) HoldPulse() (release func()) {
 	s.pulse.asking.Lock()

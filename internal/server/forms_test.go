@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -260,4 +261,26 @@ func TestFormBounds(t *testing.T) {
 	release()
 	long := strings.Repeat("a", 1<<18)
 	s.post("/v1/chat/completions", chatBody("hi", `"guided_choice":["`+long+`"]`)).fails(t, 413, "", "request_too_large")
+}
+
+// TestFormTooLarge: a grammar that turns out to take too much while the model answers is the
+// request's error, and none of the model's.
+func TestFormTooLarge(t *testing.T) {
+	s := serveTurns(t, server.Config{})
+	var rules strings.Builder
+	rules.WriteString(`root ::= (`)
+	for i := range 5000 {
+		sum := sha256.Sum256([]byte{byte(i), byte(i >> 8)})
+		fmt.Fprintf(&rules, `"%x" | `, sum[:10])
+	}
+	rules.WriteString(`"a")+`)
+	quoted, err := json.Marshal(rules.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.post("/v1/chat/completions", chatBody("hi", `"structured_outputs":{"grammar":`+string(quoted)+`}`)).fails(t, 400, "structured_outputs.grammar", "grammar_too_large")
+	s.post("/v1/completions", `{"model":"small","prompt":"hi","grammar":`+string(quoted)+`}`).fails(t, 400, "grammar", "grammar_too_large")
+	if r := s.get("/ready"); r.status != 200 {
+		t.Errorf("the server is not ready: %s", r.body)
+	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -27,8 +28,12 @@ type Request struct {
 // param is the field that an error is about of running r.
 func (r *Request) param(err error) string {
 	switch {
+	case errors.Is(err, realizar.ErrGrammar) && r.Grammar != nil:
+		return r.Grammar.Param
 	case r.Chat == nil:
 		return r.Param
+	case errors.Is(err, realizar.ErrGrammar):
+		return r.Fields.Tools
 	case len(r.Chat.Tools) > 0 && r.Fields.Tools != "" && isWish(err):
 		return r.Fields.Tools // whose calls cannot be held to their schemas
 	}

@@ -89,7 +89,7 @@ func flag(b bool) byte {
 const (
 	maxGrammars     = 128
 	maxGrammarBytes = 2 << 20
-	grammarCost     = 64
+	grammarCost     = 128
 )
 
 // grammars are those that requests had last, and errors of those that are none. Those
@@ -206,7 +206,8 @@ func (gs *grammars) compile(c *compiled, compile func() (*realizar.Grammar, erro
 	close(c.done)
 }
 
-// grammar is g compiled, nil of nil. Its error is of its field.
+// grammar is g compiled, nil of nil. Its error is of its field. What one takes that was not
+// there is the request's until it ends.
 func (x *Exchange) grammar(ctx context.Context, g *Grammar) (*realizar.Grammar, error) {
 	if g == nil {
 		return nil, nil
@@ -216,7 +217,6 @@ func (x *Exchange) grammar(ctx context.Context, g *Grammar) (*realizar.Grammar, 
 		if err := x.Reserve(cost); err != nil {
 			return nil, err
 		}
-		defer func() { _ = x.Reserve(-cost) }() // what is given back is not refused
 	}
 	made, err := s.grammars.get(ctx, key, len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.model, s.config.JSON) })
 	return made, OfField(g.Param, err)

@@ -29,12 +29,13 @@ func manyConnections(t testing.TB, n int) *http.Transport {
 	return transport
 }
 
-// idle waits until the model is at work for nobody, and checks that nothing is kept.
+// idle waits until the model is at work for nobody, and no request waits for it, and checks
+// that nothing is kept.
 func (s *service) idle() {
 	s.t.Helper()
 	for {
 		m := s.model.Metrics()
-		if m.Running+m.Waiting == 0 {
+		if m.Running+m.Waiting+s.server.Admitted() == 0 {
 			for _, p := range m.Pools {
 				if p.Used != 0 {
 					s.t.Errorf("%d pages are in use by nobody", p.Used)

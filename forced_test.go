@@ -1,0 +1,62 @@
+package realizar_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/realizar/realizar"
+)
+
+// A call of a tool as models write them, token by token and with what is certain of it read
+// in one step. REALIZAR_MODEL names the model; the demo has its weights in the processor's
+// cache, where a step of many tokens takes as long as they do one by one.
+func BenchmarkForcedText(b *testing.B) {
+	path := os.Getenv("REALIZAR_MODEL")
+	if path == "" {
+		path = "demo/demo.gguf"
+	}
+	m, err := realizar.Open(b.Context(), path, realizar.Options{Context: 1024})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	g, err := realizar.JSONSchema([]byte(`{"type": "object", "properties": {
+		"name": {"const": "get_current_weather"},
+		"arguments": {"type": "object", "properties": {
+			"location": {"enum": ["Oslo, Norway", "Rome, Italy", "Lima, Peru"]},
+			"unit": {"enum": ["celsius", "fahrenheit"]},
+			"days": {"type": "integer", "minimum": 1, "maximum": 9},
+			"include_humidity": {"type": "boolean"}},
+			"required": ["location", "unit", "days", "include_humidity"], "additionalProperties": false}},
+		"required": ["name", "arguments"], "additionalProperties": false}`), realizar.JSONOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	prompt := strings.Repeat("What is the weather like? ", 8)
+	for _, kind := range []struct {
+		name     string
+		grammar  *realizar.Grammar
+		logProbs *int // with which nothing is forced
+	}{{"forced", g, nil}, {"chosen", g, new(0)}, {"free", nil, new(0)}} {
+		b.Run(kind.name, func(b *testing.B) {
+			tokens, decode := 0, time.Duration(0)
+			for i := 0; b.Loop(); i++ {
+				r := realizar.Request{Prompt: fmt.Sprint(i, prompt), Generation: realizar.Generation{Grammar: kind.grammar, MaxTokens: new(100), LogProbs: kind.logProbs}}
+				if kind.grammar == nil {
+					r.MaxTokens, r.IgnoreEnd = new(60), true
+				}
+				a, err := collect(m.Generate(b.Context(), &r))
+				if err != nil {
+					b.Fatal(err)
+				}
+				tokens += a.finish.Usage.CompletionTokens
+				decode += a.finish.Timings.Decode
+			}
+			b.ReportMetric(float64(tokens)/decode.Seconds(), "tok/s")
+			b.ReportMetric(float64(tokens)/float64(b.N), "tokens")
+		})
+	}
+}
