@@ -104,6 +104,19 @@ func TestPage(t *testing.T) {
 	b.wait(`document.querySelectorAll('article').length === 2`)
 	b.attach(`nav input[type=file]`, "other.json", `{"format": "another"}`)
 	b.wait(`document.querySelector('nav .fault')?.innerText.includes('no conversations')`)
+
+	// From the middle of a long conversation to a new one, which is at its end.
+	b.attach(`nav input[type=file]`, "long.json", imported(strings.Repeat("Line.\n\n", 100)))
+	b.wait(`document.querySelectorAll('article.assistant p').length === 100`)
+	eval[int](b, `document.querySelector('.messages').scrollTop = 0`)
+	b.do("the way to the end", chromedp.WaitVisible(chromedp.CSS(`.down`)))
+	b.click(`.new`)
+	b.wait(`!document.querySelector('.down')`)
+
+	// An address that names no conversation.
+	eval[string](b, `location.hash = '#/c/%'`)
+	b.wait(`location.hash === '#/'`)
+	b.do("reload", chromedp.Navigate(b.url+"/#/c/%E0%A4%A"), chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS(`.welcome`)))
 }
 
 // imported is a conversation of a question and an answer, as a file.
@@ -130,13 +143,14 @@ func TestPageHostileAnswer(t *testing.T) {
 		"```\"><script>window.hit=14</script>\ncode\n```",
 		`$$\href{javascript:window.hit=15}{x} \includegraphics{https://attacker.example/a.png} \htmlData{onclick=1}{y}$$`,
 		`$\text{<img src=x onerror="window.hit=16">}$`,
+		`$$\begin{align} x \label{key-title} \tag{1} \end{align}$$ and $\ref{/server}$ and $\eqref{key-title}$`,
 		`&lt;img src=x onerror="window.hit=17"&gt; &#60;script&#62;window.hit=18&#60;/script&#62;`,
 		`| <img src=x onerror="window.hit=19"> |` + "\n| --- |\n| <script>window.hit=20</script> |",
 	}, "\n\n")
 	b.attach(`nav input[type=file]`, "hostile.json", imported(answer))
 	b.do("it is shown", chromedp.WaitVisible(chromedp.CSS(`article.assistant .markdown math`)))
 	b.wait(`document.querySelector('article.assistant pre .hljs-tag')`)
-	links := eval[[]string](b, `[...document.querySelectorAll('article.assistant a')].map((a) => a.href)`)
+	links := eval[[]string](b, `[...document.querySelectorAll('article.assistant a[href]')].map((a) => a.href)`)
 	if len(links) != 2 || links[0] != "https://example.com/" || links[1] != "https://attacker.example/pixel.png" {
 		t.Errorf("the links are %q", links)
 	}
@@ -149,6 +163,9 @@ func TestPageHostileAnswer(t *testing.T) {
 	}
 	if text := eval[string](b, `document.querySelector('article.assistant').innerText`); !strings.Contains(text, `<img src=x onerror="window.hit = 4">`) {
 		t.Errorf("what was said is not there:\n%s", text)
+	}
+	if n := eval[int](b, `document.querySelectorAll('article.assistant .markdown :is([id], a:not([href^="https:"]))[href], article.assistant .markdown [id]').length`); n != 0 {
+		t.Errorf("the answer has named or linked %d places of the page", n)
 	}
 	if rel := eval[string](b, `document.querySelector('article.assistant a').rel`); !strings.Contains(rel, "noopener") {
 		t.Errorf("a link has the rel %q", rel)
@@ -374,11 +391,14 @@ func (b *tab) look(script, what string) {
 func TestPageForEveryone(t *testing.T) {
 	script := axe(t)
 	_, b := openPage(t)
-	b.attach(`nav input[type=file]`, "all.json", imported("# Head\n\nText with `code`, **strong** and [a link](https://example.com).\n\n- one\n- two\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```go\nfunc main() { return 1 } // comment\n```\n\n$$x^2$$\n\n```\nplain\n```\n\n| c |\n| --- |\n| 3 |\n\nשלום עולם\n\n> quoted"))
+	b.attach(`nav input[type=file]`, "all.json", imported("# Head\n\nText with `code`, **strong** and [a link](https://example.com).\n\n- one\n- two\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```go\nfunc main() { return 1 } // comment\n```\n\n$$x^2$$\n\n```\nplain\n```\n\n| c |\n| --- |\n| 3 |\n\nשלום עולם\n\n> quoted\n\n> ציטוט\n\n- [x] רשימה"))
 	b.do("it is shown", chromedp.WaitVisible(chromedp.CSS(`article.assistant math`)))
 	b.wait(`document.querySelector('pre .hljs-keyword')`)
 	if direction := eval[string](b, `getComputedStyle([...document.querySelectorAll('.markdown p')].find((p) => p.innerText.includes('שלום'))).direction`); direction != "rtl" {
 		t.Errorf("Hebrew runs %s", direction)
+	}
+	if directions := eval[string](b, `[...document.querySelectorAll('.markdown :is(blockquote, ul)')].map((e) => getComputedStyle(e).direction).join()`); directions != "ltr,ltr,rtl,rtl" {
+		t.Errorf("lists and quotations run %s", directions)
 	}
 	talk := eval[string](b, `location.hash`)
 	for _, width := range []int64{390, 1024, 1920} {

@@ -53,7 +53,7 @@ func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case r.URL.Path == "/health":
 			writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
 			return
-		case l.Page != nil && l.Page.Serve(w, r):
+		case l.Page != nil && (r.URL.Path != "/" || acceptsHTML(r)) && l.Page.Serve(w, r):
 			return
 		}
 	}

@@ -36,12 +36,15 @@ func (s *Server) handlePage(d Dialect, root Handler) {
 			return s.page(x)
 		}
 		x.w.Header().Add("Vary", "Accept")
-		if strings.Contains(x.Header.Get("Accept"), "text/html") {
+		if acceptsHTML(x.Request) {
 			return s.page(x)
 		}
 		return s.keyed(x, root)
 	})
 }
+
+// acceptsHTML reports whether a request is a browser's, which shall see the page.
+func acceptsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 func (s *Server) page(x *Exchange) error {
 	if !s.config.Page.Serve(x.w, x.Request) {

@@ -183,8 +183,10 @@ func TestPageWhileLoading(t *testing.T) {
 	h := httptest.NewServer(&loading)
 	defer h.Close()
 	s := &service{Server: h, t: t}
-	s.get("/").isPage(t)
-	s.asked("GET", "/v1/models").fails(t, 503, "", "loading")
+	s.browsed("/").isPage(t)
+	for _, path := range []string{"/", "/v1/models"} { // programs that look whether a model is there
+		s.asked("GET", path).fails(t, 503, "", "loading")
+	}
 	s.asked("POST", "/").fails(t, 503, "", "loading")
 	s.get("/page/none.js").fails(t, 503, "", "loading")
 	for _, path := range []string{"/", "/health", "/v1/models"} {

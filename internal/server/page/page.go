@@ -112,6 +112,7 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-DNS-Prefetch-Control", "off") // browsers may ask for the names in links, which an answer may have chosen
 	h.Set("X-Frame-Options", "DENY")
 	h.Add("Vary", "Accept-Encoding")
 	h.Set("Cache-Control", "no-cache")

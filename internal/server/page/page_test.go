@@ -74,7 +74,7 @@ func TestFiles(t *testing.T) {
 			}
 			for name, value := range map[string]string{
 				"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-				"X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding", "Content-Type": f.kind,
+				"X-Frame-Options": "DENY", "X-DNS-Prefetch-Control": "off", "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding", "Content-Type": f.kind,
 			} {
 				if h.Get(name) != value {
 					t.Errorf("%s: %s is %q, not %q", at, name, h.Get(name), value)

@@ -91,12 +91,13 @@ export class Broken extends Error {
   }
 }
 
-const frame = 40; // milliseconds between two looks at an answer that grows
+const [frame, longest] = [40, 1000]; // milliseconds between two looks at an answer that grows
 
 /** Has the server answer, and tells of the answer again and again while it grows. */
 export async function answer(body: Record<string, unknown>, signal: AbortSignal, tell: (progress: Progress) => void): Promise<void> {
   const grown = new Answer();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let pause = frame;
   try {
     const response = await ask('/v1/chat/completions', body, { signal, headers: { 'X-Trace-Level': 'brick' } });
     for await (const data of events(response.body!)) {
@@ -104,7 +105,10 @@ export async function answer(body: Record<string, unknown>, signal: AbortSignal,
       timer ??= setTimeout(() => {
         timer = undefined;
         tell(grown.progress());
-      }, frame);
+        const told = performance.now();
+        // What is drawn slowly is drawn more rarely, so that the page can do other things.
+        setTimeout(() => (pause = Math.min(longest, Math.max(frame, 3 * (performance.now() - told)))));
+      }, pause);
     }
     if (!grown.finish) throw new Broken();
   } finally {

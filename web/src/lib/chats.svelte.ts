@@ -15,6 +15,8 @@ class Chats implements Home {
   /** Why conversations are not kept, or null. */
   fault: string | null = $state(null);
   private readonly others = new BroadcastChannel('realizar'); // tabs
+  /** The conversation that was asked for last. */
+  private wanted: string | null = null;
 
   constructor() {
     this.others.onmessage = () => void this.load();
@@ -30,17 +32,19 @@ class Chats implements Home {
 
   /** Begins a conversation with the settings of the one before. */
   begin(): void {
+    this.wanted = null;
     if (this.open.isNew) return;
     const settings = { ...newSettings(), model: this.open.conversation.settings.model };
     this.open = new Chat(this, { ...fresh(), settings }, [], true);
   }
 
   async show(id: string): Promise<boolean> {
+    this.wanted = id;
     if (this.open.conversation.id === id) return true;
     const conversation = this.list.find((one) => one.id === id);
     if (!conversation) return false;
     const messages = await store.messages(id);
-    this.open = this.running.get(id) ?? new Chat(this, $state.snapshot(conversation), messages, false);
+    if (this.wanted === id) this.open = this.running.get(id) ?? new Chat(this, $state.snapshot(conversation), messages, false);
     return true;
   }
 

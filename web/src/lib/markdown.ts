@@ -1,4 +1,4 @@
-import { Marked, type MarkedExtension, type Token, type TokensList } from 'marked';
+import { Lexer, Marked, type MarkedExtension, type Token, type TokensList } from 'marked';
 
 // Markdown becomes tokens alone, which components show as text: nothing of an answer is
 // ever HTML.
@@ -11,11 +11,13 @@ export interface Formula {
   display: boolean;
 }
 
-const block: RegExp[] = [/^\$\$([\s\S]+?)\$\$[ \t]*(?:\n+|$)/, /^\\\[([\s\S]+?)\\\][ \t]*(?:\n+|$)/];
+// Formulas and paragraphs that are longer than any that mean something are not looked for: in
+// what is made for it, that takes time that grows with the square.
+const block: RegExp[] = [/^\$\$([\s\S]{1,4000}?)\$\$[ \t]*(?:\n+|$)/, /^\\\[([\s\S]{1,4000}?)\\\][ \t]*(?:\n+|$)/];
 const inline: [RegExp, boolean][] = [
   [/^\$\$([^$]+?)\$\$/, true],
-  [/^\\\[([\s\S]+?)\\\]/, true],
-  [/^\\\(([\s\S]+?)\\\)/, false],
+  [/^\\\[([\s\S]{1,4000}?)\\\]/, true],
+  [/^\\\(([\s\S]{1,4000}?)\\\)/, false],
   [/^\$(?![\s\d.,]*\$)((?:\\.|[^\\$\n])*?(?:\\.|[^\\$\s]))\$(?!\d)/, false], // no prices
 ];
 
@@ -24,7 +26,7 @@ const formulas: MarkedExtension = {
     {
       name: 'formula',
       level: 'block',
-      start: (source) => position(source, /(?:^|\n)(?:\$\$|\\\[)/),
+      start: (source) => position(source, /\n(?:\$\$|\\\[)/),
       tokenizer(source) {
         for (const pattern of block) {
           const match = pattern.exec(source);
@@ -53,13 +55,22 @@ function position(source: string, pattern: RegExp): number | undefined {
   return at < 0 ? undefined : at;
 }
 
-const marked = new Marked({ gfm: true }, formulas);
+const { defaults } = new Marked({ gfm: true }, formulas);
+const longest = 6000; // characters of a paragraph
+
+class BoundedLexer extends Lexer {
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    if (source.length <= longest) return super.inlineTokens(source, tokens);
+    tokens.push({ type: 'escape', raw: source, text: source }); // as it was written
+    return tokens;
+  }
+}
 
 /** The blocks of a text. Those that are as they were before are the same objects. */
 export function blocks(text: string, before: Token[]): Token[] {
   let list: TokensList;
   try {
-    list = marked.lexer(text);
+    list = new BoundedLexer(defaults).lex(text);
   } catch {
     return [{ type: 'code', raw: text, text }]; // nested beyond all measure
   }
@@ -70,6 +81,15 @@ export function blocks(text: string, before: Token[]): Token[] {
 /** A link that may be followed, or null: the web and letters alone. */
 export function safeLink(href: string): string | null {
   return /^(https?:\/\/|mailto:)/i.test(href) ? href : null;
+}
+
+const rightToLeft = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
+
+/** The way that a text runs, by its first letter. Browsers' own dir="auto" does not look into
+ * what has a direction itself, as the paragraphs of a quotation have. */
+export function direction(text: string): 'ltr' | 'rtl' {
+  const letter = /\p{L}/u.exec(text);
+  return letter && rightToLeft.test(letter[0]) ? 'rtl' : 'ltr';
 }
 
 const named: Record<string, string> = {

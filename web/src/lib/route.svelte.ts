@@ -5,7 +5,7 @@ export type View = 'talk' | 'server' | 'prompt';
 function read(): { view: View; id: string | null } {
   const [, first, second] = location.hash.split('/');
   if (first === 'server' || first === 'prompt') return { view: first, id: null };
-  return { view: 'talk', id: first === 'c' && second ? decodeURIComponent(second) : null };
+  return { view: 'talk', id: (first === 'c' && second) || null };
 }
 
 export const route = $state(read());
