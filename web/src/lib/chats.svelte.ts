@@ -30,7 +30,7 @@ class Chats implements Home {
     }
   }
 
-  /** Begins a conversation with the settings of the one before. */
+  /** Begins a conversation with the model of the one before. */
   begin(): void {
     this.wanted = null;
     if (this.open.isNew) return;
