@@ -118,7 +118,13 @@ func start(t *testing.T, args ...string) *server {
 	if err := os.WriteFile(keys, []byte(key+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"serve", "--device", "cpu", "--port", "0", "--api-key-file", keys}, args...)
+	return startOpen(t, append([]string{"--api-key-file", keys}, args...)...)
+}
+
+// startOpen starts a server that asks for no key but where args have it.
+func startOpen(t *testing.T, args ...string) *server {
+	t.Helper()
+	args = append([]string{"serve", "--device", "cpu", "--port", "0"}, args...)
 	s := &server{t: t, cmd: exec.Command(command, args...), log: &lockedBuffer{}}
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()

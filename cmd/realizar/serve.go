@@ -15,6 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	webpage "github.com/realizar/realizar/internal/server/page"
 )
 
 // serveCommand is `realizar serve`.
@@ -31,6 +32,8 @@ type serveCommand struct {
 	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
 	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
+
+	NoUI bool `name:"no-ui" help:"Show no page to browsers at /."`
 
 	MaxQueue                 int      `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
 	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" help:"The largest request. Default: ${default}."`
@@ -211,6 +214,9 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 	}
 	if info, err := os.Stat(c.Model); err == nil {
 		config.Created = info.ModTime()
+	}
+	if !c.NoUI {
+		config.Page = webpage.New()
 	}
 	switch c.Log {
 	case "json":

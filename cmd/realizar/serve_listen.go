@@ -36,6 +36,7 @@ func (c *serveCommand) listen(config *server.Config) (*hearing, error) {
 	if tcp, ok := h.listeners[0].Addr().(*net.TCPAddr); config.Hosts == nil && ok && tcp.IP.IsLoopback() {
 		config.Hosts = []string{} // addresses and localhost alone
 	}
+	h.loading.Hosts, h.loading.Page = config.Hosts, config.Page
 	h.http = server.HTTP(&h.loading, config.Connections, config.Deadlines, config.Logger)
 	return h, nil
 }

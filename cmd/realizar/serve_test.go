@@ -117,6 +117,13 @@ func (s *served) post(path, body string, header ...string) (*http.Response, erro
 // status is that of a GET.
 func (s *served) status(path string, header ...string) int {
 	s.t.Helper()
+	status, _ := s.get(path, header...)
+	return status
+}
+
+// get is the answer to a GET.
+func (s *served) get(path string, header ...string) (status int, body string) {
+	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
@@ -129,7 +136,11 @@ func (s *served) status(path string, header ...string) int {
 		s.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	return resp.StatusCode
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
 }
 
 // signal sends one to the process.
@@ -314,6 +325,24 @@ func TestServeKilled(t *testing.T) {
 	again.signal(syscall.SIGTERM)
 	if code := again.exit(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// Browsers are shown a page, but not where it is not wanted.
+func TestServePage(t *testing.T) {
+	model := modeltest.Llama(t)
+	for _, test := range []struct {
+		args  []string
+		shown int
+	}{{nil, 200}, {[]string{"--no-ui"}, 404}} {
+		s := serve(t, model, test.args...)
+		if got := s.status("/page/licences.txt"); got != test.shown {
+			t.Errorf("%q: %d", test.args, got)
+		}
+		// What is left at / is what Ollama's clients ask for.
+		if _, body := s.get("/", "Accept", "text/html"); strings.Contains(body, "<title>") != (test.shown == 200) {
+			t.Errorf("%q: at / there is %s", test.args, body)
+		}
 	}
 }
 

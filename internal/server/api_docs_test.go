@@ -19,6 +19,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
+	"github.com/realizar/realizar/internal/server/page"
 )
 
 const apiDocs = "../../docs/api.md"
@@ -108,7 +109,7 @@ func TestAPIErrors(t *testing.T) {
 
 // TestAPIRoutes: every endpoint has a heading, and nothing else has one.
 func TestAPIRoutes(t *testing.T) {
-	s, err := server.New(new(realizar.Model), server.Config{Names: []string{"a"}, Dialects: dialects.All, Parallel: 1})
+	s, err := server.New(new(realizar.Model), server.Config{Names: []string{"a"}, Dialects: dialects.All, Parallel: 1, Page: page.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,17 @@ func (s *Server) routes() {
 	s.handleOpen(first, "GET /health", s.health)
 	s.handleOpen(first, "GET /ready", s.ready)
 	s.handleOpen(first, "GET /metrics", s.metrics.show)
+	at, root := first, Handler(nil)
 	for _, d := range s.config.Dialects {
 		for _, r := range d.Routes() {
+			if r.Pattern == rootPattern && root == nil {
+				at, root = d, r.Handle
+				continue
+			}
 			s.handle(d, r)
 		}
 	}
+	s.handlePage(at, root)
 	s.mux.HandleFunc("/", s.run(first, func(*Exchange) error { return errNotFound }))
 }
 

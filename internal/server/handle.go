@@ -11,12 +11,15 @@ import (
 
 // handle registers an endpoint of d for requests that bear a key, where keys are wanted.
 func (s *Server) handle(d Dialect, r Route) {
-	s.handleOpen(d, r.Pattern, func(x *Exchange) error {
-		if err := s.config.Keys.check(d, x.Request); err != nil {
-			return err
-		}
-		return r.Handle(x)
-	})
+	s.handleOpen(d, r.Pattern, func(x *Exchange) error { return s.keyed(x, r.Handle) })
+}
+
+// keyed is the handler's error, or that the request bears no key where keys are wanted.
+func (s *Server) keyed(x *Exchange, h Handler) error {
+	if err := s.config.Keys.check(x.dialect, x.Request); err != nil {
+		return err
+	}
+	return h(x)
 }
 
 // handleOpen registers a handler of requests of anyone, whose errors are in d.

@@ -21,11 +21,13 @@ func HTTP(h http.Handler, c *Connections, times Deadlines, logger *slog.Logger) 
 }
 
 // Loading stands for a server while its model is being loaded: it says that the process
-// is there, and answers everything else with 503.
+// is there, shows the page, which waits, and answers everything else with 503.
 type Loading struct {
-	// Dialects and Deadlines are those of the server that is to come.
+	// These are those of the server that is to come.
 	Dialects  []Dialect
 	Deadlines Deadlines
+	Hosts     []string
+	Page      Page
 
 	loaded atomic.Pointer[http.Handler]
 }
@@ -42,9 +44,18 @@ func (l *Loading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = times.complete()
 	x, w, r := newExchange(w, r, l.Dialects[0], &times, nil)
 	defer func() { x.linger(x.close()) }()
-	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
+	if err := newHosts(l.Hosts).admit(r.Host); err != nil {
+		x.fail(err)
 		return
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		switch {
+		case r.URL.Path == "/health":
+			writeJSON(w, http.StatusOK, []byte(`{"status":"loading"}`))
+			return
+		case l.Page != nil && (r.URL.Path != "/" || acceptsHTML(r)) && l.Page.Serve(w, r):
+			return
+		}
 	}
 	x.fail(errLoading)
 }

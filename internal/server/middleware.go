@@ -72,14 +72,11 @@ type origins struct {
 	list  []string
 	other *http.CrossOriginProtection // refuses those of other pages
 	keys  bool                        // are wanted, which other pages do not know
-	hosts []string                    // that the server may be called; nil for any
+	hosts hosts
 }
 
-func newOrigins(list, hosts []string, keys bool) (*origins, error) {
-	if slices.Contains(hosts, "*") {
-		hosts = nil
-	}
-	o := &origins{all: slices.Contains(list, "*"), list: list, other: http.NewCrossOriginProtection(), keys: keys, hosts: hosts}
+func newOrigins(list, names []string, keys bool) (*origins, error) {
+	o := &origins{all: slices.Contains(list, "*"), list: list, other: http.NewCrossOriginProtection(), keys: keys, hosts: newHosts(names)}
 	for _, origin := range list {
 		if origin == "*" {
 			continue
@@ -106,18 +103,36 @@ func plainHost(address string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil
 }
 
-// knows reports whether requests may call the server by address. Browsers always say one.
-func (o *origins) knows(address string) bool {
-	return o.hosts == nil || address == "" || plainHost(address) ||
-		slices.ContainsFunc(o.hosts, func(name string) bool { return strings.EqualFold(name, hostOf(address)) })
+// hosts are what requests may call the server beside addresses and localhost; nil for any.
+type hosts []string
+
+func newHosts(names []string) hosts {
+	if slices.Contains(names, "*") {
+		return nil
+	}
+	return names
+}
+
+// admit refuses requests that call the server by another address. Browsers always say one.
+func (h hosts) admit(address string) error {
+	if h == nil || address == "" || h.own(address) {
+		return nil
+	}
+	return &Error{Status: http.StatusForbidden, Code: "host_not_allowed",
+		Message: fmt.Sprintf("the server is not called %.100q; its --allow-host names what else than an address and localhost it is called", hostOf(address))}
+}
+
+// own reports whether an address is the server's for sure: one of a machine, or a name that
+// was given to it.
+func (h hosts) own(address string) bool {
+	return plainHost(address) || slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, hostOf(address)) })
 }
 
 // admit sets the headers by which browsers let a page read the answer, answers their
 // question beforehand, and refuses what another page sends without asking.
 func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, err error) {
-	if !o.knows(r.Host) {
-		return false, &Error{Status: http.StatusForbidden, Code: "host_not_allowed",
-			Message: fmt.Sprintf("the server is not called %.100q; its --allow-host names what else than an address and localhost it is called", hostOf(r.Host))}
+	if err := o.hosts.admit(r.Host); err != nil {
+		return false, err
 	}
 	origin := r.Header.Get("Origin")
 	if !o.all {
@@ -132,7 +147,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 	case slices.Contains(o.list, origin):
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 	default:
-		if o.other.Check(r) != nil || !o.keys && !plainHost(r.Host) {
+		if o.other.Check(r) != nil || !o.keys && !o.hosts.own(r.Host) {
 			return false, &Error{Status: http.StatusForbidden, Code: "origin_not_allowed",
 				Message: fmt.Sprintf("pages of %s may not use this server; its --cors names those that may", origin)}
 		}

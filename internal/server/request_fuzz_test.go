@@ -14,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/page"
 )
 
 // FuzzRequest: whatever a request has in its line, its headers and its body, with a key or
@@ -36,6 +37,7 @@ func FuzzRequest(f *testing.F) {
 	s, err := server.New(m, server.Config{
 		Names: []string{name}, Dialects: dialects.All, Parallel: 4, Keys: keys, MaxBody: 1 << 16, RequestMemory: 1 << 20,
 		Deadlines: server.Deadlines{Request: time.Second}, Hosts: []string{"named.example"}, Origins: []string{"https://page.example"},
+		Page: page.New(),
 	})
 	if err != nil {
 		f.Fatal(err)

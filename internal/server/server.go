@@ -65,6 +65,8 @@ type Config struct {
 	LogPrompts bool
 	// Spans are told of each request. nil: nobody is.
 	Spans Spans
+	// Page is what browsers are shown. nil: nothing is.
+	Page Page
 }
 
 // The defaults of a [Config].

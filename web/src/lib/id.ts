@@ -1,0 +1,4 @@
+/** An id that nothing else has. Pages of plain http have no crypto.randomUUID. */
+export function newId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
