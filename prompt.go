@@ -28,13 +28,13 @@ type Prompt struct {
 // takes a while: the work ends soon after ctx does.
 func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error) {
 	if r.Prepared != nil {
-		if r.Prompt != "" || r.PromptTokens != nil {
+		if r.Prompt != "" || r.PromptTokens != nil || r.Infill != nil {
 			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and one that was prepared", ErrRequest)
 		}
 		return *r.Prepared, nil
 	}
 	if r.PromptTokens != nil {
-		if r.Prompt != "" {
+		if r.Prompt != "" || r.Infill != nil {
 			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and prompt tokens", ErrRequest)
 		}
 		if most > 0 && len(r.PromptTokens) > most {
@@ -45,6 +45,12 @@ func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error
 	tok, err := m.Tokenizer()
 	if err != nil {
 		return Prompt{}, wrap(err)
+	}
+	if r.Infill != nil {
+		if r.Prompt != "" {
+			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and a text with a gap", ErrRequest)
+		}
+		return m.infill(ctx, tok, r, most)
 	}
 	begun := time.Now()
 	ids, err := tok.EncodeWithin(ctx, limitsOf(ctx, most), []tokenizer.Span{{Text: r.Prompt, Special: r.Special}}, !r.Plain)

@@ -99,6 +99,8 @@ type Request struct {
 	Plain bool
 	// PromptTokens are ids to continue as they are, instead of Prompt.
 	PromptTokens []int32
+	// Infill is a text with a gap to fill, instead of Prompt.
+	Infill *Infill
 	// Prepared is what [Model.Prompt] or [Model.ChatPrompt] made, instead of the fields
 	// above.
 	Prepared *Prompt

@@ -126,7 +126,7 @@ func TestDetokenize(t *testing.T) {
 			t.Errorf("%q: %d %s", text, r.status, r.body)
 		}
 	}
-	if r := s.post("/detokenize", `{"tokens": []}`); r.body != `{"prompt":""}` {
+	if r := s.post("/detokenize", `{"tokens": []}`); r.body != `{"prompt":"","content":""}` {
 		t.Errorf("no tokens: %d %s", r.status, r.body)
 	}
 }

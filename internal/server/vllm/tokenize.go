@@ -21,6 +21,8 @@ type tokenizeRequest struct {
 	added   *bool // what the tokenizer adds to every text
 	special bool
 	strings bool
+	pieces  bool
+	content bool // the prompt is llama.cpp's, which has another beginning where nothing is said
 }
 
 // conversation is the one that a request has messages for, or something that goes
@@ -35,7 +37,17 @@ func (r *tokenizeRequest) conversation() *realizar.ChatRequest {
 var tokenizeFields = fields.List[tokenizeRequest]{
 	fields.Text("model", "the model that is served", func(r *tokenizeRequest) *string { return &r.model }),
 	fields.New("prompt", "a string", "there are messages", func(r *tokenizeRequest, v json.RawMessage) error {
+		if r.content {
+			return fields.Invalid("prompt", "there are both content and a prompt; leave one out")
+		}
 		r.prompt = new("")
+		return fields.ReadText(v, r.prompt)
+	}),
+	fields.New("content", "a string: the prompt, as llama.cpp's clients send it", "there is a prompt, or messages", func(r *tokenizeRequest, v json.RawMessage) error {
+		if r.prompt != nil {
+			return fields.Invalid("content", "there are both content and a prompt; leave one out")
+		}
+		r.prompt, r.content = new(""), true
 		return fields.ReadText(v, r.prompt)
 	}),
 	fields.New("messages", "a list of messages", "there is a prompt", func(r *tokenizeRequest, v json.RawMessage) (err error) {
@@ -51,10 +63,15 @@ var tokenizeFields = fields.List[tokenizeRequest]{
 	}),
 	fields.Only[tokenizeRequest]("add_generation_prompt", "true", "a conversation ends with the beginning of the answer, as it runs", "true"),
 	fields.Only[tokenizeRequest]("continue_final_message", "false", "an answer is a message of its own", "false"),
-	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt; the chat template decides for messages", func(r *tokenizeRequest, v json.RawMessage) error {
+	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt, false for content; the chat template decides for messages", func(r *tokenizeRequest, v json.RawMessage) error {
 		r.added = new(false)
 		return fields.ReadFlag(v, r.added)
 	}),
+	fields.New("add_special", "true or false: add_special_tokens, as llama.cpp calls it", "add_special_tokens", func(r *tokenizeRequest, v json.RawMessage) error {
+		r.added = new(false)
+		return fields.ReadFlag(v, r.added)
+	}),
+	fields.Flag("with_pieces", "false: tokens are ids, and no objects of id and piece", func(r *tokenizeRequest) *bool { return &r.pieces }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *tokenizeRequest) *bool { return &r.special }),
 	fields.Flag("return_token_strs", "false", func(r *tokenizeRequest) *bool { return &r.strings }),
 }
@@ -77,7 +94,13 @@ func tokenize(x *server.Exchange) error {
 		return err
 	}
 	b := appendLength(x, []byte{'{'}, ids)
-	b = append(appendIDs(x, append(b, `,"tokens":`...), ids), `,"token_strs":`...)
+	b = append(b, `,"tokens":`...)
+	if r.pieces {
+		b = appendPieces(x, b, ids)
+	} else {
+		b = appendIDs(x, b, ids)
+	}
+	b = append(b, `,"token_strs":`...)
 	if !r.strings {
 		x.WriteJSON(append(b, `null}`...))
 		return nil
@@ -112,7 +135,35 @@ func appendIDs(x *server.Exchange, b []byte, ids []int32) []byte {
 	return append(b, ']')
 }
 
+// appendPieces appends a list of ids with their texts, or with the bytes of what is no text.
+func appendPieces(x *server.Exchange, b []byte, ids []int32) []byte {
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
+		if piece := x.Server.Piece(id); utf8.Valid(piece) {
+			b = jsontext.AppendString(b, piece)
+		} else {
+			b = append(b, '[')
+			for j, c := range piece {
+				if j > 0 {
+					b = append(b, ',')
+				}
+				b = jsontext.AppendInt(b, int(c))
+			}
+			b = append(b, ']')
+		}
+		b = x.Spill(append(b, '}'))
+	}
+	return append(b, ']')
+}
+
 func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
+	if r.content && r.added == nil {
+		r.added = new(false)
+	}
 	switch {
 	case r.prompt == nil && r.chat == nil:
 		return nil, fields.Missing("prompt")
@@ -212,6 +263,9 @@ func detokenize(x *server.Exchange) error {
 	}
 	b, err := appendDecoded(x, []byte(`{"prompt":`), tok, r.tokens)
 	if err != nil {
+		return err
+	}
+	if b, err = appendDecoded(x, append(b, `,"content":`...), tok, r.tokens); err != nil { // as llama.cpp calls it
 		return err
 	}
 	x.WriteJSON(append(b, '}'))
