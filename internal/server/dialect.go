@@ -40,7 +40,7 @@ func (s *Server) routes() {
 			s.handle(d, r)
 		}
 	}
-	s.mux.HandleFunc("/", s.run(first, func(*Exchange) error { return errNotFound }))
+	s.mux.HandleFunc("/", s.run(first, s.nothing))
 }
 
 // Read reads the body of a request, an object with the fields of list, into r. It goes

@@ -82,7 +82,7 @@ func embed(x *server.Exchange) error {
 			b = append(b, ',')
 		}
 		if r.dimensions > 0 {
-			v.Vector = shortened(v.Vector, r.dimensions)
+			v.Vector = server.Shorten(v.Vector, r.dimensions)
 		}
 		b = x.Spill(appendVector(b, v.Vector))
 		tokens += v.Tokens
@@ -190,22 +190,6 @@ func shorten(ctx context.Context, m *realizar.Model, in *realizar.EmbedInput) er
 		in.Tokens = append(in.Tokens[:m.Context()-1], last)
 	}
 	return nil
-}
-
-// shortened is the first elements of v, brought to unit length.
-func shortened(v []float32, n int) []float32 {
-	v = v[:n]
-	sum := 0.0
-	for _, f := range v {
-		sum += float64(f) * float64(f)
-	}
-	if sum == 0 {
-		return v
-	}
-	for i := range v {
-		v[i] = float32(float64(v[i]) / math.Sqrt(sum))
-	}
-	return v
 }
 
 func appendVector(b []byte, v []float32) []byte {

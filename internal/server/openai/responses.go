@@ -27,6 +27,7 @@ type responsesRequest struct {
 	toolChoice   json.RawMessage
 	format       json.RawMessage
 	choice       toolChoice
+	given        Tools
 	summary      *string // of thoughts
 	names        server.ChatFields
 }
@@ -50,9 +51,10 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 		return fields.ReadText(v, r.instructions)
 	}),
 	fields.Optional("max_output_tokens", "until the context is full", 1, math.MaxInt32, func(r *responsesRequest) **int { return &r.maxOutput }),
-	fields.New("tools", "a list of tools of type function", "none", func(r *responsesRequest, v json.RawMessage) (err error) {
+	fields.New("tools", toolsTake, "none", func(r *responsesRequest, v json.RawMessage) (err error) {
 		r.tools = v
-		r.chat.Tools, err = readResponseTools(v)
+		r.given, err = readResponseTools(v)
+		r.chat.Tools = r.given.Functions
 		return err
 	}),
 	fields.New("tool_choice", toolChoiceTakes, `"auto"`, func(r *responsesRequest, v json.RawMessage) (err error) {
@@ -173,7 +175,7 @@ func readResponses(x *server.Exchange) (*responsesRequest, error) {
 		r.chat.Messages = slices.Insert(r.chat.Messages, 0, chat.Message{Role: "system", Content: *r.instructions})
 	}
 	r.names = server.ChatFields{Messages: "input", Tools: "tools", ToolChoice: "tool_choice", Effort: "reasoning.effort"}
-	if err := r.choice.apply(&r.chat, &r.names, "tools[%d].parameters"); err != nil {
+	if err := r.choice.apply(&r.chat, &r.names, "tools[%d].parameters", r.given.numbers); err != nil {
 		return nil, err
 	}
 	r.generation.MaxTokens = r.maxOutput
@@ -186,6 +188,7 @@ func readResponses(x *server.Exchange) (*responsesRequest, error) {
 		return nil, err
 	}
 	r.chat.Generation = r.generation
+	x.LeftOut(r.given.LeftOut...)
 	return r, nil
 }
 

@@ -246,31 +246,18 @@ var responseToolFields = append(fields.List[responseTool]{
 }, fields.Within(func(t *responseTool) *chat.Tool { return &t.Tool }, functionFields)...)
 
 // readResponseTools reads the tools that a chat template is given.
-func readResponseTools(v json.RawMessage) ([]chat.Tool, error) {
-	list, err := fields.Elements(v)
-	if err != nil {
-		return nil, err
-	}
-	tools := make([]chat.Tool, len(list))
-	for i, v := range list {
-		at := fmt.Sprintf("tools[%d]", i)
-		var head struct{ Type *string }
-		if err := json.Unmarshal(v, &head); err == nil && head.Type != nil && *head.Type != "function" {
-			e := fields.Unsupported("a tool of type %.50q is not supported; want function", *head.Type)
-			e.Param = at + ".type"
-			return nil, e
-		}
+func readResponseTools(v json.RawMessage) (Tools, error) {
+	return readTools(v, func(v json.RawMessage, at string) (chat.Tool, error) {
 		var t responseTool
 		if err := responseToolFields.Decode(&t, v, at); err != nil {
-			return nil, fields.Inside(err, at)
+			return t.Tool, fields.Inside(err, at)
 		}
 		switch {
 		case t.kind == "":
-			return nil, fields.Missing(at + ".type")
+			return t.Tool, fields.Missing(at + ".type")
 		case t.Name == "":
-			return nil, fields.Missing(at + ".name")
+			return t.Tool, fields.Missing(at + ".name")
 		}
-		tools[i] = t.Tool
-	}
-	return tools, nil
+		return t.Tool, nil
+	})
 }

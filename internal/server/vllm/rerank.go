@@ -27,7 +27,7 @@ type rerankRequest struct {
 }
 
 var rerankFields = fields.List[rerankRequest]{
-	fields.Text("model", "", func(r *rerankRequest) *string { return &r.model }),
+	fields.Text("model", "the model that is served", func(r *rerankRequest) *string { return &r.model }),
 	fields.New("query", "a string", "", func(r *rerankRequest, value json.RawMessage) error {
 		r.query = new("")
 		return fields.ReadText(value, r.query)
@@ -150,8 +150,10 @@ func rerank(x *server.Exchange) error {
 
 // checkRerank refuses what is not there or does not go with the model.
 func checkRerank(s *server.Server, r *rerankRequest) error {
-	if err := s.CheckModel(r.model); err != nil {
-		return err
+	if r.model != "" {
+		if err := s.CheckModel(r.model); err != nil {
+			return err
+		}
 	}
 	switch n := s.Model().Labels(); {
 	case r.query == nil:

@@ -22,7 +22,8 @@ type tokenizeRequest struct {
 	special bool
 	strings bool
 	pieces  bool
-	content bool // the prompt is llama.cpp's, which has another beginning where nothing is said
+	left    []string // tools
+	content bool     // the prompt is llama.cpp's, which has another beginning where nothing is said
 }
 
 // conversation is the one that a request has messages for, or something that goes
@@ -54,8 +55,9 @@ var tokenizeFields = fields.List[tokenizeRequest]{
 		r.conversation().Messages, err = openai.ReadMessages(v)
 		return err
 	}),
-	fields.New("tools", "a list of tools of type function, with messages", "none", func(r *tokenizeRequest, v json.RawMessage) (err error) {
-		r.conversation().Tools, err = openai.ReadTools(v)
+	fields.New("tools", "a list of tools of type function, with messages; others are left out, and the header X-Left-Out names them", "none", func(r *tokenizeRequest, v json.RawMessage) error {
+		tools, err := openai.ReadTools(v)
+		r.conversation().Tools, r.left = tools.Functions, tools.LeftOut
 		return err
 	}),
 	fields.New("chat_template_kwargs", "an object of values for the chat template, with messages", "none", func(r *tokenizeRequest, v json.RawMessage) error {
@@ -93,6 +95,7 @@ func tokenize(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
+	x.LeftOut(r.left...)
 	b := appendLength(x, []byte{'{'}, ids)
 	b = append(b, `,"tokens":`...)
 	if r.pieces {
