@@ -43,8 +43,10 @@ type serveCommand struct {
 	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
 	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
-	Log        string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
-	LogPrompts bool   `help:"Write what requests say to the log, too."`
+	Log     string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
+	Lenient bool   `help:"Leave out fields of requests that are not known, and name them in the log and the header X-Left-Out, instead of refusing the request."`
+
+	LogPrompts bool `help:"Write what requests say to the log, too."`
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
 
@@ -203,7 +205,7 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 	config := server.Config{
 		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
 		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
-		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts,
+		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts, Lenient: c.Lenient,
 		JSON: c.jsonOptions(),
 	}
 	if len(config.Names) == 0 {

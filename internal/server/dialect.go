@@ -59,5 +59,5 @@ func Read[R any](x *Exchange, list fields.List[R], r *R) error {
 		return err
 	}
 	x.notePrompt(data)
-	return list.Decode(r, data, "")
+	return decode(x, list, r, data)
 }

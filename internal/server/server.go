@@ -61,6 +61,9 @@ type Config struct {
 	Origins []string
 	// Logger has a line for each request. nil: none is written.
 	Logger *slog.Logger
+	// Lenient leaves out fields of requests that are not known, and says so in the log and in
+	// a header, where they are errors else.
+	Lenient bool
 	// LogPrompts adds what requests say to their lines.
 	LogPrompts bool
 	// Spans are told of each request. nil: nobody is.
