@@ -57,8 +57,8 @@ type serveCommand struct {
 
 // Help is shown below the command's line.
 func (*serveCommand) Help() string {
-	return `serve answers requests in the dialects of OpenAI's, Anthropic's and Ollama's APIs until it is told to stop. When
-the model is loaded it writes a line with each address to standard output.
+	return `serve answers requests in the dialects of OpenAI's, Anthropic's, Ollama's and llama.cpp's APIs until it is told to
+stop. When the model is loaded it writes a line with each address to standard output.
 
 Examples:
 

@@ -32,6 +32,7 @@ func TestAPIFields(t *testing.T) {
 		"responses call":             fieldstest.TableOf(inputFields["function_call"]),
 		"responses reasoning item":   fieldstest.TableOf(inputFields["reasoning"]),
 		"responses json schema":      fieldstest.TableOf(responseFormatFields["json_schema"]),
+		"responses reference":        fieldstest.TableOf(inputFields["item_reference"]),
 		"responses output of a call": fieldstest.TableOf(inputFields["function_call_output"]),
 		"responses tool":             fieldstest.TableOf(responseToolFields),
 		"responses text":             fieldstest.TableOf(responseTextFields),

@@ -28,7 +28,9 @@ type responsesRequest struct {
 	format       json.RawMessage
 	choice       toolChoice
 	given        Tools
-	summary      *string // of thoughts
+	kept         *keptItems // of answers before; nil for none
+	unkept       bool       // this one's are not wanted
+	summary      *string    // of thoughts
 	names        server.ChatFields
 }
 
@@ -40,15 +42,22 @@ const (
 )
 
 var responsesFields = append(fields.Within(func(r *responsesRequest) *settings { return &r.settings },
-	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction")), fields.List[responsesRequest]{
+	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction", "store")), fields.List[responsesRequest]{
 	fields.New("input", "a string, or a list of items", "", func(r *responsesRequest, v json.RawMessage) (err error) {
 		r.hasInput = true
-		r.chat.Messages, err = readInput(v)
+		r.chat.Messages, err = readInput(v, r.kept)
 		return err
 	}),
 	fields.New("instructions", "a string, which becomes the first message, of role system", "none", func(r *responsesRequest, v json.RawMessage) error {
 		r.instructions = new("")
 		return fields.ReadText(v, r.instructions)
+	}),
+	fields.New("store", "false: the items of the answer are not kept either", "the response is not kept, but for a while its items are, for those of type item_reference", func(r *responsesRequest, v json.RawMessage) error {
+		r.unkept = string(v) == "false"
+		if !r.unkept {
+			return fields.Unsupported("store %s is not supported: responses are not kept; leave it out to have their items be kept for a while", fields.Short(v))
+		}
+		return nil
 	}),
 	fields.Optional("max_output_tokens", "until the context is full", 1, math.MaxInt32, func(r *responsesRequest) **int { return &r.maxOutput }),
 	fields.New("tools", toolsTake, "none", func(r *responsesRequest, v json.RawMessage) (err error) {
@@ -158,8 +167,8 @@ func readMetadata(r *responsesRequest, v json.RawMessage) error {
 }
 
 // readResponses reads a request for a response.
-func readResponses(x *server.Exchange) (*responsesRequest, error) {
-	r := &responsesRequest{settings: newSettings(x)}
+func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, error) {
+	r := &responsesRequest{settings: newSettings(x), kept: kept}
 	if err := server.Read(x, responsesFields, r); err != nil {
 		return nil, err
 	}
@@ -192,9 +201,9 @@ func readResponses(x *server.Exchange) (*responsesRequest, error) {
 	return r, nil
 }
 
-// responses is POST /v1/responses. Nothing is kept of them.
-func responses(x *server.Exchange) error {
-	r, err := readResponses(x)
+// responses is POST /v1/responses. Nothing is kept of them but their items, for a while.
+func responses(x *server.Exchange, kept *keptItems) error {
+	r, err := readResponses(x, kept)
 	if err != nil {
 		return err
 	}

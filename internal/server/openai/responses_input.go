@@ -21,6 +21,7 @@ type inputItem struct {
 	call       chat.ToolCall
 	callID     string
 	hasOutput  bool
+	id         string // of an item that is referred to
 }
 
 // The fields of items by their type.
@@ -63,6 +64,10 @@ var inputFields = map[string]fields.List[inputItem]{
 		fields.Ignored[inputItem]("id"),
 		fields.Ignored[inputItem]("status"),
 	},
+	"item_reference": {
+		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
+		fields.Text("id", "", func(i *inputItem) *string { return &i.id }),
+	},
 	"function_call_output": {
 		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
 		fields.Text("call_id", "", func(i *inputItem) *string { return &i.callID }),
@@ -87,8 +92,9 @@ var inputPartFields = fields.List[part]{
 // inputRoles are those that messages of an input have.
 var inputRoles = []string{"user", "assistant", "system", "developer"}
 
-// readInput reads a conversation as responses have it.
-func readInput(v json.RawMessage) ([]chat.Message, error) {
+// readInput reads a conversation as responses have it. What it refers to is one of those that
+// are kept.
+func readInput(v json.RawMessage, kept *keptItems) ([]chat.Message, error) {
 	if v[0] == '"' {
 		m := chat.Message{Role: "user"}
 		err := fields.ReadText(v, &m.Content)
@@ -105,6 +111,13 @@ func readInput(v json.RawMessage) ([]chat.Message, error) {
 		item, err := readItem(v, at)
 		if err != nil {
 			return nil, fields.Inside(err, at)
+		}
+		if item.kind == "item_reference" {
+			found, ok := kept.find(item.id)
+			if !ok {
+				return nil, fields.Invalid(at+".id", "%s.id is %.100q, and no such item is kept: those of answers are for a while, unless store is false; send the item itself", at, item.id)
+			}
+			item = &found
 		}
 		if item.kind == "reasoning" {
 			thought = item.asThought(thought)
@@ -145,7 +158,7 @@ func readItem(v json.RawMessage, at string) (*inputItem, error) {
 	}
 	list, ok := inputFields[i.kind]
 	if !ok {
-		e := fields.Unsupported("an item of type %.50q is not supported; want message, reasoning, function_call or function_call_output", i.kind)
+		e := fields.Unsupported("an item of type %.50q is not supported; want message, reasoning, function_call, function_call_output or item_reference", i.kind)
 		e.Param = at + ".type"
 		return nil, e
 	}
@@ -164,6 +177,8 @@ func (i *inputItem) check(at string) error {
 		return fields.Invalid(at+".role", "%s.role is %.50q; want %s", at, role, strings.Join(inputRoles, ", "))
 	case i.kind == "message" && !i.hasContent:
 		return fields.Missing(at + ".content")
+	case i.kind == "item_reference" && i.id == "":
+		return fields.Missing(at + ".id")
 	case i.kind == "function_call" && i.call.Name == "":
 		return fields.Missing(at + ".name")
 	case i.kind == "function_call" && i.call.ID == "", i.kind == "function_call_output" && i.callID == "":
