@@ -30,7 +30,7 @@ func TestUnnamedModel(t *testing.T) {
 // What no client means anything by changes nothing.
 func TestMeaningless(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate))
-	const nothing = `"user":"me","service_tier":"priority","store":false,"safety_identifier":null,"temperature":0,"seed":null,"extra_body":{"a":1}`
+	const nothing = `"user":"me","service_tier":"priority","store":false,"safety_identifier":null,"something_new":null,"temperature":0,"seed":null,"extra_body":{"a":1}`
 	for path, body := range map[string]string{
 		"/v1/chat/completions": `{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"metadata":{"a":"b"},` + nothing + `}`,
 		"/v1/completions":      `{"prompt":"hi","max_tokens":2,"metadata":{"a":"b"},` + nothing + `}`,
