@@ -246,8 +246,7 @@ func TestToolChoice(t *testing.T) {
 	}
 }
 
-// Whatever the temperature, calls that are required fit the schemas of their tools, whoever
-// is served beside them.
+// Required calls fit the schemas of their tools at any temperature, alone and beside others.
 func TestToolAnswers(t *testing.T) {
 	m := open(t, realizar.Options{Parallel: 64}, modeltest.Template(toolTemplate), modeltest.Context(2048))
 	var tools []chat.Tool

@@ -26,7 +26,7 @@ func home() string {
 	return h
 }
 
-// models is where models lie on this machine.
+// models is the store of this machine's models.
 func models() *store.Store { return store.FromEnvironment(os.Getenv, home()) }
 
 // aliasFile is the file of the user's short names.

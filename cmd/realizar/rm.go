@@ -66,7 +66,7 @@ func (c *rmCommand) Run(a *app) error {
 	return nil
 }
 
-// confirmed asks whether a model is to be removed.
+// confirmed asks the user whether to remove a model.
 func (c *rmCommand) confirmed(a *app, m *store.Model) (bool, error) {
 	if c.Yes {
 		return true, nil

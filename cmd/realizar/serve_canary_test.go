@@ -23,7 +23,7 @@ func TestServeOverwritten(t *testing.T) {
 	}
 	all := f.Tensors()
 	at := f.Size()
-	for _, x := range all { // they lie one after another, up to the end
+	for _, x := range all { // the tensors follow each other and end with the file
 		at -= int64(len(x.Data))
 	}
 	table := all[0]

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cores are who has which of the machine's: attackers come over a network from machines of
-// their own, so what they do themselves is not to take the server's or the honest client's.
+// cores divides the machine's processor cores. Real attackers have machines of their own:
+// here they have a core of their own, so that they do not slow the server or the honest
+// client by computing.
 type cores struct {
 	server, attackers, honest []int
 	all                       []int

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -71,7 +72,7 @@ func main() {
 	}
 }
 
-// warmTime is how long the cache has to fill before anything is measured.
+// warmTime is how long a cache has to fill before anything is measured.
 const warmTime = 5 * time.Second
 
 // aloneOf is the part of an attack's time in which the honest client is alone.
@@ -98,9 +99,10 @@ func run(ctx context.Context, o *options) (held bool, err error) {
 			return false, fmt.Errorf("before any attack: %w", err)
 		}
 	}
-	_, _, err = p.attack(&fill, o.clients, func() { pause(ctx, warmTime) }) // which has the cache take its memory
-	if err != nil {
-		return false, err
+	for _, a := range slices.Concat([]attack{fill}, grammarAttacks) { // which have the caches take their memory
+		if _, _, err = p.attack(&a, o.clients, func() { pause(ctx, warmTime) }); err != nil {
+			return false, err
+		}
 	}
 	pause(ctx, warmTime) // the heap is given back
 	var chosen []attack

@@ -38,7 +38,7 @@ func attentionOnly(t *testing.T, a plan.AttentionAttr, sinks bool) *plan.Program
 }
 
 func attentionReader(t *testing.T, b *Backend, p *plan.Program, cache tensor.DType, context int) *reader {
-	lim := plan.Limits{Tokens: 4096, Seqs: 64, Rows: 64, PageTokens: gpuPageTokens, Cache: cache, Activations: tensor.Q8_0}
+	lim := plan.Limits{Tokens: 4096, Seqs: 64, Rows: 64, PageTokens: gpuPageTokens, Cache: cache, Activations: tensor.F16}
 	for range p.Groups {
 		lim.Pages = append(lim.Pages, gpuSequences*((context+gpuPageTokens-1)/gpuPageTokens))
 	}

@@ -12,9 +12,9 @@ func byClient(client string) func(*engine.Request) {
 	return func(r *engine.Request) { r.Client = client }
 }
 
-// A client that comes while another has all places has one when the other's answers have
-// run for a page each, and its fair share as soon; what has given its place up goes on, and
-// becomes what it would be.
+// A client that comes while another has all places gets its fair share when each of the
+// other's answers has run for a page. An answer that gives its place up goes on later and is
+// the same.
 func TestPlacesAreShared(t *testing.T) {
 	scripting(t, engine.Config{Context: 300, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
 		var greedy []*caller

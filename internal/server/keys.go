@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 )
 
@@ -77,4 +78,14 @@ func (k *Keys) check(d Dialect, r *http.Request) error {
 		return &Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "the key is not one that this server knows"}
 	}
 	return nil
+}
+
+// BearerKey is the key of a request's header Authorization.
+func BearerKey(r *http.Request) (string, error) {
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || key == "" {
+		return "", &Error{Status: http.StatusUnauthorized, Code: "missing_api_key",
+			Message: "the request bears no key; send it in a header, Authorization: Bearer KEY"}
+	}
+	return strings.TrimSpace(key), nil
 }

@@ -79,13 +79,21 @@ var long = modeltest.Context(1 << 16)
 func TestQueueIsBounded(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1}, realizar.Options{Parallel: 1}, long)
 	stop := s.endless("")
+	waiting, leave := context.WithCancel(context.Background())
 	var second sync.WaitGroup
 	second.Go(func() {
-		if r := s.post("/v1/completions", `{"model":"small","prompt":"y","max_tokens":2}`); r.status != 200 {
-			t.Errorf("the request that waits: %d %s", r.status, r.body)
+		r, err := http.NewRequestWithContext(waiting, http.MethodPost, s.URL+"/v1/completions",
+			strings.NewReader(`{"model":"small","prompt":"y","max_tokens":60000,"ignore_eos":true}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := s.Client().Do(r); err == nil {
+			t.Errorf("a request of 60000 tokens is answered with %s", resp.Status)
+			resp.Body.Close()
 		}
 	})
-	for s.get("/ready").status == 200 {
+	for s.server.Admitted() < 2 { // the first still runs
 		runtime.Gosched()
 	}
 	r := s.post("/v1/completions", `{"model":"small","prompt":"z"}`)
@@ -96,7 +104,9 @@ func TestQueueIsBounded(t *testing.T) {
 	r = s.get("/ready")
 	r.fails(t, 429, "", "queue_full")
 	stop()
+	leave()
 	second.Wait()
+	s.idle()
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"z","max_tokens":2}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}

@@ -1,8 +1,7 @@
-// Package store knows where models lie on this machine: the cache that the tools of
-// Hugging Face's hub share, the models of Ollama, which it only reads, and a folder of
-// its own in the form of an OCI image layout for all others. It finds a model by its
-// name, lists, checks and removes models, and puts files there that are whole. It
-// fetches nothing.
+// Package store keeps the models of this machine in three places: the cache that the
+// tools of Hugging Face's hub share, the models of Ollama, which it only reads, and for
+// all others a folder of its own in the form of an OCI image layout. It finds a model by
+// its name, lists, checks and removes models, and stores whole files. It fetches nothing.
 //
 // A name leads to a model only when every file of it is there: files get their names
 // when all of their bytes have been checked, and a model when all of its files have

@@ -421,13 +421,14 @@ func notFinite(t *testing.T, b plan.Backend) {
 		t.Errorf("errors %v, tokens %v", res.Err, res.Tokens)
 	}
 
-	// What an F16 cache cannot hold is an error too, and the others hold it.
+	// What an F16 cache cannot hold is an error too, and an F32 cache holds it. A Q8_0 cache is
+	// in between: its numbers may be multiplied in float16.
 	big := Weight(newRand(2), "embed", tensor.F32, 1e5, 4, 32)
 	p = single(t, big, func(b *plan.Builder, x plan.Value) plan.Value {
 		st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: 1, HeadDim: 32, ValueDim: 32})
 		return b.Attention(x, x, x, nil, st, plan.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 32, Scale: 1e-9})
 	})
-	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false, tensor.Q8_0: false} {
+	for cache, fails := range map[tensor.DType]bool{tensor.F16: true, tensor.F32: false} {
 		r := runner(t, b, p, 4, 1, 4, plan.Limits{Cache: cache})
 		r.Add([]int32{0, 1}, 2)
 		if err := r.Run(); (err != nil) != fails {

@@ -4,16 +4,12 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/fields"
 )
-
-// maxStops are the most texts that may end an answer.
-const maxStops = 64
 
 // A request is what both endpoints take: a conversation, and how it goes on.
 type request struct {
@@ -72,13 +68,9 @@ var messagesFields = slices.Concat(askFields, fields.List[request]{
 	fields.Optional("max_tokens", "", 0, math.MaxInt32, func(r *request) **int { return &r.maxTokens }),
 	fields.Flag("stream", "false", func(r *request) *bool { return &r.stream }),
 	fields.Number("temperature", "what the model's makers recommend, or 1", 0, 2, func(r *request) *float32 { return &r.chat.Temperature }),
-	fields.New("top_p", "a number above 0, to 1", "what the model's makers recommend, or 1", func(r *request, v json.RawMessage) error {
-		p, err := strconv.ParseFloat(string(v), 64)
-		if err != nil || !(p > 0 && p <= 1) {
-			return fields.ErrWrong
-		}
-		r.chat.TopP = max(float32(p), math.SmallestNonzeroFloat32)
-		return nil
+	fields.New("top_p", "a number above 0, to 1", "what the model's makers recommend, or 1", func(r *request, v json.RawMessage) (err error) {
+		r.chat.TopP, err = fields.ReadShare(v)
+		return err
 	}),
 	fields.Whole("top_k", "what the model's makers recommend, or 0, which is all tokens", 0, math.MaxInt32, func(r *request) *int { return &r.chat.TopK }),
 	fields.New("stop_sequences", "a list of up to 64 strings", "none", readStops),
@@ -99,24 +91,12 @@ var messagesFields = slices.Concat(askFields, fields.List[request]{
 // the code of the error, and do so.
 const noThreads = "conversations are not kept; send the one so far as messages"
 
-func readStops(r *request, v json.RawMessage) error {
-	list, err := fields.Elements(v)
-	if err != nil {
-		return err
+func readStops(r *request, v json.RawMessage) (err error) {
+	if v[0] != '[' {
+		return fields.ErrWrong
 	}
-	if len(list) > maxStops {
-		return fields.Invalid("stop_sequences", "stop_sequences has %d strings; want %d at most", len(list), maxStops)
-	}
-	r.chat.Stop = make([]string, len(list))
-	for i, v := range list {
-		if err := fields.ReadText(v, &r.chat.Stop[i]); err != nil {
-			return err
-		}
-		if r.chat.Stop[i] == "" {
-			return fields.Invalid("stop_sequences", "a string of stop_sequences is empty; leave it out")
-		}
-	}
-	return nil
+	r.chat.Stop, err = fields.ReadStops("stop_sequences", v)
+	return err
 }
 
 // read reads a request with the fields of list.

@@ -10,9 +10,6 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// The most strings that may end an answer.
-const maxStops = 64
-
 // options are how an answer is made.
 type options struct {
 	generation realizar.Generation
@@ -49,7 +46,7 @@ var optionsFields = fields.List[options]{
 	fields.Number("min_p", recommended+"0", 0, 1, func(o *options) *float32 { return &o.generation.MinP }),
 	share("typical_p", "1", func(o *options) *float32 { return &o.generation.Typical }),
 	fields.New("seed", "a whole number of 64 bits; -1 is a random one", "a random one", func(o *options, v json.RawMessage) error {
-		seed, err := readSeed(v)
+		seed, err := fields.ReadSeed(v)
 		o.generation.Seed, o.seeded = seed, seed != math.MaxUint64
 		return err
 	}),
@@ -120,40 +117,9 @@ func share(name, otherwise string, to func(*options) *float32) fields.Field[opti
 	})
 }
 
-// readSeed takes what fits 64 bits, with a sign or without. -1 is the largest.
-func readSeed(v json.RawMessage) (uint64, error) {
-	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-		return uint64(n), nil
-	}
-	n, err := strconv.ParseUint(string(v), 10, 64)
-	if err != nil {
-		return 0, fields.ErrWrong
-	}
-	return n, nil
-}
-
-func readStop(o *options, v json.RawMessage) error {
-	list, err := []json.RawMessage{v}, error(nil)
-	if v[0] == '[' {
-		if list, err = fields.Elements(v); err != nil {
-			return err
-		}
-	}
-	if len(list) > maxStops {
-		return fields.Invalid("", "stop has %d strings; want %d at most", len(list), maxStops)
-	}
-	o.generation.Stop = nil
-	for _, v := range list {
-		var text string
-		if err := fields.ReadText(v, &text); err != nil {
-			return err
-		}
-		if text == "" {
-			return fields.Invalid("", "a string of stop is empty; leave it out")
-		}
-		o.generation.Stop = append(o.generation.Stop, text)
-	}
-	return nil
+func readStop(o *options, v json.RawMessage) (err error) {
+	o.generation.Stop, err = fields.ReadStops("stop", v)
+	return err
 }
 
 // settle says what is wrong with options as a whole.

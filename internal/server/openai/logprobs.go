@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"slices"
-	"strconv"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
@@ -22,31 +21,16 @@ func appendChatScores(s *server.Server, b []byte, scores []realizar.TokenLogProb
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendScore(s, append(b, '{'), t.Token, t.LogProb), `,"top_logprobs":[`...)
+		b = append(s.AppendScore(append(b, '{'), t.Token, t.LogProb), `,"top_logprobs":[`...)
 		for j, top := range t.Top {
 			if j > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendScore(s, append(b, '{'), top.Token, top.LogProb), '}')
+			b = append(s.AppendScore(append(b, '{'), top.Token, top.LogProb), '}')
 		}
 		b = append(b, `]}`...)
 	}
 	return b
-}
-
-// appendScore appends the members of a token.
-func appendScore(s *server.Server, b []byte, id int32, p float64) []byte {
-	piece := s.Piece(id)
-	b = jsontext.AppendString(append(b, `"token":`...), piece)
-	b = appendLogProb(append(b, `,"logprob":`...), p)
-	b = append(b, `,"bytes":[`...)
-	for i, c := range piece {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsontext.AppendInt(b, int(c))
-	}
-	return append(b, ']')
 }
 
 // appendPromptScores appends the scores of a prompt as vLLM has them: an object by
@@ -73,7 +57,7 @@ func appendPromptScores(s *server.Server, b []byte, scores []realizar.TokenLogPr
 // the likeliest.
 func appendPromptScore(s *server.Server, b []byte, id int32, p float64, rank int) []byte {
 	b = jsontext.AppendInt(append(b, '"'), int(id))
-	b = append(appendLogProb(append(b, `":{"logprob":`...), p), `,"rank":`...)
+	b = append(jsontext.AppendLogProb(append(b, `":{"logprob":`...), p), `,"rank":`...)
 	if rank > 0 {
 		b = jsontext.AppendInt(b, rank)
 	} else {
@@ -106,7 +90,7 @@ func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) 
 		l.own, l.tops = append(l.own, "null"...), append(l.tops, "null"...)
 		return
 	}
-	l.own = appendLogProb(l.own, score.LogProb)
+	l.own = jsontext.AppendLogProb(l.own, score.LogProb)
 	l.tops = append(l.tops, '{')
 	begun := len(l.tops)
 	var seen [][]byte // the likelier of two tokens of one text stands
@@ -119,7 +103,7 @@ func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) 
 		if len(l.tops) > begun {
 			l.tops = append(l.tops, ',')
 		}
-		l.tops = appendLogProb(append(jsontext.AppendString(l.tops, piece), ':'), top.LogProb)
+		l.tops = jsontext.AppendLogProb(append(jsontext.AppendString(l.tops, piece), ':'), top.LogProb)
 	}
 	l.tops = append(l.tops, '}')
 }
@@ -147,23 +131,4 @@ func characters[S ~string | ~[]byte](p S) (n int) {
 		}
 	}
 	return n
-}
-
-// leastLogProb stands for the logarithm of 0, which JSON cannot say.
-const leastLogProb = -9999
-
-// finite is the logarithm of a probability as JSON can say it.
-func finite(p float64) float64 {
-	switch {
-	case !(p >= leastLogProb):
-		return leastLogProb
-	case p == 0:
-		return 0 // not -0
-	}
-	return p
-}
-
-// appendLogProb appends the logarithm of a probability.
-func appendLogProb(b []byte, p float64) []byte {
-	return strconv.AppendFloat(b, finite(p), 'g', -1, 64)
 }

@@ -6,7 +6,6 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/realizar/realizar/internal/server"
 )
@@ -28,14 +27,7 @@ func (Dialect) Routes() []server.Route {
 }
 
 // Key is that of the header Authorization.
-func (Dialect) Key(r *http.Request) (string, error) {
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || key == "" {
-		return "", &server.Error{Status: http.StatusUnauthorized, Code: "missing_api_key",
-			Message: "the request bears no key; send it in a header, Authorization: Bearer KEY"}
-	}
-	return strings.TrimSpace(key), nil
-}
+func (Dialect) Key(r *http.Request) (string, error) { return server.BearerKey(r) }
 
 // Error is an error's body.
 func (Dialect) Error(h http.Header, e *server.Error) []byte {

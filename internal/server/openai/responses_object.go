@@ -6,6 +6,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
+	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
 // A responseObject is an answer as /v1/responses has it, complete or not.
@@ -242,10 +243,10 @@ func responseLogProbs(s *server.Server, scores []realizar.TokenLogProb) []respon
 	all := make([]responseLogProb, len(scores))
 	for i := range scores {
 		piece := s.Piece(scores[i].Token)
-		all[i] = responseLogProb{string(piece), numbers(piece), finite(scores[i].LogProb), make([]responseTopLogProb, len(scores[i].Top))}
+		all[i] = responseLogProb{string(piece), numbers(piece), jsontext.FiniteLogProb(scores[i].LogProb), make([]responseTopLogProb, len(scores[i].Top))}
 		for j, top := range scores[i].Top {
 			piece := s.Piece(top.Token)
-			all[i].Top[j] = responseTopLogProb{string(piece), numbers(piece), finite(top.LogProb)}
+			all[i].Top[j] = responseTopLogProb{string(piece), numbers(piece), jsontext.FiniteLogProb(top.LogProb)}
 		}
 	}
 	return all

@@ -13,7 +13,6 @@ import (
 // The most that a request may ask for.
 const (
 	maxChoices = 128
-	maxStops   = 64
 	maxTop     = 20 // log-probabilities of the likeliest tokens
 )
 
@@ -64,7 +63,7 @@ var settingsFields = fields.List[settings]{
 	fields.Number("frequency_penalty", "0", -2, 2, func(s *settings) *float32 { return &s.generation.FrequencyPenalty }),
 	fields.New("seed", "a whole number of 64 bits", "a random one", func(s *settings, v json.RawMessage) error {
 		s.seeded = true
-		seed, err := readSeed(v)
+		seed, err := fields.ReadSeed(v)
 		s.generation.Seed = seed
 		return err
 	}),
@@ -94,50 +93,15 @@ var settingsFields = fields.List[settings]{
 
 // above0 reads a share that cannot be nothing.
 func above0(to func(*settings) *float32) func(*settings, json.RawMessage) error {
-	return func(s *settings, v json.RawMessage) error {
-		p, err := strconv.ParseFloat(string(v), 64)
-		if err != nil || !(p > 0 && p <= 1) {
-			return fields.ErrWrong
-		}
-		*to(s) = max(float32(p), math.SmallestNonzeroFloat32)
-		return nil
+	return func(s *settings, v json.RawMessage) (err error) {
+		*to(s), err = fields.ReadShare(v)
+		return err
 	}
 }
 
-// readSeed takes what fits 64 bits, with a sign or without.
-func readSeed(v json.RawMessage) (uint64, error) {
-	if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
-		return n, nil
-	}
-	n, err := strconv.ParseInt(string(v), 10, 64)
-	if err != nil {
-		return 0, fields.ErrWrong
-	}
-	return uint64(n), nil
-}
-
-func readStop(s *settings, v json.RawMessage) error {
-	list, err := []json.RawMessage{v}, error(nil)
-	if v[0] == '[' {
-		if list, err = fields.Elements(v); err != nil {
-			return err
-		}
-	}
-	if len(list) > maxStops {
-		return fields.Invalid("stop", "stop has %d strings; want %d at most", len(list), maxStops)
-	}
-	s.generation.Stop = nil
-	for _, v := range list {
-		var text string
-		if err := fields.ReadText(v, &text); err != nil {
-			return err
-		}
-		if text == "" {
-			return fields.Invalid("stop", "a string of stop is empty; leave it out")
-		}
-		s.generation.Stop = append(s.generation.Stop, text)
-	}
-	return nil
+func readStop(s *settings, v json.RawMessage) (err error) {
+	s.generation.Stop, err = fields.ReadStops("stop", v)
+	return err
 }
 
 func readBias(s *settings, v json.RawMessage) error {

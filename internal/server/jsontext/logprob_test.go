@@ -1,4 +1,4 @@
-package openai
+package jsontext
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 func TestAppendLogProb(t *testing.T) {
 	for p, want := range map[float64]string{-0.25: "-0.25", math.Copysign(0, -1): "0", math.Inf(-1): "-9999", math.NaN(): "-9999", -1e-9: "-1e-09"} {
-		if got := string(appendLogProb(nil, p)); got != want {
+		if got := string(AppendLogProb(nil, p)); got != want {
 			t.Errorf("%v: %s, want %s", p, got, want)
 		}
 	}

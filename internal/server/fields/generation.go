@@ -1,0 +1,56 @@
+package fields
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// maxStops are the most texts that may end an answer.
+const maxStops = 64
+
+// ReadStops reads the texts that end an answer: a string, or a list of up to 64. Errors call
+// the field by name.
+func ReadStops(name string, v json.RawMessage) ([]string, error) {
+	list, err := []json.RawMessage{v}, error(nil)
+	if v[0] == '[' {
+		if list, err = Elements(v); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) > maxStops {
+		return nil, Invalid("", "%s has %d strings; want %d at most", name, len(list), maxStops)
+	}
+	stops := make([]string, len(list))
+	for i, v := range list {
+		if err := ReadText(v, &stops[i]); err != nil {
+			return nil, err
+		}
+		if stops[i] == "" {
+			return nil, Invalid("", "a string of %s is empty; leave it out", name)
+		}
+	}
+	return stops, nil
+}
+
+// ReadSeed reads a whole number that fits 64 bits, with a sign or without: -1 is the largest.
+func ReadSeed(v json.RawMessage) (uint64, error) {
+	if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
+		return n, nil
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, ErrWrong
+	}
+	return uint64(n), nil
+}
+
+// ReadShare reads a share of the probabilities above 0, to 1. What is too small for a
+// float32 is the smallest one.
+func ReadShare(v json.RawMessage) (float32, error) {
+	p, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || !(p > 0 && p <= 1) {
+		return 0, ErrWrong
+	}
+	return max(float32(p), math.SmallestNonzeroFloat32), nil
+}

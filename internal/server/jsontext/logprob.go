@@ -1,0 +1,22 @@
+package jsontext
+
+import "strconv"
+
+// leastLogProb stands for the logarithm of 0, which JSON cannot say.
+const leastLogProb = -9999
+
+// FiniteLogProb is the logarithm of a probability as JSON can say it.
+func FiniteLogProb(p float64) float64 {
+	switch {
+	case !(p >= leastLogProb):
+		return leastLogProb
+	case p == 0:
+		return 0 // not -0
+	}
+	return p
+}
+
+// AppendLogProb appends the logarithm of a probability.
+func AppendLogProb(b []byte, p float64) []byte {
+	return strconv.AppendFloat(b, FiniteLogProb(p), 'g', -1, 64)
+}
