@@ -44,6 +44,9 @@ type Generation struct {
 	// MaxTokens ends the answer after so many tokens, an end token included.
 	// nil: when the context is full. new(100) makes one.
 	MaxTokens *int
+	// MaxTime, where not 0, ends the answer as MaxTokens does, with the first token that
+	// comes so long after its first one, once its text has a line break.
+	MaxTime time.Duration
 	// MinTokens keeps the model from ending its answer before so many tokens: neither
 	// its end tokens nor StopTokens are chosen before. A stop string ends it all the
 	// same.
@@ -151,6 +154,8 @@ func (g *Generation) validate(vocab int) error {
 	switch {
 	case g.MaxTokens != nil && *g.MaxTokens < 0:
 		return bad("at most %d tokens; want 0 or more", *g.MaxTokens)
+	case g.MaxTime < 0:
+		return bad("a time of %v; want 0 or more", g.MaxTime)
 	case g.MinTokens < 0:
 		return bad("at least %d tokens; want 0 or more", g.MinTokens)
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:

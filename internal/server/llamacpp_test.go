@@ -135,6 +135,42 @@ func TestLlamaInfill(t *testing.T) {
 	s.post("/infill", `{"input_prefix": "a"}`).fails(t, 400, "input_suffix", "missing_required_parameter")
 }
 
+// Samplers count in the order in which settings apply, or in one that changes nothing, and
+// that of gaps is left out by name; answers end by the clock.
+func TestLlamaSamplers(t *testing.T) {
+	s := serve(t, server.Config{}, realizar.Options{})
+	for more, param := range map[string]string{
+		`"samplers": ["penalties", "temperature", "top_k", "typ_p", "top_p", "min_p"]`:                        "",
+		`"samplers": ["dry", "top_k", "typical_p", "xtc", "top_p", "min_p", "temperature"], "temperature": 1`: "",
+		`"samplers": ["top_k", "temperature", "top_p"]`:                                                       "",
+		`"samplers": ["top_p", "temperature"], "temperature": 0`:                                              "",
+		`"samplers": ["min_p", "top_p", "temperature"], "temperature": 0.5, "min_p": 0, "top_p": 1`:           "",
+		`"samplers": []`: "",
+		`"samplers": ["top_p", "temperature"], "temperature": 0.5`:                 "samplers",
+		`"samplers": ["typ_p", "temperature"], "temperature": 0, "typical_p": 0.5`: "samplers",
+		`"samplers": ["top_p", "top_k"], "temperature": 1`:                         "samplers",
+		`"samplers": ["top_k", "penalties"], "repeat_penalty": 1.1`:                "samplers",
+		`"samplers": ["top_k", "top_k"]`:                                           "samplers",
+		`"samplers": ["typ_p", "typical_p"]`:                                       "samplers",
+		`"t_max_predict_ms": "soon"`:                                               "t_max_predict_ms",
+		`"seed": 1.5`:                                                              "seed",
+		`"stop": [""]`:                                                             "stop",
+	} {
+		r := s.post("/completion", `{"prompt": "hello", "n_predict": 2, `+more+`}`)
+		if param == "" && r.status != 200 || param != "" && (r.status != 400 || !strings.Contains(r.body, `"param":"`+param+`"`)) {
+			t.Errorf("%s: %d %s", more, r.status, r.body)
+		}
+	}
+	r := s.post("/completion", `{"prompt": "hello", "n_predict": 2, "top_k": 40, "top_p": 0.9, "samplers": ["top_k", "top_p", "infill"], "t_max_prompt_ms": 500, "t_max_predict_ms": 1000}`)
+	if got := r.header.Get("X-Left-Out"); r.status != 200 || got != "samplers[2] (infill)" {
+		t.Errorf("%d %s, left out are %q", r.status, r.body, got)
+	}
+	const lines = `{"prompt": "hello", "n_predict": 400, "grammar": "root ::= (\"hello\\n\"){200}"`
+	if a := s.post("/completion", lines+`, "t_max_predict_ms": 1}`).llama(t); a.StopType != "limit" || a.Predicted >= 400 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // What the server is, and its chat template.
 func TestLlamaProps(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{Parallel: 3}, modeltest.Template(toolTemplate))

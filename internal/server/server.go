@@ -173,9 +173,10 @@ func (s *Server) Names() []string { return s.config.Names }
 // Created is when the model came to be.
 func (s *Server) Created() time.Time { return s.config.Created }
 
-// CheckModel refuses a name that the model is not served under.
+// CheckModel refuses a name that the model is not served under. A request need not name the
+// one model that is: name may be empty.
 func (s *Server) CheckModel(name string) error {
-	if slices.Contains(s.config.Names, name) {
+	if name == "" || slices.Contains(s.config.Names, name) {
 		return nil
 	}
 	return &Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found",

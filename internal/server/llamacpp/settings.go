@@ -2,20 +2,20 @@ package llamacpp
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// The most that a request may ask for.
-const (
-	maxStops = 64
-	maxTop   = 20 // probabilities of the likeliest tokens
-)
+// maxTop are the most tokens beside one whose probabilities a request may ask for.
+const maxTop = 20
 
 // settings are what requests have in common.
 type settings struct {
@@ -28,6 +28,7 @@ type settings struct {
 	scores     *int // n_probs
 	wanted     []string
 	samplers   []string // nil: all
+	left       []string // of the request, that the answer is made without
 	forms      []server.Grammar
 }
 
@@ -74,14 +75,11 @@ var settingsFields = fields.List[settings]{
 		return err
 	}),
 	fields.New("seed", "a whole number of 64 bits; -1 is a random one", "a random one", func(s *settings, v json.RawMessage) error {
-		n, err := strconv.ParseInt(string(v), 10, 64)
-		if err != nil {
-			return fields.ErrWrong
-		}
-		s.generation.Seed, s.seeded = uint64(n), n != -1
-		return nil
+		seed, err := fields.ReadSeed(v)
+		s.generation.Seed, s.seeded = seed, seed != math.MaxUint64
+		return err
 	}),
-	fields.New("stop", "a list of up to 64 strings, or one", "none", readStop),
+	fields.New("stop", "a string, or a list of up to 64", "none", readStop),
 	fields.Flag("ignore_eos", "false", func(s *settings) *bool { return &s.generation.IgnoreEnd }),
 	fields.New("logit_bias", "a list of pairs of a token id, and a number or false for never; or an object of numbers by id", "none", readBias),
 	fields.Optional("n_probs", "none", 0, maxTop, func(s *settings) **int { return &s.scores }),
@@ -100,7 +98,7 @@ var settingsFields = fields.List[settings]{
 		s.forms = append(s.forms, server.Grammar{Kind: server.JSONSchema, Text: v, Param: "json_schema"})
 		return nil
 	}),
-	fields.New("samplers", "a list of the names of settings that count, in llama.cpp's spelling; their order changes nothing, nor do settings that are not here", "all", readSamplers),
+	fields.New("samplers", "a list of the names of settings that count, in llama.cpp's spelling and the order in which they apply; infill is left out, and the header X-Left-Out says so", "all", readSamplers),
 	fields.Whole("n_indent", "0; the answer ends before a line with less white space before its text, unless it is a stream", 0, math.MaxInt32, func(s *settings) *int { return &s.indent }),
 	fields.New("response_fields", "a list of names of the answer's parts; those of timings/ stand in the answer itself, the others are there in any case", "none", func(s *settings, v json.RawMessage) (err error) {
 		s.wanted, err = readTexts(v)
@@ -132,24 +130,19 @@ var settingsFields = fields.List[settings]{
 	fields.Ignored[settings]("cache_prompt"),
 	fields.Ignored[settings]("n_cache_reuse"),
 	fields.Ignored[settings]("timings_per_token"),
-	fields.New("t_max_prompt_ms", "a whole number: a prompt is read to its end, however long that takes", "no bound", readTime),
-	fields.New("t_max_predict_ms", "a whole number: answers end by n_predict, and not by the clock", "no bound", readTime),
-}
-
-func readTime(_ *settings, v json.RawMessage) error {
-	_, err := fields.ReadWhole(v, -1, math.MaxInt)
-	return err
+	fields.Ignored[settings]("t_max_prompt_ms"), // by llama.cpp, too
+	fields.New("t_max_predict_ms", "a whole number: milliseconds from an answer's first token, after which it ends when it has a line break; 0 or -1 for any time", "-1", func(s *settings, v json.RawMessage) error {
+		ms, err := fields.ReadWhole(v, -1, math.MaxInt32)
+		s.generation.MaxTime = time.Duration(max(0, ms)) * time.Millisecond
+		return err
+	}),
 }
 
 // share is a field of a share of the probabilities, of which 0 keeps the likeliest token.
 func share(name, otherwise string, to func(*settings) *float32) fields.Field[settings] {
-	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(s *settings, v json.RawMessage) error {
-		p, err := strconv.ParseFloat(string(v), 64)
-		if err != nil || !(p >= 0 && p <= 1) {
-			return fields.ErrWrong
-		}
-		*to(s) = max(float32(p), math.SmallestNonzeroFloat32)
-		return nil
+	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(s *settings, v json.RawMessage) (err error) {
+		*to(s), err = fields.ReadShareOr0(v)
+		return err
 	})
 }
 
@@ -169,16 +162,7 @@ func readTexts(v json.RawMessage) ([]string, error) {
 }
 
 func readStop(s *settings, v json.RawMessage) (err error) {
-	if v[0] == '"' {
-		s.generation.Stop = make([]string, 1)
-		err = fields.ReadText(v, &s.generation.Stop[0])
-	} else {
-		s.generation.Stop, err = readTexts(v)
-	}
-	s.generation.Stop = slices.DeleteFunc(s.generation.Stop, func(stop string) bool { return stop == "" }) // as llama.cpp does
-	if n := len(s.generation.Stop); n > maxStops {
-		return fields.Invalid("stop", "stop has %d strings; want %d at most", n, maxStops)
-	}
+	s.generation.Stop, err = fields.ReadStops("stop", v)
 	return err
 }
 
@@ -222,20 +206,42 @@ func (s *settings) bias(name, v []byte) error {
 	return nil
 }
 
-// Names of samplers. Those of otherSamplers are of settings that do nothing here.
+// Names of samplers. Those of idleSamplers are of settings that are refused where they would
+// do something.
 var (
-	otherSamplers = []string{"dry", "xtc", "top_n_sigma", "infill"}
-	samplers      = []string{"penalties", "top_k", "typ_p", "typical_p", "top_p", "min_p", "temperature"}
+	samplers     = []string{penalties, temperature, topK, typical, topP, minP} // in the order in which they apply
+	idleSamplers = []string{"dry", "xtc", "top_n_sigma"}
 )
 
-func readSamplers(s *settings, v json.RawMessage) (err error) {
-	if s.samplers, err = readTexts(v); err != nil {
+const (
+	penalties   = "penalties"
+	temperature = "temperature"
+	topK        = "top_k"
+	typical     = "typ_p"
+	topP        = "top_p"
+	minP        = "min_p"
+	gapSampler  = "infill" // of ends and beginnings of words, for which there is none here
+)
+
+func readSamplers(s *settings, v json.RawMessage) error {
+	names, err := readTexts(v)
+	if err != nil {
 		return err
 	}
-	for _, name := range s.samplers {
-		if !slices.Contains(samplers, name) && !slices.Contains(otherSamplers, name) {
-			return fields.Invalid("samplers", "samplers has %.50q; want some of %q or %q", name, samplers, otherSamplers)
+	s.samplers = []string{}
+	for i, name := range names {
+		if name == "typical_p" {
+			name = typical
 		}
+		switch {
+		case slices.Contains(s.samplers, name):
+			return fields.Invalid("samplers", "samplers has %.50q twice; leave one out", name)
+		case name == gapSampler:
+			s.left = append(s.left, fmt.Sprintf("samplers[%d] (%s)", i, name))
+		case !slices.Contains(samplers, name) && !slices.Contains(idleSamplers, name):
+			return fields.Invalid("samplers", "samplers has %.50q; want some of %q, %q or %q", name, samplers, idleSamplers, gapSampler)
+		}
+		s.samplers = append(s.samplers, name)
 	}
 	return nil
 }
@@ -243,10 +249,8 @@ func readSamplers(s *settings, v json.RawMessage) (err error) {
 // settle says what is wrong with settings as a whole, and fills in the rest.
 func (s *settings) settle(x *server.Exchange) error {
 	m, g := x.Server.Model(), &s.generation
-	if s.model != "" {
-		if err := x.Server.CheckModel(s.model); err != nil {
-			return err
-		}
+	if err := x.Server.CheckModel(s.model); err != nil {
+		return err
 	}
 	for id := range g.LogitBias {
 		if id < 0 || int(id) >= m.Vocab() {
@@ -257,17 +261,14 @@ func (s *settings) settle(x *server.Exchange) error {
 		g.LogProbs = s.scores
 	}
 	if s.samplers != nil {
-		s.choose()
+		if err := s.choose(); err != nil {
+			return err
+		}
 	}
-	if s.lastN != nil && *s.lastN == 0 {
-		g.RepetitionPenalty, g.PresencePenalty, g.FrequencyPenalty = 1, 0, 0
+	if err := x.Server.LookBack(g, s.lastN, "repeat_last_n"); err != nil {
+		return err
 	}
-	penalised := g.PresencePenalty != 0 || g.FrequencyPenalty != 0 || g.RepetitionPenalty != 0 && g.RepetitionPenalty != 1
 	switch {
-	case penalised && s.lastN != nil && *s.lastN > 0 && *s.lastN < m.Context():
-		e := fields.Unsupported("repeat_last_n %d is not supported with a penalty, which looks at all tokens; send -1, or leave it out", *s.lastN)
-		e.Param = "repeat_last_n"
-		return e
 	case s.indent > 0 && s.stream:
 		return fields.Invalid("n_indent", "n_indent is for answers that are not streams; leave out one of n_indent and stream")
 	case len(s.forms) > 1:
@@ -275,31 +276,58 @@ func (s *settings) settle(x *server.Exchange) error {
 	case len(s.forms) > 0 && g.IgnoreEnd:
 		return fields.Invalid("ignore_eos", "ignore_eos has an answer go on past its end, and %s says what it must be as a whole; leave one out", s.forms[0].Param)
 	}
+	x.LeftOut(s.left...)
 	return nil
 }
 
-// choose switches off the settings that samplers leaves out.
-func (s *settings) choose() {
+// choose switches off the settings that samplers leaves out, and refuses an order of the
+// others in which they would do something else.
+func (s *settings) choose() error {
 	g := &s.generation
 	out := func(name string) bool { return !slices.Contains(s.samplers, name) }
-	if out("penalties") {
-		g.RepetitionPenalty, g.PresencePenalty, g.FrequencyPenalty = 1, 0, 0
+	if out(penalties) {
+		server.Unpenalize(g)
 	}
-	if out("top_k") {
+	if out(topK) {
 		g.TopK = 0
 	}
-	if out("typ_p") && out("typical_p") {
+	if out(typical) {
 		g.Typical = 0
 	}
-	if out("top_p") {
+	if out(topP) {
 		g.TopP = 0
 	}
-	if out("min_p") {
+	if out(minP) {
 		g.MinP = 0
 	}
-	if out("temperature") && g.Temperature != 0 {
+	if out(temperature) && g.Temperature != 0 {
 		g.Temperature = 1
 	}
+	for i, last := range s.samplers {
+		for _, first := range s.samplers[:i] {
+			if slices.Index(samplers, first) > slices.Index(samplers, last) && s.clash(first, last) {
+				return fields.Invalid("samplers", "samplers has %s before %s, and settings apply in the order %s; keep to it, or leave samplers out", first, last, strings.Join(samplers, ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// clash reports whether it matters which of two settings, of which last applies before first
+// here, does.
+func (s *settings) clash(first, last string) bool {
+	g := &s.generation
+	acts := map[string]bool{
+		penalties: server.Penalizes(g), temperature: g.Temperature != 1, topK: g.TopK > 0,
+		typical: 0 < g.Typical && g.Typical < 1, topP: 0 < g.TopP && g.TopP < 1, minP: g.MinP > 0,
+	}
+	switch {
+	case !acts[first] || !acts[last]:
+		return false
+	case last == temperature && g.Temperature == 0: // the likeliest token, which typ_p alone may drop
+		return first == typical
+	}
+	return last != temperature || first != topK // which keeps the same tokens at any temperature
 }
 
 // grammar is what the answer must be, or nil.

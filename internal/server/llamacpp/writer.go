@@ -2,7 +2,6 @@ package llamacpp
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -42,7 +41,7 @@ func (w *writer) Delta(d *server.Delta) error {
 		return nil
 	}
 	b := w.head(w.chunk[:0], d.Index, d.Text)
-	b = w.appendScores(b, d.LogProbs, keep)
+	b = w.appendScores(b, d.LogProbs, server.Keep)
 	if d.Finish == nil {
 		b = append(b, `,"stop":false}`...)
 	} else {
@@ -179,48 +178,11 @@ func indented(text string, n int) int {
 	return len(text)
 }
 
-// keep is for answers that do not spill.
-func keep(b []byte) []byte { return b }
-
 // appendScores appends the tokens of an answer, where they are asked for.
 func (w *writer) appendScores(b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	if w.settings.generation.LogProbs == nil {
 		return b
 	}
 	b = append(b, `,"completion_probabilities":[`...)
-	for i := range scores {
-		t := &scores[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(w.appendScore(spill(b), t.Token, t.LogProb), `,"top_logprobs":[`...)
-		for j, top := range t.Top {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = append(w.appendScore(b, top.Token, top.LogProb), '}')
-		}
-		b = append(b, `]}`...)
-	}
-	return append(b, ']')
-}
-
-// leastLogProb stands for the logarithm of 0, which JSON cannot say.
-const leastLogProb = -9999
-
-// appendScore appends a token, but for what ends it.
-func (w *writer) appendScore(b []byte, id int32, p float64) []byte {
-	piece := w.x.Server.Piece(id)
-	b = jsontext.AppendString(append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"token":`...), piece)
-	b = append(b, `,"bytes":[`...)
-	for i, c := range piece {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsontext.AppendInt(b, int(c))
-	}
-	if !(p >= leastLogProb) {
-		p = leastLogProb
-	}
-	return strconv.AppendFloat(append(b, `],"logprob":`...), math.Min(p, 0), 'g', -1, 64)
+	return append(w.x.Server.AppendScores(b, server.ScoreForm{IDs: true}, scores, spill), ']')
 }

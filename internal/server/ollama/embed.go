@@ -104,7 +104,7 @@ func (r *embedRequest) check(s *server.Server) error {
 	if n := s.Model().EmbeddingLength(); r.dimensions > n {
 		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d", r.dimensions, n)
 	}
-	return r.options.settle(s.Model())
+	return r.options.settle(s)
 }
 
 // embeddingsRequest is what POST /api/embeddings takes.
@@ -131,7 +131,7 @@ func embeddings(x *server.Exchange) error {
 	if err := checkModel(x.Server, r.model); err != nil {
 		return err
 	}
-	if err := r.options.settle(x.Server.Model()); err != nil {
+	if err := r.options.settle(x.Server); err != nil {
 		return err
 	}
 	if r.prompt == "" {

@@ -158,7 +158,7 @@ func checkEmbeddings(x *server.Exchange, r *embeddingsRequest) error {
 	if err := x.NoTimings(); err != nil {
 		return err
 	}
-	if err := checkModel(x.Server, r.model); err != nil {
+	if err := x.Server.CheckModel(r.model); err != nil {
 		return err
 	}
 	if len(r.inputs) == 0 {

@@ -25,17 +25,12 @@ func models(x *server.Exchange) error {
 	return x.JSON(map[string]any{"object": "list", "data": list})
 }
 
-// checkModel refuses a name that is not served. A request need not name the one model that is.
-func checkModel(s *server.Server, name string) error {
-	if name == "" {
-		return nil
-	}
-	return s.CheckModel(name)
-}
-
-// modelNamed is GET /v1/models/{id}.
+// modelNamed is GET /v1/models/{id}; without an id it is the list.
 func modelNamed(x *server.Exchange) error {
 	name := x.PathValue("id")
+	if name == "" {
+		return models(x)
+	}
 	if err := x.Server.CheckModel(name); err != nil {
 		return err
 	}

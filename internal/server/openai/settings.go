@@ -134,7 +134,7 @@ func (t *settings) settle(s *server.Server) error {
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:
 		return fields.Invalid("min_tokens", "min_tokens is %d, but the answer ends after %d", g.MinTokens, *g.MaxTokens)
 	}
-	if err := checkModel(s, t.model); err != nil {
+	if err := s.CheckModel(t.model); err != nil {
 		return err
 	}
 	for id := range g.LogitBias {

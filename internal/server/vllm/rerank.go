@@ -150,10 +150,8 @@ func rerank(x *server.Exchange) error {
 
 // checkRerank refuses what is not there or does not go with the model.
 func checkRerank(s *server.Server, r *rerankRequest) error {
-	if r.model != "" {
-		if err := s.CheckModel(r.model); err != nil {
-			return err
-		}
+	if err := s.CheckModel(r.model); err != nil {
+		return err
 	}
 	switch n := s.Model().Labels(); {
 	case r.query == nil:

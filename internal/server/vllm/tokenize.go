@@ -149,14 +149,7 @@ func appendPieces(x *server.Exchange, b []byte, ids []int32) []byte {
 		if piece := x.Server.Piece(id); utf8.Valid(piece) {
 			b = jsontext.AppendString(b, piece)
 		} else {
-			b = append(b, '[')
-			for j, c := range piece {
-				if j > 0 {
-					b = append(b, ',')
-				}
-				b = jsontext.AppendInt(b, int(c))
-			}
-			b = append(b, ']')
+			b = jsontext.AppendBytes(b, piece)
 		}
 		b = x.Spill(append(b, '}'))
 	}
@@ -293,10 +286,8 @@ func appendDecoded(x *server.Exchange, b []byte, tok *tokenizer.Tokenizer, ids [
 
 // tokenizerFor is the tokenizer of the model of that name, which may be left out.
 func tokenizerFor(s *server.Server, name string) (*tokenizer.Tokenizer, error) {
-	if name != "" {
-		if err := s.CheckModel(name); err != nil {
-			return nil, err
-		}
+	if err := s.CheckModel(name); err != nil {
+		return nil, err
 	}
 	tok, err := s.Model().Tokenizer()
 	if err != nil {
