@@ -8,10 +8,11 @@ import (
 // leftOutHeader names what an answer does not take into account of its request.
 const leftOutHeader = "X-Left-Out"
 
-// The most that the header names, and of how many bytes each.
+// The most parts that the header names at one time, and of how many bytes each: proxies take
+// headers of a few kilobytes in all.
 const (
-	maxLeftOut      = 32
-	maxLeftOutBytes = 120
+	maxLeftOut      = 16
+	maxLeftOutBytes = 64
 )
 
 // LeftOut says of parts of the request that the answer is made without them: in a header,
@@ -20,20 +21,19 @@ func (x *Exchange) LeftOut(parts ...string) {
 	if len(parts) == 0 {
 		return
 	}
-	if len(parts) > maxLeftOut {
-		parts = append(append([]string{}, parts[:maxLeftOut]...), "...")
+	var named []string
+	for _, part := range parts[:min(maxLeftOut, len(parts))] {
+		named = append(named, inHeader(part))
 	}
-	named := make([]string, len(parts))
-	for i, part := range parts {
-		named[i] = inHeader(part)
+	if len(parts) > maxLeftOut {
+		named = append(named, "...")
 	}
 	text := strings.Join(named, ", ")
 	x.w.Header().Add(leftOutHeader, text)
-	x.Note(slog.String("left_out", text))
-	x.Server.config.Logger.Warn("an answer is made without parts of its request", slog.String("id", x.id), slog.String("left_out", text))
+	x.Server.config.Logger.Warn("an answer is made without parts of its request", slog.String("request_id", x.id), slog.String("left_out", text))
 }
 
-// inHeader is a name of a client's as headers and logs may have it.
+// inHeader is a name of a client's as a list in a header may have it.
 func inHeader(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == ',' {

@@ -162,7 +162,14 @@ func (s *Server) state() state {
 }
 
 // Held is how many bytes of memory requests hold.
-func (s *Server) Held() int64 { return s.memory.Stats().Used }
+func (s *Server) Held() int64 {
+	m := s.memory.Stats()
+	return m.Used - m.Spare
+}
+
+// Spare begins an account of what is kept for later requests, as [budget.Budget.OpenSpare]
+// has it.
+func (s *Server) Spare(evict func()) *budget.Account { return s.memory.OpenSpare(evict) }
 
 // Model is the one that is served.
 func (s *Server) Model() *realizar.Model { return s.model }

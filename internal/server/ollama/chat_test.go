@@ -262,7 +262,7 @@ func TestErrors(t *testing.T) {
 		{"/api/chat", `{"model":"small","messages":[{"role":"user","content":"` + long + `"}]}`, 400, []string{"messages: ", "exceeds", fmt.Sprint(s.model.Context())}},
 		{"/api/chat", `{"model":"small","truncate":true,"messages":[{"role":"user","content":"` + long + `"}]}`, 400, []string{"exceeds", "truncate is not supported"}},
 		{"/api/generate", `{"model":"small","prompt":"` + long + `"}`, 400, []string{"prompt", "exceeds"}},
-		{"/api/generate", `{"model":"small","prompt":"a","suffix":"b"}`, 400, []string{`suffix "b" is not supported`}},
+		{"/api/generate", `{"model":"small","prompt":"a","suffix":"b"}`, 400, []string{"suffix is not supported"}},
 		{"/api/generate", `{"model":"small","prompt":"a","template":"b"}`, 400, []string{`template "b" is not supported`, "raw"}},
 		{"/api/generate", `{"model":"small","prompt":"a","images":["aGk="]}`, 400, []string{"images"}},
 		{"/api/generate", `{"model":"small","prompt":"a","raw":true,"system":"b"}`, 400, []string{"system"}},

@@ -113,14 +113,8 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 
 // fill has the prompts be what comes before a gap.
 func (r *completionsRequest) fill(x *server.Exchange) error {
-	tok, err := x.Server.Model().Tokenizer()
-	if err != nil {
+	if err := x.Server.CheckSuffix(); err != nil {
 		return err
-	}
-	if _, ok := tok.Infill(); !ok {
-		e := fields.Unsupported("suffix is not supported: the model's tokenizer has no tokens around a gap, so that it continues a text and cannot fill one in; leave it out")
-		e.Param = "suffix"
-		return e
 	}
 	switch {
 	case r.echo:

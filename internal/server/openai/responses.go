@@ -28,9 +28,10 @@ type responsesRequest struct {
 	format       json.RawMessage
 	choice       toolChoice
 	given        Tools
-	kept         *keptItems // of answers before; nil for none
-	unkept       bool       // this one's are not wanted
-	summary      *string    // of thoughts
+	kept         *keptItems // of answers before
+	reserve      func(bytes int) error
+	unkept       bool    // this one's are not wanted
+	summary      *string // of thoughts
 	names        server.ChatFields
 }
 
@@ -45,7 +46,7 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction", "store")), fields.List[responsesRequest]{
 	fields.New("input", "a string, or a list of items", "", func(r *responsesRequest, v json.RawMessage) (err error) {
 		r.hasInput = true
-		r.chat.Messages, err = readInput(v, r.kept)
+		r.chat.Messages, err = readInput(v, r.referred)
 		return err
 	}),
 	fields.New("instructions", "a string, which becomes the first message, of role system", "none", func(r *responsesRequest, v json.RawMessage) error {
@@ -166,9 +167,18 @@ func readMetadata(r *responsesRequest, v json.RawMessage) error {
 	return nil
 }
 
+// referred is an item of an answer before. What it takes is the request's, too.
+func (r *responsesRequest) referred(id, at string) (*inputItem, error) {
+	found, ok := r.kept.find(id)
+	if !ok {
+		return nil, fields.Invalid(at+".id", "%s.id is %.100q, and no such item is kept: those of answers are for a while, unless store is false; send the item itself", at, id)
+	}
+	return &found.item, r.reserve(found.bytes)
+}
+
 // readResponses reads a request for a response.
 func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, error) {
-	r := &responsesRequest{settings: newSettings(x), kept: kept}
+	r := &responsesRequest{settings: newSettings(x), kept: kept, reserve: x.Reserve}
 	if err := server.Read(x, responsesFields, r); err != nil {
 		return nil, err
 	}

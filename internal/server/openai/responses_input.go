@@ -92,9 +92,9 @@ var inputPartFields = fields.List[part]{
 // inputRoles are those that messages of an input have.
 var inputRoles = []string{"user", "assistant", "system", "developer"}
 
-// readInput reads a conversation as responses have it. What it refers to is one of those that
-// are kept.
-func readInput(v json.RawMessage, kept *keptItems) ([]chat.Message, error) {
+// readInput reads a conversation as responses have it. The items that it refers to are
+// those of referred, which names the place in its errors.
+func readInput(v json.RawMessage, referred func(id, at string) (*inputItem, error)) ([]chat.Message, error) {
 	if v[0] == '"' {
 		m := chat.Message{Role: "user"}
 		err := fields.ReadText(v, &m.Content)
@@ -113,11 +113,9 @@ func readInput(v json.RawMessage, kept *keptItems) ([]chat.Message, error) {
 			return nil, fields.Inside(err, at)
 		}
 		if item.kind == "item_reference" {
-			found, ok := kept.find(item.id)
-			if !ok {
-				return nil, fields.Invalid(at+".id", "%s.id is %.100q, and no such item is kept: those of answers are for a while, unless store is false; send the item itself", at, item.id)
+			if item, err = referred(item.id, at); err != nil {
+				return nil, err
 			}
-			item = &found
 		}
 		if item.kind == "reasoning" {
 			thought = item.asThought(thought)

@@ -252,7 +252,7 @@ func (w *responsesWriter) End(r *server.Result) error {
 		return err
 	}
 	for _, item := range w.object.Output {
-		w.kept.keep(item)
+		w.kept.keep(w.x.Server.Spare, item)
 	}
 	if w.stream == nil {
 		return w.x.JSON(w.object)
