@@ -116,6 +116,10 @@ type Request struct {
 type ChatRequest struct {
 	Messages []chat.Message
 	Tools    []chat.Tool
+	// Continue has the answer go on with the last message, an assistant's without calls of
+	// tools, in place of being one of its own. Its thought is past then, so that none can be
+	// asked for, nor can a call be required.
+	Continue bool
 	// ToolChoice says whether Tools are called. Calls are held to the schemas of the tools.
 	ToolChoice ToolChoice
 	SingleCall bool // at most one call

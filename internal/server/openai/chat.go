@@ -20,6 +20,7 @@ type chatRequest struct {
 	hasTools      bool // and tool_choice
 	names         server.ChatFields
 	given         Tools
+	continuation  Continuation
 	maxTokens     *int
 	maxCompletion *int
 	logProbs      bool
@@ -74,7 +75,7 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 	fields.Only[chatRequest]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
 	fields.Refused[chatRequest]("audio", "answers are text"),
 	fields.Refused[chatRequest]("web_search_options", "the model sees its messages alone"),
-})
+}, fields.Within(func(r *chatRequest) *Continuation { return &r.continuation }, ContinuationFields))
 
 const effortTakes = `"none", "minimal", "low", "medium", "high" or "xhigh", as far as the chat template knows it`
 
@@ -133,6 +134,10 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 		return nil, fields.Invalid("top_logprobs", "top_logprobs is for logprobs; add logprobs, or leave it out")
 	case r.maxTokens != nil && r.maxCompletion != nil && *r.maxTokens != *r.maxCompletion:
 		return nil, fields.Invalid("max_tokens", "max_tokens is %d and max_completion_tokens %d; they are one thing, leave one out", *r.maxTokens, *r.maxCompletion)
+	}
+	var err error
+	if r.chat.Continue, err = r.continuation.Settle(); err != nil {
+		return nil, err
 	}
 	if err := r.settleTools(); err != nil {
 		return nil, err

@@ -44,6 +44,6 @@ func TestAPIFields(t *testing.T) {
 		len(inputFields) + 1 - // which are one list by type
 		3 + 1 - // those of formatFields
 		1 + 1 + // that of responseFormatFields
-		3 // settingsFields, formFields and allowedChoiceFields are others, or part of them
+		4 // settingsFields, formFields, ContinuationFields and allowedChoiceFields are others, or part of them
 	fieldstest.Check(t, "../../../docs/api.md", "openai", lists, tables)
 }

@@ -3,6 +3,7 @@ package vllm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/realizar/realizar"
@@ -15,15 +16,16 @@ import (
 
 // A tokenizeRequest is the body of POST /tokenize: a prompt, or a conversation.
 type tokenizeRequest struct {
-	model   string
-	prompt  *string
-	chat    *realizar.ChatRequest
-	added   *bool // what the tokenizer adds to every text
-	special bool
-	strings bool
-	pieces  bool
-	left    []string // tools
-	content bool     // the prompt is llama.cpp's, which has another beginning where nothing is said
+	model        string
+	prompt       *string
+	chat         *realizar.ChatRequest
+	continuation openai.Continuation
+	added        *bool // what the tokenizer adds to every text
+	special      bool
+	strings      bool
+	pieces       bool
+	left         []string // tools
+	content      bool     // the prompt is llama.cpp's, which has another beginning where nothing is said
 }
 
 // conversation is the one that a request has messages for, or something that goes
@@ -35,7 +37,7 @@ func (r *tokenizeRequest) conversation() *realizar.ChatRequest {
 	return r.chat
 }
 
-var tokenizeFields = fields.List[tokenizeRequest]{
+var tokenizeFields = slices.Concat(fields.List[tokenizeRequest]{
 	fields.Text("model", "the model that is served", func(r *tokenizeRequest) *string { return &r.model }),
 	fields.New("prompt", "a string", "there are messages", func(r *tokenizeRequest, v json.RawMessage) error {
 		if r.content {
@@ -63,8 +65,6 @@ var tokenizeFields = fields.List[tokenizeRequest]{
 	fields.New("chat_template_kwargs", "an object of values for the chat template, with messages", "none", func(r *tokenizeRequest, v json.RawMessage) error {
 		return openai.ReadVars(r.conversation(), v)
 	}),
-	fields.Only[tokenizeRequest]("add_generation_prompt", "true", "a conversation ends with the beginning of the answer, as it runs", "true"),
-	fields.Only[tokenizeRequest]("continue_final_message", "false", "an answer is a message of its own", "false"),
 	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt, false for content; the chat template decides for messages", func(r *tokenizeRequest, v json.RawMessage) error {
 		r.added = new(false)
 		return fields.ReadFlag(v, r.added)
@@ -76,7 +76,7 @@ var tokenizeFields = fields.List[tokenizeRequest]{
 	fields.Flag("with_pieces", "false: tokens are ids, and no objects of id and piece", func(r *tokenizeRequest) *bool { return &r.pieces }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *tokenizeRequest) *bool { return &r.special }),
 	fields.Flag("return_token_strs", "false", func(r *tokenizeRequest) *bool { return &r.strings }),
-}
+}, fields.Within(func(r *tokenizeRequest) *openai.Continuation { return &r.continuation }, openai.ContinuationFields))
 
 // tokenize is POST /tokenize: the ids that a prompt or a conversation runs as.
 func tokenize(x *server.Exchange) error {
@@ -159,6 +159,11 @@ func appendPieces(x *server.Exchange, b []byte, ids []int32) []byte {
 func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
 	if r.content && r.added == nil {
 		r.added = new(false)
+	}
+	if continues, err := r.continuation.Settle(); err != nil {
+		return nil, err
+	} else if continues {
+		r.conversation().Continue = true
 	}
 	switch {
 	case r.prompt == nil && r.chat == nil:
