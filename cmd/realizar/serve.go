@@ -203,7 +203,7 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 		return server.Config{}, err
 	}
 	config := server.Config{
-		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
+		Names: c.ServedModelName, Version: readBuild().version, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
 		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
 		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts, Lenient: c.Lenient,
 		JSON: c.jsonOptions(),

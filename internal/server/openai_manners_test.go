@@ -146,14 +146,17 @@ func TestNothingThere(t *testing.T) {
 
 // One model of a list, and the version of the program.
 func TestModelNamed(t *testing.T) {
-	s := serve(t, server.Config{Names: []string{"small", "org/other"}}, realizar.Options{})
+	s := serve(t, server.Config{Names: []string{"small", "org/other"}, Version: "v1.2.3"}, realizar.Options{})
 	for _, id := range []string{"small", "org/other", "org%2Fother"} {
 		if r := s.get("/v1/models/" + id); r.status != 200 || !strings.Contains(r.body, `"object":"model"`) {
 			t.Errorf("%s: %d %s", id, r.status, r.body)
 		}
 	}
+	if r := s.get("/v1/models/"); r.status != 200 || !strings.Contains(r.body, `"object":"list"`) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
 	var v map[string]string
-	if err := json.Unmarshal([]byte(s.get("/version").body), &v); err != nil || v["version"] == "" {
+	if err := json.Unmarshal([]byte(s.get("/version").body), &v); err != nil || v["version"] != "v1.2.3" {
 		t.Errorf("%v (%v)", v, err)
 	}
 }

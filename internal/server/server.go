@@ -27,6 +27,8 @@ import (
 type Config struct {
 	// Names are those that requests call the model by; answers bear the first.
 	Names []string
+	// Version is the program's.
+	Version string
 	// Dialects are what clients may speak, one at least.
 	Dialects []Dialect
 	// Created is when the model came to be, as lists of models say it. Zero: when the
@@ -176,6 +178,9 @@ func (s *Server) Model() *realizar.Model { return s.model }
 
 // Names are those that requests call the model by; answers bear the first.
 func (s *Server) Names() []string { return s.config.Names }
+
+// Version is the program's.
+func (s *Server) Version() string { return s.config.Version }
 
 // Created is when the model came to be.
 func (s *Server) Created() time.Time { return s.config.Created }

@@ -65,6 +65,11 @@ func completion(x *server.Exchange) error {
 	if r.prompts == nil {
 		return fields.Missing("prompt")
 	}
+	if r.several {
+		if err := x.NoTimings(); err != nil {
+			return err
+		}
+	}
 	if err := r.settle(x); err != nil {
 		return err
 	}

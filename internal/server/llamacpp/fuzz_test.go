@@ -41,7 +41,7 @@ func TestIndented(t *testing.T) {
 		"a\n    \n":            "a\n    \n",
 		"\nb":                  "",
 	} {
-		if got := text[:indented(text, 4)]; got != want {
+		if got := text[:indented([]byte(text), 4)]; got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

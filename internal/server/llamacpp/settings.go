@@ -276,6 +276,11 @@ func (s *settings) settle(x *server.Exchange) error {
 	case len(s.forms) > 0 && g.IgnoreEnd:
 		return fields.Invalid("ignore_eos", "ignore_eos has an answer go on past its end, and %s says what it must be as a whole; leave one out", s.forms[0].Param)
 	}
+	if s.stream {
+		if err := x.NoTimings(); err != nil {
+			return err
+		}
+	}
 	x.LeftOut(s.left...)
 	return nil
 }

@@ -1,11 +1,11 @@
 package llamacpp
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/realizar/realizar"
@@ -40,7 +40,7 @@ func (w *writer) Delta(d *server.Delta) error {
 	if d.Text == "" && len(d.LogProbs) == 0 && d.Finish == nil {
 		return nil
 	}
-	b := w.head(w.chunk[:0], d.Index, d.Text)
+	b := head(w.chunk[:0], d.Index, d.Text)
 	b = w.appendScores(b, d.LogProbs, server.Keep)
 	if d.Finish == nil {
 		b = append(b, `,"stop":false}`...)
@@ -67,12 +67,12 @@ func (w *writer) End(r *server.Result) error {
 		}
 		text := a.Text
 		if w.settings.indent > 0 {
-			text = text[:indented(string(text), w.settings.indent)]
+			text = text[:indented(text, w.settings.indent)]
 		}
-		b = w.x.Spill(w.head(b, i, string(text)))
+		b = w.x.Spill(head(b, i, text))
 		b = w.appendScores(b, a.LogProbs, w.x.Spill)
 		b = w.appendEnd(b, a.Finish)
-		if r.Timings != nil && !w.several {
+		if r.Timings != nil {
 			data, _ := json.Marshal(r.Timings) // there is nothing in it that fails
 			b = append(append(b, `,"trace_timings":`...), data...)
 		}
@@ -86,7 +86,7 @@ func (w *writer) End(r *server.Result) error {
 }
 
 // head appends what an answer or a part of it begins with.
-func (w *writer) head(b []byte, index int, text string) []byte {
+func head[S ~string | ~[]byte](b []byte, index int, text S) []byte {
 	b = jsontext.AppendInt(append(b, `{"index":`...), index)
 	b = jsontext.AppendString(append(b, `,"content":`...), text)
 	return append(b, `,"tokens":[],"id_slot":-1`...)
@@ -159,15 +159,15 @@ func measures(f *realizar.Finish) []measure {
 
 // indented is how much of a text comes before its first line, behind the one that it begins
 // in, that has text behind fewer than n blanks.
-func indented(text string, n int) int {
-	for at := strings.IndexByte(text, '\n'); at >= 0; {
+func indented(text []byte, n int) int {
+	for at := bytes.IndexByte(text, '\n'); at >= 0; {
 		line := text[at+1:]
-		next := strings.IndexByte(line, '\n')
+		next := bytes.IndexByte(line, '\n')
 		if next >= 0 {
 			line = line[:next]
 		}
-		rest := strings.TrimLeft(line, " \t")
-		if strings.TrimSpace(rest) != "" && len(line)-len(rest) < n {
+		rest := bytes.TrimLeft(line, " \t")
+		if len(bytes.TrimSpace(rest)) > 0 && len(line)-len(rest) < n {
 			return at
 		}
 		if next < 0 {
