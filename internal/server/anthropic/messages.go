@@ -141,7 +141,11 @@ func messages(x *server.Exchange) error {
 	case r.maxTokens == nil:
 		return fields.Missing("max_tokens")
 	}
-	if last := len(r.chat.Messages) - 1; r.chat.Messages[last].Role == "assistant" && !r.chat.Continue {
+	last := r.chat.Messages[len(r.chat.Messages)-1]
+	switch {
+	case r.chat.Continue && r.thinking.kind == "enabled":
+		return fields.Invalid("thinking", "thinking comes before an answer, which the last of messages has begun; leave it out, or end with one of role user")
+	case last.Role == "assistant" && !r.chat.Continue:
 		return fields.Invalid("messages", "the last of messages is the assistant's, and no text that an answer can go on with; end with one of role user")
 	}
 	asked := server.Request{Chat: &r.chat, Fields: r.names}

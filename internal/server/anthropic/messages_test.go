@@ -119,6 +119,17 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+// What is counted may end with anything of the assistant's.
+func TestCountEnds(t *testing.T) {
+	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
+	for _, blocks := range []string{`"b"`, `[]`, `[{"type": "thinking", "thinking": "b", "signature": "x"}]`, `[{"type": "tool_use", "id": "c", "name": "f", "input": {}}]`} {
+		r := s.post("/v1/messages/count_tokens", body(`"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": `+blocks+`}], "thinking": {"type": "enabled", "budget_tokens": 5}`))
+		if r.status != 200 {
+			t.Errorf("%s: %d %s", blocks, r.status, r.body)
+		}
+	}
+}
+
 // A template that takes a message of the system at the beginning alone has those amid the
 // conversation as the user's.
 func TestSystemAmid(t *testing.T) {

@@ -220,7 +220,7 @@ const (
 	typical     = "typ_p"
 	topP        = "top_p"
 	minP        = "min_p"
-	gapSampler  = "infill" // of ends and beginnings of words, for which there is none here
+	gapSampler  = "infill" // joins tokens that begin alike, and ends the answer early: there is none here
 )
 
 func readSamplers(s *settings, v json.RawMessage) error {

@@ -29,9 +29,9 @@ type responsesRequest struct {
 	choice       toolChoice
 	given        Tools
 	kept         *keptItems // of answers before
-	reserve      func(bytes int) error
-	unkept       bool    // this one's are not wanted
-	summary      *string // of thoughts
+	borrowed     int        // bytes of kept items
+	unkept       bool       // this one's are not wanted
+	summary      *string    // of thoughts
 	names        server.ChatFields
 }
 
@@ -167,19 +167,23 @@ func readMetadata(r *responsesRequest, v json.RawMessage) error {
 	return nil
 }
 
-// referred is an item of an answer before. What it takes is the request's, too.
+// referred is an item of an answer before.
 func (r *responsesRequest) referred(id, at string) (*inputItem, error) {
 	found, ok := r.kept.find(id)
 	if !ok {
 		return nil, fields.Invalid(at+".id", "%s.id is %.100q, and no such item is kept: those of answers are for a while, unless store is false; send the item itself", at, id)
 	}
-	return &found.item, r.reserve(found.bytes)
+	r.borrowed += found.bytes
+	return &found.item, nil
 }
 
 // readResponses reads a request for a response.
 func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, error) {
-	r := &responsesRequest{settings: newSettings(x), kept: kept, reserve: x.Reserve}
+	r := &responsesRequest{settings: newSettings(x), kept: kept}
 	if err := server.Read(x, responsesFields, r); err != nil {
+		return nil, err
+	}
+	if err := x.Reserve(r.borrowed); err != nil { // as if they were in the body
 		return nil, err
 	}
 	switch {
