@@ -143,6 +143,7 @@ func TestTokenErrors(t *testing.T) {
 		{"/tokenize", `{"prompt": ["a"]}`, "prompt", "invalid_value", 400},
 		{"/tokenize", `{"prompt": "a", "model": "other"}`, "model", "model_not_found", 404},
 		{"/tokenize", `{"prompt": "a", "add_special_tokens": 1}`, "add_special_tokens", "invalid_value", 400},
+		{"/tokenize", `{"prompt": "a", "add_special_tokens": true, "add_special": true}`, "add_special", "invalid_value", 400},
 		{"/tokenize", `{"prompt": "a", "text": "b"}`, "text", "unknown_parameter", 400},
 		{"/tokenize", `{"messages": [], "tools": []}`, "messages", "missing_required_parameter", 400},
 		{"/tokenize", `{"tools": []}`, "messages", "missing_required_parameter", 400},

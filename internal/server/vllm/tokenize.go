@@ -24,7 +24,7 @@ type tokenizeRequest struct {
 	special      bool
 	strings      bool
 	pieces       bool
-	left         []string // tools
+	left         []string // tools that are left out
 	content      bool     // the prompt is llama.cpp's, which has another beginning where nothing is said
 }
 
@@ -65,18 +65,21 @@ var tokenizeFields = slices.Concat(fields.List[tokenizeRequest]{
 	fields.New("chat_template_kwargs", "an object of values for the chat template, with messages", "none", func(r *tokenizeRequest, v json.RawMessage) error {
 		return openai.ReadVars(r.conversation(), v)
 	}),
-	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt, false for content; the chat template decides for messages", func(r *tokenizeRequest, v json.RawMessage) error {
-		r.added = new(false)
-		return fields.ReadFlag(v, r.added)
-	}),
-	fields.New("add_special", "true or false: add_special_tokens, as llama.cpp calls it", "add_special_tokens", func(r *tokenizeRequest, v json.RawMessage) error {
-		r.added = new(false)
-		return fields.ReadFlag(v, r.added)
-	}),
+	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt, false for content; the chat template decides for messages", readAdded),
+	fields.New("add_special", "true or false: add_special_tokens, as llama.cpp calls it", "add_special_tokens", readAdded),
 	fields.Flag("with_pieces", "false: tokens are ids, and no objects of id and piece", func(r *tokenizeRequest) *bool { return &r.pieces }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *tokenizeRequest) *bool { return &r.special }),
 	fields.Flag("return_token_strs", "false", func(r *tokenizeRequest) *bool { return &r.strings }),
 }, fields.Within(func(r *tokenizeRequest) *openai.Continuation { return &r.continuation }, openai.ContinuationFields))
+
+// readAdded reads whether to add what the tokenizer adds to every text.
+func readAdded(r *tokenizeRequest, v json.RawMessage) error {
+	if r.added != nil {
+		return fields.Invalid("add_special", "add_special and add_special_tokens are one thing; leave one out")
+	}
+	r.added = new(false)
+	return fields.ReadFlag(v, r.added)
+}
 
 // tokenize is POST /tokenize: the ids that a prompt or a conversation runs as.
 func tokenize(x *server.Exchange) error {
