@@ -7,11 +7,11 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A request is read once more for each field that nobody knows: so often in any case, and as
-// long as no more bytes are read in all.
+// A request is read once more for each field that nobody knows: so often in any case, and
+// oftener as long as no more bytes are read in all.
 const (
-	maxUnknown      = 32
-	maxUnknownBytes = 64 << 20
+	maxUnknown      = 8
+	maxUnknownBytes = 256 << 20
 )
 
 // decode reads data, a request, into r. Where the server is lenient, fields that are not
@@ -25,8 +25,9 @@ func decode[R any](x *Exchange, list fields.List[R], r *R, data []byte) error {
 	for {
 		err := list.Decode(r, data, "")
 		var e *fields.Error
-		if !errors.As(err, &e) || e.Code != "unknown_parameter" || len(unknown) >= maxUnknown && len(unknown)*len(data) > maxUnknownBytes ||
-			slices.Contains(unknown, e.Param) || !fields.Blank(data, e.Param) {
+		again := errors.As(err, &e) && e.Code == "unknown_parameter" && !slices.Contains(unknown, e.Param) &&
+			(len(unknown) < maxUnknown || len(unknown)*len(data) <= maxUnknownBytes)
+		if !again || x.work.Err() != nil || !fields.Blank(data, e.Param) {
 			x.LeftOut(unknown...)
 			return err
 		}

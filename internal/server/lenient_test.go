@@ -69,6 +69,6 @@ func TestLenient(t *testing.T) {
 		t.Errorf("%d %s with %d names", r.status, r.body, named)
 	}
 	// A large body is not read for each of many.
-	r = s.post("/v1/chat/completions", "{"+many.String()+strings.Replace(plain, "hi", strings.Repeat("a", 1<<20), 1)[1:])
-	r.fails(t, 400, "unknown64", "unknown_parameter")
+	r = s.post("/v1/chat/completions", "{"+many.String()+strings.Replace(plain, "hi", strings.Repeat("a", 2<<20), 1)[1:])
+	r.fails(t, 400, "unknown128", "unknown_parameter")
 }
