@@ -2,6 +2,7 @@ package realizar
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -22,6 +23,7 @@ type answer struct {
 	first  time.Time
 	last   time.Time     // when the first and the last token were there
 	texts  time.Duration // spent on text
+	lines  bool          // the text has a line break
 	finish Finish
 	ended  bool
 }
@@ -59,11 +61,12 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 			a.saw(a.reader.last(r.Token))
 		}
 	}
-	if r.Final && a.finish.StopString == "" {
+	final := r.Final || !stopped && a.late()
+	if final && a.finish.StopString == "" {
 		a.rest()
 	}
 	a.texts += time.Since(begun)
-	if stopped || r.Final {
+	if stopped || final {
 		if a.finish.Reason == FinishStop && len(a.calls) > 0 {
 			a.finish.Reason = FinishCalls
 		}
@@ -71,6 +74,12 @@ func (a *answer) take(r *engine.Result) (more bool, err error) {
 		return false, a.end()
 	}
 	return true, a.send()
+}
+
+// late reports whether the answer has had its time.
+func (a *answer) late() bool {
+	most := a.task.settings.MaxTime
+	return most > 0 && a.lines && a.last.Sub(a.first) >= most
 }
 
 // push adds what a token brings to the next event, and reports whether a stop string ends
@@ -149,6 +158,7 @@ func (a *answer) note(r *engine.Result) {
 // reports whether one ends the answer.
 func (a *answer) pass(text string) (stopped bool) {
 	out, stop := a.stops.push(text)
+	a.lines = a.lines || strings.Contains(out, "\n")
 	if a.unsent.Text += out; stop != "" {
 		a.finish.Reason, a.finish.StopString = FinishStop, stop
 	}

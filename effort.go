@@ -36,7 +36,7 @@ func (r *ChatRequest) vars(t *chat.Template, f *shownForm) (map[string]json.RawM
 	}
 	thinks := f != nil && f.HasReasoning()
 	switch {
-	case e == "none" && thinks && !switches:
+	case e == "none" && thinks && !switches && !r.Continue:
 		return nil, fmt.Errorf("realizar: %w: an effort of none: the model's chat template cannot switch thought off", ErrRequest)
 	case e != "none" && !degrees && !thinks:
 		return nil, fmt.Errorf("realizar: %w: an effort of %s: the model's chat template knows no thought; leave it out, or ask for none", ErrRequest, e)

@@ -61,7 +61,7 @@ type FinishReason string
 // The reasons.
 const (
 	FinishStop   FinishReason = "stop"       // an end token, a stop token or a stop string
-	FinishLength FinishReason = "length"     // MaxTokens, or the context is full
+	FinishLength FinishReason = "length"     // MaxTokens, MaxTime, or the context is full
 	FinishCalls  FinishReason = "tool_calls" // as FinishStop, after calls of tools
 )
 

@@ -25,7 +25,7 @@ var floors = []string{
 	". cuda",
 	"internal/server",
 	"internal/server/anthropic internal/server/ollama internal/server/openai",
-	"internal/server/vllm",
+	"internal/server/llamacpp internal/server/vllm",
 	"internal/server/dialects",
 	"cmd/realizar train/export",
 }

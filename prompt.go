@@ -28,13 +28,13 @@ type Prompt struct {
 // takes a while: the work ends soon after ctx does.
 func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error) {
 	if r.Prepared != nil {
-		if r.Prompt != "" || r.PromptTokens != nil {
+		if r.Prompt != "" || r.PromptTokens != nil || r.Infill != nil {
 			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and one that was prepared", ErrRequest)
 		}
 		return *r.Prepared, nil
 	}
 	if r.PromptTokens != nil {
-		if r.Prompt != "" {
+		if r.Prompt != "" || r.Infill != nil {
 			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and prompt tokens", ErrRequest)
 		}
 		if most > 0 && len(r.PromptTokens) > most {
@@ -45,6 +45,12 @@ func (m *Model) Prompt(ctx context.Context, r *Request, most int) (Prompt, error
 	tok, err := m.Tokenizer()
 	if err != nil {
 		return Prompt{}, wrap(err)
+	}
+	if r.Infill != nil {
+		if r.Prompt != "" {
+			return Prompt{}, fmt.Errorf("realizar: %w: both a prompt and a text with a gap", ErrRequest)
+		}
+		return m.infill(ctx, tok, r, most)
 	}
 	begun := time.Now()
 	ids, err := tok.EncodeWithin(ctx, limitsOf(ctx, most), []tokenizer.Span{{Text: r.Prompt, Special: r.Special}}, !r.Plain)
@@ -130,6 +136,9 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 	if m.arch.Program.Whole {
 		return nil, m.unsuited("a conversation")
 	}
+	if err := r.checkContinue(); err != nil {
+		return nil, err
+	}
 	t, err := m.template(len(r.Tools) > 0)
 	if err != nil {
 		return nil, wrap(err)
@@ -154,7 +163,7 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 		return nil, err
 	}
 	c := &chat.Request{
-		Messages: r.Messages, Tools: tools, Documents: r.Documents, Vars: vars,
+		Messages: r.Messages, Tools: tools, ContinueFinal: r.Continue, Documents: r.Documents, Vars: vars,
 		Special: m.specialNames, Now: func() time.Time { return now },
 	}
 	made := 0 // bytes that are reserved for what the template makes
@@ -179,6 +188,29 @@ func (m *Model) render(ctx context.Context, r *ChatRequest) (chat.Text, error) {
 		return nil, wrap(err)
 	}
 	return text, nil
+}
+
+// checkContinue refuses what does not go with an answer that continues a message.
+func (r *ChatRequest) checkContinue() error {
+	if !r.Continue {
+		return nil
+	}
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("realizar: %w: %s", ErrRequest, fmt.Sprintf(format, a...))
+	}
+	switch last := len(r.Messages) - 1; {
+	case last < 0:
+		return bad("there is no message to continue")
+	case r.Messages[last].Role != "assistant":
+		return bad("the last message is to be continued, and is of role %.50q; want assistant", r.Messages[last].Role)
+	case len(r.Messages[last].ToolCalls) > 0:
+		return bad("the last message is to be continued, and calls tools; want text alone")
+	case r.ToolChoice.Mode == ToolRequired || r.ToolChoice.Mode == ToolNamed:
+		return bad("a call of a tool is required, and the answer continues a text")
+	case r.Effort != "" && r.Effort != "none", r.ThinkingTokens != nil && *r.ThinkingTokens > 0:
+		return bad("a thought is asked for, and the answer continues a text, behind which none begins")
+	}
+	return nil
 }
 
 // checkPrompt refuses a prompt that cannot be run.

@@ -44,6 +44,9 @@ type Generation struct {
 	// MaxTokens ends the answer after so many tokens, an end token included.
 	// nil: when the context is full. new(100) makes one.
 	MaxTokens *int
+	// MaxTime, where not 0, ends the answer as MaxTokens does, with the first token that
+	// comes so long after its first one, once its text has a line break.
+	MaxTime time.Duration
 	// MinTokens keeps the model from ending its answer before so many tokens: neither
 	// its end tokens nor StopTokens are chosen before. A stop string ends it all the
 	// same.
@@ -99,6 +102,8 @@ type Request struct {
 	Plain bool
 	// PromptTokens are ids to continue as they are, instead of Prompt.
 	PromptTokens []int32
+	// Infill is a text with a gap to fill, instead of Prompt.
+	Infill *Infill
 	// Prepared is what [Model.Prompt] or [Model.ChatPrompt] made, instead of the fields
 	// above.
 	Prepared *Prompt
@@ -111,6 +116,10 @@ type Request struct {
 type ChatRequest struct {
 	Messages []chat.Message
 	Tools    []chat.Tool
+	// Continue has the answer go on with the last message, an assistant's without calls of
+	// tools, in place of being one of its own. Its thought is past then, so that none can be
+	// asked for, nor can a call be required.
+	Continue bool
 	// ToolChoice says whether Tools are called. Calls are held to the schemas of the tools.
 	ToolChoice ToolChoice
 	SingleCall bool // at most one call
@@ -149,6 +158,8 @@ func (g *Generation) validate(vocab int) error {
 	switch {
 	case g.MaxTokens != nil && *g.MaxTokens < 0:
 		return bad("at most %d tokens; want 0 or more", *g.MaxTokens)
+	case g.MaxTime < 0:
+		return bad("a time of %v; want 0 or more", g.MaxTime)
 	case g.MinTokens < 0:
 		return bad("at least %d tokens; want 0 or more", g.MinTokens)
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:

@@ -21,6 +21,22 @@ func TestTimings(t *testing.T) {
 	}
 }
 
+// TestMaxTime: an answer ends when its time has come, behind a line break.
+func TestMaxTime(t *testing.T) {
+	m := open(t, realizar.Options{})
+	for pattern, want := range map[string]int{`(hello\n)+`: 3, `(hello )+`: 12} {
+		g, err := realizar.Regexp(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := realizar.Request{Prompt: "hello world", Generation: realizar.Generation{MinTokens: 12, MaxTokens: new(12), MaxTime: 1, Grammar: g}}
+		got := generate(t, m, r)
+		if got.finish.Reason != realizar.FinishLength || got.finish.Usage.CompletionTokens > want || want == 12 && got.finish.Usage.CompletionTokens < want {
+			t.Errorf("%s: %q of %d tokens, %s; want %d tokens", pattern, got.text, got.finish.Usage.CompletionTokens, got.finish.Reason, want)
+		}
+	}
+}
+
 // TestLayerTimes: every token has a time for each layer and what belongs to none, where
 // they are asked for, and the answer is the same. The times of an answer's steps add up
 // to no more than the answer took.

@@ -106,13 +106,15 @@ func (m *Model) converse(r *ChatRequest, text chat.Text) (*conversation, error) 
 			return nil, fmt.Errorf("realizar: %w: a call of %q is required, which is none of the tools", ErrRequest, r.ToolChoice.Name)
 		}
 	}
-	c.tail = f.Tail(text.String())
+	if !r.Continue {
+		c.tail = f.Tail(text.String())
+	}
 	return c, nil
 }
 
 // parser reads an answer.
 func (c *conversation) parser() *turn.Parser {
-	return c.form.NewParser(turn.ParserOptions{Tools: c.request.Tools, Calls: c.calls, Tail: c.tail, Special: c.model.special})
+	return c.form.NewParser(turn.ParserOptions{Tools: c.request.Tools, Calls: c.calls, Tail: c.tail, Continues: c.request.Continue, Special: c.model.special})
 }
 
 // grammar is what binds the turn, or nil.
@@ -132,7 +134,7 @@ func (c *conversation) grammar(g *Generation) (*compiledGrammar, error) {
 
 // symbol is that of the turns that the request allows.
 func (c *conversation) symbol(b *grammar.Builder, content *compiledGrammar, calls bool) (grammar.Symbol, error) {
-	r := turn.GrammarRequest{Tail: c.tail, Special: c.model.special, Choice: turn.ChoiceNone, Schema: schemaSymbol}
+	r := turn.GrammarRequest{Tail: c.tail, Continues: c.request.Continue, Special: c.model.special, Choice: turn.ChoiceNone, Schema: schemaSymbol}
 	if content != nil {
 		r.Content = content.symbol
 	}

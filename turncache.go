@@ -32,7 +32,7 @@ type cachedTurn struct {
 func (c *conversation) key(content *Grammar) string {
 	var b strings.Builder
 	r := c.request
-	fmt.Fprintf(&b, "%p %q %v %d %q %v", content, c.tail, c.calls, r.ToolChoice.Mode, r.ToolChoice.Name, r.SingleCall)
+	fmt.Fprintf(&b, "%p %q %v %v %d %q %v", content, c.tail, r.Continue, c.calls, r.ToolChoice.Mode, r.ToolChoice.Name, r.SingleCall)
 	if c.calls {
 		for _, t := range r.Tools {
 			fmt.Fprintf(&b, " %q %v %q", t.Name, t.Strict, t.Parameters)

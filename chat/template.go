@@ -196,6 +196,9 @@ const finalMark = "CONTINUE_FINAL_MESSAGE_MARK "
 
 // withMark returns m with the mark behind its text.
 func withMark(m Message) (Message, error) {
+	if len(m.ToolCalls) > 0 {
+		return m, fmt.Errorf("%w: the last message calls tools, and no text goes on behind calls", ErrRequest)
+	}
 	if m.Parts == nil {
 		m.Content += finalMark
 		return m, nil

@@ -310,6 +310,7 @@ func TestErrors(t *testing.T) {
 		{"document", `x`, Request{Documents: []json.RawMessage{json.RawMessage(`nope`)}}, ErrRequest},
 		{"variable", `x`, Request{Vars: map[string]json.RawMessage{"v": json.RawMessage(`nope`)}}, ErrRequest},
 		{"content twice", `x`, Request{Messages: []Message{{Content: "a", Parts: []Part{}}}}, ErrRequest},
+		{"calls to continue", `x`, Request{Messages: []Message{{ToolCalls: []ToolCall{{Name: "f"}}}}, ContinueFinal: true}, ErrRequest},
 		{"nothing to continue", `x`, Request{Messages: []Message{{Parts: []Part{}}}, ContinueFinal: true}, ErrRequest},
 	} {
 		if got, err := mustParse(t, c.template).Render(t.Context(), &c.request); !errors.Is(err, c.want) || got != nil {

@@ -65,6 +65,16 @@ func TestMessages(t *testing.T) {
 	if len(kinds) < 8 || kinds[0] != "message_start" || kinds[len(kinds)-1] != "message_stop" || kinds[len(kinds)-2] != "message_delta" {
 		t.Errorf("the events are %q", kinds)
 	}
+	// An answer that has begun goes on.
+	begun := messaged(question, 12)
+	begun.Messages = append(begun.Messages, anthropic.NewAssistantMessage(anthropic.NewTextBlock("Once upon a time")))
+	whole, err := s.anthropic().Messages.New(t.Context(), begun)
+	if err != nil || len(whole.Content) != 1 || whole.Usage.InputTokens+whole.Usage.CacheReadInputTokens <= want.Usage.Prompt || strings.HasPrefix(whole.Content[0].Text, "Once") {
+		t.Errorf("an answer goes on with %s (%v)", whole.RawJSON(), err)
+	}
+	if streamed, _, err := accumulated(t.Context(), s.anthropic(), begun); err != nil || len(streamed.Content) != 1 || streamed.Content[0].Text != whole.Content[0].Text {
+		t.Errorf("as a stream an answer goes on with %s, want %s (%v)", streamed.RawJSON(), whole.RawJSON(), err)
+	}
 	// The system's words, and what was said before.
 	p := messaged(question, 12)
 	p.System = []anthropic.TextBlockParam{{Text: "Be brief.", CacheControl: anthropic.NewCacheControlEphemeralParam()}}
@@ -254,7 +264,8 @@ func TestMessageErrors(t *testing.T) {
 	fails("an unknown field", messaged(question, 5), 400, "invalid_request_error", "wings", option.WithJSONSet("wings", 2))
 	p = messaged(question, 5)
 	p.Messages = append(p.Messages, anthropic.NewAssistantMessage(anthropic.NewTextBlock("Once")))
-	fails("an answer to be gone on with", p, 400, "invalid_request_error", "role user")
+	p.Thinking = anthropic.ThinkingConfigParamOfEnabled(1024)
+	fails("a thought amid an answer", p, 400, "invalid_request_error", "role user")
 	p = messaged(question, 5)
 	p.Thinking = param.Override[anthropic.ThinkingConfigParamUnion](json.RawMessage(`{"type": "between_tools"}`))
 	fails("thoughts between tools", p, 400, "invalid_request_error", "thinking.type")

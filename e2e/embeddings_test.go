@@ -58,7 +58,7 @@ func TestEmbeddingsBase64(t *testing.T) {
 			t.Fatalf("number %d is %v, want %v", i, got, want)
 		}
 	}
-	p.Dimensions = openai.Int(10)
+	p.Dimensions = openai.Int(65)
 	_, err = s.client().Embeddings.New(t.Context(), p)
 	refusal(t, err, 400, "dimensions", "64")
 	_, err = s.client().Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: modelName, Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String(strings.Repeat("word ", 2000))}})

@@ -134,6 +134,7 @@ func fromGGUF(m Metadata) (*Tokenizer, error) {
 		}
 	}
 	t.ends = ggufEnds(texts, t.eos, id(keyEOT), id(keyEOM), id(keyFIMPad), id(keyFIMRepository), id(keyFIMSeparator))
+	t.infill = t.ggufInfill(id)
 	return t, nil
 }
 

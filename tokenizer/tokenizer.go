@@ -51,6 +51,7 @@ type Tokenizer struct {
 
 	bos, eos int32 // -1 for none
 	ends     []int32
+	infill   *Infill           // that the metadata names; nil for none
 	names    map[string]string // text of the special tokens by their name in tokenizer_config.json
 }
 

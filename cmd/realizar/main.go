@@ -43,7 +43,7 @@ const (
 // grammar is the command line.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Continue a prompt, answer it, or chat."`
-	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic and Ollama."`
+	Serve    serveCommand    `cmd:"" help:"Serve a model over HTTP, to clients of OpenAI, Anthropic, Ollama and llama.cpp."`
 	Inspect  inspectCommand  `cmd:"" help:"Say what a model file holds and what memory it takes."`
 	Pull     pullCommand     `cmd:"" help:"Fetch a model by its name."`
 	List     listCommand     `cmd:"" help:"List the models that are on this machine."`

@@ -27,7 +27,10 @@ func readTools(a *app, name string) ([]chat.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tools: %s: %w", name, err)
 	}
-	return tools, nil
+	if len(tools.LeftOut) > 0 {
+		return nil, fmt.Errorf("--tools: %s: %s is of a type that the model cannot have; want function", name, tools.LeftOut[0])
+	}
+	return tools.Functions, nil
 }
 
 // A parsedMessage is what --parse writes.

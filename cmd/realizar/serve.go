@@ -46,8 +46,10 @@ type serveCommand struct {
 	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
 	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
-	Log        string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
-	LogPrompts bool   `help:"Write what requests say to the log, too."`
+	Log     string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
+	Lenient bool   `help:"Leave out fields of requests that are not known, and name them in the log and the header X-Left-Out, instead of refusing the request."`
+
+	LogPrompts bool `help:"Write what requests say to the log, too."`
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
 
@@ -58,8 +60,8 @@ type serveCommand struct {
 
 // Help is shown below the command's line.
 func (*serveCommand) Help() string {
-	return `serve answers requests in the dialects of OpenAI's, Anthropic's and Ollama's APIs until it is told to stop. When
-the model is loaded it writes a line with each address to standard output.
+	return `serve answers requests in the dialects of OpenAI's, Anthropic's, Ollama's and llama.cpp's APIs until it is told to
+stop. When the model is loaded it writes a line with each address to standard output.
 
 Examples:
 
@@ -204,9 +206,9 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 		return server.Config{}, err
 	}
 	config := server.Config{
-		Names: c.ServedModelName, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
+		Names: c.ServedModelName, Version: readBuild().version, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
 		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
-		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts,
+		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts, Lenient: c.Lenient,
 		JSON: c.jsonOptions(),
 	}
 	if len(config.Names) == 0 {

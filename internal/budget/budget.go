@@ -3,7 +3,8 @@
 //
 // Who waits for its client gives way. Where there is no room for a request, one that waits
 // for the rest of its body, or for its answer to be read, loses what it holds: the one that
-// holds the most.
+// holds the most. Before these go accounts that are spare, of what is of use to later requests
+// and needed by none.
 package budget
 
 import (
@@ -49,6 +50,7 @@ type Budget struct {
 
 	mu       sync.Mutex
 	used     int64
+	spare    int64                 // of used
 	accounts map[*Account]struct{} // that hold some
 	refused  int64
 	evicted  int64
@@ -62,6 +64,7 @@ func New(limit int64) *Budget {
 // Stats say how a budget stands.
 type Stats struct {
 	Limit, Used      int64 // bytes
+	Spare            int64 // of Used, which gives way to any request
 	Refused, Evicted int64 // requests
 }
 
@@ -69,7 +72,7 @@ type Stats struct {
 func (b *Budget) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Stats{Limit: b.limit, Used: b.used, Refused: b.refused, Evicted: b.evicted}
+	return Stats{Limit: b.limit, Used: b.used, Spare: b.spare, Refused: b.refused, Evicted: b.evicted}
 }
 
 // An Account is what one request holds. It may be used by many goroutines at once. A nil
@@ -77,6 +80,7 @@ func (b *Budget) Stats() Stats {
 type Account struct {
 	budget  *Budget
 	owner   string
+	spare   bool
 	held    int64 // guarded by the budget's mu
 	gone    *Error
 	closed  bool
@@ -85,10 +89,16 @@ type Account struct {
 	sending atomic.Int64 // since when, in nanoseconds of Unix; 0 where it does not
 }
 
-// Open begins one for a request of that client. evict is called, once at most, when the request shall end its waiting
-// with an error; it must not block, and not call the budget.
+// Open begins one for a request of that client. evict is called, once at most, when the
+// request shall end its waiting with an error; it must not block, and not call the budget.
 func (b *Budget) Open(owner string, evict func()) *Account {
 	return &Account{budget: b, owner: owner, evict: evict}
+}
+
+// OpenSpare begins one that has the room that requests leave, and gives way to any of them.
+// evict is called then, as that of [Budget.Open].
+func (b *Budget) OpenSpare(evict func()) *Account {
+	return &Account{budget: b, spare: true, evict: evict}
 }
 
 // Owner is the client that the request is of; empty where nobody knows.
@@ -110,13 +120,12 @@ func (a *Account) Fits(n int64) error {
 	defer b.mu.Unlock()
 	busy, now := b.used, time.Now()
 	for other := range b.accounts {
-		if other.waits(now) && other.held > n {
+		if other.waits(now) && (other.spare || other.held > n) {
 			busy -= other.held
 		}
 	}
 	if a.held+n > b.limit || busy+n > b.limit {
-		b.refused++
-		return &Error{Wanted: n, Held: a.held, Others: b.used - a.held, Limit: b.limit}
+		return b.refuse(a, n)
 	}
 	return nil
 }
@@ -147,10 +156,18 @@ func (a *Account) Send(sends bool) {
 	}
 }
 
-// waits reports whether the request waits for its client.
+// refuse is the error that there is no room for n bytes more of a.
+func (b *Budget) refuse(a *Account, n int64) error {
+	if !a.spare {
+		b.refused++
+	}
+	return &Error{Wanted: n, Held: a.held, Others: b.used - a.held, Limit: b.limit}
+}
+
+// waits reports whether the request waits for its client, or there is none.
 func (a *Account) waits(now time.Time) bool {
 	since := a.sending.Load()
-	return a.waiting.Load() > 0 || since != 0 && now.UnixNano()-since > int64(sendGrace)
+	return a.spare || a.waiting.Load() > 0 || since != 0 && now.UnixNano()-since > int64(sendGrace)
 }
 
 // Evicted is why the request gave way, or nil.
@@ -184,19 +201,17 @@ func (a *Account) Reserve(n int64) error {
 	case n < 0:
 		n = max(n, -a.held)
 	case a.held+n > b.limit:
-		b.refused++
-		return &Error{Wanted: n, Held: a.held, Others: b.used - a.held, Limit: b.limit}
+		return b.refuse(a, n)
 	}
 	for n > 0 && b.used+n > b.limit {
 		other := b.idler(a)
 		if other == nil {
-			b.refused++
-			return &Error{Wanted: n, Held: a.held, Others: b.used - a.held, Limit: b.limit}
+			return b.refuse(a, n)
 		}
 		b.remove(other)
 	}
-	b.used += n
-	if a.held += n; a.held > 0 {
+	b.add(a, n)
+	if a.held > 0 {
 		b.accounts[a] = struct{}{}
 	} else {
 		delete(b.accounts, a)
@@ -204,14 +219,31 @@ func (a *Account) Reserve(n int64) error {
 	return nil
 }
 
-// idler is the account beside a that waits for its client and holds the most; where a
-// waits too, one that holds more: requests that wait alike do not take turns in giving way.
+// add notes that a holds n bytes more.
+func (b *Budget) add(a *Account, n int64) {
+	b.used += n
+	if a.spare {
+		b.spare += n
+	}
+	a.held += n
+}
+
+// idler is the account beside a that gives way to it: a spare one, or the one that waits for
+// its client and holds the most; where a waits too, one that holds more: requests that wait
+// alike do not take turns in giving way. None gives way to a spare one.
 func (b *Budget) idler(a *Account) *Account {
+	if a.spare {
+		return nil
+	}
 	var most *Account
 	now := time.Now()
 	waits := a.waits(now)
 	for other := range b.accounts {
-		if other != a && other.waits(now) && (!waits || other.held > a.held) && (most == nil || other.held > most.held) {
+		switch {
+		case other == a || !other.waits(now):
+		case other.spare:
+			return other
+		case (!waits || other.held > a.held) && (most == nil || other.held > most.held):
 			most = other
 		}
 	}
@@ -220,9 +252,10 @@ func (b *Budget) idler(a *Account) *Account {
 
 // remove takes from an account what it holds.
 func (b *Budget) remove(a *Account) {
-	b.evicted++
-	b.used -= a.held
-	a.held = 0
+	if !a.spare {
+		b.evicted++
+	}
+	b.add(a, -a.held)
 	a.gone = &Error{Limit: b.limit, Evicted: true}
 	delete(b.accounts, a)
 	a.evict()
@@ -245,8 +278,8 @@ func (a *Account) Close() {
 	}
 	a.budget.mu.Lock()
 	defer a.budget.mu.Unlock()
-	a.budget.used -= a.held
-	a.held, a.closed = 0, true
+	a.budget.add(a, -a.held)
+	a.closed = true
 	delete(a.budget.accounts, a)
 }
 

@@ -100,6 +100,43 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// TestSpare: a spare account has what requests leave, makes none of them give way, and gives
+// way to all of them before those that wait.
+func TestSpare(t *testing.T) {
+	b := budget.New(100)
+	gone := 0
+	spare, waits := b.OpenSpare(func() { gone++ }), b.Open("", never(t))
+	if err := errors.Join(waits.Reserve(50), spare.Reserve(20)); err != nil {
+		t.Fatal(err)
+	}
+	waits.Wait(true)
+	if err := spare.Reserve(40); !errors.Is(err, budget.ErrFull) {
+		t.Errorf("a request gave way: %v", err)
+	}
+	if s := b.Stats(); s.Used != 70 || s.Spare != 20 || s.Refused != 0 {
+		t.Errorf("%+v", s)
+	}
+	other := b.Open("", never(t))
+	other.Wait(true)
+	if err := errors.Join(other.Fits(50), other.Reserve(50)); err != nil {
+		t.Error(err)
+	}
+	if err := spare.Reserve(1); !errors.Is(err, budget.ErrFull) || gone != 1 {
+		t.Errorf("%v, gave way %d times", err, gone)
+	}
+	if s := b.Stats(); s.Used != 100 || s.Spare != 0 || s.Evicted != 0 {
+		t.Errorf("%+v", s)
+	}
+	other.Close()
+	again := b.OpenSpare(func() {})
+	if err := again.Reserve(30); err != nil || b.Stats().Spare != 30 {
+		t.Errorf("%v, %+v", err, b.Stats())
+	}
+	if again.Close(); b.Stats().Spare != 0 {
+		t.Errorf("%+v", b.Stats())
+	}
+}
+
 // TestTogether: whatever many requests do at once, they never hold more than the limit, and
 // nothing in the end.
 func TestTogether(t *testing.T) {

@@ -16,6 +16,16 @@ type ChatFields struct {
 	Parameters func(tool int) string
 }
 
+// Continues reports whether a conversation ends in a text of the assistant's, with which an
+// answer can go on.
+func Continues(messages []chat.Message) bool {
+	if len(messages) == 0 {
+		return false
+	}
+	last := &messages[len(messages)-1]
+	return last.Role == "assistant" && last.Content != "" && len(last.ToolCalls) == 0
+}
+
 // ChatPrompt is the prompt of a conversation. It may be longer than the context.
 func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, f ChatFields) (realizar.Prompt, error) {
 	done, err := x.preparing()

@@ -46,7 +46,7 @@ func (s *Server) routes() {
 		}
 	}
 	s.handlePage(at, root)
-	s.mux.HandleFunc("/", s.run(first, func(*Exchange) error { return errNotFound }))
+	s.mux.HandleFunc("/", s.run(first, s.nothing))
 }
 
 // Read reads the body of a request, an object with the fields of list, into r. It goes
@@ -65,5 +65,5 @@ func Read[R any](x *Exchange, list fields.List[R], r *R) error {
 		return err
 	}
 	x.notePrompt(data)
-	return list.Decode(r, data, "")
+	return decode(x, list, r, data)
 }

@@ -29,7 +29,7 @@ func (e *Error) Error() string { return e.Message }
 
 // The errors that have nothing to say about the request.
 var (
-	errNotFound = &Error{Status: http.StatusNotFound, Code: "not_found", Message: "there is nothing at this address; GET /v1/models and the documentation say what there is"}
+	errNotFound = &Error{Status: http.StatusNotFound, Code: "not_found", Message: "there is nothing at this address"}
 	errDraining = &Error{Status: http.StatusServiceUnavailable, Code: "draining", RetryAfter: 1, Message: "the server is going to stop; ask another, or again when it is back"}
 	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; ask again soon"}
 	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server lets one take; ask for fewer tokens"}

@@ -153,7 +153,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 		}
 		return false, nil
 	}
-	w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, X-Trace-Id, Retry-After")
+	w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, X-Trace-Id, Retry-After, "+leftOutHeader)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false, nil
 	}

@@ -153,7 +153,7 @@ func TestEmbeddingsErrors(t *testing.T) {
 		{`"model": "small", "input": [1, 3000000000]`, "input", "invalid_value", 400},
 		{`"model": "small", "input": [` + strings.Repeat(`"a",`, 2048) + `"a"]`, "input", "invalid_value", 400},
 		{`"model": "small", "input": "a", "encoding_format": "int8"`, "encoding_format", "invalid_value", 400},
-		{`"model": "small", "input": "a", "dimensions": 32`, "dimensions", "invalid_value", 400},
+		{`"model": "small", "input": "a", "dimensions": 100000`, "dimensions", "invalid_value", 400},
 		{`"model": "small", "input": "a", "dimensions": 0`, "dimensions", "invalid_value", 400},
 		{`"model": "small", "input": "a", "pooling": "least"`, "pooling", "invalid_value", 400},
 		{`"model": "small", "input": "a", "truncate": true`, "truncate", "unknown_parameter", 400},

@@ -27,6 +27,8 @@ import (
 type Config struct {
 	// Names are those that requests call the model by; answers bear the first.
 	Names []string
+	// Version is the program's.
+	Version string
 	// Dialects are what clients may speak, one at least.
 	Dialects []Dialect
 	// Created is when the model came to be, as lists of models say it. Zero: when the
@@ -61,6 +63,9 @@ type Config struct {
 	Origins []string
 	// Logger has a line for each request. nil: none is written.
 	Logger *slog.Logger
+	// Lenient leaves out fields of requests that are not known, and says so in the log and in
+	// a header, where they are errors else.
+	Lenient bool
 	// LogPrompts adds what requests say to their lines.
 	LogPrompts bool
 	// Spans are told of each request. nil: nobody is.
@@ -161,7 +166,14 @@ func (s *Server) state() state {
 }
 
 // Held is how many bytes of memory requests hold.
-func (s *Server) Held() int64 { return s.memory.Stats().Used }
+func (s *Server) Held() int64 {
+	m := s.memory.Stats()
+	return m.Used - m.Spare
+}
+
+// Spare begins an account of what is kept for later requests, as [budget.Budget.OpenSpare]
+// has it.
+func (s *Server) Spare(evict func()) *budget.Account { return s.memory.OpenSpare(evict) }
 
 // Model is the one that is served.
 func (s *Server) Model() *realizar.Model { return s.model }
@@ -169,12 +181,16 @@ func (s *Server) Model() *realizar.Model { return s.model }
 // Names are those that requests call the model by; answers bear the first.
 func (s *Server) Names() []string { return s.config.Names }
 
+// Version is the program's.
+func (s *Server) Version() string { return s.config.Version }
+
 // Created is when the model came to be.
 func (s *Server) Created() time.Time { return s.config.Created }
 
-// CheckModel refuses a name that the model is not served under.
+// CheckModel refuses a name that the model is not served under. A request need not name the
+// one model that is: name may be empty.
 func (s *Server) CheckModel(name string) error {
-	if slices.Contains(s.config.Names, name) {
+	if name == "" || slices.Contains(s.config.Names, name) {
 		return nil
 	}
 	return &Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found",

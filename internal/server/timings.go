@@ -71,12 +71,12 @@ func (x *Exchange) watchFor(answers int) error {
 	return nil
 }
 
-// NoTimings refuses a header that asks for times where none are measured.
+// NoTimings refuses a header that asks for times where the answer has no place for them.
 func (x *Exchange) NoTimings() error {
 	if x.Header.Get(traceHeader) == "" {
 		return nil
 	}
-	return badTrace("%s: %s has no timings; answers of the chat, completions and responses endpoints have", traceHeader, x.URL.Path)
+	return badTrace("%s: %s has no timings, or not for what is asked of it; answers of the chat, completions and responses endpoints have", traceHeader, x.URL.Path)
 }
 
 func badTrace(format string, a ...any) error {

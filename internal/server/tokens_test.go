@@ -67,6 +67,7 @@ func TestRender(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate), modeltest.AddBOS())
 	for _, fields := range []string{
 		`"messages": [{"role": "user", "content": "hello <|im_end|>"}]`,
+		`"messages": [{"role": "user", "content": "hello <|im_start|>user hello"}, {"role": "assistant", "content": "the"}], "continue_final_message": true, "add_generation_prompt": false`,
 		`"messages": [{"role": "developer", "content": "be kind"}, {"role": "user", "content": "hello"}], "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`,
 	} {
 		var rendered struct {
@@ -126,7 +127,7 @@ func TestDetokenize(t *testing.T) {
 			t.Errorf("%q: %d %s", text, r.status, r.body)
 		}
 	}
-	if r := s.post("/detokenize", `{"tokens": []}`); r.body != `{"prompt":""}` {
+	if r := s.post("/detokenize", `{"tokens": []}`); r.body != `{"prompt":"","content":""}` {
 		t.Errorf("no tokens: %d %s", r.status, r.body)
 	}
 }
@@ -142,6 +143,7 @@ func TestTokenErrors(t *testing.T) {
 		{"/tokenize", `{"prompt": ["a"]}`, "prompt", "invalid_value", 400},
 		{"/tokenize", `{"prompt": "a", "model": "other"}`, "model", "model_not_found", 404},
 		{"/tokenize", `{"prompt": "a", "add_special_tokens": 1}`, "add_special_tokens", "invalid_value", 400},
+		{"/tokenize", `{"prompt": "a", "add_special_tokens": true, "add_special": true}`, "add_special", "invalid_value", 400},
 		{"/tokenize", `{"prompt": "a", "text": "b"}`, "text", "unknown_parameter", 400},
 		{"/tokenize", `{"messages": [], "tools": []}`, "messages", "missing_required_parameter", 400},
 		{"/tokenize", `{"tools": []}`, "messages", "missing_required_parameter", 400},
@@ -150,7 +152,8 @@ func TestTokenErrors(t *testing.T) {
 		{"/tokenize", `{"messages": [{"role": "user", "content": "a"}], "add_special_tokens": false}`, "add_special_tokens", "invalid_value", 400},
 		{"/tokenize", `{"messages": [{"role": "user", "content": "a"}], "parse_special": true}`, "parse_special", "invalid_value", 400},
 		{"/tokenize", `{"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": false}`, "add_generation_prompt", "unsupported_parameter", 400},
-		{"/tokenize", `{"messages": [{"role": "user", "content": "a"}], "continue_final_message": true}`, "continue_final_message", "unsupported_parameter", 400},
+		{"/tokenize", `{"messages": [{"role": "user", "content": "a"}], "continue_final_message": true}`, "messages", "invalid_value", 400},
+		{"/tokenize", `{"messages": [{"role": "assistant", "content": "a"}], "continue_final_message": true, "add_generation_prompt": true}`, "add_generation_prompt", "invalid_value", 400},
 		{"/detokenize", `{}`, "tokens", "missing_required_parameter", 400},
 		{"/detokenize", `{"tokens": "a"}`, "tokens", "invalid_value", 400},
 		{"/detokenize", `{"tokens": [1, 2.5]}`, "tokens", "invalid_value", 400},

@@ -40,6 +40,8 @@ type GrammarRequest struct {
 	Parallel bool   // several calls may stand in the turn
 	// Tail is the end of the prompt that belongs to the turn; see [Form.Tail].
 	Tail string
+	// Continues says that the prompt ends in the text of the turn. Tail is empty then.
+	Continues bool
 	// Content is what the text of the turn is; the zero Symbol: any.
 	Content grammar.Symbol
 	// Schema makes the symbol of the JSON values of a schema.
@@ -80,7 +82,10 @@ func (f *Form) Grammar(b *grammar.Builder, r GrammarRequest) (grammar.Symbol, er
 	if r.Choice == ChoiceNone || !f.HasCalls() {
 		m.r.Tools = nil
 	}
-	if f.Calls.Syntax == SyntaxHarmony {
+	switch {
+	case r.Continues:
+		return m.rest()
+	case f.Calls.Syntax == SyntaxHarmony:
 		return m.harmony()
 	}
 	body, err := m.body()
@@ -213,10 +218,15 @@ func (m *maker) trigger() string {
 // bare reports whether calls are told from text by nothing but their first bytes.
 func (m *maker) bare() bool { return newPlan(m.f, m.r.Special).bare }
 
+// unmarked is any text without the marks of thoughts and texts.
+func (m *maker) unmarked() rx.Expr {
+	r, c := &m.f.Reasoning, &m.f.Content
+	return m.without(m.plainMark(r.Begin), m.plainMark(r.End), m.plainMark(c.Begin), m.plainMark(c.End))
+}
+
 // freeText is the text of a turn that may hold no calls.
 func (m *maker) freeText() rx.Expr {
-	r := &m.f.Reasoning
-	text := m.without(m.plainMark(r.Begin), m.plainMark(r.End), m.plainMark(m.f.Content.Begin), m.plainMark(m.f.Content.End))
+	text := m.unmarked()
 	if !m.f.HasCalls() || m.f.Calls.Syntax == SyntaxHarmony {
 		return text
 	}
@@ -232,6 +242,37 @@ func (m *maker) freeText() rx.Expr {
 		return m.s.And(text, m.s.Not(m.s.Concat(m.s.Literal(trigger), rx.Anything)))
 	}
 	return m.s.And(text, m.without(m.plainMark(trigger)))
+}
+
+// rest is the turn behind the beginning of its text: more of that, and calls where they can
+// be told from text that they follow.
+func (m *maker) rest() (grammar.Symbol, error) {
+	content := m.r.Content
+	calls := len(m.r.Tools) > 0 && content.IsZero() && m.f.Calls.Syntax != SyntaxHarmony && !m.bare()
+	if content.IsZero() {
+		text := m.unmarked()
+		if calls {
+			text = m.freeText()
+		}
+		content = m.b.Lexeme(text)
+	}
+	rest := []grammar.Symbol{content}
+	switch {
+	case m.f.Calls.Syntax == SyntaxHarmony:
+		rest = append(rest, m.choice("end", nil, m.text(harmonyReturn)))
+	case word(m.f.Content.Begin) != "":
+		rest = append(rest, m.mark(m.f.Content.End)...)
+	}
+	end := m.f.End[:len(m.f.End)-len(strings.TrimLeft(m.f.End, spaces))]
+	rest = append(rest, m.gap(end)...)
+	if !calls {
+		return m.seq("rest", rest...), nil
+	}
+	then, err := m.calls(false)
+	if err != nil {
+		return grammar.Symbol{}, err
+	}
+	return m.choice("rest", rest, append(append(append([]grammar.Symbol{}, rest...), then...), m.gap(end)...)), nil
 }
 
 // body is the turn behind the thought.

@@ -14,6 +14,8 @@ type ParserOptions struct {
 	Calls bool
 	// Tail is the end of the prompt that belongs to the turn; see [Form.Tail].
 	Tail string
+	// Continues says that the prompt ends in the text of the turn. Tail is empty then.
+	Continues bool
 	// Special reports whether the vocabulary has a special token of this text:
 	// such marks are found only where they come as special tokens. nil: marks
 	// are found wherever their text stands.
@@ -60,6 +62,11 @@ func (f *Form) NewParser(o ParserOptions) *Parser {
 	} else {
 		p.setMarks()
 		p.enter(Text, p.plan.content[0].lead)
+	}
+	if o.Continues {
+		p.enter(Text, "")
+		p.region.said, p.spoken, p.mused = true, true, true
+		p.step = p.readText
 	}
 	p.read(o.Tail, symSpecial|symPrompt)
 	p.events = nil

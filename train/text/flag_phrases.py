@@ -420,6 +420,12 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "log requests {as|in} JSON",
         "{stop|keep} the server {from writing|writing} a line for each request",
     ]),
+    "--lenient": (["not known"], [
+        "{accept|take|allow} {unknown fields|fields that are not known|extra fields}{ of requests|}",
+        "{leave out|skip|ignore} {unknown fields|fields that the server does not know}",
+        "{be|make the server} {lenient|less strict} {with|about} {unknown fields|fields of clients}",
+        "{serve|support} a client that sends {extra|unknown|private} fields",
+    ]),
     "--log-prompts": (["what requests say"], [
         "{see|log|write down|record} {the prompts|what users ask|what requests say|the text of requests}{ in the log|}",
         "{put|have|include} {prompts|messages|the content of requests} in{to|} the log",

@@ -124,10 +124,11 @@ func read(x *server.Exchange, list fields.List[request]) (*request, error) {
 	if err := r.choice.apply(&r.chat); err != nil {
 		return nil, err
 	}
+	r.settleMessages(x)
+	r.chat.Continue = server.Continues(r.chat.Messages)
 	if err := r.settleThinking(x); err != nil {
 		return nil, err
 	}
-	r.settleMessages(x)
 	return r, nil
 }
 
@@ -140,11 +141,18 @@ func messages(x *server.Exchange) error {
 	case r.maxTokens == nil:
 		return fields.Missing("max_tokens")
 	}
-	if last := len(r.chat.Messages) - 1; r.chat.Messages[last].Role == "assistant" {
-		return unsupported("messages", "the last of messages is the assistant's, to be gone on with, which is not supported; end with one of role user")
+	last := r.chat.Messages[len(r.chat.Messages)-1]
+	switch {
+	case r.chat.Continue && r.thinking.kind == "enabled":
+		return fields.Invalid("thinking", "thinking comes before an answer, which the last of messages has begun; leave it out, or end with one of role user")
+	case last.Role == "assistant" && !r.chat.Continue:
+		return fields.Invalid("messages", "the last of messages is the assistant's, and no text that an answer can go on with; end with one of role user")
 	}
 	asked := server.Request{Chat: &r.chat, Fields: r.names}
 	if len(r.forms) > 0 {
+		if param := r.forms[0].Param; r.chat.Continue {
+			return fields.Invalid(param, "%s says what the answer is as a whole, and the last of messages has begun it; leave one out", param)
+		}
 		asked.Grammar = &r.forms[0]
 	}
 	return x.Answer(&asked, newWriter(x, r))

@@ -55,7 +55,7 @@ const (
 // expected is what the model says to messages by itself, greedily.
 func (s *service) expected(n int, messages ...chat.Message) (text string, f realizar.Finish) {
 	s.t.Helper()
-	for e, err := range s.model.Chat(s.t.Context(), &realizar.ChatRequest{Messages: messages, Generation: realizar.Generation{MaxTokens: &n}}) {
+	for e, err := range s.model.Chat(s.t.Context(), &realizar.ChatRequest{Messages: messages, Continue: server.Continues(messages), Generation: realizar.Generation{MaxTokens: &n}}) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -98,6 +98,8 @@ func TestConversations(t *testing.T) {
 		// The thought that is held by a signature is seen again.
 		{`"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "realizar.d2VsbA"}, {"type": "text", "text": "no"}]}, {"role": "user", "content": "hm"}]`,
 			[]chat.Message{message("user", "go"), {Role: "assistant", Reasoning: "well", Content: "no"}, message("user", "hm")}},
+		{`"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "the world"}], "thinking": {"type": "adaptive"}`,
+			[]chat.Message{message("user", "go"), message("assistant", "the world")}}, // which the answer goes on with
 	} {
 		want, finish := s.expected(12, test.messages...)
 		m := s.say(test.fields + ", " + greedy)
@@ -113,6 +115,17 @@ func TestConversations(t *testing.T) {
 		r := s.post("/v1/messages/count_tokens", body(test.fields))
 		if err := json.Unmarshal([]byte(r.body), &count); err != nil || r.status != 200 || count.Input != finish.Usage.PromptTokens {
 			t.Errorf("%s: %d %s, want %d", test.fields, r.status, r.body, finish.Usage.PromptTokens)
+		}
+	}
+}
+
+// What is counted may end with anything of the assistant's.
+func TestCountEnds(t *testing.T) {
+	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
+	for _, blocks := range []string{`"b"`, `[]`, `[{"type": "thinking", "thinking": "b", "signature": "x"}]`, `[{"type": "tool_use", "id": "c", "name": "f", "input": {}}]`} {
+		r := s.post("/v1/messages/count_tokens", body(`"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": `+blocks+`}], "thinking": {"type": "enabled", "budget_tokens": 5}`))
+		if r.status != 200 {
+			t.Errorf("%s: %d %s", blocks, r.status, r.body)
 		}
 	}
 }

@@ -63,12 +63,14 @@ func (r *request) settleThinking(x *server.Exchange) error {
 		return fields.Missing("thinking.type")
 	case t.kind == "disabled" && t.budget != nil:
 		return fields.Invalid("thinking.budget_tokens", "thinking.budget_tokens bounds thoughts, and thinking.type is disabled; leave one out")
+	case t.kind == "disabled" && r.chat.Continue: // the thought is past
+		return nil
 	case t.kind == "disabled":
 		if r.chat.Effort = noThought; !r.suits(x, noThought) {
 			r.chat.Effort, r.chat.ThinkingTokens = "", new(0) // it is ended where it begins
 		}
 		return nil
-	case t.kind != "" && r.suits(x, someThought):
+	case t.kind != "" && !r.chat.Continue && r.suits(x, someThought):
 		r.chat.Effort, r.chat.ThinkingTokens = someThought, t.budget
 	}
 	if r.effort != "" {

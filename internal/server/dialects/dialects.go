@@ -4,6 +4,7 @@ package dialects
 import (
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/anthropic"
+	"github.com/realizar/realizar/internal/server/llamacpp"
 	"github.com/realizar/realizar/internal/server/ollama"
 	"github.com/realizar/realizar/internal/server/openai"
 	"github.com/realizar/realizar/internal/server/vllm"
@@ -15,4 +16,5 @@ var All = []server.Dialect{
 	anthropic.Dialect{},
 	vllm.Dialect{},
 	ollama.Dialect{},
+	llamacpp.Dialect{},
 }

@@ -29,11 +29,14 @@ type List[R any] []Field[R]
 
 // Decode reads an object into r. Errors name a field by at and its name: at is empty
 // for the request itself, "messages[0]" for instance inside it. A field that is null
-// is left out.
+// is left out, and one that is not known may be null.
 func (f List[R]) Decode(r *R, data []byte, at string) error {
 	return Members(data, at, func(name string, value json.RawMessage) error {
 		path := join(at, name)
 		i := slices.IndexFunc(f, func(f Field[R]) bool { return f.Name == name })
+		if i < 0 && IsNull(value) {
+			return nil // whatever it is, it is left out
+		}
 		if i < 0 {
 			return &Error{Param: path, Code: "unknown_parameter", Message: fmt.Sprintf("the field %.100q is not known here; leave it out", path)}
 		}

@@ -48,8 +48,17 @@ func ReadSeed(v json.RawMessage) (uint64, error) {
 // ReadShare reads a share of the probabilities above 0, to 1. What is too small for a
 // float32 is the smallest one.
 func ReadShare(v json.RawMessage) (float32, error) {
+	if p, err := strconv.ParseFloat(string(v), 64); err != nil || p == 0 {
+		return 0, ErrWrong
+	}
+	return ReadShareOr0(v)
+}
+
+// ReadShareOr0 reads a share of the probabilities from 0 to 1. 0 keeps the likeliest token, as
+// the smallest share does, which it is.
+func ReadShareOr0(v json.RawMessage) (float32, error) {
 	p, err := strconv.ParseFloat(string(v), 64)
-	if err != nil || !(p > 0 && p <= 1) {
+	if err != nil || !(p >= 0 && p <= 1) {
 		return 0, ErrWrong
 	}
 	return max(float32(p), math.SmallestNonzeroFloat32), nil

@@ -58,6 +58,18 @@ func appendUnit(b []byte, r rune) []byte {
 // AppendInt appends n.
 func AppendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
 
+// AppendBytes appends a list of the numbers of p.
+func AppendBytes(b, p []byte) []byte {
+	b = append(b, '[')
+	for i, c := range p {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendInt(b, int(c))
+	}
+	return append(b, ']')
+}
+
 // AppendFloat appends f, which is finite, as encoding/json writes it.
 func AppendFloat(b []byte, f float32) []byte {
 	format := byte('f')

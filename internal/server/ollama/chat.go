@@ -40,6 +40,7 @@ func chatCompletion(x *server.Exchange) error {
 	if len(r.chat.Messages) == 0 {
 		return w.load()
 	}
+	r.chat.Continue = server.Continues(r.chat.Messages)
 	r.chat.Generation, r.chat.Effort = r.options.generation, r.effort
 	names := names
 	names.Parameters = toolParameters

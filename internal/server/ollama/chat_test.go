@@ -41,6 +41,21 @@ func said(t *testing.T, m *realizar.Model, r *realizar.ChatRequest) (text string
 	return text, end
 }
 
+// An answer goes on with the last message, where that is a text of the assistant's.
+func TestChatContinues(t *testing.T) {
+	s := serve(t, server.Config{}, modeltest.Template(qwenTemplate))
+	messages := []chat.Message{{Role: "user", Content: "hello"}, {Role: "assistant", Content: "the world"}}
+	want, end := said(t, s.model, &realizar.ChatRequest{Messages: messages, Continue: true, Generation: realizar.Generation{MaxTokens: new(12)}})
+	const begun = `{"model":"small","messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"the world"}],"stream":false`
+	a := s.post("/api/chat", begun+`,"options":{"temperature":0,"num_predict":12}}`).whole(t)
+	if a.text() != want || a.Prompt != end.Usage.PromptTokens {
+		t.Errorf("%+v, want %q of %+v", a, want, end)
+	}
+	if r := s.post("/api/chat", begun+`,"think":true}`); r.status != 400 || !strings.Contains(r.body, "thought") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
 func TestChat(t *testing.T) {
 	s := serve(t, server.Config{})
 	want, end := said(t, s.model, &realizar.ChatRequest{Generation: realizar.Generation{MaxTokens: new(12)}})
@@ -262,7 +277,7 @@ func TestErrors(t *testing.T) {
 		{"/api/chat", `{"model":"small","messages":[{"role":"user","content":"` + long + `"}]}`, 400, []string{"messages: ", "exceeds", fmt.Sprint(s.model.Context())}},
 		{"/api/chat", `{"model":"small","truncate":true,"messages":[{"role":"user","content":"` + long + `"}]}`, 400, []string{"exceeds", "truncate is not supported"}},
 		{"/api/generate", `{"model":"small","prompt":"` + long + `"}`, 400, []string{"prompt", "exceeds"}},
-		{"/api/generate", `{"model":"small","prompt":"a","suffix":"b"}`, 400, []string{`suffix "b" is not supported`}},
+		{"/api/generate", `{"model":"small","prompt":"a","suffix":"b"}`, 400, []string{"suffix is not supported"}},
 		{"/api/generate", `{"model":"small","prompt":"a","template":"b"}`, 400, []string{`template "b" is not supported`, "raw"}},
 		{"/api/generate", `{"model":"small","prompt":"a","images":["aGk="]}`, 400, []string{"images"}},
 		{"/api/generate", `{"model":"small","prompt":"a","raw":true,"system":"b"}`, 400, []string{"system"}},

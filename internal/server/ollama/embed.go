@@ -82,7 +82,7 @@ func embed(x *server.Exchange) error {
 			b = append(b, ',')
 		}
 		if r.dimensions > 0 {
-			v.Vector = shortened(v.Vector, r.dimensions)
+			v.Vector = server.Shorten(v.Vector, r.dimensions)
 		}
 		b = x.Spill(appendVector(b, v.Vector))
 		tokens += v.Tokens
@@ -104,7 +104,7 @@ func (r *embedRequest) check(s *server.Server) error {
 	if n := s.Model().EmbeddingLength(); r.dimensions > n {
 		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d", r.dimensions, n)
 	}
-	return r.options.settle(s.Model())
+	return r.options.settle(s)
 }
 
 // embeddingsRequest is what POST /api/embeddings takes.
@@ -131,7 +131,7 @@ func embeddings(x *server.Exchange) error {
 	if err := checkModel(x.Server, r.model); err != nil {
 		return err
 	}
-	if err := r.options.settle(x.Server.Model()); err != nil {
+	if err := r.options.settle(x.Server); err != nil {
 		return err
 	}
 	if r.prompt == "" {
@@ -190,22 +190,6 @@ func shorten(ctx context.Context, m *realizar.Model, in *realizar.EmbedInput) er
 		in.Tokens = append(in.Tokens[:m.Context()-1], last)
 	}
 	return nil
-}
-
-// shortened is the first elements of v, brought to unit length.
-func shortened(v []float32, n int) []float32 {
-	v = v[:n]
-	sum := 0.0
-	for _, f := range v {
-		sum += float64(f) * float64(f)
-	}
-	if sum == 0 {
-		return v
-	}
-	for i := range v {
-		v[i] = float32(float64(v[i]) / math.Sqrt(sum))
-	}
-	return v
 }
 
 func appendVector(b []byte, v []float32) []byte {

@@ -15,6 +15,7 @@ import (
 type generateRequest struct {
 	settings
 	prompt, system string
+	suffix         string // behind the gap that the answer fills
 	raw            bool
 	context        []int32
 }
@@ -28,7 +29,7 @@ var generateFields = slices.Concat(fields.Within(func(r *generateRequest) *setti
 	}),
 	fields.Flag("raw", "false: the prompt is a message, which the chat template writes", func(r *generateRequest) *bool { return &r.raw }),
 	fields.Only[generateRequest]("template", `""`, "the model has a chat template of its own; send raw and the prompt as a whole", `""`),
-	fields.Only[generateRequest]("suffix", `""`, "the model continues a text and cannot fill one in", `""`),
+	fields.Text("suffix", "none; it is the text behind the gap that the answer fills, of a model that was trained to fill gaps", func(r *generateRequest) *string { return &r.suffix }),
 	noImages[generateRequest](),
 	fields.Only[generateRequest]("width", "0", "the model writes text", "0"),
 	fields.Only[generateRequest]("height", "0", "the model writes text", "0"),
@@ -45,11 +46,14 @@ func generate(x *server.Exchange) error {
 		return err
 	}
 	w := newWriter(x, &r.settings, generateShape)
-	if r.prompt == "" {
+	if r.prompt == "" && r.suffix == "" {
 		return w.load()
 	}
 	if err := r.check(x.Server.Model().Vocab()); err != nil {
 		return err
+	}
+	if r.suffix != "" {
+		return r.explain(r.fill(x, w))
 	}
 	_, err := x.Server.Model().ChatTemplate()
 	if r.raw || errors.Is(err, realizar.ErrNoTemplate) {
@@ -61,6 +65,8 @@ func generate(x *server.Exchange) error {
 // check says what is wrong with the request as a whole.
 func (r *generateRequest) check(vocab int) error {
 	switch {
+	case r.suffix != "" && (r.raw || r.system != "" || len(r.context) > 0):
+		return fields.Invalid("suffix", "suffix is of a plain text, which raw, system and context are no part of; leave these out, or suffix")
 	case r.raw && r.system != "":
 		return fields.Invalid("system", "raw is of a whole prompt, which system is no part of; leave one out")
 	case r.raw && len(r.context) > 0:
@@ -79,12 +85,32 @@ func (r *generateRequest) check(vocab int) error {
 // promptNames are those of the fields of a conversation of one prompt.
 var promptNames = server.ChatFields{Messages: "prompt", Effort: "think"}
 
+// fill answers with what belongs between the prompt and the suffix.
+func (r *generateRequest) fill(x *server.Exchange, w *writer) error {
+	if err := x.Server.CheckSuffix(); err != nil {
+		return err
+	}
+	if err := r.noThought(); err != nil {
+		return err
+	}
+	p := realizar.Request{Infill: &realizar.Infill{Before: r.prompt, After: r.suffix}, Generation: r.options.generation}
+	return x.Answer(&server.Request{Prompts: []realizar.Request{p}, Seeded: r.options.seeded, Param: "prompt", Grammar: r.form}, w.begin())
+}
+
+// noThought refuses a thought before an answer that no template begins.
+func (r *generateRequest) noThought() error {
+	if r.effort != "" && r.effort != "none" {
+		return fields.Invalid("think", "think is for the chat template, which has no part in the prompt; leave it out")
+	}
+	return nil
+}
+
 // plain answers a prompt that no template writes: a raw one, or that of a model without one.
 func (r *generateRequest) plain(x *server.Exchange, w *writer) error {
-	switch {
-	case r.effort != "" && r.effort != "none":
-		return fields.Invalid("think", "think is for the chat template, which has no part in the prompt; leave it out")
-	case r.system != "":
+	if err := r.noThought(); err != nil {
+		return err
+	}
+	if r.system != "" {
 		return fields.Invalid("system", "the model has no chat template, and so no place for system; write it into prompt")
 	}
 	p := realizar.Request{Prompt: r.prompt, Special: r.raw, Generation: r.options.generation}

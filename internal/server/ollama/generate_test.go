@@ -44,6 +44,36 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
+// With a suffix the answer is what belongs before it, of a model that has tokens for gaps.
+func TestGenerateSuffix(t *testing.T) {
+	var options []modeltest.Option
+	for name, id := range map[string]uint32{"fim_pre": 270, "fim_suf": 271, "fim_mid": 269} {
+		options = append(options, modeltest.Metadata("tokenizer.ggml."+name+"_token_id", id))
+	}
+	s := serve(t, server.Config{}, append(options, modeltest.Template(qwenTemplate))...)
+	for prompt, suffix := range map[string]string{"hello": " world", "": " world"} {
+		var want string
+		for e, err := range s.model.Generate(t.Context(), &realizar.Request{Infill: &realizar.Infill{Before: prompt, After: suffix}, Generation: realizar.Generation{MaxTokens: new(9)}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += e.Text
+		}
+		a := s.post("/api/generate", generateBody(prompt, fmt.Sprintf(`,"suffix":%q`, suffix))).whole(t)
+		if a.text() != want || a.Count != 9 || a.Context != nil {
+			t.Errorf("%q and %q: %+v, want %q", prompt, suffix, a, want)
+		}
+	}
+	if able := s.show("").Capabilities; !slices.Equal(able, []string{"completion", "insert"}) {
+		t.Errorf("the model can do %q", able)
+	}
+	for _, more := range []string{`"raw":true`, `"system":"Be brief."`, `"context":[1]`, `"think":true`} {
+		if r := s.post("/api/generate", generateBody("hello", `,"suffix":"b",`+more)); r.status != 400 {
+			t.Errorf("%s: %d %s", more, r.status, r.body)
+		}
+	}
+}
+
 // A raw prompt is the model's text as it stands, special tokens among it.
 func TestRaw(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(qwenTemplate), modeltest.AddBOS())

@@ -3,7 +3,6 @@ package ollama
 import (
 	"encoding/json"
 	"math"
-	"strconv"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
@@ -107,13 +106,9 @@ func optionsField[R any](of func(*R) *options) fields.Field[R] {
 
 // share is a field of a share of the probabilities, of which 0 keeps the likeliest token.
 func share(name, otherwise string, to func(*options) *float32) fields.Field[options] {
-	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(o *options, v json.RawMessage) error {
-		p, err := strconv.ParseFloat(string(v), 64)
-		if err != nil || !(p >= 0 && p <= 1) {
-			return fields.ErrWrong
-		}
-		*to(o) = max(float32(p), math.SmallestNonzeroFloat32)
-		return nil
+	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(o *options, v json.RawMessage) (err error) {
+		*to(o), err = fields.ReadShareOr0(v)
+		return err
 	})
 }
 
@@ -123,23 +118,15 @@ func readStop(o *options, v json.RawMessage) (err error) {
 }
 
 // settle says what is wrong with options as a whole.
-func (o *options) settle(m *realizar.Model) error {
-	if o.context > m.Context() {
-		return fields.Invalid("options.num_ctx", "num_ctx is %d, and the model is loaded with a context of %d tokens; ask for no more, or start the server with --context %d", o.context, m.Context(), o.context)
+func (o *options) settle(s *server.Server) error {
+	if n := s.Model().Context(); o.context > n {
+		return fields.Invalid("options.num_ctx", "num_ctx is %d, and the model is loaded with a context of %d tokens; ask for no more, or start the server with --context %d", o.context, n, o.context)
 	}
 	g := &o.generation
-	if o.lastN != nil && *o.lastN == 0 {
-		g.RepetitionPenalty, g.PresencePenalty, g.FrequencyPenalty = 1, 0, 0
+	if err := s.LookBack(g, o.lastN, "options.repeat_last_n"); err != nil {
+		return err
 	}
-	if g.PresencePenalty == 0 && g.FrequencyPenalty == 0 && (g.RepetitionPenalty == 0 || g.RepetitionPenalty == 1) {
-		return nil
-	}
-	switch {
-	case o.lastN != nil && *o.lastN > 0 && *o.lastN < m.Context():
-		e := fields.Unsupported("repeat_last_n %d is not supported with a penalty, which looks at all tokens; send -1, or leave it out", *o.lastN)
-		e.Param = "options.repeat_last_n"
-		return e
-	case !o.newlines:
+	if !o.newlines && server.Penalizes(g) {
 		e := fields.Unsupported("penalize_newline false is not supported with a penalty, which looks at all tokens; leave it out")
 		e.Param = "options.penalize_newline"
 		return e

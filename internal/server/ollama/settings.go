@@ -84,7 +84,7 @@ func (t *settings) settle(s *server.Server) error {
 	if t.logProbs {
 		t.options.generation.LogProbs = &t.top
 	}
-	return t.options.settle(s.Model())
+	return t.options.settle(s)
 }
 
 // names are those of the fields of a conversation, for errors about them.

@@ -218,6 +218,9 @@ func capabilities(x *server.Exchange, d *realizar.Description) ([]string, error)
 		return []string{"embedding"}, nil
 	}
 	able := []string{"completion"}
+	if x.Server.CheckSuffix() == nil {
+		able = append(able, "insert")
+	}
 	for _, c := range []struct {
 		name    string
 		request realizar.ChatRequest

@@ -17,6 +17,9 @@ var (
 	generateShape = shape{`"response":`, ``}
 )
 
+// scoreForm is how tokens and their probabilities are written.
+var scoreForm = server.ScoreForm{Sparse: true}
+
 // A writer writes the answer to a request, as a stream of lines or as a whole.
 type writer struct {
 	x        *server.Exchange
@@ -94,7 +97,7 @@ func (w *writer) Delta(d *server.Delta) error {
 	b = append(w.calls.take(b), w.shape.close...)
 	b = append(b, `,"done":false`...)
 	if len(d.LogProbs) > 0 {
-		b = append(appendScores(w.x.Server, append(b, `,"logprobs":[`...), d.LogProbs, keep), ']')
+		b = append(w.x.Server.AppendScores(append(b, `,"logprobs":[`...), scoreForm, d.LogProbs, server.Keep), ']')
 	}
 	w.line = append(b, '}')
 	return w.send(w.line)
@@ -145,7 +148,7 @@ func (w *writer) appendAnswer(b []byte, a *server.Answer) []byte {
 	}
 	b = append(w.x.Spill(w.calls.take(b)), w.shape.close...)
 	if w.settings.logProbs {
-		b = append(appendScores(w.x.Server, append(b, `,"logprobs":[`...), a.LogProbs, w.x.Spill), ']')
+		b = append(w.x.Server.AppendScores(append(b, `,"logprobs":[`...), scoreForm, a.LogProbs, w.x.Spill), ']')
 	}
 	return w.x.Spill(b)
 }

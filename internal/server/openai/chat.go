@@ -19,6 +19,8 @@ type chatRequest struct {
 	functions     bool // and function_call are there
 	hasTools      bool // and tool_choice
 	names         server.ChatFields
+	given         Tools
+	continuation  Continuation
 	maxTokens     *int
 	maxCompletion *int
 	logProbs      bool
@@ -31,9 +33,10 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 		r.chat.Messages, err = ReadMessages(v)
 		return err
 	}),
-	fields.New("tools", "a list of tools of type function", "none", func(r *chatRequest, v json.RawMessage) (err error) {
+	fields.New("tools", toolsTake, "none", func(r *chatRequest, v json.RawMessage) (err error) {
 		r.hasTools = true
-		r.chat.Tools, err = ReadTools(v)
+		r.given, err = ReadTools(v)
+		r.chat.Tools = r.given.Functions
 		return err
 	}),
 	fields.New("tool_choice", toolChoiceTakes, `"auto"`, func(r *chatRequest, v json.RawMessage) (err error) {
@@ -72,7 +75,7 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 	fields.Only[chatRequest]("verbosity", `"medium"`, "ask for it in a message", `"medium"`),
 	fields.Refused[chatRequest]("audio", "answers are text"),
 	fields.Refused[chatRequest]("web_search_options", "the model sees its messages alone"),
-})
+}, fields.Within(func(r *chatRequest) *Continuation { return &r.continuation }, ContinuationFields))
 
 const effortTakes = `"none", "minimal", "low", "medium", "high" or "xhigh", as far as the chat template knows it`
 
@@ -132,6 +135,10 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 	case r.maxTokens != nil && r.maxCompletion != nil && *r.maxTokens != *r.maxCompletion:
 		return nil, fields.Invalid("max_tokens", "max_tokens is %d and max_completion_tokens %d; they are one thing, leave one out", *r.maxTokens, *r.maxCompletion)
 	}
+	var err error
+	if r.chat.Continue, err = r.continuation.Settle(); err != nil {
+		return nil, err
+	}
 	if err := r.settleTools(); err != nil {
 		return nil, err
 	}
@@ -149,21 +156,22 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 		return nil, err
 	}
 	r.chat.Generation = r.generation
+	x.LeftOut(r.given.LeftOut...)
 	return r, nil
 }
 
 // settleTools settles what the model may call.
 func (r *chatRequest) settleTools() error {
 	r.names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tool_choice", Effort: "reasoning_effort", Thinking: "thinking_token_budget"}
-	parameters := "tools[%d].function.parameters"
+	parameters, numbers := "tools[%d].function.parameters", r.given.numbers
 	if r.functions {
 		if r.hasTools {
 			return fields.Invalid("functions", "functions and function_call are older names of tools and tool_choice; leave one pair out")
 		}
-		r.names.Tools, r.names.ToolChoice, parameters = "functions", "function_call", "functions[%d].parameters"
+		r.names.Tools, r.names.ToolChoice, parameters, numbers = "functions", "function_call", "functions[%d].parameters", nil
 		r.chat.SingleCall = true
 	}
-	return r.choice.apply(&r.chat, &r.names, parameters)
+	return r.choice.apply(&r.chat, &r.names, parameters, numbers)
 }
 
 // chatCompletions is POST /v1/chat/completions.

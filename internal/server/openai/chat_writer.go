@@ -81,7 +81,7 @@ func (w *chatWriter) piece(choice int, delta string) []byte {
 func (w *chatWriter) send(b []byte) {
 	b = append(b, `,"logprobs":`...)
 	if w.request.logProbs {
-		b = append(appendChatScores(w.x.Server, append(b, `{"content":[`...), w.scores, keep), `],"refusal":null}`...)
+		b = append(w.x.Server.AppendScores(append(b, `{"content":[`...), server.ScoreForm{}, w.scores, server.Keep), `],"refusal":null}`...)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -119,7 +119,7 @@ func (w *chatWriter) End(r *server.Result) error {
 		b = jsontext.AppendInt(append(b, `{"index":`...), i)
 		b = append(w.appendMessage(append(b, `,"message":`...), a), `,"logprobs":`...)
 		if w.request.logProbs {
-			b = append(appendChatScores(w.x.Server, append(b, `{"content":[`...), a.LogProbs, w.x.Spill), `],"refusal":null}`...)
+			b = append(w.x.Server.AppendScores(append(b, `{"content":[`...), server.ScoreForm{}, a.LogProbs, w.x.Spill), `],"refusal":null}`...)
 		} else {
 			b = append(b, "null"...)
 		}

@@ -29,6 +29,7 @@ type completionsRequest struct {
 	logProbs  *int
 	special   bool
 	bestOf    *int
+	suffix    string
 }
 
 var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, slices.Concat(settingsFields, formFields)), fields.List[completionsRequest]{
@@ -39,7 +40,9 @@ var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) 
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *completionsRequest) *bool { return &r.special }),
 	fields.Only[completionsRequest]("add_special_tokens", "true", "send token ids to have none added", "true"),
 	fields.Optional("best_of", "n", 1, maxChoices, func(r *completionsRequest) **int { return &r.bestOf }),
-	fields.Only[completionsRequest]("suffix", `""`, "the model continues a text and cannot fill one in", `""`),
+	fields.New("suffix", "a string: the text behind the gap that the answer fills, of a model that was trained to fill gaps", "none", func(r *completionsRequest, v json.RawMessage) error {
+		return fields.ReadText(v, &r.suffix)
+	}),
 })
 
 func readPrompts(r *completionsRequest, v json.RawMessage) error {
@@ -89,6 +92,11 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 	case len(r.prompts)*n > maxAnswers:
 		return nil, fields.Invalid("n", "%d prompts with %d answers each are more than %d", len(r.prompts), n, maxAnswers)
 	}
+	if r.suffix != "" {
+		if err := r.fill(x); err != nil {
+			return nil, err
+		}
+	}
 	r.generation.MaxTokens = &r.maxTokens
 	r.generation.LogProbs = r.logProbs
 	if err := r.settle(x.Server); err != nil {
@@ -101,6 +109,27 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 		r.prompts[i].Special, r.prompts[i].Generation = r.special, r.generation
 	}
 	return r, nil
+}
+
+// fill has the prompts be what comes before a gap.
+func (r *completionsRequest) fill(x *server.Exchange) error {
+	if err := x.Server.CheckSuffix(); err != nil {
+		return err
+	}
+	switch {
+	case r.echo:
+		return fields.Invalid("echo", "echo is for a text that goes on, and suffix for one with a gap; leave one out")
+	case r.special:
+		return fields.Invalid("parse_special", "texts around a gap are plain text; leave out parse_special, or suffix")
+	}
+	for i := range r.prompts {
+		p := &r.prompts[i]
+		if p.PromptTokens != nil {
+			return fields.Invalid("suffix", "suffix is for prompts that are texts; send strings, or leave it out")
+		}
+		p.Prompt, p.Infill = "", &realizar.Infill{Before: p.Prompt, After: r.suffix}
+	}
+	return nil
 }
 
 func valueOr[T any](p *T, v T) T {

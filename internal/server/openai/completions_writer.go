@@ -124,7 +124,7 @@ func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb
 		if err := w.x.Reserve(scoreBytes * len(scores) * (1 + *r.promptScores)); err != nil {
 			return err
 		}
-		promptScores = appendPromptScores(w.x.Server, nil, firstOf(scores, *r.promptScores), keep)
+		promptScores = appendPromptScores(w.x.Server, nil, firstOf(scores, *r.promptScores), server.Keep)
 	}
 	if r.echo && r.logProbs != nil {
 		if err := w.x.Reserve(scoreBytes * len(choices) * len(scores) * (1 + *r.logProbs)); err != nil {

@@ -31,7 +31,7 @@ type embeddingsRequest struct {
 const maxInputs = 2048
 
 var embeddingsFields = fields.List[embeddingsRequest]{
-	fields.Text("model", "", func(r *embeddingsRequest) *string { return &r.model }),
+	fields.Text("model", "the model that is served", func(r *embeddingsRequest) *string { return &r.model }),
 	fields.New("input", "a string, a list of token ids, or a list of 1 to 2048 of either", "", func(r *embeddingsRequest, value json.RawMessage) (err error) {
 		r.inputs, err = readEmbedInputs(value)
 		return err
@@ -47,7 +47,7 @@ var embeddingsFields = fields.List[embeddingsRequest]{
 		}
 		return nil
 	}),
-	fields.New("dimensions", "a whole number: the length of the model's own embeddings, which are not shortened", "the model's own", func(r *embeddingsRequest, value json.RawMessage) (err error) {
+	fields.New("dimensions", "a whole number from 1 to the length of the model's own embeddings, of which the first elements are brought to unit length", "the model's own", func(r *embeddingsRequest, value json.RawMessage) (err error) {
 		r.dimensions, err = fields.ReadWhole(value, 1, math.MaxInt32)
 		return err
 	}),
@@ -63,6 +63,8 @@ var embeddingsFields = fields.List[embeddingsRequest]{
 	fields.Whole("priority", "0; lower ones go first", -math.MaxInt32, math.MaxInt32, func(r *embeddingsRequest) *int { return &r.priority }),
 	fields.Text("cache_salt", "none", func(r *embeddingsRequest) *string { return &r.salt }),
 	fields.Ignored[embeddingsRequest]("user"),
+	fields.Ignored[embeddingsRequest]("metadata"),
+	fields.Ignored[embeddingsRequest]("extra_body"),
 }
 
 // readEmbedInputs reads one text or several, as strings or ids.
@@ -133,6 +135,9 @@ func embeddings(x *server.Exchange) error {
 	tokens := 0
 	b := []byte(`{"object":"list","data":[`)
 	for i, v := range vectors {
+		if r.dimensions > 0 {
+			v.Vector = server.Shorten(v.Vector, r.dimensions)
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -159,8 +164,8 @@ func checkEmbeddings(x *server.Exchange, r *embeddingsRequest) error {
 	if len(r.inputs) == 0 {
 		return fields.Missing("input")
 	}
-	if n := x.Server.Model().EmbeddingLength(); r.dimensions != 0 && r.dimensions != n {
-		return fields.Invalid("dimensions", "dimensions is %d, but the model's embeddings have %d and are not shortened; leave it out", r.dimensions, n)
+	if n := x.Server.Model().EmbeddingLength(); r.dimensions > n {
+		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d; ask for no more, or leave it out", r.dimensions, n)
 	}
 	for i := range r.inputs {
 		for j, id := range r.inputs[i].Tokens {

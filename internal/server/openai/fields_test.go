@@ -32,6 +32,7 @@ func TestAPIFields(t *testing.T) {
 		"responses call":             fieldstest.TableOf(inputFields["function_call"]),
 		"responses reasoning item":   fieldstest.TableOf(inputFields["reasoning"]),
 		"responses json schema":      fieldstest.TableOf(responseFormatFields["json_schema"]),
+		"responses reference":        fieldstest.TableOf(inputFields["item_reference"]),
 		"responses output of a call": fieldstest.TableOf(inputFields["function_call_output"]),
 		"responses tool":             fieldstest.TableOf(responseToolFields),
 		"responses text":             fieldstest.TableOf(responseTextFields),
@@ -43,6 +44,6 @@ func TestAPIFields(t *testing.T) {
 		len(inputFields) + 1 - // which are one list by type
 		3 + 1 - // those of formatFields
 		1 + 1 + // that of responseFormatFields
-		3 // settingsFields, formFields and allowedChoiceFields are others, or part of them
+		4 // settingsFields, formFields, ContinuationFields and allowedChoiceFields are others, or part of them
 	fieldstest.Check(t, "../../../docs/api.md", "openai", lists, tables)
 }

@@ -9,30 +9,6 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// keep is for answers that do not spill.
-func keep(b []byte) []byte { return b }
-
-// appendChatScores appends tokens to a list of them as chats have it, without its
-// brackets. What is long goes through spill.
-func appendChatScores(s *server.Server, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
-	for i := range scores {
-		t := &scores[i]
-		b = spill(b)
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(s.AppendScore(append(b, '{'), t.Token, t.LogProb), `,"top_logprobs":[`...)
-		for j, top := range t.Top {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = append(s.AppendScore(append(b, '{'), top.Token, top.LogProb), '}')
-		}
-		b = append(b, `]}`...)
-	}
-	return b
-}
-
 // appendPromptScores appends the scores of a prompt as vLLM has them: an object by
 // token id for each place, and null for the first. What is long goes through spill.
 func appendPromptScores(s *server.Server, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {

@@ -25,9 +25,12 @@ func models(x *server.Exchange) error {
 	return x.JSON(map[string]any{"object": "list", "data": list})
 }
 
-// modelNamed is GET /v1/models/{id}.
+// modelNamed is GET /v1/models/{id}; without an id it is the list.
 func modelNamed(x *server.Exchange) error {
 	name := x.PathValue("id")
+	if name == "" {
+		return models(x)
+	}
 	if err := x.Server.CheckModel(name); err != nil {
 		return err
 	}

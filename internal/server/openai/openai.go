@@ -13,14 +13,15 @@ import (
 // Dialect is OpenAI's.
 type Dialect struct{}
 
-// Routes are its endpoints.
+// Routes are its endpoints, for one server.
 func (Dialect) Routes() []server.Route {
+	kept := newKeptItems()
 	return []server.Route{
 		{Pattern: "GET /v1/models", Handle: models},
 		{Pattern: "GET /v1/models/{id...}", Handle: modelNamed},
 		{Pattern: "POST /v1/chat/completions", Handle: chatCompletions},
 		{Pattern: "POST /v1/completions", Handle: completions},
-		{Pattern: "POST /v1/responses", Handle: responses},
+		{Pattern: "POST /v1/responses", Handle: func(x *server.Exchange) error { return responses(x, kept) }},
 		{Pattern: "POST /v1/embeddings", Handle: embeddings},
 	}
 }

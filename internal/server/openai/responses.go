@@ -27,7 +27,11 @@ type responsesRequest struct {
 	toolChoice   json.RawMessage
 	format       json.RawMessage
 	choice       toolChoice
-	summary      *string // of thoughts
+	given        Tools
+	kept         *keptItems // of answers before
+	borrowed     int        // bytes of kept items
+	unkept       bool       // this one's are not wanted
+	summary      *string    // of thoughts
 	names        server.ChatFields
 }
 
@@ -39,20 +43,28 @@ const (
 )
 
 var responsesFields = append(fields.Within(func(r *responsesRequest) *settings { return &r.settings },
-	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction")), fields.List[responsesRequest]{
+	settingsFields.Without("n", "stream_options", "prompt_logprobs", "metadata", "prediction", "store")), fields.List[responsesRequest]{
 	fields.New("input", "a string, or a list of items", "", func(r *responsesRequest, v json.RawMessage) (err error) {
 		r.hasInput = true
-		r.chat.Messages, err = readInput(v)
+		r.chat.Messages, err = readInput(v, r.referred)
 		return err
 	}),
 	fields.New("instructions", "a string, which becomes the first message, of role system", "none", func(r *responsesRequest, v json.RawMessage) error {
 		r.instructions = new("")
 		return fields.ReadText(v, r.instructions)
 	}),
+	fields.New("store", "false: the items of the answer are not kept either", "the response is not kept, but for a while its items are, for those of type item_reference", func(r *responsesRequest, v json.RawMessage) error {
+		r.unkept = string(v) == "false"
+		if !r.unkept {
+			return fields.Unsupported("store %s is not supported: responses are not kept; leave it out to have their items be kept for a while", fields.Short(v))
+		}
+		return nil
+	}),
 	fields.Optional("max_output_tokens", "until the context is full", 1, math.MaxInt32, func(r *responsesRequest) **int { return &r.maxOutput }),
-	fields.New("tools", "a list of tools of type function", "none", func(r *responsesRequest, v json.RawMessage) (err error) {
+	fields.New("tools", toolsTake, "none", func(r *responsesRequest, v json.RawMessage) (err error) {
 		r.tools = v
-		r.chat.Tools, err = readResponseTools(v)
+		r.given, err = readResponseTools(v)
+		r.chat.Tools = r.given.Functions
 		return err
 	}),
 	fields.New("tool_choice", toolChoiceTakes, `"auto"`, func(r *responsesRequest, v json.RawMessage) (err error) {
@@ -155,10 +167,23 @@ func readMetadata(r *responsesRequest, v json.RawMessage) error {
 	return nil
 }
 
+// referred is an item of an answer before.
+func (r *responsesRequest) referred(id, at string) (*inputItem, error) {
+	found, ok := r.kept.find(id)
+	if !ok {
+		return nil, fields.Invalid(at+".id", "%s.id is %.100q, and no such item is kept: those of answers are for a while, unless store is false; send the item itself", at, id)
+	}
+	r.borrowed += found.bytes
+	return &found.item, nil
+}
+
 // readResponses reads a request for a response.
-func readResponses(x *server.Exchange) (*responsesRequest, error) {
-	r := &responsesRequest{settings: newSettings(x)}
+func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, error) {
+	r := &responsesRequest{settings: newSettings(x), kept: kept}
 	if err := server.Read(x, responsesFields, r); err != nil {
+		return nil, err
+	}
+	if err := x.Reserve(r.borrowed); err != nil { // as if they were in the body
 		return nil, err
 	}
 	switch {
@@ -173,7 +198,7 @@ func readResponses(x *server.Exchange) (*responsesRequest, error) {
 		r.chat.Messages = slices.Insert(r.chat.Messages, 0, chat.Message{Role: "system", Content: *r.instructions})
 	}
 	r.names = server.ChatFields{Messages: "input", Tools: "tools", ToolChoice: "tool_choice", Effort: "reasoning.effort"}
-	if err := r.choice.apply(&r.chat, &r.names, "tools[%d].parameters"); err != nil {
+	if err := r.choice.apply(&r.chat, &r.names, "tools[%d].parameters", r.given.numbers); err != nil {
 		return nil, err
 	}
 	r.generation.MaxTokens = r.maxOutput
@@ -186,12 +211,13 @@ func readResponses(x *server.Exchange) (*responsesRequest, error) {
 		return nil, err
 	}
 	r.chat.Generation = r.generation
+	x.LeftOut(r.given.LeftOut...)
 	return r, nil
 }
 
-// responses is POST /v1/responses. Nothing is kept of them.
-func responses(x *server.Exchange) error {
-	r, err := readResponses(x)
+// responses is POST /v1/responses. Nothing is kept of them but their items, for a while.
+func responses(x *server.Exchange, kept *keptItems) error {
+	r, err := readResponses(x, kept)
 	if err != nil {
 		return err
 	}

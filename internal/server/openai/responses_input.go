@@ -21,6 +21,7 @@ type inputItem struct {
 	call       chat.ToolCall
 	callID     string
 	hasOutput  bool
+	id         string // of an item that is referred to
 }
 
 // The fields of items by their type.
@@ -63,6 +64,10 @@ var inputFields = map[string]fields.List[inputItem]{
 		fields.Ignored[inputItem]("id"),
 		fields.Ignored[inputItem]("status"),
 	},
+	"item_reference": {
+		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
+		fields.Text("id", "", func(i *inputItem) *string { return &i.id }),
+	},
 	"function_call_output": {
 		fields.Text("type", "", func(i *inputItem) *string { return &i.kind }),
 		fields.Text("call_id", "", func(i *inputItem) *string { return &i.callID }),
@@ -87,8 +92,9 @@ var inputPartFields = fields.List[part]{
 // inputRoles are those that messages of an input have.
 var inputRoles = []string{"user", "assistant", "system", "developer"}
 
-// readInput reads a conversation as responses have it.
-func readInput(v json.RawMessage) ([]chat.Message, error) {
+// readInput reads a conversation as responses have it. The items that it refers to are
+// those of referred, which names the place in its errors.
+func readInput(v json.RawMessage, referred func(id, at string) (*inputItem, error)) ([]chat.Message, error) {
 	if v[0] == '"' {
 		m := chat.Message{Role: "user"}
 		err := fields.ReadText(v, &m.Content)
@@ -105,6 +111,11 @@ func readInput(v json.RawMessage) ([]chat.Message, error) {
 		item, err := readItem(v, at)
 		if err != nil {
 			return nil, fields.Inside(err, at)
+		}
+		if item.kind == "item_reference" {
+			if item, err = referred(item.id, at); err != nil {
+				return nil, err
+			}
 		}
 		if item.kind == "reasoning" {
 			thought = item.asThought(thought)
@@ -145,7 +156,7 @@ func readItem(v json.RawMessage, at string) (*inputItem, error) {
 	}
 	list, ok := inputFields[i.kind]
 	if !ok {
-		e := fields.Unsupported("an item of type %.50q is not supported; want message, reasoning, function_call or function_call_output", i.kind)
+		e := fields.Unsupported("an item of type %.50q is not supported; want message, reasoning, function_call, function_call_output or item_reference", i.kind)
 		e.Param = at + ".type"
 		return nil, e
 	}
@@ -164,6 +175,8 @@ func (i *inputItem) check(at string) error {
 		return fields.Invalid(at+".role", "%s.role is %.50q; want %s", at, role, strings.Join(inputRoles, ", "))
 	case i.kind == "message" && !i.hasContent:
 		return fields.Missing(at + ".content")
+	case i.kind == "item_reference" && i.id == "":
+		return fields.Missing(at + ".id")
 	case i.kind == "function_call" && i.call.Name == "":
 		return fields.Missing(at + ".name")
 	case i.kind == "function_call" && i.call.ID == "", i.kind == "function_call_output" && i.callID == "":
@@ -246,31 +259,18 @@ var responseToolFields = append(fields.List[responseTool]{
 }, fields.Within(func(t *responseTool) *chat.Tool { return &t.Tool }, functionFields)...)
 
 // readResponseTools reads the tools that a chat template is given.
-func readResponseTools(v json.RawMessage) ([]chat.Tool, error) {
-	list, err := fields.Elements(v)
-	if err != nil {
-		return nil, err
-	}
-	tools := make([]chat.Tool, len(list))
-	for i, v := range list {
-		at := fmt.Sprintf("tools[%d]", i)
-		var head struct{ Type *string }
-		if err := json.Unmarshal(v, &head); err == nil && head.Type != nil && *head.Type != "function" {
-			e := fields.Unsupported("a tool of type %.50q is not supported; want function", *head.Type)
-			e.Param = at + ".type"
-			return nil, e
-		}
+func readResponseTools(v json.RawMessage) (Tools, error) {
+	return readTools(v, func(v json.RawMessage, at string) (chat.Tool, error) {
 		var t responseTool
 		if err := responseToolFields.Decode(&t, v, at); err != nil {
-			return nil, fields.Inside(err, at)
+			return t.Tool, fields.Inside(err, at)
 		}
 		switch {
 		case t.kind == "":
-			return nil, fields.Missing(at + ".type")
+			return t.Tool, fields.Missing(at + ".type")
 		case t.Name == "":
-			return nil, fields.Missing(at + ".name")
+			return t.Tool, fields.Missing(at + ".name")
 		}
-		tools[i] = t.Tool
-	}
-	return tools, nil
+		return t.Tool, nil
+	})
 }

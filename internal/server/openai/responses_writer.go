@@ -12,6 +12,7 @@ type responsesWriter struct {
 	x       *server.Exchange
 	object  *responseObject // with the items that have begun
 	summary bool            // of thoughts is wanted
+	kept    *keptItems      // nil where the items are not kept
 
 	item    responseItem      // the last one, while it goes on; else nil
 	text    []byte            // that it has so far
@@ -26,6 +27,9 @@ type responsesWriter struct {
 
 func newResponsesWriter(x *server.Exchange, r *responsesRequest) *responsesWriter {
 	w := &responsesWriter{x: x, object: newResponse(x.Server.Names()[0], r), summary: r.summary != nil}
+	if !r.unkept {
+		w.kept = r.kept
+	}
 	if r.stream {
 		w.stream = x.Stream(server.Events, w.fail)
 	}
@@ -246,6 +250,9 @@ func (w *responsesWriter) End(r *server.Result) error {
 	w.object.end(w.finish.Reason, r)
 	if err := w.end(w.object.Status); err != nil {
 		return err
+	}
+	for _, item := range w.object.Output {
+		w.kept.keep(w.x.Server.Spare, item)
 	}
 	if w.stream == nil {
 		return w.x.JSON(w.object)

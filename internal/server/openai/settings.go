@@ -42,7 +42,7 @@ var streamOptionsFields = fields.List[streamOptions]{
 
 // settingsFields are the fields of both, OpenAI's and those that vLLM adds.
 var settingsFields = fields.List[settings]{
-	fields.Text("model", "", func(s *settings) *string { return &s.model }),
+	fields.Text("model", "the model that is served", func(s *settings) *string { return &s.model }),
 	fields.Flag("stream", "false", func(s *settings) *bool { return &s.stream }),
 	fields.New("stream_options", "an object", "no usage in streams", func(s *settings, v json.RawMessage) error {
 		s.hasOptions = true
@@ -81,13 +81,14 @@ var settingsFields = fields.List[settings]{
 	fields.Only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
 	fields.Only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),
 	fields.Only[settings]("store", "false", "answers are not kept", "false"),
-	fields.Only[settings]("service_tier", `"auto" or "default"`, "there is one tier; use priority", `"auto"`, `"default"`),
+	fields.Ignored[settings]("service_tier"), // of which there is one
 	fields.Ignored[settings]("user"),
 	fields.Ignored[settings]("metadata"),
 	fields.Ignored[settings]("safety_identifier"),
 	fields.Ignored[settings]("prompt_cache_key"),
 	fields.Ignored[settings]("prompt_cache_retention"),
 	fields.Ignored[settings]("prediction"),
+	fields.Ignored[settings]("extra_body"), // which clients send that mean its members as fields of their own
 }
 
 // above0 reads a share that cannot be nothing.
@@ -126,8 +127,6 @@ func readBias(s *settings, v json.RawMessage) error {
 func (t *settings) settle(s *server.Server) error {
 	g := &t.generation
 	switch {
-	case t.model == "":
-		return fields.Missing("model")
 	case t.hasOptions && !t.stream:
 		return fields.Invalid("stream_options", "stream_options is for streams; add stream, or leave it out")
 	case t.promptScores != nil && t.stream:

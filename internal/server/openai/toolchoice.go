@@ -136,13 +136,19 @@ func readFunctionCall(v json.RawMessage) (toolChoice, error) {
 }
 
 // apply has r follow the choice. The model sees the tools that it may call. Errors name the
-// parts of r by f; the schema of a tool is the field parameters, with its number.
-func (c *toolChoice) apply(r *realizar.ChatRequest, f *server.ChatFields, parameters string) error {
+// parts of r by f; the schema of a tool is the field parameters, with its number in the
+// request, which is one of places, where that is not nil.
+func (c *toolChoice) apply(r *realizar.ChatRequest, f *server.ChatFields, parameters string, places []int) error {
 	numbers := make([]int, len(r.Tools)) // of the tools that stay
 	for i := range numbers {
 		numbers[i] = i
 	}
-	f.Parameters = func(tool int) string { return fmt.Sprintf(parameters, numbers[tool]) }
+	f.Parameters = func(tool int) string {
+		if number := numbers[tool]; number < len(places) {
+			return fmt.Sprintf(parameters, places[number])
+		}
+		return fmt.Sprintf(parameters, numbers[tool])
+	}
 	for _, name := range c.allowed {
 		if !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == name }) {
 			return fields.Invalid(f.ToolChoice, "%s allows %.100q, which is none of %s", f.ToolChoice, name, f.Tools)

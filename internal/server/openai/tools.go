@@ -8,6 +8,9 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
+// toolsTake is what fields of tools take.
+const toolsTake = "a list of tools of type function; others are left out, and the header X-Left-Out names them"
+
 // tool is a tool as a chat request has it.
 type tool struct {
 	kind string
@@ -34,28 +37,51 @@ var functionFields = fields.List[chat.Tool]{
 	fields.Flag("strict", "false: the parameters need not be a schema of OpenAI's strict mode", func(t *chat.Tool) *bool { return &t.Strict }),
 }
 
-// ReadTools reads the tools that a chat template is given.
-func ReadTools(v json.RawMessage) ([]chat.Tool, error) {
+// Tools are those of a request that a model can have, functions, and what it has of others.
+type Tools struct {
+	Functions []chat.Tool
+	LeftOut   []string // the fields of those of other types, as "tools[1] (web_search)"
+	numbers   []int    // of Functions in the request
+}
+
+// readTools reads tools, each function by read. A tool of another type, which somebody else
+// than the client would have to run, is left out.
+func readTools(v json.RawMessage, read func(v json.RawMessage, at string) (chat.Tool, error)) (t Tools, err error) {
 	list, err := fields.Elements(v)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	tools := make([]chat.Tool, len(list))
 	for i, v := range list {
 		at := fmt.Sprintf("tools[%d]", i)
+		var head struct{ Type *string }
+		if err := json.Unmarshal(v, &head); err == nil && head.Type != nil && *head.Type != "function" {
+			t.LeftOut = append(t.LeftOut, fmt.Sprintf("%s (%.50s)", at, *head.Type))
+			continue
+		}
+		one, err := read(v, at)
+		if err != nil {
+			return t, err
+		}
+		t.Functions, t.numbers = append(t.Functions, one), append(t.numbers, i)
+	}
+	return t, nil
+}
+
+// ReadTools reads the tools that a chat template is given.
+func ReadTools(v json.RawMessage) (Tools, error) {
+	return readTools(v, func(v json.RawMessage, at string) (chat.Tool, error) {
 		var t tool
 		if err := toolFields.Decode(&t, v, at); err != nil {
-			return nil, fields.Inside(err, at)
+			return t.Tool, fields.Inside(err, at)
 		}
 		switch {
-		case t.kind != "function":
-			return nil, &fields.Error{Param: at + ".type", Code: "unsupported_parameter", Message: fmt.Sprintf("%s.type is %.50q; want function", at, t.kind)}
+		case t.kind == "":
+			return t.Tool, fields.Missing(at + ".type")
 		case t.Name == "":
-			return nil, fields.Missing(at + ".function.name")
+			return t.Tool, fields.Missing(at + ".function.name")
 		}
-		tools[i] = t.Tool
-	}
-	return tools, nil
+		return t.Tool, nil
+	})
 }
 
 // readFunctions reads functions, which are older than tools.

@@ -27,7 +27,7 @@ type rerankRequest struct {
 }
 
 var rerankFields = fields.List[rerankRequest]{
-	fields.Text("model", "", func(r *rerankRequest) *string { return &r.model }),
+	fields.Text("model", "the model that is served", func(r *rerankRequest) *string { return &r.model }),
 	fields.New("query", "a string", "", func(r *rerankRequest, value json.RawMessage) error {
 		r.query = new("")
 		return fields.ReadText(value, r.query)

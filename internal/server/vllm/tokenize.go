@@ -3,6 +3,7 @@ package vllm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/realizar/realizar"
@@ -15,12 +16,16 @@ import (
 
 // A tokenizeRequest is the body of POST /tokenize: a prompt, or a conversation.
 type tokenizeRequest struct {
-	model   string
-	prompt  *string
-	chat    *realizar.ChatRequest
-	added   *bool // what the tokenizer adds to every text
-	special bool
-	strings bool
+	model        string
+	prompt       *string
+	chat         *realizar.ChatRequest
+	continuation openai.Continuation
+	added        *bool // what the tokenizer adds to every text
+	special      bool
+	strings      bool
+	pieces       bool
+	left         []string // tools that are left out
+	content      bool     // the prompt is llama.cpp's, which has another beginning where nothing is said
 }
 
 // conversation is the one that a request has messages for, or something that goes
@@ -32,31 +37,48 @@ func (r *tokenizeRequest) conversation() *realizar.ChatRequest {
 	return r.chat
 }
 
-var tokenizeFields = fields.List[tokenizeRequest]{
+var tokenizeFields = slices.Concat(fields.List[tokenizeRequest]{
 	fields.Text("model", "the model that is served", func(r *tokenizeRequest) *string { return &r.model }),
 	fields.New("prompt", "a string", "there are messages", func(r *tokenizeRequest, v json.RawMessage) error {
+		if r.content {
+			return fields.Invalid("prompt", "there are both content and a prompt; leave one out")
+		}
 		r.prompt = new("")
+		return fields.ReadText(v, r.prompt)
+	}),
+	fields.New("content", "a string: the prompt, as llama.cpp's clients send it", "there is a prompt, or messages", func(r *tokenizeRequest, v json.RawMessage) error {
+		if r.prompt != nil {
+			return fields.Invalid("content", "there are both content and a prompt; leave one out")
+		}
+		r.prompt, r.content = new(""), true
 		return fields.ReadText(v, r.prompt)
 	}),
 	fields.New("messages", "a list of messages", "there is a prompt", func(r *tokenizeRequest, v json.RawMessage) (err error) {
 		r.conversation().Messages, err = openai.ReadMessages(v)
 		return err
 	}),
-	fields.New("tools", "a list of tools of type function, with messages", "none", func(r *tokenizeRequest, v json.RawMessage) (err error) {
-		r.conversation().Tools, err = openai.ReadTools(v)
+	fields.New("tools", "a list of tools of type function, with messages; others are left out, and the header X-Left-Out names them", "none", func(r *tokenizeRequest, v json.RawMessage) error {
+		tools, err := openai.ReadTools(v)
+		r.conversation().Tools, r.left = tools.Functions, tools.LeftOut
 		return err
 	}),
 	fields.New("chat_template_kwargs", "an object of values for the chat template, with messages", "none", func(r *tokenizeRequest, v json.RawMessage) error {
 		return openai.ReadVars(r.conversation(), v)
 	}),
-	fields.Only[tokenizeRequest]("add_generation_prompt", "true", "a conversation ends with the beginning of the answer, as it runs", "true"),
-	fields.Only[tokenizeRequest]("continue_final_message", "false", "an answer is a message of its own", "false"),
-	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt; the chat template decides for messages", func(r *tokenizeRequest, v json.RawMessage) error {
-		r.added = new(false)
-		return fields.ReadFlag(v, r.added)
-	}),
+	fields.New("add_special_tokens", "true or false: whether to add what the tokenizer adds to every text", "true for a prompt, false for content; the chat template decides for messages", readAdded),
+	fields.New("add_special", "true or false: add_special_tokens, as llama.cpp calls it", "add_special_tokens", readAdded),
+	fields.Flag("with_pieces", "false: tokens are ids, and no objects of id and piece", func(r *tokenizeRequest) *bool { return &r.pieces }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *tokenizeRequest) *bool { return &r.special }),
 	fields.Flag("return_token_strs", "false", func(r *tokenizeRequest) *bool { return &r.strings }),
+}, fields.Within(func(r *tokenizeRequest) *openai.Continuation { return &r.continuation }, openai.ContinuationFields))
+
+// readAdded reads whether to add what the tokenizer adds to every text.
+func readAdded(r *tokenizeRequest, v json.RawMessage) error {
+	if r.added != nil {
+		return fields.Invalid("add_special", "add_special and add_special_tokens are one thing; leave one out")
+	}
+	r.added = new(false)
+	return fields.ReadFlag(v, r.added)
 }
 
 // tokenize is POST /tokenize: the ids that a prompt or a conversation runs as.
@@ -76,8 +98,15 @@ func tokenize(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
+	x.LeftOut(r.left...)
 	b := appendLength(x, []byte{'{'}, ids)
-	b = append(appendIDs(x, append(b, `,"tokens":`...), ids), `,"token_strs":`...)
+	b = append(b, `,"tokens":`...)
+	if r.pieces {
+		b = appendPieces(x, b, ids)
+	} else {
+		b = appendIDs(x, b, ids)
+	}
+	b = append(b, `,"token_strs":`...)
 	if !r.strings {
 		x.WriteJSON(append(b, `null}`...))
 		return nil
@@ -112,7 +141,33 @@ func appendIDs(x *server.Exchange, b []byte, ids []int32) []byte {
 	return append(b, ']')
 }
 
+// appendPieces appends a list of ids with their texts, or with the bytes of what is no text.
+func appendPieces(x *server.Exchange, b []byte, ids []int32) []byte {
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsontext.AppendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
+		if piece := x.Server.Piece(id); utf8.Valid(piece) {
+			b = jsontext.AppendString(b, piece)
+		} else {
+			b = jsontext.AppendBytes(b, piece)
+		}
+		b = x.Spill(append(b, '}'))
+	}
+	return append(b, ']')
+}
+
 func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
+	if r.content && r.added == nil {
+		r.added = new(false)
+	}
+	if continues, err := r.continuation.Settle(); err != nil {
+		return nil, err
+	} else if continues {
+		r.conversation().Continue = true
+	}
 	switch {
 	case r.prompt == nil && r.chat == nil:
 		return nil, fields.Missing("prompt")
@@ -214,6 +269,9 @@ func detokenize(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if b, err = appendDecoded(x, append(b, `,"content":`...), tok, r.tokens); err != nil { // as llama.cpp calls it
+		return err
+	}
 	x.WriteJSON(append(b, '}'))
 	return nil
 }
@@ -236,10 +294,8 @@ func appendDecoded(x *server.Exchange, b []byte, tok *tokenizer.Tokenizer, ids [
 
 // tokenizerFor is the tokenizer of the model of that name, which may be left out.
 func tokenizerFor(s *server.Server, name string) (*tokenizer.Tokenizer, error) {
-	if name != "" {
-		if err := s.CheckModel(name); err != nil {
-			return nil, err
-		}
+	if err := s.CheckModel(name); err != nil {
+		return nil, err
 	}
 	tok, err := s.Model().Tokenizer()
 	if err != nil {

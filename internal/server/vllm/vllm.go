@@ -17,6 +17,7 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "POST /v1/chat/completions/render", Handle: render},
 		{Pattern: "POST /v1/rerank", Handle: rerank},
 		{Pattern: "POST /rerank", Handle: rerank},
+		{Pattern: "GET /version", Handle: version},
 		{Pattern: "POST /tokenize", Handle: tokenize},
 		{Pattern: "POST /detokenize", Handle: detokenize},
 	}
