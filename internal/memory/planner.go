@@ -12,6 +12,7 @@ import (
 	"math"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/bytesize"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -108,7 +109,7 @@ func (p *Planner) checkHostCache() error {
 	}
 	if want := p.Options.HostCache; free > 0 && want > free {
 		return fmt.Errorf("%w: %s of the host's memory are wanted for the cache, %s %s; lower the host's part of the cache",
-			ErrTooLittle, bytesText(want), bytesText(free), may)
+			ErrTooLittle, bytesize.Text(want), bytesize.Text(free), may)
 	}
 	return nil
 }
