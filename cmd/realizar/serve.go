@@ -131,6 +131,9 @@ func (c *serveCommand) Run(a *app) error {
 		}
 		c.Model = path
 	}
+	if len(c.ServedModelName) == 0 {
+		c.ServedModelName = []string{fileName(c.Model)}
+	}
 	config, err := c.config(a)
 	if err != nil {
 		return err
@@ -179,7 +182,15 @@ func (c *serveCommand) Run(a *app) error {
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
-	s, err := server.New(m, config)
+	served := &server.Model{Model: m}
+	if info, err := os.Stat(c.Model); err == nil {
+		served.Created = info.ModTime()
+	}
+	models, err := server.One(served, c.ServedModelName...)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(models, config)
 	if err != nil {
 		return err
 	}
@@ -187,7 +198,7 @@ func (c *serveCommand) Run(a *app) error {
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, h.addresses(), config.Names[0]); err != nil {
+	if err := c.announce(a, h.addresses(), c.ServedModelName[0]); err != nil {
 		return err
 	}
 	select {
@@ -206,16 +217,10 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 		return server.Config{}, err
 	}
 	config := server.Config{
-		Names: c.ServedModelName, Version: readBuild().version, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
+		Version: readBuild().version, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
 		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
 		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts, Lenient: c.Lenient,
 		JSON: c.jsonOptions(),
-	}
-	if len(config.Names) == 0 {
-		config.Names = []string{fileName(c.Model)}
-	}
-	if info, err := os.Stat(c.Model); err == nil {
-		config.Created = info.ModTime()
 	}
 	if !c.NoUI {
 		config.Page = webpage.New()

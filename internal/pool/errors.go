@@ -21,7 +21,7 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("there is no model %.100q here; there is %q", e.Name, e.Names)
+	return fmt.Sprintf("model %.100q not found: there is %q here", e.Name, e.Names)
 }
 
 // A MemoryError is a model for which there is no memory.

@@ -124,6 +124,7 @@ type entry[M io.Closer] struct {
 	gone    chan struct{} // closed when that is given back
 	model   M             // while it is ready or draining
 	holds   int           // of model
+	looks   int           // at model
 	ready   time.Time     // since when
 	used    time.Time     // last
 	took    time.Duration // to load it the last time
@@ -182,6 +183,7 @@ type Hold[M io.Closer] struct {
 
 	pool  *Pool[M]
 	entry *entry[M]
+	look  bool // see [Pool.Look]
 	over  bool // guarded by the pool's mu
 }
 
@@ -328,7 +330,7 @@ func (p *Pool[M]) hold(e *entry[M]) *Hold[M] {
 func (h *Hold[M]) KeepAlive(d time.Duration) {
 	h.pool.mu.Lock()
 	defer h.pool.mu.Unlock()
-	if !h.over {
+	if !h.over && !h.look {
 		h.entry.ttl = d
 	}
 }
@@ -338,23 +340,48 @@ func (h *Hold[M]) Release() {
 	p, e := h.pool, h.entry
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h.over {
+	switch {
+	case h.over:
 		return
+	case h.look:
+		e.looks--
+	default:
+		e.holds--
+		e.used = time.Now()
 	}
 	h.over = true
-	e.holds--
-	e.used = time.Now()
-	if e.holds == 0 {
+	switch {
+	case e.state == Draining:
+		p.left(e)
+	case e.holds == 0 && !h.look:
 		p.idle(e)
 		p.schedule()
 	}
 }
 
-// idle notes that nobody holds e any longer.
+// Look is the model of that name where it is ready, and false elsewhere. It is not closed
+// before it is released, and to look at it is no use of it: it is as idle as it was.
+func (p *Pool[M]) Look(name string) (*Hold[M], bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.names[name]
+	if e == nil || e.state != Ready {
+		return nil, false
+	}
+	e.looks++
+	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e, look: true}, true
+}
+
+// left closes a model that is draining, where nobody has it any longer.
+func (p *Pool[M]) left(e *entry[M]) {
+	if e.holds == 0 && e.looks == 0 {
+		p.work.Go(func() { p.close(e) })
+	}
+}
+
+// idle notes that nobody holds e, which is ready, any longer.
 func (p *Pool[M]) idle(e *entry[M]) {
 	switch {
-	case e.state == Draining:
-		p.work.Go(func() { p.close(e) })
 	case e.Pinned || e.ttl < 0:
 	case e.ttl == 0:
 		p.drain(e, "it is not to be kept")

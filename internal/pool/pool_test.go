@@ -55,7 +55,7 @@ func TestUnknown(t *testing.T) {
 	b := newBench(t, 4, map[string]int64{"a": 2, "b": 2}, nil)
 	var unknown *pool.UnknownError
 	_, err := b.pool.Acquire(t.Context(), "gpt")
-	if !errors.As(err, &unknown) || err.Error() != `there is no model "gpt" here; there is ["a" "b"]` {
+	if !errors.As(err, &unknown) || err.Error() != `model "gpt" not found: there is ["a" "b"] here` {
 		t.Error(err)
 	}
 	if err := b.pool.Unload(t.Context(), "gpt"); !errors.As(err, &unknown) {
@@ -328,6 +328,37 @@ func TestTTL(t *testing.T) {
 		b.use("a", 0)
 		time.Sleep(61 * time.Second) // what a request said is forgotten
 		b.want("a absent, b ready, c ready")
+		b.close()
+	})
+}
+
+// TestLook: what is looked at is there until it is released, and as idle as it was.
+func TestLook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newBench(t, 4, map[string]int64{"a": 3, "b": 3}, func(c *pool.Config[*model], _ *loader) { c.Models[0].TTL = time.Minute })
+		if _, ok := b.pool.Look("a"); ok {
+			t.Error("a is not there")
+		}
+		b.use("a", 0)
+		time.Sleep(30 * time.Second)
+		h, ok := b.pool.Look("aa")
+		if !ok || h.Name != "a" || b.pool.Models()[0].Holds != 0 {
+			t.Errorf("%+v, %v", h, ok)
+		}
+		h.KeepAlive(time.Hour)
+		time.Sleep(31 * time.Second)
+		if b.want("a draining, b absent"); h.Model.closed.Load() {
+			t.Error("a is closed while somebody looks at it")
+		}
+		h.Release()
+		h.Release()
+		time.Sleep(time.Second)
+		b.want("a absent, b absent")
+		b.use("a", 0)
+		h, _ = b.pool.Look("a")
+		h.Release()
+		b.use("b", 0) // a has its place no longer
+		b.want("a absent, b ready")
 		b.close()
 	})
 }

@@ -132,6 +132,12 @@ func randomSchedule(t *testing.T, seed uint64) {
 			}
 			cancel()
 			p.Models()
+			if h, ok := p.Look(names[d.n(len(names))]); ok {
+				h.Model.users.Add(1)
+				time.Sleep(d.time(time.Second))
+				h.Model.users.Add(-1)
+				h.Release()
+			}
 		}
 	})
 	if d.n(4) > 0 {

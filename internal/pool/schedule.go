@@ -278,13 +278,13 @@ func (p *Pool[M]) load(l *load[M]) {
 		p.fail(l, err)
 		p.gone(e)
 	default:
-		e.model, e.holds = m, 0
+		e.model, e.holds, e.looks = m, 0, 0
 		e.took = time.Since(begun)
 		e.ready, e.used = time.Now(), time.Now()
 		e.counts.Loads++
 		e.counts.LoadTime += e.took
 		if e.load != l {
-			p.idle(e) // it was unloaded, and is closed
+			p.left(e) // it was unloaded
 			return
 		}
 		e.load, e.err, e.fails, e.again = nil, nil, 0, time.Time{}
@@ -302,9 +302,7 @@ func (p *Pool[M]) load(l *load[M]) {
 func (p *Pool[M]) drain(e *entry[M], why string) {
 	e.expire(time.Time{}, nil)
 	p.set(e, Draining, why)
-	if e.holds == 0 {
-		p.idle(e)
-	}
+	p.left(e)
 }
 
 // close closes a model that is draining and that nobody holds.

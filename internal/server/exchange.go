@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/budget"
+	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
@@ -19,8 +20,9 @@ import (
 type Exchange struct {
 	*http.Request
 	Server  *Server
-	conn    *connection // nil where connections are not bounded
-	working bool        // the request has come as a whole
+	hold    *pool.Hold[*Model] // the model that it is for; nil before it is known
+	conn    *connection        // nil where connections are not bounded
+	working bool               // the request has come as a whole
 	w       http.ResponseWriter
 	dialect Dialect
 	id      string // X-Request-Id

@@ -18,6 +18,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,14 +38,13 @@ func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Names = []string{"small", "other"}
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
 	if c.Parallel == 0 {
 		c.Parallel = 4
 	}
-	s, err := server.New(m, c)
+	s, err := server.New(servertest.One(t, m, "small", "other"), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/ollama"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,15 +38,24 @@ func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service 
 
 func serveFile(t testing.TB, c server.Config, path string) *service {
 	t.Helper()
+	return serveNamed(t, []string{name}, time.Time{}, c, path)
+}
+
+// serveNamed serves the model at path, which came to be then, under these names.
+func serveNamed(t testing.TB, names []string, created time.Time, c server.Config, path string) *service {
+	t.Helper()
 	m, err := realizar.Open(t.Context(), path, realizar.Options{Device: "cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Names == nil {
-		c.Names = []string{name}
-	}
 	c.Parallel, c.Dialects = 16, []server.Dialect{ollama.Dialect{}}
-	s, err := server.New(m, c)
+	all := servertest.One(t, m, names...)
+	if !created.IsZero() {
+		h, _ := all.Look(names[0])
+		h.Model.Created = created
+		h.Release()
+	}
+	s, err := server.New(all, c)
 	if err != nil {
 		t.Fatal(err)
 	}
