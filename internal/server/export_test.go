@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/pool"
 )
 
 // What the tests in package server_test see beside what all do.
@@ -21,7 +22,11 @@ var (
 
 // NewMetrics are those of a server with one model.
 func NewMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
-	return newMetrics(func(each func(string, realizar.Metrics)) { each(name, read()) }, stands)
+	return newMetrics(func(each func(string, realizar.Metrics)) { each(name, read()) }, func() state {
+		s, gib := stands(), pool.Need{"cpu": 1 << 30}
+		s.pool = poolState{[]pool.Status{{Spec: pool.Spec{Name: name}, State: pool.Ready, Need: gib}}, gib, gib}
+		return s
+	})
 }
 
 // State is how a server stands.

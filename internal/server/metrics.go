@@ -28,6 +28,7 @@ type state struct {
 	admitted    int // answers that were let in
 	memory      budget.Stats
 	connections ConnectionStats
+	pool        poolState
 }
 
 // newMetrics shows what read calls its argument with as the metrics of the model of that name,
@@ -45,7 +46,7 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "realizar_http_panics_total", Help: "Requests that ended in a panic of the server."}),
 	}
 	m.registry.MustRegister(
-		&modelMetrics{read}, m.requests, m.seconds, m.panics,
+		&modelMetrics{read}, &poolMetrics{func() poolState { return stands().pool }}, m.requests, m.seconds, m.panics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	gauge := func(name, help string, of func(state) float64) {

@@ -37,7 +37,8 @@ func Note[V any](m *Model, key any, find func() V) V {
 // Models are those that a server answers with.
 type Models = pool.Pool[*Model]
 
-// One is m alone under these names, which is there and stays. Closing the pool closes it.
+// One is m alone under these names, which is there and stays. Closing the pool closes it, and so
+// does unloading it, after which it cannot be loaded again.
 func One(m *Model, names ...string) (*Models, error) {
 	if len(names) == 0 {
 		return nil, errors.New("server: the model has no name")
@@ -46,7 +47,7 @@ func One(m *Model, names ...string) (*Models, error) {
 		m.Created = time.Now()
 	}
 	p, err := pool.New(pool.Config[*Model]{
-		Models: []pool.Spec{{Name: names[0], Aliases: names[1:], Pinned: true}}, Loader: opened{m}, MaxWaiting: 1,
+		Models: []pool.Spec{{Name: names[0], Aliases: names[1:], Pinned: true}}, Loader: &opened{model: m}, MaxWaiting: 1,
 	})
 	if err != nil {
 		return nil, err
@@ -55,13 +56,22 @@ func One(m *Model, names ...string) (*Models, error) {
 }
 
 // opened is the loader of a model that is there.
-type opened struct{ model *Model }
+type opened struct {
+	model *Model
+	given bool
+}
 
 // Estimate is nothing, as nobody shares memory with it.
-func (o opened) Estimate(context.Context, string) (pool.Need, error) { return pool.Need{}, nil }
+func (o *opened) Estimate(context.Context, string) (pool.Need, error) { return pool.Need{}, nil }
 
 // Load is the model.
-func (o opened) Load(context.Context, string, pool.Need) (*Model, error) { return o.model, nil }
+func (o *opened) Load(context.Context, string, pool.Need) (*Model, error) {
+	if o.given {
+		return nil, errors.New("server: the model was closed")
+	}
+	o.given = true
+	return o.model, nil
+}
 
 // Models are those that s answers with.
 func (s *Server) Models() *Models { return s.models }

@@ -134,7 +134,6 @@ func TestNothingThere(t *testing.T) {
 		"/chat/completions":                "POST /v1/chat/completions",
 		"/v1/v1/chat/completions":          "POST /v1/chat/completions",
 		"/v1/api/chat":                     "POST /api/chat",
-		"/models":                          "GET /v1/models",
 		"/nothing":                         "/v1/chat/completions",
 		"/v1/" + strings.Repeat("a", 1000): "/v1/chat/completions",
 	} {

@@ -143,7 +143,7 @@ func New(models *Models, c Config) (*Server, error) {
 
 // state is how s stands.
 func (s *Server) state() state {
-	return state{s.admission.count(), s.memory.Stats(), s.config.Connections.Stats()}
+	return state{s.admission.count(), s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
 }
 
 // Held is how many bytes of memory requests hold.

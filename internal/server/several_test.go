@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -230,4 +232,81 @@ func TestLeavingALoad(t *testing.T) {
 	if r := s.post("/v1/completions", `{"model":"a","prompt":"x","max_tokens":1}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
+}
+
+// TestModelsAPI: models are loaded and unloaded by the API, and every state is an event.
+func TestModelsAPI(t *testing.T) {
+	s := several(t, new(folder))
+	for _, ask := range []struct{ path, body string }{
+		{"/models/load", `{"model":"first"}`}, {"/models/load", `{"model":"b"}`}, {"/models/unload", `{"model":"a"}`}, {"/models/unload", `{"model":"c"}`},
+	} {
+		if r := s.post(ask.path, ask.body); r.status != 200 || r.body != `{"success":true}` {
+			t.Errorf("%s %s: %d %s", ask.path, ask.body, r.status, r.body)
+		}
+	}
+	for path, body := range map[string]string{"/models/load": `{"model":"d"}`, "/models/unload": `{"model":"d"}`} {
+		s.post(path, body).fails(t, 404, "model", "model_not_found")
+		s.post(path, `{}`).fails(t, 400, "model", "missing_required_parameter")
+	}
+	s.post("/models/load", `{"model":"broken"}`).fails(t, 503, "", "model_failed")
+	var list struct {
+		Data []struct {
+			ID, State string
+			Status    struct{ Value string }
+			Memory    map[string]int64
+			Loads     int
+		}
+		Memory map[string]struct{ Used, Limit int64 }
+	}
+	if err := json.Unmarshal([]byte(s.get("/models").body), &list); err != nil || len(list.Data) != 5 {
+		t.Fatalf("%+v (%v)", list, err)
+	}
+	if m := list.Memory["cpu"]; m.Used != 1 || m.Limit != 2 {
+		t.Errorf("%+v", m)
+	}
+	if b := list.Data[1]; b.ID != "b" || b.State != "ready" || b.Status.Value != "loaded" || b.Memory["cpu"] != 1 || b.Loads != 1 {
+		t.Errorf("%+v", b)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/models/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Last-Event-ID", "2")
+	resp, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	next := func() (all string) {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				var e struct {
+					Number       int
+					Model, State string
+				}
+				if err := json.Unmarshal([]byte(data), &e); err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(e.Number, " ", e.Model, " ", e.State)
+			}
+		}
+		return "the end"
+	}
+	for _, want := range []string{"3 b loading", "4 b ready", "5 a draining", "6 a absent", "7 broken loading", "8 broken failed"} {
+		if got := next(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	s.post("/models/unload", `{"model":"b"}`)
+	if got := next(); got != "9 b draining" {
+		t.Error(got)
+	}
+	s.server.Stop()
+	for range 2 {
+		if got := next(); got == "the end" {
+			return
+		}
+	}
+	t.Error("the events go on after the server")
 }
