@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -159,41 +158,32 @@ func (c *serveCommand) Run(a *app) error {
 	stopReloading := reloadOnHangup(config.Keys, certificate, config.Logger)
 	defer stopReloading()
 
-	o := c.options()
-	o.Parallel = c.Parallel
-	o.Damaged = func(err error) {
-		if err == nil {
-			config.Logger.Info("the model's file is again what it was")
-			return
-		}
-		config.Logger.Error("the model's file has changed: not ready", slog.String("error", err.Error()))
-	}
 	free := machine.ReadMemory()
-	m, err := a.openWith(c.Model, o)
+	models, err := c.models(a, config.Logger)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return nil // it was told to stop before it began
 		}
 		return err
 	}
-	defer func() { _ = m.Close() }()
-	config.Parallel = m.Parallel()
-	plan := planServe(free, m.HostMemory(), config.RequestMemory, heapMemory())
+	defer func() {
+		_ = h.http.Close() // whoever is still there is cut off, as models are closed when nobody uses them
+		_ = models.Close()
+	}()
+	var memory int64
+	if h, ok := models.Look(c.ServedModelName[0]); ok {
+		config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
+		h.Release()
+	}
+	plan := planServe(free, memory, config.RequestMemory, heapMemory())
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
-	served := &server.Model{Model: m}
-	if info, err := os.Stat(c.Model); err == nil {
-		served.Created = info.ModTime()
-	}
-	models, err := server.One(served, c.ServedModelName...)
-	if err != nil {
-		return err
-	}
 	s, err := server.New(models, config)
 	if err != nil {
 		return err
 	}
+	defer s.Stop()
 	h.loading.Loaded(s.Handler())
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()

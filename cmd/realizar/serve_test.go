@@ -493,3 +493,24 @@ func TestServeWithoutModel(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestServeUnloaded: a model that a client unloads is loaded again for the next one.
+func TestServeUnloaded(t *testing.T) {
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m")
+	for range 2 {
+		for _, ask := range []struct{ path, body string }{
+			{"/models/unload", `{"model":"m"}`}, {"/v1/completions", `{"model":"m","prompt":"hello","max_tokens":2}`},
+		} {
+			resp, err := s.post(ask.path, ask.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d (%v)", ask.path, resp.StatusCode, err)
+			}
+		}
+	}
+	if _, body := s.get("/models"); !strings.Contains(body, `"state":"ready"`) || !strings.Contains(body, `"loads":3`) {
+		t.Error(body)
+	}
+}

@@ -53,7 +53,7 @@ func (s *Server) routes() {
 // Read reads the body of a request, an object with the fields of list, into r. It goes
 // to the log where that is wanted.
 func Read[R any](x *Exchange, list fields.List[R], r *R) error {
-	data, _, err := x.named()
+	data, err := x.text()
 	if err != nil {
 		return err
 	}
@@ -63,10 +63,11 @@ func Read[R any](x *Exchange, list fields.List[R], r *R) error {
 // ReadFor is [Read] of a request for a model, which its fields name. The model is held when
 // begin makes what the body is read into; nil makes the zero R.
 func ReadFor[R any](x *Exchange, list fields.List[R], begin func() *R) (*R, error) {
-	data, name, err := x.named()
+	data, err := x.text()
 	if err != nil {
 		return nil, err
 	}
+	name := nameIn(data, list)
 	if err := x.Hold(name); err != nil {
 		if name == "" { // as what is wrong with the body may be why
 			err = cmp.Or(read(x, list, new(R), data), err)
@@ -80,21 +81,22 @@ func ReadFor[R any](x *Exchange, list fields.List[R], begin func() *R) (*R, erro
 	return r, read(x, list, r, data)
 }
 
-// named reads the body of a request, and the name of its model in that.
-func (x *Exchange) named() (data []byte, name string, err error) {
-	if data, err = x.readBody(); err != nil {
-		return nil, "", err
+// text reads the body of a request, which is text.
+func (x *Exchange) text() ([]byte, error) {
+	data, err := x.readBody()
+	if err != nil {
+		return nil, err
 	}
 	done, err := x.turn()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer done()
 	if err := checkText(data); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	x.notePrompt(data)
-	return data, nameIn(data, "model", "name"), nil
+	return data, nil
 }
 
 // read reads data into r when it is the request's turn.

@@ -148,10 +148,14 @@ func (x *Exchange) KeepAlive(d time.Duration) { x.hold.KeepAlive(d) }
 // errNamed ends the search for the name of the model.
 var errNamed = errors.New("the model is named")
 
-// nameIn is the model that the body of a request names, by the first of these fields that it
-// has; empty where it names none. What is wrong with the body, others say.
-func nameIn(data []byte, names ...string) (name string) {
-	for _, field := range names {
+// nameIn is the model that the body of a request with the fields of list names: in "model", or
+// "name" where that is one of them. It is empty where it names none. What is wrong with the
+// body, others say.
+func nameIn[R any](data []byte, list fields.List[R]) (name string) {
+	for _, field := range []string{"model", "name"} {
+		if !slices.ContainsFunc(list, func(f fields.Field[R]) bool { return f.Name == field }) {
+			continue
+		}
 		_ = fields.Members(data, "", func(member string, value json.RawMessage) error {
 			if member != field {
 				return nil
