@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
+	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 	webpage "github.com/realizar/realizar/internal/server/page"
@@ -19,16 +22,17 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
+	Models []string `arg:"" name:"model" optional:"" help:"GGUF files, safetensors files, folders with one, names such as hf:org/repo, or demo, which is in the program. Of several, requests name the one that they are for, which is loaded when it is asked for. Default: demo."`
 
-	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
-	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
-	OllamaPort      *int     `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
-	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name, or the model's."`
-	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
-	TLSCert         string   `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
-	TLSKey          string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
-	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+	Host            string        `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
+	Port            int           `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
+	OllamaPort      *int          `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
+	ServedModelName []string      `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Of several models each is called by its own name. Default: the file's name, or the model's."`
+	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
+	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
+	TLSCert         string        `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
+	TLSKey          string        `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
 	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
 
@@ -71,6 +75,15 @@ Examples:
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
 
+Of several models, each request names the one that it is for:
+
+    realizar serve small.gguf large.gguf --memory 16GiB --keep-alive 10m
+
+They are loaded when they are asked for. --memory, or --gpu-memory where they run on a GPU, is then what all of them
+may take together. Where there is no room for another, the one goes that was idle the longest by the time it takes to
+load; where all are in use, requests wait. Each has a cache for one answer of --context, or of the model's own, which
+is halved down to 4096 tokens where the model would take more than half of the memory of all.
+
 The address answers from the start: GET /health says that the process is there, everything else is refused with 503
 and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
 
@@ -87,6 +100,10 @@ func (c *serveCommand) Validate() error {
 		return fmt.Errorf("--ollama-port=%d: want 1 to 65535, or 0 for a free one", *c.OllamaPort)
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
+	case c.KeepAlive < 0:
+		return fmt.Errorf("--keep-alive=%v: want more than 0, or 0 for as long as its memory is not needed", c.KeepAlive)
+	case len(c.Models) > 1 && len(c.ServedModelName) > 0:
+		return errors.New("--served-model-name is for one model; of several each is called by its own name")
 	case c.MaxQueue < 0:
 		return fmt.Errorf("--max-queue=%d: want 0 or more", c.MaxQueue)
 	case c.MaxBody < 1:
@@ -119,19 +136,9 @@ func (c *serveCommand) Validate() error {
 
 // Run serves the model until a signal comes.
 func (c *serveCommand) Run(a *app) error {
-	c.Model = a.orDemo(c.Model, "serve")
-	path, err := a.modelPath(c.Model, c.Pull)
+	specs, paths, err := c.named(a)
 	if err != nil {
 		return err
-	}
-	if path != c.Model {
-		if len(c.ServedModelName) == 0 {
-			c.ServedModelName = []string{strings.TrimPrefix(c.Model, "hf:")}
-		}
-		c.Model = path
-	}
-	if len(c.ServedModelName) == 0 {
-		c.ServedModelName = []string{fileName(c.Model)}
 	}
 	config, err := c.config(a)
 	if err != nil {
@@ -159,7 +166,7 @@ func (c *serveCommand) Run(a *app) error {
 	defer stopReloading()
 
 	free := machine.ReadMemory()
-	models, err := c.models(a, config.Logger)
+	models, err := c.pool(a, specs, paths, config.Logger)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return nil // it was told to stop before it began
@@ -170,8 +177,10 @@ func (c *serveCommand) Run(a *app) error {
 		_ = h.http.Close() // whoever is still there is cut off, as models are closed when nobody uses them
 		_ = models.Close()
 	}()
-	var memory int64
-	if h, ok := models.Look(c.ServedModelName[0]); ok {
+	_, limits := models.Memory()
+	memory := limits[backends.Processor.Name]
+	config.Parallel = len(specs) * cmp.Or(c.Parallel, severalParallel)
+	if h, ok := models.Look(specs[0].Name); ok { // it is alone
 		config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
 		h.Release()
 	}
@@ -188,7 +197,7 @@ func (c *serveCommand) Run(a *app) error {
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, h.addresses(), c.ServedModelName[0]); err != nil {
+	if err := c.announce(a, h.addresses(), namesOf(specs)); err != nil {
 		return err
 	}
 	select {
@@ -240,6 +249,15 @@ func fileName(path string) string {
 		name = strings.TrimSuffix(name, end)
 	}
 	return name
+}
+
+// namesOf are the names of models, for people.
+func namesOf(specs []pool.Spec) string {
+	names := make([]string, len(specs))
+	for i, s := range specs {
+		names[i] = s.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // announce says that requests are answered, and where.

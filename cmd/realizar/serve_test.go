@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,8 +77,17 @@ func (l *logLines) String() string {
 // serve starts a server on a free port and waits for its line.
 func serve(t *testing.T, model string, args ...string) *served {
 	t.Helper()
+	if model == "" {
+		return serveAll(t, nil, args...)
+	}
+	return serveAll(t, []string{model}, args...)
+}
+
+// serveAll is serve of several models.
+func serveAll(t *testing.T, models []string, args ...string) *served {
+	t.Helper()
 	s := &served{t: t, log: newLog(), client: &http.Client{Transport: &http.Transport{}}}
-	s.cmd = exec.CommandContext(t.Context(), binary, append([]string{"serve", model, "--device", "cpu", "--port", "0"}, args...)...)
+	s.cmd = exec.CommandContext(t.Context(), binary, slices.Concat([]string{"serve"}, models, []string{"--device", "cpu", "--port", "0"}, args)...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
