@@ -159,7 +159,7 @@ func (s *settings) readFile(place string) error {
 		place := fmt.Sprintf("%s:%d", s.file, line.Line)
 		one := s.find(line.Key)
 		if one == nil {
-			return fmt.Errorf("%s: %.60q is no setting; the nearest is %s", place, line.Key, s.nearest(line.Key))
+			return fmt.Errorf("%s: %.60q is no setting; the nearest are %s", place, line.Key, s.nearest(line.Key))
 		}
 		raw := any(line.Texts[0])
 		switch {
@@ -175,13 +175,13 @@ func (s *settings) readFile(place string) error {
 	return nil
 }
 
-// nearest is the name that an unknown one may have been meant for.
+// nearest are the names that an unknown one may have been meant for, the nearest first.
 func (s *settings) nearest(name string) string {
 	var known []string
 	for _, one := range s.list {
 		known = append(known, one.Name)
 	}
-	return nearest.Names(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), known, 1)[0]
+	return nearest.OneOf(nearest.Names(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), known, 3))
 }
 
 // readEnvironment reads the setting's variable. An empty one counts as none. A list has
