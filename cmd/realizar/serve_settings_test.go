@@ -77,7 +77,7 @@ func TestServeSettings(t *testing.T) {
 		{[]string{"REALIZAR_CORS=*, https://c.example"}, config, printed{"cors", []any{"*", "https://c.example"}, "environment", "REALIZAR_CORS"}},
 		{nil, config, printed{"model", "file.gguf", "file", place(4)}},
 		{[]string{"REALIZAR_MODEL=env.gguf"}, config, printed{"model", "env.gguf", "environment", "REALIZAR_MODEL"}},
-		{nil, append(config, "flag.gguf"), printed{"model", "flag.gguf", "flag", "[<model>]"}},
+		{nil, append(config, "flag.gguf"), printed{"model", "flag.gguf", "flag", "MODEL"}},
 		{nil, config, printed{"max-body", "1MiB", "file", place(5)}},
 		{nil, config, printed{"ollama-port", 0., "file", place(6)}},
 		{nil, config, printed{"write-timeout", "1m0s", "file", place(7)}},

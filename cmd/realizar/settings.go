@@ -75,6 +75,14 @@ func (s *setting) variable() string {
 	return "REALIZAR_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
+// argument is the setting's on the command line.
+func (s *setting) argument() string {
+	if s.Flag == nil {
+		return strings.ToUpper(s.Name)
+	}
+	return "--" + s.Name
+}
+
 // settingsOf are those of a command.
 func settingsOf(command *kong.Node) []*setting {
 	var all []*setting
@@ -129,7 +137,7 @@ func (s *settings) resolve(c *kong.Context) error {
 			return err
 		}
 		if given[one.Value] {
-			one.from, one.place, one.raw = fromFlag, one.ShortSummary(), nil
+			one.from, one.place, one.raw = fromFlag, one.argument(), nil
 		}
 	}
 	c.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
