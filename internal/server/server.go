@@ -135,6 +135,10 @@ type Server struct {
 
 // New makes a server of m, which it leaves open.
 func New(m *realizar.Model, c Config) (*Server, error) {
+	set, err := newSettings(&c)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
@@ -145,9 +149,8 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.metrics = newMetrics(c.Names[0], m.Metrics, s.state)
 	s.ended = append(s.ended, s.pulse.answered, s.metrics.answered, s.unfollow)
-	if err := s.Reload(c); err != nil {
-		return nil, err
-	}
+	s.settings.Store(set)
+	s.admission.bound(c.Parallel + c.MaxQueue)
 	s.routes()
 	s.handler = s.middleware(s.mux)
 	return s, nil

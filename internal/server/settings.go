@@ -16,27 +16,37 @@ type settings struct {
 	logPrompts bool
 }
 
+// newSettings are those of c.
+func newSettings(c *Config) (*settings, error) {
+	switch {
+	case c.MaxQueue < 0:
+		return nil, fmt.Errorf("server: a queue of %d; want 0 or more", c.MaxQueue)
+	case c.MaxBody < 0:
+		return nil, fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
+	}
+	deadlines := c.Deadlines
+	if err := deadlines.complete(); err != nil {
+		return nil, err
+	}
+	origins, err := newOrigins(c.Origins, c.Hosts, c.Keys != nil)
+	if err != nil {
+		return nil, err
+	}
+	return &settings{
+		maxBody: cmp.Or(c.MaxBody, defaultMaxBody), deadlines: deadlines, keys: c.Keys, origins: origins,
+		lenient: c.Lenient, logPrompts: c.LogPrompts,
+	}, nil
+}
+
 // Reload sets what requests are held to from now on: MaxQueue, MaxBody, Deadlines, Keys,
 // Hosts, Origins, Lenient and LogPrompts of c. The rest of c is not looked at, nor are the
 // times of Deadlines that [HTTP] takes. After an error all is as it was.
 func (s *Server) Reload(c Config) error {
-	switch {
-	case c.MaxQueue < 0:
-		return fmt.Errorf("server: a queue of %d; want 0 or more", c.MaxQueue)
-	case c.MaxBody < 0:
-		return fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
-	}
-	if err := c.Deadlines.complete(); err != nil {
-		return err
-	}
-	origins, err := newOrigins(c.Origins, c.Hosts, c.Keys != nil)
+	changed, err := newSettings(&c)
 	if err != nil {
 		return err
 	}
-	s.settings.Store(&settings{
-		maxBody: cmp.Or(c.MaxBody, defaultMaxBody), deadlines: c.Deadlines, keys: c.Keys, origins: origins,
-		lenient: c.Lenient, logPrompts: c.LogPrompts,
-	})
+	s.settings.Store(changed)
 	s.admission.bound(s.config.Parallel + c.MaxQueue)
 	return nil
 }
