@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -62,8 +63,54 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	if !e.program.Whole { // beside what the others choose
 		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
 	}
+	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience)
+	if len(f.parts) == 0 && skipped { // those whose turn it is cannot go on
+		for _, s := range e.queue.active {
+			s.quota = 0
+		}
+		lacks, _ = e.addAll(f, tokens, room, patience)
+	}
+	lack = lack || lacks
+	if len(f.parts) == 0 {
+		e.keep(f)
+		return nil, lack
+	}
+	return f, lack
+}
+
+// setQuotas says how many of so many tokens of prompts each sequence may have in a step, and how
+// many are left: by priority the shortest rest of a prompt comes first, so that a long prompt does
+// not hold up ten short ones. What a sequence has waited for divides what its rest is taken for, so
+// that short ones do not hold it up for ever.
+func (e *Engine) setQuotas(tokens int) (left int) {
+	e.order = e.order[:0]
+	for _, s := range e.queue.active {
+		if s.quota = 0; s.rest() > 0 {
+			e.order = append(e.order, s)
+		}
+	}
+	slices.SortStableFunc(e.order, func(a, b *sequence) int {
+		return cmp.Or(cmp.Compare(b.run.Priority, a.run.Priority), cmp.Compare(a.rest()/(1+a.age), b.rest()/(1+b.age)))
+	})
+	for _, s := range e.order {
+		s.age++
+		s.quota = min(s.rest(), tokens)
+		tokens -= s.quota
+	}
+	clear(e.order)
+	return tokens
+}
+
+// addAll adds what each sequence that has a place runs in the next step to f, in the order of the
+// queue: tokens of prompts within its quota, and of spare what those before have left. It says
+// whether somebody lacks pages, and whether somebody is left out who has no quota.
+func (e *Engine) addAll(f *flight, spare, room, patience int) (lack, skipped bool) {
 	full := false // those who have no pages yet get none in this step
 	for i, s := range e.queue.active {
+		tokens := s.quota + spare
+		if tokens == 0 && s.rest() > 0 {
+			skipped = true
+		}
 		if !s.placed {
 			// What it has chosen must be known, and its caller ready for more.
 			if s.waitsForCaller() {
@@ -95,17 +142,13 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 			continue
 		}
 		if room -= outputs; n > 1 || s.whole {
-			tokens -= n
+			spare = tokens - n
 		}
-		s.missed = 0
+		s.missed, s.age = 0, 0
 		e.add(f, s, n, outputs)
 		s.far = max(s.far, s.sent)
 	}
-	if len(f.parts) == 0 {
-		e.keep(f)
-		return nil, lack
-	}
-	return f, lack
+	return lack, skipped
 }
 
 // patience is how many steps a sequence may miss because its caller has not taken in
