@@ -78,24 +78,32 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	return f, lack
 }
 
+// ofFirst is the part of a step's tokens of prompts that the first in the queue has.
+const ofFirst = 8
+
 // setQuotas says how many of so many tokens of prompts each sequence may have in a step, and how
-// many are left: by priority the shortest rest of a prompt comes first, so that a long prompt does
-// not hold up ten short ones. What a sequence has waited for divides what its rest is taken for, so
-// that short ones do not hold it up for ever.
+// many are left. The first in the queue gets on in any case; of the rest those who have a higher
+// priority come first, and then those who need least, so that a long prompt does not hold up ten
+// short ones.
 func (e *Engine) setQuotas(tokens int) (left int) {
 	e.order = e.order[:0]
+	give := func(s *sequence, most int) {
+		n := min(s.rest()-s.quota, most)
+		s.quota += n
+		tokens -= n
+	}
 	for _, s := range e.queue.active {
 		if s.quota = 0; s.rest() > 0 {
-			e.order = append(e.order, s)
+			if e.order = append(e.order, s); len(e.order) == 1 {
+				give(s, (tokens+ofFirst-1)/ofFirst)
+			}
 		}
 	}
 	slices.SortStableFunc(e.order, func(a, b *sequence) int {
-		return cmp.Or(cmp.Compare(b.run.Priority, a.run.Priority), cmp.Compare(a.rest()/(1+a.age), b.rest()/(1+b.age)))
+		return cmp.Or(cmp.Compare(b.run.Priority, a.run.Priority), cmp.Compare(a.rest(), b.rest()))
 	})
 	for _, s := range e.order {
-		s.age++
-		s.quota = min(s.rest(), tokens)
-		tokens -= s.quota
+		give(s, tokens)
 	}
 	clear(e.order)
 	return tokens
@@ -144,7 +152,7 @@ func (e *Engine) addAll(f *flight, spare, room, patience int) (lack, skipped boo
 		if room -= outputs; n > 1 || s.whole {
 			spare = tokens - n
 		}
-		s.missed, s.age = 0, 0
+		s.missed = 0
 		e.add(f, s, n, outputs)
 		s.far = max(s.far, s.sent)
 	}

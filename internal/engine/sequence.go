@@ -60,7 +60,6 @@ type sequence struct {
 	began, first, last time.Time // of the first step, the first token and the last
 
 	quota int // of a step's tokens of prompts
-	age   int // steps since it had a part in one
 
 	trace *Trace // of its steps since a token was chosen; nil: none
 }
