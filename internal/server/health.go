@@ -33,11 +33,12 @@ func (s *Server) ready(x *Exchange) error {
 	if err := s.admission.enter(0); err != nil {
 		return err
 	}
+	taken, limit := s.admission.count()
 	return x.JSON(struct {
 		Status  string `json:"status"`
 		Answers int    `json:"answers"`
 		Limit   int    `json:"limit"`
-	}{"ready", s.admission.count(), s.admission.limit})
+	}{"ready", taken, limit})
 }
 
 // A pulse knows whether the model can answer. It is taken as well until a request fails by
