@@ -186,7 +186,7 @@ func TestSplitThatLies(t *testing.T) {
 			}
 			for _, name := range opened {
 				path := filepath.Join(dir, name)
-				f, n, err := measuredOpen(path)
+				f, n, err := openMeasured(path)
 				wantError(t, err, test.kind, append(test.want, dir)...)
 				if f != nil {
 					t.Errorf("%s: a file is returned beside the error", name)

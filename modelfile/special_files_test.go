@@ -93,7 +93,7 @@ func TestSpecialFiles(t *testing.T) {
 				if err := s.make(t, path); err != nil {
 					t.Skipf("this system makes none: %v", err)
 				}
-				f, n, err := measuredOpen(filepath.Join(dir, test.opened))
+				f, n, err := openMeasured(filepath.Join(dir, test.opened))
 				if err == nil {
 					f.Close()
 					t.Fatal("no error")

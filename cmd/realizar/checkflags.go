@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"github.com/realizar/realizar"
-)
+import "github.com/realizar/realizar"
 
 // checkFlags say what of a device's work is done again by the processor.
 type checkFlags struct {
@@ -20,7 +16,7 @@ func (f *checkFlags) apply(o *realizar.Options) {
 // Validate says which value makes no sense.
 func (f *checkFlags) Validate() error {
 	if f.CheckReference < 0 {
-		return fmt.Errorf("--check-reference=%d: want 1 or more steps, or 0 for none", f.CheckReference)
+		return wrongFlag("check-reference", f.CheckReference, "1 or more steps, or 0 for none")
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ type app struct {
 	stdout, stderr *os.File
 	out, err       io.Writer // the same two, for text
 	parser         *kong.Kong
-	kernels        string // that the environment asks for, or empty
+	args           []string // of the command line
+	kernels        string   // that the environment asks for, or empty
 }
 
 // kernelsVariable is the environment variable that names the CPU instructions to
@@ -141,13 +142,9 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 	if len(args) == 0 {
 		args, help, exit = []string{"--help"}, a.stderr, func(int) { os.Exit(exitUsage) }
 	}
+	a.args = args
 	var err error
-	a.parser, err = kong.New(&grammar{},
-		kong.Name("realizar"), kong.Description(description), kong.Writers(help, a.stderr), kong.Exit(exit),
-		kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "requests", Title: "The requests:"}, {Key: "model", Title: "How the model runs:"}}),
-	)
-	if err != nil {
+	if a.parser, err = newParser(&grammar{}, kong.Writers(help, a.stderr), kong.Exit(exit)); err != nil {
 		return nil, err
 	}
 	command, err := a.parser.Parse(args)
@@ -156,6 +153,15 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 		return parse.Context, parseFailure(err)
 	}
 	return command, err
+}
+
+// newParser reads a command line into g.
+func newParser(g *grammar, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(g, append(options,
+		kong.Name("realizar"), kong.Description(description),
+		kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{{Key: "answer", Title: "The answer:"}, {Key: "requests", Title: "The requests:"}, {Key: "model", Title: "How the model runs:"}}),
+	)...)
 }
 
 // A helpError is help that could not be written. The parser writes help while it

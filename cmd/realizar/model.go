@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -39,13 +38,13 @@ type tokenizerFlags struct {
 // calls it there.
 func (f *modelFlags) Validate() error {
 	if f.Threads < 0 {
-		return fmt.Errorf("--threads=%d: want 1 or more, or 0 for one for each processor core", f.Threads)
+		return wrongFlag("threads", f.Threads, "1 or more, or 0 for one for each processor core")
 	}
 	if f.Context < 0 {
-		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", f.Context)
+		return wrongFlag("context", f.Context, "1 or more, or 0 for what the model was made for")
 	}
 	if f.Parallel < 0 {
-		return fmt.Errorf("--parallel=%d: want 1 or more, or 0 for as many as are asked for", f.Parallel)
+		return wrongFlag("parallel", f.Parallel, "1 or more, or 0 for as many as are asked for")
 	}
 	if err := f.checkFlags.Validate(); err != nil {
 		return err
@@ -56,7 +55,7 @@ func (f *modelFlags) Validate() error {
 // checkDevice says what is wrong with a device's name.
 func checkDevice(name string) error {
 	if err := backends.All.Check(backends.Choice{Name: name}); err != nil {
-		return fmt.Errorf("--device: %w", err)
+		return &flagError{flag: "device", err: err}
 	}
 	return nil
 }

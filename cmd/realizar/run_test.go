@@ -225,7 +225,7 @@ func TestRunPenalties(t *testing.T) {
 func TestRunMemory(t *testing.T) {
 	model := modeltest.Llama(t, modeltest.Context(4096))
 	fails(t, realizarRun(t, "run", model, "hi", "--memory", "10K"), 1, "one answer of 512 tokens takes", "10.0 KiB may be taken", "a memory of ")
-	fails(t, realizarRun(t, "run", model, "hi", "--context", "4096", "--memory", "2M"), 1, "one answer of 4096 tokens", "2.0 MiB may be taken", "with a context of 2048", "a memory of ")
+	fails(t, realizarRun(t, "run", model, "hi", "--threads", "2", "--context", "4096", "--memory", "2M"), 1, "one answer of 4096 tokens", "2.0 MiB may be taken", "with a context of 2048", "a memory of ")
 	fails(t, realizarRun(t, "run", model, "hi", "--kv-cache", "q8"), 2, "a q8 cache for heads of 16 values")
 	want := output(t, "", "run", model, "hi", "--max-tokens", "8")
 	for _, args := range [][]string{{"--memory", "64MiB"}, {"--kv-cache", "f16"}, {"--kv-host", "1MiB"}, {"--parallel", "5"}} {

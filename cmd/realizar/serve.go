@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/pool"
@@ -29,36 +31,37 @@ type serveCommand struct {
 	OllamaPort      *int          `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
 	ServedModelName []string      `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Of several models each is called by its own name. Default: the file's name, or the model's."`
 	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
-	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
-	TLSCert         string        `name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
-	TLSKey          string        `name:"tls-key" placeholder:"FILE" help:"The certificate's key, in PEM."`
-	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
+	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
+	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
-	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
+	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
 
 	NoUI bool `name:"no-ui" help:"Show no page to browsers at /."`
 
-	MaxQueue                 int      `default:"1024" placeholder:"N" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
-	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" help:"The largest request. Default: ${default}."`
+	MaxQueue                 int      `default:"1024" placeholder:"N" live:"yes" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
+	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" live:"yes" help:"The largest request. Default: ${default}."`
 	RequestMemory            byteSize `default:"0" placeholder:"SIZE" help:"What all requests may hold of the host's memory together: bodies, texts, tokens, and answers that are not sent yet. Requests beyond are refused with 429. Default: a quarter of what the model leaves."`
-	MaxConnections           int      `default:"0" placeholder:"N" help:"Connections at one time. A new one takes the place of one that waits for its client. Default: as many as the process may open files for, 16384 at most."`
-	MaxConnectionsPerAddress int      `default:"0" placeholder:"N" help:"Connections of one address at one time. Default: three quarters of all."`
+	MaxConnections           int      `default:"0" placeholder:"N" live:"yes" help:"Connections at one time. A new one takes the place of one that waits for its client. Default: as many as the process may open files for, 16384 at most."`
+	MaxConnectionsPerAddress int      `default:"0" placeholder:"N" live:"yes" help:"Connections of one address at one time. Default: three quarters of all."`
 
-	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
-	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
-	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
-	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
+	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
+	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
+	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
+	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
 	Log     string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
-	Lenient bool   `help:"Leave out fields of requests that are not known, and name them in the log and the header X-Left-Out, instead of refusing the request."`
+	Lenient bool   `live:"yes" help:"Leave out fields of requests that are not known, and name them in the log and the header X-Left-Out, instead of refusing the request."`
 
-	LogPrompts bool `help:"Write what requests say to the log, too."`
+	LogPrompts bool `live:"yes" help:"Write what requests say to the log, too."`
 
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Send a span for each request to the OpenTelemetry collector at URL, http://localhost:4318 for example. It takes a program that is built with -tags otel."`
 
 	pullFlag
 	jsonFlags
 	modelFlags
+	settingsFlags
 }
 
 // Help is shown below the command's line.
@@ -72,6 +75,7 @@ Examples:
     realizar serve model.gguf --port 0 --served-model-name small
     realizar serve model.gguf --ollama-port 11434
     realizar serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file keys.txt --parallel 32
+    realizar serve --config serve.yaml
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
 
@@ -88,47 +92,63 @@ The address answers from the start: GET /health says that the process is there, 
 and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
 
 SIGTERM or Ctrl-C ends the server: new requests are refused, those under way are finished within --drain-timeout, and
-the exit code is 0. A second one ends it at once.`
+the exit code is 0. A second one ends it at once.
+
+The environment and a file set what flags do: --max-queue is REALIZAR_MAX_QUEUE there, and the key max-queue of the YAML
+file that --config or REALIZAR_CONFIG names. A flag goes before the environment, the environment before the file.
+--print-config says what holds. The file is read again when it changes and on SIGHUP; what cannot change while the
+server runs is in the log. docs/configuration.md has the rest.`
 }
 
+// BeforeResolve is called by the parser, and reads what the environment and the file set.
+func (c *serveCommand) BeforeResolve(parsed *kong.Context) error { return c.settings.resolve(parsed) }
+
+// AfterApply is called by the parser.
+func (c *serveCommand) AfterApply() error { return c.settings.applyArguments() }
+
 // Validate is called by the parser.
-func (c *serveCommand) Validate() error {
+func (c *serveCommand) Validate() error { return c.settings.placed(c.check()) }
+
+// check says which value makes no sense.
+func (c *serveCommand) check() error {
 	switch {
+	case c.JSON && !c.PrintConfig:
+		return errors.New("--json: goes with --print-config")
 	case c.Port < 0 || c.Port > 65535:
-		return fmt.Errorf("--port=%d: want 1 to 65535, or 0 for a free one", c.Port)
+		return wrongFlag("port", c.Port, "1 to 65535, or 0 for a free one")
 	case c.OllamaPort != nil && (*c.OllamaPort < 0 || *c.OllamaPort > 65535):
-		return fmt.Errorf("--ollama-port=%d: want 1 to 65535, or 0 for a free one", *c.OllamaPort)
+		return wrongFlag("ollama-port", *c.OllamaPort, "1 to 65535, or 0 for a free one")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
 	case c.KeepAlive < 0:
-		return fmt.Errorf("--keep-alive=%v: want more than 0, or 0 for as long as its memory is not needed", c.KeepAlive)
+		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 for as long as its memory is not needed")
 	case len(c.Models) > 1 && len(c.ServedModelName) > 0:
 		return errors.New("--served-model-name is for one model; of several each is called by its own name")
 	case c.MaxQueue < 0:
-		return fmt.Errorf("--max-queue=%d: want 0 or more", c.MaxQueue)
+		return wrongFlag("max-queue", c.MaxQueue, "0 or more")
 	case c.MaxBody < 1:
-		return fmt.Errorf("--max-body=%d: want 1 or more", c.MaxBody)
+		return wrongFlag("max-body", c.MaxBody, "1 or more")
 	case c.MaxConnections < 0:
-		return fmt.Errorf("--max-connections=%d: want 1 or more, or 0 for what the files allow", c.MaxConnections)
+		return wrongFlag("max-connections", c.MaxConnections, "1 or more, or 0 for what the files allow")
 	case c.MaxConnectionsPerAddress < 0:
-		return fmt.Errorf("--max-connections-per-address=%d: want 1 or more, or 0 for three quarters of all", c.MaxConnectionsPerAddress)
+		return wrongFlag("max-connections-per-address", c.MaxConnectionsPerAddress, "1 or more, or 0 for three quarters of all")
 	case c.RequestTimeout < 0:
-		return fmt.Errorf("--request-timeout=%v: want 0 or more", c.RequestTimeout)
+		return wrongFlag("request-timeout", c.RequestTimeout, "0 or more")
 	case c.FirstTokenTimeout < 0:
-		return fmt.Errorf("--first-token-timeout=%v: want 0 or more", c.FirstTokenTimeout)
+		return wrongFlag("first-token-timeout", c.FirstTokenTimeout, "0 or more")
 	case c.WriteTimeout <= 0:
-		return fmt.Errorf("--write-timeout=%v: want more than 0", c.WriteTimeout)
+		return wrongFlag("write-timeout", c.WriteTimeout, "more than 0")
 	case c.DrainTimeout < 0:
-		return fmt.Errorf("--drain-timeout=%v: want 0 or more", c.DrainTimeout)
+		return wrongFlag("drain-timeout", c.DrainTimeout, "0 or more")
 	}
 	for _, origin := range c.CORS {
 		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); origin != "*" && err != nil {
-			return fmt.Errorf("--cors=%s: want *, or an origin such as https://example.org", origin)
+			return wrongFlag("cors", origin, "*, or an origin such as https://example.org")
 		}
 	}
 	for _, name := range c.ServedModelName {
 		if strings.TrimSpace(name) == "" {
-			return errors.New("--served-model-name: the name is empty")
+			return &flagError{flag: "served-model-name", err: errors.New("the name is empty")}
 		}
 	}
 	return c.modelFlags.Validate()
@@ -136,6 +156,9 @@ func (c *serveCommand) Validate() error {
 
 // Run serves the model until a signal comes.
 func (c *serveCommand) Run(a *app) error {
+	if c.PrintConfig {
+		return c.settings.write(a.out, c.JSON)
+	}
 	specs, paths, err := c.named(a)
 	if err != nil {
 		return err
@@ -162,8 +185,9 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
-	stopReloading := reloadOnHangup(config.Keys, certificate, config.Logger)
-	defer stopReloading()
+	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate}
+	hangups, stopHangups := r.hangups()
+	defer stopHangups()
 
 	free := machine.ReadMemory()
 	models, err := c.pool(a, specs, paths, config.Logger)
@@ -200,26 +224,28 @@ func (c *serveCommand) Run(a *app) error {
 	if err := c.announce(a, h.addresses(), namesOf(specs)); err != nil {
 		return err
 	}
+	r.server = s
+	stopReloading := r.start(hangups)
+	defer stopReloading()
 	select {
 	case err := <-h.ended:
 		s.Stop()
 		return err
 	case <-a.ctx.Done():
-		return c.drain(h.http, s, config.Logger)
+		stopReloading()
+		return r.running.drain(h.http, s, config.Logger)
 	}
 }
 
 // config is what the flags say of the server.
 func (c *serveCommand) config(a *app) (server.Config, error) {
-	connections, err := server.NewConnections(connectionLimits(c.MaxConnections, c.MaxConnectionsPerAddress, openFiles()))
+	connections, err := server.NewConnections(c.connectionLimits())
 	if err != nil {
 		return server.Config{}, err
 	}
 	config := server.Config{
-		Version: readBuild().version, Dialects: dialects.All, MaxQueue: c.MaxQueue, MaxBody: int64(c.MaxBody), RequestMemory: int64(c.RequestMemory),
-		Deadlines:   server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout},
-		Connections: connections, Hosts: c.AllowHost, Origins: c.CORS, LogPrompts: c.LogPrompts, Lenient: c.Lenient,
-		JSON: c.jsonOptions(),
+		Version: readBuild().version, Dialects: dialects.All, RequestMemory: int64(c.RequestMemory),
+		Connections: connections, JSON: c.jsonOptions(),
 	}
 	if !c.NoUI {
 		config.Page = webpage.New()
@@ -232,11 +258,26 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 	default:
 		config.Logger = slog.New(slog.NewTextHandler(a.stderr, nil))
 	}
-	if c.APIKeyFile == "" {
-		return config, nil
+	if c.APIKeyFile != "" {
+		if config.Keys, err = server.ReadKeys(c.APIKeyFile); err != nil {
+			return config, err
+		}
 	}
-	config.Keys, err = server.ReadKeys(c.APIKeyFile)
-	return config, err
+	c.setLive(&config)
+	return config, nil
+}
+
+// setLive sets what may change while the server runs, but for the keys.
+func (c *serveCommand) setLive(config *server.Config) {
+	config.MaxQueue, config.MaxBody = c.MaxQueue, int64(c.MaxBody)
+	config.Deadlines = server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout}
+	config.Hosts, config.Origins = c.AllowHost, c.CORS
+	config.LogPrompts, config.Lenient = c.LogPrompts, c.Lenient
+}
+
+// connectionLimits are how many connections there may be in all, and for an address.
+func (c *serveCommand) connectionLimits() (all, each int) {
+	return connectionLimits(c.MaxConnections, c.MaxConnectionsPerAddress, openFiles())
 }
 
 // fileName is what a model is called by its file or folder.

@@ -15,6 +15,7 @@ type hearing struct {
 	http      *http.Server
 	loading   server.Loading
 	ended     chan error // why it ended before it was told to
+	alone     bool       // the address is one of the machine's own alone
 }
 
 // listen listens on the ports of the flags. Where the address is one of the machine's own
@@ -33,12 +34,21 @@ func (c *serveCommand) listen(config *server.Config) (*hearing, error) {
 		}
 		h.listeners = append(h.listeners, config.Connections.Listen(l))
 	}
-	if tcp, ok := h.listeners[0].Addr().(*net.TCPAddr); config.Hosts == nil && ok && tcp.IP.IsLoopback() {
-		config.Hosts = []string{} // addresses and localhost alone
-	}
+	tcp, ok := h.listeners[0].Addr().(*net.TCPAddr)
+	h.alone = ok && tcp.IP.IsLoopback()
+	config.Hosts = hostsOf(config.Hosts, h.alone)
 	h.loading.Hosts, h.loading.Page = config.Hosts, config.Page
 	h.http = server.HTTP(&h.loading, config.Connections, config.Deadlines, config.Logger)
 	return h, nil
+}
+
+// hostsOf are the names that requests may call a server by, where its address is one of the
+// machine's own alone or not: without any, addresses and localhost, or any name.
+func hostsOf(names []string, alone bool) []string {
+	if len(names) == 0 && alone {
+		return []string{}
+	}
+	return names
 }
 
 // close ends listening that has not begun.

@@ -61,9 +61,14 @@ func (l *logLines) Write(p []byte) (int, error) {
 
 // wait returns when the log has text.
 func (l *logLines) wait(text string) {
+	l.waitFor(func(log string) bool { return strings.Contains(log, text) })
+}
+
+// waitFor returns when the log is as it is waited for.
+func (l *logLines) waitFor(is func(log string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !strings.Contains(l.text.String(), text) {
+	for !is(l.text.String()) {
 		l.wrote.Wait()
 	}
 }
@@ -395,12 +400,14 @@ func TestServeKeys(t *testing.T) {
 	}
 }
 
-func TestServeTLS(t *testing.T) {
+// writeCertificate writes one that signs itself, with a serial number, and its key.
+func writeCertificate(t *testing.T, serial int64) (certFile, keyFile string, certPEM []byte) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -409,10 +416,13 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	s := serve(t, modeltest.Llama(t), "--served-model-name", "m",
-		"--tls-cert", writeFile(t, "cert.pem", string(certPEM)),
-		"--tls-key", writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))))
+	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	return writeFile(t, "cert.pem", string(certPEM)), writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))), certPEM
+}
+
+func TestServeTLS(t *testing.T) {
+	cert, key, certPEM := writeCertificate(t, 1)
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m", "--tls-cert", cert, "--tls-key", key)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(certPEM)
 	s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/realizar/realizar/internal/nearest"
 	"github.com/realizar/realizar/internal/plan"
@@ -47,6 +48,9 @@ type Kind struct {
 	// Parallel is how many answers are under way at one time where nothing else is asked
 	// for, 1 or more.
 	Parallel int
+	// Chunk and Gap are those of an engine, see [engine.Config]; 0 for its defaults.
+	Chunk int
+	Gap   time.Duration
 	// Open opens a device. The error is [ErrAbsent] where the system has no sign of such
 	// devices.
 	Open func(o Options) (Backend, error)

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
+	"time"
 
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -12,7 +14,7 @@ import (
 // The shape of steps and pages.
 const (
 	pageTokens  = 32
-	chunkTokens = 256 // of prompts, at most, in one step
+	chunkTokens = 256 // of prompts, at most, in one step, where nothing else is said
 	chunkRows   = 16  // outputs of prompts, at most, in one step
 	stepsAhead  = 2   // steps under way at one time: while one runs, the next is ready
 
@@ -31,7 +33,12 @@ type Config struct {
 	States int
 	// Host are the bytes of host memory for pages that the pools have no room for. 0:
 	// none.
-	Host  int
+	Host int
+	// Chunk is how many tokens of prompts a step takes at most. 0: 256.
+	Chunk int
+	// Gap is how long a step should take at most that chooses tokens beside tokens of
+	// prompts, as everyone who waits for their next token waits so long. 0: 100 ms.
+	Gap   time.Duration
 	Cache tensor.DType // of keys and values
 	// Activations are what weights are multiplied with: F32, or what the backend rounds
 	// to, see [plan.Backend].
@@ -45,13 +52,28 @@ type Config struct {
 
 // check says whether c can be counted with.
 func (c Config) check() error {
-	if c.Context < 1 || c.Parallel < 1 || c.Parallel > math.MaxInt32-chunkTokens {
+	if c.Chunk < 0 || c.Chunk > math.MaxInt32/2 || c.Gap < 0 {
+		return fmt.Errorf("engine: a chunk of %d tokens with a gap of %v does not exist", c.Chunk, c.Gap)
+	}
+	if c.Context < 1 || c.Parallel < 1 || c.Parallel > math.MaxInt32-c.chunk() {
 		return fmt.Errorf("engine: a context of %d for %d sequences does not exist", c.Context, c.Parallel)
 	}
 	if c.States < 0 || c.Host < 0 {
 		return fmt.Errorf("engine: %d bytes for pages and %d of the host's memory do not exist", c.States, c.Host)
 	}
 	return nil
+}
+
+func (c Config) chunk() int { return cmp.Or(c.Chunk, chunkTokens) }
+
+// prompts is how many tokens of prompts have room in a step: those of one sequence, and of
+// several where a step takes more than the default.
+func (c Config) prompts() int {
+	n := c.Context
+	if c.chunk() > chunkTokens {
+		n *= c.Parallel
+	}
+	return min(c.chunk(), n)
 }
 
 // Limits are the sizes that c takes of p. Beside a chunk of prompts there is room
@@ -69,7 +91,7 @@ func (c Config) Limits(p *plan.Program) plan.Limits {
 	}
 	others := c.Parallel - 1
 	l := plan.Limits{
-		Tokens: min(chunkTokens, c.Context) + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
+		Tokens: c.prompts() + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
 		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed,
 	}
 	l.Pages = c.pages(p, &l)

@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,9 @@ type Engine struct {
 	done    uint64    // the last that is
 	spare   []*flight // for others to use
 	pace    pace
-	setup   plan.Setup // of the executable, when it was last asked
+	stops   bool        // see [sequence]
+	order   []*sequence // the scheduler's
+	setup   plan.Setup  // of the executable, when it was last asked
 
 	watching watching // the scheduler's alone
 
@@ -63,6 +66,8 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
+		pace:  pace{gap: cmp.Or(c.Gap, gap)},
+		stops: slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence }),
 		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
 	e.work, e.masked = sync.NewCond(&e.mu), sync.NewCond(&e.mu)

@@ -2,13 +2,14 @@ package engine
 
 import "time"
 
-// beside is how long a step should take at most that chooses tokens beside reading
-// prompts: for so long everyone who is waiting for their next token waits.
-const beside = 100 * time.Millisecond
+// gap is how long a step should take at most that chooses tokens beside tokens of prompts,
+// where nothing else is said, see [Config.Gap].
+const gap = 100 * time.Millisecond
 
 // A pace is how fast prompts are read, which says how much of them goes into steps
 // that others wait for.
 type pace struct {
+	gap  time.Duration
 	each float64   // seconds that a token of a prompt takes, 0: not known
 	last time.Time // when the last step was done
 }
@@ -18,7 +19,7 @@ func (p *pace) tokens(room int, active []*sequence) int {
 	if p.each == 0 {
 		return room
 	}
-	n := int(min(beside.Seconds()/p.each, float64(room))) / pageTokens * pageTokens
+	n := int(min(p.gap.Seconds()/p.each, float64(room))) / pageTokens * pageTokens
 	if n >= room {
 		return room
 	}

@@ -104,7 +104,7 @@ func (e *Engine) newRun(r *Request) *run {
 	adjust := r.adjustments(vocab)
 	class := e.program.LengthClass(len(r.Prompt))
 	for i := range n {
-		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
+		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, stops: e.stops, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
 		for g, group := range e.program.Groups {
 			s.tables[g].group = group
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -62,8 +63,62 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	if !e.program.Whole { // beside what the others choose
 		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
 	}
+	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience)
+	if len(f.parts) == 0 && skipped { // those whose turn it is cannot go on
+		for _, s := range e.queue.active {
+			s.quota = 0
+		}
+		lacks, _ = e.addAll(f, tokens, room, patience)
+	}
+	lack = lack || lacks
+	if len(f.parts) == 0 {
+		e.keep(f)
+		return nil, lack
+	}
+	return f, lack
+}
+
+// ofFirst is the part of a step's tokens of prompts that the first in the queue has.
+const ofFirst = 8
+
+// setQuotas says how many of so many tokens of prompts each sequence may have in a step, and how
+// many are left. The first in the queue gets on in any case; of the rest those who have a higher
+// priority come first, and then those who need least, so that a long prompt does not hold up ten
+// short ones.
+func (e *Engine) setQuotas(tokens int) (left int) {
+	e.order = e.order[:0]
+	give := func(s *sequence, most int) {
+		n := min(s.rest()-s.quota, most)
+		s.quota += n
+		tokens -= n
+	}
+	for _, s := range e.queue.active {
+		if s.quota = 0; s.rest() > 0 {
+			if e.order = append(e.order, s); len(e.order) == 1 {
+				give(s, (tokens+ofFirst-1)/ofFirst)
+			}
+		}
+	}
+	slices.SortStableFunc(e.order, func(a, b *sequence) int {
+		return cmp.Or(cmp.Compare(b.run.Priority, a.run.Priority), cmp.Compare(a.rest(), b.rest()))
+	})
+	for _, s := range e.order {
+		give(s, tokens)
+	}
+	clear(e.order)
+	return tokens
+}
+
+// addAll adds what each sequence that has a place runs in the next step to f, in the order of the
+// queue: tokens of prompts within its quota, and of spare what those before have left. It says
+// whether somebody lacks pages, and whether somebody is left out who has no quota.
+func (e *Engine) addAll(f *flight, spare, room, patience int) (lack, skipped bool) {
 	full := false // those who have no pages yet get none in this step
 	for i, s := range e.queue.active {
+		tokens := s.quota + spare
+		if tokens == 0 && s.rest() > 0 {
+			skipped = true
+		}
 		if !s.placed {
 			// What it has chosen must be known, and its caller ready for more.
 			if s.waitsForCaller() {
@@ -95,17 +150,13 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 			continue
 		}
 		if room -= outputs; n > 1 || s.whole {
-			tokens -= n
+			spare = tokens - n
 		}
 		s.missed = 0
 		e.add(f, s, n, outputs)
 		s.far = max(s.far, s.sent)
 	}
-	if len(f.parts) == 0 {
-		e.keep(f)
-		return nil, lack
-	}
-	return f, lack
+	return lack, skipped
 }
 
 // patience is how many steps a sequence may miss because its caller has not taken in

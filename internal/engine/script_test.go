@@ -242,10 +242,19 @@ func (s *script) done(c *caller, n int) {
 	}
 }
 
-// Every step has a token of each sequence that decodes, also while long prompts
-// are read, which are cut at multiples of 256, the first that came first.
+// Every step has a token of each sequence that decodes, also while long prompts are read, the
+// shortest first, which are cut at multiples of 256 where there are states of sequences.
 func TestStepsOfAll(t *testing.T) {
-	scripting(t, engine.Config{Context: 1000, Parallel: 4}, &hashModel{windows: []int{0, 50}}, func(s *script) {
+	t.Run("tokens", func(t *testing.T) {
+		stepsOfAll(t, &hashModel{windows: []int{0, 50}}, []scriptedPart{{0, 32, 0}, {32, 180, 0}, {212, 256, 0}, {468, 132, 1}}, false)
+	})
+	t.Run("states", func(t *testing.T) {
+		stepsOfAll(t, &hashModel{windows: []int{0, recurrent}}, []scriptedPart{{0, 32, 0}, {32, 180, 0}, {212, 44, 0}, {256, 256, 0}, {512, 88, 1}}, true)
+	})
+}
+
+func stepsOfAll(t *testing.T, m *hashModel, want []scriptedPart, cut bool) {
+	scripting(t, engine.Config{Context: 1000, Parallel: 4}, m, func(s *script) {
 		s.ask(1, 100, nil, nil)
 		s.ask(2, 100, nil, nil)
 		s.steps(4)
@@ -266,7 +275,7 @@ func TestStepsOfAll(t *testing.T) {
 			for _, id := range []int32{300, 600} {
 				if part := step[id]; part.start < int(id) {
 					prompts += part.tokens
-					if part.tokens > 0 && part.start/256 != (part.start+part.tokens-1)/256 {
+					if cut && part.tokens > 0 && part.start/256 != (part.start+part.tokens-1)/256 {
 						t.Errorf("step %d is %v: a chunk crosses a multiple of 256", i, step)
 					}
 				}
@@ -281,7 +290,7 @@ func TestStepsOfAll(t *testing.T) {
 				next300 = part.start + part.tokens
 			}
 		}
-		if want := []scriptedPart{{0, 256, 0}, {256, 256, 0}, {512, 88, 1}}; !slices.Equal(chunks, want) {
+		if !slices.Equal(chunks, want) {
 			t.Errorf("a prompt of 600 tokens is read as %v, want %v", chunks, want)
 		}
 		if next300 < 300 {
@@ -303,7 +312,7 @@ func TestPromptsTakeTheirTime(t *testing.T) {
 		s.steps(2)
 		at := len(s.b.steps)
 		s.ask(700, 0, nil, nil)
-		s.steps(6)
+		s.steps(5)
 		for i, step := range s.b.steps[at:] {
 			if n := step[700].tokens; n == 0 || n > 128 || step[1].tokens != 1 {
 				t.Errorf("step %d is %v: the prompt has %d tokens in it", i, step, n)
@@ -694,6 +703,65 @@ func TestEvictionKeepsBeginnings(t *testing.T) {
 		}
 		if got := serve(200); got < 4*32 {
 			t.Errorf("%d tokens are found of a prompt that was asked for just now, want %d at least", got, 4*32)
+		}
+	})
+}
+
+// A long prompt does not hold up short ones that come later, nor do these hold it up for ever.
+func TestShortPromptsFirst(t *testing.T) {
+	scripting(t, engine.Config{Context: 4000, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
+		s.ask(3900, 1, nil, nil)
+		s.steps(2)
+		at := len(s.b.steps)
+		for i := range 40 {
+			s.ask(200+i, 1, nil, nil)
+		}
+		s.steps(40)
+		short, long, waited, most := 0, 0, 0, 0
+		for i, step := range s.b.steps[at:] {
+			for id, part := range step {
+				if id != 3900 && part.start+part.tokens == int(id) {
+					short++
+				}
+			}
+			if n := step[3900].tokens; n > 0 {
+				long, waited = long+n, 0
+			} else if waited++; waited > most {
+				most = waited
+			}
+			if i == 1 && short < 2 {
+				t.Errorf("after 2 steps %d short prompts are read", short)
+			}
+		}
+		if short < 20 || long == 0 || most > 20 {
+			t.Errorf("%d short prompts and %d tokens of the long one in 40 steps, which waited for %d at a time", short, long, most)
+		}
+	})
+}
+
+// A step takes as many tokens of prompts as the configuration says, of one prompt or of several.
+func TestChunk(t *testing.T) {
+	scripting(t, engine.Config{Context: 1500, Parallel: 5, Chunk: 2000}, &hashModel{windows: []int{0, 50}}, func(s *script) {
+		s.ask(1, 20, nil, nil)
+		s.steps(2)
+		for _, n := range []int{1400, 500, 400, 1400} {
+			s.ask(n, 1, nil, nil)
+		}
+		s.steps(6)
+		most := 0
+		for i, step := range s.b.steps {
+			tokens := 0
+			for id, part := range step {
+				if part.start < int(id) && id > 1 {
+					tokens += part.tokens
+				}
+			}
+			if most = max(most, tokens); tokens > 2000 {
+				t.Errorf("step %d is %v: %d tokens of prompts", i, step, tokens)
+			}
+		}
+		if most <= 1400 {
+			t.Errorf("a step has %d tokens of prompts at most; want those of several", most)
 		}
 	})
 }

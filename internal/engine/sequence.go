@@ -24,6 +24,7 @@ type sequence struct {
 	choice int
 	class  int  // of rotary frequencies
 	whole  bool // it is in one step, all of it
+	stops  bool // chunks end where states are kept
 
 	tokens []int32 // the prompt, and what was chosen after it
 	adjust []sample.Adjustment
@@ -58,12 +59,24 @@ type sequence struct {
 
 	began, first, last time.Time // of the first step, the first token and the last
 
+	quota int // of a step's tokens of prompts
+
 	trace *Trace // of its steps since a token was chosen; nil: none
 }
 
 // before orders sequences: those that others make room for come first.
 func (s *sequence) before(o *sequence) int {
 	return cmp.Or(cmp.Compare(o.run.Priority, s.run.Priority), cmp.Compare(s.start, o.start), cmp.Compare(s.number, o.number))
+}
+
+// rest is how many tokens of s need room in a step: those known and not run, but for one alone that
+// chooses the next.
+func (s *sequence) rest() int {
+	n := len(s.tokens) - s.sent
+	if n == 1 && s.run.Tokens > 0 {
+		return 0
+	}
+	return n
 }
 
 // prompt is how many of s's tokens were not chosen.
@@ -117,7 +130,10 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 		}
 		return known, outputs
 	}
-	n = min(known, tokens, chunkTokens-s.sent%chunkTokens)
+	n = min(known, tokens)
+	if s.stops {
+		n = min(n, checkpointTokens-s.sent%checkpointTokens)
+	}
 	if n == known && chooses && !s.mayChoose() {
 		n--
 	}

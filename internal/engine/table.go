@@ -10,8 +10,8 @@ import (
 // to go on, and which of them others may find.
 
 // checkpointTokens apart, at absolute multiples, states per sequence are kept to be found
-// again. Steps end there, as no chunk of a prompt goes beyond.
-const checkpointTokens = chunkTokens
+// again: no chunk of a prompt goes beyond where there are such states.
+const checkpointTokens = 256
 
 // slotsOfSequence are the slots that a sequence has at most: one that its oldest step
 // under way reads, and one that each of its steps writes.
@@ -39,7 +39,7 @@ func (c Config) most(g plan.Group) int {
 	case g.Window == 0:
 		return all
 	}
-	return min(all, pagesOf(g.Window-1+stepsAhead*chunkTokens)+1)
+	return min(all, pagesOf(g.Window-1+stepsAhead*c.chunk())+1)
 }
 
 // share is how many pages of group g there are for each of the sequences beside each

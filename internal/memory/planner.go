@@ -66,7 +66,7 @@ func (p *Planner) config() engine.Config {
 	o := &p.Options
 	return engine.Config{
 		Context: cmp.Or(o.Context, p.Made), Parallel: cmp.Or(o.Parallel, p.Device.Kind.Parallel), Host: int(o.HostCache),
-		Cache: o.Cache, Activations: o.Activations,
+		Cache: o.Cache, Activations: o.Activations, Chunk: p.Device.Kind.Chunk, Gap: p.Device.Kind.Gap,
 	}
 }
 

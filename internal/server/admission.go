@@ -9,9 +9,8 @@ import (
 
 // admission bounds how many answers are under way or wait for their turn.
 type admission struct {
-	limit int
-
 	mu       sync.Mutex
+	limit    int
 	taken    int // answers
 	draining bool
 	empty    chan struct{} // closed when draining and none is taken
@@ -58,11 +57,18 @@ func (a *admission) isDraining() bool {
 	return a.draining
 }
 
-// count is how many places are taken.
-func (a *admission) count() int {
+// count is how many places are taken, of how many.
+func (a *admission) count() (taken, limit int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.taken
+	return a.taken, a.limit
+}
+
+// bound sets how many places there are. Those that are taken stay so.
+func (a *admission) bound(limit int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limit = limit
 }
 
 // Begin admits a request for so many answers, until done is called. The context that

@@ -27,18 +27,17 @@ const (
 // readBody reads the request's body. It is not read where the request would
 // be refused after it. Memory for it is taken as it comes.
 func (x *Exchange) readBody() ([]byte, error) {
-	s := x.Server
-	if err := s.admission.enter(0); err != nil {
+	if err := x.Server.admission.enter(0); err != nil {
 		return nil, err
 	}
-	if x.ContentLength > s.config.MaxBody {
-		return nil, tooLarge(s.config.MaxBody)
+	if x.ContentLength > x.settings.maxBody {
+		return nil, tooLarge(x.settings.maxBody)
 	}
 	if err := x.memory.Fits(bodyCost * max(0, x.ContentLength)); err != nil {
 		return nil, err
 	}
 	x.memory.Wait(true)
-	data, err := x.readAll(http.MaxBytesReader(x.w, x.Body, s.config.MaxBody))
+	data, err := x.readAll(http.MaxBytesReader(x.w, x.Body, x.settings.maxBody))
 	x.memory.Wait(false)
 	var large *http.MaxBytesError
 	var full *budget.Error
@@ -54,7 +53,7 @@ func (x *Exchange) readBody() ([]byte, error) {
 		return nil, tooLarge(large.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_timeout",
-			Message: fmt.Sprintf("the body did not arrive within %v", s.config.Deadlines.Body)}
+			Message: fmt.Sprintf("the body did not arrive within %v", x.settings.deadlines.Body)}
 	default:
 		return nil, &Error{Status: http.StatusBadRequest, Code: "body_incomplete", Message: "the body ended early: " + err.Error()}
 	}

@@ -14,11 +14,12 @@ import (
 // may be, a new one takes the place of one that waits for its client: for a request, the
 // rest of one, or nothing. So whoever opens connections and says nothing keeps nobody out.
 type Connections struct {
-	most, perAddress int
-	now              func() time.Time
-	wait             func(context.Context, time.Duration) // or until the context ends
+	now  func() time.Time
+	wait func(context.Context, time.Duration) // or until the context ends
 
 	mu        sync.Mutex
+	most      int
+	each      int // of one address
 	open      map[*connection]struct{}
 	addresses map[string]int
 	turn      int64 // counts beginnings of waiting
@@ -29,10 +30,20 @@ type Connections struct {
 
 // NewConnections bounds them to most in all, and for each address.
 func NewConnections(most, perAddress int) (*Connections, error) {
+	c := &Connections{now: time.Now, wait: wait, open: map[*connection]struct{}{}, addresses: map[string]int{}}
+	return c, c.Bound(most, perAddress)
+}
+
+// Bound sets how many there may be, in all and for an address. Those beyond stay until they
+// end, or wait when a new one comes.
+func (c *Connections) Bound(most, perAddress int) error {
 	if most < 1 || perAddress < 1 {
-		return nil, errors.New("server: connections are bounded to 1 or more, in all and for an address")
+		return errors.New("server: connections are bounded to 1 or more, in all and for an address")
 	}
-	return &Connections{most: most, perAddress: perAddress, now: time.Now, wait: wait, open: map[*connection]struct{}{}, addresses: map[string]int{}}, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most, c.each = most, perAddress
+	return nil
 }
 
 // ConnectionStats say how connections stand.
@@ -95,9 +106,9 @@ func (c *Connections) admit(n net.Conn) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.cost.at = c.now()
-	for len(c.open) >= c.most || c.addresses[host] >= c.perAddress {
+	for len(c.open) >= c.most || c.addresses[host] >= c.each {
 		of := ""
-		if c.addresses[host] >= c.perAddress {
+		if c.addresses[host] >= c.each {
 			of = host
 		}
 		other := c.waiter(of)

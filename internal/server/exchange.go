@@ -19,14 +19,15 @@ import (
 // An Exchange is one request and its answer.
 type Exchange struct {
 	*http.Request
-	Server  *Server
-	hold    *pool.Hold[*Model] // the model that it is for; nil before it is known
-	conn    *connection        // nil where connections are not bounded
-	working bool               // the request has come as a whole
-	w       http.ResponseWriter
-	dialect Dialect
-	id      string // X-Request-Id
-	begun   time.Time
+	Server   *Server
+	hold     *pool.Hold[*Model] // the model that it is for; nil before it is known
+	settings *settings          // of the server, when the request came
+	conn     *connection        // nil where connections are not bounded
+	working  bool               // the request has come as a whole
+	w        http.ResponseWriter
+	dialect  Dialect
+	id       string // X-Request-Id
+	begun    time.Time
 
 	work    context.Context                                   // of what is done for the request
 	end     context.CancelCauseFunc                           // ends work
@@ -151,7 +152,7 @@ const promptNote = "body"
 // notePrompt has the request's line in the log say what was asked, where that is
 // wanted.
 func (x *Exchange) notePrompt(body []byte) {
-	if x.Server.config.LogPrompts {
+	if x.settings.logPrompts {
 		x.Note(slog.String(promptNote, string(body)))
 	}
 }

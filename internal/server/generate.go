@@ -90,7 +90,7 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 		return err
 	}
 	c := newCollector(x, w, prompts, choices)
-	started := x.phase(x.Server.config.Deadlines.FirstToken, errFirst)
+	started := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer started()
 	if err := x.run(ctx, jobs, func(job int, e *realizar.Event) error {
 		started()
@@ -160,7 +160,7 @@ func (x *Exchange) preparing() (done func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	phase := x.phase(x.Server.config.Deadlines.Prepare, errPrepare)
+	phase := x.phase(x.settings.deadlines.Prepare, errPrepare)
 	return func() {
 		phase()
 		ended()

@@ -16,7 +16,7 @@ func (s *Server) handle(d Dialect, r Route) {
 
 // keyed is the handler's error, or that the request bears no key where keys are wanted.
 func (s *Server) keyed(x *Exchange, h Handler) error {
-	if err := s.config.Keys.check(x.dialect, x.Request); err != nil {
+	if err := x.settings.keys.check(x.dialect, x.Request); err != nil {
 		return err
 	}
 	return h(x)

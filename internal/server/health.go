@@ -32,11 +32,12 @@ func (s *Server) ready(x *Exchange) error {
 	if err := s.admission.enter(0); err != nil {
 		return err
 	}
+	taken, limit := s.admission.count()
 	return x.JSON(struct {
 		Status  string `json:"status"`
 		Answers int    `json:"answers"`
 		Limit   int    `json:"limit"`
-	}{"ready", s.admission.count(), s.admission.limit})
+	}{"ready", taken, limit})
 }
 
 // able is nil where some model can answer, as it is well or can be loaded, or why the first

@@ -17,7 +17,7 @@ const (
 // decode reads data, a request, into r. Where the server is lenient, fields that are not
 // known are blanks afterwards, and said to be left out.
 func decode[R any](x *Exchange, list fields.List[R], r *R, data []byte) error {
-	if !x.Server.config.Lenient {
+	if !x.settings.lenient {
 		return list.Decode(r, data, "")
 	}
 	before := *r

@@ -14,27 +14,25 @@ import (
 )
 
 // middleware is what every request goes through on its way to next.
-func (s *Server) middleware(next http.Handler) (http.Handler, error) {
-	origins, err := newOrigins(s.config.Origins, s.config.Hosts, s.config.Keys != nil)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, w, r := newExchange(w, r, s.config.Dialects[0], &s.config.Deadlines, s.stopped)
+		set := s.settings.Load()
+		x, w, r := newExchange(w, r, s.config.Dialects[0], &set.deadlines, s.stopped)
 		defer s.end(x)
+		x.settings = set
 		x.memory = s.memory.Open(r.RemoteAddr, x.giveWay)
 		x.work = budget.With(x.work, x.memory)
 		s.follow(x)
 		if s.admission.isDraining() {
 			w.Header().Set("Connection", "close")
 		}
-		switch answered, err := origins.admit(w, r); {
+		switch answered, err := set.origins.admit(w, r); {
 		case err != nil:
 			x.fail(err)
 		case !answered:
 			next.ServeHTTP(w, r)
 		}
-	}), nil
+	})
 }
 
 // end notes that a request was answered.

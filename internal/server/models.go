@@ -125,7 +125,7 @@ func (x *Exchange) Hold(name string) error {
 	if err != nil {
 		return err
 	}
-	done := x.phase(x.Server.config.Deadlines.FirstToken, errFirst)
+	done := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer done()
 	h, err := x.Server.models.Acquire(x.work, found.Name)
 	if err != nil {

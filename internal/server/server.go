@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/realizar/realizar"
@@ -76,26 +77,16 @@ func (c *Config) complete() error {
 	switch {
 	case c.Parallel < 1:
 		return fmt.Errorf("server: %d answers at one time; want 1 or more", c.Parallel)
-	case c.MaxQueue < 0:
-		return fmt.Errorf("server: a queue of %d; want 0 or more", c.MaxQueue)
-	case c.MaxBody < 0:
-		return fmt.Errorf("server: bodies of %d bytes; want 1 or more, or 0 for %d", c.MaxBody, defaultMaxBody)
 	case c.RequestMemory < 0:
 		return fmt.Errorf("server: %d bytes for all requests; want 1 or more, or 0 for %d", c.RequestMemory, defaultRequestMemory)
 	case len(c.Dialects) == 0:
 		return errors.New("server: there is no dialect")
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = defaultMaxBody
 	}
 	if c.RequestMemory == 0 {
 		c.RequestMemory = defaultRequestMemory
 	}
 	if c.Connections == nil {
 		c.Connections = &Connections{}
-	}
-	if err := c.Deadlines.complete(); err != nil {
-		return err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -107,7 +98,8 @@ func (c *Config) complete() error {
 type Server struct {
 	models    *Models
 	created   time.Time
-	config    Config
+	config    Config // but for what settings has
+	settings  atomic.Pointer[settings]
 	mux       *http.ServeMux
 	methods   map[string][]string // of the paths
 	handler   http.Handler
@@ -124,26 +116,31 @@ type Server struct {
 
 // New makes a server of models, which it leaves open.
 func New(models *Models, c Config) (*Server, error) {
+	set, err := newSettings(&c)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
 	s := &Server{models: models, created: time.Now(), config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
 	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
-	s.admission.limit = c.Parallel + c.MaxQueue
 	s.admission.empty = make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.metrics = newMetrics(s.modelMetrics, s.state)
 	s.ended = append(s.ended, beaten, s.metrics.answered, s.unfollow)
+	s.settings.Store(set)
+	s.admission.bound(c.Parallel + c.MaxQueue)
 	s.routes()
-	var err error
-	s.handler, err = s.middleware(s.mux)
-	return s, err
+	s.handler = s.middleware(s.mux)
+	return s, nil
 }
 
 // state is how s stands.
 func (s *Server) state() state {
-	return state{s.admission.count(), s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
+	taken, _ := s.admission.count()
+	return state{taken, s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
 }
 
 // Held is how many bytes of memory requests hold.
