@@ -105,6 +105,19 @@ func TestEviction(t *testing.T) {
 	})
 }
 
+// TestPinned: what is pinned gives way to none, however long it was idle.
+func TestPinned(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		b := newBench(t, 4, map[string]int64{"a": 2, "b": 2, "c": 2}, func(c *pool.Config[*model], _ *loader) { c.Models[0].Pinned = true })
+		b.use("a", 0)
+		time.Sleep(time.Hour)
+		b.use("b", 0)
+		b.use("c", 0)
+		b.want("a ready, b absent, c ready")
+		b.close()
+	})
+}
+
 // TestInUse: what is in use is not evicted; after its time it takes no more requests, and the
 // first that waits has its place when it is idle.
 func TestInUse(t *testing.T) {
