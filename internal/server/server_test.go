@@ -1,10 +1,8 @@
 package server_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,11 +39,6 @@ func serve(t testing.TB, c server.Config, o realizar.Options, options ...modelte
 // serveFile serves the model at path.
 func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *service {
 	t.Helper()
-	o.Device = "cpu"
-	m, err := realizar.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if c.Names == nil {
 		c.Names = []string{name}
 	}
@@ -54,24 +48,7 @@ func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
-	s, err := server.New(m, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewUnstartedServer(s.Handler())
-	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that it is soon full for a client that does not read
-		return ctx
-	}
-	h.Start()
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h, m, s := servertest.Serve(t, path, o, c)
 	return &service{h, t, m, s}
 }
 

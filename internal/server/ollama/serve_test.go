@@ -15,6 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/ollama"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,27 +37,11 @@ func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service 
 
 func serveFile(t testing.TB, c server.Config, path string) *service {
 	t.Helper()
-	m, err := realizar.Open(t.Context(), path, realizar.Options{Device: "cpu"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if c.Names == nil {
 		c.Names = []string{name}
 	}
 	c.Parallel, c.Dialects = 16, []server.Dialect{ollama.Dialect{}}
-	s, err := server.New(m, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h, m, _ := servertest.Serve(t, path, realizar.Options{}, c)
 	return &service{h, t, m}
 }
 
