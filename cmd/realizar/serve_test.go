@@ -354,7 +354,7 @@ func TestServePage(t *testing.T) {
 		if got := s.status("/page/licences.txt"); got != test.shown {
 			t.Errorf("%q: %d", test.args, got)
 		}
-		// What is left at / is what Ollama's clients ask for.
+		// Without the page, / still answers Ollama's clients.
 		if _, body := s.get("/", "Accept", "text/html"); strings.Contains(body, "<title>") != (test.shown == 200) {
 			t.Errorf("%q: at / there is %s", test.args, body)
 		}

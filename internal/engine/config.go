@@ -36,8 +36,8 @@ type Config struct {
 	Host int
 	// Chunk is how many tokens of prompts a step takes at most. 0: 256.
 	Chunk int
-	// Gap is how long a step should take at most that chooses tokens beside tokens of
-	// prompts, as everyone who waits for their next token waits so long. 0: 100 ms.
+	// Gap is the longest time that a step of both decoding and prefill should take: every
+	// decoding sequence waits so long for its next token. 0: 100 ms.
 	Gap   time.Duration
 	Cache tensor.DType // of keys and values
 	// Activations are what weights are multiplied with: F32, or what the backend rounds
@@ -66,8 +66,8 @@ func (c Config) check() error {
 
 func (c Config) chunk() int { return cmp.Or(c.Chunk, chunkTokens) }
 
-// prompts is how many tokens of prompts have room in a step: those of one sequence, and of
-// several where a step takes more than the default.
+// prompts is the most prompt tokens in a step: the context of one sequence, or of all sequences
+// where Chunk is above the default.
 func (c Config) prompts() int {
 	n := c.Context
 	if c.chunk() > chunkTokens {

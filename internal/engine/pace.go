@@ -2,8 +2,7 @@ package engine
 
 import "time"
 
-// gap is how long a step should take at most that chooses tokens beside tokens of prompts,
-// where nothing else is said, see [Config.Gap].
+// gap is the default of [Config.Gap].
 const gap = 100 * time.Millisecond
 
 // A pace is how fast prompts are read, which says how much of them goes into steps

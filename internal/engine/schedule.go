@@ -64,7 +64,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
 	}
 	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience)
-	if len(f.parts) == 0 && skipped { // those whose turn it is cannot go on
+	if len(f.parts) == 0 && skipped { // those with a quota cannot run
 		for _, s := range e.queue.active {
 			s.quota = 0
 		}
@@ -78,13 +78,12 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	return f, lack
 }
 
-// ofFirst is the part of a step's tokens of prompts that the first in the queue has.
+// The first in the queue gets one of ofFirst parts of a step's prompt tokens.
 const ofFirst = 8
 
-// setQuotas says how many of so many tokens of prompts each sequence may have in a step, and how
-// many are left. The first in the queue gets on in any case; of the rest those who have a higher
-// priority come first, and then those who need least, so that a long prompt does not hold up ten
-// short ones.
+// setQuotas shares a step's prompt tokens among the sequences and returns how many are left. The
+// first in the queue gets an eighth. The rest goes to the highest priority first, and among equals
+// to the shortest remaining prompt, so that a long prompt does not delay ten short ones.
 func (e *Engine) setQuotas(tokens int) (left int) {
 	e.order = e.order[:0]
 	give := func(s *sequence, most int) {
@@ -109,9 +108,9 @@ func (e *Engine) setQuotas(tokens int) (left int) {
 	return tokens
 }
 
-// addAll adds what each sequence that has a place runs in the next step to f, in the order of the
-// queue: tokens of prompts within its quota, and of spare what those before have left. It says
-// whether somebody lacks pages, and whether somebody is left out who has no quota.
+// addAll adds to f the tokens that each placed sequence runs in the next step, in the order of the
+// queue: prompt tokens within its quota, and spare ones that earlier sequences did not use. It
+// reports whether a sequence lacks pages, and whether one was skipped because it has no quota.
 func (e *Engine) addAll(f *flight, spare, room, patience int) (lack, skipped bool) {
 	full := false // those who have no pages yet get none in this step
 	for i, s := range e.queue.active {

@@ -24,7 +24,7 @@ type sequence struct {
 	choice int
 	class  int  // of rotary frequencies
 	whole  bool // it is in one step, all of it
-	stops  bool // chunks end where states are kept
+	stops  bool // its chunks end at checkpoints
 
 	tokens []int32 // the prompt, and what was chosen after it
 	adjust []sample.Adjustment
@@ -69,8 +69,8 @@ func (s *sequence) before(o *sequence) int {
 	return cmp.Or(cmp.Compare(o.run.Priority, s.run.Priority), cmp.Compare(s.start, o.start), cmp.Compare(s.number, o.number))
 }
 
-// rest is how many tokens of s need room in a step: those known and not run, but for one alone that
-// chooses the next.
+// rest is the number of prompt tokens that s has left to run. A single token that chooses the next
+// one does not count.
 func (s *sequence) rest() int {
 	n := len(s.tokens) - s.sent
 	if n == 1 && s.run.Tokens > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,19 +46,10 @@ func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *
 // serveNamed serves the model at path under these names.
 func serveNamed(t testing.TB, names []string, c server.Config, o realizar.Options, path string) *service {
 	t.Helper()
-	o.Device = "cpu"
-	m, err := realizar.Open(t.Context(), path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	served := serveModels(t, servertest.One(t, m, names...), c)
-	served.model = m
-	return served
+	m := servertest.Open(t, path, o)
+	s := serveModels(t, servertest.One(t, m, names...), c)
+	s.model = m
+	return s
 }
 
 // serveModels serves models, which it leaves open.
@@ -71,21 +61,7 @@ func serveModels(t testing.TB, models *server.Models, c server.Config) *service 
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
-	s, err := server.New(models, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewUnstartedServer(s.Handler())
-	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // so that it is soon full for a client that does not read
-		return ctx
-	}
-	h.Start()
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-	})
+	h, s := servertest.Serve(t, models, c)
 	return &service{Server: h, t: t, server: s}
 }
 

@@ -35,8 +35,8 @@ type expertRoom struct {
 	out                    driver.DevicePtr    // by slot: what the experts make; before, the rows of the slots' tokens where these are gathered
 }
 
-// slotRows is how many slots there are at most, see kernels/experts.cuh, and wideRows beyond, which
-// copies of the last ones may reach.
+// slotRows is the most slots of so many tokens, see kernels/experts.cuh, and the rows that their
+// memory needs: copies of the last slots may read up to wideRows beyond.
 func slotRows(a *plan.ExpertsAttr, tokens int) (rows, reached int) {
 	slots := tokens * a.Route.Used
 	rows = slots + 7*min(slots, len(a.Gate))
@@ -241,8 +241,8 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 // partRows are of how many slots parts are, by the kernels that take as many.
 var partRows = []int{16, 32, 64, 128}
 
-// part is which of partRows suits a step of that shape: as many slots as an expert has if all have
-// as many.
+// part is the index in partRows for a step of that shape: the smallest that holds the mean number of
+// slots of an expert.
 func (m *mixture) part(sh *Shape) int {
 	experts := len(m.attr.Gate)
 	share := (m.slots(sh) + experts - 1) / experts

@@ -75,6 +75,17 @@ func Text[R any](name, absent string, to func(*R) *string) Field[R] {
 	return New(name, "a string", absent, func(r *R, value json.RawMessage) error { return ReadText(value, to(r)) })
 }
 
+// Object is a field of a JSON object, which is kept as it is.
+func Object[R any](name, takes, absent string, to func(*R) *json.RawMessage) Field[R] {
+	return New(name, takes, absent, func(r *R, value json.RawMessage) error {
+		if value[0] != '{' {
+			return ErrWrong
+		}
+		*to(r) = value
+		return nil
+	})
+}
+
 // Flag is a field of true or false.
 func Flag[R any](name, absent string, to func(*R) *bool) Field[R] {
 	return New(name, "true or false", absent, func(r *R, value json.RawMessage) error { return ReadFlag(value, to(r)) })

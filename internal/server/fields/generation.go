@@ -6,6 +6,49 @@ import (
 	"strconv"
 )
 
+// maxPrompts are the most of one request.
+const maxPrompts = 2048
+
+// A Prompt is a text, or token ids.
+type Prompt struct {
+	Text string
+	IDs  []int32
+}
+
+// ReadPrompts reads the field prompt: a string or a list of token ids, or a list of up to 2,048
+// of these, which several reports. Unless they may be mixed, all of a list are of one kind.
+func ReadPrompts(v json.RawMessage, mixed bool) (prompts []Prompt, several bool, err error) {
+	if v[0] == '"' {
+		prompts = make([]Prompt, 1)
+		return prompts, false, ReadText(v, &prompts[0].Text)
+	}
+	if ids, err := ReadIDs(v); err == nil && len(ids) > 0 {
+		return []Prompt{{IDs: ids}}, false, nil
+	}
+	list, err := Elements(v)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case len(list) == 0:
+		return nil, false, Invalid("prompt", "prompt is an empty list; want one prompt at least")
+	case len(list) > maxPrompts:
+		return nil, false, Invalid("prompt", "prompt is a list of %d; want %d at most", len(list), maxPrompts)
+	}
+	prompts = make([]Prompt, len(list))
+	for i, v := range list {
+		p := &prompts[i]
+		if v[0] == '[' {
+			p.IDs, err = ReadIDs(v)
+		} else {
+			err = ReadText(v, &p.Text)
+		}
+		if err != nil || !mixed && (v[0] == '[') != (list[0][0] == '[') {
+			return nil, false, ErrWrong
+		}
+	}
+	return prompts, true, nil
+}
+
 // maxStops are the most texts that may end an answer.
 const maxStops = 64
 

@@ -70,6 +70,18 @@ func AppendBytes(b, p []byte) []byte {
 	return append(b, ']')
 }
 
+// AppendFloats appends v, which are finite, as a list.
+func AppendFloats(b []byte, v []float32) []byte {
+	b = append(b, '[')
+	for i, f := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendFloat(b, f)
+	}
+	return append(b, ']')
+}
+
 // AppendFloat appends f, which is finite, as encoding/json writes it.
 func AppendFloat(b []byte, f float32) []byte {
 	format := byte('f')

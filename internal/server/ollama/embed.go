@@ -84,7 +84,7 @@ func embed(x *server.Exchange) error {
 		if r.dimensions > 0 {
 			v.Vector = server.Shorten(v.Vector, r.dimensions)
 		}
-		b = x.Spill(appendVector(b, v.Vector))
+		b = x.Spill(jsontext.AppendFloats(b, v.Vector))
 		tokens += v.Tokens
 	}
 	b = appendDuration(append(b, `],"total_duration":`...), time.Since(began))
@@ -145,7 +145,7 @@ func embeddings(x *server.Exchange) error {
 		return err
 	}
 	x.Note(slog.Int("inputs", 1), slog.Int("prompt_tokens", all[0].Tokens))
-	x.WriteJSON(append(appendVector([]byte(`{"embedding":`), all[0].Vector), '}'))
+	x.WriteJSON(append(jsontext.AppendFloats([]byte(`{"embedding":`), all[0].Vector), '}'))
 	return nil
 }
 
@@ -192,15 +192,4 @@ func shorten(ctx context.Context, m *realizar.Model, in *realizar.EmbedInput) er
 		in.Tokens = append(in.Tokens[:m.Context()-1], last)
 	}
 	return nil
-}
-
-func appendVector(b []byte, v []float32) []byte {
-	b = append(b, '[')
-	for i, f := range v {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsontext.AppendFloat(b, f)
-	}
-	return append(b, ']')
 }

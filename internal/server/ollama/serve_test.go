@@ -41,33 +41,18 @@ func serveFile(t testing.TB, c server.Config, path string) *service {
 	return serveNamed(t, []string{name}, time.Time{}, c, path)
 }
 
-// serveNamed serves the model at path, which came to be then, under these names.
+// serveNamed serves the model at path under these names, created at that time.
 func serveNamed(t testing.TB, names []string, created time.Time, c server.Config, path string) *service {
 	t.Helper()
-	m, err := realizar.Open(t.Context(), path, realizar.Options{Device: "cpu"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Parallel, c.Dialects = 16, []server.Dialect{ollama.Dialect{}}
-	all := servertest.One(t, m, names...)
+	m := servertest.Open(t, path, realizar.Options{})
+	models := servertest.One(t, m, names...)
 	if !created.IsZero() {
-		h, _ := all.Look(names[0])
+		h, _ := models.Look(names[0])
 		h.Model.Created = created
 		h.Release()
 	}
-	s, err := server.New(all, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		s.Stop()
-		h.Close()
-		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c.Parallel, c.Dialects = 16, []server.Dialect{ollama.Dialect{}}
+	h, _ := servertest.Serve(t, models, c)
 	return &service{h, t, m}
 }
 

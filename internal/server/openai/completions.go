@@ -15,7 +15,6 @@ const defaultCompletionTokens = 16
 
 // The most that a request for completions may ask for.
 const (
-	maxPrompts           = 2048
 	maxAnswers           = 4096 // of all its prompts
 	maxCompletionsScores = 5
 )
@@ -46,36 +45,11 @@ var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) 
 })
 
 func readPrompts(r *completionsRequest, v json.RawMessage) error {
-	if v[0] == '"' {
-		r.prompts = make([]realizar.Request, 1)
-		return fields.ReadText(v, &r.prompts[0].Prompt)
+	prompts, _, err := fields.ReadPrompts(v, false)
+	for _, p := range prompts {
+		r.prompts = append(r.prompts, realizar.Request{Prompt: p.Text, PromptTokens: p.IDs})
 	}
-	if ids, err := fields.ReadIDs(v); err == nil && len(ids) > 0 {
-		r.prompts = []realizar.Request{{PromptTokens: ids}}
-		return nil
-	}
-	list, err := fields.Elements(v)
-	switch {
-	case err != nil:
-		return err
-	case len(list) == 0:
-		return fields.Invalid("prompt", "prompt is an empty list; want one prompt at least")
-	case len(list) > maxPrompts:
-		return fields.Invalid("prompt", "prompt is a list of %d; want %d at most", len(list), maxPrompts)
-	}
-	r.prompts = make([]realizar.Request, len(list))
-	for i, v := range list {
-		p := &r.prompts[i]
-		if v[0] == '[' {
-			p.PromptTokens, err = fields.ReadIDs(v)
-		} else {
-			err = fields.ReadText(v, &p.Prompt)
-		}
-		if err != nil || (v[0] == '[') != (list[0][0] == '[') {
-			return fields.ErrWrong
-		}
-	}
-	return nil
+	return err
 }
 
 func readCompletions(x *server.Exchange) (*completionsRequest, error) {

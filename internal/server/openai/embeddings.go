@@ -183,12 +183,5 @@ func appendVector(b []byte, v []float32, inBase64 bool) []byte {
 		}
 		return append(base64.StdEncoding.AppendEncode(append(b, '"'), data), '"')
 	}
-	b = append(b, '[')
-	for i, f := range v {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = jsontext.AppendFloat(b, f)
-	}
-	return append(b, ']')
+	return jsontext.AppendFloats(b, v)
 }
