@@ -178,7 +178,7 @@ func (s *served) exit() int {
 
 func TestServe(t *testing.T) {
 	s := serve(t, modeltest.Llama(t), "--served-model-name", "a", "--served-model-name", "b/c")
-	resp, err := s.post("/v1/chat/completions", `{"model":"b/c","messages":[{"role":"user","content":"secret words"}],"max_tokens":4}`)
+	resp, err := s.post("/v1/chat/completions", `{"model":"b/c","messages":[{"role":"user","content":"secret words"}],"max_tokens":4,"ignore_eos":true}`)
 	if err != nil {
 		t.Fatal(err)
 	}
