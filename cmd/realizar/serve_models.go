@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +93,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 		if err != nil {
 			return nil, err
 		}
-		p.options.Context, need = least.Context, needOf(least)
+		p.options.Context, need = least.Context, needOf(least, m.Device)
 		if onHost(least.Device) {
 			p.options.Memory = least.Bytes
 		} else {
@@ -105,9 +106,18 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	return need, nil
 }
 
-// needOf is what a model takes of each device.
-func needOf(least *realizar.LeastMemory) pool.Need {
-	need := pool.Need{least.Device: least.Bytes}
+// deviceKey names a device among those that models share: its kind, with the number that a flag
+// gives it. The first of a kind is the one that a flag without a number means.
+func deviceKey(kind, flag string) string {
+	if _, number, ok := strings.Cut(flag, ":"); ok && number != "0" && !onHost(kind) {
+		return kind + ":" + number
+	}
+	return kind
+}
+
+// needOf is what a model takes of each device, for the flag that chose it.
+func needOf(least *realizar.LeastMemory, flag string) pool.Need {
+	need := pool.Need{deviceKey(least.Device, flag): least.Bytes}
 	if least.Host > 0 {
 		need[backends.Processor.Name] += least.Host
 	}
@@ -129,7 +139,7 @@ func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options
 		if err != nil || asked || least.Context <= severalContext {
 			return least, err
 		}
-		if limit, ok := l.limits[least.Device]; !ok || least.Bytes <= limit/2 {
+		if limit, ok := l.limits[deviceKey(least.Device, o.Device)]; !ok || least.Bytes <= limit/2 {
 			return least, nil
 		}
 		o.Context = max(severalContext, least.Context/2)
@@ -216,8 +226,8 @@ func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
 		path, err := l.app.modelPath(m.Source, false)
 		if err == nil {
 			var least *realizar.LeastMemory
-			if least, err = l.least(l.app.ctx, path, m.options()); err == nil && limits[least.Device] == 0 {
-				limits[least.Device] = cmp.Or(least.Free, unlimited)
+			if least, err = l.least(l.app.ctx, path, m.options()); err == nil && limits[deviceKey(least.Device, m.Device)] == 0 {
+				limits[deviceKey(least.Device, m.Device)] = cmp.Or(least.Free, unlimited)
 			}
 		}
 		if err != nil {
