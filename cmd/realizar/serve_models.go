@@ -45,7 +45,7 @@ type modelLoader struct {
 	plans *plans
 }
 
-// plans are what was estimated for models that are about to be loaded.
+// plans are the estimates of models by name.
 type plans struct {
 	mu    sync.Mutex
 	names map[string]modelPlan
@@ -54,7 +54,9 @@ type plans struct {
 // A modelPlan is how a model will be opened.
 type modelPlan struct {
 	path    string
+	version string // of the model and its files
 	options realizar.Options
+	need    pool.Need
 }
 
 func newModelLoader(a *app, log *slog.Logger) *modelLoader {
@@ -78,22 +80,29 @@ func (m *servedModel) options() realizar.Options {
 	return o
 }
 
-// Estimate plans the model of that name.
+// Estimate plans the model of that name. What it takes does not depend on what is free, so it is
+// planned once for the same files.
 func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, error) {
 	m := l.models[name]
 	path, err := l.app.modelPath(m.Source, l.pull)
 	if err != nil {
 		return nil, err
 	}
-	p, need := modelPlan{path, m.options()}, pool.Need{}
-	if l.limits == nil {
+	p := modelPlan{path: path, version: m.version + filesOf(path), options: m.options(), need: pool.Need{}}
+	l.plans.mu.Lock()
+	known := l.plans.names[name]
+	l.plans.mu.Unlock()
+	switch {
+	case known.version == p.version:
+		return known.need, nil
+	case l.limits == nil:
 		p.options.Parallel = m.Parallel
-	} else {
+	default:
 		least, err := l.least(ctx, path, p.options)
 		if err != nil {
 			return nil, err
 		}
-		p.options.Context, need = least.Context, needOf(least, m.Device)
+		p.options.Context, p.need = least.Context, needOf(least, m.Device)
 		if onHost(least.Device) {
 			p.options.Memory = least.Bytes
 		} else {
@@ -103,7 +112,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	l.plans.mu.Lock()
 	defer l.plans.mu.Unlock()
 	l.plans.names[name] = p
-	return need, nil
+	return p.need, nil
 }
 
 // deviceKey names a device among those that models share: its kind, with the number that a flag
@@ -150,7 +159,6 @@ func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options
 func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*server.Model, error) {
 	l.plans.mu.Lock()
 	p := l.plans.names[name]
-	delete(l.plans.names, name)
 	l.plans.mu.Unlock()
 	p.options.Damaged = func(err error) {
 		if err == nil {
@@ -226,8 +234,9 @@ func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
 		path, err := l.app.modelPath(m.Source, false)
 		if err == nil {
 			var least *realizar.LeastMemory
-			if least, err = l.least(l.app.ctx, path, m.options()); err == nil && limits[deviceKey(least.Device, m.Device)] == 0 {
-				limits[deviceKey(least.Device, m.Device)] = cmp.Or(least.Free, unlimited)
+			if least, err = l.least(l.app.ctx, path, m.options()); err == nil {
+				device := deviceKey(least.Device, m.Device)
+				limits[device] = cmp.Or(limits[device], least.Free, unlimited)
 			}
 		}
 		if err != nil {
