@@ -1,20 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
+	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 	webpage "github.com/realizar/realizar/internal/server/page"
@@ -22,16 +24,17 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
+	Models []string `arg:"" name:"model" optional:"" help:"GGUF files, safetensors files, folders with one, names such as hf:org/repo, or demo, which is in the program. Of several, requests name the one that they are for, which is loaded when it is asked for. Default: demo."`
 
-	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
-	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
-	OllamaPort      *int     `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
-	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name, or the model's."`
-	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
-	TLSCert         string   `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
-	TLSKey          string   `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
-	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+	Host            string        `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
+	Port            int           `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
+	OllamaPort      *int          `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
+	ServedModelName []string      `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Of several models each is called by its own name. Default: the file's name, or the model's."`
+	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
+	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
+	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
+	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
 	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
 
@@ -76,6 +79,15 @@ Examples:
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
 
+Of several models, each request names the one that it is for:
+
+    realizar serve small.gguf large.gguf --memory 16GiB --keep-alive 10m
+
+They are loaded when they are asked for. --memory, or --gpu-memory where they run on a GPU, is then what all of them
+may take together. Where there is no room for another, the one goes that was idle the longest by the time it takes to
+load; where all are in use, requests wait. Each has a cache for one answer of --context, or of the model's own, which
+is halved down to 4096 tokens where the model would take more than half of the memory of all.
+
 The address answers from the start: GET /health says that the process is there, everything else is refused with 503
 and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
 
@@ -108,6 +120,10 @@ func (c *serveCommand) check() error {
 		return wrongFlag("ollama-port", *c.OllamaPort, "1 to 65535, or 0 for a free one")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
+	case c.KeepAlive < 0:
+		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 for as long as its memory is not needed")
+	case len(c.Models) > 1 && len(c.ServedModelName) > 0:
+		return errors.New("--served-model-name is for one model; of several each is called by its own name")
 	case c.MaxQueue < 0:
 		return wrongFlag("max-queue", c.MaxQueue, "0 or more")
 	case c.MaxBody < 1:
@@ -143,12 +159,11 @@ func (c *serveCommand) Run(a *app) error {
 	if c.PrintConfig {
 		return c.settings.write(a.out, c.JSON)
 	}
-	model := a.orDemo(c.Model, "serve")
-	path, err := a.modelPath(model, c.Pull)
+	specs, paths, err := c.named(a)
 	if err != nil {
 		return err
 	}
-	config, err := c.config(a, model, path)
+	config, err := c.config(a)
 	if err != nil {
 		return err
 	}
@@ -174,38 +189,39 @@ func (c *serveCommand) Run(a *app) error {
 	hangups, stopHangups := r.hangups()
 	defer stopHangups()
 
-	o := c.options()
-	o.Parallel = c.Parallel
-	o.Damaged = func(err error) {
-		if err == nil {
-			config.Logger.Info("the model's file is again what it was")
-			return
-		}
-		config.Logger.Error("the model's file has changed: not ready", slog.String("error", err.Error()))
-	}
 	free := machine.ReadMemory()
-	m, err := a.openWith(path, o)
+	models, err := c.pool(a, specs, paths, config.Logger)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return nil // it was told to stop before it began
 		}
 		return err
 	}
-	defer func() { _ = m.Close() }()
-	config.Parallel = m.Parallel()
-	plan := planServe(free, m.HostMemory(), config.RequestMemory, heapMemory())
+	defer func() {
+		_ = h.http.Close() // whoever is still there is cut off, as models are closed when nobody uses them
+		_ = models.Close()
+	}()
+	_, limits := models.Memory()
+	memory := limits[backends.Processor.Name]
+	config.Parallel = len(specs) * cmp.Or(c.Parallel, severalParallel)
+	if h, ok := models.Look(specs[0].Name); ok { // it is alone
+		config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
+		h.Release()
+	}
+	plan := planServe(free, memory, config.RequestMemory, heapMemory())
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
-	s, err := server.New(m, config)
+	s, err := server.New(models, config)
 	if err != nil {
 		return err
 	}
+	defer s.Stop()
 	h.loading.Loaded(s.Handler())
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, h.addresses(), config.Names[0]); err != nil {
+	if err := c.announce(a, h.addresses(), namesOf(specs)); err != nil {
 		return err
 	}
 	r.server = s
@@ -221,25 +237,15 @@ func (c *serveCommand) Run(a *app) error {
 	}
 }
 
-// config is what the flags say of the server of a model, which lies at path.
-func (c *serveCommand) config(a *app, model, path string) (server.Config, error) {
+// config is what the flags say of the server.
+func (c *serveCommand) config(a *app) (server.Config, error) {
 	connections, err := server.NewConnections(c.connectionLimits())
 	if err != nil {
 		return server.Config{}, err
 	}
 	config := server.Config{
-		Names: c.ServedModelName, Version: readBuild().version, Dialects: dialects.All, RequestMemory: int64(c.RequestMemory),
+		Version: readBuild().version, Dialects: dialects.All, RequestMemory: int64(c.RequestMemory),
 		Connections: connections, JSON: c.jsonOptions(),
-	}
-	switch {
-	case len(config.Names) > 0:
-	case path != model:
-		config.Names = []string{strings.TrimPrefix(model, "hf:")}
-	default:
-		config.Names = []string{fileName(path)}
-	}
-	if info, err := os.Stat(path); err == nil {
-		config.Created = info.ModTime()
 	}
 	if !c.NoUI {
 		config.Page = webpage.New()
@@ -284,6 +290,15 @@ func fileName(path string) string {
 		name = strings.TrimSuffix(name, end)
 	}
 	return name
+}
+
+// namesOf are the names of models, for people.
+func namesOf(specs []pool.Spec) string {
+	names := make([]string, len(specs))
+	for i, s := range specs {
+		names[i] = s.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // announce says that requests are answered, and where.

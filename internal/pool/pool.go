@@ -1,0 +1,487 @@
+// Package pool keeps many models in the memory of few. A [Pool] has a list of models by
+// name; who wants one acquires it, which loads it where it is not there, and releases it.
+//
+// Memory is reserved before a model is loaded and given back after it was closed, so that
+// all models together never have more of a device than its limit. What does not fit takes
+// the place of models that are idle, or waits for its turn. A pool knows nothing of HTTP,
+// and of models no more than a [Loader] says.
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Need is bytes by device.
+type Need map[string]int64
+
+// A Loader makes models. Its methods may be called for several models at once, and those of
+// one model are called for one load at a time. A panic is an error of the load.
+type Loader[M io.Closer] interface {
+	// Estimate is what the model of that name takes of each device while it is loaded. It
+	// does not load it.
+	Estimate(ctx context.Context, name string) (Need, error)
+	// Load loads it, within what Estimate said. Where ctx ends it returns soon.
+	Load(ctx context.Context, name string, need Need) (M, error)
+}
+
+// A Spec is a model that a pool may load.
+type Spec struct {
+	Name    string
+	Aliases []string // other names
+	// Pinned keeps it, once it is loaded, until [Pool.Unload]: it gives way to none, and TTL
+	// does not count.
+	Pinned bool
+	// TTL is how long it stays when nobody uses it. 0: until others need its memory.
+	TTL time.Duration
+}
+
+// A Config says what a pool has.
+type Config[M io.Closer] struct {
+	Models []Spec
+	Loader Loader[M]
+	// Limits are what all models together may take.
+	Limits Need
+	// Stay is how long a model that is in use is left alone before it must give way to
+	// those that wait: it stays so long, and no less than loading it took.
+	Stay time.Duration
+	// MaxWaiting is how many may wait for models at one time.
+	MaxWaiting int
+	// MaxWait is how long one may wait for a load to begin. 0: as long as its context lasts.
+	MaxWait time.Duration
+}
+
+// Validate returns what is wrong with c.
+func (c *Config[M]) Validate() error {
+	known := map[string]bool{}
+	for _, s := range c.Models {
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			switch {
+			case strings.TrimSpace(name) == "":
+				return errors.New("pool: the name of a model is empty")
+			case known[name]:
+				return fmt.Errorf("pool: two models are called %.100q; give one of them another name", name)
+			}
+			known[name] = true
+		}
+		if s.TTL < 0 {
+			return fmt.Errorf("pool: a TTL of %v of model %.100q; want more than 0, or 0 for none", s.TTL, s.Name)
+		}
+	}
+	for device, n := range c.Limits {
+		if n < 0 {
+			return fmt.Errorf("pool: a limit of %d bytes of %s; want 0 or more", n, device)
+		}
+	}
+	switch {
+	case len(c.Models) == 0:
+		return errors.New("pool: there is no model")
+	case c.Loader == nil:
+		return errors.New("pool: there is no loader")
+	case c.Stay < 0:
+		return fmt.Errorf("pool: models in use are to stay for %v; want 0 or more", c.Stay)
+	case c.MaxWaiting < 1:
+		return fmt.Errorf("pool: %d may wait for models; want 1 or more", c.MaxWaiting)
+	case c.MaxWait < 0:
+		return fmt.Errorf("pool: a longest wait of %v; want 0 or more", c.MaxWait)
+	}
+	return nil
+}
+
+// A Pool is models that share the memory of devices. Its methods may be called by many
+// goroutines at once.
+type Pool[M io.Closer] struct {
+	config Config[M]
+	work   sync.WaitGroup // estimates, loads and closings under way
+
+	mu      sync.Mutex
+	entries []*entry[M]          // in the order of the config
+	names   map[string]*entry[M] // with aliases
+	used    Need                 // reserved
+	queue   []*load[M]           // that wait for memory
+	waiting int                  // who wait for models
+	wake    *time.Timer          // when somebody in use may be told to give way
+	wakes   time.Time            // when
+	closed  bool
+	failed  []error // of closing models, since New
+	events  events
+}
+
+// An entry is a model of the pool, there or not.
+type entry[M io.Closer] struct {
+	Spec
+	state   State
+	load    *load[M]      // that is asked for, or under way; nil where none is
+	need    Need          // that it has reserved: while it is loading, ready or draining
+	gone    chan struct{} // closed when that is given back
+	model   M             // while it is ready or draining
+	holds   int           // of model
+	looks   int           // at model
+	ready   time.Time     // since when
+	used    time.Time     // last
+	took    time.Duration // to load it the last time
+	ttl     time.Duration // of now; less than 0: none
+	expires time.Time     // zero: never
+	timer   *time.Timer   // for expires
+	err     error         // of the last load; nil where that was well
+	again   time.Time     // when it may be tried again after err
+	fails   int           // loads that failed since the last that did not
+	counts  Counts
+}
+
+// A load is one that is asked for, from the first who asks to the model or an error. It
+// belongs to its entry until then, or until all have left before it began.
+type load[M io.Closer] struct {
+	entry   *entry[M]
+	waiters []*waiter[M]
+	need    Need // nil: it is not estimated yet
+	begun   bool // has its memory
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+// A waiter is one who waits for a load.
+type waiter[M io.Closer] struct {
+	load *load[M]      // nil: the model was ready
+	done chan struct{} // closed when what follows is there
+	hold *Hold[M]
+	err  error
+}
+
+// New makes a pool. It loads nothing.
+func New[M io.Closer](c Config[M]) (*Pool[M], error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c.Limits = maps.Clone(c.Limits)
+	p := &Pool[M]{config: c, names: map[string]*entry[M]{}, used: Need{}}
+	p.events.more = make(chan struct{})
+	for _, s := range c.Models {
+		s.Aliases = slices.Clone(s.Aliases)
+		e := &entry[M]{Spec: s}
+		p.entries = append(p.entries, e)
+		p.names[s.Name] = e
+		for _, alias := range s.Aliases {
+			p.names[alias] = e
+		}
+	}
+	return p, nil
+}
+
+// A Hold is a model in use. It stays as it is until Release.
+type Hold[M io.Closer] struct {
+	Model M
+	Name  string // the first of its names
+
+	pool  *Pool[M]
+	entry *entry[M]
+	look  bool // see [Pool.Look]
+	over  bool // guarded by the pool's mu
+}
+
+// Acquire is the model of that name, which it loads where it is not there. Who has it must
+// release it, and not wait for another one meanwhile.
+//
+// The error is an [*UnknownError], a [*MemoryError], a [*QueueError], a [*LoadError],
+// [ErrUnloaded], [ErrClosed] or the cause of ctx's end.
+func (p *Pool[M]) Acquire(ctx context.Context, name string) (*Hold[M], error) {
+	return p.acquire(ctx, name, false)
+}
+
+// Load loads the model of that name, which then stays as if it had been used. It is tried at
+// once, even if it failed a moment ago.
+func (p *Pool[M]) Load(ctx context.Context, name string) error {
+	h, err := p.acquire(ctx, name, true)
+	if err == nil {
+		h.Release()
+	}
+	return err
+}
+
+func (p *Pool[M]) acquire(ctx context.Context, name string, insist bool) (*Hold[M], error) {
+	w, err := p.ask(name, insist)
+	if err != nil {
+		return nil, err
+	}
+	var late <-chan time.Time
+	if p.config.MaxWait > 0 {
+		t := time.NewTimer(p.config.MaxWait)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		p.leave(w, context.Cause(ctx), true)
+	case <-late:
+		p.leave(w, nil, false)
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+			p.leave(w, context.Cause(ctx), true)
+		}
+	}
+	return w.hold, w.err
+}
+
+// ask is one who waits for the model of that name, and may be served already.
+func (p *Pool[M]) ask(name string, insist bool) (*waiter[M], error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.names[name]
+	switch {
+	case p.closed:
+		return nil, ErrClosed
+	case e == nil:
+		return nil, p.unknown(name)
+	}
+	w := &waiter[M]{done: make(chan struct{})}
+	wait := time.Until(e.again)
+	switch {
+	case e.state == Ready:
+		w.serve(p.hold(e), nil)
+		return w, nil
+	case e.load == nil && e.err != nil && wait > 0 && !insist:
+		return nil, &LoadError{Model: e.Name, Err: e.err, Again: wait}
+	case p.waiting >= p.config.MaxWaiting:
+		return nil, &QueueError{Model: e.Name, Waiting: p.waiting, Limit: p.config.MaxWaiting}
+	case e.load == nil:
+		l := &load[M]{entry: e}
+		l.ctx, l.cancel = context.WithCancel(context.Background())
+		e.load = l
+		p.work.Go(func() { p.plan(l) })
+	}
+	w.load = e.load
+	p.waiting++
+	w.load.waiters = append(w.load.waiters, w)
+	return w, nil
+}
+
+// leave ends the waiting of w with err, unless it has been served, or with the numbers that it
+// waits for where err is nil. Where the load has begun, only always ends it.
+func (p *Pool[M]) leave(w *waiter[M], err error, always bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := w.load
+	if l == nil {
+		return
+	}
+	at := slices.Index(l.waiters, w)
+	if at < 0 || l.begun && !always {
+		return
+	}
+	if err == nil {
+		err = p.late(l)
+	}
+	l.waiters = slices.Delete(l.waiters, at, at+1)
+	p.waiting--
+	w.serve(nil, err)
+	if len(l.waiters) == 0 && !l.begun {
+		p.drop(l)
+		p.schedule() // others may have waited for l alone
+	}
+}
+
+// drop takes a load away that has not begun.
+func (p *Pool[M]) drop(l *load[M]) {
+	l.cancel()
+	l.entry.load = nil
+	p.queue = slices.DeleteFunc(p.queue, func(other *load[M]) bool { return other == l })
+}
+
+// serve gives w what it waits for, or an error.
+func (w *waiter[M]) serve(h *Hold[M], err error) {
+	w.hold, w.err = h, err
+	close(w.done)
+}
+
+// serveAll gives all who wait for l a hold of its model, or err.
+func (p *Pool[M]) serveAll(l *load[M], err error) {
+	for _, w := range l.waiters {
+		p.waiting--
+		if err != nil {
+			w.serve(nil, err)
+			continue
+		}
+		w.serve(p.hold(l.entry), nil)
+	}
+	l.waiters = nil
+}
+
+// hold is one more hold of a model that is ready.
+func (p *Pool[M]) hold(e *entry[M]) *Hold[M] {
+	e.holds++
+	e.used = time.Now()
+	e.expire(time.Time{}, nil)
+	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e}
+}
+
+// KeepAlive is how long the model stays when nobody uses it, from now on until it is unloaded
+// or somebody says otherwise: 0 unloads it as soon as it is idle, less than 0 keeps it until
+// others need its memory.
+func (h *Hold[M]) KeepAlive(d time.Duration) {
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	if !h.over && !h.look {
+		h.entry.ttl = d
+	}
+}
+
+// Release ends the use of the model. Releasing it again does nothing.
+func (h *Hold[M]) Release() {
+	p, e := h.pool, h.entry
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case h.over:
+		return
+	case h.look:
+		e.looks--
+	default:
+		e.holds--
+		e.used = time.Now()
+	}
+	h.over = true
+	switch {
+	case e.state == Draining:
+		p.left(e)
+	case e.holds == 0 && !h.look:
+		p.idle(e)
+		p.schedule()
+	}
+}
+
+// Look is the model of that name where it is ready, and false elsewhere. It is not closed
+// before it is released, and to look at it is no use of it: it is as idle as it was.
+func (p *Pool[M]) Look(name string) (*Hold[M], bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.names[name]
+	if e == nil || e.state != Ready {
+		return nil, false
+	}
+	e.looks++
+	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e, look: true}, true
+}
+
+// left closes a model that is draining, where nobody has it any longer.
+func (p *Pool[M]) left(e *entry[M]) {
+	if e.holds == 0 && e.looks == 0 {
+		p.work.Go(func() { p.close(e) })
+	}
+}
+
+// idle notes that nobody holds e, which is ready, any longer.
+func (p *Pool[M]) idle(e *entry[M]) {
+	switch {
+	case e.Pinned || e.ttl < 0:
+	case e.ttl == 0:
+		p.drain(e, "it is not to be kept")
+	default:
+		e.expire(time.Now().Add(e.ttl), func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if !e.expires.IsZero() && !time.Now().Before(e.expires) {
+				p.drain(e, fmt.Sprintf("nobody used it for %v", e.ttl))
+			}
+		})
+	}
+}
+
+// expire sets when e is to be unloaded, by f; the zero time is never.
+func (e *entry[M]) expire(at time.Time, f func()) {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+	e.expires = at
+	if !at.IsZero() {
+		e.timer = time.AfterFunc(time.Until(at), f)
+	}
+}
+
+// Unload unloads the model of that name when those who use it have released it, and returns
+// then, or when ctx ends. A load under way is ended: who waits for it gets [ErrUnloaded]. What
+// waits for memory is left alone.
+func (p *Pool[M]) Unload(ctx context.Context, name string) error {
+	p.mu.Lock()
+	e := p.names[name]
+	if e == nil {
+		defer p.mu.Unlock()
+		return p.unknown(name)
+	}
+	gone := e.gone
+	p.unload(e, ErrUnloaded)
+	p.mu.Unlock()
+	if gone == nil {
+		return nil
+	}
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unload drains e if it is there, or ends its load with err.
+func (p *Pool[M]) unload(e *entry[M], err error) {
+	switch e.state {
+	case Ready:
+		p.drain(e, "it was unloaded")
+	case Loading:
+		l := e.load
+		l.cancel()
+		e.load = nil
+		p.serveAll(l, err)
+		p.set(e, Draining, "it was unloaded")
+	}
+}
+
+// Close unloads all models, refuses who waits with [ErrClosed], and returns when everything is
+// given back: those who hold models keep it waiting. The error is that of closing models,
+// since New.
+func (p *Pool[M]) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	for _, e := range p.entries {
+		p.unload(e, ErrClosed)
+		if l := e.load; l != nil {
+			p.drop(l)
+			p.serveAll(l, ErrClosed)
+		}
+	}
+	p.schedule()
+	var gone []chan struct{}
+	for _, e := range p.entries {
+		if e.gone != nil {
+			gone = append(gone, e.gone)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range gone {
+		<-c
+	}
+	p.work.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.failed...)
+}
+
+// guarded calls f, whose panic is an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return f()
+}
