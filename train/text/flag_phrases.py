@@ -404,6 +404,11 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "deal with clients that {stop reading|read too slowly|hang}",
         "give slow {clients|readers} more time to read",
     ]),
+    "--sse-keep-alive": (["silent"], [
+        "keep {connections|streams} {open|alive} while {requests|they} wait",
+        "{send|have} comments on {silent|waiting} streams",
+        "stop {a proxy|proxies} from {closing|cutting off} {streams|requests} that wait",
+    ]),
     "--drain-timeout": (["sigterm"], [
         "{set|limit|change} how long {answers under way|the server|running answers} may take {after SIGTERM|when it is stopped|when the server ends|at shutdown}",
         "{shut down|stop} {the server |}{gracefully|cleanly}{ with more time|}",
