@@ -149,7 +149,9 @@ func (c *serveCommand) named(a *app) (specs []pool.Spec, paths map[string]string
 // pool is the pool of the models. A model that is alone is loaded, and what is wrong with it is
 // the error; several are loaded when somebody asks for them.
 func (c *serveCommand) pool(a *app, specs []pool.Spec, paths map[string]string, log *slog.Logger) (*server.Models, error) {
-	l := &modelLoader{app: a, options: c.options(), log: log, paths: paths, plans: map[string]realizar.Options{}}
+	o := c.options()
+	o.TargetITL = c.TargetITL
+	l := &modelLoader{app: a, options: o, log: log, paths: paths, plans: map[string]realizar.Options{}}
 	l.options.Parallel = c.Parallel
 	var limits pool.Need
 	if len(specs) > 1 {

@@ -26,6 +26,7 @@ type Metrics struct {
 	Saves         uint64 // pages copied to the host's memory
 	Restores      uint64 // pages copied from it
 	Ended         map[Ending]uint64
+	Pace          Pace
 	TimeToFirst   Histogram // seconds from [Engine.Run] to an answer's first token
 	BetweenTokens Histogram // seconds
 	EndToEnd      Histogram // seconds of an answer, of those that were not ended by errors
@@ -34,6 +35,13 @@ type Metrics struct {
 	Decode        Histogram // seconds from there to the last token
 	PromptLength  Histogram // tokens
 	AnswerLength  Histogram // tokens
+}
+
+// Pace is what steps are planned by.
+type Pace struct {
+	Gap          time.Duration // the longest that a step of decoding and prefill should take
+	PromptTokens int           // that the step made last had room for, of prompts
+	Token        time.Duration // that a token of a prompt adds to a step, as learnt from steps; 0: not known
 }
 
 // GroupMetrics are the pages, or slots, of one group of states.
@@ -176,6 +184,7 @@ func (e *Engine) Metrics() Metrics {
 		e.measures.busy(time.Now())
 	}
 	m := e.measures.Metrics
+	m.Pace = Pace{Gap: e.pace.gap, PromptTokens: e.pace.tokens, Token: time.Duration(e.pace.each * float64(time.Second))}
 	m.Ended = map[Ending]uint64{}
 	for how, n := range e.measures.Ended {
 		m.Ended[how] = n

@@ -1,48 +1,128 @@
 package engine
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // gap is the default of [Config.Gap].
 const gap = 100 * time.Millisecond
 
-// A pace is how fast prompts are read, which says how much of them goes into steps
-// that others wait for.
+// A pace knows from the steps that are done how long the next one takes, and says how many
+// tokens of prompts go into it.
+//
+// A step without prompts takes as long as those of about as many rows did. What a step takes
+// longer than that is its prompts', the same for each of their tokens. So a step that others
+// wait for takes what fits into the gap. A step of prompts alone takes as many tokens as it
+// needs for the device to be as fast as it can: it doubles them while that makes a token
+// quicker by a twentieth.
 type pace struct {
 	gap  time.Duration
-	each float64   // seconds that a token of a prompt takes, 0: not known
 	last time.Time // when the last step was done
+
+	rows [sizes]float64 // seconds of a step of decoding rows, by the class of their number
+	each float64        // seconds that a token of a prompt adds to one
+
+	alone  [sizes]float64 // seconds of a token of a step of prompts, by the class of its tokens
+	size   int            // tokens of such a step; 0: not known
+	tokens int            // of prompts that the step made last had room for
 }
 
-// tokens is how many tokens of prompts go into a step that has room for so many.
-func (p *pace) tokens(room int, active []*sequence) int {
-	if p.each == 0 {
-		return room
+// sizes is the number of classes: of 1, 2 and 3, 4 to 7, and so on.
+const sizes = 32
+
+func class(n int) int { return bits.Len(uint(n)) - 1 }
+
+// learn makes v, which stands for what was seen before, or 0, that and what is seen now.
+func learn(v *float64, now float64) {
+	if *v > 0 {
+		now = (3**v + now) / 4
 	}
-	n := int(min(p.gap.Seconds()/p.each, float64(room))) / pageTokens * pageTokens
-	if n >= room {
-		return room
+	*v = now
+}
+
+// decoding is how many seconds a step of so many rows takes: as those of the nearest number
+// that is known, and a smaller one rather than a larger one.
+func (p *pace) decoding(rows int) float64 {
+	if rows == 0 {
+		return 0
 	}
-	for _, s := range active {
-		if s.placed && s.run.Tokens > 0 && len(s.tokens)-s.sent <= 1 {
-			return min(room, max(n, pageTokens))
+	at := class(rows)
+	for i := at; i >= 0; i-- {
+		if p.rows[i] > 0 {
+			return p.rows[i]
 		}
 	}
-	return room
+	for _, v := range p.rows[at:] {
+		if v > 0 {
+			return v
+		}
+	}
+	return 0
 }
 
-// took notes how long f took.
-func (p *pace) took(f *flight, now time.Time) {
+// room is how many tokens of prompts go into a step that has room for so many, beside so many
+// rows that decode.
+func (p *pace) room(most, rows int) int {
+	p.tokens = most
+	switch {
+	case rows == 0:
+		p.tokens = min(most, max(p.size, chunkTokens))
+	case p.each == 0:
+		p.tokens = min(most, chunkTokens)
+	default:
+		left := max(0, p.gap.Seconds()-p.decoding(rows))
+		if n := int(min(left/p.each, float64(most))) / pageTokens * pageTokens; n < most {
+			p.tokens = min(most, max(n, pageTokens))
+		}
+	}
+	return p.tokens
+}
+
+// took notes how long f took. The first step of a kind, which a device captures, says nothing of
+// the next.
+func (p *pace) took(f *flight, now time.Time, most int) {
 	begun := f.begun
 	if p.last.After(begun) {
 		begun = p.last
 	}
 	p.last = now
-	if f.prompt < pageTokens {
-		return
+	seconds := now.Sub(begun).Seconds()
+	rows := 0
+	for i := range f.parts {
+		if part := &f.parts[i]; part.end-part.start == 1 {
+			rows++
+		}
 	}
-	each := now.Sub(begun).Seconds() / float64(f.prompt)
-	if p.each > 0 {
-		each = (3*p.each + each) / 4
+	switch {
+	case f.capture > 0 || seconds <= 0:
+	case f.prompt == 0:
+		learn(&p.rows[class(rows)], seconds)
+	case f.prompt >= pageTokens:
+		added := max(seconds-p.decoding(rows), seconds/16)
+		learn(&p.each, added/float64(f.prompt))
+		if rows == 0 {
+			p.saturate(f.prompt, seconds, most)
+		}
 	}
-	p.each = each
+}
+
+// saturate notes how long a step of so many tokens of prompts took, of most, and nothing else.
+func (p *pace) saturate(tokens int, seconds float64, most int) {
+	size := max(p.size, chunkTokens)
+	if tokens < size-size/4 {
+		return // it was not filled
+	}
+	at := class(size)
+	learn(&p.alone[at], seconds/float64(tokens))
+	own, more := p.alone[at], &p.alone[at+1]
+	switch less := p.alone[at-1]; {
+	case 2*size <= most && *more < own*0.95: // or it is not known
+		size *= 2
+	case size > chunkTokens && less > 0 && own > less*0.95:
+		size /= 2
+	default:
+		*more *= 0.998 // so that it is tried again some time
+	}
+	p.size = size
 }

@@ -61,7 +61,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	f.number = e.steps + 1
 	tokens, room := e.limits.Tokens, e.limits.Rows
 	if !e.program.Whole { // beside what the others choose
-		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
+		tokens, room = e.pace.room(tokens-(e.limits.Seqs-1), e.queue.decoding()), room-e.limits.Seqs
 	}
 	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience)
 	if len(f.parts) == 0 && skipped { // those with a quota cannot run
@@ -244,7 +244,7 @@ func (e *Engine) await() {
 		}
 	}
 	e.done = f.number
-	e.pace.took(f, now)
+	e.pace.took(f, now, e.limits.Tokens-(e.limits.Seqs-1))
 	for i := range f.parts {
 		p := &f.parts[i]
 		if p.sequence.under--; !p.sequence.over {

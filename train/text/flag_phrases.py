@@ -404,6 +404,11 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "deal with clients that {stop reading|read too slowly|hang}",
         "give slow {clients|readers} more time to read",
     ]),
+    "--target-itl": (["next token"], [
+        "keep {long prompts|prompts} from {slowing down|holding up} {other answers|streams}",
+        "{set|bound|limit} the {gap|time|latency} between tokens {of the server|when prompts are read|}",
+        "{make|have} streams {smoother|stutter less} while {prompts are read|others send long prompts}",
+    ]),
     "--sse-keep-alive": (["silent"], [
         "keep {connections|streams} {open|alive} while {requests|they} wait",
         "{send|have} comments on {silent|waiting} streams",
