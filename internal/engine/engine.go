@@ -38,9 +38,9 @@ type Engine struct {
 	done    uint64    // the last that is
 	spare   []*flight // for others to use
 	pace    pace
-	stops   bool        // see [sequence]
-	order   []*sequence // the scheduler's
-	setup   plan.Setup  // of the executable, when it was last asked
+	stops   bool       // see [sequence]
+	order   []claim    // the scheduler's
+	setup   plan.Setup // of the executable, when it was last asked
 
 	watching watching // the scheduler's alone
 

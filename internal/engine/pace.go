@@ -13,33 +13,48 @@ const gap = 100 * time.Millisecond
 //
 // A step without prompts takes as long as those of about as many rows did. What a step takes
 // longer than that is its prompts', the same for each of their tokens. So a step that others
-// wait for takes what fits into the gap. A step of prompts alone takes as many tokens as it
+// wait for takes what fits into the gap, and no more than twice what the one before took, so that
+// what is not known well yet does no harm. A step of prompts alone takes as many tokens as it
 // needs for the device to be as fast as it can: it doubles them while that makes a token
 // quicker by a twentieth.
 type pace struct {
 	gap  time.Duration
 	last time.Time // when the last step was done
 
-	rows [sizes]float64 // seconds of a step of decoding rows, by the class of their number
-	each float64        // seconds that a token of a prompt adds to one
+	rows   [rowSizes]float64 // seconds of a step of decoding rows, by the class of their number
+	each   float64           // seconds that a token of a prompt adds to one
+	before int               // tokens of prompts of the last such step
 
 	alone  [sizes]float64 // seconds of a token of a step of prompts, by the class of its tokens
 	size   int            // tokens of such a step; 0: not known
 	tokens int            // of prompts that the step made last had room for
 }
 
-// sizes is the number of classes: of 1, 2 and 3, 4 to 7, and so on.
-const sizes = 32
+// sizes is the number of classes of tokens: of 1, 2 and 3, 4 to 7, and so on. Of rows there are
+// more: those up to 8 are a class each, and from there on each of those has four parts.
+const (
+	sizes    = 32
+	rowSizes = 4 * sizes
+)
 
 func class(n int) int { return bits.Len(uint(n)) - 1 }
 
-// learn makes v, which stands for what was seen before, or 0, that and what is seen now.
-func learn(v *float64, now float64) {
+func rowClass(n int) int {
+	if n <= 8 {
+		return n
+	}
+	return 4*(class(n)-1) + n>>(class(n)-2)&3
+}
+
+// learn makes v, which stands for what was seen before, or 0, that and a part of what is seen now.
+func learn(v *float64, now, part float64) {
 	if *v > 0 {
-		now = (3**v + now) / 4
+		now = *v + (now-*v)*part
 	}
 	*v = now
 }
+
+const quarter = 0.25
 
 // decoding is how many seconds a step of so many rows takes: as those of the nearest number
 // that is known, and a smaller one rather than a larger one.
@@ -47,7 +62,7 @@ func (p *pace) decoding(rows int) float64 {
 	if rows == 0 {
 		return 0
 	}
-	at := class(rows)
+	at := rowClass(rows)
 	for i := at; i >= 0; i-- {
 		if p.rows[i] > 0 {
 			return p.rows[i]
@@ -72,8 +87,9 @@ func (p *pace) room(most, rows int) int {
 		p.tokens = min(most, chunkTokens)
 	default:
 		left := max(0, p.gap.Seconds()-p.decoding(rows))
-		if n := int(min(left/p.each, float64(most))) / pageTokens * pageTokens; n < most {
-			p.tokens = min(most, max(n, pageTokens))
+		n := int(min(left/p.each, float64(most), float64(max(2*p.before, chunkTokens))))
+		if n < most {
+			p.tokens = min(most, max(n/pageTokens*pageTokens, pageTokens))
 		}
 	}
 	return p.tokens
@@ -97,13 +113,19 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 	switch {
 	case f.capture > 0 || seconds <= 0:
 	case f.prompt == 0:
-		learn(&p.rows[class(rows)], seconds)
+		learn(&p.rows[rowClass(rows)], seconds, quarter)
+	case f.prompt >= pageTokens && rows == 0:
+		learn(&p.each, seconds/float64(f.prompt), quarter)
+		p.saturate(f.prompt, seconds, most)
 	case f.prompt >= pageTokens:
+		// Where prompts are a small part of the step, little is known of them.
 		added := max(seconds-p.decoding(rows), seconds/16)
-		learn(&p.each, added/float64(f.prompt))
-		if rows == 0 {
-			p.saturate(f.prompt, seconds, most)
+		part := quarter
+		if now := added / float64(f.prompt); now < p.each {
+			part = min(quarter, added/seconds)
 		}
+		learn(&p.each, added/float64(f.prompt), part)
+		p.before = f.prompt
 	}
 }
 
@@ -114,7 +136,7 @@ func (p *pace) saturate(tokens int, seconds float64, most int) {
 		return // it was not filled
 	}
 	at := class(size)
-	learn(&p.alone[at], seconds/float64(tokens))
+	learn(&p.alone[at], seconds/float64(tokens), quarter)
 	own, more := p.alone[at], &p.alone[at+1]
 	switch less := p.alone[at-1]; {
 	case 2*size <= most && *more < own*0.95: // or it is not known

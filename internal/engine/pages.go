@@ -57,9 +57,13 @@ const (
 )
 
 // place has s, which is i-th in the queue, go on from the longest part of its tokens
-// whose states are there, as far as pages are for all tokens known.
-func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
+// whose states are there, as far as pages are for all tokens known. Where it may, it stays behind
+// another that reads what comes next.
+func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool) outcome {
 	pages, waits := e.match(s)
+	if behind && e.leader(s, pages) {
+		return later
+	}
 	for !waits && e.lacks(s, pages) {
 		if !e.preemptFor(f, i, patience) {
 			return lacking

@@ -61,6 +61,10 @@ type sequence struct {
 
 	quota int // of a step's tokens of prompts
 
+	behind *sequence // that reads for it, or nil
+	until  int       // the position up to which it does
+	sought bool      // one to stay behind, since it has come
+
 	trace *Trace // of its steps since a token was chosen; nil: none
 }
 
