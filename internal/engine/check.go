@@ -140,10 +140,14 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 		c.wrong("group %d: of each %s %d are free and %d idle, %d and %d are counted", g, what, free, idle, len(p.free), p.idle)
 	}
 	listed := 0
-	end := int32(p.size())
-	for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
-		if listed++; p.pages[i].holders != 0 || p.pages[i].node == nil || p.pages[p.pages[i].next].prev != i {
-			c.wrong("group %d: %s %d is listed as idle", g, what, i)
+	for cost := range int32(costs) {
+		end, worth := int32(p.size())+cost, 0.0
+		for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
+			at := &p.pages[i]
+			if listed++; at.holders != 0 || at.node == nil || p.pages[at.next].prev != i || at.cost != uint8(cost) || at.worth < worth {
+				c.wrong("group %d: %s %d is listed as idle", g, what, i)
+			}
+			worth = at.worth
 		}
 	}
 	if listed != p.idle {

@@ -10,7 +10,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 		return
 	}
 	if len(p.free) == 0 {
-		e.loseHost(p.pages[p.oldest()].node, g)
+		e.loseHost(p.pages[p.least()].node, g)
 	}
 	i := p.take()
 	if e.memory[g][i] == nil {
@@ -28,7 +28,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	at.host, at.saved = i, f.number
 	p.pages[i].node = n
 	n.uses++
-	p.let(i)
+	p.let(i, 1)
 	e.measures.Saves++
 }
 
@@ -41,7 +41,7 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	at.page, at.filled = page, f.number
 	e.pools[g].pages[page].node = n
 	n.uses++
-	e.host[g].let(at.host)
+	e.host[g].let(at.host, 1)
 	e.measures.Restores++
 	return page
 }

@@ -133,7 +133,7 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 			if n := e.pools[g].pages[page].node; n != nil {
 				n.places[g].filled = min(n.places[g].filled, e.done)
 			}
-			e.pools[g].let(page)
+			e.pools[g].let(page, costOf(s.sent))
 		}
 		t.drop(n)
 	}
@@ -151,6 +151,12 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 	}
 	return true
 }
+
+// costOf is what pages of a sequence of so many tokens cost to make again. At attentionTokens
+// attention costs about as much as the weights do.
+func costOf(tokens int) float64 { return 1 + float64(tokens)/attentionTokens }
+
+const attentionTokens = 16384
 
 func (e *Engine) lacksUpTo(s *sequence, end int) bool {
 	for g := range s.tables {
@@ -211,7 +217,7 @@ func (e *Engine) release(s *sequence) {
 					e.losePage(n, g)
 				}
 			}
-			e.pools[g].let(t.pages[k]) // the last first: a history is no use without what it begins with
+			e.pools[g].let(t.pages[k], costOf(s.sent)) // the last first: a history is no use without what it begins with
 		}
 		t.begin(0)
 	}
@@ -248,7 +254,7 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 func (e *Engine) take(f *flight, g int) int32 {
 	p := e.pools[g]
 	if len(p.free) == 0 {
-		n := p.pages[p.oldest()].node
+		n := p.pages[p.least()].node
 		if n.places[g].host == none {
 			e.save(f, n, g)
 		}
