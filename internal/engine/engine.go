@@ -51,6 +51,8 @@ type Engine struct {
 	host   []*pool    // by group, of the host's
 	memory [][][]byte // of these, nil where none was needed yet
 
+	pageBytes []int // by group
+
 	matched  []*node // see match
 	spans    []int   // see match
 	measures measures
@@ -80,6 +82,11 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e.setup = e.exe.Setup()
 	for g, n := range e.limits.Pages {
+		size, err := e.limits.PageBytes(p, g)
+		if err != nil {
+			return nil, errors.Join(err, e.exe.Close())
+		}
+		e.pageBytes = append(e.pageBytes, size)
 		e.pools = append(e.pools, newPool(n))
 		e.host = append(e.host, newPool(host[g]))
 		e.memory = append(e.memory, make([][]byte, host[g]))

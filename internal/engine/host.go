@@ -3,10 +3,10 @@ package engine
 import "github.com/realizar/realizar/internal/plan"
 
 // save has step f copy the page of group g that n has to the host's memory, where
-// there is room for it.
+// there is room for it and that is quicker than to make it again.
 func (e *Engine) save(f *flight, n *node, g int) {
 	p := e.host[g]
-	if p.available() == 0 {
+	if p.available() == 0 || !e.pace.saves(e.pageBytes[g], e.pageTokens(g)) {
 		return
 	}
 	if len(p.free) == 0 {
@@ -14,8 +14,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	}
 	i := p.take()
 	if e.memory[g][i] == nil {
-		size, _ := e.limits.PageBytes(e.program, g)
-		memory, err := e.exe.AllocHost(size)
+		memory, err := e.exe.AllocHost(e.pageBytes[g])
 		if err != nil {
 			p.pages[i].holders = gone // there is less than was hoped for
 			return
@@ -25,6 +24,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	at := &n.places[g]
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.SavePage, Group: g, Page: at.page, Host: e.memory[g][i]})
 	f.saves = append(f.saves, save{n, g})
+	f.moved += e.pageBytes[g]
 	at.host, at.saved = i, f.number
 	p.pages[i].node = n
 	n.uses++
@@ -38,12 +38,21 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	at := &n.places[g]
 	page := e.take(f, g)
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: page, Host: e.memory[g][at.host]})
+	f.moved += e.pageBytes[g]
 	at.page, at.filled = page, f.number
 	e.pools[g].pages[page].node = n
 	n.uses++
 	e.host[g].let(at.host, 1)
 	e.measures.Restores++
 	return page
+}
+
+// pageTokens is how many tokens have to be run again where a page of group g is gone.
+func (e *Engine) pageTokens(g int) int {
+	if e.program.Groups[g].Kind == plan.PerSequence {
+		return checkpointTokens
+	}
+	return pageTokens
 }
 
 // loseHost forgets the page of the host's memory that n has of group g.

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/realizar/realizar/internal/plan"
 )
 
 // Metrics are what an engine has done since it was opened, and how it stands.
@@ -201,10 +199,7 @@ func (e *Engine) Metrics() Metrics {
 	}
 	m.Waiting += len(e.queue.waiting)
 	for g, p := range e.pools {
-		h, tokens := e.host[g], pageTokens
-		if e.program.Groups[g].Kind == plan.PerSequence {
-			tokens = checkpointTokens
-		}
+		h, tokens := e.host[g], e.pageTokens(g)
 		m.Groups = append(m.Groups, GroupMetrics{
 			Pages: p.size(), Used: p.size() - p.available(), Idle: p.idle,
 			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: tokens,

@@ -25,6 +25,9 @@ type pace struct {
 	each   float64           // seconds that a token of a prompt adds to one
 	before int               // tokens of prompts of the last such step
 
+	move  float64 // seconds that a byte adds to a step that is saved or restored
+	moves int     // steps that this was learnt from
+
 	alone  [sizes]float64 // seconds of a token of a step of prompts, by the class of its tokens
 	size   int            // tokens of such a step; 0: not known
 	tokens int            // of prompts that the step made last had room for
@@ -112,6 +115,10 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 	}
 	switch {
 	case f.capture > 0 || seconds <= 0:
+	case f.moved > 0:
+		p.moves++
+		added := seconds - p.decoding(rows) - p.each*float64(f.prompt)
+		p.move += (added/float64(f.moved) - p.move) / float64(min(p.moves, 8))
 	case f.prompt == 0:
 		learn(&p.rows[rowClass(rows)], seconds, quarter)
 	case f.prompt >= pageTokens && rows == 0:
@@ -127,6 +134,17 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 		learn(&p.each, added/float64(f.prompt), part)
 		p.before = f.prompt
 	}
+}
+
+// saves says whether to save a page of so many bytes and to restore it takes less time than to
+// make the states of its tokens again. It does so also where it is not known, and now and then
+// where it does not, so that it becomes known.
+func (p *pace) saves(bytes, tokens int) bool {
+	if p.moves == 0 || p.each == 0 || 2*p.move*float64(bytes) < p.each*float64(tokens) {
+		return true
+	}
+	p.move *= 0.99
+	return false
 }
 
 // saturate notes how long a step of so many tokens of prompts took, of most, and nothing else.
