@@ -20,6 +20,17 @@ func (e *Engine) Check() error {
 	for _, s := range e.queue.active {
 		c.sequence(s)
 	}
+	flights := slices.Clone(e.flights)
+	if e.begins != nil && !slices.Contains(flights, e.begins) {
+		flights = append(flights, e.begins)
+	}
+	for _, f := range flights {
+		for _, r := range f.restored {
+			if c.holders[r.group][r.page]++; r.node.places[r.group].page != r.page {
+				c.wrong("group %d: page %d is restored for a history that has another", r.group, r.page)
+			}
+		}
+	}
 	for g := range e.pools {
 		c.pool("page", g, e.pools[g], c.holders[g], func(n *node) int32 { return n.places[g].page })
 		c.pool("page of the host's", g, e.host[g], make([]int32, e.host[g].size()), func(n *node) int32 { return n.places[g].host })

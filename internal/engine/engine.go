@@ -53,8 +53,9 @@ type Engine struct {
 
 	pageBytes []int // by group
 
-	matched  []*node // see match
-	spans    []int   // see match
+	matched  []*node     // see match
+	frozen   []*sequence // see cold; of the step that is made
+	spans    []int       // see match
 	measures measures
 }
 

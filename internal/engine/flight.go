@@ -17,6 +17,9 @@ type flight struct {
 	axes   []int32 // batch.Axes, likewise
 	parts  []part  // by sequence of the batch
 	saves  []save
+
+	restored []restored // for sequences that have no part of it
+
 	begun  time.Time
 	prompt int // tokens of chunks
 	moved  int // bytes that are saved and restored

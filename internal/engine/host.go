@@ -47,6 +47,87 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	return page
 }
 
+// A step that others wait for restores a few pages at a time: so many where it is not known how
+// long one takes, and a quarter of the gap's otherwise, or as many as fewest.
+const (
+	restores       = 16
+	fewestRestores = 4
+	mostAhead      = 64 // steps that restore for a sequence before it is given pages
+)
+
+// cold says that so much of what s goes on from lies in the host's memory that it is to be restored
+// in several steps, as others wait for them. They are of e.matched.
+func (e *Engine) cold(s *sequence, pages int) bool {
+	if e.config.Host == 0 || s.warmed >= mostAhead || e.queue.decoding() == 0 {
+		return false
+	}
+	n := 0
+	for g, group := range e.program.Groups {
+		for _, node := range e.matched[firstPage(group, pages*pageTokens):pages] {
+			if node.places[g].page == none {
+				n++
+			}
+		}
+	}
+	return n > e.restorable()
+}
+
+// restorable is how many pages a step restores that others wait for.
+func (e *Engine) restorable() int {
+	if e.pace.move <= 0 {
+		return restores
+	}
+	bytes := 0
+	for _, n := range e.pageBytes {
+		bytes = max(bytes, n)
+	}
+	return max(fewestRestores, int(min(e.pace.gap.Seconds()/4/e.pace.move/float64(bytes), 1<<20)))
+}
+
+// warm has step f restore pages for a sequence that has none yet. They are held until the step is
+// done, and can then be found.
+func (e *Engine) warm(f *flight, s *sequence) {
+	pages, waits := e.match(s)
+	if waits {
+		return
+	}
+	s.warmed++
+	left := e.restorable()
+	for g, group := range e.program.Groups {
+		for _, n := range e.matched[firstPage(group, pages*pageTokens):pages] {
+			at := &n.places[g]
+			if at.page != none || left == 0 {
+				continue
+			}
+			if at.host == none || e.pools[g].available() <= len(e.queue.active) {
+				return // others need what there is
+			}
+			e.host[g].hold(at.host)
+			f.restored = append(f.restored, restored{n, g, e.restore(f, n, g)})
+			left--
+		}
+	}
+}
+
+// A restored is a page that a step restores for a sequence that has none yet.
+type restored struct {
+	node  *node
+	group int
+	page  int32
+}
+
+// settle lets go of what f restored, and forgets it where f failed.
+func (e *Engine) settle(f *flight, failed bool) {
+	for _, r := range f.restored {
+		if failed {
+			e.losePage(r.node, r.group)
+		}
+		e.pools[r.group].let(r.page, 1)
+	}
+	clear(f.restored)
+	f.restored = f.restored[:0]
+}
+
 // pageTokens is how many tokens have to be run again where a page of group g is gone.
 func (e *Engine) pageTokens(g int) int {
 	if e.program.Groups[g].Kind == plan.PerSequence {

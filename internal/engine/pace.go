@@ -116,9 +116,14 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 	switch {
 	case f.capture > 0 || seconds <= 0:
 	case f.moved > 0:
+		// What else holds a step up is no reason not to save: the least counts, and grows slowly.
 		p.moves++
-		added := seconds - p.decoding(rows) - p.each*float64(f.prompt)
-		p.move += (added/float64(f.moved) - p.move) / float64(min(p.moves, 8))
+		each := max(0, seconds-p.decoding(rows)-p.each*float64(f.prompt)) / float64(f.moved)
+		if p.moves == 1 || each < p.move*1.1 {
+			p.move = each
+		} else {
+			p.move *= 1.1
+		}
 	case f.prompt == 0:
 		learn(&p.rows[rowClass(rows)], seconds, quarter)
 	case f.prompt >= pageTokens && rows == 0:
@@ -140,12 +145,15 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 // make the states of its tokens again. It does so also where it is not known, and now and then
 // where it does not, so that it becomes known.
 func (p *pace) saves(bytes, tokens int) bool {
-	if p.moves == 0 || p.each == 0 || 2*p.move*float64(bytes) < p.each*float64(tokens) {
+	if p.moves < fewestMoves || p.each == 0 || 2*p.move*float64(bytes) < p.each*float64(tokens) {
 		return true
 	}
 	p.move *= 0.99
 	return false
 }
+
+// fewestMoves are steps that moved pages, from which something is learnt.
+const fewestMoves = 8
 
 // saturate notes how long a step of so many tokens of prompts took, of most, and nothing else.
 func (p *pace) saturate(tokens int, seconds float64, most int) {

@@ -64,6 +64,10 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool)
 	if behind && e.leader(s, pages) {
 		return later
 	}
+	if behind && !waits && e.cold(s, pages) {
+		e.frozen = append(e.frozen, s)
+		return later
+	}
 	for !waits && e.lacks(s, pages) {
 		if !e.preemptFor(f, i, patience) {
 			return lacking
@@ -95,7 +99,7 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool)
 			}
 		}
 	}
-	s.placed, s.places, s.step = true, s.places+1, 0
+	s.placed, s.places, s.step, s.warmed = true, s.places+1, 0, 0
 	s.sent, s.done = pages*pageTokens, pages*pageTokens
 	e.measures.placed(s)
 	return placed

@@ -63,6 +63,7 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	if !e.program.Whole { // beside what the others choose
 		tokens, room = e.pace.room(tokens-(e.limits.Seqs-1), e.queue.decoding()), room-e.limits.Seqs
 	}
+	e.frozen = e.frozen[:0]
 	e.followFirst()
 	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience, true)
 	if len(f.parts) == 0 && skipped { // those with a quota cannot run
@@ -72,6 +73,12 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 		lacks, _ = e.addAll(f, tokens, room, patience, len(e.flights) > 0)
 	}
 	lack = lack || lacks
+	if len(f.parts) > 0 {
+		for _, s := range e.frozen {
+			e.warm(f, s)
+		}
+	}
+	clear(e.frozen)
 	if len(f.parts) == 0 {
 		e.keep(f)
 		return nil, lack
@@ -139,7 +146,7 @@ func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack
 			}
 			switch e.place(f, i, s, patience, behind) {
 			case later:
-				spare, skipped = tokens, skipped || s.behind != nil
+				spare, skipped = tokens, true
 				continue
 			case lacking:
 				full, lack = true, true
@@ -206,8 +213,9 @@ func (e *Engine) submit(f *flight) bool {
 	return true
 }
 
-// lost ends all that f is of, and forgets what it was to save.
+// lost ends all that f is of, and forgets what it was to save and to restore.
 func (e *Engine) lost(f *flight, err error) {
+	e.settle(f, true)
 	for i := range f.parts {
 		s := f.parts[i].sequence
 		s.under--
@@ -253,6 +261,7 @@ func (e *Engine) await() {
 		}
 	}
 	e.done = f.number
+	e.settle(f, false)
 	e.pace.took(f, now, e.limits.Tokens-(e.limits.Seqs-1))
 	for i := range f.parts {
 		p := &f.parts[i]
