@@ -31,6 +31,7 @@ type Engine struct {
 	mu      sync.Mutex
 	work    *sync.Cond // there may be something to submit, or the end
 	masked  *sync.Cond // a constraint was asked
+	seen    *sync.Cond // a caller that may end an answer has taken a result
 	queue   queue
 	flights []*flight // under way; the oldest first
 	begins  *flight   // is given to the executable now, or nil
@@ -73,7 +74,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		stops: slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence }),
 		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
-	e.work, e.masked = sync.NewCond(&e.mu), sync.NewCond(&e.mu)
+	e.work, e.masked, e.seen = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)
 	if err != nil {
 		return nil, err

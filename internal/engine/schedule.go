@@ -44,6 +44,7 @@ func (e *Engine) next() *flight {
 	if e.closing.Load() || len(e.flights) == stepsAhead {
 		return nil
 	}
+	e.awaitCallers()
 	f, lack := e.fill(patience)
 	if f == nil && lack && len(e.flights) == 0 {
 		f, _ = e.fill(0)
