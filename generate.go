@@ -110,7 +110,7 @@ func (t *task) request(limit int) *engine.Request {
 	g := t.settings
 	r := &engine.Request{
 		Prompt: t.prompt, Tokens: limit, MinTokens: g.MinTokens, Stop: t.model.stopTokens(g),
-		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Trace: g.LayerTimes,
+		Sampling: g.params(), Bias: g.bias(), Choices: len(t.answers), Priority: g.Priority, Salt: g.Salt, Trace: g.LayerTimes, Ends: len(g.Stop) > 0,
 	}
 	if limit == 0 {
 		r.Choices = 1 // to score the prompt

@@ -28,6 +28,13 @@ type Metrics struct {
 	Saves        uint64        // pages copied to the host's memory
 	Restores     uint64        // pages copied back
 
+	// TargetITL is [Options.TargetITL], StepPromptTokens how many tokens of prompts the step made
+	// last had room for, and PromptTokenTime how long one of them makes a step, as was learnt
+	// from steps; 0: it is not known.
+	TargetITL        time.Duration
+	StepPromptTokens int
+	PromptTokenTime  time.Duration
+
 	Ended map[Ending]uint64 // answers, by how they ended
 
 	TimeToFirst   Histogram // seconds from the request to an answer's first token
@@ -92,6 +99,7 @@ func (m *Model) Metrics() Metrics {
 		Device: m.device.memory(),
 		Steps:  e.Steps, Busy: e.Busy, PromptTokens: e.PromptTokens, AnswerTokens: e.ChosenTokens,
 		CacheQueries: e.CacheQueries, CacheHits: e.CacheHits, Preemptions: e.Preemptions, Evictions: e.Evictions,
+		TargetITL: e.Pace.Gap, StepPromptTokens: e.Pace.PromptTokens, PromptTokenTime: e.Pace.Token,
 		Saves: e.Saves, Restores: e.Restores, Ended: map[Ending]uint64{},
 		TimeToFirst: Histogram(e.TimeToFirst), BetweenTokens: Histogram(e.BetweenTokens), EndToEnd: Histogram(e.EndToEnd),
 		Queue: Histogram(e.Queue), Prefill: Histogram(e.Prefill), Decode: Histogram(e.Decode),

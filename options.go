@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/check"
@@ -44,6 +45,10 @@ type Options struct {
 	// wait for their turn. They share the cache: fewer are under way while it has no
 	// room for all. 0: 64 on a GPU, 16 on the CPU.
 	Parallel int
+	// TargetITL is the longest that an answer should wait for its next token because prompts
+	// of others are read: each step reads as much of them as fits into that, by how long
+	// steps took. Answers are the same with any. 0: 40 ms on a GPU, 100 ms on the CPU.
+	TargetITL time.Duration
 	// Memory is how many bytes of the host's memory may be taken, of what is free. On
 	// the CPU that is by weights that are laid out anew, the cache and what a step
 	// computes with together; 0: the cache takes half of what is free beside the weights
@@ -162,6 +167,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("realizar: %w: a context of %d tokens", ErrOptions, o.Context)
 	case o.Parallel < 0:
 		return fmt.Errorf("realizar: %w: %d answers at one time", ErrOptions, o.Parallel)
+	case o.TargetITL < 0:
+		return fmt.Errorf("realizar: %w: a target of %v between tokens; want more than 0, or 0 for the device's own", ErrOptions, o.TargetITL)
 	case o.Memory < 0:
 		return fmt.Errorf("realizar: %w: a memory of %d bytes; want 1 or more, or 0 for what is free", ErrOptions, o.Memory)
 	case o.StreamWeights > StreamNever:
@@ -210,7 +217,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {
 		opened = true
 		planner := &memory.Planner{Program: p, Made: made, Device: d, Backend: o.checked(d), Host: backends.HostMemory(), Options: memory.Options{
-			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache,
+			Context: o.Context, Parallel: o.Parallel, Limit: o.Memory, HostCache: o.HostCache, Gap: o.TargetITL,
 			StreamAll: o.StreamWeights == StreamAlways, StreamNone: o.StreamWeights == StreamNever,
 			Cache: cache, Activations: o.Activations.dtype(d.Rounds()), Named: !o.choice().Automatic(),
 		}}

@@ -4,13 +4,16 @@ package cuda
 
 import (
 	"errors"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cuda"
 	"github.com/realizar/realizar/internal/cuda/driver"
 )
 
-func init() { backends.Register(backends.Kind{Name: "cuda", Parallel: 64, Open: open}) }
+func init() {
+	backends.Register(backends.Kind{Name: "cuda", Parallel: 64, Chunk: 1024, Gap: 40 * time.Millisecond, Open: open})
+}
 
 func open(o backends.Options) (backends.Backend, error) {
 	b, err := cuda.Open(cuda.Options{Device: o.Index})

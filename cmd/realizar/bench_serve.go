@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ type benchServeCommand struct {
 	Rate        float64       `placeholder:"R" help:"Send R requests a second at random times (a Poisson process), however fast the server answers."`
 	Requests    *int          `short:"n" placeholder:"N" help:"Send N requests. Default: 100, or without a limit where --duration is one."`
 	Duration    time.Duration `placeholder:"D" help:"Send requests for so long, such as 30s or 5m, and wait for the answers under way."`
+	Sweep       *load.Sweep   `placeholder:"SWEEP" help:"Measure again and again with more load, until the server gives no more: concurrency or rate, from 1 on and doubled; with :FROM:TO from there to there, or with : and the values."`
+	Trace       string        `placeholder:"FILE" help:"Send requests when a trace says, and as long as it says. Its prompts are made up."`
+	TraceSpeed  float64       `name:"trace-speed" default:"1" placeholder:"X" help:"Let the time of the trace pass X times as fast."`
 	Timeout     time.Duration `default:"10m" placeholder:"D" help:"Give up a request that has not ended after so long; 0 means never."`
 
 	PromptTokens load.Lengths `default:"128" placeholder:"LENGTHS" group:"requests" help:"Tokens of a prompt."`
@@ -43,7 +47,9 @@ type benchServeCommand struct {
 	Fields       jsonObject   `placeholder:"JSON" group:"requests" help:"An object whose fields go into every request; null takes one out."`
 
 	JSON *string `name:"json" placeholder:"FILE" help:"Write the results to FILE as one JSON object; - is standard output, in place of the table."`
-	SVG  *string `name:"svg" placeholder:"FILE" help:"Draw the latencies and the throughput over time."`
+	SVG  *string `name:"svg" placeholder:"FILE" help:"Draw the latencies and the throughput over time; of a sweep, the latencies over the throughput."`
+
+	SLO *load.SLO `name:"slo" placeholder:"TIMES" help:"Count the answers that keep these times, such as ttft=500ms,itl=50ms."`
 }
 
 // Help is shown below the command's line.
@@ -66,6 +72,18 @@ token; per token is an answer's mean over all tokens after the first piece. end 
 stream. Requests that failed are counted by kind and have no part in the times. Rates are over all
 the time until the last answer's end.
 
+--sweep has a row for each load, and --svg draws first token and inter-token over the tokens a second. It stops where
+more load brings no more: a twentieth for each doubling, failures above a tenth, or requests that come faster than
+they are answered. A step sends 4 requests for each at one time, or those of 20 seconds; --requests and
+--duration count for each step. Prompts differ from step to step.
+
+--slo counts answers that keep every time named: ttft until the first token, itl between tokens (99% of an answer's
+gaps), tpot per token, e2e end to end. Goodput is how many of them came a second.
+
+--trace reads JSON lines (timestamp in milliseconds, input_length, output_length, hash_ids, as Mooncake's traces have
+them) or CSV (TIMESTAMP, ContextTokens, GeneratedTokens, as Azure's have them; a time that is a number is
+seconds). Prompts with equal hash_ids at their beginning share it, 512 tokens for each.
+
 --json writes what the table has, milliseconds as such, and a series of what came in each interval. Ctrl-C ends the
 measurement and shows what there is. The exit code is 1 where no request was answered.
 
@@ -74,6 +92,8 @@ Examples:
     realizar bench serve http://127.0.0.1:8080
     realizar bench serve http://127.0.0.1:8080 -c 64 -n 1000 --prompt-tokens uniform:100:1000
     realizar bench serve http://127.0.0.1:8080 --rate 5 --duration 2m --answer-tokens lognormal:200:0.8:2000 --svg load.svg
+    realizar bench serve http://127.0.0.1:8080 --sweep concurrency --slo ttft=500ms,itl=50ms --svg sweep.svg
+    realizar bench serve http://127.0.0.1:8080 --trace conversation.jsonl --trace-speed 10 --requests 500
     realizar bench serve http://127.0.0.1:8080 --shared-prefix 1000 --prefixes 4 --fields '{"temperature": 0}'`
 }
 
@@ -104,6 +124,12 @@ func (c *benchServeCommand) Validate() error {
 		return fmt.Errorf("--requests=%d: want 1 or more", *c.Requests)
 	case c.Duration < 0:
 		return fmt.Errorf("--duration=%s: want more than 0", c.Duration)
+	case c.Sweep != nil && (c.Trace != "" || c.Rate != 0 || c.Concurrency != nil && c.Sweep.By == load.ByConcurrency):
+		return errors.New("--sweep says how much load there is: leave out --trace, --rate, and with concurrency -c")
+	case c.Trace != "" && (c.Rate != 0 || c.SharedPrefix != 0):
+		return errors.New("--trace says when requests come and what they share: leave out --rate and --shared-prefix")
+	case !(c.TraceSpeed > 0 && c.TraceSpeed <= 1e6):
+		return fmt.Errorf("--trace-speed=%v: want more than 0, and at most 1000000", c.TraceSpeed)
 	case c.Timeout < 0:
 		return fmt.Errorf("--timeout=%s: want more than 0, or 0 for none", c.Timeout)
 	case c.SharedPrefix < 0:
@@ -130,17 +156,28 @@ const (
 	defaultRequests    = 100
 )
 
-func (c *benchServeCommand) options() load.Options {
+// options are what the flags say. Where there is a sweep, it says how much is sent.
+func (c *benchServeCommand) options() (load.Options, error) {
 	o := load.Options{
 		URL: c.URL, Model: c.Model, Key: c.APIKey, Endpoint: load.Endpoint(c.Endpoint),
 		Prompt: c.PromptTokens, Answer: c.AnswerTokens, Shared: c.SharedPrefix, Prefixes: c.Prefixes, Seed: rand.Uint64() >> 11,
 		Fields: c.Fields, Duration: c.Duration, Rate: c.Rate, Timeout: c.Timeout,
 	}
-	if c.Rate == 0 {
-		o.Concurrency = defaultConcurrency
+	if c.Trace != "" {
+		t, err := readTrace(c.Trace)
+		if err != nil {
+			return o, err
+		}
+		t.Speed, o.Trace = c.TraceSpeed, t
 	}
-	if c.Duration == 0 {
-		o.Requests = defaultRequests
+	replace(&o.SLO, c.SLO)
+	if c.Sweep == nil && c.Trace == "" {
+		if c.Rate == 0 {
+			o.Concurrency = defaultConcurrency
+		}
+		if c.Duration == 0 {
+			o.Requests = defaultRequests
+		}
 	}
 	replace(&o.Concurrency, c.Concurrency)
 	replace(&o.Requests, c.Requests)
@@ -151,7 +188,25 @@ func (c *benchServeCommand) options() load.Options {
 			o.Fields[name] = v
 		}
 	}
-	return o
+	return o, nil
+}
+
+// readTrace reads the trace in a file.
+func readTrace(name string) (*load.Trace, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return load.ReadTrace(name, f)
+}
+
+// A loadReport is what can be written of a measurement, or of a sweep.
+type loadReport interface {
+	table() string
+	draw(io.Writer) error
+	// worst is an error where no request was answered.
+	worst() error
 }
 
 // Run sends requests and writes what was measured.
@@ -161,7 +216,16 @@ func (c *benchServeCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.measure(a)
+	o, err := c.options()
+	if err != nil {
+		return files.finish(err)
+	}
+	var result loadReport
+	if c.Sweep != nil {
+		result, err = c.sweep(a, o)
+	} else {
+		result, err = one(measure(a, o))
+	}
 	if result == nil {
 		return files.finish(err)
 	}
@@ -170,7 +234,7 @@ func (c *benchServeCommand) Run(a *app) error {
 		return err
 	}
 	if c.JSON == nil || *c.JSON != "-" {
-		err = writeLoad(a.out, result)
+		_, err = io.WriteString(a.out, result.table())
 	} else {
 		err = writeLoadJSON(a.out, result)
 	}
@@ -179,15 +243,20 @@ func (c *benchServeCommand) Run(a *app) error {
 		return err
 	case stopped != nil:
 		return stopped
-	case result.Completed == 0 && result.Failed > 0:
-		return fmt.Errorf("none of %d requests was answered: %s", result.Failed, firstFailure(result))
 	}
-	return nil
+	return result.worst()
+}
+
+// one is the report of a result, if there is one.
+func one(r *load.Result, err error) (loadReport, error) {
+	if r == nil {
+		return nil, err
+	}
+	return loadOf{r}, err
 }
 
 // measure returns no result where nothing was sent.
-func (c *benchServeCommand) measure(a *app) (*load.Result, error) {
-	o := c.options()
+func measure(a *app, o load.Options) (*load.Result, error) {
 	g, err := load.New(a.ctx, o)
 	if err != nil {
 		if cause := context.Cause(a.ctx); cause != nil {
@@ -198,7 +267,11 @@ func (c *benchServeCommand) measure(a *app) (*load.Result, error) {
 		}
 		return nil, err
 	}
-	live := a.showLoad(g, o.Requests)
+	requests := o.Requests
+	if o.Trace != nil && (requests == 0 || requests > len(o.Trace.Arrivals)) {
+		requests = len(o.Trace.Arrivals)
+	}
+	live := a.showLoad(g, requests)
 	result, err := g.Run(a.ctx)
 	live.end()
 	return result, err

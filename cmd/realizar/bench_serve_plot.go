@@ -35,10 +35,10 @@ var (
 	grey   = color.RGBA{0xd8, 0xd8, 0xd8, 0xff}
 )
 
-// drawLoad draws the latencies above and what came over time below.
-func drawLoad(w io.Writer, r *load.Result) error {
+// writeSVG writes the drawing that lay makes.
+func writeSVG(w io.Writer, lay func(draw.Canvas) error) error {
 	canvas := vgsvg.New(plotWidth, plotHeight)
-	if err := layLoad(draw.New(canvas), r); err != nil {
+	if err := lay(draw.New(canvas)); err != nil {
 		return err
 	}
 	var b bytes.Buffer
@@ -51,6 +51,7 @@ func drawLoad(w io.Writer, r *load.Result) error {
 	return err
 }
 
+// layLoad draws the latencies above and what came over time below.
 func layLoad(c draw.Canvas, r *load.Result) error {
 	waits, err := latencyPlot("Time to first token and to the end",
 		curve{"first token", blue, r.FirstToken.Curve}, curve{"end to end", orange, r.EndToEnd.Curve})
@@ -69,13 +70,8 @@ func layLoad(c draw.Canvas, r *load.Result) error {
 	if err != nil {
 		return err
 	}
-	c.SetColor(color.White)
-	c.Fill(c.Path())
 	head, _, _ := strings.Cut(conditions(r), "\n")
-	style := plot.New().Legend.TextStyle
-	sans(&style)
-	style.Font.Size, style.XAlign, style.YAlign = vg.Points(9), draw.XLeft, draw.YTop
-	c.FillText(style, vg.Point{X: c.Min.X + plotGap/2, Y: c.Max.Y - plotGap/2}, head)
+	beginDrawing(c, head)
 	tiles := draw.Tiles{Rows: 2, Cols: 2, PadX: plotGap, PadY: plotGap, PadTop: 2 * plotGap, PadBottom: plotGap / 2, PadLeft: plotGap / 2, PadRight: plotGap}
 	plots := [][]*plot.Plot{{waits, gaps}, {tokens, requests}}
 	for row, canvases := range plot.Align(plots, tiles, c) {
@@ -84,6 +80,16 @@ func layLoad(c draw.Canvas, r *load.Result) error {
 		}
 	}
 	return nil
+}
+
+// beginDrawing clears c and writes a line at its top.
+func beginDrawing(c draw.Canvas, head string) {
+	c.SetColor(color.White)
+	c.Fill(c.Path())
+	style := plot.New().Legend.TextStyle
+	sans(&style)
+	style.Font.Size, style.XAlign, style.YAlign = vg.Points(9), draw.XLeft, draw.YTop
+	c.FillText(style, vg.Point{X: c.Min.X + plotGap/2, Y: c.Max.Y - plotGap/2}, head)
 }
 
 func newPlot(title, x, y string) *plot.Plot {

@@ -49,6 +49,8 @@ type serveCommand struct {
 	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
 	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
 	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
+	TargetITL         time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
+	SSEKeepAlive      time.Duration `name:"sse-keep-alive" default:"15s" placeholder:"TIME" live:"yes" help:"Send a comment on a stream of events that has been silent for so long, as its request waits for its turn; 0 sends none. Default: ${default}."`
 	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
 	Log     string `default:"text" enum:"text,json,none" placeholder:"text|json|none" help:"How to write a line for each request to standard error. Default: ${default}."`
@@ -140,6 +142,10 @@ func (c *serveCommand) check() error {
 		return wrongFlag("first-token-timeout", c.FirstTokenTimeout, "0 or more")
 	case c.WriteTimeout <= 0:
 		return wrongFlag("write-timeout", c.WriteTimeout, "more than 0")
+	case c.TargetITL < 0:
+		return wrongFlag("target-itl", c.TargetITL, "more than 0, or 0 for the device's own")
+	case c.SSEKeepAlive < 0:
+		return wrongFlag("sse-keep-alive", c.SSEKeepAlive, "more than 0, or 0 for none")
 	case c.DrainTimeout < 0:
 		return wrongFlag("drain-timeout", c.DrainTimeout, "0 or more")
 	}
@@ -283,7 +289,7 @@ func (c *serveCommand) setLive(config *server.Config) {
 	config.MaxQueue, config.MaxBody = c.MaxQueue, int64(c.MaxBody)
 	config.Deadlines = server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout}
 	config.Hosts, config.Origins = c.AllowHost, c.CORS
-	config.LogPrompts, config.Lenient = c.LogPrompts, c.Lenient
+	config.LogPrompts, config.Lenient, config.StreamKeepAlive = c.LogPrompts, c.Lenient, c.SSEKeepAlive
 }
 
 // connectionLimits are how many connections there may be in all, and for an address.

@@ -41,6 +41,7 @@ type modelLoader struct {
 	// its own options bound.
 	limits pool.Need
 	pull   bool
+	target time.Duration // between tokens
 	models map[string]*servedModel
 
 	plans *plans
@@ -115,6 +116,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 		return nil, err
 	}
 	p := modelPlan{path: path, version: m.version + filesOf(path), options: m.options(), need: pool.Need{}}
+	p.options.TargetITL = l.target
 	if p.options.HostCache > 0 {
 		p.options.Kept = l.kept.of(name)
 	}
@@ -229,7 +231,7 @@ func parallelOf(list []servedModel) (n int) {
 // pool makes the pool of the models. A model that is alone is loaded, and an error of that is
 // returned; several are loaded on demand.
 func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models, error) {
-	l.pull = c.Pull
+	l.pull, l.target = c.Pull, c.TargetITL
 	*l = *l.with(list)
 	if !c.alone() {
 		var err error

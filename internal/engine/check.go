@@ -20,6 +20,17 @@ func (e *Engine) Check() error {
 	for _, s := range e.queue.active {
 		c.sequence(s)
 	}
+	flights := slices.Clone(e.flights)
+	if e.begins != nil && !slices.Contains(flights, e.begins) {
+		flights = append(flights, e.begins)
+	}
+	for _, f := range flights {
+		for _, r := range f.restored {
+			if c.holders[r.group][r.page]++; r.node.places[r.group].page != r.page {
+				c.wrong("group %d: page %d is restored for a history that has another", r.group, r.page)
+			}
+		}
+	}
 	for g := range e.pools {
 		c.pool("page", g, e.pools[g], c.holders[g], func(n *node) int32 { return n.places[g].page })
 		c.pool("page of the host's", g, e.host[g], make([]int32, e.host[g].size()), func(n *node) int32 { return n.places[g].host })
@@ -140,10 +151,14 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 		c.wrong("group %d: of each %s %d are free and %d idle, %d and %d are counted", g, what, free, idle, len(p.free), p.idle)
 	}
 	listed := 0
-	end := int32(p.size())
-	for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
-		if listed++; p.pages[i].holders != 0 || p.pages[i].node == nil || p.pages[p.pages[i].next].prev != i {
-			c.wrong("group %d: %s %d is listed as idle", g, what, i)
+	for cost := range int32(costs) {
+		end, worth := int32(p.size())+cost, 0.0
+		for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
+			at := &p.pages[i]
+			if listed++; at.holders != 0 || at.node == nil || p.pages[at.next].prev != i || at.cost != uint8(cost) || at.worth < worth {
+				c.wrong("group %d: %s %d is listed as idle", g, what, i)
+			}
+			worth = at.worth
 		}
 	}
 	if listed != p.idle {

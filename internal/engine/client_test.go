@@ -144,6 +144,7 @@ func (c *client) request(salt string) *engine.Request {
 		r.Choices = 1 + rng.IntN(4)
 	}
 	r.Trace = rng.IntN(4) == 0
+	r.Ends = r.Trace || len(r.Stop) > 1 // which says nothing of what the client does
 	if rng.IntN(3) == 0 {
 		r.Allowed = pick(rng, c.allowed...)
 	}

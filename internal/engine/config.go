@@ -36,10 +36,12 @@ type Config struct {
 	Host int
 	// Kept keeps pages from the end of one engine to the beginning of the next; nil keeps none.
 	Kept *Kept
-	// Chunk is how many tokens of prompts a step takes at most. 0: 256.
+	// Chunk is how many tokens of prompts a step takes at most. 0: 256. A step of prompts alone
+	// takes as many as make the device fast, 256 or more.
 	Chunk int
 	// Gap is the longest time that a step of both decoding and prefill should take: every
-	// decoding sequence waits so long for its next token. 0: 100 ms.
+	// decoding sequence waits so long for its next token. Chunks of prompts are as small as that
+	// takes, by how long steps took, but not below 32 tokens. 0: 100 ms.
 	Gap   time.Duration
 	Cache tensor.DType // of keys and values
 	// Activations are what weights are multiplied with: F32, or what the backend rounds

@@ -31,6 +31,7 @@ type Engine struct {
 	mu      sync.Mutex
 	work    *sync.Cond // there may be something to submit, or the end
 	masked  *sync.Cond // a constraint was asked
+	seen    *sync.Cond // a caller that may end an answer has taken a result
 	queue   queue
 	flights []*flight // under way; the oldest first
 	begins  *flight   // is given to the executable now, or nil
@@ -38,9 +39,9 @@ type Engine struct {
 	done    uint64    // the last that is
 	spare   []*flight // for others to use
 	pace    pace
-	stops   bool        // see [sequence]
-	order   []*sequence // the scheduler's
-	setup   plan.Setup  // of the executable, when it was last asked
+	stops   bool       // see [sequence]
+	order   []claim    // the scheduler's
+	setup   plan.Setup // of the executable, when it was last asked
 
 	watching watching // the scheduler's alone
 
@@ -51,8 +52,11 @@ type Engine struct {
 	host   []*pool    // by group, of the host's
 	memory [][][]byte // of these, nil where none was needed yet
 
-	matched  []*node // see match
-	spans    []int   // see match
+	pageBytes []int // by group
+
+	matched  []*node     // see match
+	frozen   []*sequence // see cold; of the step that is made
+	spans    []int       // see match
 	measures measures
 }
 
@@ -70,7 +74,7 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		stops: slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence }),
 		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
-	e.work, e.masked = sync.NewCond(&e.mu), sync.NewCond(&e.mu)
+	e.work, e.masked, e.seen = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)
 	if err != nil {
 		return nil, err
@@ -80,6 +84,11 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e.setup = e.exe.Setup()
 	for g, n := range e.limits.Pages {
+		size, err := e.limits.PageBytes(p, g)
+		if err != nil {
+			return nil, errors.Join(err, e.exe.Close())
+		}
+		e.pageBytes = append(e.pageBytes, size)
 		e.pools = append(e.pools, newPool(n))
 		e.host = append(e.host, newPool(host[g]))
 		e.memory = append(e.memory, make([][]byte, host[g]))

@@ -17,8 +17,12 @@ type flight struct {
 	axes   []int32 // batch.Axes, likewise
 	parts  []part  // by sequence of the batch
 	saves  []save
+
+	restored []restored // for sequences that have no part of it
+
 	begun  time.Time
 	prompt int // tokens of chunks
+	moved  int // bytes that are saved and restored
 	step   plan.Step
 	users  int
 
@@ -78,6 +82,7 @@ func (f *flight) clear() {
 	b.Trace, b.Late, f.failure = false, false, nil
 	f.late = f.late[:0]
 	b.Axes, f.axes = nil, f.axes[:0]
+	f.moved = 0
 	f.prompt, f.from, f.parts, f.saves, f.masks, f.fills, f.adjust = 0, f.from[:0], f.parts[:0], f.saves[:0], f.masks[:0], f.fills[:0], f.adjust[:0]
 	b.Tokens, b.From, b.Positions, b.Lengths, b.Rows, b.States = b.Tokens[:0], nil, b.Positions[:0], b.Lengths[:0], b.Rows[:0], b.States[:0]
 	b.Start = append(b.Start[:0], 0)

@@ -2,15 +2,27 @@ package engine
 
 import "github.com/realizar/realizar/internal/plan"
 
-// save has step f copy the page of group g that n has to the host's memory, where
-// there is room for it.
+// save has step f copy the page of group g that n has to host memory, if that takes less time than to
+// compute the page again.
 func (e *Engine) save(f *flight, n *node, g int) {
-	p := e.host[g]
-	if p.available() == 0 {
-		return
+	if e.pace.saves(e.pageBytes[g], e.pageTokens(g)) {
+		e.copyOut(f, n, g)
 	}
-	if len(p.free) == 0 {
-		e.loseHost(p.pages[p.oldest()].node, g)
+}
+
+// copyOut has step f copy the page of group g that n has to host memory, if there is room. It evicts
+// the least valuable page there, but none that f itself fills.
+func (e *Engine) copyOut(f *flight, n *node, g int) {
+	p := e.host[g]
+	switch {
+	case p.available() == 0:
+		return
+	case len(p.free) == 0:
+		least := p.pages[p.least()].node
+		if least.places[g].saved == f.number {
+			return
+		}
+		e.loseHost(least, g)
 	}
 	i := e.takeHost(g)
 	if i == none {
@@ -19,10 +31,11 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	at := &n.places[g]
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.SavePage, Group: g, Page: at.page, Host: e.memory[g][i]})
 	f.saves = append(f.saves, save{n, g})
+	f.moved += e.pageBytes[g]
 	at.host, at.saved = i, f.number
 	p.pages[i].node = n
 	n.uses++
-	p.let(i)
+	p.let(i, 1)
 	e.measures.Saves++
 }
 
@@ -34,8 +47,7 @@ func (e *Engine) takeHost(g int) int32 {
 	}
 	i := p.take()
 	if e.memory[g][i] == nil {
-		size, _ := e.limits.PageBytes(e.program, g)
-		memory, err := e.exe.AllocHost(size)
+		memory, err := e.exe.AllocHost(e.pageBytes[g])
 		if err != nil {
 			p.pages[i].holders = gone // there is less memory than planned
 			return none
@@ -51,12 +63,102 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	at := &n.places[g]
 	page := e.take(f, g)
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.RestorePage, Group: g, Page: page, Host: e.memory[g][at.host]})
+	f.moved += e.pageBytes[g]
 	at.page, at.filled = page, f.number
 	e.pools[g].pages[page].node = n
 	n.uses++
-	e.host[g].let(at.host)
+	e.host[g].let(at.host, 1)
 	e.measures.Restores++
 	return page
+}
+
+// A step that others wait for restores a few pages at a time: so many where it is not known how
+// long one takes, and a quarter of the gap's otherwise, or as many as fewest.
+const (
+	restores       = 16
+	fewestRestores = 4
+	mostAhead      = 64 // steps that restore for a sequence before it is given pages
+)
+
+// cold says that so much of what s goes on from lies in the host's memory that it is to be restored
+// in several steps, as others wait for them. They are of e.matched.
+func (e *Engine) cold(s *sequence, pages int) bool {
+	if e.config.Host == 0 || s.warmed >= mostAhead || e.queue.decoding() == 0 {
+		return false
+	}
+	n := 0
+	for g, group := range e.program.Groups {
+		for _, node := range e.matched[firstPage(group, pages*pageTokens):pages] {
+			if node.places[g].page == none {
+				n++
+			}
+		}
+	}
+	return n > e.restorable()
+}
+
+// restorable is how many pages a step restores that others wait for.
+func (e *Engine) restorable() int {
+	if e.pace.move <= 0 {
+		return restores
+	}
+	bytes := 0
+	for _, n := range e.pageBytes {
+		bytes = max(bytes, n)
+	}
+	return max(fewestRestores, int(min(e.pace.gap.Seconds()/4/e.pace.move/float64(bytes), 1<<20)))
+}
+
+// warm has step f restore pages for a sequence that has none yet. They are held until the step is
+// done, and can then be found.
+func (e *Engine) warm(f *flight, s *sequence) {
+	pages, waits := e.match(s)
+	if waits {
+		return
+	}
+	s.warmed++
+	left := e.restorable()
+	for g, group := range e.program.Groups {
+		for _, n := range e.matched[firstPage(group, pages*pageTokens):pages] {
+			at := &n.places[g]
+			if at.page != none || left == 0 {
+				continue
+			}
+			if at.host == none || e.pools[g].available() <= len(e.queue.active) {
+				return // others need what there is
+			}
+			e.host[g].hold(at.host)
+			f.restored = append(f.restored, restored{n, g, e.restore(f, n, g)})
+			left--
+		}
+	}
+}
+
+// A restored is a page that a step restores for a sequence that has none yet.
+type restored struct {
+	node  *node
+	group int
+	page  int32
+}
+
+// settle lets go of what f restored, and forgets it where f failed.
+func (e *Engine) settle(f *flight, failed bool) {
+	for _, r := range f.restored {
+		if failed {
+			e.losePage(r.node, r.group)
+		}
+		e.pools[r.group].let(r.page, 1)
+	}
+	clear(f.restored)
+	f.restored = f.restored[:0]
+}
+
+// pageTokens is how many tokens have to be run again where a page of group g is gone.
+func (e *Engine) pageTokens(g int) int {
+	if e.program.Groups[g].Kind == plan.PerSequence {
+		return checkpointTokens
+	}
+	return pageTokens
 }
 
 // loseHost forgets the page of the host's memory that n has of group g.

@@ -1,20 +1,21 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 )
 
 // A Kept keeps the cache of a model from the end of one engine to the beginning of the next: as
-// many pages as [Config.Host] has room for, the most recently used. Engines that share one must run
+// many pages as [Config.Host] has room for, the most valuable. Engines that share one must run
 // the same program with the same weights and arithmetic on the same kind of device, one at a time.
 // The zero Kept is empty.
 type Kept struct {
 	mu    sync.Mutex
 	sizes []int // of a page in bytes, by group
 	nodes []keptNode
-	pages []keptPage // the least recently used first
+	pages []keptPage // the least valuable first
 }
 
 // A keptNode is a node of the tree. Parents come before their children.
@@ -47,20 +48,11 @@ func (k *Kept) Clear() {
 	k.sizes, k.nodes, k.pages = nil, nil, nil
 }
 
-// pageSizes returns the bytes of a page of each group.
-func (e *Engine) pageSizes() []int {
-	sizes := make([]int, len(e.program.Groups))
-	for g := range sizes {
-		sizes[g], _ = e.limits.PageBytes(e.program, g)
-	}
-	return sizes
-}
-
 // recall takes the pages of k into host memory, as far as there is room, and empties k.
 func (e *Engine) recall(k *Kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !slices.Equal(k.sizes, e.pageSizes()) { // of another program
+	if !slices.Equal(k.sizes, e.pageBytes) { // of another program
 		return
 	}
 	nodes := make([]*node, len(k.nodes))
@@ -72,7 +64,7 @@ func (e *Engine) recall(k *Kept) {
 		nodes[i] = e.tree.grow(parent(n.root), n.tokens[:])
 		nodes[i].uses++ // until its pages are there
 	}
-	skip := make([]int, len(k.sizes)) // the least recently used pages, if there is less room
+	skip := make([]int, len(k.sizes)) // the least valuable pages, if there is less room
 	for _, p := range k.pages {
 		skip[p.group]++
 	}
@@ -89,7 +81,7 @@ func (e *Engine) recall(k *Kept) {
 			n.places[p.group].host = i
 			e.host[p.group].pages[i].node = n
 			n.uses++
-			e.host[p.group].let(i)
+			e.host[p.group].let(i, 1)
 		}
 	}
 	for _, n := range nodes {
@@ -98,7 +90,7 @@ func (e *Engine) recall(k *Kept) {
 	k.sizes, k.nodes, k.pages = nil, nil, nil
 }
 
-// keepCache saves the most recently used pages of the device to host memory and copies all pages of
+// keepCache saves the most valuable pages of the device to host memory and copies all pages of
 // the host to the configured [Kept]. Nothing runs any longer. The caller holds e.mu.
 func (e *Engine) keepCache() {
 	if e.config.Kept == nil {
@@ -108,7 +100,7 @@ func (e *Engine) keepCache() {
 	k := e.config.Kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sizes, k.nodes, k.pages = e.pageSizes(), nil, nil
+	k.sizes, k.nodes, k.pages = e.pageBytes, nil, nil
 	at := map[*node]int{}
 	var add func(n *node) int
 	add = func(n *node) int {
@@ -135,25 +127,27 @@ func (e *Engine) keepCache() {
 	}
 }
 
-// recent returns the idle pages, the least recently used first.
+// recent returns the idle pages, the least valuable first.
 func (p *pool) recent() []int32 {
 	var all []int32
-	end := int32(p.size())
-	for i := p.pages[end].next; i != end; i = p.pages[i].next {
-		all = append(all, i)
+	for end := int32(p.size()); int(end) < len(p.pages); end++ {
+		for i := p.pages[end].next; i != end; i = p.pages[i].next {
+			all = append(all, i)
+		}
 	}
+	slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(p.pages[a].worth, p.pages[b].worth) })
 	return all
 }
 
 // savedInStep is how many pages one step saves at most when an engine ends.
 const savedInStep = 256
 
-// saveIdle saves the most recently used pages of the device for which host memory has room.
+// saveIdle saves the most valuable pages of the device for which host memory has room.
 func (e *Engine) saveIdle() {
 	own, ok := e.scratchPages()
 	defer func() {
 		for g, page := range own {
-			e.pools[g].let(page)
+			e.pools[g].let(page, 1)
 		}
 	}()
 	type idle struct {
@@ -180,7 +174,7 @@ func (e *Engine) saveIdle() {
 		f := e.newFlight()
 		f.number = e.steps + 1
 		for _, m := range batch {
-			e.save(f, m.n, m.g)
+			e.copyOut(f, m.n, m.g)
 		}
 		if len(f.saves) > 0 {
 			if ok = e.runSaves(f, own); !ok {
@@ -201,11 +195,10 @@ func (e *Engine) saveIdle() {
 func (e *Engine) scratchPages() (pages []int32, ok bool) {
 	for g, p := range e.pools {
 		if len(p.free) == 0 {
-			oldest := p.oldest()
-			if oldest == none {
+			if p.idle == 0 {
 				return pages, false
 			}
-			e.losePage(p.pages[oldest].node, g)
+			e.losePage(p.pages[p.least()].node, g)
 		}
 		pages = append(pages, p.take())
 	}
@@ -237,10 +230,10 @@ func (e *Engine) runSaves(f *flight, own []int32) bool {
 	return err == nil
 }
 
-// touch makes idle page i the most recently used.
+// touch makes idle page i the most valuable.
 func (p *pool) touch(i int32) {
 	if p.pages[i].holders == 0 {
 		p.hold(i)
-		p.let(i)
+		p.let(i, 1)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/realizar/realizar/internal/plan"
 )
 
 // Metrics are what an engine has done since it was opened, and how it stands.
@@ -26,6 +24,7 @@ type Metrics struct {
 	Saves         uint64 // pages copied to the host's memory
 	Restores      uint64 // pages copied from it
 	Ended         map[Ending]uint64
+	Pace          Pace
 	TimeToFirst   Histogram // seconds from [Engine.Run] to an answer's first token
 	BetweenTokens Histogram // seconds
 	EndToEnd      Histogram // seconds of an answer, of those that were not ended by errors
@@ -34,6 +33,13 @@ type Metrics struct {
 	Decode        Histogram // seconds from there to the last token
 	PromptLength  Histogram // tokens
 	AnswerLength  Histogram // tokens
+}
+
+// Pace is what steps are planned by.
+type Pace struct {
+	Gap          time.Duration // the longest that a step of decoding and prefill should take
+	PromptTokens int           // that the step made last had room for, of prompts
+	Token        time.Duration // that a token of a prompt adds to a step, as learnt from steps; 0: not known
 }
 
 // GroupMetrics are the pages, or slots, of one group of states.
@@ -176,6 +182,7 @@ func (e *Engine) Metrics() Metrics {
 		e.measures.busy(time.Now())
 	}
 	m := e.measures.Metrics
+	m.Pace = Pace{Gap: e.pace.gap, PromptTokens: e.pace.tokens, Token: time.Duration(e.pace.each * float64(time.Second))}
 	m.Ended = map[Ending]uint64{}
 	for how, n := range e.measures.Ended {
 		m.Ended[how] = n
@@ -192,10 +199,7 @@ func (e *Engine) Metrics() Metrics {
 	}
 	m.Waiting += len(e.queue.waiting)
 	for g, p := range e.pools {
-		h, tokens := e.host[g], pageTokens
-		if e.program.Groups[g].Kind == plan.PerSequence {
-			tokens = checkpointTokens
-		}
+		h, tokens := e.host[g], e.pageTokens(g)
 		m.Groups = append(m.Groups, GroupMetrics{
 			Pages: p.size(), Used: p.size() - p.available(), Idle: p.idle,
 			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: tokens,

@@ -82,6 +82,9 @@ func (r *trial) prepare() bool {
 		r.model.windows = pick(own, []int{recurrent}, []int{0, recurrent}, []int{recurrent, w}, []int{w, recurrent, 0})
 	}
 	r.config = engine.Config{Context: pick(rng, 1, 40, 64, 255, 257, 400, 700, 1024), Parallel: 1 + rng.IntN(8), Cache: tensor.F32}
+	own := rand.New(rand.NewPCG(r.seed, 5)) // what a step has of prompts changes nothing that anyone sees
+	r.config.Chunk = pick(own, 0, 0, 5, 40, 256, 300, 1000, 3000)
+	r.config.Gap = pick(own, 0, 0, 1, time.Microsecond, 100*time.Microsecond, time.Hour)
 	if rng.IntN(3) == 0 {
 		r.model.longFrom, r.model.dynamic = 1+rng.IntN(r.config.Context), rng.IntN(3) == 0
 	}

@@ -57,9 +57,17 @@ const (
 )
 
 // place has s, which is i-th in the queue, go on from the longest part of its tokens
-// whose states are there, as far as pages are for all tokens known.
-func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
+// whose states are there, as far as pages are for all tokens known. Where it may, it stays behind
+// another that reads what comes next.
+func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool) outcome {
 	pages, waits := e.match(s)
+	if behind && e.leader(s, pages) {
+		return later
+	}
+	if behind && !waits && e.cold(s, pages) {
+		e.frozen = append(e.frozen, s)
+		return later
+	}
 	for !waits && e.lacks(s, pages) {
 		if !e.preemptFor(f, i, patience) {
 			return lacking
@@ -91,7 +99,7 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int) outcome {
 			}
 		}
 	}
-	s.placed, s.places, s.step = true, s.places+1, 0
+	s.placed, s.places, s.step, s.warmed = true, s.places+1, 0, 0
 	s.sent, s.done = pages*pageTokens, pages*pageTokens
 	e.measures.placed(s)
 	return placed
@@ -129,7 +137,7 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 			if n := e.pools[g].pages[page].node; n != nil {
 				n.places[g].filled = min(n.places[g].filled, e.done)
 			}
-			e.pools[g].let(page)
+			e.pools[g].let(page, costOf(s.sent))
 		}
 		t.drop(n)
 	}
@@ -147,6 +155,12 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 	}
 	return true
 }
+
+// costOf is what pages of a sequence of so many tokens cost to make again. At attentionTokens
+// attention costs about as much as the weights do.
+func costOf(tokens int) float64 { return 1 + float64(tokens)/attentionTokens }
+
+const attentionTokens = 16384
 
 func (e *Engine) lacksUpTo(s *sequence, end int) bool {
 	for g := range s.tables {
@@ -207,7 +221,7 @@ func (e *Engine) release(s *sequence) {
 					e.losePage(n, g)
 				}
 			}
-			e.pools[g].let(t.pages[k]) // the last first: a history is no use without what it begins with
+			e.pools[g].let(t.pages[k], costOf(s.sent)) // the last first: a history is no use without what it begins with
 		}
 		t.begin(0)
 	}
@@ -244,7 +258,7 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 func (e *Engine) take(f *flight, g int) int32 {
 	p := e.pools[g]
 	if len(p.free) == 0 {
-		n := p.pages[p.oldest()].node
+		n := p.pages[p.least()].node
 		if n.places[g].host == none {
 			e.save(f, n, g)
 		}

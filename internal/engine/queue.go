@@ -131,6 +131,16 @@ func (q *queue) admit(patience int, give func(*sequence)) (lack bool) {
 	}
 }
 
+// decoding is how many sequences have read their prompts and choose tokens.
+func (q *queue) decoding() (n int) {
+	for _, s := range q.active {
+		if s.placed && s.run.Tokens > 0 && len(s.tokens)-s.sent <= 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // next is which of those that wait gets the next place: the first of the highest priority
 // whose turn has the fewest. -1: none is ready.
 func (q *queue) next() int {

@@ -20,6 +20,7 @@ type Request struct {
 	Tokens    int       // to choose after the prompt, at most; 0: none
 	MinTokens int       // no id of Stop is chosen before so many others are
 	Stop      []int32   // ids that end an answer, as its last token
+	Ends      bool      // yield may end an answer by what its tokens are, so that steps are not made ahead of it
 	Want      plan.Want // of each token chosen: logits, hidden state, log-probability
 	Trace     bool      // the time by layer of the tokens chosen, see [Trace]; the steps may take longer, also for who else is in them
 	Sampling  sample.Params

@@ -199,9 +199,12 @@ func (e *Engine) enter(w *run) error {
 // taken notes that w's caller is done with a result.
 func (e *Engine) taken(w *run, got *result) {
 	w.answers[got.Choice].ahead.Add(-1)
-	if got.flight != nil {
+	if got.flight != nil || w.Ends {
 		e.mu.Lock()
-		e.drop(got.flight)
+		if got.flight != nil {
+			e.drop(got.flight)
+		}
+		e.seen.Broadcast()
 		e.mu.Unlock()
 	}
 	if e.idle.Load() {

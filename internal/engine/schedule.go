@@ -45,6 +45,7 @@ func (e *Engine) next() *flight {
 	if e.closing.Load() || len(e.flights) == stepsAhead {
 		return nil
 	}
+	e.awaitCallers()
 	f, lack := e.fill(patience)
 	if f == nil && lack && len(e.flights) == 0 {
 		f, _ = e.fill(0)
@@ -62,16 +63,24 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 	f.number = e.steps + 1
 	tokens, room := e.limits.Tokens, e.limits.Rows
 	if !e.program.Whole { // beside what the others choose
-		tokens, room = e.pace.tokens(tokens-(e.limits.Seqs-1), e.queue.active), room-e.limits.Seqs
+		tokens, room = e.pace.room(tokens-(e.limits.Seqs-1), e.queue.decoding()), room-e.limits.Seqs
 	}
-	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience)
+	e.frozen = e.frozen[:0]
+	e.followFirst()
+	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience, true)
 	if len(f.parts) == 0 && skipped { // those with a quota cannot run
 		for _, s := range e.queue.active {
 			s.quota = 0
 		}
-		lacks, _ = e.addAll(f, tokens, room, patience)
+		lacks, _ = e.addAll(f, tokens, room, patience, len(e.flights) > 0)
 	}
 	lack = lack || lacks
+	if len(f.parts) > 0 {
+		for _, s := range e.frozen {
+			e.warm(f, s)
+		}
+	}
+	clear(e.frozen)
 	if len(f.parts) == 0 {
 		e.keep(f)
 		return nil, lack
@@ -84,26 +93,28 @@ const ofFirst = 8
 
 // setQuotas shares a step's prompt tokens among the sequences and returns how many are left. The
 // first in the queue gets an eighth. The rest goes to the highest priority first, and among equals
-// to the shortest remaining prompt, so that a long prompt does not delay ten short ones.
+// to the shortest remaining prompt, so that a long prompt does not delay ten short ones. What one
+// gets that stays behind another is the other's.
 func (e *Engine) setQuotas(tokens int) (left int) {
 	e.order = e.order[:0]
-	give := func(s *sequence, most int) {
-		n := min(s.rest()-s.quota, most)
-		s.quota += n
-		tokens -= n
-	}
 	for _, s := range e.queue.active {
 		if s.quota = 0; s.rest() > 0 {
-			if e.order = append(e.order, s); len(e.order) == 1 {
-				give(s, (tokens+ofFirst-1)/ofFirst)
-			}
+			e.order = append(e.order, s.claim())
 		}
 	}
-	slices.SortStableFunc(e.order, func(a, b *sequence) int {
-		return cmp.Or(cmp.Compare(b.run.Priority, a.run.Priority), cmp.Compare(a.rest(), b.rest()))
+	give := func(c *claim, most int) {
+		n := max(0, min(c.until-c.of.sent-c.of.quota, most))
+		c.of.quota += n
+		tokens -= n
+	}
+	if len(e.order) > 0 {
+		give(&e.order[0], (tokens+ofFirst-1)/ofFirst)
+	}
+	slices.SortStableFunc(e.order, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.rest, b.rest))
 	})
-	for _, s := range e.order {
-		give(s, tokens)
+	for i := range e.order {
+		give(&e.order[i], tokens)
 	}
 	clear(e.order)
 	return tokens
@@ -111,8 +122,9 @@ func (e *Engine) setQuotas(tokens int) (left int) {
 
 // addAll adds to f the tokens that each placed sequence runs in the next step, in the order of the
 // queue: prompt tokens within its quota, and spare ones that earlier sequences did not use. It
-// reports whether a sequence lacks pages, and whether one was skipped because it has no quota.
-func (e *Engine) addAll(f *flight, spare, room, patience int) (lack, skipped bool) {
+// reports whether a sequence lacks pages, and whether one was skipped because it has no quota or
+// stays behind another, which sequences may.
+func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack, skipped bool) {
 	full := false // those who have no pages yet get none in this step
 	for i, s := range e.queue.active {
 		tokens := s.quota + spare
@@ -130,8 +142,13 @@ func (e *Engine) addAll(f *flight, spare, room, patience int) (lack, skipped boo
 			if full || tokens == 0 || s.under > 0 || room == 0 && s.given < len(s.outputs()) {
 				continue
 			}
-			switch e.place(f, i, s, patience) {
+			if behind && s.staysBehind() {
+				skipped = true
+				continue
+			}
+			switch e.place(f, i, s, patience, behind) {
 			case later:
+				spare, skipped = tokens, true
 				continue
 			case lacking:
 				full, lack = true, true
@@ -198,8 +215,9 @@ func (e *Engine) submit(f *flight) bool {
 	return true
 }
 
-// lost ends all that f is of, and forgets what it was to save.
+// lost ends all that f is of, and forgets what it was to save and to restore.
 func (e *Engine) lost(f *flight, err error) {
+	e.settle(f, true)
 	for i := range f.parts {
 		s := f.parts[i].sequence
 		s.under--
@@ -245,7 +263,8 @@ func (e *Engine) await() {
 		}
 	}
 	e.done = f.number
-	e.pace.took(f, now)
+	e.settle(f, false)
+	e.pace.took(f, now, e.limits.Tokens-(e.limits.Seqs-1))
 	for i := range f.parts {
 		p := &f.parts[i]
 		if p.sequence.under--; !p.sequence.over {

@@ -744,10 +744,10 @@ func TestChunk(t *testing.T) {
 	scripting(t, engine.Config{Context: 1500, Parallel: 5, Chunk: 2000}, &hashModel{windows: []int{0, 50}}, func(s *script) {
 		s.ask(1, 20, nil, nil)
 		s.steps(2)
-		for _, n := range []int{1400, 500, 400, 1400} {
+		for _, n := range []int{1400, 500, 400, 1401, 1402, 1403, 1404} {
 			s.ask(n, 1, nil, nil)
 		}
-		s.steps(6)
+		s.steps(12)
 		most := 0
 		for i, step := range s.b.steps {
 			tokens := 0

@@ -61,6 +61,11 @@ type sequence struct {
 
 	quota int // of a step's tokens of prompts
 
+	behind *sequence // that reads for it, or nil
+	until  int       // the position up to which it does
+	sought bool      // one to stay behind, since it has come
+	warmed int       // steps that restored pages for it before it was placed
+
 	trace *Trace // of its steps since a token was chosen; nil: none
 }
 

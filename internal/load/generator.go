@@ -2,15 +2,16 @@
 // answers.
 //
 // A [Generator] either keeps a number of requests under way, a new one for each that
-// has ended, or sends them at the times of a Poisson process, whether the server
-// keeps up or not. In the second case latencies count from the time at which a
-// request was due: one that waits because those before it hold things up has waited.
+// has ended, or sends them at the times of a Poisson process or of a trace, whether
+// the server keeps up or not. In the second case latencies count from the time at which
+// a request was due: one that waits because those before it hold things up has waited.
 package load
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -39,7 +40,15 @@ type Options struct {
 	Concurrency int           // requests under way at most; with a Rate, 0 is no limit
 	Rate        float64       // requests a second; 0: one for each that has ended
 	Timeout     time.Duration // for one request; 0: none
+
+	// Trace, where not nil, says when requests are due and how long they are; Rate, Prompt,
+	// Answer and Shared do not count then.
+	Trace *Trace
+	SLO   SLO // that answers are held to; zero: none
 }
+
+// timed says that requests are sent when they are due.
+func (o *Options) timed() bool { return o.Rate > 0 || o.Trace != nil }
 
 // An Endpoint is the kind of request that is sent.
 type Endpoint string
@@ -64,12 +73,14 @@ func (o *Options) check() error {
 	switch {
 	case o.Endpoint != Chat && o.Endpoint != Completions:
 		return optionsErrorf("the endpoint is %q: want %s or %s", o.Endpoint, Chat, Completions)
-	case o.Requests < 0 || o.Duration < 0 || o.Requests == 0 && o.Duration == 0:
+	case o.Requests < 0 || o.Duration < 0 || o.Requests == 0 && o.Duration == 0 && o.Trace == nil:
 		return optionsErrorf("%d requests in %s: want a number of requests, a duration, or both", o.Requests, o.Duration)
 	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= maxRate):
 		return optionsErrorf("a rate of %v requests a second: want %v to %.0f", o.Rate, minRate, float64(maxRate))
-	case o.Concurrency < 0 || o.Concurrency == 0 && o.Rate == 0:
-		return optionsErrorf("%d requests at one time: want 1 or more, or a rate", o.Concurrency)
+	case o.Trace != nil && (o.Rate != 0 || o.Shared != 0):
+		return optionsErrorf("a trace says by itself when requests are due and what they share: want no rate and no tokens shared beside it")
+	case o.Concurrency < 0 || o.Concurrency == 0 && !o.timed():
+		return optionsErrorf("%d requests at one time: want 1 or more, a rate, or a trace", o.Concurrency)
 	case o.Shared < 0 || o.Shared > maxLength:
 		return optionsErrorf("%d tokens shared: want 0 to %d", o.Shared, maxLength)
 	case o.Shared > 0 && o.Prefixes < 1:
@@ -123,7 +134,7 @@ func newGenerator(ctx context.Context, o Options, t http.RoundTripper) (*Generat
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{options: o, client: c, writer: w, record: newRecorder()}, nil
+	return &Generator{options: o, client: c, writer: w, record: newRecorder(o.SLO)}, nil
 }
 
 // Run sends the requests, waits for their answers and says what was measured. When
@@ -134,8 +145,8 @@ func (g *Generator) Run(ctx context.Context) (*Result, error) {
 	begun := time.Now()
 	g.record.begun = begun
 	g.begun.Store(&begun)
-	if g.options.Rate > 0 {
-		g.atRate(ctx, begun)
+	if g.options.timed() {
+		g.whenDue(ctx, begun)
 	} else {
 		g.oneForAnother(ctx, begun)
 	}
@@ -164,21 +175,24 @@ func (g *Generator) oneForAnother(ctx context.Context, begun time.Time) {
 	workers.Wait()
 }
 
-// atRate sends requests when they are due. The next one is written before that.
-func (g *Generator) atRate(ctx context.Context, begun time.Time) {
+// whenDue sends requests when they are due. The next one is written before that.
+func (g *Generator) whenDue(ctx context.Context, begun time.Time) {
 	var places chan struct{}
 	if g.options.Concurrency > 0 {
 		places = make(chan struct{}, g.options.Concurrency)
 	}
-	random := rand.New(rand.NewPCG(g.options.Seed, arrivals))
-	var due time.Duration
+	times := g.options.poisson()
+	if g.options.Trace != nil {
+		times = g.options.Trace.times()
+	}
+	i := -1
 	var underWay sync.WaitGroup
 	defer underWay.Wait()
-	for i := 0; g.options.Requests == 0 || i < g.options.Requests; i++ {
-		due += time.Duration(random.ExpFloat64() / g.options.Rate * float64(time.Second))
-		if g.options.Duration > 0 && due >= g.options.Duration {
+	for due := range times {
+		if i++; g.options.Requests > 0 && i >= g.options.Requests || g.options.Duration > 0 && due >= g.options.Duration {
 			return
 		}
+		g.record.expect(due)
 		r := g.writer.request(i)
 		at := begun.Add(due)
 		if !sleepUntil(ctx, at) {
@@ -195,6 +209,19 @@ func (g *Generator) atRate(ctx context.Context, begun time.Time) {
 			}
 			g.send(ctx, r, at)
 		})
+	}
+}
+
+// poisson yields when requests are due at a rate.
+func (o *Options) poisson() iter.Seq[time.Duration] {
+	random := rand.New(rand.NewPCG(o.Seed, arrivals))
+	return func(yield func(time.Duration) bool) {
+		var due time.Duration
+		for {
+			if due += time.Duration(random.ExpFloat64() / o.Rate * float64(time.Second)); !yield(due) {
+				return
+			}
+		}
 	}
 }
 

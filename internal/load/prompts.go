@@ -13,6 +13,7 @@ import (
 const (
 	arrivals = math.MaxUint64 - iota
 	beginnings
+	blocks // of traces; each has its own
 )
 
 // A writer writes requests. The same number makes the same request under a seed, in
@@ -82,11 +83,24 @@ func (w *writer) request(i int) *request {
 		begin := w.shared[random.IntN(len(w.shared))]
 		p.words, p.ids = append(p.words, begin.words...), append(p.ids, begin.ids...)
 	}
-	own := w.prompt(random, w.options.Prompt.draw(random))
-	p.words, p.ids = append(p.words, own.words...), append(p.ids, own.ids...)
-
+	add := func(part prompt) { p.words, p.ids = append(p.words, part.words...), append(p.ids, part.ids...) }
 	body := maps.Clone(w.fields)
-	body["max_tokens"] = w.options.Answer.draw(random)
+	if t := w.options.Trace; t != nil {
+		a := &t.Arrivals[i]
+		left := a.Prompt
+		for _, hash := range a.Blocks {
+			n := min(left, traceBlock)
+			add(w.prompt(rand.New(rand.NewPCG(w.options.Seed^hash, blocks)), n))
+			left -= n
+		}
+		if left > 0 {
+			add(w.prompt(random, left))
+		}
+		body["max_tokens"] = a.Answer
+	} else {
+		add(w.prompt(random, w.options.Prompt.draw(random)))
+		body["max_tokens"] = w.options.Answer.draw(random)
+	}
 	text := strings.Join(p.words, " ")
 	switch {
 	case w.options.Endpoint == Chat:

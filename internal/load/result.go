@@ -19,9 +19,11 @@ type Result struct {
 	Answer      Lengths  `json:"answer_length"`
 	Shared      int      `json:"shared_prefix"`
 	Prefixes    int      `json:"prefixes"`
+	Trace       string   `json:"trace,omitempty"` // its file, which says when requests are due and how long they are
 	Seed        uint64   `json:"seed"`
 
 	Seconds   float64              `json:"seconds"` // until the last answer's end
+	Due       float64              `json:"due_s"`   // until the last request was due, where a rate or a trace says so
 	Completed int                  `json:"completed"`
 	Failed    int                  `json:"failed"`
 	Abandoned int                  `json:"abandoned"` // under way when the measurement was stopped
@@ -44,6 +46,8 @@ type Result struct {
 	PerToken   Latency `json:"per_token_ms"`   // an answer's mean after its first chunk
 	EndToEnd   Latency `json:"end_to_end_ms"`
 	Late       Latency `json:"late_ms"` // from when a request was due until it was sent
+
+	Goodput *Goodput `json:"goodput,omitempty"` // where there is an objective
 
 	Series Series `json:"series"`
 }
@@ -114,11 +118,13 @@ func (h histogram) latency() Latency {
 // they come cost no lock.
 type recorder struct {
 	begun time.Time
+	slo   SLO
 
 	mu                                               sync.Mutex
 	firstToken, interToken, perToken, endToEnd, late histogram
 	r                                                Result
 	series                                           []tick
+	met, metTokens                                   int // answers within the objective
 }
 
 // A tick is what happened in one tickLength.
@@ -126,8 +132,9 @@ type tick struct{ tokens, completed, failed float64 }
 
 const tickLength = 100 * time.Millisecond
 
-func newRecorder() *recorder {
+func newRecorder(slo SLO) *recorder {
 	return &recorder{
+		slo:        slo,
 		firstToken: newHistogram(), interToken: newHistogram(), perToken: newHistogram(), endToEnd: newHistogram(), late: newHistogram(),
 		r: Result{Errors: map[string]*Failures{}},
 	}
@@ -161,6 +168,10 @@ func (r *recorder) add(a *answer) {
 	}
 	r.r.AnswerTokens += tokens
 	r.r.Chunks += chunks
+	if r.slo.met(a, tokens) {
+		r.met++
+		r.metTokens += tokens
+	}
 	if chunks == 0 {
 		r.at(a.ended).tokens += float64(tokens) // none of them showed
 		return
@@ -189,6 +200,13 @@ func (r *recorder) fail(kind string, err error) {
 	r.at(time.Now()).failed++
 }
 
+// expect notes when a request is due.
+func (r *recorder) expect(due time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.r.Due = due.Seconds()
+}
+
 func (r *recorder) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,12 +219,21 @@ func (r *recorder) result(o *Options, took time.Duration) *Result {
 	s := r.r
 	s.URL, s.Model, s.Endpoint, s.Concurrency, s.Rate = o.URL, o.Model, o.Endpoint, o.Concurrency, o.Rate
 	s.Prompt, s.Answer, s.Shared, s.Prefixes, s.Seed = o.Prompt, o.Answer, o.Shared, o.Prefixes, o.Seed
+	if o.Trace != nil {
+		s.Trace = o.Trace.Name
+	}
 	s.Seconds = took.Seconds()
 	s.RequestRate = float64(s.Completed) / s.Seconds
 	s.PromptRate = float64(s.PromptTokens) / s.Seconds
 	s.AnswerRate = float64(s.AnswerTokens) / s.Seconds
 	s.FirstToken, s.InterToken, s.PerToken = r.firstToken.latency(), r.interToken.latency(), r.perToken.latency()
 	s.EndToEnd, s.Late = r.endToEnd.latency(), r.late.latency()
+	if r.slo != (SLO{}) {
+		s.Goodput = &Goodput{SLO: r.slo, Met: r.met, RequestRate: float64(r.met) / s.Seconds, AnswerRate: float64(r.metTokens) / s.Seconds}
+		if n := s.Completed + s.Failed; n > 0 {
+			s.Goodput.Share = float64(r.met) / float64(n)
+		}
+	}
 	s.Series = merged(r.series)
 	return &s
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/bytesize"
@@ -41,6 +42,8 @@ type Options struct {
 	StreamAll  bool // all weights stream that can
 	StreamNone bool // no weights stream
 
+	Gap time.Duration // as in [engine.Config]; 0: the device's
+
 	Cache       tensor.DType // of keys and values; the program's heads are whole blocks of it
 	Activations tensor.DType // F32, or what the backend rounds to
 
@@ -66,9 +69,31 @@ func (p *Planner) config() engine.Config {
 	o := &p.Options
 	return engine.Config{
 		Context: cmp.Or(o.Context, p.Made), Parallel: cmp.Or(o.Parallel, p.Device.Kind.Parallel), Host: int(o.HostCache),
-		Cache: o.Cache, Activations: o.Activations, Chunk: p.Device.Kind.Chunk, Gap: p.Device.Kind.Gap,
+		Cache: o.Cache, Activations: o.Activations, Gap: cmp.Or(o.Gap, p.Device.Kind.Gap),
 	}
 }
+
+// widen is c with the chunk of prompts that the device does well with, halved until its scratch
+// costs neither the context nor the place of weights, and of the cache a part of sixteen at most;
+// or c.
+func (p *Planner) widen(c engine.Config) engine.Config {
+	_, tokens := holds(p.Program, c)
+	for chunk := p.Device.Kind.Chunk; chunk > leastChunk; chunk /= 2 {
+		wide := p.config()
+		wide.Chunk = chunk
+		wide, _, ok, err := p.search(wide)
+		if err != nil || !ok || wide.Context != c.Context || wide.Weights != c.Weights {
+			continue
+		}
+		if _, all := holds(p.Program, wide); all >= tokens-tokens/16 {
+			return wide
+		}
+	}
+	return c
+}
+
+// leastChunk is the chunk of an engine that is told none.
+const leastChunk = 256
 
 // Config sizes the engine that the model is opened with. A context fits if one
 // sequence of it does; all sequences share what there is. An automatic context is
@@ -85,7 +110,7 @@ func (p *Planner) Config() (engine.Config, error) {
 	case !ok:
 		return c, p.tooLittle(c, one)
 	}
-	return c, nil
+	return p.widen(c), nil
 }
 
 // Least is what the model takes with all weights on the device and a cache for one sequence of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // admission bounds how many answers are under way or wait for their turn.
@@ -14,6 +15,7 @@ type admission struct {
 	taken    int // answers
 	draining bool
 	empty    chan struct{} // closed when draining and none is taken
+	speed    speed
 }
 
 // enter takes places for n answers, or says why there are none. A request for many is let
@@ -26,8 +28,11 @@ func (a *admission) enter(n int) error {
 	case a.draining:
 		return errDraining
 	case a.taken >= a.limit, a.taken > 0 && 2*(min(n, a.limit/4)-1) >= a.limit-a.taken:
-		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: 1,
+		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: a.speed.retryAfter(n, a.limit, time.Now()),
 			Message: fmt.Sprintf("%d answers are under way or wait for their turn, and %d is what the server takes; ask again soon, or another server", a.taken, a.limit)}
+	}
+	if a.taken == 0 {
+		a.speed.begin(time.Now())
 	}
 	a.taken += n
 	return nil
@@ -37,9 +42,18 @@ func (a *admission) leave(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken -= n
+	a.speed.left(n, time.Now())
 	if a.draining && a.taken == 0 {
 		close(a.empty)
 	}
+}
+
+// retryAfter is after how many seconds a request should come again for which there was no
+// time or no memory.
+func (a *admission) retryAfter() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.speed.retryAfter(1, a.limit, time.Now())
 }
 
 func (a *admission) drain() {

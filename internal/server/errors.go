@@ -34,7 +34,7 @@ var (
 	errLoading  = &Error{Status: http.StatusServiceUnavailable, Code: "loading", RetryAfter: 2, Message: "the model is being loaded; ask again soon"}
 	errTime     = &Error{Status: http.StatusServiceUnavailable, Code: "request_timeout", Message: "the request took longer than the server lets one take; ask for fewer tokens"}
 	errPrepare  = &Error{Status: http.StatusServiceUnavailable, Code: "prepare_timeout", Message: "the grammar of the answer, the chat template and the tokenizer took longer than the server lets them take; send less text"}
-	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", RetryAfter: 1, Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
+	errFirst    = &Error{Status: http.StatusServiceUnavailable, Code: "first_token_timeout", Message: "the way to the first token took longer than the server lets it take; ask again soon, or another server"}
 )
 
 // errUnread says that the client does not take its answer.
@@ -92,13 +92,16 @@ func (x *Exchange) errorOf(err error) *Error {
 		if full.Alone() {
 			return &Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: full.Error() + "; --request-memory gives them more"}
 		}
-		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: 1, Message: full.Error()}
+		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: x.retryAfter(), Message: full.Error()}
 	}
 	if e := poolError(err); e != nil {
 		return e
 	}
 	if as(err, &e) {
 		own := *e
+		if e == errFirst {
+			own.RetryAfter = x.retryAfter()
+		}
 		return &own
 	}
 	if as(err, &read) {
@@ -130,6 +133,14 @@ func (x *Exchange) errorOf(err error) *Error {
 		return &Error{Status: http.StatusInternalServerError, Code: "damaged_file", Message: strings.TrimPrefix(named.Error(), "modelfile: ")}
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: "the server failed; its log says more under request_id " + x.id}
+}
+
+// retryAfter is after how many seconds another request may find what this one has not.
+func (x *Exchange) retryAfter() int {
+	if x.retry == 0 && x.Server != nil {
+		x.retry = x.Server.admission.retryAfter()
+	}
+	return max(1, x.retry)
 }
 
 // logged is the error that the request ended with as the log has it: without words of

@@ -40,6 +40,7 @@ type Exchange struct {
 	gave    atomic.Bool                                       // way to others, so that nothing more is read or written
 	stream  *Stream                                           // the answer, where it is one
 	watch   *stopwatch                                        // nil where the request asks for no timings
+	retry   int                                               // see retryAfter; 0 before it was asked for
 	status  int                                               // of the answer; 0 before it
 	bytes   int64                                             // of the answer
 	err     error                                             // that it ended with

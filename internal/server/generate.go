@@ -92,8 +92,10 @@ func (x *Exchange) Answer(r *Request, w Writer) error {
 	c := newCollector(x, w, prompts, choices)
 	started := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer started()
+	defer x.stream.keepAlive(x.settings.streamKeepAlive, x.end)()
 	if err := x.run(ctx, jobs, func(job int, e *realizar.Event) error {
 		started()
+		x.Server.admission.speed.tokens.Add(1)
 		return c.take(job, e)
 	}); err != nil {
 		return OfField(r.param(err), err)

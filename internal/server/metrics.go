@@ -126,6 +126,12 @@ var modelGauges = []modelNumber{
 		func(m *realizar.Metrics) float64 { return float64(m.Waiting) }},
 	{describe("vllm:kv_cache_usage_perc", "Share of the cache that answers hold, from 0 to 1, of the pool with the largest share. Pages that are kept for reuse alone are free."),
 		func(m *realizar.Metrics) float64 { return cacheUsage(m) }},
+	{describe("realizar_target_inter_token_seconds", "The longest that an answer should wait for its next token as prompts of others are read."),
+		func(m *realizar.Metrics) float64 { return m.TargetITL.Seconds() }},
+	{describe("realizar_step_prompt_tokens", "Tokens of prompts that the step made last had room for."),
+		func(m *realizar.Metrics) float64 { return float64(m.StepPromptTokens) }},
+	{describe("realizar_prompt_token_seconds", "Seconds that a token of a prompt adds to a step, as was learnt from steps; 0 before that."),
+		func(m *realizar.Metrics) float64 { return m.PromptTokenTime.Seconds() }},
 }
 
 var modelCounters = []modelNumber{

@@ -115,7 +115,7 @@ func readStream(r io.Reader) (streamed, error) {
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		switch {
-		case lines.Text() == "":
+		case lines.Text() == "", lines.Text() == ":":
 			continue
 		case !ok || all.done:
 			return all, fmt.Errorf("a line %q", lines.Text())

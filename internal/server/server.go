@@ -59,6 +59,9 @@ type Config struct {
 	// Lenient leaves out fields of requests that are not known, and says so in the log and in
 	// a header, where they are errors else.
 	Lenient bool
+	// StreamKeepAlive is how long a stream of events may be silent: then it has a comment, while
+	// the request waits for its turn or its prompt is read. 0: for ever.
+	StreamKeepAlive time.Duration
 	// LogPrompts adds what requests say to their lines.
 	LogPrompts bool
 	// Spans are told of each request. nil: nobody is.

@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"sync"
+	"time"
 )
 
 // A Stream is an answer that comes in pieces. Each is with the client before the next
@@ -15,6 +17,11 @@ type Stream struct {
 	begun       bool // something was sent, so that the status cannot change
 	buf         []byte
 	fail        func(*Error) error
+
+	mu    sync.Mutex    // held by who writes
+	quiet *time.Timer   // until the next comment, or nil
+	every time.Duration // between comments
+	sent  time.Time     // when something was
 }
 
 // The types of streams.
@@ -59,7 +66,55 @@ func (t *Stream) SendEvent(name string, data []byte) error {
 	return t.Flush()
 }
 
+// comment is what a stream of events says when it has nothing to say: a line that clients
+// leave out.
+const comment = ":\n\n"
+
+// keepAlive sends a comment whenever a stream of events has sent nothing for so long, 0 for
+// never, until done is called, so that nobody on the way to the client takes the connection for
+// dead while its request waits. The error of one that cannot be sent goes to failed. t may be
+// nil.
+func (t *Stream) keepAlive(every time.Duration, failed func(error)) (done func()) {
+	if t == nil || t.contentType != Events || every <= 0 {
+		return func() {}
+	}
+	ended := false
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.every = every
+	t.quiet = time.AfterFunc(every, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if ended || time.Since(t.sent) < every {
+			return
+		}
+		if err := t.writeNow([]byte(comment)); err != nil {
+			ended = true
+			failed(err)
+		}
+	})
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		ended = true
+		t.quiet.Stop()
+		t.quiet = nil
+	}
+}
+
+// write sends p, for good.
 func (t *Stream) write(p []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.writeNow(p)
+}
+
+// writeNow is write for who has the lock.
+func (t *Stream) writeNow(p []byte) error {
+	if t.quiet != nil {
+		t.sent = time.Now()
+		t.quiet.Reset(t.every)
+	}
 	if !t.begun {
 		h := t.w.Header()
 		h.Set("Content-Type", t.contentType)

@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
@@ -65,6 +68,47 @@ func TestManyStreams(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+	s.idle()
+}
+
+// A stream that waits for its turn has comments in every dialect of events, and then what it is
+// without them.
+func TestWaitingStreamHasComments(t *testing.T) {
+	s := serve(t, server.Config{Parallel: 1, MaxQueue: 8, StreamKeepAlive: time.Millisecond}, realizar.Options{Parallel: 1}, long)
+	for path, body := range map[string]string{
+		"/v1/completions":      `{"model":"small","prompt":"a","stream":true,"max_tokens":5,"temperature":0,"ignore_eos":true}`,
+		"/v1/chat/completions": chatBody("hi", `"stream":true,"max_tokens":5,"temperature":0,"ignore_eos":true`),
+	} {
+		alone, err := s.stream(path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := s.endless("")
+		r, err := s.Client().Post(s.URL+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(r.Body)
+		for n := 0; n < 4 && lines.Scan(); n++ {
+			if want := []string{":", ""}[n%2]; lines.Text() != want {
+				t.Errorf("%s: line %d is %q, want %q", path, n, lines.Text(), want)
+			}
+		}
+		stop()
+		var events []string
+		for lines.Scan() {
+			if text := lines.Text(); text != "" && text != ":" {
+				events = append(events, text)
+			}
+		}
+		r.Body.Close()
+		if n := len(events); n < 5 || events[n-1] != "data: [DONE]" || !strings.Contains(strings.Join(events, ""), "finish_reason") {
+			t.Errorf("%s: %q", path, events)
+		}
+		if again, err := s.stream(path, body); err != nil || again.texts[0] != alone.texts[0] {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 	s.idle()
 }

@@ -404,6 +404,16 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "deal with clients that {stop reading|read too slowly|hang}",
         "give slow {clients|readers} more time to read",
     ]),
+    "--target-itl": (["next token"], [
+        "keep {long prompts|prompts} from {slowing down|holding up} {other answers|streams}",
+        "{set|bound|limit} the {gap|time|latency} between tokens {of the server|when prompts are read|}",
+        "{make|have} streams {smoother|stutter less} while {prompts are read|others send long prompts}",
+    ]),
+    "--sse-keep-alive": (["silent"], [
+        "keep {connections|streams} {open|alive} while {requests|they} wait",
+        "{send|have} comments on {silent|waiting} streams",
+        "stop {a proxy|proxies} from {closing|cutting off} {streams|requests} that wait",
+    ]),
     "--drain-timeout": (["sigterm"], [
         "{set|limit|change} how long {answers under way|the server|running answers} may take {after SIGTERM|when it is stopped|when the server ends|at shutdown}",
         "{shut down|stop} {the server |}{gracefully|cleanly}{ with more time|}",
@@ -643,6 +653,22 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{set|limit} {the time of|how long} {a load test|bench serve}{ runs|}",
         "load test a server for {30 seconds|some time|10 minutes}",
     ]),
+    "--sweep": (["more load"], [
+        "find out how {much|many users|many requests} a server {can take|takes|withstands}",
+        "{raise|increase} the load {step by step|in steps} {until|till} the server is {saturated|full}",
+        "{plot|measure} throughput {against|over} latency {of a server|}",
+        "{sweep|go through} {rates|several rates|the concurrency} in {bench serve|a load test}",
+    ]),
+    "--trace-speed": (["fast"], [
+        "replay a trace {faster|10 times as fast|more slowly}",
+        "{speed up|slow down} the trace of {a load test|bench serve}",
+        "{change|set} how fast a trace {is replayed|passes}",
+    ]),
+    "--trace": (["trace"], [
+        "replay {a trace|a trace file|recorded arrivals} {in bench serve|in a load test|}",
+        "send requests {as|like} in a trace of {Azure|Mooncake|a real server}",
+        "{load test|measure} a server with {a trace|real arrivals and lengths}",
+    ]),
     "--timeout": (["give", "gives up"], [
         "give up requests that {do not end|take too long|hang} in {bench serve|a load test}",
         "set {a|the} timeout {of requests in|for|in} {bench serve|a load test}",
@@ -657,6 +683,11 @@ BENCH_SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{draw|plot|get|make} a {picture|plot|chart|graph|diagram} of {a load test|the latencies|latencies|throughput}",
         "{see|visualise|plot} latencies and throughput over time",
         "have bench serve {draw|plot|make} {a picture|a chart|an SVG file}",
+    ]),
+    "--slo": (["keep these times"], [
+        "measure {the goodput|goodput} {of a server|}",
+        "count the answers {within|that keep} {an SLO|an objective|a service level objective|a latency target}",
+        "{set|give} {an objective|a target} for {latencies|the first token} in {bench serve|a load test}",
     ]),
     "--prompt-tokens": (["prompts have"], [
         "set {the length of prompts|how long prompts are} in {bench serve|a load test}",
