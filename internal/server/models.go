@@ -123,7 +123,7 @@ func (x *Exchange) Hold(name string) error {
 	}
 	found, err := x.Server.Find(name)
 	if err != nil {
-		return err
+		return x.unknown(name, err)
 	}
 	done := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer done()
