@@ -81,7 +81,9 @@ func (e *LoadError) Unwrap() error { return e.Err }
 func (p *Pool[M]) unknown(name string) error {
 	err := &UnknownError{Name: name}
 	for _, e := range p.entries {
-		err.Names = append(err.Names, e.Name)
+		if !e.removed {
+			err.Names = append(err.Names, e.Name)
+		}
 	}
 	return err
 }

@@ -20,7 +20,7 @@ const (
 func (p *Pool[M]) plan(l *load[M]) {
 	var need Need
 	err := guarded(func() (err error) {
-		need, err = p.config.Loader.Estimate(l.ctx, l.entry.Name)
+		need, err = l.loader.Estimate(l.ctx, l.name)
 		return err
 	})
 	if err == nil {
@@ -265,7 +265,7 @@ func (p *Pool[M]) load(l *load[M]) {
 	begun := time.Now()
 	var m M
 	err := guarded(func() (err error) {
-		m, err = p.config.Loader.Load(l.ctx, e.Name, maps.Clone(l.need))
+		m, err = l.loader.Load(l.ctx, l.name, maps.Clone(l.need))
 		return err
 	})
 	p.mu.Lock()
@@ -300,7 +300,7 @@ func (p *Pool[M]) load(l *load[M]) {
 
 // drain has a model that is ready give its memory back when nobody holds it.
 func (p *Pool[M]) drain(e *entry[M], why string) {
-	e.expire(time.Time{}, nil)
+	e.stay()
 	p.set(e, Draining, why)
 	p.left(e)
 }
@@ -325,6 +325,9 @@ func (p *Pool[M]) gone(e *entry[M]) {
 	close(e.gone)
 	e.gone = nil
 	switch {
+	case e.removed:
+		p.entries = slices.DeleteFunc(p.entries, func(other *entry[M]) bool { return other == e })
+		p.set(e, Absent, "it was removed")
 	case e.state == Failed:
 	case e.err != nil:
 		p.set(e, Failed, e.err.Error())
