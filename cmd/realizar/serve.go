@@ -226,7 +226,7 @@ func (c *serveCommand) Run(a *app) error {
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
-	manager, err := c.manager(models, paths, &config)
+	manager, err := c.manager(models, &config)
 	if err != nil {
 		return err
 	}

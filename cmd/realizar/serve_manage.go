@@ -4,13 +4,12 @@ import (
 	"path/filepath"
 
 	"github.com/realizar/realizar/internal/manage"
-	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server"
 )
 
 // manager lets clients change the models of this machine, where the flags allow it; nil: they
-// do not. paths are those of the models that are served, by their names.
-func (c *serveCommand) manager(models *server.Models, paths map[string]string, config *server.Config) (*manage.Manager, error) {
+// do not.
+func (c *serveCommand) manager(models *server.Models, config *server.Config) (*manage.Manager, error) {
 	if !c.ManageModels {
 		return nil, nil
 	}
@@ -20,7 +19,7 @@ func (c *serveCommand) manager(models *server.Models, paths map[string]string, c
 	}
 	m := manage.New(manage.Config{
 		Puller: p, Hosts: c.AllowRegistry, Logger: config.Logger,
-		Served: func(path string) (string, bool) { return servedAt(models, paths, path) },
+		Loaded: func(path string) (string, bool) { return loadedFrom(models, path) },
 	})
 	config.Store = m
 	return m, nil
@@ -29,12 +28,17 @@ func (c *serveCommand) manager(models *server.Models, paths map[string]string, c
 // pullConnections are those of all pulls of clients together.
 const pullConnections = 8
 
-// servedAt is what the model at path is called where it is served, and whether it is loaded.
-func servedAt(models *server.Models, paths map[string]string, path string) (name string, loaded bool) {
+// loadedFrom is what the model is called that was loaded from path, and whether there is one.
+func loadedFrom(models *server.Models, path string) (name string, ok bool) {
 	at := resolved(path)
 	for _, m := range models.Models() {
-		if resolved(paths[m.Name]) == at {
-			return m.Name, m.State != pool.Absent && m.State != pool.Failed
+		h, loaded := models.Look(m.Name)
+		if !loaded {
+			continue
+		}
+		own := h.Model.Path
+		if h.Release(); own == at {
+			return m.Name, true
 		}
 	}
 	return "", false

@@ -29,7 +29,7 @@ func (m *Manager) replaceable(n names.Name) error {
 
 // unused refuses a model that is loaded.
 func (m *Manager) unused(f *store.Model) error {
-	if name, loaded := m.config.Served(f.Path); loaded {
+	if name, loaded := m.config.Loaded(f.Path); loaded {
 		return fault(server.InUse, "%.200q is loaded, as %q; unload it first: a request with keep_alive 0 does, or POST /models/unload", f.Name.Ollama(), name)
 	}
 	return nil

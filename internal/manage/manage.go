@@ -40,9 +40,9 @@ type Config struct {
 	AtOnce int
 	// Every is the least time between two reports of a client's progress. 0: 100 milliseconds.
 	Every time.Duration
-	// Served is what the server calls the model at path, empty where it does not serve it, and
-	// whether the model is loaded.
-	Served func(path string) (name string, loaded bool)
+	// Loaded is what the server calls the model that it has loaded from path, and whether there
+	// is one. nil: there is none.
+	Loaded func(path string) (name string, ok bool)
 	// Added and Removed are told of a model, by its name as [server.Stored] has it, that has
 	// come to the path or is gone from it. nil: nobody is.
 	Added, Removed func(name, path string)
@@ -74,8 +74,8 @@ func New(c Config) *Manager {
 	if c.Every == 0 {
 		c.Every = defaultEvery
 	}
-	if c.Served == nil {
-		c.Served = func(string) (string, bool) { return "", false }
+	if c.Loaded == nil {
+		c.Loaded = func(string) (string, bool) { return "", false }
 	}
 	ignore := func(string, string) {}
 	if c.Added == nil {

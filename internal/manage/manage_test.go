@@ -53,7 +53,7 @@ func newPlace(t *testing.T, change func(*manage.Config)) *place {
 	client := fetch.NewClient(fetch.Options{})
 	c := manage.Config{
 		Puller: &pull.Puller{Store: p.store, Client: client, Endpoint: p.remote.URL}, Hosts: []string{p.remote.Host}, Every: time.Millisecond,
-		Served:  func(path string) (string, bool) { p.mu.Lock(); defer p.mu.Unlock(); return "served", path == p.loaded },
+		Loaded:  func(path string) (string, bool) { p.mu.Lock(); defer p.mu.Unlock(); return "served", path == p.loaded },
 		Added:   func(name, path string) { p.note("+"+name, path) },
 		Removed: func(name, path string) { p.note("-"+name, path) },
 	}

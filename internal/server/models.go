@@ -22,6 +22,8 @@ type Model struct {
 	*realizar.Model
 	// Created is when the model came to be, as lists of models say it. Zero: when it was loaded.
 	Created time.Time
+	// Path is what the model was opened from. It may be empty, and no client is told.
+	Path string
 
 	pieces   pieces
 	pulse    pulse
