@@ -230,7 +230,7 @@ func TestOllamaCopyDelete(t *testing.T) {
 	if err := c.Delete(t.Context(), &api.DeleteRequest{Model: shop.name}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Delete(t.Context(), &api.DeleteRequest{Name: "team/again:2"}); err != nil {
+	if err := c.Delete(t.Context(), &api.DeleteRequest{Model: "team/again:2"}); err != nil {
 		t.Fatal(err)
 	}
 	has(t, c, modelName+":latest", "mine:latest")
