@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -210,6 +211,34 @@ func TestOllamaPullCancelled(t *testing.T) {
 	}
 	lines.are(t, "sha256:"+hubtest.SHA256(shop.babble), len(shop.babble), "pulling manifest", "pulling "+hubtest.SHA256(shop.babble)[:12], "verifying sha256 digest", "writing manifest", "success")
 	has(t, c, modelName+":latest", shop.name)
+}
+
+// A server that is told to stop ends its pulls; the cleanup checks that it leaves with 0.
+func TestOllamaPullStopped(t *testing.T) {
+	shop := newShop(t)
+	shop.Set(hubtest.Behavior{Fault: func(_ string, size int64) (hubtest.Fault, int64) {
+		if size > 1000 {
+			return hubtest.Stall, size / 2
+		}
+		return hubtest.None, 0
+	}})
+	ended := make(chan error, 1)
+	t.Run("server", func(t *testing.T) {
+		c, came := shop.managed(t).ollama(), make(chan struct{})
+		go func() {
+			once := sync.OnceFunc(func() { close(came) })
+			ended <- c.Pull(context.Background(), &api.PullRequest{Model: shop.name}, func(p api.ProgressResponse) error {
+				if p.Completed > 0 {
+					once()
+				}
+				return nil
+			})
+		}()
+		<-came
+	})
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "going to stop") {
+		t.Errorf("the client is told %v", err)
+	}
 }
 
 func TestOllamaCopyDelete(t *testing.T) {

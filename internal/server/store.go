@@ -192,7 +192,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		u.x.came()
 		_ = http.NewResponseController(u.x.w).SetReadDeadline(time.Time{})
-	case u.x.work.Err() != nil:
+	case u.x.work.Err() != nil && !errors.Is(context.Cause(u.x.work), context.Canceled): // which is that reading failed
 		err = context.Cause(u.x.work)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = &Error{Status: http.StatusBadRequest, Code: "body_timeout",
