@@ -144,8 +144,12 @@ func (x *Exchange) unknown(name string, err error) error {
 		Message: fmt.Sprintf("%v; the model is on this machine and is not served: realizar serve has to name it", err)}
 }
 
+// uploadPiece is how much of an upload has the time that a body has, so that who sends a byte
+// now and then does not keep others from their turn.
+const uploadPiece = 1 << 20
+
 // Upload calls take with the body of the request, of any length, of which nothing is kept in
-// memory. Each piece of it has the time that a body has.
+// memory. Each MiB of it has the time that a body has.
 func (x *Exchange) Upload(take func(body io.Reader) error) error {
 	u, done := &upload{x: x}, make(chan struct{})
 	stop := context.AfterFunc(x.work, func() {
@@ -168,16 +172,20 @@ type upload struct {
 	x     *Exchange
 	mu    sync.Mutex
 	ended bool // the work for the request has
+	left  int  // bytes of the piece that is coming
 }
 
-// wait gives the client time for the next piece.
+// wait gives the client time for the next piece, where the last one has come.
 func (u *upload) wait() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
 		return context.Cause(u.x.work)
 	}
-	u.x.readBy(u.x.settings.deadlines.Body)
+	if u.left <= 0 {
+		u.left = uploadPiece
+		u.x.readBy(u.x.settings.deadlines.Body)
+	}
 	return nil
 }
 
@@ -187,6 +195,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	n, err := u.x.Body.Read(p)
 	u.x.size += n
+	u.left -= n
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
@@ -196,7 +205,7 @@ func (u *upload) Read(p []byte) (int, error) {
 		err = context.Cause(u.x.work)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = &Error{Status: http.StatusBadRequest, Code: "body_timeout",
-			Message: fmt.Sprintf("nothing of the body arrived within %v", u.x.settings.deadlines.Body)}
+			Message: fmt.Sprintf("less than %d bytes of the body arrived within %v", uploadPiece, u.x.settings.deadlines.Body)}
 	default:
 		err = &Error{Status: http.StatusBadRequest, Code: "body_incomplete", Message: "the body ended early: " + err.Error()}
 	}

@@ -60,7 +60,7 @@ func TestUpload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(c, "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nsome"); err != nil {
+		if _, err := io.WriteString(c, "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nsome"); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -73,6 +73,21 @@ func TestUpload(t *testing.T) {
 	}
 	if err := <-d.came; err == nil {
 		t.Error("a body that did not come is there")
+	}
+	// Who sends a byte now and then does not stay either.
+	slow := begin()
+	defer slow.Close()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case err := <-d.came:
+			if ended = true; err == nil {
+				t.Error("a body that comes slowly is there")
+			}
+		case <-tick.C:
+			_, _ = slow.Write([]byte("x")) // it may be closed
+		}
 	}
 	begin().Close()
 	if err := <-d.came; err == nil {
