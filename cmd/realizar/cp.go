@@ -46,12 +46,12 @@ func (c *cpCommand) Run(a *app) error {
 	s := models()
 	bar := newBytesBar(a, "copying "+shortName(m.Name), 2*m.Size())
 	defer bar.end()
+	if to.Kind == names.Registry {
+		return s.Copy(a.ctx, m, to, bar.came)
+	}
 	files := &store.Model{Files: m.Weights()}
 	if err := store.WithDigests(a.ctx, files, bar.came); err != nil {
 		return err
-	}
-	if to.Kind == names.Registry {
-		return s.Import(a.ctx, to, files.Files, bar.came)
 	}
 	for _, f := range files.Files {
 		if err := names.CheckFile(f.Name); err != nil {

@@ -40,6 +40,9 @@ type serveCommand struct {
 
 	NoUI bool `name:"no-ui" help:"Show no page to browsers at /."`
 
+	ManageModels  bool     `name:"manage-models" help:"Let clients fetch, copy, create, push and delete models of this machine, by Ollama's /api/pull and others. Default: they may not."`
+	AllowRegistry []string `name:"allow-registry" placeholder:"HOST" sep:"none" help:"Let clients name this registry or web server with --manage-models, localhost:5000 for example. May be given several times. Default: Hugging Face's hub and Ollama's registry alone."`
+
 	MaxQueue                 int      `default:"1024" placeholder:"N" live:"yes" help:"Answers that may wait for their turn; requests beyond are refused with 429. Default: ${default}."`
 	MaxBody                  byteSize `default:"32MiB" placeholder:"SIZE" live:"yes" help:"The largest request. Default: ${default}."`
 	RequestMemory            byteSize `default:"0" placeholder:"SIZE" help:"What all requests may hold of the host's memory together: bodies, texts, tokens, and answers that are not sent yet. Requests beyond are refused with 429. Default: a quarter of what the model leaves."`
@@ -128,6 +131,8 @@ func (c *serveCommand) check() error {
 		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 for as long as its memory is not needed")
 	case (len(c.Models) > 1 || c.ModelsFrom != "") && len(c.ServedModelName) > 0:
 		return errors.New("--served-model-name is for one model; of several each is called by its own name")
+	case len(c.AllowRegistry) > 0 && !c.ManageModels:
+		return errors.New("--allow-registry goes with --manage-models")
 	case c.MaxQueue < 0:
 		return wrongFlag("max-queue", c.MaxQueue, "0 or more")
 	case c.MaxBody < 1:
@@ -227,6 +232,13 @@ func (c *serveCommand) Run(a *app) error {
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
+	manager, err := c.manager(models, &config)
+	if err != nil {
+		return err
+	}
+	if manager != nil {
+		defer manager.Close()
+	}
 	s, err := server.New(models, config)
 	if err != nil {
 		return err

@@ -196,7 +196,7 @@ func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*serv
 	}
 	l.log.Info("a model was loaded", slog.String("model", name), slog.String("device", m.Device()), slog.Int("context", m.Context()),
 		slog.Int("parallel", m.Parallel()), slog.Duration("took", time.Since(begun).Round(time.Millisecond)))
-	served := &server.Model{Model: m, Created: begun}
+	served := &server.Model{Model: m, Created: begun, Path: resolved(p.path)}
 	if info, err := os.Stat(p.path); err == nil {
 		served.Created = info.ModTime()
 	}

@@ -140,6 +140,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"device: abacus":               "serve.yaml:1: device: device \"abacus\"",
 		"served-model-name: ''":        "serve.yaml:1: served-model-name: the name is empty\n",
 		"tls-cert: x":                  "--tls-cert and --tls-key go together",
+		"allow-registry: x":            "--allow-registry goes with --manage-models",
 		"port: 1\nport: 2":             "serve.yaml:2: \"port\" is there twice, first in line 1",
 		"port 1":                       "serve.yaml:1: want a key with its value in each line",
 		"a: {":                         "serve.yaml:1: this is no YAML",

@@ -58,3 +58,12 @@ func (n Name) File() string {
 	}
 	return u.Path[strings.LastIndexByte(u.Path, '/')+1:]
 }
+
+// URLHost is the host of a URL's file, with its port where it has one.
+func (n Name) URLHost() string {
+	u, err := url.Parse(n.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

@@ -97,6 +97,9 @@ func (x *Exchange) errorOf(err error) *Error {
 	if e := poolError(err); e != nil {
 		return e
 	}
+	if e := storeError(err); e != nil {
+		return e
+	}
 	if as(err, &e) {
 		own := *e
 		if e == errFirst {

@@ -156,7 +156,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 		return false, nil
 	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 		h.Set("Access-Control-Allow-Headers", asked)
 	}

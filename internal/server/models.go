@@ -22,6 +22,8 @@ type Model struct {
 	*realizar.Model
 	// Created is when the model came to be, as lists of models say it. Zero: when it was loaded.
 	Created time.Time
+	// Path is what the model was opened from. It may be empty, and no client is told.
+	Path string
 
 	pieces   pieces
 	pulse    pulse
@@ -125,7 +127,7 @@ func (x *Exchange) Hold(name string) error {
 	}
 	found, err := x.Server.Find(name)
 	if err != nil {
-		return err
+		return x.unknown(name, err)
 	}
 	done := x.phase(x.settings.deadlines.FirstToken, errFirst)
 	defer done()

@@ -68,6 +68,8 @@ type Config struct {
 	Spans Spans
 	// Page is what browsers are shown. nil: nothing is.
 	Page Page
+	// Store are the models of the machine, which clients may change. nil: they may not.
+	Store Store
 }
 
 // The defaults of a [Config].

@@ -129,6 +129,11 @@ func (m *Model) Weights() []File {
 
 // Import puts a model's files, which have digests, into the own layout under a name.
 func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress func(int64)) error {
+	return s.importChecked(ctx, n, files, nil, progress)
+}
+
+// importChecked is Import of a model that check may refuse before it has its name.
+func (s *Store) importChecked(ctx context.Context, n names.Name, files []File, check func(path string) error, progress func(int64)) error {
 	manifest, config, err := Pack(files)
 	if err != nil {
 		return err
@@ -138,11 +143,11 @@ func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress
 		return err
 	}
 	defer p.Release()
-	var size int64
+	var missing int64
 	for _, f := range files {
-		size += f.Size
+		missing += fetch.Missing(p.Blob(f.Digest), f.Size)
 	}
-	if err := p.CheckSpace(size); err != nil {
+	if err := p.CheckSpace(missing); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -153,7 +158,7 @@ func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress
 	if _, err := p.WriteBlob(config); err != nil {
 		return err
 	}
-	return p.Finish(ctx, n, manifest)
+	return p.finish(ctx, n, manifest, check)
 }
 
 // copy copies a file to its place, checked on its way.

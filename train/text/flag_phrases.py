@@ -373,6 +373,19 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "{have|make} {my web app|my page|a front end in the browser} talk to the server",
         "send the {CORS headers|Access-Control-Allow-Origin header}",
     ]),
+    "--manage-models": (["lets clients"], [
+        "{let|allow} clients {to |}{fetch|pull|download} models",
+        "{make|have} {ollama pull|/api/pull|Ollama's pull} work {on|with} the server",
+        "{allow|enable|turn on} {/api/delete|/api/create|/api/copy|deleting models by the API}",
+        "{let|allow} {programs|users|clients} {to |}{manage|delete|add} models over {HTTP|the API}",
+        "fix the {models_not_managed error|error models_not_managed}",
+    ]),
+    "--allow-registry": (["registry"], [
+        "{let|allow} clients {to |}pull from {my own|another|a private} registry",
+        "{name|set|choose} {registries|the registries|web servers} that clients may {name|pull from|push to}",
+        "{allow|permit} {another|a local} registry for {pulls|pushes} of clients",
+        "{have|let} clients push models to {a|my} registry",
+    ]),
     "--max-queue": (["wait"], [
         "{limit|bound|set|change} {the queue|the length of the queue|how many requests wait|the number of waiting answers}",
         "{refuse|reject|turn away} requests when {too many wait|the queue is full|there are too many}",

@@ -292,18 +292,18 @@ func TestErrors(t *testing.T) {
 		{"/api/embeddings", `{"model":"other","prompt":"a"}`, 404, []string{"not found"}},
 		{"/api/show", `{"model":"other"}`, 404, []string{"not found"}},
 		{"/api/show", `{}`, 400, []string{"model is missing"}},
-		{"/api/pull", `{"model":"llama3.2"}`, 404, []string{"no store of models yet", "realizar serve", "/api/chat"}},
-		{"/api/push", `{"model":"llama3.2"}`, 404, []string{"no store of models yet"}},
-		{"/api/create", `{"model":"llama3.2"}`, 404, []string{"no store of models yet"}},
-		{"/api/copy", `{"source":"a"}`, 404, []string{"no store of models yet"}},
-		{"/api/blobs/sha256:00", `x`, 404, []string{"no store of models yet"}},
+		{"/api/pull", `{"model":"llama3.2"}`, 403, []string{"--manage-models"}},
+		{"/api/push", `{"model":"llama3.2"}`, 403, []string{"--manage-models"}},
+		{"/api/create", `{"model":"llama3.2"}`, 403, []string{"--manage-models"}},
+		{"/api/copy", `{"source":"a"}`, 403, []string{"--manage-models"}},
+		{"/api/blobs/sha256:00", `x`, 403, []string{"--manage-models"}},
 		{"/api/nothing", `{}`, 404, []string{"nothing at this address"}},
 		{"/api/tags", `{}`, 405, nil},
 	} {
 		s.post(c.path, c.body).fails(t, c.status, c.says...)
 	}
-	s.send("DELETE", "/api/delete", `{"model":"small"}`).fails(t, 404, "no store of models yet")
-	if r := s.send("HEAD", "/api/blobs/sha256:00", ""); r.status != 404 {
+	s.send("DELETE", "/api/delete", `{"model":"small"}`).fails(t, 403, "--manage-models")
+	if r := s.send("HEAD", "/api/blobs/sha256:00", ""); r.status != 403 {
 		t.Errorf("%d", r.status)
 	}
 	if r := s.post("/api/pull", `{"name":"small:latest"}`); r.status != 200 || r.body != `{"status":"success"}`+"\n" {

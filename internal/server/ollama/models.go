@@ -32,7 +32,8 @@ type modelEntry struct {
 	Details    details   `json:"details"`
 }
 
-// tags is GET /api/tags. Of a model that is not loaded no more than its names is known.
+// tags is GET /api/tags: the models that are served, and those of the store. Of one that is
+// served and not loaded no more than its names is known.
 func tags(x *server.Exchange) error {
 	list := []modelEntry{}
 	for _, m := range x.Server.Models().Models() {
@@ -43,6 +44,22 @@ func tags(x *server.Exchange) error {
 		})
 		for _, name := range append([]string{m.Name}, m.Aliases...) {
 			e.Name, e.Model = server.Tagged(name), server.Tagged(name)
+			list = append(list, e)
+		}
+	}
+	if store, err := x.Server.Store(); err == nil {
+		all, err := store.List(x.Work())
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			if _, err := x.Server.Find(m.Name); err == nil {
+				continue
+			}
+			e := modelEntry{Name: m.Name, Model: m.Name, ModifiedAt: m.Modified, Size: m.Size, Digest: m.Digest}
+			if m.Description != nil {
+				e.Details = detailsOf(m.Description)
+			}
 			list = append(list, e)
 		}
 	}

@@ -28,12 +28,12 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "POST /api/embed", Handle: embed},
 		{Pattern: "POST /api/embeddings", Handle: embeddings},
 		{Pattern: "POST /api/pull", Handle: pull},
-		{Pattern: "POST /api/push", Handle: noStore},
-		{Pattern: "POST /api/create", Handle: noStore},
-		{Pattern: "POST /api/copy", Handle: noStore},
-		{Pattern: "DELETE /api/delete", Handle: noStore},
-		{Pattern: "HEAD /api/blobs/{digest}", Handle: noStore},
-		{Pattern: "POST /api/blobs/{digest}", Handle: noStore},
+		{Pattern: "POST /api/push", Handle: push},
+		{Pattern: "POST /api/create", Handle: create},
+		{Pattern: "POST /api/copy", Handle: copyModel},
+		{Pattern: "DELETE /api/delete", Handle: deleteModel},
+		{Pattern: "HEAD /api/blobs/{digest}", Handle: hasBlob},
+		{Pattern: "POST /api/blobs/{digest}", Handle: addBlob},
 	}
 }
 

@@ -24,6 +24,14 @@ func defaults(m *realizar.Model) realizar.Sampling {
 	if d, ok := m.DefaultSampling(); ok {
 		return d
 	}
+	return orOllamas(nil)
+}
+
+// orOllamas is what the makers recommend, or where that is nil what Ollama does.
+func orOllamas(makers *realizar.Sampling) realizar.Sampling {
+	if makers != nil {
+		return *makers
+	}
 	return realizar.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9}
 }
 
