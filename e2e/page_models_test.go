@@ -146,9 +146,9 @@ func TestPageWithoutStates(t *testing.T) {
 			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case r.URL.Path == "/v1/models":
-					fmt.Fprintf(w, `{"data": [{"id": "demo"%[1]s}, {"id": "other"%[1]s}]}`, state)
+					_, _ = fmt.Fprintf(w, `{"data": [{"id": "demo"%[1]s}, {"id": "other"%[1]s}]}`, state)
 				case r.URL.Path == "/metrics":
-					fmt.Fprintln(w, "vllm:num_requests_running 1")
+					_, _ = fmt.Fprintln(w, "vllm:num_requests_running 1")
 				case strings.HasPrefix(r.URL.Path, "/models"):
 					http.NotFound(w, r)
 				default:
