@@ -206,8 +206,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// SIGTERM while many streams are under way: all of them come to their ends, and new
-// requests are refused.
+// SIGTERM while many streams are under way: all of them come to their ends, that of the events
+// of models at once, and new requests are refused.
 func TestServeDrains(t *testing.T) {
 	const streams = 24
 	s := serve(t, modeltest.Hub(t, modeltest.Context(4096)), "--served-model-name", "m", "--parallel", "4")
@@ -238,8 +238,16 @@ func TestServeDrains(t *testing.T) {
 	}
 	begun.Wait()
 	waitForQueue(t, s, streams)
+	events, err := s.client.Get(s.url + "/models/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
 	s.signal(syscall.SIGTERM)
 	s.log.wait("draining")
+	if _, err := io.ReadAll(events.Body); err != nil {
+		t.Errorf("the events of models end with %v", err)
+	}
 	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x"}`)
 	if err != nil {
 		t.Fatal(err)

@@ -106,6 +106,33 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
+// Of several models there is the state of each; of one there is nothing more than before.
+func TestTopJSONSeveral(t *testing.T) {
+	page := recordedPage(t, "second.txt")
+	for _, name := range []string{"a", "b"} {
+		page += `realizar_model_state{model_name="` + name + `",state="ready"} 1` + "\n"
+	}
+	page += `realizar_model_waiting_requests{model_name="b"} 2` + "\n" + `realizar_model_memory_bytes{model_name="b",device="cpu"} 8` + "\n" +
+		`realizar_models_memory_bytes{device="cpu"} 8` + "\n" + `realizar_models_memory_limit_bytes{device="cpu"} 9` + "\n"
+	url, _ := metricsServer(t, page)
+	got := output(t, "", "top", url, "--once", "--json", "--interval", "100ms")
+	for _, want := range []string{
+		`"states":{"ready":2}`, `"statuses":[{"model":"b","state":"ready","requests":0,"waiting":2,"memory_bytes":8},{"model":"a",`,
+		`"reserved":[{"device":"cpu","used_bytes":8,"limit_bytes":9}]`, `"cache":[{"model":"babble","pool":0,`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %s in %s", want, got)
+		}
+	}
+	url, _ = metricsServer(t, recordedPage(t, "second.txt"))
+	got = output(t, "", "top", url, "--once", "--json", "--interval", "100ms")
+	for _, name := range []string{"states", "statuses", "reserved", "model"} {
+		if strings.Contains(got, `"`+name+`":`) {
+			t.Errorf("of one model there is %s: %s", name, got)
+		}
+	}
+}
+
 func TestTopErrors(t *testing.T) {
 	url, _ := metricsServer(t, "")
 	gone := httptest.NewServer(nil)

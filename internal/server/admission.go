@@ -12,8 +12,8 @@ import (
 type admission struct {
 	mu       sync.Mutex
 	limit    int
-	taken    int // answers
-	draining bool
+	taken    int           // answers
+	draining chan struct{} // closed when nobody is let in any more
 	empty    chan struct{} // closed when draining and none is taken
 	speed    speed
 }
@@ -25,7 +25,7 @@ func (a *admission) enter(n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.draining:
+	case a.isDraining():
 		return errDraining
 	case a.taken >= a.limit, a.taken > 0 && 2*(min(n, a.limit/4)-1) >= a.limit-a.taken:
 		return &Error{Status: http.StatusTooManyRequests, Code: "queue_full", RetryAfter: a.speed.retryAfter(n, a.limit, time.Now()),
@@ -43,7 +43,7 @@ func (a *admission) leave(n int) {
 	defer a.mu.Unlock()
 	a.taken -= n
 	a.speed.left(n, time.Now())
-	if a.draining && a.taken == 0 {
+	if a.isDraining() && a.taken == 0 {
 		close(a.empty)
 	}
 }
@@ -59,16 +59,22 @@ func (a *admission) retryAfter() int {
 func (a *admission) drain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.draining && a.taken == 0 {
+	if a.isDraining() {
+		return
+	}
+	close(a.draining)
+	if a.taken == 0 {
 		close(a.empty)
 	}
-	a.draining = true
 }
 
 func (a *admission) isDraining() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.draining
+	select {
+	case <-a.draining:
+		return true
+	default:
+		return false
+	}
 }
 
 // count is how many places are taken, of how many.

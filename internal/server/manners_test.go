@@ -339,12 +339,27 @@ func TestRequestTimeout(t *testing.T) {
 	s.idle()
 }
 
-// Draining refuses what is new and finishes what is under way; stopping ends that too.
+// Draining refuses what is new, finishes what is under way, and ends streams without an end of
+// their own; stopping ends answers, too.
 func TestDrain(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, long)
 	stop := s.endless("")
 	defer stop()
+	late, cancelLate := context.WithTimeout(t.Context(), time.Minute)
+	defer cancelLate()
+	r, err := http.NewRequestWithContext(late, http.MethodGet, s.URL+"/models/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
 	s.server.Drain()
+	if data, err := io.ReadAll(events.Body); err != nil || !strings.Contains(string(data), `"state":"ready"`) {
+		t.Errorf("the events end with %v after %s", err, data)
+	}
 	s.post("/v1/completions", `{"model":"small","prompt":"y"}`).fails(t, 503, "", "draining")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

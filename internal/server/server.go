@@ -132,7 +132,7 @@ func New(models *Models, c Config) (*Server, error) {
 	s := &Server{models: models, created: time.Now(), config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
 	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
-	s.admission.empty = make(chan struct{})
+	s.admission.draining, s.admission.empty = make(chan struct{}), make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.metrics = newMetrics(s.modelMetrics, s.state)
 	s.ended = append(s.ended, beaten, s.metrics.answered, s.unfollow)
@@ -170,6 +170,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Drain refuses requests from now on with 503; those under way go on.
 func (s *Server) Drain() { s.admission.drain() }
+
+// Draining is closed when [Server.Drain] is called. A stream that has no end of its own ends then.
+func (s *Server) Draining() <-chan struct{} { return s.admission.draining }
 
 // Wait returns when none is under way after [Server.Drain], or ctx ends.
 func (s *Server) Wait(ctx context.Context) error {

@@ -47,7 +47,7 @@ func TestWatched(t *testing.T) {
 	if got.Running != 3 || got.Waiting != 7 || got.CacheUse != .4 {
 		t.Errorf("%v running, %v waiting, %v of the cache", got.Running, got.Waiting, got.CacheUse)
 	}
-	pools := []watch.Pool{{Number: 0, Used: 25, Idle: 11, Empty: 64, HostUsed: 20, HostEmpty: 30}, {Number: 1, Used: 4, Idle: 6}}
+	pools := []watch.Pool{{Model: "babble", Number: 0, Used: 25, Idle: 11, Empty: 64, HostUsed: 20, HostEmpty: 30}, {Model: "babble", Number: 1, Used: 4, Idle: 6}}
 	if diff := cmp.Diff(pools, got.Pools); diff != "" {
 		t.Errorf("pools (-want +got)\n%s", diff)
 	}

@@ -64,9 +64,10 @@ func (h Histogram) Count() (n float64) {
 	return n
 }
 
-// plus is both together. What has other bounds is left out.
+// plus is both together. What has other bounds is left out; one without values may have none,
+// as that of a model that was never loaded.
 func (h Histogram) plus(other Histogram) Histogram {
-	if len(h.counts) == 0 {
+	if len(h.bounds) == 0 && h.Count() == 0 {
 		return other
 	}
 	if !slices.Equal(h.bounds, other.bounds) || len(h.counts) != len(other.counts) {
@@ -79,8 +80,8 @@ func (h Histogram) plus(other Histogram) Histogram {
 	return both
 }
 
-// since is what came to h after it was before. Where before is no earlier state of h it
-// is all of h.
+// since is what came to h after it was before. Where before has other bounds it is all of h;
+// where it has more values, as a model is not served any more, it is not known.
 func (h Histogram) since(before Histogram) Histogram {
 	if !slices.Equal(h.bounds, before.bounds) || len(h.counts) != len(before.counts) {
 		return h
@@ -88,7 +89,7 @@ func (h Histogram) since(before Histogram) Histogram {
 	grown := Histogram{h.bounds, slices.Clone(h.counts)}
 	for i, c := range before.counts {
 		if grown.counts[i] -= c; grown.counts[i] < 0 {
-			return h
+			return Histogram{}
 		}
 	}
 	return grown

@@ -24,11 +24,11 @@ func Between(from, to *Sample) *Interval {
 	return i
 }
 
-// restarted says whether the process is another one, or one of its counters went back.
+// restarted says whether the process is another one. Where its start is not known, a counter that
+// went back says so; where it is, that comes of a model which is not served any more.
 func restarted(from, to *Sample) bool {
-	// The time of a process's start comes out differently by a little on some systems.
-	if math.Abs(to.started-from.started) > 1 {
-		return true
+	if apart := math.Abs(to.started - from.started); !math.IsNaN(apart) {
+		return apart > 1 // it comes out differently by a little on some systems
 	}
 	for c := range to.counters {
 		if to.counters[c] < from.counters[c] {

@@ -22,17 +22,20 @@ type Sample struct {
 	Models []string      // names, as the server writes them
 
 	Running, Waiting float64 // answers
-	CacheUse         float64 // share of the cache that answers hold, 0 to 1
-	Pools            []Pool  // of the cache, by number
+	CacheUse         float64 // share of the cache that answers hold, 0 to 1, of the model with the largest
+	Pools            []Pool  // of the caches, by model and number
 	Devices          []Device
+	Statuses         []ModelStatus // the most interesting first; none where the server does not say
+	Reserves         []Reserve     // memory that models share, by device
 
 	started   float64 // the process, in seconds since 1970
 	counters  [counters]float64
 	latencies [latencies]Histogram
 }
 
-// A Pool is the pages of a part of the cache.
+// A Pool is the pages of a part of a model's cache.
 type Pool struct {
+	Model               string // as the server writes it
 	Number              int
 	Used, Idle, Empty   float64
 	HostUsed, HostEmpty float64 // in the host's memory
@@ -106,7 +109,7 @@ var (
 
 // The most of each that is taken from a page.
 const (
-	maxModels  = 8
+	maxModels  = 1024
 	maxPools   = 64
 	maxDevices = 64
 )
@@ -127,7 +130,7 @@ func Parse(page []byte, at time.Time) (*Sample, error) {
 		return nil, errNoServer
 	}
 	s := &Sample{At: at, Running: f.sum("vllm:num_requests_running"), Waiting: f.sum("vllm:num_requests_waiting"), started: f.sum("process_start_time_seconds")}
-	s.CacheUse = min(1, f.sum("vllm:kv_cache_usage_perc"))
+	s.CacheUse = min(1, f.largest("vllm:kv_cache_usage_perc"))
 	for c := range s.counters {
 		s.counters[c] = math.NaN()
 	}
@@ -142,6 +145,7 @@ func Parse(page []byte, at time.Time) (*Sample, error) {
 	s.models(f)
 	s.pools(f)
 	s.devices(f)
+	s.statuses(f)
 	return s, nil
 }
 
@@ -185,8 +189,10 @@ func (s *Sample) errors(f metricFamilies) {
 
 func (s *Sample) models(f metricFamilies) {
 	for _, m := range f["vllm:num_requests_running"].GetMetric() {
-		if name := label(m, "model_name"); name != "" && !slices.Contains(s.Models, name) && len(s.Models) < maxModels {
-			s.Models = append(s.Models, name)
+		if name := label(m, "model_name"); name != "" && !slices.Contains(s.Models, name) {
+			if s.Models = append(s.Models, name); len(s.Models) == maxModels {
+				break
+			}
 		}
 	}
 	slices.Sort(s.Models)
@@ -198,13 +204,14 @@ func (s *Sample) pools(f metricFamilies) {
 		if err != nil {
 			continue
 		}
-		i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Number == number })
+		name := label(m, "model_name")
+		i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Model == name && p.Number == number })
 		if i < 0 {
 			if len(s.Pools) == maxPools {
 				continue
 			}
 			i = len(s.Pools)
-			s.Pools = append(s.Pools, Pool{Number: number})
+			s.Pools = append(s.Pools, Pool{Model: name, Number: number})
 		}
 		p, pages := &s.Pools[i], sum(0, value(m))
 		switch label(m, "place") + " " + label(m, "state") {
@@ -220,7 +227,7 @@ func (s *Sample) pools(f metricFamilies) {
 			p.HostEmpty += pages
 		}
 	}
-	slices.SortFunc(s.Pools, func(a, b Pool) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(s.Pools, func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Number, b.Number)) })
 }
 
 func (s *Sample) devices(f metricFamilies) {
@@ -256,6 +263,17 @@ func (f metricFamilies) sum(name string) float64 {
 		total = sum(total, value(m))
 	}
 	return total
+}
+
+// largest is that of all metrics of a family, NaN where there are none.
+func (f metricFamilies) largest(name string) float64 {
+	largest := math.NaN()
+	for _, m := range f[name].GetMetric() {
+		if v := value(m); math.IsNaN(largest) || v > largest {
+			largest = v
+		}
+	}
+	return largest
 }
 
 // histogram is that of all metrics of a family.

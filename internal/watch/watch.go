@@ -16,8 +16,8 @@ import (
 )
 
 // maxBody is the largest page of metrics that is read, in bytes. A page of realizar's
-// has 50 kB.
-const maxBody = 1 << 20
+// has 20 kB for each model.
+const maxBody = 8 << 20
 
 // A Watcher reads the metrics of one server.
 type Watcher struct{ client *load.Client }

@@ -122,7 +122,7 @@ type modelEvent struct {
 	State  string    `json:"state"`
 }
 
-// events is GET /models/events: those that are kept, and those that come.
+// events is GET /models/events: those that are kept, and those that come until the server drains.
 func events(x *server.Exchange) error {
 	var after uint64
 	if last := x.Header.Get("Last-Event-ID"); last != "" {
@@ -150,6 +150,8 @@ func events(x *server.Exchange) error {
 		}
 		select {
 		case <-more:
+		case <-x.Server.Draining():
+			return nil
 		case <-x.Work().Done():
 			return nil
 		}
