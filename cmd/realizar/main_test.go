@@ -265,8 +265,8 @@ func TestWithoutCUDA(t *testing.T) {
 
 func TestNoArguments(t *testing.T) {
 	r := realizarRun(t)
-	if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, "Usage: realizar <command>") {
-		t.Errorf("got %+v, want the help on standard error and exit code 2", r)
+	if r.code != 2 || r.stdout != "" || strings.Count(r.stderr, "\n    realizar ") != 4 || !strings.Contains(r.stderr, "realizar --help") {
+		t.Errorf("got %+v, want four commands on standard error and exit code 2", r)
 	}
 }
 
@@ -299,6 +299,11 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	got := output(t, "", "version")
+	for _, flag := range []string{"--version", "-V"} {
+		if again := output(t, "", flag); again != got {
+			t.Errorf("%s says %q, version says %q", flag, again, got)
+		}
+	}
 	for _, part := range []string{"realizar ", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} {
 		if !strings.Contains(got, part) {
 			t.Errorf("version is %q, without %q", got, part)
