@@ -67,6 +67,36 @@ func (d *Description) Memory(o Options) (*Memory, error) {
 	return m, nil
 }
 
+// A LeastMemory is what a model takes at least, in bytes.
+type LeastMemory struct {
+	Context int    `json:"context"`              // that one answer of which has room
+	Device  string `json:"device"`               // "cpu" or "cuda"
+	Bytes   int64  `json:"bytes"`                // of the device: weights, the cache and a step's scratch
+	Host    int64  `json:"host_cache,omitempty"` // of the host, beside Bytes
+	Free    int64  `json:"free,omitempty"`       // what may be taken of the device now, by the options' limit of it; 0 where nobody knows
+}
+
+// Least is the least that the model takes with o's Device, Context, Parallel, Activations,
+// Cache and HostCache and no weights that stream: its cache has room for one answer of the
+// Context, which Parallel answers share. Bytes do not depend on what is free, so that they are known
+// of models that take each other's place. Where the choice of a device is open, it is the first
+// that works. With the same options and Bytes as Options.Memory on the processor, or as
+// Options.DeviceMemory elsewhere, the model opens and takes no more; a Context of 0 is the one
+// that the model was made for.
+func (d *Description) Least(ctx context.Context, o Options) (*LeastMemory, error) {
+	l := &LeastMemory{Host: o.HostCache}
+	_, err := d.plan(ctx, o, func(p *memory.Planner) error {
+		c, m, err := p.Least()
+		l.Context, l.Device, l.Bytes = c.Context, p.Device.Name(), int64(m.Weights)+int64(m.States)+int64(m.Scratch)
+		l.Free = p.Free()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
 // plan plans the memory of the model with do on the devices that o allows, until do
 // returns nil, for one answer where o leaves that open. passed is as
 // [backends.List.Use] has it.

@@ -177,7 +177,7 @@ func (b *benchmark) requests(n testLengths, shapes []batchShape, device *backend
 	if backends.Automatic(o.Device) && !device.Kind.Host {
 		o.Device = device.Kind.Name
 	}
-	m, err := b.app.openWith(b.Model, o)
+	m, err := b.app.openWith(b.app.ctx, b.Model, o)
 	if err != nil {
 		return nil, err
 	}

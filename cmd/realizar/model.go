@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"time"
 
@@ -97,11 +98,11 @@ func (a *app) orDemo(model, command string) string {
 
 // open opens the model as the flags say, with progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
-	return a.openWith(path, f.options())
+	return a.openWith(a.ctx, path, f.options())
 }
 
-// openWith is open with other options.
-func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error) {
+// openWith is open with other options, until ctx ends.
+func (a *app) openWith(ctx context.Context, path string, o realizar.Options) (*realizar.Model, error) {
 	makeRoom(o.Threads)
 	o.Kernels = a.kernels
 	path, err := a.modelPath(path, false)
@@ -113,7 +114,7 @@ func (a *app) openWith(path string, o realizar.Options) (*realizar.Model, error)
 		bar = progressBar{a: a, label: "loading " + filepath.Base(path), begun: time.Now()}
 		o.Progress = bar.show
 	}
-	m, err := realizar.Open(a.ctx, path, o)
+	m, err := realizar.Open(ctx, path, o)
 	bar.end()
 	if err == nil {
 		a.noteDevice(m.DeviceProblem())

@@ -143,7 +143,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	begun := time.Now()
 	o := c.options()
 	t.watch(&o)
-	m, err := a.openWith(c.Model, o)
+	m, err := a.openWith(a.ctx, c.Model, o)
 	if err != nil {
 		return c.maybePrompt(err)
 	}

@@ -7,14 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
+	"github.com/realizar/realizar/internal/names"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 	webpage "github.com/realizar/realizar/internal/server/page"
@@ -22,16 +23,18 @@ import (
 
 // serveCommand is `realizar serve`.
 type serveCommand struct {
-	Model string `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
+	Models []string `arg:"" name:"model" optional:"" help:"GGUF files, safetensors files, folders with one, names such as hf:org/repo, or demo, which is in the program. Of several, requests name the one that they are for, which is loaded when it is asked for. Default: demo."`
 
-	Host            string   `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
-	Port            int      `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
-	OllamaPort      *int     `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
-	ServedModelName []string `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Default: the file's name, or the model's."`
-	APIKeyFile      string   `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
-	TLSCert         string   `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
-	TLSKey          string   `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
-	CORS            []string `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+	ModelsFrom      string        `name:"models" placeholder:"FILE|FOLDER|store" live:"file" help:"More models: those that a YAML file describes, those in a folder, or with store those that realizar list has. The file and the folder are read again when they change."`
+	Host            string        `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
+	Port            int           `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
+	OllamaPort      *int          `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
+	ServedModelName []string      `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Of several models each is called by its own name. Default: the file's name, or the model's."`
+	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" live:"yes" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
+	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
+	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
+	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
 
 	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
 
@@ -76,6 +79,17 @@ Examples:
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
 
+Several models: each request names its own, and loads it if need be.
+
+    realizar serve small.gguf large.gguf --memory 16GiB --keep-alive 10m
+    realizar serve --models /srv/models
+    realizar serve --models models.yaml
+
+--memory, or --gpu-memory for models on a GPU, is then what all of them may take together. A model that does not fit
+takes the memory of the one with the longest idle time relative to its load time; while all are in use, requests wait.
+Each has a cache for one answer of --context, or of its own context, halved down to 4096 tokens while the model would
+take more than half of the limit. docs/models-by-name.md describes the file of models.
+
 The address answers from the start: GET /health says that the process is there, everything else is refused with 503
 and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
 
@@ -108,6 +122,10 @@ func (c *serveCommand) check() error {
 		return wrongFlag("ollama-port", *c.OllamaPort, "1 to 65535, or 0 for a free one")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
+	case c.KeepAlive < 0:
+		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 for as long as its memory is not needed")
+	case (len(c.Models) > 1 || c.ModelsFrom != "") && len(c.ServedModelName) > 0:
+		return errors.New("--served-model-name is for one model; of several each is called by its own name")
 	case c.MaxQueue < 0:
 		return wrongFlag("max-queue", c.MaxQueue, "0 or more")
 	case c.MaxBody < 1:
@@ -143,12 +161,15 @@ func (c *serveCommand) Run(a *app) error {
 	if c.PrintConfig {
 		return c.settings.write(a.out, c.JSON)
 	}
-	model := a.orDemo(c.Model, "serve")
-	path, err := a.modelPath(model, c.Pull)
+	named, err := c.named(a)
 	if err != nil {
 		return err
 	}
-	config, err := c.config(a, model, path)
+	list, err := c.withListed(named)
+	if err != nil {
+		return err
+	}
+	config, err := c.config(a)
 	if err != nil {
 		return err
 	}
@@ -170,45 +191,51 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
-	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate}
+	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate, named: named, list: list}
 	hangups, stopHangups := r.hangups()
 	defer stopHangups()
 
-	o := c.options()
-	o.Parallel = c.Parallel
-	o.Damaged = func(err error) {
-		if err == nil {
-			config.Logger.Info("the model's file is again what it was")
-			return
-		}
-		config.Logger.Error("the model's file has changed: not ready", slog.String("error", err.Error()))
-	}
 	free := machine.ReadMemory()
-	m, err := a.openWith(path, o)
+	loader := newModelLoader(a, config.Logger)
+	models, err := c.pool(loader, list)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return nil // it was told to stop before it began
 		}
 		return err
 	}
-	defer func() { _ = m.Close() }()
-	config.Parallel = m.Parallel()
-	plan := planServe(free, m.HostMemory(), config.RequestMemory, heapMemory())
+	defer func() {
+		_ = h.http.Close() // whoever is still there is cut off, as models are closed when nobody uses them
+		_ = models.Close()
+	}()
+	_, limits := models.Memory()
+	memory := limits[backends.Processor.Name]
+	config.Parallel = parallelOf(list)
+	if c.alone() {
+		if h, ok := models.Look(list[0].name); ok {
+			config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
+			h.Release()
+		}
+	}
+	plan := planServe(free, memory, config.RequestMemory, heapMemory())
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
-	s, err := server.New(m, config)
+	s, err := server.New(models, config)
 	if err != nil {
 		return err
 	}
+	defer s.Stop()
 	h.loading.Loaded(s.Handler())
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, h.addresses(), config.Names[0]); err != nil {
+	if err := c.announce(a, h.addresses(), namesOf(list)); err != nil {
 		return err
 	}
-	r.server = s
+	go logModels(tidying, models, config.Logger)
+	go preload(tidying, models, list)
+	r.server, r.loader, r.config = s, loader, config
 	stopReloading := r.start(hangups)
 	defer stopReloading()
 	select {
@@ -221,25 +248,15 @@ func (c *serveCommand) Run(a *app) error {
 	}
 }
 
-// config is what the flags say of the server of a model, which lies at path.
-func (c *serveCommand) config(a *app, model, path string) (server.Config, error) {
+// config is what the flags say of the server.
+func (c *serveCommand) config(a *app) (server.Config, error) {
 	connections, err := server.NewConnections(c.connectionLimits())
 	if err != nil {
 		return server.Config{}, err
 	}
 	config := server.Config{
-		Names: c.ServedModelName, Version: readBuild().version, Dialects: dialects.All, RequestMemory: int64(c.RequestMemory),
+		Version: readBuild().version, Dialects: dialects.All, RequestMemory: int64(c.RequestMemory),
 		Connections: connections, JSON: c.jsonOptions(),
-	}
-	switch {
-	case len(config.Names) > 0:
-	case path != model:
-		config.Names = []string{strings.TrimPrefix(model, "hf:")}
-	default:
-		config.Names = []string{fileName(path)}
-	}
-	if info, err := os.Stat(path); err == nil {
-		config.Created = info.ModTime()
 	}
 	if !c.NoUI {
 		config.Page = webpage.New()
@@ -279,11 +296,20 @@ func fileName(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
 	}
-	name := filepath.Base(path)
-	for _, end := range []string{".gguf", ".safetensors"} {
-		name = strings.TrimSuffix(name, end)
+	return names.Title(filepath.ToSlash(path))
+}
+
+// namesOf are the names of models, for people: all of a few, and the number of the rest.
+func namesOf(models []servedModel) string {
+	const few = 8
+	var text []string
+	for _, m := range models[:min(few, len(models))] {
+		text = append(text, m.name)
 	}
-	return name
+	if more := len(models) - few; more > 0 {
+		text = append(text, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(text, ", ")
 }
 
 // announce says that requests are answered, and where.

@@ -75,9 +75,10 @@ func TestServeSettings(t *testing.T) {
 		{nil, config, printed{"cors", []any{"https://a.example", "https://b.example"}, "file", place(3)}},
 		{nil, append(config, "--cors", "*"), printed{"cors", []any{"*"}, "flag", "--cors"}},
 		{[]string{"REALIZAR_CORS=*, https://c.example"}, config, printed{"cors", []any{"*", "https://c.example"}, "environment", "REALIZAR_CORS"}},
-		{nil, config, printed{"model", "file.gguf", "file", place(4)}},
-		{[]string{"REALIZAR_MODEL=env.gguf"}, config, printed{"model", "env.gguf", "environment", "REALIZAR_MODEL"}},
-		{nil, append(config, "flag.gguf"), printed{"model", "flag.gguf", "flag", "MODEL"}},
+		{nil, config, printed{"model", []any{"file.gguf"}, "file", place(4)}},
+		{[]string{"REALIZAR_MODEL=env.gguf"}, config, printed{"model", []any{"env.gguf"}, "environment", "REALIZAR_MODEL"}},
+		{nil, append(config, "flag.gguf"), printed{"model", []any{"flag.gguf"}, "flag", "MODEL"}},
+		{[]string{"REALIZAR_MODEL=a.gguf, b.gguf"}, config, printed{"model", []any{"a.gguf", "b.gguf"}, "environment", "REALIZAR_MODEL"}},
 		{nil, config, printed{"max-body", "1MiB", "file", place(5)}},
 		{nil, config, printed{"ollama-port", 0., "file", place(6)}},
 		{nil, config, printed{"write-timeout", "1m0s", "file", place(7)}},
@@ -86,7 +87,7 @@ func TestServeSettings(t *testing.T) {
 		// Secrets are not shown.
 		{[]string{"REALIZAR_OTLP_ENDPOINT=https://user:secret@collector:4318/v1?key=secret"}, nil,
 			printed{"otlp-endpoint", "https://xxxxx@collector:4318/v1?xxxxx", "environment", "REALIZAR_OTLP_ENDPOINT"}},
-		{[]string{"REALIZAR_MODEL=https://user:%zz@host/m.gguf"}, nil, printed{"model", "xxxxx", "environment", "REALIZAR_MODEL"}},
+		{[]string{"REALIZAR_MODEL=https://user:%zz@host/m.gguf"}, nil, printed{"model", []any{"xxxxx"}, "environment", "REALIZAR_MODEL"}},
 	} {
 		got := settings(t, test.env, test.args...)[test.want.Name]
 		if diff := cmp.Diff(test.want, got); diff != "" {

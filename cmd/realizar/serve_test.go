@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,8 +82,17 @@ func (l *logLines) String() string {
 // serve starts a server on a free port and waits for its line.
 func serve(t *testing.T, model string, args ...string) *served {
 	t.Helper()
+	if model == "" {
+		return serveAll(t, nil, args...)
+	}
+	return serveAll(t, []string{model}, args...)
+}
+
+// serveAll is serve of several models.
+func serveAll(t *testing.T, models []string, args ...string) *served {
+	t.Helper()
 	s := &served{t: t, log: newLog(), client: &http.Client{Transport: &http.Transport{}}}
-	s.cmd = exec.CommandContext(t.Context(), binary, append([]string{"serve", model, "--device", "cpu", "--port", "0"}, args...)...)
+	s.cmd = exec.CommandContext(t.Context(), binary, slices.Concat([]string{"serve"}, models, []string{"--device", "cpu", "--port", "0"}, args)...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -501,5 +511,26 @@ func TestServeWithoutModel(t *testing.T) {
 	s.signal(os.Interrupt)
 	if code := s.exit(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestServeUnloaded: a model that a client unloads is loaded again for the next one.
+func TestServeUnloaded(t *testing.T) {
+	s := serve(t, modeltest.Llama(t), "--served-model-name", "m")
+	for range 2 {
+		for _, ask := range []struct{ path, body string }{
+			{"/models/unload", `{"model":"m"}`}, {"/v1/completions", `{"model":"m","prompt":"hello","max_tokens":2}`},
+		} {
+			resp, err := s.post(ask.path, ask.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d (%v)", ask.path, resp.StatusCode, err)
+			}
+		}
+	}
+	if _, body := s.get("/models"); !strings.Contains(body, `"state":"ready"`) || !strings.Contains(body, `"loads":3`) {
+		t.Error(body)
 	}
 }

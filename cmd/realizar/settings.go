@@ -241,7 +241,15 @@ func (s *setting) read(raw any) (reflect.Value, error) {
 	if target.Kind() == reflect.Pointer {
 		target.Set(reflect.New(target.Type().Elem()))
 	}
-	err := s.Mapper.Decode(&kong.DecodeContext{Value: s.Value, Scan: kong.Scan().PushTyped(raw, kong.FlagValueToken)}, target)
+	scan := kong.Scan()
+	if texts, ok := raw.([]any); ok && s.Flag == nil { // an argument's values stand by themselves
+		for _, text := range slices.Backward(texts) {
+			scan.PushTyped(text, kong.PositionalArgumentToken)
+		}
+	} else {
+		scan.PushTyped(raw, kong.FlagValueToken)
+	}
+	err := s.Mapper.Decode(&kong.DecodeContext{Value: s.Value, Scan: scan}, target)
 	if text := fmt.Sprint(target.Interface()); err == nil && s.Enum != "" && !s.EnumMap()[text] {
 		err = fmt.Errorf("%.60q is none of %s", text, strings.Join(s.EnumSlice(), ", "))
 	}

@@ -1,4 +1,4 @@
-// Package bytesize reads numbers of bytes as people write them.
+// Package bytesize reads and writes numbers of bytes as people do.
 package bytesize
 
 import (
@@ -34,4 +34,17 @@ func Parse(text string) (int64, error) {
 		return int64(bytes), nil
 	}
 	return 0, fmt.Errorf("%.40q is no size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
+}
+
+// Text is n to four digits or so, with its unit: "1.5 GiB", "12 bytes".
+func Text(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

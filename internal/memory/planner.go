@@ -12,6 +12,7 @@ import (
 	"math"
 
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/bytesize"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
@@ -87,6 +88,20 @@ func (p *Planner) Config() (engine.Config, error) {
 	return c, nil
 }
 
+// Least is what the model takes with all weights on the device and a cache for one sequence of
+// the context that was asked for, or else of the one that the model was made for, whatever the
+// device has free. The error wraps [ErrTooLittle].
+func (p *Planner) Least() (engine.Config, engine.Memory, error) {
+	c := p.config()
+	c.States = 1
+	m, err := c.Memory(p.Program, p.Backend)
+	if err != nil {
+		return c, m, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	}
+	c.States = m.States
+	return c, m, nil
+}
+
 // Free is how many bytes the weights, the cache and a step's scratch may take
 // together; 0 if nobody knows.
 func (p *Planner) Free() int64 {
@@ -108,7 +123,7 @@ func (p *Planner) checkHostCache() error {
 	}
 	if want := p.Options.HostCache; free > 0 && want > free {
 		return fmt.Errorf("%w: %s of the host's memory are wanted for the cache, %s %s; lower the host's part of the cache",
-			ErrTooLittle, bytesText(want), bytesText(free), may)
+			ErrTooLittle, bytesize.Text(want), bytesize.Text(free), may)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/realizar/realizar/internal/bytesize"
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/tensor"
 )
@@ -28,10 +29,10 @@ func (p *Planner) tooLittle(c engine.Config, one engine.Memory) error {
 		way += ", or on the CPU"
 	}
 	if free <= int64(one.Weights) && free > 0 {
-		return fmt.Errorf("%w: the weights take %s%s, %s %s%s; %s", ErrTooLittle, bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
+		return fmt.Errorf("%w: the weights take %s%s, %s %s%s; %s", ErrTooLittle, bytesize.Text(int64(one.Weights)), streaming, bytesize.Text(free), have, where, way)
 	}
 	return fmt.Errorf("%w: one answer of %d tokens takes %s of cache and %s of scratch beside %s of weights%s, %s %s%s; %s",
-		ErrTooLittle, c.Context, bytesText(int64(one.States)), bytesText(int64(one.Scratch)), bytesText(int64(one.Weights)), streaming, bytesText(free), have, where, way)
+		ErrTooLittle, c.Context, bytesize.Text(int64(one.States)), bytesize.Text(int64(one.Scratch)), bytesize.Text(int64(one.Weights)), streaming, bytesize.Text(free), have, where, way)
 }
 
 // smallerCaches are the formats of a smaller cache, by the names that options have.
@@ -97,14 +98,4 @@ func (p *Planner) place() string {
 		return ""
 	}
 	return " on " + p.Device.Description()
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }

@@ -37,7 +37,7 @@ func (x *Exchange) ChatPrompt(r *realizar.ChatRequest, f ChatFields) (realizar.P
 }
 
 func (x *Exchange) chatPrompt(ctx context.Context, r *realizar.ChatRequest, f *ChatFields, most int) (realizar.Prompt, error) {
-	p, err := x.Server.model.ChatPrompt(ctx, r, most)
+	p, err := x.Model().ChatPrompt(ctx, r, most)
 	if isWish(err) {
 		return p, OfField(x.wishOf(ctx, r, f), err)
 	}
@@ -68,7 +68,7 @@ func (x *Exchange) wishOf(ctx context.Context, r *realizar.ChatRequest, f *ChatF
 			continue
 		}
 		wish.leave()
-		if _, err := x.Server.model.ChatPrompt(ctx, &less, x.Server.model.Context()); !isWish(err) && wish.name != "" {
+		if _, err := x.Model().ChatPrompt(ctx, &less, x.Model().Context()); !isWish(err) && wish.name != "" {
 			return wish.name
 		}
 	}

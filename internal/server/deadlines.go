@@ -49,8 +49,9 @@ func (x *Exchange) begin(d *Deadlines, stopped context.Context) {
 		x.after = append(x.after, func() { stop() })
 	}
 	if d.Request > 0 {
-		t := time.AfterFunc(d.Request, func() { x.end(errTime) })
-		x.after = append(x.after, func() { t.Stop() })
+		var stop context.CancelFunc
+		x.work, stop = context.WithDeadlineCause(x.work, x.begun.Add(d.Request), errTime)
+		x.after = append(x.after, stop)
 	}
 	x.after = append(x.after, func() { x.end(nil) })
 }

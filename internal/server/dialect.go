@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/realizar/realizar/internal/server/fields"
@@ -52,18 +53,58 @@ func (s *Server) routes() {
 // Read reads the body of a request, an object with the fields of list, into r. It goes
 // to the log where that is wanted.
 func Read[R any](x *Exchange, list fields.List[R], r *R) error {
-	data, err := x.readBody()
+	data, err := x.text()
 	if err != nil {
 		return err
 	}
+	return read(x, list, r, data)
+}
+
+// ReadFor is [Read] of a request for a model, which its fields name. The model is held when
+// begin makes what the body is read into; nil makes the zero R.
+func ReadFor[R any](x *Exchange, list fields.List[R], begin func() *R) (*R, error) {
+	data, err := x.text()
+	if err != nil {
+		return nil, err
+	}
+	name := nameIn(data, list)
+	if err := x.Hold(name); err != nil {
+		if name == "" { // as what is wrong with the body may be why
+			err = cmp.Or(read(x, list, new(R), data), err)
+		}
+		return nil, err
+	}
+	if begin == nil {
+		begin = func() *R { return new(R) }
+	}
+	r := begin()
+	return r, read(x, list, r, data)
+}
+
+// text reads the body of a request, which is text.
+func (x *Exchange) text() ([]byte, error) {
+	data, err := x.readBody()
+	if err != nil {
+		return nil, err
+	}
+	done, err := x.turn()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := checkText(data); err != nil {
+		return nil, err
+	}
+	x.notePrompt(data)
+	return data, nil
+}
+
+// read reads data into r when it is the request's turn.
+func read[R any](x *Exchange, list fields.List[R], r *R, data []byte) error {
 	done, err := x.turn()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := checkText(data); err != nil {
-		return err
-	}
-	x.notePrompt(data)
 	return decode(x, list, r, data)
 }

@@ -94,6 +94,9 @@ func (x *Exchange) errorOf(err error) *Error {
 		}
 		return &Error{Status: http.StatusTooManyRequests, Code: "memory_full", RetryAfter: 1, Message: full.Error()}
 	}
+	if e := poolError(err); e != nil {
+		return e
+	}
 	if as(err, &e) {
 		own := *e
 		return &own

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar/internal/budget"
+	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
@@ -19,9 +20,10 @@ import (
 type Exchange struct {
 	*http.Request
 	Server   *Server
-	settings *settings   // of the server, when the request came
-	conn     *connection // nil where connections are not bounded
-	working  bool        // the request has come as a whole
+	hold     *pool.Hold[*Model] // the model that it is for; nil before it is known
+	settings *settings          // of the server, when the request came
+	conn     *connection        // nil where connections are not bounded
+	working  bool               // the request has come as a whole
 	w        http.ResponseWriter
 	dialect  Dialect
 	id       string // X-Request-Id

@@ -54,8 +54,8 @@ type Writer interface {
 
 // Defaults are the settings of a request that says nothing: tokens are chosen as the
 // model's makers recommend, or by the model's own probabilities.
-func (s *Server) Defaults() realizar.Generation {
-	if d, ok := s.model.DefaultSampling(); ok {
+func (x *Exchange) Defaults() realizar.Generation {
+	if d, ok := x.Model().DefaultSampling(); ok {
 		return realizar.Generation{Sampling: d, Choices: 1}
 	}
 	return realizar.Generation{Sampling: realizar.Sampling{Temperature: 1}, Choices: 1}
@@ -122,10 +122,10 @@ func (x *Exchange) jobs(ctx context.Context, r *Request) ([]realizar.Request, er
 				return nil, err
 			}
 			jobs[i].Generation = r.Chat.Generation
-			p, err = x.chatPrompt(ctx, r.Chat, &r.Fields, x.Server.model.Context())
+			p, err = x.chatPrompt(ctx, r.Chat, &r.Fields, x.Model().Context())
 		} else {
 			jobs[i].Generation = r.Prompts[i].Generation
-			p, err = x.Server.model.Prompt(ctx, &r.Prompts[i], x.Server.model.Context())
+			p, err = x.Model().Prompt(ctx, &r.Prompts[i], x.Model().Context())
 			err = OfField(r.Param, err)
 		}
 		if err != nil {
@@ -149,7 +149,7 @@ func (x *Exchange) Prompt(r *realizar.Request, param string) (realizar.Prompt, e
 		return realizar.Prompt{}, err
 	}
 	defer done()
-	p, err := x.Server.model.Prompt(x.work, r, 0)
+	p, err := x.Model().Prompt(x.work, r, 0)
 	return p, OfField(param, err)
 }
 
@@ -170,17 +170,16 @@ func (x *Exchange) preparing() (done func(), err error) {
 // run runs jobs. each is called for every event with the number of its job, one call
 // at a time; its error ends them all, as theirs do.
 func (x *Exchange) run(ctx context.Context, jobs []realizar.Request, each func(job int, e *realizar.Event) error) error {
-	s := x.Server
 	if len(jobs) == 1 {
-		return s.one(ctx, &jobs[0], func(e *realizar.Event) error { return each(0, e) })
+		return x.one(ctx, &jobs[0], func(e *realizar.Event) error { return each(0, e) })
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(s.config.Parallel)
+	group.SetLimit(x.Server.config.Parallel)
 	var mu sync.Mutex
 	for i := range jobs {
 		group.Go(func() (err error) {
 			defer recoverTo(&err)
-			return s.one(ctx, &jobs[i], func(e *realizar.Event) error {
+			return x.one(ctx, &jobs[i], func(e *realizar.Event) error {
 				mu.Lock()
 				defer mu.Unlock()
 				return each(i, e)
@@ -190,8 +189,8 @@ func (x *Exchange) run(ctx context.Context, jobs []realizar.Request, each func(j
 	return group.Wait()
 }
 
-func (s *Server) one(ctx context.Context, r *realizar.Request, each func(*realizar.Event) error) error {
-	for e, err := range s.model.Generate(ctx, r) {
+func (x *Exchange) one(ctx context.Context, r *realizar.Request, each func(*realizar.Event) error) error {
+	for e, err := range x.Model().Generate(ctx, r) {
 		if err != nil {
 			return err
 		}

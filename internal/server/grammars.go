@@ -3,6 +3,7 @@ package server
 import (
 	"container/list"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -68,9 +69,13 @@ func (g *Grammar) compile(m *realizar.Model, o realizar.JSONOptions) (*realizar.
 	return realizar.GBNF(text)
 }
 
-// key is equal of equal grammars alone.
-func (g *Grammar) key() [sha256.Size]byte {
+// tagsKey is that of a text that no other model has.
+type tagsKey struct{}
+
+// key is equal of equal grammars alone, and where they are a model's of equal texts of that.
+func (g *Grammar) key(of string) [sha256.Size]byte {
 	h := sha256.New()
+	h.Write([]byte(of))
 	h.Write([]byte{byte(g.Kind), flag(g.Strict), flag(g.Compact)})
 	h.Write(g.Text)
 	return [sha256.Size]byte(h.Sum(nil))
@@ -212,12 +217,16 @@ func (x *Exchange) grammar(ctx context.Context, g *Grammar) (*realizar.Grammar, 
 	if g == nil {
 		return nil, nil
 	}
-	s, key := x.Server, g.key()
+	s, of := x.Server, ""
+	if g.Kind == StructuralTag {
+		of = Note(x.Model(), tagsKey{}, rand.Text)
+	}
+	key := g.key(of)
 	if cost := grammarCost * len(g.Text); !s.grammars.has(key) {
 		if err := x.Reserve(cost); err != nil {
 			return nil, err
 		}
 	}
-	made, err := s.grammars.get(ctx, key, len(g.Text), func() (*realizar.Grammar, error) { return g.compile(s.model, s.config.JSON) })
+	made, err := s.grammars.get(ctx, key, len(g.Text), func() (*realizar.Grammar, error) { return g.compile(x.Model().Model, s.config.JSON) })
 	return made, OfField(g.Param, err)
 }

@@ -77,7 +77,10 @@ func recoverTo(err *error) {
 func (x *Exchange) fail(err error) {
 	if x.gone(err) {
 		x.status = statusGone
-		return
+		panic(http.ErrAbortHandler) // or net/http writes an empty answer of status 200
+	}
+	if x.ProtoMajor == 1 && x.Context().Err() != nil {
+		x.w.Header().Set("Connection", "close") // its other requests would be canceled too
 	}
 	x.err = err
 	e := x.errorOf(err)
@@ -95,7 +98,10 @@ func (x *Exchange) fail(err error) {
 // statusGone is what the log has for a client that left before its answer.
 const statusGone = 499
 
-// gone reports whether err is that the client has left.
+// gone reports whether err says that the client has left. A request that the server ends, for its
+// time limit say, also loses its context: a deadline for reading that falls due just after the body
+// has come makes net/http cancel it.
 func (x *Exchange) gone(err error) bool {
-	return errors.Is(err, errUnread) || x.Context().Err() != nil && errors.Is(err, context.Canceled)
+	return errors.Is(err, errUnread) ||
+		x.Context().Err() != nil && errors.Is(err, context.Canceled) && errors.Is(context.Cause(x.work), context.Canceled)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/pool"
 )
 
 // health says that the process is there.
@@ -18,16 +20,13 @@ func (s *Server) health(x *Exchange) error {
 	return nil
 }
 
-// ready says whether a request would be let in and answered, and how many answers are
-// under way or wait, of those that may.
+// ready says whether a request would be let in and answered by some model, and how many
+// answers are under way or wait, of those that may.
 func (s *Server) ready(x *Exchange) error {
 	if s.admission.isDraining() {
 		return errDraining
 	}
-	if err := s.model.Damage(); err != nil {
-		return failing(x.errorOf(err))
-	}
-	if err := s.pulse.check(x); err != nil {
+	if err := s.able(x); err != nil {
 		return err
 	}
 	if err := s.admission.enter(0); err != nil {
@@ -41,7 +40,30 @@ func (s *Server) ready(x *Exchange) error {
 	}{"ready", taken, limit})
 }
 
-// A pulse knows whether the model can answer. It is taken as well until a request fails by
+// able is nil where some model can answer, as it is well or can be loaded, or why the first
+// cannot.
+func (s *Server) able(x *Exchange) (failed error) {
+	for _, m := range s.models.Models() {
+		var err error
+		if m.State == pool.Failed {
+			err = failing(x.errorOf(&pool.LoadError{Model: m.Name, Err: m.Err}))
+		}
+		s.Look(m.Name, func(m *Model) {
+			if err = m.Damage(); err != nil {
+				err = failing(x.errorOf(err))
+				return
+			}
+			err = m.pulse.check(x, m)
+		})
+		if err == nil {
+			return nil
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return failed
+}
+
+// A pulse knows whether a model can answer. It is taken as well until a request fails by
 // no fault of its own; from then on the model is asked itself, until it answers that or any
 // request.
 type pulse struct {
@@ -73,18 +95,20 @@ const (
 	pulseTime  = 10 * time.Second
 )
 
-// answered notes how a request ended.
-func (p *pulse) answered(x *Exchange) {
-	switch {
-	case x.Server == nil:
-	case x.err == nil:
+// beaten notes how a request ended.
+func beaten(x *Exchange) {
+	if x.hold == nil {
+		return
+	}
+	p := &x.Model().pulse
+	if x.err == nil {
 		if x.asked && x.status == http.StatusOK {
 			p.well(x)
 		}
-	default:
-		if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && p.set(e) == nil {
-			x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("code", e.Code), slog.String("error", x.err.Error()))
-		}
+		return
+	}
+	if e := x.errorOf(x.err); e.Status == http.StatusInternalServerError && p.set(e) == nil {
+		x.Server.config.Logger.Error("the model fails: not ready until it answers", slog.String("model", x.Name()), slog.String("code", e.Code), slog.String("error", x.err.Error()))
 	}
 }
 
@@ -96,7 +120,7 @@ func (p *pulse) well(x *Exchange) {
 }
 
 // check is nil, or why the model cannot answer.
-func (p *pulse) check(x *Exchange) error {
+func (p *pulse) check(x *Exchange, m *Model) error {
 	failed := p.state()
 	if failed != nil && p.asking.TryLock() {
 		defer p.asking.Unlock()
@@ -104,7 +128,7 @@ func (p *pulse) check(x *Exchange) error {
 			// Who asks may leave sooner than the model answers, again and again.
 			ctx, cancel := context.WithTimeout(x.Server.stopped, pulseTime)
 			defer cancel()
-			err := beat(ctx, x.Server.model)
+			err := beat(ctx, m.Model)
 			p.asked = time.Now()
 			if err == nil {
 				p.well(x)

@@ -28,11 +28,12 @@ type state struct {
 	admitted    int // answers that were let in
 	memory      budget.Stats
 	connections ConnectionStats
+	pool        poolState
 }
 
-// newMetrics shows what read returns as the metrics of the model of that name, and how the
-// server stands.
-func newMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
+// newMetrics shows what read calls its argument with as the metrics of the model of that name,
+// and how the server stands.
+func newMetrics(read func(each func(name string, m realizar.Metrics)), stands func() state) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -45,7 +46,7 @@ func newMetrics(name string, read func() realizar.Metrics, stands func() state) 
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "realizar_http_panics_total", Help: "Requests that ended in a panic of the server."}),
 	}
 	m.registry.MustRegister(
-		&modelMetrics{name: name, read: read}, m.requests, m.seconds, m.panics,
+		&modelMetrics{read}, &poolMetrics{func() poolState { return stands().pool }}, m.requests, m.seconds, m.panics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	gauge := func(name, help string, of func(state) float64) {
@@ -88,11 +89,18 @@ func (m *metrics) answered(x *Exchange) {
 	}
 }
 
-// modelMetrics reads a model's metrics once for each scrape, so that the numbers of
+// modelMetrics calls each with the metrics of every model, loaded or not.
+func (s *Server) modelMetrics(each func(name string, m realizar.Metrics)) {
+	for _, status := range s.models.Models() {
+		s.Look(status.Name, func(*Model) {}) // so that it is followed
+		each(status.Name, s.records.of(status.Name).metrics())
+	}
+}
+
+// modelMetrics reads each model's metrics once for each scrape, so that the numbers of
 // a scrape belong together.
 type modelMetrics struct {
-	name string
-	read func() realizar.Metrics
+	read func(each func(name string, m realizar.Metrics))
 }
 
 // A modelNumber is a gauge or a counter.
@@ -213,19 +221,23 @@ func (c *modelMetrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect is called for each scrape.
 func (c *modelMetrics) Collect(out chan<- prometheus.Metric) {
-	m := c.read()
+	c.read(func(name string, m realizar.Metrics) { collect(out, name, &m) })
+}
+
+// collect sends the metrics of the model of that name.
+func collect(out chan<- prometheus.Metric, name string, m *realizar.Metrics) {
 	send := func(desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		metric, err := prometheus.NewConstMetric(desc, kind, v, append([]string{c.name}, labels...)...)
+		metric, err := prometheus.NewConstMetric(desc, kind, v, append([]string{name}, labels...)...)
 		if err != nil {
 			metric = prometheus.NewInvalidMetric(desc, err)
 		}
 		out <- metric
 	}
 	for _, n := range modelGauges {
-		send(n.desc, prometheus.GaugeValue, n.value(&m))
+		send(n.desc, prometheus.GaugeValue, n.value(m))
 	}
 	for _, n := range modelCounters {
-		send(n.desc, prometheus.CounterValue, n.value(&m))
+		send(n.desc, prometheus.CounterValue, n.value(m))
 	}
 	for _, r := range finishedReasons {
 		var ended uint64
@@ -245,23 +257,25 @@ func (c *modelMetrics) Collect(out chan<- prometheus.Metric) {
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostUsed), pool, "host", "used")
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostPages-p.HostUsed), pool, "host", "empty")
 	}
-	send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
-	send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
+	if m.Device.Name != "" {
+		send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
+		send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
+	}
 	for _, h := range modelHistograms {
-		out <- c.histogram(h.desc, h.value(&m))
+		out <- constHistogram(h.desc, name, h.value(m))
 	}
 }
 
-// histogram is h in Prometheus' form, whose buckets count all values up to their
+// constHistogram is h in Prometheus' form, whose buckets count all values up to their
 // bound.
-func (c *modelMetrics) histogram(desc *prometheus.Desc, h *realizar.Histogram) prometheus.Metric {
+func constHistogram(desc *prometheus.Desc, name string, h *realizar.Histogram) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(h.Bounds))
 	var below uint64
 	for i, bound := range h.Bounds {
 		below += h.Counts[i]
 		buckets[bound] = below
 	}
-	metric, err := prometheus.NewConstHistogram(desc, h.Count(), h.Sum, buckets, c.name)
+	metric, err := prometheus.NewConstHistogram(desc, h.Count(), h.Sum, buckets, name)
 	if err != nil {
 		return prometheus.NewInvalidMetric(desc, err)
 	}

@@ -18,11 +18,11 @@ func Unpenalize(g *realizar.Generation) {
 // LookBack settles repeat_last_n, how many tokens the penalties of g look back at, which is
 // the field param: all, where it is nil or -1; 0 takes the penalties out of g. Another number
 // beside a penalty is an error.
-func (s *Server) LookBack(g *realizar.Generation, lastN *int, param string) error {
+func (x *Exchange) LookBack(g *realizar.Generation, lastN *int, param string) error {
 	if lastN != nil && *lastN == 0 {
 		Unpenalize(g)
 	}
-	if lastN != nil && *lastN > 0 && *lastN < s.model.Context() && Penalizes(g) {
+	if lastN != nil && *lastN > 0 && *lastN < x.Model().Context() && Penalizes(g) {
 		e := fields.Unsupported("repeat_last_n %d is not supported with a penalty, which looks at all tokens; send -1, or leave it out", *lastN)
 		e.Param = param
 		return e

@@ -11,13 +11,14 @@ import (
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
+	"github.com/realizar/realizar/internal/server/servertest"
 )
 
 // failingDialect has an address whose requests the server fails by no fault of theirs.
 type failingDialect struct{ server.Dialect }
 
 func (failingDialect) Routes() []server.Route {
-	return []server.Route{{Pattern: "GET /test/fails", Handle: func(*server.Exchange) error { return errors.New("a secret reason") }}}
+	return []server.Route{{Pattern: "GET /test/fails", Handle: servertest.Held(func(*server.Exchange) error { return errors.New("a secret reason") })}}
 }
 
 // A log is what a server writes, for tests that read it while the server is there.

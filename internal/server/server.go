@@ -15,8 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,17 +24,11 @@ import (
 
 // A Config says how a model is served.
 type Config struct {
-	// Names are those that requests call the model by; answers bear the first.
-	Names []string
 	// Version is the program's.
 	Version string
 	// Dialects are what clients may speak, one at least.
 	Dialects []Dialect
-	// Created is when the model came to be, as lists of models say it. Zero: when the
-	// server did.
-	Created time.Time
-	// Parallel is how many answers are under way at one time, as in
-	// [realizar.Options].
+	// Parallel is how many answers of all models together are under way at one time.
 	Parallel int
 	// MaxQueue is how many answers more may wait for their turn; requests beyond are
 	// refused with 429. 0: none waits.
@@ -82,14 +74,7 @@ const (
 )
 
 func (c *Config) complete() error {
-	for _, name := range c.Names {
-		if strings.TrimSpace(name) == "" {
-			return errors.New("server: the name of a model is empty")
-		}
-	}
 	switch {
-	case len(c.Names) == 0:
-		return errors.New("server: the model has no name")
 	case c.Parallel < 1:
 		return fmt.Errorf("server: %d answers at one time; want 1 or more", c.Parallel)
 	case c.RequestMemory < 0:
@@ -103,18 +88,16 @@ func (c *Config) complete() error {
 	if c.Connections == nil {
 		c.Connections = &Connections{}
 	}
-	if c.Created.IsZero() {
-		c.Created = time.Now()
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
 }
 
-// A Server serves one model.
+// A Server serves models.
 type Server struct {
-	model     *realizar.Model
+	models    *Models
+	created   time.Time
 	config    Config // but for what settings has
 	settings  atomic.Pointer[settings]
 	mux       *http.ServeMux
@@ -122,10 +105,9 @@ type Server struct {
 	handler   http.Handler
 	admission admission
 	memory    *budget.Budget
-	pulse     pulse
 	turns     turns
-	pieces    pieces
 	grammars  *grammars
+	records   records
 	metrics   *metrics
 
 	stopped context.Context // ends when those under way shall
@@ -133,8 +115,8 @@ type Server struct {
 	ended   []func(*Exchange) // called after each request
 }
 
-// New makes a server of m, which it leaves open.
-func New(m *realizar.Model, c Config) (*Server, error) {
+// New makes a server of models, which it leaves open.
+func New(models *Models, c Config) (*Server, error) {
 	set, err := newSettings(&c)
 	if err != nil {
 		return nil, err
@@ -142,13 +124,13 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{model: m, config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
+	s := &Server{models: models, created: time.Now(), config: c, mux: http.NewServeMux(), methods: map[string][]string{}, grammars: newGrammars()}
 	s.turns = newTurns()
 	s.memory = budget.New(c.RequestMemory)
 	s.admission.empty = make(chan struct{})
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.metrics = newMetrics(c.Names[0], m.Metrics, s.state)
-	s.ended = append(s.ended, s.pulse.answered, s.metrics.answered, s.unfollow)
+	s.metrics = newMetrics(s.modelMetrics, s.state)
+	s.ended = append(s.ended, beaten, s.metrics.answered, s.unfollow)
 	s.settings.Store(set)
 	s.admission.bound(c.Parallel + c.MaxQueue)
 	s.routes()
@@ -159,7 +141,7 @@ func New(m *realizar.Model, c Config) (*Server, error) {
 // state is how s stands.
 func (s *Server) state() state {
 	taken, _ := s.admission.count()
-	return state{taken, s.memory.Stats(), s.config.Connections.Stats()}
+	return state{taken, s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
 }
 
 // Held is how many bytes of memory requests hold.
@@ -172,27 +154,11 @@ func (s *Server) Held() int64 {
 // has it.
 func (s *Server) Spare(evict func()) *budget.Account { return s.memory.OpenSpare(evict) }
 
-// Model is the one that is served.
-func (s *Server) Model() *realizar.Model { return s.model }
-
-// Names are those that requests call the model by; answers bear the first.
-func (s *Server) Names() []string { return s.config.Names }
-
 // Version is the program's.
 func (s *Server) Version() string { return s.config.Version }
 
-// Created is when the model came to be.
-func (s *Server) Created() time.Time { return s.config.Created }
-
-// CheckModel refuses a name that the model is not served under. A request need not name the
-// one model that is: name may be empty.
-func (s *Server) CheckModel(name string) error {
-	if name == "" || slices.Contains(s.config.Names, name) {
-		return nil
-	}
-	return &Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found",
-		Message: fmt.Sprintf("there is no model %.100q here; there is %q", name, s.config.Names)}
-}
+// Created is when the server came to be.
+func (s *Server) Created() time.Time { return s.created }
 
 // Handler answers the requests.
 func (s *Server) Handler() http.Handler { return s.handler }

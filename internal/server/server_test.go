@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -39,17 +40,29 @@ func serve(t testing.TB, c server.Config, o realizar.Options, options ...modelte
 // serveFile serves the model at path.
 func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *service {
 	t.Helper()
-	if c.Names == nil {
-		c.Names = []string{name}
-	}
+	return serveNamed(t, []string{name}, c, o, path)
+}
+
+// serveNamed serves the model at path under these names.
+func serveNamed(t testing.TB, names []string, c server.Config, o realizar.Options, path string) *service {
+	t.Helper()
+	m := servertest.Open(t, path, o)
+	s := serveModels(t, servertest.One(t, m, names...), c)
+	s.model = m
+	return s
+}
+
+// serveModels serves models, which it leaves open.
+func serveModels(t testing.TB, models *server.Models, c server.Config) *service {
+	t.Helper()
 	if c.Parallel == 0 {
 		c.Parallel = 16
 	}
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
-	h, m, s := servertest.Serve(t, path, o, c)
-	return &service{h, t, m, s}
+	h, s := servertest.Serve(t, models, c)
+	return &service{Server: h, t: t, server: s}
 }
 
 // A reply is an answer that has come as a whole.
@@ -68,6 +81,20 @@ func (s *service) post(path, body string) reply {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	return s.send(r)
+}
+
+// postWith sends body to path, and reads no answer.
+func (s *service) postWith(ctx context.Context, path, body string) error {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := s.Client().Do(r)
+	if err == nil {
+		err = resp.Body.Close()
+	}
+	return err
 }
 
 func (s *service) get(path string) reply {
@@ -151,13 +178,11 @@ func TestAddresses(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for says, c := range map[string]server.Config{
-		"has no name": {Parallel: 1},
-		"is empty":    {Names: []string{" "}, Parallel: 1},
-		"at one time": {Names: []string{"m"}},
-		"a queue":     {Names: []string{"m"}, Parallel: 1, MaxQueue: -1},
-		"bytes":       {Names: []string{"m"}, Parallel: 1, MaxBody: -1},
-		"below 0":     {Names: []string{"m"}, Dialects: dialects.All, Parallel: 1, Deadlines: server.Deadlines{Request: -1}},
-		"no dialect":  {Names: []string{"m"}, Parallel: 1},
+		"at one time": {},
+		"a queue":     {Parallel: 1, MaxQueue: -1},
+		"bytes":       {Parallel: 1, MaxBody: -1},
+		"below 0":     {Dialects: dialects.All, Parallel: 1, Deadlines: server.Deadlines{Request: -1}},
+		"no dialect":  {Parallel: 1},
 	} {
 		if _, err := server.New(nil, c); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", c, err, says)

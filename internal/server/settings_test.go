@@ -48,7 +48,7 @@ func (s *service) from(header, value string) reply {
 // that makes no sense changes nothing.
 func TestReload(t *testing.T) {
 	log := &shared{}
-	c := server.Config{Names: []string{name}, Parallel: 16, MaxQueue: 4, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	c := server.Config{Parallel: 16, MaxQueue: 4, Logger: slog.New(slog.NewTextHandler(log, nil))}
 	s := serve(t, c, realizar.Options{})
 	const prompt = `{"model":"small","prompt":"some words","max_tokens":1`
 	keys := readKeys(t, "the-key")
@@ -121,7 +121,7 @@ func TestReload(t *testing.T) {
 
 // Requests have the settings that they came under, whenever these change.
 func TestReloadBesideRequests(t *testing.T) {
-	c := server.Config{Names: []string{name}, Parallel: 4, MaxQueue: 100}
+	c := server.Config{Parallel: 4, MaxQueue: 100}
 	s := serve(t, c, realizar.Options{})
 	var asking sync.WaitGroup
 	done := make(chan struct{})

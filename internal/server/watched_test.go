@@ -15,7 +15,7 @@ import (
 // TestWatched: whoever watches a server finds all that it shows.
 func TestWatched(t *testing.T) {
 	want := madeUp()
-	m := newMetrics("babble", func() realizar.Metrics { return want }, func() state { return state{} })
+	m := NewMetrics("babble", func() realizar.Metrics { return want }, func() state { return state{} })
 	request, err := http.NewRequest(http.MethodPost, "/v1/completions", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -101,8 +101,8 @@ func readStops(r *request, v json.RawMessage) (err error) {
 
 // read reads a request with the fields of list.
 func read(x *server.Exchange, list fields.List[request]) (*request, error) {
-	r := &request{chat: realizar.ChatRequest{Generation: x.Server.Defaults()}}
-	if err := server.Read(x, list, r); err != nil {
+	r, err := server.ReadFor(x, list, func() *request { return &request{chat: realizar.ChatRequest{Generation: x.Defaults()}} })
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -115,9 +115,6 @@ func read(x *server.Exchange, list fields.List[request]) (*request, error) {
 	case len(r.forms) > 1:
 		a, b := r.forms[0].Param, r.forms[1].Param
 		return nil, fields.Invalid(b, "%s and %s both say what the answer must be; leave one out", a, b)
-	}
-	if err := x.Server.CheckModel(r.model); err != nil {
-		return nil, err
 	}
 	r.chat.MaxTokens = r.maxTokens
 	r.names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tool_choice", Effort: "thinking", Thinking: "thinking", Parameters: schemaOf}

@@ -32,14 +32,14 @@ type service struct {
 // serve serves a small model, as c says.
 func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service {
 	t.Helper()
-	c.Names = []string{"small", "other"}
 	if c.Dialects == nil {
 		c.Dialects = dialects.All
 	}
 	if c.Parallel == 0 {
 		c.Parallel = 4
 	}
-	h, m, s := servertest.Serve(t, modeltest.Llama(t, options...), realizar.Options{Parallel: 4}, c)
+	m := servertest.Open(t, modeltest.Llama(t, options...), realizar.Options{Parallel: 4})
+	h, s := servertest.Serve(t, servertest.One(t, m, "small", "other"), c)
 	return &service{h, t, m, s}
 }
 

@@ -31,8 +31,8 @@ func readPrompts(r *completionRequest, v json.RawMessage) error {
 
 // completion is POST /completion.
 func completion(x *server.Exchange) error {
-	r := &completionRequest{settings: newSettings(x)}
-	if err := server.Read(x, completionFields, r); err != nil {
+	r, err := server.ReadFor(x, completionFields, func() *completionRequest { return &completionRequest{settings: newSettings(x)} })
+	if err != nil {
 		return err
 	}
 	if r.prompts == nil {

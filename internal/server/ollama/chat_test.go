@@ -315,7 +315,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	s := serve(t, server.Config{Names: []string{"org/qwen:0.6b", "other:latest"}})
+	s := serveNamed(t, []string{"org/qwen:0.6b", "other:latest"}, time.Time{}, server.Config{}, modeltest.Llama(t))
 	for name, status := range map[string]int{
 		"org/qwen:0.6b": 200, "other": 200, "other:latest": 200, "org/qwen": 404, "qwen:0.6b": 404, "other:new": 404, "org/qwen:0.6b:latest": 404,
 	} {

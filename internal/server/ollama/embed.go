@@ -64,11 +64,11 @@ func readInputs(r *embedRequest, v json.RawMessage) error {
 // embed is POST /api/embed.
 func embed(x *server.Exchange) error {
 	began := time.Now()
-	r := embedRequest{options: newOptions(x.Server)}
-	if err := server.Read(x, embedFields, &r); err != nil {
+	r, err := server.ReadFor(x, embedFields, func() *embedRequest { return &embedRequest{options: newOptions(x)} })
+	if err != nil {
 		return err
 	}
-	if err := r.check(x.Server); err != nil {
+	if err := r.check(x); err != nil {
 		return err
 	}
 	all, err := vectors(x, "input", r.truncate, &realizar.EmbedRequest{Inputs: r.inputs})
@@ -94,17 +94,18 @@ func embed(x *server.Exchange) error {
 	return nil
 }
 
-func (r *embedRequest) check(s *server.Server) error {
-	if err := checkModel(s, r.model); err != nil {
-		return err
+func (r *embedRequest) check(x *server.Exchange) error {
+	if r.model == "" {
+		return fields.Missing("model")
 	}
+	r.keep.apply(x)
 	if !r.hasInput {
 		return fields.Missing("input")
 	}
-	if n := s.Model().EmbeddingLength(); r.dimensions > n {
+	if n := x.Model().EmbeddingLength(); r.dimensions > n {
 		return fields.Invalid("dimensions", "dimensions is %d, and the model's embeddings have %d", r.dimensions, n)
 	}
-	return r.options.settle(s)
+	return r.options.settle(x)
 }
 
 // embeddingsRequest is what POST /api/embeddings takes.
@@ -124,14 +125,15 @@ var embeddingsFields = fields.List[embeddingsRequest]{
 // embeddings is POST /api/embeddings, whose vectors have the length that the model gives
 // them.
 func embeddings(x *server.Exchange) error {
-	r := embeddingsRequest{options: newOptions(x.Server)}
-	if err := server.Read(x, embeddingsFields, &r); err != nil {
+	r, err := server.ReadFor(x, embeddingsFields, func() *embeddingsRequest { return &embeddingsRequest{options: newOptions(x)} })
+	if err != nil {
 		return err
 	}
-	if err := checkModel(x.Server, r.model); err != nil {
-		return err
+	if r.model == "" {
+		return fields.Missing("model")
 	}
-	if err := r.options.settle(x.Server); err != nil {
+	r.keep.apply(x)
+	if err := r.options.settle(x); err != nil {
 		return err
 	}
 	if r.prompt == "" {
@@ -162,12 +164,12 @@ func vectors(x *server.Exchange, param string, truncate bool, r *realizar.EmbedR
 	defer done()
 	if truncate {
 		for i := range r.Inputs {
-			if err := shorten(ctx, x.Server.Model(), &r.Inputs[i]); err != nil {
+			if err := shorten(ctx, x.Model().Model, &r.Inputs[i]); err != nil {
 				return nil, server.OfField(param, err)
 			}
 		}
 	}
-	all, err := x.Server.Model().Embed(ctx, r)
+	all, err := x.Model().Embed(ctx, r)
 	if errors.Is(err, realizar.ErrConfig) {
 		return nil, &server.Error{Status: http.StatusUnprocessableEntity, Code: "no_pooling", Message: server.Plain(err)}
 	}

@@ -15,15 +15,14 @@ import (
 // Dialect is Ollama's.
 type Dialect struct{}
 
-// Routes are its endpoints, for one server.
+// Routes are its endpoints.
 func (Dialect) Routes() []server.Route {
-	c := &catalog{}
 	return []server.Route{
 		{Pattern: "GET /{$}", Handle: root},
 		{Pattern: "GET /api/version", Handle: version},
-		{Pattern: "GET /api/tags", Handle: c.tags},
-		{Pattern: "GET /api/ps", Handle: c.running},
-		{Pattern: "POST /api/show", Handle: c.show},
+		{Pattern: "GET /api/tags", Handle: tags},
+		{Pattern: "GET /api/ps", Handle: running},
+		{Pattern: "POST /api/show", Handle: show},
 		{Pattern: "POST /api/chat", Handle: chatCompletion},
 		{Pattern: "POST /api/generate", Handle: generate},
 		{Pattern: "POST /api/embed", Handle: embed},

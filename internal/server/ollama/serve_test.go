@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -37,11 +38,21 @@ func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service 
 
 func serveFile(t testing.TB, c server.Config, path string) *service {
 	t.Helper()
-	if c.Names == nil {
-		c.Names = []string{name}
+	return serveNamed(t, []string{name}, time.Time{}, c, path)
+}
+
+// serveNamed serves the model at path under these names, created at that time.
+func serveNamed(t testing.TB, names []string, created time.Time, c server.Config, path string) *service {
+	t.Helper()
+	m := servertest.Open(t, path, realizar.Options{})
+	models := servertest.One(t, m, names...)
+	if !created.IsZero() {
+		h, _ := models.Look(names[0])
+		h.Model.Created = created
+		h.Release()
 	}
 	c.Parallel, c.Dialects = 16, []server.Dialect{ollama.Dialect{}}
-	h, m, _ := servertest.Serve(t, path, realizar.Options{}, c)
+	h, _ := servertest.Serve(t, models, c)
 	return &service{h, t, m}
 }
 

@@ -28,7 +28,7 @@ type settings struct {
 
 // newSettings are those of a request that says nothing.
 func newSettings(x *server.Exchange) settings {
-	return settings{stream: true, options: newOptions(x.Server)}
+	return settings{stream: true, options: newOptions(x)}
 }
 
 var settingsFields = fields.List[settings]{
@@ -74,17 +74,18 @@ func readThink(s *settings, v json.RawMessage) error {
 }
 
 // settle says what is wrong with settings as a whole, and fills in the rest.
-func (t *settings) settle(s *server.Server) error {
-	if err := checkModel(s, t.model); err != nil {
-		return err
+func (t *settings) settle(x *server.Exchange) error {
+	if t.model == "" {
+		return fields.Missing("model")
 	}
+	t.keep.apply(x)
 	if t.top > 0 && !t.logProbs {
 		return fields.Invalid("top_logprobs", "top_logprobs is for logprobs; add logprobs, or leave it out")
 	}
 	if t.logProbs {
 		t.options.generation.LogProbs = &t.top
 	}
-	return t.options.settle(s)
+	return t.options.settle(x)
 }
 
 // names are those of the fields of a conversation, for errors about them.

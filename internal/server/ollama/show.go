@@ -35,19 +35,16 @@ var showFields = fields.List[showRequest]{
 const describedBytes = 512
 
 // show is POST /api/show.
-func (c *catalog) show(x *server.Exchange) error {
-	var r showRequest
-	if err := server.Read(x, showFields, &r); err != nil {
+func show(x *server.Exchange) error {
+	r, err := server.ReadFor(x, showFields, nil)
+	if err != nil {
 		return err
 	}
-	if r.model == "" {
-		r.model = r.older
+	if r.model == "" && r.older == "" {
+		return fields.Missing("model")
 	}
-	if err := checkModel(x.Server, r.model); err != nil {
-		return err
-	}
-	m := x.Server.Model()
-	is := c.of(m)
+	m := x.Model()
+	is := catalogOf(m)
 	if err := x.Reserve(describedBytes * is.tensors); err != nil {
 		return err
 	}
@@ -56,7 +53,7 @@ func (c *catalog) show(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	parameters := parametersOf(m)
+	parameters := parametersOf(m.Model)
 	b := append(appendJSON([]byte(`{"details":`), is.details), `,"model_info":{`...)
 	b = appendInfo(x, b, d, r.verbose)
 	if r.verbose {
@@ -65,7 +62,7 @@ func (c *catalog) show(x *server.Exchange) error {
 	} else {
 		b = append(b, `},`...)
 	}
-	b = jsontext.AppendString(append(b, `"modelfile":`...), modelfileOf(x.Server.Names()[0], parameters))
+	b = jsontext.AppendString(append(b, `"modelfile":`...), modelfileOf(x.Name(), parameters))
 	b = jsontext.AppendString(append(b, `,"parameters":`...), strings.Join(parameters, "\n"))
 	if t, err := m.ChatTemplate(); err == nil {
 		b = jsontext.AppendString(append(b, `,"template":`...), t.Source())
@@ -74,7 +71,7 @@ func (c *catalog) show(x *server.Exchange) error {
 		b = jsontext.AppendString(append(b, `,"license":`...), license)
 	}
 	b = appendJSON(append(b, `,"capabilities":`...), able)
-	b = jsontext.AppendString(append(b, `,"modified_at":`...), x.Server.Created().Format(time.RFC3339Nano))
+	b = jsontext.AppendString(append(b, `,"modified_at":`...), m.Created.Format(time.RFC3339Nano))
 	x.WriteJSON(append(b, '}'))
 	return nil
 }
@@ -200,7 +197,7 @@ func parametersOf(m *realizar.Model) (lines []string) {
 // modelfileOf is a Modelfile of the model under its name.
 func modelfileOf(name string, parameters []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The model is served from its own file, which holds the chat template, in Jinja.\nFROM %s\n", tagged(name))
+	fmt.Fprintf(&b, "# The model is served from its own file, which holds the chat template, in Jinja.\nFROM %s\n", server.Tagged(name))
 	for _, p := range parameters {
 		name, value, _ := strings.Cut(p, " ")
 		fmt.Fprintf(&b, "PARAMETER %s %s\n", name, strings.TrimSpace(value))
@@ -212,13 +209,13 @@ func modelfileOf(name string, parameters []string) string {
 // for a request.
 func capabilities(x *server.Exchange, d *realizar.Description) ([]string, error) {
 	switch {
-	case x.Server.Model().Labels() > 0:
+	case x.Model().Labels() > 0:
 		return []string{}, nil
 	case d.Dimensions.Encoder:
 		return []string{"embedding"}, nil
 	}
 	able := []string{"completion"}
-	if x.Server.CheckSuffix() == nil {
+	if x.CheckSuffix() == nil {
 		able = append(able, "insert")
 	}
 	for _, c := range []struct {

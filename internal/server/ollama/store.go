@@ -39,10 +39,10 @@ func pull(x *server.Exchange) error {
 	if r.model == "" {
 		r.model = r.older
 	}
-	switch {
-	case r.model == "":
+	if r.model == "" {
 		return fields.Missing("model")
-	case !served(x.Server, r.model):
+	}
+	if _, err := x.Server.Find(r.model); err != nil {
 		return noStore(x)
 	}
 	b := append(jsontext.AppendString([]byte(`{"status":`), "success"), '}')

@@ -121,8 +121,8 @@ func ReadChat(x *server.Exchange) (*realizar.ChatRequest, server.ChatFields, err
 }
 
 func readChat(x *server.Exchange) (*chatRequest, error) {
-	r := &chatRequest{settings: newSettings(x)}
-	if err := server.Read(x, chatFields, r); err != nil {
+	r, err := server.ReadFor(x, chatFields, func() *chatRequest { return &chatRequest{settings: newSettings(x)} })
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -135,7 +135,6 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 	case r.maxTokens != nil && r.maxCompletion != nil && *r.maxTokens != *r.maxCompletion:
 		return nil, fields.Invalid("max_tokens", "max_tokens is %d and max_completion_tokens %d; they are one thing, leave one out", *r.maxTokens, *r.maxCompletion)
 	}
-	var err error
 	if r.chat.Continue, err = r.continuation.Settle(); err != nil {
 		return nil, err
 	}
@@ -152,7 +151,7 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 		}
 		r.generation.LogProbs = r.top
 	}
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return nil, err
 	}
 	r.chat.Generation = r.generation

@@ -53,8 +53,10 @@ func readPrompts(r *completionsRequest, v json.RawMessage) error {
 }
 
 func readCompletions(x *server.Exchange) (*completionsRequest, error) {
-	r := &completionsRequest{settings: newSettings(x), maxTokens: defaultCompletionTokens}
-	if err := server.Read(x, completionsFields, r); err != nil {
+	r, err := server.ReadFor(x, completionsFields, func() *completionsRequest {
+		return &completionsRequest{settings: newSettings(x), maxTokens: defaultCompletionTokens}
+	})
+	if err != nil {
 		return nil, err
 	}
 	n := r.generation.Choices
@@ -73,7 +75,7 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 	}
 	r.generation.MaxTokens = &r.maxTokens
 	r.generation.LogProbs = r.logProbs
-	if err := r.settle(x.Server); err != nil {
+	if err := r.settle(x); err != nil {
 		return nil, err
 	}
 	if r.echo && r.logProbs != nil {
@@ -87,7 +89,7 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 
 // fill has the prompts be what comes before a gap.
 func (r *completionsRequest) fill(x *server.Exchange) error {
-	if err := x.Server.CheckSuffix(); err != nil {
+	if err := x.CheckSuffix(); err != nil {
 		return err
 	}
 	switch {

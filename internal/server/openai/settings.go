@@ -32,7 +32,7 @@ type settings struct {
 type streamOptions struct{ usage bool }
 
 // newSettings are those of a request that says nothing.
-func newSettings(x *server.Exchange) settings { return settings{generation: x.Server.Defaults()} }
+func newSettings(x *server.Exchange) settings { return settings{generation: x.Defaults()} }
 
 var streamOptionsFields = fields.List[streamOptions]{
 	fields.Flag("include_usage", "false", func(o *streamOptions) *bool { return &o.usage }),
@@ -124,7 +124,7 @@ func readBias(s *settings, v json.RawMessage) error {
 }
 
 // settle says what is wrong with settings as a whole, and fills in the rest.
-func (t *settings) settle(s *server.Server) error {
+func (t *settings) settle(x *server.Exchange) error {
 	g := &t.generation
 	switch {
 	case t.hasOptions && !t.stream:
@@ -134,17 +134,14 @@ func (t *settings) settle(s *server.Server) error {
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:
 		return fields.Invalid("min_tokens", "min_tokens is %d, but the answer ends after %d", g.MinTokens, *g.MaxTokens)
 	}
-	if err := s.CheckModel(t.model); err != nil {
-		return err
-	}
 	for id := range g.LogitBias {
-		if id < 0 || int(id) >= s.Model().Vocab() {
-			return fields.Invalid("logit_bias", "logit_bias has token %d, which is outside the vocabulary of %d", id, s.Model().Vocab())
+		if id < 0 || int(id) >= x.Model().Vocab() {
+			return fields.Invalid("logit_bias", "logit_bias has token %d, which is outside the vocabulary of %d", id, x.Model().Vocab())
 		}
 	}
 	for _, id := range g.StopTokens {
-		if id < 0 || int(id) >= s.Model().Vocab() {
-			return fields.Invalid("stop_token_ids", "stop_token_ids has token %d, which is outside the vocabulary of %d", id, s.Model().Vocab())
+		if id < 0 || int(id) >= x.Model().Vocab() {
+			return fields.Invalid("stop_token_ids", "stop_token_ids has token %d, which is outside the vocabulary of %d", id, x.Model().Vocab())
 		}
 	}
 	g.Priority = -t.priority

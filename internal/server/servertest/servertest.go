@@ -11,16 +11,37 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Serve opens the model at path on the processor and serves it at an address of its own, until the
-// test ends. Connections have small buffers, which are soon full for a client that does not read.
-func Serve(t testing.TB, path string, o realizar.Options, c server.Config) (*httptest.Server, *realizar.Model, *server.Server) {
+// Open opens the model at path on the processor until the test ends.
+func Open(t testing.TB, path string, o realizar.Options) *realizar.Model {
 	t.Helper()
 	o.Device = "cpu"
 	m, err := realizar.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(m, c)
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// One returns a pool of m alone under these names.
+func One(t testing.TB, m *realizar.Model, names ...string) *server.Models {
+	t.Helper()
+	models, err := server.One(&server.Model{Model: m}, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return models
+}
+
+// Serve serves models at an address of its own until the test ends, and leaves them open.
+// Connections have small buffers, which are soon full for a client that does not read.
+func Serve(t testing.TB, models *server.Models, c server.Config) (*httptest.Server, *server.Server) {
+	t.Helper()
+	s, err := server.New(models, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +55,16 @@ func Serve(t testing.TB, path string, o realizar.Options, c server.Config) (*htt
 		s.Stop()
 		h.Close()
 		h.Client().CloseIdleConnections()
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
 	})
-	return h, m, s
+	return h, s
+}
+
+// Held is a handler of requests for the only model.
+func Held(handle server.Handler) server.Handler {
+	return func(x *server.Exchange) error {
+		if err := x.Hold(""); err != nil {
+			return err
+		}
+		return handle(x)
+	}
 }
