@@ -34,7 +34,7 @@ type serveCommand struct {
 	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
 	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
 	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
-	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times. Default: pages of localhost, at any port."`
 
 	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
 
