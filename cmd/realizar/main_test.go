@@ -187,7 +187,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"bench", "model", "m", "-r", "0"}, "-r 0"},
 		{[]string{"bench", "serve"}, "<url>"},
-		{[]string{"bench", "serve", "localhost:80"}, `"localhost:80" is no server's address`},
+		{[]string{"bench", "serve", "localhost"}, `"localhost" is no server's address`},
 		{[]string{"bench", "serve", "http://h", "--concurrency=0"}, "--concurrency=0"},
 		{[]string{"bench", "serve", "http://h", "--rate=-1"}, "--rate=-1"},
 		{[]string{"bench", "serve", "http://h", "--requests=0"}, "--requests=0"},
