@@ -22,7 +22,8 @@ const (
 	flagColumns = 26 // of a flag, where there is room
 )
 
-// commonFlags are those that help begins with where a command has too many for a screen.
+// commonFlags are those that help begins with where a command has too many for a screen, the
+// most important first.
 var commonFlags = []string{
 	"help", "system", "max-tokens", "temperature", "seed", "json", "host", "port", "served-model-name", "api-key-file",
 	"config", "context", "device", "threads", "prompt", "tokens", "runs", "concurrency", "requests", "rate", "duration",
@@ -72,24 +73,16 @@ func helpOf(node *kong.Node, width int) string {
 		}
 		h.table(rows)
 	}
-	var all, common, others []*kong.Flag
+	var all []*kong.Flag
 	for _, group := range node.AllFlags(true) {
-		for _, f := range group {
-			all = append(all, f)
-			if slices.Contains(commonFlags, f.Name) {
-				common = append(common, f)
-			} else {
-				others = append(others, f)
-			}
-		}
+		all = append(all, group...)
 	}
 	whole := &helpText{width: width, b: h.b}
 	whole.flags("Flags:", all)
-	if whole.lines() <= screenLines || len(others) == 0 {
+	if whole.lines() <= screenLines {
 		h = whole
 	} else {
-		h.flags("Common flags:", ungrouped(common))
-		h.flags("Other flags:", others)
+		h = h.commonFlags(all)
 	}
 	if len(examples) > 2 {
 		h.gap()
@@ -108,6 +101,26 @@ func helpOf(node *kong.Node, width int) string {
 		h.paragraphs(notes)
 	}
 	return h.String()
+}
+
+// commonFlags writes as many of the common flags as the screen has room for, and the others
+// below.
+func (h *helpText) commonFlags(all []*kong.Flag) *helpText {
+	with := h
+	var common []*kong.Flag
+	for _, name := range commonFlags {
+		i := slices.IndexFunc(all, func(f *kong.Flag) bool { return f.Name == name })
+		if i < 0 {
+			continue
+		}
+		more := &helpText{width: h.width, b: h.b}
+		more.flags("Common flags:", ungrouped(append(common[:len(common):len(common)], all[i])))
+		if more.lines() <= screenLines || len(common) == 0 {
+			with, common = more, append(common, all[i])
+		}
+	}
+	with.flags("Other flags:", slices.DeleteFunc(slices.Clone(all), func(f *kong.Flag) bool { return slices.Contains(common, f) }))
+	return with
 }
 
 // ungrouped are flags that are shown in one table.

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndRun(m *testing.M) (int, error) {
+	if err := os.Setenv("REALIZAR_HISTORY", "off"); err != nil {
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "realizar-test")
 	if err != nil {
 		return 0, err

@@ -74,7 +74,9 @@ prompts are apart from those that choose tokens. FILE is opened by ui.perfetto.d
 that is enabled.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
-back. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets the conversation.`
+back. Ctrl-C stops the answer, Ctrl-D leaves. /help lists what else can be said: /clear, /set, /show,
+/save, /load and /bye. """ begins and ends a message of several lines. Messages are kept for the cursor keys
+of the next chat, in the file that REALIZAR_HISTORY names, unless that is off.`
 }
 
 // maxAnswers are the most that one request may ask for.
