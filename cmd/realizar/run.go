@@ -192,7 +192,11 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 		return *c.Prompt, false, nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		waiting := time.AfterFunc(2*time.Second, func() {
+			a.notef("waiting for the end of standard input; </dev/null leaves it out")
+		})
 		data, err := io.ReadAll(a.stdin)
+		waiting.Stop()
 		if err != nil {
 			return "", false, fmt.Errorf("standard input: %w", err)
 		}

@@ -29,8 +29,10 @@ type Client struct {
 // [ErrOptions].
 func NewClient(address, key string, t http.RoundTripper) (*Client, error) {
 	whole := address
-	if host, _, _ := strings.Cut(address, "/"); !strings.Contains(address, "://") && strings.Contains(host, ":") {
-		whole = "http://" + address
+	if place, _, _ := strings.Cut(address, "/"); !strings.Contains(address, "://") {
+		if host, port, err := net.SplitHostPort(place); err == nil && host != "" && port != "" {
+			whole = "http://" + address
+		}
 	}
 	u, err := url.Parse(whole)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
