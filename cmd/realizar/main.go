@@ -27,6 +27,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/realizar/realizar"
 	_ "github.com/realizar/realizar/cuda" // for NVIDIA GPUs; nothing with the tag nocuda
@@ -227,7 +228,11 @@ func message(err error) string { return strings.TrimPrefix(err.Error(), "realiza
 
 // notef writes a line to standard error.
 func (a *app) notef(format string, args ...any) {
-	fmt.Fprintf(a.err, "realizar: "+format+"\n", args...) //nolint:errcheck // there is nowhere left to say it
+	text := fmt.Sprintf("realizar: "+format, args...)
+	if width, _, err := term.GetSize(int(a.stderr.Fd())); err == nil && width > 0 && !strings.Contains(text, "\n") {
+		text = strings.Join(words(text, width), "\n")
+	}
+	fmt.Fprintln(a.err, text) //nolint:errcheck // there is nowhere left to say it
 }
 
 // helpCommand is `realizar help`.
