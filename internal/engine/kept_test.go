@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/realizar/realizar/internal/engine"
@@ -109,4 +111,40 @@ func TestKeptRoom(t *testing.T) {
 		bytes = max(bytes, kept.Bytes())
 	}
 	t.Logf("at most %d bytes", bytes)
+}
+
+// Requests over engines that follow each other, whose pages run short and are kept, are answered
+// bit for bit as the model answers each alone.
+func TestKeptAnswers(t *testing.T) {
+	onBackends(t, func(t *testing.T, b plan.Backend) {
+		p := plantest.Model(t, nil)
+		c := engine.Config{Context: 500, Parallel: 6, States: 1, Cache: tensor.Q8_0, Kept: new(engine.Kept)}
+		o := newOracle(t, b, p, c.Context+60, c)
+		rng := rand.New(rand.NewPCG(5, 5))
+		all := requests(rng, 16, c.Context)
+		for round, room := range []int{1 << 20, 1 << 18, 1 << 20, 1 << 16} {
+			c.Host = room
+			e, shut := openKept(t, b, p, c)
+			var working sync.WaitGroup
+			for _, i := range rng.Perm(len(all))[:8] {
+				working.Go(func() {
+					a, err := ask(t.Context(), e, all[i], nil)
+					if err == nil {
+						err = o.differs(all[i], a)
+					}
+					if err != nil {
+						t.Errorf("round %d, request %d: %v", round, i, err)
+					}
+				})
+			}
+			working.Wait()
+			if m := e.Metrics(); round > 0 && m.CacheHits == 0 {
+				t.Errorf("round %d: nothing is found: %+v", round, m)
+			}
+			shut()
+			if n := c.Kept.Bytes(); n > room {
+				t.Errorf("round %d: %d bytes are kept in %d", round, n, room)
+			}
+		}
+	})
 }
