@@ -2,6 +2,7 @@ package realizar_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,5 +45,61 @@ func TestDocumentation(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The library's example in the README runs as it is there.
+func TestREADMEExample(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, found := strings.Cut(string(page), "```go\n")
+	program, _, ended := strings.Cut(program, "```\n")
+	file := filepath.Join(t.TempDir(), "main.go")
+	if !found || !ended {
+		t.Fatal("the README has no program in Go")
+	}
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
+	if err != nil || string(out) != "3 + 4 = 7. <nil>\n" {
+		t.Errorf("%v: %q", err, out)
+	}
+}
+
+// The errors that the page of troubleshooting quotes are those of the code.
+func TestTroubleshooting(t *testing.T) {
+	page, err := os.ReadFile("docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	err = filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		code.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := map[string]bool{"unknown flag": true, "connection refused": true} // by the parser of flags, and by the system
+	quotes := 0
+	for _, heading := range regexp.MustCompile(`(?m)^\*\*([^*]+)\*\*`).FindAllStringSubmatch(string(page), -1) {
+		for _, quote := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(heading[1], -1) {
+			quotes++
+			for part := range strings.SplitSeq(quote[1], "...") {
+				if !elsewhere[part] && !strings.Contains(code.String(), strings.TrimRight(part, " ")) {
+					t.Errorf("no error says %q, of %q", part, quote[1])
+				}
+			}
+		}
+	}
+	if quotes < 20 {
+		t.Errorf("the page quotes %d errors, want 20 and more", quotes)
 	}
 }

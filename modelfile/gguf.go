@@ -261,7 +261,7 @@ func (r *ggufReader) views(infos []ggufTensor, alignment int) ([]*tensor.Tensor,
 			return nil, r.malformed(t.at, "data offset %d is not a multiple of the alignment %d", t.offset, alignment)
 		}
 		if t.offset > room || uint64(t.size) > room-t.offset {
-			return nil, r.malformed(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file",
+			return nil, r.malformed(t.at, "data of %d bytes at offset %d reaches beyond the %d bytes of tensor data in the file; it is probably an incomplete download",
 				t.size, t.offset, room)
 		}
 		if i > 0 {

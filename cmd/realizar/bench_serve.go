@@ -24,7 +24,7 @@ type benchGroup struct {
 
 // benchServeCommand is `realizar bench serve`.
 type benchServeCommand struct {
-	URL      string `arg:"" name:"url" help:"The server, such as http://127.0.0.1:8080."`
+	URL      string `arg:"" optional:"" name:"url" default:"http://127.0.0.1:8080" help:"The server, such as localhost:8080. Default: ${default}."`
 	Model    string `placeholder:"NAME" help:"The model to ask for. Default: the only one that the server has."`
 	Endpoint string `default:"chat" enum:"chat,completions" placeholder:"chat|completions" help:"The kind of request."`
 	APIKey   string `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The key that the server wants."`

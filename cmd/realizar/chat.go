@@ -28,8 +28,9 @@ func (c *runCommand) chat(a *app, m *realizar.Model, g realizar.Generation) erro
 	conversation := &conversation{
 		ctx: ctx, model: m, generation: g, verbose: c.Verbose,
 		name: filepath.Base(c.Model), opening: c.opening(), show: scrollback,
-		input: newEditor(),
+		input: newEditor(), history: historyFile(),
 	}
+	conversation.past = readHistory(conversation.history)
 	conversation.resize(80, 24)
 	conversation.messages = conversation.opening
 	_, err := tea.NewProgram(conversation, tea.WithContext(a.ctx), tea.WithoutSignalHandler(), tea.WithOutput(a.stdout)).Run()
@@ -52,6 +53,7 @@ type conversation struct {
 
 	input         editor
 	past          []string // messages sent, for the cursor keys
+	history       string   // the file that keeps them, or empty
 	recalled      int      // how far back the input is, 0: it is new
 	draft         string   // what was new
 	hint          string   // below the input, until the next key
@@ -83,7 +85,7 @@ type (
 	printedMsg struct{} // lines are in the scrollback
 )
 
-const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets all."
+const keys = "Enter sends, Alt-Enter or Ctrl-J begins a new line. Ctrl-C stops the answer, Ctrl-D leaves, /help lists more."
 
 var (
 	faint = lipgloss.NewStyle().Faint(true)
@@ -197,17 +199,22 @@ func (c *conversation) send() tea.Cmd {
 	case strings.TrimSpace(text) == "":
 		c.hint = keys
 		return nil
-	case strings.TrimSpace(text) == "/clear":
-		c.input.Reset()
-		c.recalled = 0
-		c.messages = c.opening
-		c.print(faint.Render("The conversation is forgotten."), "")
+	case c.command(text):
+		return nil
+	}
+	text, complete := unquote(text)
+	if !complete {
+		c.insert("\n")
+		return nil
+	}
+	if strings.TrimSpace(text) == "" {
+		c.hint = keys
 		return nil
 	}
 	c.input.Reset()
-	c.past, c.recalled = append(c.past, text), 0
-	complete, rest := wrap(text, c.width-len(prompt))
-	for i, line := range append(complete, rest) {
+	c.remember(text)
+	lines, rest := wrap(text, c.width-len(prompt))
+	for i, line := range append(lines, rest) {
 		if i == 0 {
 			c.print(bold.Render(prompt + line))
 		} else {

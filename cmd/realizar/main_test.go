@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndRun(m *testing.M) (int, error) {
+	if err := os.Setenv("REALIZAR_HISTORY", "off"); err != nil {
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "realizar-test")
 	if err != nil {
 		return 0, err
@@ -187,7 +190,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"bench", "model", "m", "-r", "0"}, "-r 0"},
 		{[]string{"bench", "serve"}, "<url>"},
-		{[]string{"bench", "serve", "localhost:80"}, `"localhost:80" is no server's address`},
+		{[]string{"bench", "serve", "localhost"}, `"localhost" is no server's address`},
 		{[]string{"bench", "serve", "http://h", "--concurrency=0"}, "--concurrency=0"},
 		{[]string{"bench", "serve", "http://h", "--rate=-1"}, "--rate=-1"},
 		{[]string{"bench", "serve", "http://h", "--requests=0"}, "--requests=0"},
@@ -265,8 +268,8 @@ func TestWithoutCUDA(t *testing.T) {
 
 func TestNoArguments(t *testing.T) {
 	r := realizarRun(t)
-	if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, "Usage: realizar <command>") {
-		t.Errorf("got %+v, want the help on standard error and exit code 2", r)
+	if r.code != 2 || r.stdout != "" || strings.Count(r.stderr, "\n    realizar ") != 4 || !strings.Contains(r.stderr, "realizar --help") {
+		t.Errorf("got %+v, want four commands on standard error and exit code 2", r)
 	}
 }
 
@@ -299,6 +302,11 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	got := output(t, "", "version")
+	for _, flag := range []string{"--version", "-V"} {
+		if again := output(t, "", flag); again != got {
+			t.Errorf("%s says %q, version says %q", flag, again, got)
+		}
+	}
 	for _, part := range []string{"realizar ", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH} {
 		if !strings.Contains(got, part) {
 			t.Errorf("version is %q, without %q", got, part)

@@ -114,6 +114,9 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 		if _, err := os.Lstat(text); errors.Is(err, fs.ErrNotExist) && names.IsAlias(text) && !modelfile.Registered(text) {
 			return "", noName(text)
 		}
+		if _, err := os.Lstat(n.Path); errors.Is(err, fs.ErrNotExist) && !modelfile.Registered(text) {
+			return "", noFile(text)
+		}
 		return n.Path, nil
 	}
 	s := models()
@@ -131,6 +134,16 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 // noName says what would be a name of a model.
 func noName(text string) error {
 	return fmt.Errorf("%s is no file, and no name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
+}
+
+// noFile says that a path leads nowhere, and which name may have been meant.
+func noFile(path string) error {
+	for _, address := range []string{"https://huggingface.co/", "http://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/"} {
+		if repo, ok := strings.CutPrefix(path, address); ok {
+			return fmt.Errorf("there is no file %s; a repository of Hugging Face's hub is named hf:%s: %w", path, repo, fs.ErrNotExist)
+		}
+	}
+	return fmt.Errorf("there is no file %s, and names are such as hf:org/repo (realizar pull): %w", path, fs.ErrNotExist)
 }
 
 // pullFlag is of the commands that fetch a model when they are told to.

@@ -21,7 +21,7 @@ import (
 // runCommand is `realizar run`.
 type runCommand struct {
 	Model  string  `arg:"" optional:"" help:"A GGUF file, a safetensors file, a folder with one, a name such as hf:org/repo, or demo, which is in the program. Default: demo."`
-	Prompt *string `arg:"" optional:"" help:"What to answer. Without it: standard input, or a chat on a terminal."`
+	Prompt *string `arg:"" optional:"" help:"What to answer; what is piped in goes behind it. Without it: standard input, or a chat on a terminal."`
 
 	System  *string `placeholder:"TEXT" help:"Instructions that come before the conversation."`
 	N       int     `name:"n" default:"1" placeholder:"N" group:"answer" help:"Choose so many answers, and write them one after the other, each below its number."`
@@ -40,14 +40,14 @@ type runCommand struct {
 
 // Help is shown below the command's line.
 func (*runCommand) Help() string {
-	return `With a prompt, as an argument or on standard input, run writes the answer as it comes. On a terminal
+	return `With a prompt, as an argument or on standard input, run writes the answer as it comes. Of both the argument is first. On a terminal
 without a prompt it opens a chat that remembers the conversation.
 
 Examples:
 
     realizar run demo "How do I serve a model?"
     realizar run model.gguf "Why is the sky blue?"
-    git diff | realizar run model.gguf --system "Explain this change."
+    git diff | realizar run model.gguf "Explain this change."
     realizar run model.gguf --raw "Once upon a time" --max-tokens 64 --temperature 0.8
     realizar run model.gguf "Name a colour." --n 3 --temperature 1 --presence-penalty 0.5
     realizar run ./Qwen3-0.6B
@@ -74,7 +74,9 @@ prompts are apart from those that choose tokens. FILE is opened by ui.perfetto.d
 that is enabled.
 
 In the chat, Enter sends and Alt-Enter or Ctrl-J begins a new line; the cursor keys bring earlier messages
-back. Ctrl-C stops the answer, Ctrl-D leaves, /clear forgets the conversation.`
+back. Ctrl-C stops the answer, Ctrl-D leaves. /help lists what else can be said: /clear, /set, /show,
+/save, /load and /bye. """ begins and ends a message of several lines. Messages are kept for the cursor keys
+of the next chat, in the file that REALIZAR_HISTORY names, unless that is off.`
 }
 
 // maxAnswers are the most that one request may ask for.
@@ -184,13 +186,17 @@ func (c *runCommand) maybePrompt(err error) error {
 // says.
 const defaultTogether = 16
 
-// prompt is the argument, or standard input where that is no terminal.
+// prompt is the argument with what standard input says behind it, where that is no terminal.
 func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
-	if c.Prompt != nil {
+	if c.Prompt != nil && !piped(os.Stdin) {
 		return *c.Prompt, false, nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		waiting := time.AfterFunc(2*time.Second, func() {
+			a.notef("waiting for the end of standard input; </dev/null leaves it out")
+		})
 		data, err := io.ReadAll(a.stdin)
+		waiting.Stop()
 		if err != nil {
 			return "", false, fmt.Errorf("standard input: %w", err)
 		}
@@ -198,12 +204,29 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 		if !c.Raw {
 			text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 		}
-		return text, false, nil
+		switch {
+		case c.Prompt == nil && strings.TrimSpace(text) == "" && !c.Raw:
+			return "", false, usagef("there is no prompt: standard input is empty; give the prompt there or as an argument")
+		case c.Prompt == nil:
+			return text, false, nil
+		case text == "":
+			return *c.Prompt, false, nil
+		case c.Raw:
+			return *c.Prompt + text, false, nil
+		}
+		return *c.Prompt + "\n\n" + text, false, nil
 	}
 	if c.Raw || c.JSON || !term.IsTerminal(int(a.stdout.Fd())) {
 		return "", false, usagef("there is no prompt: give one as an argument or on standard input")
 	}
 	return "", true, nil
+}
+
+// piped reports whether a file is a pipe or a file of a disk, which somebody filled for the
+// command.
+func piped(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
 }
 
 // events is the answer: to a message where the model has a chat template, or

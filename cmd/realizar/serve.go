@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
@@ -34,7 +35,7 @@ type serveCommand struct {
 	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
 	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
 	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
-	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times."`
+	CORS            []string      `name:"cors" placeholder:"ORIGIN" sep:"none" live:"yes" help:"Let scripts of this web page use the server, https://example.org for example; * means all pages. May be given several times. Default: pages of localhost, at any port."`
 
 	AllowHost []string `name:"allow-host" placeholder:"NAME" sep:"none" live:"yes" help:"Answer requests that call the server by this name; * means any. May be given several times. Default: where the address is one of the machine's own alone, addresses and localhost; else any."`
 
@@ -222,9 +223,11 @@ func (c *serveCommand) Run(a *app) error {
 	_, limits := models.Memory()
 	memory := limits[backends.Processor.Name] + hostCaches(list)
 	config.Parallel = parallelOf(list)
+	var size *servedSize
 	if c.alone() {
 		if h, ok := models.Look(list[0].name); ok {
 			config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
+			size = &servedSize{list[0].name, h.Model.Device(), h.Model.Context(), h.Model.Parallel()}
 			h.Release()
 		}
 	}
@@ -248,7 +251,7 @@ func (c *serveCommand) Run(a *app) error {
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, h.addresses(), namesOf(list)); err != nil {
+	if err := c.announce(a, h.addresses(), namesOf(list), size); err != nil {
 		return err
 	}
 	go logModels(tidying, models, config.Logger)
@@ -286,6 +289,9 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 		config.Logger = slog.New(slog.DiscardHandler)
 	default:
 		config.Logger = slog.New(slog.NewTextHandler(a.stderr, nil))
+		if term.IsTerminal(int(a.stderr.Fd())) {
+			config.Logger = slog.New(newLineHandler(a.err))
+		}
 	}
 	if c.APIKeyFile != "" {
 		if config.Keys, err = server.ReadKeys(c.APIKeyFile); err != nil {
@@ -331,7 +337,7 @@ func namesOf(models []servedModel) string {
 }
 
 // announce says that requests are answered, and where.
-func (c *serveCommand) announce(a *app, addresses []net.Addr, name string) error {
+func (c *serveCommand) announce(a *app, addresses []net.Addr, name string, size *servedSize) error {
 	scheme := "http"
 	if c.TLSCert != "" {
 		scheme = "https"
@@ -344,6 +350,9 @@ func (c *serveCommand) announce(a *app, addresses []net.Addr, name string) error
 		if _, err := fmt.Fprintf(a.out, "serving %s at %s://%s\n", name, scheme, address); err != nil {
 			return err
 		}
+	}
+	if term.IsTerminal(int(a.stdout.Fd())) {
+		return introduce(a.out, fmt.Sprintf("%s://%s", scheme, addresses[0]), size)
 	}
 	return nil
 }

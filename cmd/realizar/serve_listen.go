@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 
 	"github.com/realizar/realizar/internal/server"
 )
@@ -30,6 +32,9 @@ func (c *serveCommand) listen(config *server.Config) (*hearing, error) {
 		l, err := net.Listen("tcp", net.JoinHostPort(c.Host, strconv.Itoa(port)))
 		if err != nil {
 			h.close()
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = fmt.Errorf("port %d of %s is in use; --port takes another one, and 0 a free one", port, c.Host)
+			}
 			return nil, err
 		}
 		h.listeners = append(h.listeners, config.Connections.Listen(l))

@@ -52,7 +52,7 @@ func TestSettingsTable(t *testing.T) {
 
 // No setting has the name of a variable that means something else.
 func TestSettingsVariables(t *testing.T) {
-	taken := []string{kernelsVariable, configVariable, "REALIZAR_HOME", "REALIZAR_ALIASES", "REALIZAR_API_KEY", "REALIZAR_CONFORMANCE"}
+	taken := []string{kernelsVariable, configVariable, "REALIZAR_HOME", "REALIZAR_ALIASES", "REALIZAR_API_KEY", "REALIZAR_CONFORMANCE", "REALIZAR_HISTORY"}
 	for _, one := range serveSettings(t) {
 		if slices.Contains(taken, one.variable()) {
 			t.Errorf("%s is taken", one.variable())

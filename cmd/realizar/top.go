@@ -18,7 +18,7 @@ import (
 
 // topCommand is `realizar top`.
 type topCommand struct {
-	URL      string        `arg:"" name:"url" help:"The server, such as http://127.0.0.1:8080."`
+	URL      string        `arg:"" optional:"" name:"url" default:"http://127.0.0.1:8080" help:"The server, such as localhost:8080. Default: ${default}."`
 	APIKey   string        `name:"api-key" env:"REALIZAR_API_KEY" placeholder:"KEY" help:"The key that the server wants. realizar serve wants none for its metrics."`
 	Interval time.Duration `default:"1s" placeholder:"D" help:"Look so often. Default: ${default}."`
 	Once     bool          `help:"Look twice, write what went on in between, and end. So it is where standard output is no terminal."`

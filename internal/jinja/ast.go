@@ -48,12 +48,6 @@ type (
 		targets, values []node
 		body            []node
 	}
-	blockStmt struct {
-		line             int
-		name             string
-		body             []node
-		scoped, required bool
-	}
 	assignStmt struct {
 		line          int
 		target, value node
@@ -63,18 +57,6 @@ type (
 		target node
 		filter *filterExpr // or nil
 		body   []node
-	}
-	autoescapeStmt struct {
-		line  int
-		value node
-		body  []node
-	}
-	// A loaderStmt would load another template, which no template can.
-	loaderStmt struct {
-		line   int
-		tag    string
-		source node
-		stores []string
 	}
 	breakStmt    struct{ line int }
 	continueStmt struct{ line int }
@@ -218,8 +200,6 @@ func children(n node, visit func(node)) {
 		visit(n.filter)
 	case *withStmt:
 		all(n.targets, n.values, n.body)
-	case *blockStmt:
-		all(n.body)
 	case *assignStmt:
 		some(n.target, n.value)
 	case *assignBlockStmt:
@@ -228,11 +208,6 @@ func children(n node, visit func(node)) {
 			visit(n.filter)
 		}
 		all(n.body)
-	case *autoescapeStmt:
-		some(n.value)
-		all(n.body)
-	case *loaderStmt:
-		some(n.source)
 	case *tupleExpr:
 		all(n.items)
 	case *listExpr:

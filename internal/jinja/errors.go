@@ -3,6 +3,7 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The kinds of failure. Every error of this package but a *CanceledError
@@ -117,7 +118,6 @@ const (
 	classZeroDiv   = "ZeroDivisionError"
 	classRuntime   = "TemplateRuntimeError"
 	classFilterArg = "FilterArgumentError"
-	classAssertion = "AssertionError"
 	classAttribute = "AttributeError"
 	classUndefined = "UndefinedError"
 	classSecurity  = "SecurityError"
@@ -134,13 +134,5 @@ func valueErrorf(format string, args ...any) error { return raise(classValue, fo
 // isClass reports whether err is a RuntimeError of one of the classes.
 func isClass(err error, classes ...string) bool {
 	var re *RuntimeError
-	if !errors.As(err, &re) {
-		return false
-	}
-	for _, c := range classes {
-		if re.Class == c {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &re) && slices.Contains(classes, re.Class)
 }

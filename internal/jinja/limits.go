@@ -42,11 +42,7 @@ const (
 	// maxTagDepth bounds the nesting of tags; Python allows 100 levels of
 	// indentation in what jinja2 compiles a template to.
 	maxTagDepth = 100
-	// maxIntBits bounds integers; a power beyond it is refused before it
-	// is computed.
-	maxIntBits = 1 << 17
-	// maxIntDigits is the longest decimal integer Python converts from or
-	// to text.
+	// maxIntDigits is the longest integer that JSON may have, as in Python.
 	maxIntDigits = 4300
 	// maxRange is the length of the longest range the sandbox allows.
 	maxRange = 100000
@@ -63,9 +59,7 @@ const (
 )
 
 // A meter counts what a rendering uses. Reaching a bound panics with a
-// *LimitError, and the end of the context with a *CanceledError, which Render
-// recovers: every operation charges the meter, and threading an error through
-// each of them would hide what they compute.
+// *LimitError, and the end of the context with a *CanceledError.
 //
 // What allocates is charged before it does, and what reads after every short
 // stretch of its work, so that no operation runs long behind the meter's back.

@@ -64,19 +64,6 @@ func (m *meter) lastIndex(s, sub string) int {
 	}
 }
 
-// indexAny is strings.IndexAny for a few ASCII characters.
-func (m *meter) indexAny(s, chars string) int {
-	for i := 0; i < len(s); i += stretch {
-		end := min(i+stretch, len(s))
-		if at := strings.IndexAny(s[i:end], chars); at >= 0 {
-			m.scan(at)
-			return i + at
-		}
-		m.scan(end - i)
-	}
-	return -1
-}
-
 // countText is strings.Count.
 func (m *meter) countText(s, sub string) int {
 	n := 0

@@ -8,7 +8,7 @@ package jinja
 // scopes; conditions do not.
 
 // A function is a part of a template whose variables live in one frame: the
-// template itself, a block, a macro, the body of a recursive loop.
+// template itself, a macro, the body of a recursive loop.
 type function struct {
 	parent *function
 	depth  int
@@ -211,11 +211,6 @@ func (s *symbols) visit(n node) {
 		s.branches(branch(n.body), branch(n.elifs), branch(n.orElse))
 	case *macroStmt:
 		s.store(n.name)
-	case *loaderStmt:
-		s.visit(n.source)
-		for _, name := range n.stores {
-			s.store(name)
-		}
 	case *assignStmt:
 		s.visit(n.value)
 		s.visit(n.target)
@@ -231,7 +226,6 @@ func (s *symbols) visit(n node) {
 		s.visitAll(n.values)
 	case *assignBlockStmt:
 		s.visit(n.target)
-	case *autoescapeStmt, *blockStmt:
 	default:
 		children(n, s.visit)
 	}
@@ -259,7 +253,10 @@ func (s *symbols) parameters(target node) {
 
 // reads returns which of the names the nodes read before they assign them.
 func reads(nodes []node, names ...string) map[string]bool {
-	open := setOf(names...)
+	open := map[string]bool{}
+	for _, name := range names {
+		open[name] = true
+	}
 	found := map[string]bool{}
 	var visit func(node)
 	visit = func(n node) {
@@ -270,7 +267,6 @@ func reads(nodes []node, names ...string) map[string]bool {
 			} else if n.ctx != load {
 				delete(open, n.name)
 			}
-		case *blockStmt:
 		default:
 			children(n, visit)
 		}

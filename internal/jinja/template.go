@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -12,7 +11,6 @@ import (
 type Template struct {
 	name     string
 	root     *code
-	blocks   map[string]*blockCode
 	mentions map[string]bool
 }
 
@@ -34,11 +32,11 @@ func Parse(name, source string) (t *Template, err error) {
 	if err != nil {
 		return nil, err
 	}
-	root, blocks, err := compile(name, body)
+	root, err := compile(name, body)
 	if err != nil {
 		return nil, err
 	}
-	t = &Template{name, root, blocks, map[string]bool{}}
+	t = &Template{name, root, map[string]bool{}}
 	for _, n := range body {
 		t.collect(n)
 	}
@@ -78,12 +76,12 @@ type Options struct {
 // *CanceledError soon after ctx has ended; nothing of the text is returned
 // with it.
 func (t *Template) Render(ctx context.Context, vars *Dict, opt Options) (text Text, err error) {
-	in := &interp{meter: meter{ctx: ctx, limits: opt.Limits.withDefaults()}, now: opt.Now}
-	if in.now == nil {
-		in.now = time.Now
-	}
 	if vars == nil {
 		vars = NewDict()
+	}
+	in := &interp{vars: vars, meter: meter{ctx: ctx, limits: opt.Limits.withDefaults()}, now: opt.Now}
+	if in.now == nil {
+		in.now = time.Now
 	}
 	defer func() {
 		r := recover()
@@ -98,27 +96,18 @@ func (t *Template) Render(ctx context.Context, vars *Dict, opt Options) (text Te
 		case *CanceledError:
 			err = stop
 			return
+		case *RuntimeError:
+			stop.Name, stop.Line = t.name, in.line
+			err = stop
+			return
+		case *RaiseError:
+			stop.Name, stop.Line = t.name, in.line
+			err = stop
+			return
 		}
 		err = &RuntimeError{Name: t.name, Class: classInternal, Message: fmt.Sprint(r)}
 	}()
 	in.out = in.builder()
-	if _, err := in.run(t.root, &nameTable{in: in, tmpl: t, vars: vars}, ""); err != nil {
-		return nil, t.named(err)
-	}
+	in.run(t.root)
 	return in.out.done().text(), nil
-}
-
-// named puts the name of the template into an error.
-func (t *Template) named(err error) error {
-	var re *RuntimeError
-	var raised *RaiseError
-	switch {
-	case errors.As(err, &re):
-		named := *re
-		named.Name = t.name
-		return &named
-	case errors.As(err, &raised):
-		raised.Name = t.name
-	}
-	return err
 }

@@ -41,7 +41,6 @@ type Str struct {
 	runs []run // nil when the origin is tmpl throughout
 	base int   // where s begins in what the runs count; the last may reach behind its end
 	tmpl bool
-	safe bool // markup: a string already escaped for HTML
 }
 
 // String returns a string value. Trusted says that its text may be taken for
@@ -81,13 +80,12 @@ func (s *Str) runAt(i int) int {
 	return lo
 }
 
-// slice returns the bytes [i, j) of s, sharing its memory. The result is
-// markup if s is.
+// slice returns the bytes [i, j) of s, sharing its memory.
 func (s *Str) slice(i, j int) *Str {
 	if i == 0 && j == len(s.s) {
 		return s
 	}
-	out := &Str{s: s.s[i:j], tmpl: s.tmpl, safe: s.safe}
+	out := &Str{s: s.s[i:j], tmpl: s.tmpl}
 	if s.runs == nil || i == j {
 		return out
 	}

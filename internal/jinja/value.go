@@ -1,6 +1,12 @@
 package jinja
 
-import "math/big"
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/realizar/realizar/internal/nearest"
+)
 
 // A Value is a value of the template language: None, Bool, Int, Float, *Str,
 // *List, *Tuple, *Dict, or one of the kinds that only templates make, such as
@@ -22,11 +28,12 @@ type Bool bool
 
 func (Bool) typeName() string { return "bool" }
 
-// An Int is an integer of any size.
+// An Int is an integer of 64 bits. One of JSON may be wider: it is printed and
+// compared, and nothing is computed with it.
 type Int struct {
-	small int64
-	big   *big.Int // the value when it does not fit small
-	tmpl  bool     // computed from the template's own numbers only
+	small int64  // the nearest integer, where wide is set
+	wide  string // the decimal digits of an integer of more than 64 bits
+	tmpl  bool   // computed from the template's own numbers only
 }
 
 func (Int) typeName() string { return "int" }
@@ -37,47 +44,17 @@ func Integer(n int64) Int { return Int{small: n} }
 // templateInt returns an integer that counts as the template's.
 func templateInt(n int) Int { return Int{small: int64(n), tmpl: true} }
 
-func bigInt(b *big.Int, tmpl bool) Int {
-	if b.IsInt64() {
-		return Int{small: b.Int64(), tmpl: tmpl}
+// wideInt is an integer whose digits are given, and more than 64 bits hold.
+func wideInt(digits string, tmpl bool) Int {
+	if digits[0] == '-' {
+		return Int{math.MinInt64, digits, tmpl}
 	}
-	return Int{big: b, tmpl: tmpl}
-}
-
-func (n Int) bigValue() *big.Int {
-	if n.big != nil {
-		return n.big
-	}
-	return big.NewInt(n.small)
-}
-
-// bits is the length of n in binary.
-func (n Int) bits() int {
-	if n.big != nil {
-		return n.big.BitLen()
-	}
-	return 64
-}
-
-func (n Int) sign() int {
-	if n.big != nil {
-		return n.big.Sign()
-	}
-	switch {
-	case n.small < 0:
-		return -1
-	case n.small > 0:
-		return 1
-	}
-	return 0
+	return Int{math.MaxInt64, digits, tmpl}
 }
 
 // clamp returns n as an int, with values out of range at the ends.
 func (n Int) clamp() int {
 	const limit = 1 << 62
-	if n.big != nil {
-		return n.big.Sign() * limit
-	}
 	return int(max(-limit, min(limit, n.small)))
 }
 
@@ -100,11 +77,8 @@ func (*List) typeName() string { return "list" }
 // NewList returns a list of the given items, which it keeps.
 func NewList(items ...Value) *List { return &List{items} }
 
-// A Tuple is a tuple. Names is set on the pairs that groupby makes.
-type Tuple struct {
-	items []Value
-	names []string
-}
+// A Tuple is a tuple.
+type Tuple struct{ items []Value }
 
 func (*Tuple) typeName() string { return "tuple" }
 
@@ -126,7 +100,14 @@ func undefinedName(name string) *undefined {
 
 func undefinedHint(hint string) *undefined { return &undefined{hint: hint} }
 
-// fail is the error of using u.
+// needDefined fails where v is undefined.
+func (in *interp) needDefined(v Value) {
+	if u, ok := v.(*undefined); ok {
+		panic(in.failUndefined(u))
+	}
+}
+
+// failUndefined is the error of using u.
 func (in *interp) failUndefined(u *undefined) error {
 	class := u.class
 	if class == "" {
@@ -138,23 +119,34 @@ func (in *interp) failUndefined(u *undefined) error {
 	case u.obj == nil:
 		return raise(class, "%s is undefined", in.reprText(u.name))
 	case isStr:
-		return raise(class, "'%s' has no attribute %s", objectTypeName(u.obj), in.reprText(name))
+		return raise(class, "'%s' has no attribute %s%s", objectTypeName(u.obj), in.reprText(name), nearestMethod(u.obj, name.s))
 	}
 	return raise(class, "%s has no element %s", objectTypeName(u.obj), in.reprText(u.name))
 }
 
+// nearestMethod says which method of v may have been meant by name, if v has
+// no items that name could have been meant for.
+func nearestMethod(v Value, name string) string {
+	var methods map[string]method
+	switch v.(type) {
+	case *Str:
+		methods = strMethods
+	case *List, *Tuple, *rangeValue:
+		methods = sequenceMethods
+	default:
+		return ""
+	}
+	return "; the nearest is '" + nearest.Names(name, slices.Collect(maps.Keys(methods)), 1)[0] + "'"
+}
+
 // objectTypeName describes the type of v as jinja2 does in its messages.
 func objectTypeName(v Value) string {
-	switch v := v.(type) {
+	switch v.(type) {
 	case noneValue:
 		return "None"
-	case *Str:
-		if v.safe {
-			return "markupsafe.Markup object"
-		}
-	case *namespace, *cycler, *joiner:
+	case *namespace, *joiner:
 		return "jinja2.utils." + v.typeName() + " object"
-	case *macro, *loopContext, *undefined, *blockReference, *templateReference:
+	case *macro, *loopContext, *undefined:
 		return "jinja2.runtime." + v.typeName() + " object"
 	}
 	return v.typeName() + " object"
@@ -174,18 +166,14 @@ func (r *rangeValue) at(i int) Int {
 }
 
 // A generator is an iterator, consumed as it is read.
-type generator struct {
-	next nextFunc
-	kind string // the Python type
-	desc string // the name of the generating function, if any
-}
+type generator struct{ next nextFunc }
 
-func (g *generator) typeName() string { return g.kind }
+func (*generator) typeName() string { return "generator" }
 
 // newGenerator makes a generator of a function that may read from others:
 // each counts as a nested call.
-func (in *interp) newGenerator(desc string, next nextFunc) *generator {
-	return &generator{kind: "generator", desc: desc, next: func() (Value, bool, error) {
+func (in *interp) newGenerator(next nextFunc) *generator {
+	return &generator{func() (Value, bool) {
 		in.enter()
 		defer in.leave()
 		in.step(1)
@@ -216,14 +204,10 @@ func (v *dictView) at(i int) Value {
 type builtin struct {
 	name string
 	recv Value // of a bound method
-	call func(in *interp, a *callArgs) (Value, error)
-	kind string // the Python type, "" for a function or a bound method
+	call func(in *interp, a *callArgs) Value
 }
 
 func (b *builtin) typeName() string {
-	if b.kind != "" {
-		return b.kind
-	}
 	if b.recv != nil {
 		return "builtin_function_or_method"
 	}
@@ -238,7 +222,7 @@ func truth(v Value) bool {
 	case Bool:
 		return bool(v)
 	case Int:
-		return v.big != nil || v.small != 0
+		return v.small != 0
 	case Float:
 		return v.f != 0
 	case *Str:
@@ -276,24 +260,4 @@ func size(v Value) (int, bool) {
 		return 0, true
 	}
 	return 0, false
-}
-
-// clean returns v, or the text of a markup string as a plain one.
-func plain(s *Str) *Str {
-	if !s.safe {
-		return s
-	}
-	p := *s
-	p.safe = false
-	return &p
-}
-
-// asSafe returns s as markup.
-func asSafe(s *Str) *Str {
-	if s.safe {
-		return s
-	}
-	p := *s
-	p.safe = true
-	return &p
 }

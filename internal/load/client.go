@@ -24,11 +24,17 @@ type Client struct {
 	key  string
 }
 
-// NewClient speaks with the server at an address such as http://127.0.0.1:8080, with
-// or without a path before /v1. An address that is none is an error that is
+// NewClient speaks with the server at an address such as http://127.0.0.1:8080 or
+// localhost:8080, with or without a path before /v1. An address that is none is an error that is
 // [ErrOptions].
 func NewClient(address, key string, t http.RoundTripper) (*Client, error) {
-	u, err := url.Parse(address)
+	whole := address
+	if place, _, _ := strings.Cut(address, "/"); !strings.Contains(address, "://") {
+		if host, port, err := net.SplitHostPort(place); err == nil && host != "" && port != "" {
+			whole = "http://" + address
+		}
+	}
+	u, err := url.Parse(whole)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, optionsErrorf("%.200q is no server's address: want one such as http://127.0.0.1:8080", address)
 	}

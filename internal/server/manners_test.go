@@ -440,11 +440,20 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("a page of %s: %d %s", host, r.status, r.body)
 		}
 	}
+	// A page of this machine may, if it calls the server by an address, unless others are named.
+	for origin, status := range map[string]int{"http://localhost:3000": 200, "https://127.0.0.1": 200, "http://[::1]:1": 200, "http://localhost.example:3000": 403, "null": 403, "file://localhost": 403} {
+		r := ask(closed, "POST", origin, "Sec-Fetch-Site", "cross-site")
+		if allowed := r.header.Get("Access-Control-Allow-Origin"); r.status != status || (allowed == origin) != (status == 200) {
+			t.Errorf("a page of %s: %d %s, allowed %q", origin, r.status, r.body, allowed)
+		}
+	}
+	ask(closed, "POST", "http://localhost:3000", "Host", "stranger.example").fails(t, 403, "", "origin_not_allowed")
 	some := serve(t, server.Config{Origins: []string{"https://page.example"}}, realizar.Options{})
 	if r := ask(some, "POST", "https://page.example", "Host", "page.example"); r.status != 200 || r.header.Get("Access-Control-Allow-Origin") != "https://page.example" || !strings.Contains(r.header.Get("Access-Control-Expose-Headers"), "X-Left-Out") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	ask(some, "POST", "https://other.example").fails(t, 403, "", "origin_not_allowed")
+	ask(some, "POST", "http://localhost:3000").fails(t, 403, "", "origin_not_allowed")
 	before := ask(some, "OPTIONS", "https://page.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
 	if before.status != 204 || before.header.Get("Access-Control-Allow-Headers") != "authorization" || !strings.Contains(before.header.Get("Access-Control-Allow-Methods"), "POST") {
 		t.Errorf("%d %v", before.status, before.header)

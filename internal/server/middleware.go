@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -126,6 +127,17 @@ func (h hosts) own(address string) bool {
 	return plainHost(address) || slices.ContainsFunc(h, func(name string) bool { return strings.EqualFold(name, hostOf(address)) })
 }
 
+// plainOrigin reports whether a page comes from a program on the machine that its reader sits
+// at, by http or https at any port of localhost.
+func plainOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || u.User != nil {
+		return false
+	}
+	name := u.Hostname()
+	return name == "localhost" || name == "127.0.0.1" || name == "::1"
+}
+
 // admit sets the headers by which browsers let a page read the answer, answers their
 // question beforehand, and refuses what another page sends without asking.
 func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, err error) {
@@ -142,7 +154,7 @@ func (o *origins) admit(w http.ResponseWriter, r *http.Request) (answered bool, 
 	switch {
 	case o.all:
 		w.Header().Set("Access-Control-Allow-Origin", "*")
-	case slices.Contains(o.list, origin):
+	case slices.Contains(o.list, origin), len(o.list) == 0 && plainOrigin(origin) && o.hosts.own(r.Host):
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 	default:
 		if o.other.Check(r) != nil || !o.keys && !o.hosts.own(r.Host) {

@@ -66,7 +66,7 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 	if r := s.post("/tokenize", `{"prompt":"x"}`); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":-1}`).fails(t, 400, "max_tokens", "invalid_value")
+	s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":-2}`).fails(t, 400, "max_tokens", "invalid_value")
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":0,"echo":true}`); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}

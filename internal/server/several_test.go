@@ -133,7 +133,7 @@ func TestSeveral(t *testing.T) {
 	s.post("/v1/completions", `{"model":"d","prompt":"x"}`).fails(t, 404, "model", "model_not_found")
 	s.post("/v1/completions", `{"prompt":"x"}`).fails(t, 400, "model", "missing_required_parameter")
 	s.post("/v1/completions", `{"prompt":"x"`).fails(t, 400, "", "invalid_json")
-	s.post("/v1/completions", `{"prompt":"x","max_tokens":-1}`).fails(t, 400, "max_tokens", "invalid_value")
+	s.post("/v1/completions", `{"prompt":"x","max_tokens":-2}`).fails(t, 400, "max_tokens", "invalid_value")
 	if err := s.server.Models().Unload(t.Context(), "c"); err != nil {
 		t.Error(err)
 	}

@@ -31,7 +31,7 @@ type request struct {
 
 // askFields are those of both endpoints.
 var askFields = fields.List[request]{
-	fields.Text("model", "", func(r *request) *string { return &r.model }),
+	fields.Text("model", "the only model", func(r *request) *string { return &r.model }),
 	fields.New("messages", "a list of messages", "", func(r *request, v json.RawMessage) (err error) {
 		r.hasMessages = true
 		r.messages, err = readMessages(v)
@@ -106,8 +106,6 @@ func read(x *server.Exchange, list fields.List[request]) (*request, error) {
 		return nil, err
 	}
 	switch {
-	case r.model == "":
-		return nil, fields.Missing("model")
 	case !r.hasMessages:
 		return nil, fields.Missing("messages")
 	case len(r.messages) == 0:

@@ -127,6 +127,23 @@ func Optional[R any](name, absent string, least, most int, to func(*R) **int) Fi
 	})
 }
 
+// Limit is a field of the most tokens of an answer: a whole number from least, or -1 for as
+// many as there is room for.
+func Limit[R any](name, absent string, least int, to func(*R) **int) Field[R] {
+	return New(name, fmt.Sprintf("a whole number from %d, or -1 for no limit", least), absent, func(r *R, value json.RawMessage) error {
+		n, err := ReadWhole(value, -1, math.MaxInt32)
+		switch {
+		case err != nil || n >= 0 && n < least:
+			return ErrWrong
+		case n < 0:
+			*to(r) = nil
+			return nil
+		}
+		*to(r) = &n
+		return nil
+	})
+}
+
 // Ignored is a field that cannot change the answer.
 func Ignored[R any](name string) Field[R] {
 	return Field[R]{Name: name, Takes: "anything", Absent: "it changes nothing"}

@@ -78,10 +78,11 @@ func ReadStops(name string, v json.RawMessage) ([]string, error) {
 
 // ReadSeed reads a whole number that fits 64 bits, with a sign or without: -1 is the largest.
 func ReadSeed(v json.RawMessage) (uint64, error) {
-	if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
+	digits := wholeDigits(v)
+	if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
 		return n, nil
 	}
-	n, err := strconv.ParseInt(string(v), 10, 64)
+	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return 0, ErrWrong
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // IsNull reports whether a value is null.
@@ -110,11 +111,20 @@ func ReadFlag(value json.RawMessage, to *bool) error {
 
 // ReadWhole reads a whole number from least to most.
 func ReadWhole(value json.RawMessage, least, most int) (int, error) {
-	v, err := strconv.ParseInt(string(value), 10, 64)
+	v, err := strconv.ParseInt(wholeDigits(value), 10, 64)
 	if err != nil || v < int64(least) || v > int64(most) {
 		return 0, ErrWrong
 	}
 	return int(v), nil
+}
+
+// wholeDigits are the digits of a whole number, which some clients write as 40.0.
+func wholeDigits(value json.RawMessage) string {
+	whole, fraction, _ := strings.Cut(string(value), ".")
+	if strings.Trim(fraction, "0") != "" {
+		return string(value)
+	}
+	return whole
 }
 
 // ReadIDs reads a list of token ids. Whether the vocabulary has them is for the model to

@@ -252,7 +252,6 @@ func TestErrors(t *testing.T) {
 		status     int
 		says       []string
 	}{
-		{"/api/chat", `{"messages":[]}`, 400, []string{"model is missing"}},
 		{"/api/chat", `{"model":"other","messages":[]}`, 404, []string{`model "other" not found`, "small"}},
 		{"/api/chat", `{`, 400, []string{"the body"}},
 		{"/api/chat", chatBody(`"temperature":1`), 400, []string{`"temperature" is not known`}},

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type embedRequest struct {
 }
 
 var embedFields = fields.List[embedRequest]{
-	fields.Text("model", "", func(r *embedRequest) *string { return &r.model }),
+	fields.Text("model", "the only model", func(r *embedRequest) *string { return &r.model }),
 	fields.New("input", "a string, or a list of up to 2048", "", readInputs),
 	fields.Flag("truncate", "false: an input that does not fit is an error; with true its end is cut off", func(r *embedRequest) *bool { return &r.truncate }),
 	fields.Whole("dimensions", "or 0: the model's own; of fewer, the first elements are brought to unit length", 0, math.MaxInt32, func(r *embedRequest) *int { return &r.dimensions }),
@@ -76,7 +77,7 @@ func embed(x *server.Exchange) error {
 		return err
 	}
 	tokens := 0
-	b := append(jsontext.AppendString([]byte(`{"model":`), r.model), `,"embeddings":[`...)
+	b := append(jsontext.AppendString([]byte(`{"model":`), cmp.Or(r.model, x.Name())), `,"embeddings":[`...)
 	for i, v := range all {
 		if i > 0 {
 			b = append(b, ',')
@@ -95,9 +96,6 @@ func embed(x *server.Exchange) error {
 }
 
 func (r *embedRequest) check(x *server.Exchange) error {
-	if r.model == "" {
-		return fields.Missing("model")
-	}
 	r.keep.apply(x)
 	if !r.hasInput {
 		return fields.Missing("input")
@@ -116,7 +114,7 @@ type embeddingsRequest struct {
 }
 
 var embeddingsFields = fields.List[embeddingsRequest]{
-	fields.Text("model", "", func(r *embeddingsRequest) *string { return &r.model }),
+	fields.Text("model", "the only model", func(r *embeddingsRequest) *string { return &r.model }),
 	fields.Text("prompt", "empty, which loads the model", func(r *embeddingsRequest) *string { return &r.prompt }),
 	optionsField(func(r *embeddingsRequest) *options { return &r.options }),
 	keepAliveField(func(r *embeddingsRequest) *keepAlive { return &r.keep }),
@@ -128,9 +126,6 @@ func embeddings(x *server.Exchange) error {
 	r, err := server.ReadFor(x, embeddingsFields, func() *embeddingsRequest { return &embeddingsRequest{options: newOptions(x)} })
 	if err != nil {
 		return err
-	}
-	if r.model == "" {
-		return fields.Missing("model")
 	}
 	r.keep.apply(x)
 	if err := r.options.settle(x); err != nil {

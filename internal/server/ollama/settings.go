@@ -32,7 +32,7 @@ func newSettings(x *server.Exchange) settings {
 }
 
 var settingsFields = fields.List[settings]{
-	fields.Text("model", "", func(s *settings) *string { return &s.model }),
+	fields.Text("model", "the only model", func(s *settings) *string { return &s.model }),
 	fields.Flag("stream", "true", func(s *settings) *bool { return &s.stream }),
 	optionsField(func(s *settings) *options { return &s.options }),
 	fields.New("format", `"json" for any object, or a JSON schema`, "free text", readFormat),
@@ -75,9 +75,6 @@ func readThink(s *settings, v json.RawMessage) error {
 
 // settle says what is wrong with settings as a whole, and fills in the rest.
 func (t *settings) settle(x *server.Exchange) error {
-	if t.model == "" {
-		return fields.Missing("model")
-	}
 	t.keep.apply(x)
 	if t.top > 0 && !t.logProbs {
 		return fields.Invalid("top_logprobs", "top_logprobs is for logprobs; add logprobs, or leave it out")

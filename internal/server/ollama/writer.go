@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -37,7 +38,7 @@ type writer struct {
 // newWriter makes the writer of an answer.
 func newWriter(x *server.Exchange, s *settings, of shape) *writer {
 	w := &writer{x: x, settings: s, shape: of, began: time.Now()}
-	w.head = append(jsontext.AppendString([]byte(`{"model":`), s.model), `,"created_at":"`...)
+	w.head = append(jsontext.AppendString([]byte(`{"model":`), cmp.Or(s.model, x.Name())), `,"created_at":"`...)
 	return w
 }
 

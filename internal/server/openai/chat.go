@@ -60,8 +60,8 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 	}),
 	fields.Optional("thinking_token_budget", "no bound", 0, math.MaxInt32, func(r *chatRequest) **int { return &r.chat.ThinkingTokens }),
 	fields.Only[chatRequest]("include_reasoning", "true", "leave reasoning_content of the answer out of what you read", "true"),
-	fields.Optional("max_completion_tokens", "until the context is full", 1, math.MaxInt32, func(r *chatRequest) **int { return &r.maxCompletion }),
-	fields.Optional("max_tokens", "until the context is full", 1, math.MaxInt32, func(r *chatRequest) **int { return &r.maxTokens }),
+	fields.Limit("max_completion_tokens", "until the context is full", 1, func(r *chatRequest) **int { return &r.maxCompletion }),
+	fields.Limit("max_tokens", "until the context is full", 1, func(r *chatRequest) **int { return &r.maxTokens }),
 	fields.Flag("logprobs", "false", func(r *chatRequest) *bool { return &r.logProbs }),
 	fields.Optional("top_logprobs", "0", 0, maxTop, func(r *chatRequest) **int { return &r.top }),
 	fields.New("chat_template_kwargs", "an object of values for the chat template", "none", func(r *chatRequest, v json.RawMessage) error {

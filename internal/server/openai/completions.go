@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 
 	"github.com/realizar/realizar"
@@ -23,7 +22,7 @@ const (
 type completionsRequest struct {
 	settings
 	prompts   []realizar.Request
-	maxTokens int
+	maxTokens *int
 	echo      bool
 	logProbs  *int
 	special   bool
@@ -33,7 +32,7 @@ type completionsRequest struct {
 
 var completionsFields = slices.Concat(fields.Within(func(r *completionsRequest) *settings { return &r.settings }, slices.Concat(settingsFields, formFields)), fields.List[completionsRequest]{
 	fields.New("prompt", "a string, a list of strings, a list of token ids, or a list of such lists", "", readPrompts),
-	fields.Whole("max_tokens", "16", 0, math.MaxInt32, func(r *completionsRequest) *int { return &r.maxTokens }),
+	fields.Limit("max_tokens", "16", 0, func(r *completionsRequest) **int { return &r.maxTokens }),
 	fields.Flag("echo", "false", func(r *completionsRequest) *bool { return &r.echo }),
 	fields.Optional("logprobs", "none", 0, maxCompletionsScores, func(r *completionsRequest) **int { return &r.logProbs }),
 	fields.Flag("parse_special", "false: what looks like a special token is plain text", func(r *completionsRequest) *bool { return &r.special }),
@@ -54,7 +53,7 @@ func readPrompts(r *completionsRequest, v json.RawMessage) error {
 
 func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 	r, err := server.ReadFor(x, completionsFields, func() *completionsRequest {
-		return &completionsRequest{settings: newSettings(x), maxTokens: defaultCompletionTokens}
+		return &completionsRequest{settings: newSettings(x), maxTokens: new(defaultCompletionTokens)}
 	})
 	if err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 			return nil, err
 		}
 	}
-	r.generation.MaxTokens = &r.maxTokens
+	r.generation.MaxTokens = r.maxTokens
 	r.generation.LogProbs = r.logProbs
 	if err := r.settle(x); err != nil {
 		return nil, err

@@ -21,7 +21,6 @@ type settings struct {
 	model        string
 	stream       bool
 	options      streamOptions
-	hasOptions   bool
 	generation   realizar.Generation
 	seeded       bool
 	priority     int
@@ -45,7 +44,6 @@ var settingsFields = fields.List[settings]{
 	fields.Text("model", "the model that is served", func(s *settings) *string { return &s.model }),
 	fields.Flag("stream", "false", func(s *settings) *bool { return &s.stream }),
 	fields.New("stream_options", "an object", "no usage in streams", func(s *settings, v json.RawMessage) error {
-		s.hasOptions = true
 		return streamOptionsFields.Decode(&s.options, v, "stream_options")
 	}),
 	fields.Whole("n", "1", 1, maxChoices, func(s *settings) *int { return &s.generation.Choices }),
@@ -80,7 +78,7 @@ var settingsFields = fields.List[settings]{
 	fields.Optional("prompt_logprobs", "none", 0, maxTop, func(s *settings) **int { return &s.promptScores }),
 	fields.Only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
 	fields.Only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),
-	fields.Only[settings]("store", "false", "answers are not kept", "false"),
+	fields.Ignored[settings]("store"),        // answers are not kept
 	fields.Ignored[settings]("service_tier"), // of which there is one
 	fields.Ignored[settings]("user"),
 	fields.Ignored[settings]("metadata"),
@@ -88,6 +86,10 @@ var settingsFields = fields.List[settings]{
 	fields.Ignored[settings]("prompt_cache_key"),
 	fields.Ignored[settings]("prompt_cache_retention"),
 	fields.Ignored[settings]("prediction"),
+	fields.Ignored[settings]("cache_prompt"), // hints that are for llama.cpp and Ollama
+	fields.Ignored[settings]("id_slot"),
+	fields.Ignored[settings]("timings_per_token"),
+	fields.Ignored[settings]("keep_alive"),
 	fields.Ignored[settings]("extra_body"), // which clients send that mean its members as fields of their own
 }
 
@@ -127,8 +129,6 @@ func readBias(s *settings, v json.RawMessage) error {
 func (t *settings) settle(x *server.Exchange) error {
 	g := &t.generation
 	switch {
-	case t.hasOptions && !t.stream:
-		return fields.Invalid("stream_options", "stream_options is for streams; add stream, or leave it out")
 	case t.promptScores != nil && t.stream:
 		return fields.Invalid("prompt_logprobs", "prompt_logprobs come with answers that are not streams; leave out stream")
 	case g.MaxTokens != nil && g.MinTokens > *g.MaxTokens:
