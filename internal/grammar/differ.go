@@ -143,15 +143,22 @@ func (w *walker) differ(t thread, m *mask, base *rx.State) (bool, error) {
 	}
 	words := make([]uint32, w.v.words)
 	of.addTo(words)
+	m.late = slices.Clone(of.late) // of those that are otherwise the text decides as well
 	found := len(w.found)
 	for n, tier := range w.v.tiers {
-		sh, ok, err := w.sc.shaper.differ(w.sc, w.v, tier.trie, t.lex, base, words)
+		p := &w.sc.shaper
+		sh, ok, err := p.differ(w.sc, w.v, tier.trie, t.lex, base, words)
 		if err != nil || !ok {
 			w.found = w.found[:found]
 			return false, err
 		}
 		sh.inside.addTo(words)
-		if err := w.exits(t, n, sh); err != nil {
+		for _, l := range of.leaves {
+			if l.tier == n && !p.isDirty(l.node) {
+				m.leaves = append(m.leaves, l)
+			}
+		}
+		if err := w.exits(t, n, sh, m); err != nil {
 			return false, err
 		}
 	}

@@ -16,9 +16,10 @@ type shape struct {
 
 // An exit is tokens that come to the end of lexemes and are not all inside.
 type exit struct {
-	slots []int // the lexemes, by their place in the state
-	rest  *trie // what is left of the tokens, by token; nil:
-	nodes []int32
+	slots    []int   // the lexemes, by their place in the state
+	nodes    []int32 // where they end and many tokens go on
+	gathered []int32 // where they end and few do
+	rest     *trie   // what is left of these few, by token; nil where there are none
 }
 
 // tokens is some of a vocabulary: a list, or words of a mask.
@@ -82,9 +83,10 @@ type visit struct {
 
 // leaving is an exit that is being made.
 type leaving struct {
-	slots  []int
-	pieces []piece
-	nodes  []int32
+	slots    []int
+	nodes    []int32
+	gathered []int32
+	pieces   []piece
 }
 
 // shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
@@ -155,6 +157,7 @@ func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State) {
 		l.nodes = append(l.nodes, at.node)
 		return
 	}
+	l.gathered = append(l.gathered, at.node)
 	inside := p.ids[at.inside:]
 	if len(inside) > 0 {
 		for _, id := range inside {
@@ -196,8 +199,8 @@ func (p *shaper) finish(v *Vocabulary) *shape {
 	s := &shape{inside: &inside}
 	s.size = 100 + s.inside.size()
 	for _, l := range p.exits {
-		e := exit{slots: l.slots, nodes: slices.Clone(l.nodes)}
-		s.size += 100 + 4*len(l.nodes)
+		e := exit{slots: l.slots, nodes: slices.Clone(l.nodes), gathered: slices.Clone(l.gathered)}
+		s.size += 120 + 4*(len(l.nodes)+len(l.gathered))
 		if len(l.pieces) > 0 {
 			e.rest = newTrie(l.pieces)
 			s.size += 12*len(e.rest.nodes) + 4*len(e.rest.ids)

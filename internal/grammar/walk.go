@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"errors"
+
 	"github.com/realizar/realizar/internal/rx"
 )
 
@@ -12,10 +14,13 @@ type walker struct {
 	threads []thread
 	from    []int // the first thread of each depth
 	found   []int32
+	late    []int32   // tokens of which a text that is not known decides
 	alive   []*tokens // what masks in use refer to
+	read    []byte    // of lexemes
 }
 
-// walk adds to w.found the tokens of tr below node that fit after the threads.
+// walk adds to w.found the tokens of tr below node that fit after the threads, and to w.late those
+// of which a text decides that is not known.
 func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	live, err := w.live(threads)
 	if err != nil {
@@ -41,7 +46,9 @@ func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 			w.from = w.from[:depth]
 		}
 		ok, err := w.step(at.b)
-		if err != nil {
+		if errors.Is(err, errLate) {
+			w.late = append(w.late, tr.below(n)...)
+		} else if err != nil {
 			return err
 		}
 		if !ok {
