@@ -57,74 +57,62 @@ func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, error) {
 // clears those for which st may be otherwise; its shape has what these do from st. p.dirty are
 // their nodes. It is false where they are too many.
 func (p *shaper) differ(sc *scratch, v *Vocabulary, tr *trie, st, base *rx.State, words []uint32) (*shape, bool, error) {
-	p.begin(v, st, 0)
-	p.open[0].twin = base
-	nodes := tr.nodes
-	left := maxApart
-	for n := int32(1); ; {
-		node := &nodes[n]
-		for len(p.open) > int(node.depth) && len(p.open) > 1 {
-			p.leave(v, tr, st)
-		}
-		if int(n) == len(nodes)-1 {
-			break
-		}
+	row, err := sc.row(st)
+	if err != nil {
+		return nil, false, err
+	}
+	other, err := sc.row(base)
+	if err != nil {
+		return nil, false, err
+	}
+	p.begin(v, tr, 0, visit{row: row, twin: other})
+	for left := maxApart; ; {
 		at := &p.open[len(p.open)-1]
-		next, twin, err := sc.both(at.state, at.twin, node.b)
-		switch {
-		case err != nil:
-			return nil, false, err
-		case next == twin && !at.apart, next == nil && at.apart:
-			n = node.skip
+		if at.kid == at.end {
+			if len(p.open) == 1 {
+				return p.finish(v), true, nil
+			}
+			p.open = p.open[:len(p.open)-1]
+			p.leave(v, tr, st, at)
+			continue
+		}
+		b, n := tr.bytes[at.kid], tr.kids[at.kid]
+		at.kid++
+		next := at.row.Next[at.row.Class[b]]
+		var twin *rx.State
+		if at.twin != nil {
+			twin = at.twin.Next[at.twin.Class[b]]
+		}
+		if next == twin && !at.apart || next == nil && at.apart {
 			continue
 		}
 		if left--; left < 0 {
 			return nil, false, nil
 		}
-		apart := at.apart
-		if !apart {
-			apart = next == nil || next.Accept() != nil || twin != nil && twin.Accept() != nil
+		to := visit{node: n, apart: at.apart}
+		if !at.apart {
+			to.apart = next == nil || next.Accept() != nil || twin != nil && twin.Accept() != nil
 			end := n + 1
-			if apart {
-				end = node.skip
+			if to.apart {
+				end = tr.nodes[n].skip
 			}
 			p.dirty = append(p.dirty, span{n, end})
-			for _, id := range tr.ids[node.first:nodes[end].first] {
+			for _, id := range tr.ids[tr.nodes[n].first:tr.nodes[end].first] {
 				words[id/32] &^= 1 << (id % 32)
 			}
 		}
 		if next == nil {
-			n = node.skip
 			continue
 		}
-		p.open = append(p.open, visit{node: n, state: next, inside: len(p.ids), twin: twin, apart: apart})
-		if !next.Final() {
-			p.ids = append(p.ids, tr.at(n)...)
+		if twin != nil && tr.nodes[n].kids > 0 {
+			if to.twin, err = sc.row(twin); err != nil {
+				return nil, false, err
+			}
 		}
-		n++
+		if err := p.enter(sc, v, tr, st, next, to); err != nil {
+			return nil, false, err
+		}
 	}
-	return p.finish(v), true, nil
-}
-
-// both is the states after b of two, each of which may be nil.
-func (sc *scratch) both(a, b *rx.State, on byte) (*rx.State, *rx.State, error) {
-	nextA, err := sc.after(a, on)
-	if err != nil {
-		return nil, nil, err
-	}
-	nextB, err := sc.after(b, on)
-	return nextA, nextB, err
-}
-
-func (sc *scratch) after(st *rx.State, on byte) (*rx.State, error) {
-	if st == nil {
-		return nil, nil
-	}
-	row, err := sc.row(st)
-	if err != nil {
-		return nil, err
-	}
-	return row.Next[row.Class[on]], nil
 }
 
 // isDirty reports whether node n is among p.dirty.
