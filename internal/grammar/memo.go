@@ -17,6 +17,7 @@ type memo struct {
 	sets  map[string]*set
 	after map[step]*set
 	masks map[maskKey]*mask
+	parts map[maskKey]*apart // without a set
 	again map[againKey]*alternative
 	size  int
 }
@@ -75,7 +76,7 @@ func (m *memo) kept() int64 {
 
 func (m *memo) drop() {
 	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
-	m.masks, m.again = map[maskKey]*mask{}, map[againKey]*alternative{}
+	m.masks, m.parts, m.again = map[maskKey]*mask{}, map[maskKey]*apart{}, map[againKey]*alternative{}
 }
 
 // intern is the set of the maker's kernel: one it has, or a new one.
@@ -130,6 +131,21 @@ func (m *memo) keepMask(k maskKey, made *mask) {
 		m.drop()
 	}
 	m.masks[k] = made
+}
+
+func (m *memo) apart(k maskKey) *apart {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.parts[k]
+}
+
+func (m *memo) keepApart(k maskKey, made *apart) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.size += 8 + made.size/itemBytes; m.size > m.limit {
+		m.drop()
+	}
+	m.parts[k] = made
 }
 
 // againKey is an alternative whose symbol at dot has text that matters, with the symbol that
