@@ -105,6 +105,9 @@ func (w *walker) after(t thread, text []byte) ([]thread, error) {
 	sc.threads = append(sc.threads[:0], t)
 	for _, b := range text {
 		sc.threads, sc.other = sc.other[:0], sc.threads
+		if err := sc.spend(len(sc.other)); err != nil {
+			return nil, err
+		}
 		if err := w.g.step(sc, w.v, b); err != nil {
 			return nil, err
 		}
