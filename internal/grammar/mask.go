@@ -97,11 +97,23 @@ type maskKey struct {
 	vocabulary *Vocabulary
 }
 
-// mask is the tokens that fit from a state within lexemes of a set.
+// mask is the tokens that fit from a state within lexemes of a set, whatever the text of these is.
 type mask struct {
 	shared []weak.Pointer[tokens] // of shapes, for as long as the vocabulary keeps these
 	rest   tokens
+	late   []int32 // tokens of which the text decides
+	leaves []leaf  // where it decides of the tokens below
 }
+
+// leaf is a node where lexemes end whose text matters.
+type leaf struct {
+	tier   int
+	node   int32
+	accept *rx.Accept
+	late   bool // what comes next hangs on the text: no token is in the mask for leaving here
+}
+
+func (m *mask) size() int { return m.rest.size() + 4*len(m.late) + 32*len(m.leaves) }
 
 // lives reports whether the shapes of m are there still, and keeps them so for w.
 func (m *mask) lives(w *walker) bool {
@@ -124,15 +136,12 @@ func (m *mask) addTo(words []uint32) {
 }
 
 func (w *walker) maskLexeme(t thread, words []uint32) error {
-	if t.set.checks {
-		return w.maskThen(t, words)
-	}
 	m, err := w.find(t, true)
-	if errors.Is(err, errLate) {
-		return w.maskThen(t, words)
-	}
 	if err != nil {
 		return err
+	}
+	if len(m.late) > 0 || len(m.leaves) > 0 {
+		return w.maskText(t, m, words)
 	}
 	m.addTo(words)
 	return nil
@@ -175,12 +184,17 @@ func (w *walker) find(t thread, based bool) (*mask, error) {
 func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	found := len(w.found)
 	for n := range w.v.tiers {
-		sh, err := w.shape(n, t.lex, row, true)
+		sh, err := w.shape(n, t.lex, row, !t.set.nexts)
 		if err != nil {
 			return err
 		}
-		w.takeInside(m, sh)
-		if err := w.exits(t, n, sh); err != nil {
+		if sh.inside.words == nil {
+			w.found = append(w.found, sh.inside.ids...)
+		} else {
+			m.shared = append(m.shared, weak.Make(sh.inside))
+			w.alive = append(w.alive, sh.inside)
+		}
+		if err := w.exits(t, n, sh, m); err != nil {
 			return err
 		}
 	}
@@ -189,33 +203,41 @@ func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	return nil
 }
 
-// takeInside adds the tokens inside a shape to m, or to w.found where they are few.
-func (w *walker) takeInside(m *mask, sh *shape) {
-	if sh.inside.words == nil {
-		w.found = append(w.found, sh.inside.ids...)
-		return
-	}
-	m.shared = append(m.shared, weak.Make(sh.inside))
-	w.alive = append(w.alive, sh.inside)
-}
-
-// exits adds the tokens that fit by leaving the lexemes of t.
-func (w *walker) exits(t thread, tier int, sh *shape) error {
+// exits adds to w.found the tokens that fit by leaving the lexemes of t, and to m where the text
+// decides.
+func (w *walker) exits(t thread, tier int, sh *shape, m *mask) error {
 	for i := range sh.exits {
-		if err := w.exit(t, w.v.tiers[tier].trie, &sh.exits[i]); err != nil {
+		if err := w.exit(t, tier, &sh.exits[i], m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// exit adds the tokens that fit by leaving the lexemes of t at e.
-func (w *walker) exit(t thread, tr *trie, e *exit) error {
-	to, err := w.g.advance(w.sc, []end{{t.set, t.lex.AcceptOf(e.slots), t.builder, nil, true}})
-	if err != nil || to == nil || !to.lives() {
+func (w *walker) exit(t thread, tier int, e *exit, m *mask) error {
+	accept := t.lex.AcceptOf(e.slots)
+	to, err := w.g.advance(w.sc, []end{{t.set, accept, t.builder, nil, true}})
+	late := errors.Is(err, errLate)
+	switch {
+	case err != nil && !late:
 		return err
+	case !late && (to == nil || !to.lives()):
+		return nil
 	}
+	if late || t.set.checks && t.set.mayRefuse(accept, t.builder) {
+		for _, n := range e.gathered {
+			m.leaves = append(m.leaves, leaf{tier, n, accept, late})
+		}
+		for _, n := range e.nodes {
+			m.leaves = append(m.leaves, leaf{tier, n, accept, late})
+		}
+	}
+	if late {
+		return nil
+	}
+	tr := w.v.tiers[tier].trie
 	after := []thread{{set: to}}
+	w.late = w.late[:0]
 	if e.rest != nil {
 		w.found = append(w.found, e.rest.at(0)...)
 		if err := w.walk(e.rest, 0, after); err != nil {
@@ -228,6 +250,7 @@ func (w *walker) exit(t thread, tr *trie, e *exit) error {
 			return err
 		}
 	}
+	m.late = append(m.late, w.late...)
 	return nil
 }
 

@@ -17,8 +17,7 @@ type memo struct {
 	sets  map[string]*set
 	after map[step]*set
 	masks map[maskKey]*mask
-	lines map[maskKey]*outline
-	leafs map[afterKey]*leafTokens
+	parts map[maskKey]*apart // without a set
 	again map[againKey]*alternative
 	size  int
 }
@@ -77,8 +76,7 @@ func (m *memo) kept() int64 {
 
 func (m *memo) drop() {
 	m.sets, m.after, m.size = map[string]*set{}, map[step]*set{}, 0
-	m.masks, m.lines = map[maskKey]*mask{}, map[maskKey]*outline{}
-	m.leafs, m.again = map[afterKey]*leafTokens{}, map[againKey]*alternative{}
+	m.masks, m.parts, m.again = map[maskKey]*mask{}, map[maskKey]*apart{}, map[againKey]*alternative{}
 }
 
 // intern is the set of the maker's kernel: one it has, or a new one.
@@ -129,54 +127,25 @@ func (m *memo) mask(k maskKey) *mask {
 func (m *memo) keepMask(k maskKey, made *mask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.size += 8 + made.rest.size()/32; m.size > m.limit {
+	if m.size += 8 + made.size()/32; m.size > m.limit {
 		m.drop()
 	}
 	m.masks[k] = made
 }
 
-func (m *memo) outline(k maskKey) *outline {
+func (m *memo) apart(k maskKey) *apart {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.lines[k]
+	return m.parts[k]
 }
 
-func (m *memo) keepOutline(k maskKey, made *outline) {
+func (m *memo) keepApart(k maskKey, made *apart) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.size += 8 + (made.inside.rest.size()+24*len(made.leaves))/32; m.size > m.limit {
+	if m.size += 8 + made.size/itemBytes; m.size > m.limit {
 		m.drop()
 	}
-	m.lines[k] = made
-}
-
-// afterKey is a node of a vocabulary where a set begins.
-type afterKey struct {
-	set        *set
-	vocabulary *Vocabulary
-	tier       int
-	node       int32
-}
-
-// leafTokens is the tokens that fit from there, as far as err.
-type leafTokens struct {
-	ids []int32
-	err error
-}
-
-func (m *memo) afterLeaf(k afterKey) *leafTokens {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.leafs[k]
-}
-
-func (m *memo) keepAfterLeaf(k afterKey, made *leafTokens) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.size += 4 + len(made.ids)/8; m.size > m.limit {
-		m.drop()
-	}
-	m.leafs[k] = made
+	m.parts[k] = made
 }
 
 // againKey is an alternative whose symbol at dot has text that matters, with the symbol that

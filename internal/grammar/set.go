@@ -36,7 +36,8 @@ type set struct {
 	lexemes   []waiting // by builder, then by id
 	tokens    []waiting // those that are specials or tokens
 	then      bool      // the text of one of lexemes matters
-	checks    bool      // and whether it may stand, or what comes next, hangs on it
+	checks    bool      // and whether it may stand hangs on it
+	nexts     bool      // and what comes next hangs on it
 	size      int
 	starts    atomic.Pointer[starts] // with special tokens read as text
 	vocabular atomic.Pointer[starts] // of the vocabulary that asked last, where it has some
@@ -332,7 +333,8 @@ func (m *maker) fill(s *set) {
 		}
 		(*list)[n].items = append((*list)[n].items, i)
 		s.then = s.then || on.textMatters()
-		s.checks = s.checks || on.next != nil || on.fits != nil
+		s.checks = s.checks || on.fits != nil
+		s.nexts = s.nexts || on.next != nil
 	}
 	slices.SortFunc(s.lexemes, func(a, b waiting) int {
 		if a.on.builder != b.on.builder {

@@ -16,9 +16,10 @@ type shape struct {
 
 // An exit is tokens that come to the end of lexemes and are not all inside.
 type exit struct {
-	slots []int // the lexemes, by their place in the state
-	rest  *trie // what is left of the tokens, by token; nil:
-	nodes []int32
+	slots    []int   // the lexemes, by their place in the state
+	nodes    []int32 // where they end and many tokens go on
+	gathered []int32 // where they end and few do
+	rest     *trie   // what is left of these few, by token; nil where there are none
 }
 
 // tokens is some of a vocabulary: a list, or words of a mask.
@@ -71,106 +72,116 @@ type shaper struct {
 
 // visit is a node on the way to the one that is walked.
 type visit struct {
-	node   int32
-	state  *rx.State
-	inside int // tokens found before its subtree
+	node     int32
+	kid, end int32 // its children that are still to be walked
+	row      *rx.Row
+	accept   *rx.Accept
+	inside   int // tokens found before its subtree
 
 	// Where two states are compared:
-	twin  *rx.State
-	apart bool // one of them has come to the end of a lexeme
+	twin  *rx.Row // nil: there is no second one any more
+	apart bool    // one of them has come to the end of a lexeme
 }
 
 // leaving is an exit that is being made.
 type leaving struct {
-	slots  []int
-	pieces []piece
-	nodes  []int32
+	slots    []int
+	nodes    []int32
+	gathered []int32
+	pieces   []piece
 }
 
 // shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
 // of them where they are no more than gather.
 func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
-	p.begin(v, st, gather)
 	row, err := sc.row(st)
 	if err != nil {
 		return nil, err
 	}
-	live := row.Live
-	nodes := tr.nodes
-	for n := int32(1); ; {
-		node := &nodes[n]
-		for len(p.open) > int(node.depth) && len(p.open) > 1 {
-			p.leave(v, tr, st)
+	p.begin(v, tr, gather, visit{row: row})
+	for {
+		at := &p.open[len(p.open)-1]
+		var next *rx.State
+		for ; at.kid < at.end && next == nil; at.kid++ {
+			next = at.row.Next[at.row.Class[tr.bytes[at.kid]]]
 		}
-		if int(n) == len(nodes)-1 {
-			break
-		}
-		if node.depth == 1 && !live.Has(node.b) {
-			n = node.skip
+		if next == nil {
+			if len(p.open) == 1 {
+				return p.finish(v), nil
+			}
+			p.open = p.open[:len(p.open)-1]
+			p.leave(v, tr, st, at)
 			continue
 		}
-		row, err := sc.row(p.open[len(p.open)-1].state)
-		if err != nil {
+		if err := p.enter(sc, v, tr, st, next, visit{node: tr.kids[at.kid-1]}); err != nil {
 			return nil, err
 		}
-		next := row.Next[row.Class[node.b]]
-		if next == nil {
-			n = node.skip
-			continue
-		}
-		p.open = append(p.open, visit{node: n, state: next, inside: len(p.ids)})
-		if !next.Final() {
-			p.ids = append(p.ids, tr.at(n)...)
-		}
-		n++
 	}
-	return p.finish(v), nil
 }
 
-func (p *shaper) begin(v *Vocabulary, st *rx.State, gather int) {
+func (p *shaper) begin(v *Vocabulary, tr *trie, gather int, root visit) {
 	p.gather = gather
-	p.ids, p.open, p.dirty = p.ids[:0], append(p.open[:0], visit{state: st}), p.dirty[:0]
-	p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
+	root.end = int32(tr.nodes[0].kids)
+	p.ids, p.open, p.dirty = p.ids[:0], append(p.open[:0], root), p.dirty[:0]
 	if p.inside == nil {
 		p.inside = make([]uint32, v.words)
+		p.exits, p.accept = map[string]*leaving{}, map[*rx.Accept]*leaving{}
 	}
+	clear(p.exits)
+	clear(p.accept)
 }
 
-// leave ends the visit of the last node: its subtree is done.
-func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State) {
-	at := p.open[len(p.open)-1]
-	p.open = p.open[:len(p.open)-1]
-	accept := at.state.Accept()
-	below := tr.below(at.node)
-	outside := len(below) - (len(p.ids) - at.inside)
-	if accept == nil || outside == 0 {
+// enter visits a node from whose parent st has come to next.
+func (p *shaper) enter(sc *scratch, v *Vocabulary, tr *trie, st, next *rx.State, at visit) error {
+	at.accept, at.inside = next.Accept(), len(p.ids)
+	if !next.Final() {
+		p.ids = append(p.ids, tr.at(at.node)...)
+		if node := &tr.nodes[at.node]; node.kids > 0 {
+			row, err := sc.row(next)
+			if err != nil {
+				return err
+			}
+			at.row, at.kid, at.end = row, node.kid, node.kid+int32(node.kids)
+			p.open = append(p.open, at)
+			return nil
+		}
+	}
+	p.leave(v, tr, st, &at)
+	return nil
+}
+
+// leave ends a visit: the node's subtree is done.
+func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State, at *visit) {
+	if at.accept == nil {
 		return
 	}
-	l := p.accept[accept]
+	below := tr.below(at.node)
+	outside := len(below) - (len(p.ids) - at.inside)
+	if outside == 0 {
+		return
+	}
+	l := p.accept[at.accept]
 	if l == nil {
-		l = p.leaving(accept, st)
-		p.accept[accept] = l
+		l = p.leaving(at.accept, st)
+		p.accept[at.accept] = l
 	}
 	if outside > p.gather {
 		l.nodes = append(l.nodes, at.node)
 		return
 	}
+	l.gathered = append(l.gathered, at.node)
 	inside := p.ids[at.inside:]
-	if len(inside) > 0 {
-		for _, id := range inside {
-			p.inside[id/32] |= 1 << (id % 32)
-		}
-		defer func() {
-			for _, id := range inside {
-				p.inside[id/32] = 0
-			}
-		}()
+	for _, id := range inside {
+		p.inside[id/32] |= 1 << (id % 32)
 	}
 	depth := int(tr.nodes[at.node].depth)
 	for _, id := range below {
 		if p.inside[id/32]>>(id%32)&1 == 0 {
 			l.pieces = append(l.pieces, piece{v.pieces[id][depth:], id})
 		}
+	}
+	for _, id := range inside {
+		p.inside[id/32] = 0
 	}
 }
 
@@ -196,11 +207,11 @@ func (p *shaper) finish(v *Vocabulary) *shape {
 	s := &shape{inside: &inside}
 	s.size = 100 + s.inside.size()
 	for _, l := range p.exits {
-		e := exit{slots: l.slots, nodes: slices.Clone(l.nodes)}
-		s.size += 100 + 4*len(l.nodes)
+		e := exit{slots: l.slots, nodes: slices.Clone(l.nodes), gathered: slices.Clone(l.gathered)}
+		s.size += 120 + 4*(len(l.nodes)+len(l.gathered))
 		if len(l.pieces) > 0 {
 			e.rest = newTrie(l.pieces)
-			s.size += 12*len(e.rest.nodes) + 4*len(e.rest.ids)
+			s.size += e.rest.size()
 		}
 		s.exits = append(s.exits, e)
 	}

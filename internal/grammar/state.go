@@ -45,11 +45,20 @@ func (t *text) String() string {
 	if t == nil {
 		return ""
 	}
-	out := make([]byte, t.length)
-	for ; t != nil; t = t.before {
-		out[t.length-1] = t.b
+	return string(t.appendTo(nil))
+}
+
+// appendTo appends the bytes in order.
+func (t *text) appendTo(buf []byte) []byte {
+	if t == nil {
+		return buf
 	}
-	return string(out)
+	from := len(buf)
+	buf = append(buf, make([]byte, t.length)...)
+	for ; t != nil; t = t.before {
+		buf[from+t.length-1] = t.b
+	}
+	return buf
 }
 
 // Err is nil, or why the text was not let through: a limit that it passed, not the grammar.

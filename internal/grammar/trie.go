@@ -10,13 +10,16 @@ import (
 type trie struct {
 	nodes []trieNode
 	ids   []int32 // of tokens, in the order of their nodes
+	bytes []byte  // that lead to children, those of one node side by side and ascending
+	kids  []int32 // the children, beside their bytes
 }
 
 type trieNode struct {
 	skip  int32 // the node after those below
 	first int32 // in ids: its own tokens are up to the next node's first, all below up to skip's
+	kid   int32 // in kids: the first child
+	kids  uint16
 	depth uint16
-	b     byte
 }
 
 // A piece is what is to be read of a token.
@@ -34,7 +37,8 @@ func newTrie(pieces []piece) *trie {
 		return int(a.id) - int(b.id)
 	})
 	t := &trie{nodes: make([]trieNode, 1, 2*len(pieces)+2), ids: make([]int32, 0, len(pieces))}
-	path := []int32{0} // nodes from the root to the last
+	bytes := make([]byte, 1, 2*len(pieces)+1) // that lead to each node
+	path := []int32{0}                        // nodes from the root to the last
 	var last []byte
 	for _, p := range pieces {
 		same := 0
@@ -47,7 +51,8 @@ func newTrie(pieces []piece) *trie {
 		}
 		for _, b := range p.text[same:] {
 			path = append(path, int32(len(t.nodes)))
-			t.nodes = append(t.nodes, trieNode{first: int32(len(t.ids)), depth: uint16(len(path) - 1), b: b})
+			t.nodes = append(t.nodes, trieNode{first: int32(len(t.ids)), depth: uint16(len(path) - 1)})
+			bytes = append(bytes, b)
 		}
 		t.ids = append(t.ids, p.id)
 		last = p.text
@@ -57,8 +62,20 @@ func newTrie(pieces []piece) *trie {
 	}
 	t.nodes = append(t.nodes, trieNode{skip: int32(len(t.nodes)), first: int32(len(t.ids))})
 	t.nodes = slices.Clip(t.nodes)
+	t.bytes, t.kids = make([]byte, 0, len(bytes)-1), make([]int32, 0, len(bytes)-1)
+	for n := range t.nodes[:len(bytes)] {
+		node := &t.nodes[n]
+		node.kid = int32(len(t.kids))
+		for kid := int32(n) + 1; kid < node.skip; kid = t.nodes[kid].skip {
+			t.bytes, t.kids = append(t.bytes, bytes[kid]), append(t.kids, kid)
+		}
+		node.kids = uint16(len(t.kids) - int(node.kid))
+	}
 	return t
 }
+
+// size is the bytes that t takes.
+func (t *trie) size() int { return 16*len(t.nodes) + 4*len(t.ids) + 5*len(t.kids) }
 
 // at is the tokens of node n.
 func (t *trie) at(n int32) []int32 { return t.ids[t.nodes[n].first:t.nodes[n+1].first] }

@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"errors"
+
 	"github.com/realizar/realizar/internal/rx"
 )
 
@@ -12,10 +14,13 @@ type walker struct {
 	threads []thread
 	from    []int // the first thread of each depth
 	found   []int32
+	late    []int32   // tokens of which a text that is not known decides
 	alive   []*tokens // what masks in use refer to
+	read    []byte    // of lexemes
 }
 
-// walk adds to w.found the tokens of tr below node that fit after the threads.
+// walk adds to w.found the tokens of tr below node that fit after the threads, and to w.late those
+// of which a text decides that is not known.
 func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	live, err := w.live(threads)
 	if err != nil {
@@ -24,32 +29,36 @@ func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	if live.IsEmpty() {
 		return nil
 	}
-	base := int(tr.nodes[node].depth)
 	w.threads = append(w.threads[:0], threads...)
 	w.from = append(w.from[:0], 0)
-	end := tr.nodes[node].skip
-	for n := node + 1; n < end; {
-		at := &tr.nodes[n]
-		depth := int(at.depth) - base
-		if depth == 1 && !live.Has(at.b) {
-			n = at.skip
+	return w.visit(tr, node, &live)
+}
+
+// visit walks the children of a node to which the last threads have come, those by live bytes alone.
+func (w *walker) visit(tr *trie, node int32, live *rx.ByteSet) error {
+	from := tr.nodes[node].kid
+	for i, b := range tr.bytes[from : from+int32(tr.nodes[node].kids)] {
+		if !live.Has(b) {
 			continue
 		}
-		// The threads of its parent are the last.
-		if depth < len(w.from) {
-			w.threads = w.threads[:w.from[depth]]
-			w.from = w.from[:depth]
+		n := tr.kids[int(from)+i]
+		ok, err := w.step(b)
+		if errors.Is(err, errLate) {
+			w.late = append(w.late, tr.below(n)...)
+			continue
 		}
-		ok, err := w.step(at.b)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			n = at.skip
 			continue
 		}
 		w.found = append(w.found, tr.at(n)...)
-		n++
+		if err := w.visit(tr, n, &rx.AllBytes); err != nil {
+			return err
+		}
+		last := len(w.from) - 1
+		w.threads, w.from = w.threads[:w.from[last]], w.from[:last]
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package rx
 
+import "slices"
+
 // Derive is what may follow b: the strings t for which e has b and then t.
 func (s *Space) Derive(e Expr, b byte) Expr {
 	s.mu.Lock()
@@ -34,6 +36,12 @@ func (s *Space) derive(e Expr, b byte) (Expr, ByteSet) {
 	}
 	if e == Anything {
 		return Anything, AllBytes
+	}
+	if n.op == opLeaf && len(n.steps) == 0 {
+		if s.deriveLeaf(e); s.err != nil {
+			return Nothing, AllBytes
+		}
+		n = &s.nodes[e]
 	}
 	for i := range n.steps {
 		if step := &n.steps[i]; step.on.Has(b) {
@@ -89,20 +97,27 @@ func (s *Space) deriveNew(n node, b byte) (Expr, ByteSet) {
 			left--
 		}
 		return s.concat(d, s.repeat(n.a, max(n.min-1, 0), left)), on
-	case opLeaf:
-		return s.deriveLeaf(s.leaves[n.a], b)
 	}
 	panic("rx: no such operation")
 }
 
-// deriveLeaf asks the automaton for all bytes at once.
-func (s *Space) deriveLeaf(l Leaf, b byte) (Expr, ByteSet) {
-	next := l.Next(b)
-	var on ByteSet
-	for i := range 256 {
-		if l.Next(byte(i)) == next {
-			on[i/64] |= 1 << (i % 64)
+// deriveLeaf finds the derivatives of a leaf by all bytes at once.
+func (s *Space) deriveLeaf(e Expr) {
+	l := s.leaves[s.nodes[e].a]
+	var next []Leaf
+	var steps []step
+	for b := range 256 {
+		to := l.Next(byte(b))
+		i := slices.Index(next, to)
+		if i < 0 {
+			i = len(next)
+			next, steps = append(next, to), append(steps, step{to: s.leaf(to)})
 		}
+		steps[i].on[b/64] |= 1 << (b % 64)
 	}
-	return s.leaf(next), on
+	if s.used += len(steps); s.used > s.limit {
+		s.fail()
+		return
+	}
+	s.nodes[e].steps = steps
 }
