@@ -7,17 +7,17 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A sight is what one head of a token attends to: n positions, with their keys and
-// values [headDim], each valid until the next is asked for.
+// A sight is what one head of a token attends to: n positions with their keys and values [headDim],
+// each valid until the next call.
 type sight struct {
 	n          int
 	key, value func(i int) []float32
-	cache      tensor.DType // what keys and values are kept in
-	sink       *float32     // nil, or the logit of what has no value
+	cache      tensor.DType // format of keys and values
+	sink       *float32     // nil, or the logit of the sink, which has no value
 }
 
-// attend writes what a head's query makes of s to out, in float64, and to bound, where
-// that is not nil, how far a sound executor may be from it; qBound is that of q, or nil.
+// attend writes the result of a head's query on s to out, in float64. If bound is not nil, attend
+// writes how far a correct executor may be from it; qBound is the bound of q, or nil.
 func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	scores, doubts, top := make([]float64, s.n), make([]float64, s.n), math.Inf(-1)
 	grain := make([]float64, len(out))
@@ -67,8 +67,8 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	if bound == nil {
 		return
 	}
-	// A weight that is off moves the mean towards its value or away from it, and a sum
-	// of weights that is off is weights that are.
+	// An error in one weight moves the mean towards its value or away from it. An error in the sum
+	// of weights is an error in all weights.
 	sinkDoubt := roundings
 	if s.sink != nil {
 		sinkDoubt += roundings * (math.Abs(float64(*s.sink)) + top - float64(*s.sink))
@@ -94,9 +94,10 @@ func (s *sight) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	}
 }
 
-// halves is how far products may be off in which a sound executor rounds to f16: the
-// queries, the weights, and of a Q8_0 cache each number times its scale, where the cache is
-// not of float32. In parts of the root of the terms' squares, and by steps of queries.
+// halves returns the bounds for products in which a correct executor rounds to f16, unless the
+// cache is float32: the queries, the weights and, with a Q8_0 cache, each number times its scale.
+// query, weights and values are fractions of the root of the terms' squares; steps is in steps of
+// queries.
 func (s *sight) halves() (query, weights, values, steps float64) {
 	switch s.cache {
 	case tensor.F32:
@@ -109,7 +110,7 @@ func (s *sight) halves() (query, weights, values, steps float64) {
 
 func square(x float64) float64 { return x * x }
 
-// sizes is the sum of |x|·|y|, 0 where there is no x.
+// sizes returns the sum of |x|·|y|; 0 if x is nil.
 func sizes(x, y []float32) (sum float64) {
 	for i, v := range x {
 		sum += math.Abs(float64(v)) * math.Abs(float64(y[i]))
@@ -117,9 +118,9 @@ func sizes(x, y []float32) (sum float64) {
 	return sum
 }
 
-// grains writes how far each element of x may be from what a sound executor has kept of
-// it in a cache of dtype d: a step, where what it kept was turned in float32 before and
-// is rounded the other way.
+// grains writes how far each element of x may be from the element that a correct executor has
+// stored in a cache of dtype d: one step, because a value that was rotated in float32 may round in
+// the other direction.
 func grains(dst []float64, x []float32, d tensor.DType) {
 	for lo := 0; lo < len(x); lo += cacheBlock {
 		block := x[lo:min(len(x), lo+cacheBlock)]
@@ -136,8 +137,8 @@ func grains(dst []float64, x []float32, d tensor.DType) {
 	}
 }
 
-// some is how far a sum may be off of whose terms a few may be: by so much each, all
-// squares together, and by the most of one.
+// some bounds the error of a sum if a few of its terms are wrong by one step. squares is the sum of
+// all squared errors, most the largest error.
 func some(squares, most float64) float64 { return math.Sqrt(squares)/4 + most }
 
 func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
@@ -180,7 +181,7 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}}}, nil
 }
 
-// attendHead has s attended to by head h of token t of n.
+// attendHead computes head h of token t of n on s.
 func (e *executable) attendHead(n *plan.Node, t, h int, s *sight, a *plan.AttentionAttr) {
 	head := func(x []float32) []float32 {
 		if x == nil {

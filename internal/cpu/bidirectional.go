@@ -6,25 +6,24 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// bothWaysPage is how many tokens a page of a step's own keys and values has.
+// bothWaysPage is the number of tokens in a page of a step's own keys and values.
 const bothWaysPage = 32
 
-// A bothWays is the keys and values of one step, laid out as those of a cache are: it
-// is attended to as the past is, but for where a token's sight ends. Nodes of one
-// shape share it.
+// A bothWays holds the keys and values of one step in the layout of the cache. Attention reads it
+// like a cache; only the range of visible positions differs. Nodes of the same shape share it.
 type bothWays struct {
 	pool  *kvPool
-	pages []int32 // all, in order
-	start []int32 // [S+1] first page of each sequence, in the step at hand
+	pages []int32 // all pages, in order
+	start []int32 // [S+1] first page of each sequence in the current step
 }
 
-// bothWaysState is the shape of what n keeps.
+// bothWaysState returns the shape of n's keys and values.
 func bothWaysState(n *plan.Node) plan.State {
 	a := n.Attr.(plan.AttentionAttr)
 	return plan.State{Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.HeadDim}
 }
 
-// bothWaysPages are the pages that a step can need.
+// bothWaysPages returns the number of pages for any step.
 func bothWaysPages(lim *plan.Limits) int { return lim.Tokens/bothWaysPage + min(lim.Seqs, lim.Tokens) }
 
 func newBothWays(s plan.State, lim *plan.Limits, m *pageMemory) *bothWays {
@@ -40,7 +39,7 @@ func newBothWays(s plan.State, lim *plan.Limits, m *pageMemory) *bothWays {
 	return w
 }
 
-// stepPages are the pages of all shapes of a program, by shape.
+// stepPages holds the pages for all shapes of a program.
 var stepPages = &space{
 	bytes: func(_ *Backend, p *plan.Program, lim *plan.Limits) int {
 		var m pageMemory
@@ -60,10 +59,10 @@ func newStepPages(p *plan.Program, lim *plan.Limits, m *pageMemory) map[plan.Sta
 	return all
 }
 
-// bidirectional attends to the keys and values of a step.
+// bidirectional attends to the keys and values of the step.
 type bidirectional struct{ ordinary }
 
-// kernels lays them into pages of their own.
+// kernels stores keys and values in pages of the step.
 func (bidirectional) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	whole := e.space(stepPages).(map[plan.State]*bothWays)[bothWaysState(s.Node())]
 	return attend(e, s.Node(), whole.pool, whole)
@@ -95,7 +94,7 @@ func (bidirectional) pieces(n *plan.Node) int { return groupWidth(n) }
 
 func (bidirectional) spaces() []*space { return []*space{attentionWork, stepPages} }
 
-// cut gives the sequences of the step their pages.
+// cut assigns pages to the sequences of the step.
 func (w *bothWays) cut(b *plan.Batch) {
 	w.start = append(w.start[:0], 0)
 	for s := range b.Seqs() {
@@ -107,5 +106,5 @@ func (w *bothWays) cut(b *plan.Batch) {
 	}
 }
 
-// past is where a sequence's keys and values are.
+// past returns the pages of a sequence's keys and values.
 func (w *bothWays) past(s int32) past { return past{w.pool, w.pages[w.start[s]:w.start[s+1]], 0} }

@@ -8,14 +8,13 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// rope turns heads by the positions of tokens.
+// rope rotates heads by the positions of tokens.
 type rope struct{ ordinary }
 
-// turns are the cosines and sines that the tokens of a step are turned by. They
-// depend on positions and frequencies alone, so that the nodes of all layers share
-// them.
+// turns are the cosines and sines of the tokens of a step. They depend only on positions and
+// frequencies, so that the nodes of all layers share them.
 type turns struct {
-	width    int       // values a token
+	width    int       // values per token
 	cos, sin []float32 // [T, width]
 }
 
@@ -78,8 +77,8 @@ func (rope) bound(e *executable, n *plan.Node) (func(r int), error) {
 	}, nil
 }
 
-// turns returns the program's turns for a and, if there are none before, the kernel
-// that computes them.
+// turns returns the program's turns for a, with a kernel that computes them if this is the first
+// call.
 func (e *executable) turns(a *plan.RopeAttr) (*turns, []kernel) {
 	key := fmt.Sprint(a.Dims, a.Interleaved, a.Scale, a.Freqs, a.ByLength())
 	if a.ByLength() {
@@ -100,7 +99,7 @@ func (e *executable) turns(a *plan.RopeAttr) (*turns, []kernel) {
 		e.code.turns = map[string]*turns{}
 	}
 	e.code.turns[key] = t
-	frequencies := make([][]float64, len(e.desks)) // for those that must be computed
+	frequencies := make([][]float64, len(e.desks)) // scratch memory by worker
 	for i := range frequencies {
 		frequencies[i] = make([]float64, 0, a.Dims/2)
 	}

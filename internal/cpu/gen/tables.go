@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// formatTables writes what package cpu knows of the formats: how their blocks lie, and which
-// kernels multiply them on each tier. The kernels for arm64 are the macros CONSTANTS and
-// BLOCK of each format in ../product_blocks_arm64.h and ../product_superblocks_arm64.h,
-// for some numbers of tokens; their functions and declarations are written here.
+// formatTables writes package cpu's tables of formats: the layout of their blocks, and the kernels
+// of each tier. The kernels for arm64 are the macros CONSTANTS and BLOCK of each format in
+// ../product_blocks_arm64.h and ../product_superblocks_arm64.h, for some numbers of tokens; their
+// functions and declarations are written here.
 func formatTables() error {
 	var g printer
 	g.file("quantized_formats.go", "package cpu", `import "github.com/realizar/realizar/tensor"`)
