@@ -21,7 +21,7 @@ func Dequantize(d DType, dst []float32, src []byte) error {
 		return err
 	}
 	if size != len(src) {
-		return fmt.Errorf("tensor: %w: %d elements of %v take %d bytes and there are %d", ErrSize, len(dst), d, size, len(src))
+		return fmt.Errorf("tensor: %w: %d elements of %v take %d bytes, but src has %d", ErrSize, len(dst), d, size, len(src))
 	}
 	formats[d].decode(dst, src)
 	return nil

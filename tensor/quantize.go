@@ -20,7 +20,7 @@ func Quantize(d DType, dst []byte, src []float32) error {
 		return err
 	}
 	if size != len(dst) {
-		return fmt.Errorf("tensor: %w: %d elements of %v take %d bytes and there is room for %d", ErrSize, len(src), d, size, len(dst))
+		return fmt.Errorf("tensor: %w: %d elements of %v take %d bytes, but dst has %d", ErrSize, len(src), d, size, len(dst))
 	}
 	if d.Quantized() {
 		for i, v := range src {
@@ -49,7 +49,7 @@ func Quantize(d DType, dst []byte, src []float32) error {
 	case Q6_K:
 		quantizeQ6_K(dst, src)
 	default:
-		return fmt.Errorf("tensor: %w: nothing can be quantised to %v; choose F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K or Q4_0", ErrDType, d)
+		return fmt.Errorf("tensor: %w: cannot quantize to %v; choose F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K or Q4_0", ErrDType, d)
 	}
 	return nil
 }

@@ -136,12 +136,12 @@ func (t *Tensor) Validate() error {
 	}
 	if t.Source != nil {
 		if len(t.Data) > 0 {
-			return fmt.Errorf("tensor: %s: %w: %d bytes of data beside a source of rows", t.Name, ErrSize, len(t.Data))
+			return fmt.Errorf("tensor: %s: %w: both %d bytes of data and a source of rows", t.Name, ErrSize, len(t.Data))
 		}
 		return nil
 	}
 	if size != len(t.Data) {
-		return fmt.Errorf("tensor: %s: %w: %v %v takes %d bytes and there are %d",
+		return fmt.Errorf("tensor: %s: %w: %v %v takes %d bytes, but Data has %d",
 			t.Name, ErrSize, t.DType, t.Shape, size, len(t.Data))
 	}
 	return nil
