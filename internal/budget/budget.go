@@ -36,9 +36,9 @@ func (e *Error) Error() string {
 	case e.Evicted:
 		return fmt.Sprintf("%v: it was evicted while it waited for its client; all requests share %d bytes", ErrFull, e.Limit)
 	case e.Alone():
-		return fmt.Sprintf("%v: it takes %d bytes and wants %d more, and all requests share %d", ErrFull, e.Held, e.Wanted, e.Limit)
+		return fmt.Sprintf("%v: it holds %d bytes and needs %d more, but all requests share %d; send a smaller one", ErrFull, e.Held, e.Wanted, e.Limit)
 	}
-	return fmt.Sprintf("%v now: it takes %d bytes and wants %d more, others take %d, and all requests share %d", ErrFull, e.Held, e.Wanted, e.Others, e.Limit)
+	return fmt.Sprintf("%v now: it holds %d bytes and needs %d more, and others hold %d of the %d that all share; try again later", ErrFull, e.Held, e.Wanted, e.Others, e.Limit)
 }
 
 // Unwrap returns [ErrFull].
@@ -207,7 +207,7 @@ func (a *Account) Reserve(n int64) error {
 		return b.refuse(a, n)
 	}
 	for n > 0 && b.used+n > b.limit {
-		other := b.idler(a)
+		other := b.victim(a)
 		if other == nil {
 			return b.refuse(a, n)
 		}
@@ -231,10 +231,10 @@ func (b *Budget) add(a *Account, n int64) {
 	a.held += n
 }
 
-// idler returns the account to evict for a: a spare one, or the waiting one that holds the most. If
-// a waits too, that one must hold more than a, so that waiting requests do not evict each other in
-// turn. A spare account evicts none.
-func (b *Budget) idler(a *Account) *Account {
+// victim returns the account to evict for a: a spare one, or the waiting one that holds the most.
+// If a waits too, that one must hold more than a, so that waiting requests do not evict each other
+// in turn. A spare account evicts none.
+func (b *Budget) victim(a *Account) *Account {
 	if a.spare {
 		return nil
 	}
