@@ -221,7 +221,7 @@ func (b *Batch) Validate(p *Program, l *Limits, previous int) error {
 	last := int32(-1)
 	for i, r := range b.Rows {
 		if r.Token <= last || int(r.Token) >= t {
-			return bad("row %d is of token %d after %d, of %d", i, r.Token, last, t)
+			return bad("row %d is for token %d, after a row for token %d of %d; want ascending tokens", i, r.Token, last, t)
 		}
 		last = r.Token
 		if r.Mask < 0 || int(r.Mask) > l.Masks {

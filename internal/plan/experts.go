@@ -120,7 +120,7 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 	case r.Used < 1 || r.Used > n:
 		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, n)
 	case r.Score >= numScores:
-		b.Failf("experts: there is no score of kind %d", r.Score)
+		b.Failf("experts: unknown score %d", r.Score)
 	case !(r.Scale > 0 && r.Scale < 1e30):
 		b.Failf("experts: weights cannot be scaled by %v, want a positive number", r.Scale)
 	case r.Groups > 1 && (n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > n/r.Groups || r.GroupsUsed*(n/r.Groups) < r.Used):

@@ -41,7 +41,7 @@ func (b *Builder) GLU(gate, up Value, a GLUAttr) Value {
 
 func (b *Builder) glu(a GLUAttr) {
 	if a.Act >= numActivations {
-		b.Failf("glu: there is no %v", a.Act)
+		b.Failf("glu: unknown %v", a.Act)
 	}
 	if !(a.Limit >= 0 && a.Limit <= math.MaxFloat32 && math.Abs(a.Shift) <= math.MaxFloat32) {
 		b.Failf("glu: a limit of %v and a shift of %v: want a positive number, or 0 for none", a.Limit, a.Shift)

@@ -38,7 +38,7 @@ func (a MapAttr) String() string {
 // Activate adds act(x).
 func (b *Builder) Activate(x Value, act Activation) Value {
 	if act >= numActivations {
-		b.Failf("map: there is no %v", act)
+		b.Failf("map: unknown %v", act)
 	}
 	return b.apply(x, MapAttr{Func: Activate, Act: act})
 }

@@ -290,7 +290,7 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 			switch logits {
 			case "tied":
 				draw = func(int, int) float32 { return float32(rng.IntN(4)) - 1.5 }
-			case "one for all": // and others for nobody
+			case "one for all": // every token chooses expert m.experts/2
 				draw = func(_, e int) float32 {
 					if e == m.experts/2 {
 						return 6
