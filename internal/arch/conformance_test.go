@@ -279,7 +279,7 @@ func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits pl
 	}
 }
 
-// So do those of models with other options, made by testdata/variants/make.py.
+// The same holds for models with other options, made by testdata/variants/make.py.
 func TestVariants(t *testing.T) {
 	dir := os.Getenv("REALIZAR_VARIANTS")
 	if dir == "" {

@@ -162,7 +162,7 @@ func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logi
 	switch {
 	case text.logits == nil:
 		if p.Logits != p.Hidden {
-			t.Error("there is a head that nobody made")
+			t.Error("the program has a head that the file does not have")
 		}
 	case len(logits[0]) != len(text.logits):
 		t.Errorf("%d labels, want %d", len(logits[0]), len(text.logits))
@@ -173,8 +173,8 @@ func agreeEncoded(t *testing.T, p *plan.Program, text *encodedText, hidden, logi
 	}
 }
 
-// States and logits agree with transformers', of texts alone and of pairs; and beside
-// others they have the bits that they have alone.
+// States and logits agree with transformers', for single texts and for pairs. A text's bits do not
+// depend on the other texts of the step.
 func TestEncoders(t *testing.T) {
 	for path, texts := range encoders(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -202,7 +202,7 @@ func encodes(t *testing.T, b plan.Backend, p *plan.Program, texts []encodedText)
 		besides, besideLogits := encode(t, b, p, tensor.F32, other, texts[1-i], *text, other)
 		for r := range text.ids {
 			if !slices.Equal(besides[2][r], hidden[0][r]) || !slices.Equal(besideLogits[2][r], logits[0][r]) {
-				t.Fatalf("token %d of %d has other bits beside other texts", r, len(text.ids))
+				t.Fatalf("token %d of %d has other bits among other texts", r, len(text.ids))
 			}
 		}
 	}

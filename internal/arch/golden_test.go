@@ -104,7 +104,7 @@ func parsePlan(text string) (goldenPlan, error) {
 			return goldenPlan{}, fmt.Errorf("tensors: %q is not a name, a shape such as [32 16], and a format where it is not F32", line)
 		}
 		if _, twice := p.model.tensors[part[1]]; twice {
-			return goldenPlan{}, fmt.Errorf("tensors: %s stands twice", part[1])
+			return goldenPlan{}, fmt.Errorf("tensors: %s is listed twice", part[1])
 		}
 		for n := range strings.FieldsSeq(part[2]) {
 			size, err := strconv.Atoi(n)
@@ -265,7 +265,7 @@ func TestHead(t *testing.T) {
 		"config gguf\n{\"a\": []}\ntensors\nprogram\n":         "no type",
 		"config\n{}\ntensors\nx 1 2\nprogram\n":                "is not a name, a shape",
 		"config\n{}\ntensors\nx [1 2] Q9\nprogram\n":           "tensors: x: ",
-		"config\n{}\ntensors\nx [1 2]\nx [1 2] F16\nprogram\n": "tensors: x stands twice",
+		"config\n{}\ntensors\nx [1 2]\nx [1 2] F16\nprogram\n": "tensors: x is listed twice",
 	} {
 		if _, err := parsePlan(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want %q", text, err, says)

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden programs")
 type tiny struct {
 	config  map[string]any
 	tensors map[string][]int
-	dtypes  map[string]tensor.DType // F32 where there is none
+	dtypes  map[string]tensor.DType // F32 by default
 	gguf    bool
 }
 
