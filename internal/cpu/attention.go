@@ -15,13 +15,13 @@ import (
 // worker computed which segment.
 const contextSegment = 256
 
-// An attending is a compiled attention node.
-type attending struct {
+// An attentionJob is a compiled attention node.
+type attentionJob struct {
 	e       *executable
 	n       *plan.Node
 	a       plan.AttentionAttr
 	pool    *kvPool
-	whole   *bothWays // for Bidirectional, else nil
+	whole   *stepCache // for Bidirectional, else nil
 	kernels *attentionKernels
 	cacheKernels
 	space *attentionSpace
@@ -79,13 +79,13 @@ func groupWidth(n *plan.Node) int {
 
 // attend returns kernels that store the step's keys and values and then compute attention. Work
 // items are tiles by key/value heads, or their segments if there are too few.
-func attend(e *executable, n *plan.Node, pool *kvPool, whole *bothWays) ([]kernel, error) {
+func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
 	sinks, err := floats(n.Weight)
 	if err != nil {
 		return nil, err
 	}
-	j := &attending{
+	j := &attentionJob{
 		e: e, n: n, a: a, pool: pool, whole: whole, kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[pool.dtype],
 		space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
@@ -106,7 +106,7 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *bothWays) ([]kerne
 }
 
 // begin cuts the step's tokens into tiles and decides whether segments are work items.
-func (j *attending) begin() {
+func (j *attentionJob) begin() {
 	b := j.e.batch
 	if j.whole != nil {
 		j.whole.cut(b)
@@ -134,19 +134,19 @@ func (j *attending) begin() {
 	}
 }
 
-func (j *attending) past(s int32) past {
+func (j *attentionJob) past(s int32) past {
 	if j.whole != nil {
 		return j.whole.past(s)
 	}
 	return j.e.past(j.pool, s)
 }
 
-func (j *attending) firstVisible(pos int) int {
+func (j *attentionJob) firstVisible(pos int) int {
 	return plan.Group{Window: j.a.Window}.FirstVisible(pos)
 }
 
 // endVisible returns one past the last position that token i of a tile sees.
-func (j *attending) endVisible(tl *tile, i int) int {
+func (j *attentionJob) endVisible(tl *tile, i int) int {
 	switch pos := tl.pos + i; {
 	case j.whole == nil:
 		return pos + 1
@@ -159,7 +159,7 @@ func (j *attending) endVisible(tl *tile, i int) int {
 
 // store writes the keys and values of items lo to hi. Items are ordered by head, then token,
 // because neighboring tokens are neighbors in the pages.
-func (j *attending) store(worker, lo, hi int) {
+func (j *attentionJob) store(worker, lo, hi int) {
 	b, half := j.e.batch, j.space.desks[worker].half[:j.a.HeadDim]
 	for i := lo; i < hi; i++ {
 		g, t := i/len(j.e.ids), i%len(j.e.ids)
@@ -172,7 +172,7 @@ func (j *attending) store(worker, lo, hi int) {
 }
 
 // report marks the sequences whose keys or values the cache cannot represent.
-func (j *attending) report() {
+func (j *attentionJob) report() {
 	if !j.anyLost.Load() {
 		return
 	}
@@ -189,7 +189,7 @@ func (j *attending) report() {
 }
 
 // tilesOrSegments computes items lo to hi.
-func (j *attending) tilesOrSegments(worker, lo, hi int) {
+func (j *attentionJob) tilesOrSegments(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	if j.apart > 0 {
 		j.attendApart(d, lo, hi)
@@ -208,7 +208,7 @@ func (j *attending) tilesOrSegments(worker, lo, hi int) {
 }
 
 // attendApart computes segments lo to hi and stores their results.
-func (j *attending) attendApart(d *attentionDesk, lo, hi int) {
+func (j *attentionJob) attendApart(d *attentionDesk, lo, hi int) {
 	of := 0 // index of the tile
 	for i := lo; i < hi; i++ {
 		before := of
@@ -225,12 +225,12 @@ func (j *attending) attendApart(d *attentionDesk, lo, hi int) {
 }
 
 // slot returns the first row of a stored segment.
-func (j *attending) slot(tl *tile, g, s int) int {
+func (j *attentionJob) slot(tl *tile, g, s int) int {
 	return tl.slot + (g*tl.segments+s)*tl.tokens*j.group
 }
 
 // join merges the stored segments of items lo to hi.
-func (j *attending) join(worker, lo, hi int) {
+func (j *attentionJob) join(worker, lo, hi int) {
 	d := &j.space.desks[worker]
 	for i := lo; i < hi; i++ {
 		tl, g := &j.tiles[i%len(j.tiles)], i/len(j.tiles)
@@ -245,7 +245,7 @@ func (j *attending) join(worker, lo, hi int) {
 
 // reset initializes the tile's rows with only the sinks of their heads. A sink's own weight is
 // exp(0), and it has no value.
-func (j *attending) reset(sums *softSums, tl *tile, g int) {
+func (j *attentionJob) reset(sums *softSums, tl *tile, g int) {
 	rows := tl.tokens * j.group
 	sums.reset(rows, j.width)
 	if j.sinks == nil {
@@ -257,7 +257,7 @@ func (j *attending) reset(sums *softSums, tl *tile, g int) {
 }
 
 // add merges rows from to to of a segment into sums. The segment's row 0 is row at of part.
-func (j *attending) add(sums *softSums, part softSums, at, from, to int) {
+func (j *attentionJob) add(sums *softSums, part softSums, at, from, to int) {
 	for r := from; r < to; r++ {
 		largest := max(sums.top[r], part.top[at+r])
 		before, now := expOf(sums.top[r]-largest), expOf(part.top[at+r]-largest)
@@ -275,7 +275,7 @@ func expOf(x float32) float32 {
 }
 
 // finish writes the tile's rows of the output.
-func (j *attending) finish(sums *softSums, tl *tile, g int) {
+func (j *attentionJob) finish(sums *softSums, tl *tile, g int) {
 	n := j.group * j.a.HeadDim
 	for i := range tl.tokens {
 		out := j.e.row(j.n.Out, tl.t0+i)[g*n : (g+1)*n]

@@ -4,7 +4,7 @@ import "math"
 
 // queries writes the tile's queries of key/value head g to the desk, scaled and transposed: column
 // i*group+h is query h of token i.
-func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
+func (j *attentionJob) queries(d *attentionDesk, tl *tile, g int) {
 	dim, rows, scale := j.a.HeadDim, tl.tokens*j.group, float32(j.a.Scale)
 	row := func(r int) []float32 {
 		return j.e.row(j.n.In[0], tl.t0+r/j.group)[(g*j.group+r%j.group)*dim:][:dim]
@@ -26,7 +26,7 @@ func (j *attending) queries(d *attentionDesk, tl *tile, g int) {
 }
 
 // seen returns the range of a tile's tokens that see part of a segment.
-func (j *attending) seen(tl *tile, segment int) (from, to int) {
+func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
 	lo := segment * contextSegment
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
@@ -40,14 +40,14 @@ func (j *attending) seen(tl *tile, segment int) (from, to int) {
 
 // visible returns the range of positions of a segment that token i sees, relative to the segment's
 // start.
-func (j *attending) visible(tl *tile, i, segment int) (lo, hi int) {
+func (j *attentionJob) visible(tl *tile, i, segment int) (lo, hi int) {
 	begin := segment * contextSegment
 	return max(0, j.firstVisible(tl.pos+i)-begin), min(contextSegment, j.endVisible(tl, i)-begin)
 }
 
 // segment computes the rows of a segment into part, each over the positions that its token sees. It
 // returns the range of tokens that see any.
-func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
+func (j *attentionJob) segment(d *attentionDesk, tl *tile, g, segment int, part softSums) (from, to int) {
 	from, to = j.seen(tl, segment)
 	// Later tokens see later positions: all tokens see lastLo to firstHi, and together they see
 	// firstLo to lastHi.
@@ -92,7 +92,7 @@ func (j *attending) segment(d *attentionDesk, tl *tile, g, segment int, part sof
 
 // weigh turns the scores at lo to hi of tokens from to to into weights, after a softcap if the
 // model has one. The other weights in their registers become 0.
-func (j *attending) weigh(d *attentionDesk, part softSums, from, to, lo, hi int) {
+func (j *attentionJob) weigh(d *attentionDesk, part softSums, from, to, lo, hi int) {
 	a, b := lo/headUnit*headUnit, (hi+headUnit-1)/headUnit*headUnit
 	none := float32(math.Inf(-1))
 	for r := from * j.group; r < to*j.group; r++ {
@@ -122,7 +122,7 @@ func capScores(score []float32, limit float64) {
 }
 
 // addValues adds the values at lo to hi times the weights of tokens from to to.
-func (j *attending) addValues(d *attentionDesk, tl *tile, g, segment, from, to, lo, hi int, part softSums) {
+func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, to, lo, hi int, part softSums) {
 	r, begin, last := from*j.group, segment*contextSegment, j.endVisible(tl, tl.tokens-1)-1
 	for at := lo; at < hi; at += d.at.n {
 		d.at.values(&tl.past, g, begin+at, begin+hi)

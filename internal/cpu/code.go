@@ -17,9 +17,9 @@ type code struct {
 	unread    []bool     // by value: only its record is read
 	kernels   [][]kernel // by stage
 
-	buffers [][]float32 // by buffer of scratch
-	records [][]byte    // by buffer; nil if none of its values has a record
-	turns   map[string]*turns
+	buffers   [][]float32 // by buffer of scratch
+	records   [][]byte    // by buffer; nil if none of its values has a record
+	rotations map[string]*rotations
 }
 
 // inRecords reports whether a weight is multiplied with records instead of float32.

@@ -11,8 +11,8 @@ func PeakProducts(threads int) float64 { return peak(threads, productLoops()) }
 // PeakFloats is [PeakProducts] for float32.
 func PeakFloats(threads int) float64 { return peak(threads, floatLoops()) }
 
-// A peakLoop multiplies and adds in registers. Every round adds grows to each lane of the
-// sums, which counts the multiply-adds.
+// A peakLoop multiplies and adds in registers. Every round adds grows to each lane of the sums,
+// which is the number of multiply-adds per lane.
 type peakLoop struct {
 	lanes, grows int
 	run          func(sums *int32, rounds int)

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// rowsToQuantise returns rows of n values: ordinary ones, and every kind of exception.
-func rowsToQuantise(rng *rand.Rand, n int) map[string][]float32 {
+// rowsToQuantize returns rows of n values: ordinary ones, and every kind of exception.
+func rowsToQuantize(rng *rand.Rand, n int) map[string][]float32 {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	with := func(scale float32, values ...float32) []float32 {
 		x := random(rng, n)
@@ -61,7 +61,7 @@ func TestQuantizeIsTheSameEverywhere(t *testing.T) {
 			n := blocks * recordBlock
 			room := guarded(t, 4*n)
 			x := unsafe.Slice((*float32)(unsafe.Pointer(&room[0])), n)
-			for what, values := range rowsToQuantise(rng, n) {
+			for what, values := range rowsToQuantize(rng, n) {
 				copy(x, values)
 				want := make([]byte, recordBytes(n))
 				quantizeGeneric(want, x, 0, n)
@@ -91,7 +91,7 @@ func TestRecord(t *testing.T) {
 	const n = 64 * recordBlock
 	le := binary.LittleEndian
 	float := func(b []byte) float64 { return float64(math.Float32frombits(le.Uint32(b))) }
-	for what, x := range rowsToQuantise(rng, n) {
+	for what, x := range rowsToQuantize(rng, n) {
 		record := make([]byte, recordBytes(n))
 		quantizeGeneric(record, x, 0, n)
 		for b := 0; b < n; b += recordBlock {

@@ -167,14 +167,14 @@ func (r *Replay) take(v plan.Value) []float32 {
 	return make([]float32, n)
 }
 
-// An errand is a task that a goroutine waits for.
-type errand struct {
+// A replayTask is a task that a goroutine waits for.
+type replayTask struct {
 	do   func() error
 	done chan error
 }
 
 // run implements [task].
-func (t *errand) run() {
+func (t *replayTask) run() {
 	var err error
 	defer func() {
 		if r := recover(); r != nil {
@@ -189,7 +189,7 @@ func (t *errand) run() {
 
 // do runs f on worker 0 and waits for it.
 func (r *Replay) do(f func() error) error {
-	t := &errand{f, make(chan error, 1)}
+	t := &replayTask{f, make(chan error, 1)}
 	r.e.workers.post(t)
 	return <-t.done
 }

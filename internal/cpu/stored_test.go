@@ -89,7 +89,7 @@ func BenchmarkStoredDots(b *testing.B) {
 						tier.stored[d](dst, w[i*stride:(i+dotRows)*stride], stride, x, k, k, tokens)
 					}
 				})
-				b.Run(fmt.Sprintf("%v/%s/%d tokens, dequantised", d, tier.name, tokens), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%v/%s/%d tokens, dequantized", d, tier.name, tokens), func(b *testing.B) {
 					b.SetBytes(int64(dotRows * stride))
 					dequantize := tier.dequantizer(d)
 					for i := 0; b.Loop(); i = (i + dotRows) % rows {

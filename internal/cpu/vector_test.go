@@ -251,22 +251,22 @@ func TestRotate(t *testing.T) {
 			for i := range x {
 				x[i] = float32(rng.NormFloat64())
 			}
-			turns := turns{width: a.Dims / 2}
+			rotations := rotations{width: a.Dims / 2}
 			if a.Interleaved {
-				turns.width = a.Dims
+				rotations.width = a.Dims
 			}
-			turns.cos, turns.sin = make([]float32, turns.width), make([]float32, turns.width)
+			rotations.cos, rotations.sin = make([]float32, rotations.width), make([]float32, rotations.width)
 			frequencies := make([]float64, a.Dims/2)
 			for i := range frequencies {
 				frequencies[i] = rng.Float64()
 			}
 			a.Scale = 1.5
-			turns.set(0, 12345, frequencies, &a)
+			rotations.set(0, 12345, frequencies, &a)
 			y := make([]float32, n+8)
 			for i := range y {
 				y[i] = 12345
 			}
-			k.rotate(y[:n], x, turns.cos, turns.sin, &a)
+			k.rotate(y[:n], x, rotations.cos, rotations.sin, &a)
 			want := make([]float64, n+8)
 			for i := range want {
 				want[i] = 12345

@@ -164,7 +164,7 @@ func (q *quantizer) scalesOfFour(from int, d, inverse reg.VecVirtual, finite reg
 	for i := range tops {
 		_, tops[i] = q.block(from + i)
 	}
-	// Four rows of 16 become one of the maxima of each.
+	// Combine two rows of 16 each so that four rows become one with the maxima of each.
 	both := func(a, b reg.VecVirtual, low, high func(...operand.Op)) reg.VecVirtual {
 		l, h := ZMM(), ZMM()
 		low(b, a, l)

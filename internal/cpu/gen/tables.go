@@ -71,13 +71,13 @@ func (g *printer) tier(suffix string, lanes int, widths func(*format) []width) {
 	g.line("}}")
 }
 
-// A printer writes text files in turns.
+// A printer writes several text files alternately.
 type printer struct {
 	files map[string]*strings.Builder
 	at    *strings.Builder
 }
 
-// file begins a file with these lines.
+// file begins a file with the lines head.
 func (g *printer) file(name string, head ...string) {
 	if g.files == nil {
 		g.files = map[string]*strings.Builder{}
@@ -93,7 +93,7 @@ func (g *printer) file(name string, head ...string) {
 	}
 }
 
-// to goes on with a file.
+// to continues a file.
 func (g *printer) to(name string) { g.at = g.files[name] }
 
 func (g *printer) print(text string, values ...any) { fmt.Fprintf(g.at, text, values...) }
