@@ -110,7 +110,7 @@ func TestChecksFind(t *testing.T) {
 		tokens int // before the error; -1: there is none
 		says   []string
 	}{
-		{"a token", bent{token: true, layer: -2}, Options{CheckArgmax: true}, 3, []string{"step 4", "kernel that chooses tokens"}},
+		{"a token", bent{token: true, layer: -2}, Options{CheckArgmax: true}, 3, []string{"step 4", "kernel that samples tokens"}},
 		{"an operation", bent{layer: 1}, Options{CheckReference: 3}, 1, []string{"step 2", "layer 1 ("}},
 		{"after the steps that are checked", bent{layer: 1}, Options{CheckReference: 1}, -1, nil},
 		{"a token, unchecked", bent{token: true, layer: -2}, Options{CheckReference: 4}, -1, nil},

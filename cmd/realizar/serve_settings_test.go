@@ -133,7 +133,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"port: [1, 2]":                 "serve.yaml:1: port: want one value and not a list\n",
 		"port:":                        "serve.yaml:1: \"port\" has no value",
 		"log: loud":                    "serve.yaml:1: log: \"loud\" is none of text, json, none\n",
-		"max-body: big":                "serve.yaml:1: max-body: \"big\" is no size: want a number of bytes",
+		"max-body: big":                "serve.yaml:1: max-body: \"big\" is not a size: want a number of bytes",
 		"lenient: perhaps":             "serve.yaml:1: lenient: bool value must be true",
 		"cors:\n- x":                   "serve.yaml:1: cors=x: want *, or an origin such as https://example.org\n",
 		"threads: -1":                  "serve.yaml:1: threads=-1: want 1 or more",

@@ -1,4 +1,4 @@
-// Package bytesize reads and writes numbers of bytes as people do.
+// Package bytesize reads and writes numbers of bytes with units.
 package bytesize
 
 import (
@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// units are what a number of bytes may end with, in lower case. Letters alone are
-// powers of two.
+// Suffixes in lower case. A single letter is a power of two.
 var units = []struct {
 	name string
 	size float64
@@ -20,7 +19,7 @@ var units = []struct {
 	{"b", 1},
 }
 
-// Parse reads a number of bytes: 8GiB, 512MiB, 1.5G, 4096.
+// Parse reads a number of bytes such as 8GiB, 512MiB, 1.5G or 4096.
 func Parse(text string) (int64, error) {
 	number, unit := strings.ToLower(strings.TrimSpace(text)), 1.0
 	for _, u := range units {
@@ -33,10 +32,10 @@ func Parse(text string) (int64, error) {
 	if bytes := v * unit; err == nil && bytes >= 0 && bytes < math.MaxInt64 {
 		return int64(bytes), nil
 	}
-	return 0, fmt.Errorf("%.40q is no size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
+	return 0, fmt.Errorf("%.40q is not a size: want a number of bytes, such as 8GiB, 512MiB or 4G", text)
 }
 
-// Text is n to four digits or so, with its unit: "1.5 GiB", "12 bytes".
+// Text returns n with about four digits and a unit: "1.5 GiB", "12 bytes".
 func Text(n int64) string {
 	for _, u := range []struct {
 		size int64

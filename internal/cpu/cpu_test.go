@@ -12,7 +12,7 @@ import (
 
 func TestReference(t *testing.T) { plantest.All(t, cpu.Reference()) }
 
-// Activations that others round to are refused.
+// Activation formats of other backends are refused.
 func TestActivations(t *testing.T) {
 	p := plantest.Model(t, nil)
 	_, err := cpu.New(1).Compile(t.Context(), p, plantest.LimitsFor(p, 1, 1, 16, 16, plan.Limits{Activations: tensor.F16}), nil)
