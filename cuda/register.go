@@ -23,8 +23,8 @@ func open(o backends.Options) (backends.Backend, error) {
 	return b, nil
 }
 
-// present tells a system without NVIDIA's driver, where nobody expects a GPU, from
-// one whose driver was called and failed.
+// present wraps err with backends.Absent if the system has no NVIDIA driver, and so is not expected
+// to have a GPU. An error from a driver that was called stays as it is.
 func present(err error) error {
 	var call *driver.Error
 	if errors.Is(err, driver.ErrNoDriver) && !errors.As(err, &call) {

@@ -126,7 +126,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"--port: 1":                    "the nearest are port, ",
 		"config: serve.yaml":           "\"config\" is no setting",
 		"print-config: true":           "\"print-config\" is no setting",
-		"\x1b[2J: 1":                   "serve.yaml:1: a character U+001B is no text",
+		"\x1b[2J: 1":                   "serve.yaml:1: the character U+001B is not text",
 		"\"\\e[2J\": 1":                "serve.yaml:1: \"\\x1b[2J\" is no setting",
 		"port: http":                   "serve.yaml:1: port: expected a valid 64 bit int but got \"http\"\n",
 		"port: 70000":                  "serve.yaml:1: port=70000: want 1 to 65535, or 0 for a free one\n",
@@ -141,9 +141,9 @@ func TestServeSettingErrors(t *testing.T) {
 		"served-model-name: ''":        "serve.yaml:1: served-model-name: the name is empty\n",
 		"tls-cert: x":                  "--tls-cert and --tls-key go together",
 		"allow-registry: x":            "--allow-registry goes with --manage-models",
-		"port: 1\nport: 2":             "serve.yaml:2: \"port\" is there twice, first in line 1",
+		"port: 1\nport: 2":             "serve.yaml:2: \"port\" appears twice, first in line 1",
 		"port 1":                       "serve.yaml:1: want a key with its value in each line",
-		"a: {":                         "serve.yaml:1: this is no YAML",
+		"a: {":                         "serve.yaml:1: not valid YAML",
 		"#" + strings.Repeat("x", 1e5): "serve.yaml is too large; want 65536 bytes at most",
 	} {
 		fails(t, realizarRun(t, "serve", "--config", writeFile(t, "serve.yaml", text)), 2, want)
@@ -151,7 +151,7 @@ func TestServeSettingErrors(t *testing.T) {
 	// The flag goes before the file, which is wrong all the same.
 	fails(t, realizarRun(t, "serve", "--config", writeFile(t, "serve.yaml", "port: http"), "--port", "0"), 2, "serve.yaml:1: port: expected")
 	fails(t, realizarRun(t, "serve", "--config", "/nothing"), 2, "--config: stat /nothing: no such file")
-	fails(t, realizarRun(t, "serve", "--config", t.TempDir()), 2, "is no regular file")
+	fails(t, realizarRun(t, "serve", "--config", t.TempDir()), 2, "is not a regular file")
 	fails(t, realizarRun(t, "serve", "--json"), 2, "--json: goes with --print-config")
 	for variable, want := range map[string]string{
 		"REALIZAR_CONFIG=/nothing":              "REALIZAR_CONFIG: stat /nothing: no such file",
@@ -163,7 +163,7 @@ func TestServeSettingErrors(t *testing.T) {
 		"REALIZAR_SERVED_MODEL_NAME=a, ,b":      "REALIZAR_SERVED_MODEL_NAME: the name is empty\n",
 		"REALIZAR_REQUEST_TIMEOUT=5":            "REALIZAR_REQUEST_TIMEOUT: expected duration but got \"5\"",
 		"REALIZAR_CHECK_REFERENCE=-1":           "REALIZAR_CHECK_REFERENCE=-1: want 1 or more steps",
-		"REALIZAR_CONFIG=" + os.DevNull:         "REALIZAR_CONFIG: " + os.DevNull + " is no regular file",
+		"REALIZAR_CONFIG=" + os.DevNull:         "REALIZAR_CONFIG: " + os.DevNull + " is not a regular file",
 		"REALIZAR_MAX_CONNECTIONS=-5":           "REALIZAR_MAX_CONNECTIONS=-5: want 1 or more",
 		"REALIZAR_OLLAMA_PORT=tcp://10.0.0.1:1": "REALIZAR_OLLAMA_PORT: expected a valid 64 bit int",
 	} {

@@ -31,7 +31,7 @@ func TestChoose(t *testing.T) {
 		"b-Q8_0.gguf a-F16.gguf":              "b-Q8_0.gguf",
 		"b-F32.gguf a-F16.gguf":               "a-F16.gguf",
 		"model.gguf":                          "model.gguf",
-		"x-Q4_K_M-00001-of-00002.gguf y.gguf": "y.gguf", // what is not whole is not taken unasked
+		"x-Q4_K_M-00001-of-00002.gguf y.gguf": "y.gguf", // an incomplete model is not a default
 	} {
 		if got, err := names.Choose(strings.Fields(files), ""); err != nil || got.Main != want {
 			t.Errorf("%s: %+v, %v, want %s", files, got, err, want)

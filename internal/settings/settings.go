@@ -1,8 +1,8 @@
-// Package settings reads files of settings: keys and their values, in YAML.
+// Package settings reads settings files: keys and values, in YAML.
 //
-// A value is text, whatever it looks like, or a list of texts: the caller, which knows the
-// setting, converts it. Whatever else YAML has, anchors, tags and several documents, is an error,
-// and so are tables, except those of [ParseTables].
+// A value is text, whatever its look, or a list of texts. The caller knows the setting and converts
+// the text. Every other feature of YAML is an error: anchors, tags, several documents, and tables
+// except those of [ParseTables].
 package settings
 
 import (
@@ -19,26 +19,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Setting is a key with its value.
+// A Setting is a key and its value.
 type Setting struct {
 	Key  string
 	Line int
-	// Texts are the elements of the value where it is a list, or else it alone.
+	// Texts are the elements of a list, or a single value.
 	Texts []string
 	List  bool
 }
 
-// MaxFile is how many bytes a file may have.
+// MaxFile is the maximum size of a settings file, in bytes.
 const MaxFile = 64 << 10
 
-// Read is what the file at path holds.
+// Read reads the file at path.
 func Read(path string) ([]byte, error) {
-	// Opening a pipe may wait for ever.
+	// Opening a pipe may block forever.
 	switch info, err := os.Stat(path); {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Parse reads the settings of a file, in order. name is the file's, for errors.
+// Parse parses the settings of a file, in order. Errors begin with name.
 func Parse(name string, data []byte) ([]Setting, error) {
 	root, err := parse(name, data)
 	if root == nil {
@@ -61,15 +61,15 @@ func Parse(name string, data []byte) ([]Setting, error) {
 	return pairs(name, root.Content)
 }
 
-// A Table is a key of a file whose value is settings.
+// A Table is a key whose value is a group of settings.
 type Table struct {
 	Key      string
 	Line     int
 	Settings []Setting
 }
 
-// ParseTables reads the tables of a file, in order. A key without a value is a table without
-// settings.
+// ParseTables parses the tables of a file, in order. A key without a value is a table without
+// settings. Errors begin with name.
 func ParseTables(name string, data []byte) ([]Table, error) {
 	root, err := parse(name, data)
 	if root == nil {
@@ -81,7 +81,7 @@ func ParseTables(name string, data []byte) ([]Table, error) {
 		switch {
 		case value.Kind == yaml.ScalarNode && value.Tag == "!!null" && plain(value):
 		case value.Kind != yaml.MappingNode || !plain(value):
-			return fmt.Errorf("%s:%d: %.60q is no table; want keys with their values below it, indented", name, key.Line, key.Value)
+			return fmt.Errorf("%s:%d: %.60q is not a table; want keys with their values below it, indented", name, key.Line, key.Value)
 		default:
 			var err error
 			if t.Settings, err = pairs(name, value.Content); err != nil {
@@ -97,7 +97,7 @@ func ParseTables(name string, data []byte) ([]Table, error) {
 	return all, nil
 }
 
-// parse returns the mapping that a file is, or nil if the file has no values.
+// parse returns the top-level mapping of a file, or nil if the file has no values.
 func parse(name string, data []byte) (*yaml.Node, error) {
 	if err := checkText(name, data); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	}
 	root := document.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, nil // comments alone
+		return nil, nil // only comments
 	}
 	if root.Kind != yaml.MappingNode || !plain(root) {
 		return nil, fmt.Errorf("%s:%d: want a key with its value in each line, such as port: 9000", name, root.Line)
@@ -126,7 +126,7 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// pairs returns keys with the values that follow them.
+// pairs parses a mapping's alternating keys and values.
 func pairs(name string, nodes []*yaml.Node) ([]Setting, error) {
 	var all []Setting
 	err := members(name, nodes, func(key, value *yaml.Node) error {
@@ -143,16 +143,16 @@ func pairs(name string, nodes []*yaml.Node) ([]Setting, error) {
 	return all, nil
 }
 
-// members calls each with the keys and values of a mapping.
+// members calls each for every key and value of a mapping.
 func members(name string, nodes []*yaml.Node, each func(key, value *yaml.Node) error) error {
 	lines := map[string]int{}
 	for ; len(nodes) > 1; nodes = nodes[2:] {
 		key, value := nodes[0], nodes[1]
 		if key.Kind != yaml.ScalarNode || !plain(key) {
-			return fmt.Errorf("%s:%d: a key is no text; want one such as port", name, key.Line)
+			return fmt.Errorf("%s:%d: a key is not text; want one such as port", name, key.Line)
 		}
 		if first, twice := lines[key.Value]; twice {
-			return fmt.Errorf("%s:%d: %.60q is there twice, first in line %d; leave one out", name, key.Line, key.Value, first)
+			return fmt.Errorf("%s:%d: %.60q appears twice, first in line %d; remove one", name, key.Line, key.Value, first)
 		}
 		lines[key.Value] = key.Line
 		if err := each(key, value); err != nil {
@@ -162,10 +162,10 @@ func members(name string, nodes []*yaml.Node, each func(key, value *yaml.Node) e
 	return nil
 }
 
-// plain reports whether a node has no anchor and no tag.
+// plain reports whether a node has neither an anchor nor a tag.
 func plain(n *yaml.Node) bool { return n.Anchor == "" && n.Style&yaml.TaggedStyle == 0 }
 
-// read reads the value.
+// read sets the value from n.
 func (s *Setting) read(n *yaml.Node) error {
 	elements := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode && plain(n) {
@@ -188,7 +188,7 @@ func (s *Setting) read(n *yaml.Node) error {
 
 var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
-// syntax is an error of the YAML as this package writes errors.
+// syntax converts an error of the YAML decoder to the form of this package's errors.
 func syntax(name string, err error) error {
 	text := err.Error()
 	if parts := syntaxForm.FindStringSubmatch(text); parts != nil {
@@ -196,14 +196,14 @@ func syntax(name string, err error) error {
 		switch {
 		case parts[1] != "":
 			name += ":" + parts[1]
-		case !strings.Contains(text, "anchor"): // which the decoder never has a line for
-			name += ":1" // which it leaves out
+		case !strings.Contains(text, "anchor"): // the decoder has no line for these errors
+			name += ":1" // the decoder omits line 1
 		}
 	}
-	return fmt.Errorf("%s: this is no YAML: %s; values that begin with a sign stand in quotes, such as \"*\"", name, text)
+	return fmt.Errorf("%s: not valid YAML: %s; quote a value that begins with a special character, such as \"*\"", name, text)
 }
 
-// checkText refuses what is no text in UTF-8.
+// checkText returns an error if data is not text in UTF-8.
 func checkText(name string, data []byte) error {
 	line := 1
 	for rest := data; len(rest) > 0; {
@@ -212,9 +212,9 @@ func checkText(name string, data []byte) error {
 		case r == '\n':
 			line++
 		case r == utf8.RuneError && size == 1:
-			return fmt.Errorf("%s:%d: a byte %#02x is no UTF-8; want text", name, line, rest[0])
+			return fmt.Errorf("%s:%d: the byte %#02x is not UTF-8; want text", name, line, rest[0])
 		case unicode.IsControl(r) && r != '\t' && r != '\r':
-			return fmt.Errorf("%s:%d: a character %U is no text; write it as \"\\u%04x\" if it is meant", name, line, r, r)
+			return fmt.Errorf("%s:%d: the character %U is not text; write it as \"\\u%04x\" if it is meant", name, line, r, r)
 		}
 		rest = rest[size:]
 	}

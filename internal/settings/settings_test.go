@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		{"---\n", nil},
 		{"port: 9000\n# a comment\nmax-body: 32MiB # another\n", []settings.Setting{
 			{Key: "port", Line: 1, Texts: []string{"9000"}}, {Key: "max-body", Line: 3, Texts: []string{"32MiB"}}}},
-		// Text is what it is, whatever YAML makes of it elsewhere.
+		// A value stays text, whatever other YAML parsers make of it.
 		{"a: no\nb: 0o17\nc: 1:30\nd: 1e3\ne: 2026-11-23\nf: \"null\"\ng: ''\n", []settings.Setting{
 			{Key: "a", Line: 1, Texts: []string{"no"}}, {Key: "b", Line: 2, Texts: []string{"0o17"}}, {Key: "c", Line: 3, Texts: []string{"1:30"}},
 			{Key: "d", Line: 4, Texts: []string{"1e3"}}, {Key: "e", Line: 5, Texts: []string{"2026-11-23"}}, {Key: "f", Line: 6, Texts: []string{"null"}},
@@ -42,7 +42,7 @@ func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"port\n":                       "f:1: want a key with its value in each line, such as port: 9000",
 		"\n- port\n":                   "f:2: want a key",
-		"a: 1\na: 2\n":                 `f:2: "a" is there twice, first in line 1; leave one out`,
+		"a: 1\na: 2\n":                 `f:2: "a" appears twice, first in line 1; remove one`,
 		"a: 1\nb:\n":                   `f:2: "b" has no value; give it one, or leave it out`,
 		"a: ~\n":                       `f:1: "a" has no value`,
 		"a: []\n":                      `f:1: "a" is an empty list; leave it out`,
@@ -52,16 +52,16 @@ func TestParseErrors(t *testing.T) {
 		"a: !!int 1\n":                 `f:1: "a" is neither`,
 		"a: &x 1\nb: *x\n":             `f:1: "a" is neither`,
 		"a: &x [*x]\n":                 `f:1: "a" is neither`,
-		"? [a]\n: 1\n":                 "f:1: a key is no text",
+		"? [a]\n: 1\n":                 "f:1: a key is not text",
 		"a: 1\n---\nb: 2\n":            "f:2: a second document begins here; want one",
-		"a: 1\ncors: *\n":              "f:2: this is no YAML",
+		"a: 1\ncors: *\n":              "f:2: not valid YAML",
 		"a: 1\nb: \"\n":                "f:",
-		"\ta: 1\n":                     "f:1: this is no YAML",
-		"a: 1\n b: 2\n":                "f:2: this is no YAML",
-		"a: b: 1\n":                    "f:1: this is no YAML",
-		"a: 1\n\xff\n":                 "f:2: a byte 0xff is no UTF-8; want text",
-		"a: \x00\n":                    `f:1: a character U+0000 is no text; write it as "\u0000" if it is meant`,
-		"a: *x\n":                      "f: this is no YAML: unknown anchor 'x' referenced; values that begin with a sign",
+		"\ta: 1\n":                     "f:1: not valid YAML",
+		"a: 1\n b: 2\n":                "f:2: not valid YAML",
+		"a: b: 1\n":                    "f:1: not valid YAML",
+		"a: 1\n\xff\n":                 "f:2: the byte 0xff is not UTF-8; want text",
+		"a: \x00\n":                    `f:1: the character U+0000 is not text; write it as "\u0000" if it is meant`,
+		"a: *x\n":                      "f: not valid YAML: unknown anchor 'x' referenced; quote a value that begins",
 		strings.Repeat("[", 30000):     "f",
 		"a: " + strings.Repeat("{", 9): "f",
 	} {
@@ -85,7 +85,7 @@ func TestRead(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		write("large", settings.MaxFile+1): "large is too large; want 65536 bytes at most",
-		folder:                             "is no regular file",
+		folder:                             "is not a regular file",
 		filepath.Join(folder, "absent"):    "no such file",
 	} {
 		if _, err := settings.Read(path); err == nil || !strings.Contains(err.Error(), want) {
@@ -94,7 +94,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, it is settings with texts, or an error that names the file.
+// Whatever a file holds, Parse returns settings with texts, or an error that begins with the file's
+// name.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"a: 1\nb: [x, 'y']\n", "a: &x 1\nb: *x\n", "? a\n: |\n  text\n", "{a: [", "%YAML 1.1\n---\na: !!binary aGk=\n...\n", "a: \"\\x00\\u2028\"", "<<: {a: 1}"} {
 		f.Add([]byte(text))
@@ -129,12 +130,12 @@ func TestParseTables(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 	for text, want := range map[string]string{
-		"a: 1\n":               `f:1: "a" is no table; want keys with their values below it, indented`,
-		"a: [1]\n":             `f:1: "a" is no table`,
-		"a: &x {b: 1}\n":       `f:1: "a" is no table`,
+		"a: 1\n":               `f:1: "a" is not a table; want keys with their values below it, indented`,
+		"a: [1]\n":             `f:1: "a" is not a table`,
+		"a: &x {b: 1}\n":       `f:1: "a" is not a table`,
 		"a:\n  b: {c: 1}\n":    `f:2: "b" is neither`,
-		"a:\n  b: 1\n  b: 2\n": `f:3: "b" is there twice, first in line 2`,
-		"a: {}\na: {}\n":       `f:2: "a" is there twice`,
+		"a:\n  b: 1\n  b: 2\n": `f:3: "b" appears twice, first in line 2`,
+		"a: {}\na: {}\n":       `f:2: "a" appears twice`,
 	} {
 		if _, err := settings.ParseTables("f", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
