@@ -24,7 +24,7 @@ var floors = []string{
 	"internal/describe internal/memory",
 	". cuda",
 	"internal/server",
-	"internal/server/anthropic internal/server/ollama internal/server/openai internal/server/servertest",
+	"internal/manage internal/server/anthropic internal/server/ollama internal/server/openai internal/server/servertest",
 	"internal/server/llamacpp internal/server/vllm",
 	"internal/server/dialects",
 	"cmd/realizar train/export",
