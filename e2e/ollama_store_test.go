@@ -182,6 +182,36 @@ func TestOllamaPull(t *testing.T) {
 	unhappy(t, c.Pull(t.Context(), &api.PullRequest{Model: shop.Host + "/ns/other", Stream: new(false)}, lines.add), 404, "no such model or tag")
 }
 
+// With --models store a model can be used as soon as it is pulled, by its name in the hub or by
+// Ollama's, and no longer when it is deleted. The store may be empty at first.
+func TestOllamaPullServed(t *testing.T) {
+	shop := newShop(t)
+	s := start(t, "--models", "store", "--manage-models", "--allow-registry", shop.Host)
+	c := s.ollama()
+	has(t, c)
+	for _, name := range []string{shop.name, "hf.co/org/babble:Q8_0"} {
+		var lines steps
+		if err := c.Pull(t.Context(), &api.PullRequest{Model: name}, lines.add); err != nil {
+			t.Fatal(err)
+		}
+		r := talk(question, 5)
+		r.Model = name
+		if answer, err := s.talk(r); err != nil || answer.EvalCount != 5 {
+			t.Errorf("%+v (%v)", answer, err)
+		}
+		unhappy(t, c.Delete(t.Context(), &api.DeleteRequest{Model: name}), 409, "loaded")
+		if err := c.Generate(t.Context(), &api.GenerateRequest{Model: name, KeepAlive: &api.Duration{}}, func(api.GenerateResponse) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if err := c.Delete(t.Context(), &api.DeleteRequest{Model: name}); err != nil {
+			t.Error(err)
+		}
+		_, err := s.talk(r)
+		unhappy(t, err, 404, "not found")
+	}
+	has(t, c)
+}
+
 // A client that leaves ends its pull, and the next one goes on.
 func TestOllamaPullCancelled(t *testing.T) {
 	shop := newShop(t)

@@ -203,7 +203,7 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
-	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate, named: named, list: list}
+	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate, named: named, list: list, now: make(chan chan struct{}), ended: make(chan struct{})}
 	hangups, stopHangups := r.hangups()
 	defer stopHangups()
 
@@ -235,7 +235,7 @@ func (c *serveCommand) Run(a *app) error {
 	plan.apply()
 	plan.log(config.Logger, config.Connections)
 	config.RequestMemory = plan.requests
-	manager, err := c.manager(models, &config)
+	manager, err := c.manager(models, &config, r)
 	if err != nil {
 		return err
 	}
@@ -247,6 +247,9 @@ func (c *serveCommand) Run(a *app) error {
 		return err
 	}
 	defer s.Stop()
+	r.server, r.loader, r.config = s, loader, config
+	stopReloading := r.start(hangups)
+	defer stopReloading()
 	h.loading.Loaded(s.Handler())
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
@@ -256,9 +259,6 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	go logModels(tidying, models, config.Logger)
 	go preload(tidying, models, list)
-	r.server, r.loader, r.config = s, loader, config
-	stopReloading := r.start(hangups)
-	defer stopReloading()
 	select {
 	case err := <-h.ended:
 		s.Stop()

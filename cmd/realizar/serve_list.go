@@ -153,10 +153,14 @@ func (c *serveCommand) stored() ([]servedModel, error) {
 	for _, m := range found {
 		name := shortName(m.Name)
 		if !slices.ContainsFunc(list, func(other servedModel) bool { return other.name == name }) {
-			list = append(list, c.newModel(name, m.Path))
+			own := c.newModel(name, m.Path)
+			if alias := m.Name.Ollama(); alias != name && !slices.ContainsFunc(list, func(other servedModel) bool { return other.name == alias }) {
+				own.Aliases = []string{alias}
+			}
+			list = append(list, own)
 		}
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !c.ManageModels {
 		return nil, errors.New("--models=store: there is no model on this machine; realizar pull NAME fetches one")
 	}
 	return list, nil

@@ -9,9 +9,14 @@ import (
 
 // manager lets clients change the models of this machine, where the flags allow it; nil: they
 // do not.
-func (c *serveCommand) manager(models *server.Models, config *server.Config) (*manage.Manager, error) {
+func (c *serveCommand) manager(models *server.Models, config *server.Config, r *reloader) (*manage.Manager, error) {
 	if !c.ManageModels {
 		return nil, nil
+	}
+	changed := func(string, string) {
+		if c.ModelsFrom == allStored {
+			r.modelsNow()
+		}
 	}
 	p, err := puller(pullConnections)
 	if err != nil {
@@ -20,6 +25,7 @@ func (c *serveCommand) manager(models *server.Models, config *server.Config) (*m
 	m := manage.New(manage.Config{
 		Puller: p, Hosts: c.AllowRegistry, Logger: config.Logger,
 		Loaded: func(path string) (string, bool) { return loadedFrom(models, path) },
+		Added:  changed, Removed: changed,
 	})
 	config.Store = m
 	return m, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/demo"
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/pool"
@@ -225,7 +226,7 @@ func parallelOf(list []servedModel) (n int) {
 	for _, m := range list {
 		n += cmp.Or(m.Parallel, severalParallel)
 	}
-	return n
+	return cmp.Or(n, severalParallel)
 }
 
 // pool makes the pool of the models. A model that is alone is loaded, and an error of that is
@@ -235,7 +236,11 @@ func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models,
 	*l = *l.with(list)
 	if !c.alone() {
 		var err error
-		if l.limits, err = l.limitsOf(list); err != nil {
+		measured := list
+		if len(list) == 0 { // the devices are those of any model
+			measured = []servedModel{c.newModel(demo.Name, demo.Name)}
+		}
+		if l.limits, err = l.limitsOf(measured, int64(c.Memory)); err != nil {
 			return nil, err
 		}
 	}
@@ -255,9 +260,9 @@ func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models,
 	return all, nil
 }
 
-// limitsOf returns what all models together may take of the host and of each device that one of
-// them runs on. It is an error when no model can be read.
-func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
+// limitsOf returns what all models together may take of the host, which is memory if that is not 0,
+// and of each device that one of them runs on. It is an error if none of them can be read.
+func (l *modelLoader) limitsOf(list []servedModel, memory int64) (pool.Need, error) {
 	limits := pool.Need{}
 	var first error
 	for _, m := range list {
@@ -276,7 +281,7 @@ func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
 	if len(limits) == 0 && !l.pull {
 		return nil, first
 	}
-	host := int64(list[0].Memory) // is the same for all
+	host := memory
 	if host == 0 {
 		host = int64(hostPart * float64(max(0, machine.ReadMemory().Free-hostCaches(list))))
 	}

@@ -80,6 +80,19 @@ type reloader struct {
 	server      *server.Server
 
 	settings, models watched
+
+	now   chan chan struct{} // asks for models to be read again; what is sent is closed when they are
+	ended chan struct{}      // closed when nothing is read again any more
+}
+
+// modelsNow reads the list of models again, and returns when it applies.
+func (r *reloader) modelsNow() {
+	done := make(chan struct{})
+	select {
+	case r.now <- done:
+		<-done
+	case <-r.ended:
+	}
 }
 
 // A watched is a file or a folder that is read again when it has changed.
@@ -139,6 +152,7 @@ func (r *reloader) start(hangups <-chan os.Signal) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
+		defer close(r.ended)
 		defer tick.Stop()
 		for {
 			select {
@@ -147,6 +161,9 @@ func (r *reloader) start(hangups <-chan os.Signal) (stop func()) {
 			case <-tick.C:
 				r.settings.look()
 				r.models.look()
+			case done := <-r.now:
+				r.models.again()
+				close(done)
 			case <-stopped:
 				return
 			}

@@ -99,10 +99,7 @@ func validate[M io.Closer](models []Spec, loader Loader[M]) error {
 			return fmt.Errorf("pool: a TTL of %v of model %.100q; want more than 0, or 0 for none", s.TTL, s.Name)
 		}
 	}
-	switch {
-	case len(models) == 0:
-		return errors.New("pool: there is no model")
-	case loader == nil:
+	if loader == nil {
 		return errors.New("pool: there is no loader")
 	}
 	return nil

@@ -485,7 +485,6 @@ func TestConfig(t *testing.T) {
 		return pool.Config[*model]{Models: []pool.Spec{{Name: "a"}, {Name: "b"}}, Loader: &loader{}, MaxWaiting: 1}
 	}
 	for says, change := range map[string]func(*pool.Config[*model]){
-		"there is no model":                func(c *pool.Config[*model]) { c.Models = nil },
 		"there is no loader":               func(c *pool.Config[*model]) { c.Loader = nil },
 		"the name of a model is empty":     func(c *pool.Config[*model]) { c.Models[0].Name = " " },
 		`two models are called "b"`:        func(c *pool.Config[*model]) { c.Models[0].Aliases = []string{"b"} },

@@ -160,7 +160,7 @@ func TestSetStay(t *testing.T) {
 // A list with an error changes nothing.
 func TestSetErrors(t *testing.T) {
 	b := newBench(t, 2, map[string]int64{"a": 2}, nil)
-	for _, models := range [][]pool.Spec{nil, {{Name: "b"}, {Name: "b"}}, {{Name: ""}}, {{Name: "b", TTL: -1}}} {
+	for _, models := range [][]pool.Spec{{{Name: "b"}, {Name: "b"}}, {{Name: ""}}, {{Name: "b", TTL: -1}}} {
 		if err := b.pool.Set(models, b.loader); err == nil {
 			t.Errorf("%+v is no error", models)
 		}

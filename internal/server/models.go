@@ -120,7 +120,7 @@ func (s *Server) Look(name string, f func(m *Model)) {
 func (x *Exchange) Hold(name string) error {
 	if name == "" {
 		all := x.Server.models.Models()
-		if len(all) > 1 {
+		if len(all) != 1 {
 			return fields.Missing("model")
 		}
 		name = all[0].Name
