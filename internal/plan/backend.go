@@ -21,8 +21,9 @@ type Backend interface {
 	// Compile picks a kernel for every operation by dtype and shape, plans the scratch memory and
 	// allocates the pools of pages. It reads all weights; it stops early if ctx is done. If a
 	// weight is not finite, the error is a [*tensor.NotFiniteError]. The program's weights must
-	// stay readable until the executable is closed. If one is not, because its file was truncated,
-	// Compile or the step that reads it returns a [*tensor.FaultError], and Close still works.
+	// stay readable until the executable is closed. If a weight becomes unreadable because its file
+	// was truncated, Compile or the step that reads it returns a [*tensor.FaultError], and Close
+	// still works.
 	Compile(ctx context.Context, p *Program, l Limits, loaded Loaded) (Executable, error)
 	// Weights returns the bytes that Compile allocates for its own copies of weights, in the memory
 	// of the device that computes with them: see [Limits.Weights].
@@ -54,8 +55,8 @@ type Executable interface {
 	// Every earlier step that uses the mask must have been waited for.
 	SetMask(id int32, words []uint32) error
 	// AllocHost allocates n bytes of host memory for pages. [SavePage] fills it and [RestorePage]
-	// reads it, both asynchronously. It is not zeroed. The memory need not be the garbage
-	// collector's: do not touch it after FreeHost or Close, which frees all of it.
+	// reads it, both asynchronously. It is not zeroed. It may be outside the garbage collector's
+	// heap: do not touch it after FreeHost, or after Close, which frees the rest.
 	AllocHost(n int) ([]byte, error)
 	// FreeHost frees b, which AllocHost returned, once all submitted steps are done; it may wait
 	// for them. b must begin where the returned slice did.
@@ -98,7 +99,7 @@ type Result struct {
 	Err []error
 }
 
-// ErrNotFinite reports that a model computed a value that is not a number.
+// ErrNotFinite reports that a model computed a value that is NaN or infinite.
 var ErrNotFinite = errors.New("the model computed a value that is not finite")
 
 // A NotFiniteError says where the first value that is not finite arose.

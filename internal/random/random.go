@@ -20,10 +20,10 @@ import (
 // of a tensor concurrently.
 type Filler struct {
 	dtype tensor.DType
-	codes stream // one number per value of a plain format, or per 8 bytes of blocks
+	codes stream // one number per value of an unquantized format, or per 8 bytes of blocks
 	heads stream // one number per block
 
-	// For plain formats, the factor for the sum of a number's four parts, and the addend. For
+	// For unquantized formats, the factor for the sum of a number's four parts, and the addend. For
 	// F32Scale, scale is the scale that blocks multiply by their own factor.
 	scale, mean float32
 
@@ -40,8 +40,8 @@ type Filler struct {
 	next     uint64
 }
 
-// Step is the number of blocks whose multiples [Filler.Fill] may begin at. A block of a plain
-// format is one value.
+// Step is the granularity of [Filler.Fill] in blocks: it must begin at a multiple of Step. A block
+// of an unquantized format is one value.
 const Step = 8
 
 // NewFiller returns a Filler for a tensor of format d with values of the standard deviation std
