@@ -110,7 +110,7 @@ func TestQuantizationConfig(t *testing.T) {
 		{"packed", map[string]any{weights + "strategy": "tensor"}, modelfile.ErrUnsupported, weights + "strategy", `"tensor"`},
 		{"packed", map[string]any{weights + "group_size": 24}, modelfile.ErrUnsupported, weights + "group_size", "24"},
 		{"packed", map[string]any{"config_groups/group_1": map[string]any{"weights": map[string]any{"num_bits": 4, "type": "int", "group_size": 64}}},
-			modelfile.ErrUnsupported, "config_groups.group_1", "another way than those of config_groups.group_0"},
+			modelfile.ErrUnsupported, "config_groups.group_1", "differently from those of config_groups.group_0"},
 		{"packed", map[string]any{"config_groups/group_0/format": "nvfp4-pack-quantized"}, modelfile.ErrUnsupported, "config_groups/group_0/format", "nvfp4"},
 		{"compressed block", map[string]any{weights + "num_bits": 4}, modelfile.ErrUnsupported, weights + "num_bits", "4 bits"},
 		{"compressed block", map[string]any{weights + "type": "int"}, modelfile.ErrUnsupported, weights + "type", `"int"`},
@@ -210,13 +210,13 @@ func TestDerivedParts(t *testing.T) {
 		at           int // byte of the tensor's data
 		says         string
 	}{
-		{"fp8 blocks", "x.weight_scale_inv", missing, modelfile.ErrFormat, "x.weight", 0, "without the scale"},
-		{"fp8 blocks", "x.weight", missing, modelfile.ErrFormat, "x.weight_scale_inv", 0, "a part of no weight"},
-		{"fp8 blocks", "x.weight", shaped(tensor.BF16, 160, 320), modelfile.ErrFormat, "x.weight_scale_inv", 0, "not quantised"},
+		{"fp8 blocks", "x.weight_scale_inv", missing, modelfile.ErrFormat, "x.weight", 0, "without a scale"},
+		{"fp8 blocks", "x.weight", missing, modelfile.ErrFormat, "x.weight_scale_inv", 0, "a part without its weight"},
+		{"fp8 blocks", "x.weight", shaped(tensor.BF16, 160, 320), modelfile.ErrFormat, "x.weight_scale_inv", 0, "not quantized"},
 		{"fp8 blocks", "x.weight", shaped(tensor.F8_E5M2, 160, 320), modelfile.ErrUnsupported, "x.weight", 0, "F8_E5M2"},
 		{"fp8 blocks", "x.weight", shaped(tensor.F8_E4M3, 160, 300), modelfile.ErrUnsupported, "x.weight", 0, "rows of 300 numbers; supported are multiples of 32"},
 		{"fp8 blocks", "x.weight", shaped(tensor.F8_E4M3, 2, 80, 320), modelfile.ErrUnsupported, "x.weight", 0, "shape [2 80 320]"},
-		{"fp8 blocks", "x.weight", renamed("x.weights"), modelfile.ErrUnsupported, "x.weights", 0, "ends in .weight"},
+		{"fp8 blocks", "x.weight", renamed("x.weights"), modelfile.ErrUnsupported, "x.weights", 0, "end in .weight"},
 		{"fp8 blocks", "x.weight_scale_inv", shaped(tensor.F32, 2, 2), modelfile.ErrFormat, "x.weight_scale_inv", 0, "scales of shape [2 2]"},
 		{"fp8 blocks", "x.weight_scale_inv", shaped(tensor.F32, 3, 2), modelfile.ErrFormat, "x.weight_scale_inv", 0, "scales of shape [3 2]"},
 		{"fp8 blocks", "x.weight_scale_inv", shaped(tensor.F32, 6), modelfile.ErrFormat, "x.weight_scale_inv", 0, "one for each block"},
@@ -233,7 +233,7 @@ func TestDerivedParts(t *testing.T) {
 
 		{"gptq", "x.qzeros", missing, modelfile.ErrFormat, "x.qweight", 0, `"x.qzeros", which belongs to it, is missing`},
 		{"gptq", "x.scales", missing, modelfile.ErrFormat, "x.qweight", 0, `"x.scales"`},
-		{"gptq", "x.qweight", missing, modelfile.ErrFormat, "x.g_idx", 0, "a part of no weight"},
+		{"gptq", "x.qweight", missing, modelfile.ErrFormat, "x.g_idx", 0, "a part without its weight"},
 		{"gptq", "x.qweight", shaped(tensor.I32, 40, 168), modelfile.ErrFormat, "x.qzeros", 0, "shape [10 20], want [10 21]"},
 		{"gptq", "x.qweight", shaped(tensor.I32, 40, 161), modelfile.ErrFormat, "x.qweight", 0, "want a multiple of 8"},
 		{"gptq", "x.qweight", shaped(tensor.I32, 41, 160), modelfile.ErrUnsupported, "x.qweight", 0, "rows of 328 numbers"},
@@ -247,7 +247,7 @@ func TestDerivedParts(t *testing.T) {
 		{"gptq", "x.g_idx", number(0, 0xffffffff), modelfile.ErrUnsupported, "x.g_idx", 0, "group -1"},
 		{"gptq", "x.g_idx", shaped(tensor.I32, 319), modelfile.ErrFormat, "x.g_idx", 0, "want I32 of shape [320]"},
 		{"gptq", "x.g_idx", shaped(tensor.I64, 320), modelfile.ErrFormat, "x.g_idx", 0, "want I32 of shape [320]"},
-		{"gptq", "x.g_idx", renamed("x.weight"), modelfile.ErrFormat, "x.qweight", 0, `the weight "x.weight", and there is a tensor of that name too`},
+		{"gptq", "x.g_idx", renamed("x.weight"), modelfile.ErrFormat, "x.qweight", 0, `the weight "x.weight", but a tensor of that name exists too`},
 		{"gptq whole rows", "x.g_idx", missing, modelfile.ErrUnsupported, "x.qweight", 0, "desc_act"},
 		{"gptq whole rows", "x.scales", shaped(tensor.F16, 2, 160), modelfile.ErrFormat, "x.scales", 0, "shape [2 160], want [1 160]"},
 
@@ -258,13 +258,13 @@ func TestDerivedParts(t *testing.T) {
 		{"awq", "x.scales", renamed("y.scales"), modelfile.ErrFormat, "x.qweight", 0, `"x.scales"`},
 
 		{"packed", "x.weight_scale", missing, modelfile.ErrFormat, "x.weight_packed", 0, `"x.weight_scale"`},
-		{"packed", "x.weight_packed", missing, modelfile.ErrFormat, "x.weight_shape", 0, "a part of no weight"},
+		{"packed", "x.weight_packed", missing, modelfile.ErrFormat, "x.weight_shape", 0, "a part without its weight"},
 		{"packed", "x.weight_zero_point", shaped(tensor.I32, 160, 10), modelfile.ErrFormat, "x.weight_zero_point", 0, "want [20 10]"},
 		{"packed", "x.weight_shape", shaped(tensor.I64, 2), modelfile.ErrFormat, "x.weight_shape", 0, "a weight of shape [0 0]"},
 		{"packed", "x.weight_shape", shaped(tensor.I64, 20000), modelfile.ErrFormat, "x.weight_shape", 0, "160 rows and 320 columns"},
 
 		{"mxfp4", "x_scales", missing, modelfile.ErrFormat, "x_blocks", 0, `"x_scales", which belongs to it, is missing`},
-		{"mxfp4", "x_blocks", missing, modelfile.ErrFormat, "x_scales", 0, "a part of no weight"},
+		{"mxfp4", "x_blocks", missing, modelfile.ErrFormat, "x_scales", 0, "a part without its weight"},
 		{"mxfp4", "x_blocks", shaped(tensor.U8, 160, 160), modelfile.ErrFormat, "x_blocks", 0, "packed numbers of shape [160 160]"},
 		{"mxfp4", "x_blocks", shaped(tensor.U8, 160, 20, 8), modelfile.ErrFormat, "x_blocks", 0, "16 bytes of a block"},
 		{"mxfp4", "x_blocks", shaped(tensor.I32, 160, 10, 16), modelfile.ErrFormat, "x_blocks", 0, "packed numbers in I32"},

@@ -58,7 +58,7 @@ func TestCutShort(t *testing.T) {
 			}
 			continue
 		}
-		wantError(t, err, modelfile.ErrFormat, path, x.Name, "cut short", "open the model again")
+		wantError(t, err, modelfile.ErrFormat, path, x.Name, "truncated", "open the model again")
 		var e *modelfile.FormatError
 		if !errors.As(err, &e) {
 			t.Fatalf("%s: %v", x.Name, err)

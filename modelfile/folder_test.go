@@ -195,7 +195,7 @@ func TestShardsThatLie(t *testing.T) {
 		{"tensor missing", `{"weight_map": {"a": "s1.safetensors", "b": "s1.safetensors"}}`, []string{`"b"`, "s1.safetensors", "index.json"}},
 		{"tensor elsewhere", `{"weight_map": {"a": "s2.safetensors"}}`, []string{`"a"`, "s2.safetensors", "index.json"}},
 		{"tensor in two", `{"weight_map": {"x": "s1.safetensors", "y": "s4.safetensors"}}`, []string{`"a"`, "s4.safetensors"}},
-		{"GGUF", `{"weight_map": {"a": "s5.gguf"}}`, []string{"s5.gguf", "a GGUF file where one of the safetensors files", "index.json"}},
+		{"GGUF", `{"weight_map": {"a": "s5.gguf"}}`, []string{"s5.gguf", "a GGUF file among the safetensors files", "index.json"}},
 		{"parent folder", `{"weight_map": {"a": "../s1.safetensors"}}`, []string{`"a"`, `"../s1.safetensors"`}},
 		{"sub-folder", `{"weight_map": {"a": "sub/s1.safetensors"}}`, []string{`"a"`, `"sub/s1.safetensors"`}},
 		{"root", `{"weight_map": {"a": "/etc/passwd"}}`, []string{`"a"`, `"/etc/passwd"`}},

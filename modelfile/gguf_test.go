@@ -293,7 +293,7 @@ func TestGGUFThatLies(t *testing.T) {
 		{"deep arrays", nested.data(64), modelfile.ErrFormat, []string{`"deep"`, "more than 16 deep"}},
 		{"unknown value type", newRawGGUF(0, 1).string("k").u32(13).data(64), modelfile.ErrFormat, []string{`"k"`, "type 13"}},
 		{"unknown element type", newRawGGUF(0, 1).string("k").u32(9).u32(77).u64(1).data(64), modelfile.ErrFormat, []string{`"k"`, "type 77"}},
-		{"truth value 2", newRawGGUF(0, 1).string("k").u32(7).bytes(2).data(64), modelfile.ErrFormat, []string{`"k"`, "truth value 2"}},
+		{"truth value 2", newRawGGUF(0, 1).string("k").u32(7).bytes(2).data(64), modelfile.ErrFormat, []string{`"k"`, "a bool of 2"}},
 		{"key twice", newRawGGUF(0, 2).string("k").u32(0).bytes(1).string("k").u32(0).bytes(1).data(64), modelfile.ErrFormat, []string{`"k"`, "twice"}},
 		{"tensor twice", newRawGGUF(2, 0).tensor("w", i8, 0, 1).tensor("w", i8, 32, 1).data(64), modelfile.ErrFormat, []string{`"w"`, "twice"}},
 		{"alignment 0", alignment(0), modelfile.ErrFormat, []string{"general.alignment", "alignment 0"}},

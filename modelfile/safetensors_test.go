@@ -118,7 +118,7 @@ func TestSafetensorsThatLies(t *testing.T) {
 		{"entry is a list", rawSafetensors(`{"w":[]}`, 0), modelfile.ErrFormat, []string{"'['"}},
 		{"name twice", rawSafetensors(`{"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0),
 			modelfile.ErrFormat, []string{`"w"`, "twice"}},
-		{"shape twice", rawSafetensors(`{"w":{"dtype":"U8","shape":[0],"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape stands twice"}},
+		{"shape twice", rawSafetensors(`{"w":{"dtype":"U8","shape":[0],"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape appears twice"}},
 		{"no dtype", rawSafetensors(`{"w":{"shape":[0],"data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "dtype is missing"}},
 		{"no shape", rawSafetensors(`{"w":{"dtype":"U8","data_offsets":[0,0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "shape is missing"}},
 		{"no offsets", rawSafetensors(`{"w":{"dtype":"U8","shape":[0]}}`, 0), modelfile.ErrFormat, []string{`"w"`, "data_offsets is missing"}},

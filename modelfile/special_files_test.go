@@ -34,7 +34,7 @@ var special = []struct {
 		return err
 	}, "a socket"},
 	{"device", func(_ *testing.T, path string) error { return os.Symlink("/dev/zero", path) }, "a device"},
-	{"link to nothing", func(_ *testing.T, path string) error { return os.Symlink("nothing", path) }, "leads to no file"},
+	{"link to nothing", func(_ *testing.T, path string) error { return os.Symlink("nothing", path) }, "target does not exist"},
 	{"link to itself", func(_ *testing.T, path string) error { return os.Symlink(filepath.Base(path), path) }, "too many levels of symbolic links"},
 	{"link to a folder", func(t *testing.T, path string) error { return os.Symlink(t.TempDir(), path) }, "a folder"},
 	{"link to a named pipe", func(_ *testing.T, path string) error {

@@ -24,7 +24,7 @@ func TestOpenRefuses(t *testing.T) {
 			name: "too old", options: drivertest.Options{Devices: []drivertest.Device{{Name: "Tesla T4", Memory: 1 << 30, Capability: driver.Capability{Major: 7, Minor: 5}}}},
 			is: ErrCapability, text: "cuda: the GPU's compute capability is below 8.0: Tesla T4 has 7.5; use --device cpu",
 		},
-		{name: "past the last", device: 1, is: driver.ErrNoDevice, text: "device 1 of 1; CUDA_VISIBLE_DEVICES says which there are"},
+		{name: "past the last", device: 1, is: driver.ErrNoDevice, text: "device 1 of 1; CUDA_VISIBLE_DEVICES selects the visible devices"},
 		{name: "negative", device: -1, is: driver.ErrNoDevice, text: "device -1 of 1"},
 	} {
 		f := drivertest.New(t, test.options)

@@ -26,10 +26,10 @@ var bidirectionalKernels = []struct {
 	headDim, queries int
 }{{"bidirectional_64", 64, 32}, {"bidirectional_128", 128, 32}, {"bidirectional_256", 256, 16}}
 
-// bidirectionalKeys is how many keys a block has at a time.
+// bidirectionalKeys is the number of keys that a block holds at a time.
 const bidirectionalKeys = 32
 
-// bidirectional is [plan.Bidirectional].
+// bidirectional implements [plan.Bidirectional].
 type bidirectional struct{ ordinary }
 
 func (bidirectional) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }

@@ -36,7 +36,7 @@ type finiteArgs struct {
 	count, sequence, bad driver.DevicePtr
 }
 
-// Finite looks at the residual stream of every token: what goes wrong in a layer stays
+// Finite checks the residual stream of every token: a value that is not finite in any layer stays
 // there.
 func (c *Compiler) Finite() ([]Launch, error) {
 	if c.Layout.p.Residual < 0 {
@@ -51,7 +51,7 @@ func (c *Compiler) Finite() ([]Launch, error) {
 	return ls, err
 }
 
-// elementGrid is that of the kernels for which a warp does 32 columns of a row.
+// elementGrid returns the grid for kernels in which a warp processes 32 columns of a row.
 func elementGrid(rows plan.Dim, stride int32) func(sh *Shape) driver.Dim3 {
 	return func(sh *Shape) driver.Dim3 {
 		return driver.Dim3{X: (int(stride)/32 + 7) / 8, Y: min(sh.Size(rows), 65535)}

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// embed is [plan.Embed]: the ids that the step before has sampled are on the device.
+// embed implements [plan.Embed]. The ids that the previous step sampled are on the device.
 type embed struct{ ordinary }
 
 func (embed) writes(*fuse.Stage) bool { return false }

@@ -11,20 +11,22 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// maxExperts is how many experts the kernels choose from.
+// maxExperts is the maximum number of experts that the kernels choose from.
 const maxExperts = 2048
 
-// ActiveBytes are those of an expert that was chosen, see kernels/experts.cuh.
+// ActiveBytes is the size in bytes of the record of a chosen expert; see kernels/experts.cuh.
 const ActiveBytes = 16
 
-// partBytes are those of slots of an expert, see kernels/experts.cuh.
+// partBytes is the size in bytes of the record of a part of an expert's slots; see
+// kernels/experts.cuh.
 const partBytes = 16
 
-// MissingBytes are those of an expert that is to be fetched, see kernels/expertcache.cu.
+// MissingBytes is the size in bytes of the record of an expert to fetch; see
+// kernels/expertcache.cu.
 const MissingBytes = 8
 
-// An expertRoom is where a mixture of experts works. All mixtures of a program use the
-// same, one after another. A slot is a token with one of its experts.
+// An expertRoom is the scratch memory of a mixture of experts. All mixtures of a program share it,
+// one after another. A slot is a token paired with one of its experts.
 type expertRoom struct {
 	chosen, weights, slots driver.DevicePtr    // by token and rank
 	tokens                 driver.DevicePtr    // by slot
@@ -35,20 +37,21 @@ type expertRoom struct {
 	out                    driver.DevicePtr    // by slot: what the experts make; before, the rows of the slots' tokens where these are gathered
 }
 
-// slotRows is the most slots of so many tokens, see kernels/experts.cuh, and the rows that their
-// memory needs: copies of the last slots may read up to wideRows beyond.
+// slotRows returns the maximum number of slots for the given number of tokens (see
+// kernels/experts.cuh), and the number of rows to allocate: copies of the last slots may read up to
+// wideRows beyond them.
 func slotRows(a *plan.ExpertsAttr, tokens int) (rows, reached int) {
 	slots := tokens * a.Route.Used
 	rows = slots + 7*min(slots, len(a.Gate))
 	return rows, chunked(rows + wideRows)
 }
 
-// unjoined reports whether the gate and what it gates are products of two launches.
+// unjoined reports whether two launches compute the gate and up products.
 func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 	return weights.LaidAs(a.Gate[0].DType, lim) != weights.LaidAs(a.Up[0].DType, lim)
 }
 
-// experts is [plan.Experts].
+// experts implements [plan.Experts].
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
@@ -66,7 +69,7 @@ func (experts) reads(s *fuse.Stage, i int, lim *plan.Limits) []kind {
 	return []kind{arithmetic(a.Gate[0], lim), arithmetic(a.Up[0], lim)}
 }
 
-// scratch is what [expertRoom] names, in its order.
+// scratch returns the sizes of the fields of [expertRoom], in order.
 func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	a := n.Attr.(plan.ExpertsAttr)
 	tokens := lim.Size(p.Shapes[n.Out][0])
@@ -146,7 +149,7 @@ type combineArgs struct {
 	out                      device.Forms
 }
 
-// A mixture makes the launches of a mixture of experts.
+// A mixture builds the launches of a mixture of experts.
 type mixture struct {
 	*Compiler
 	attr plan.ExpertsAttr
@@ -154,11 +157,11 @@ type mixture struct {
 	e    expertRoom
 }
 
-// slots is how many there are at most in a step of that shape.
+// slots returns the maximum number of slots in a step of that shape.
 func (m *mixture) slots(sh *Shape) int { return sh.Size(m.rows) * m.attr.Route.Used }
 
-// experts routes tokens, groups them by expert, multiplies and adds up. The single token
-// of a step is a group by itself for each of its experts.
+// experts routes tokens, groups them by expert, multiplies, and adds the results. If a step has a
+// single token, the token forms a group for each of its experts.
 func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	m := &mixture{Compiler: c, attr: n.Attr.(plan.ExpertsAttr), rows: c.rows(n.Out)}
@@ -204,7 +207,7 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return append(all, l), nil
 }
 
-// route chooses experts, and gives the tokens of each their slots.
+// route chooses experts, and assigns slots to the tokens of each.
 func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	e, r, logits := &m.e, &m.attr.Route, m.forms(n.In[1])
 	experts := len(m.attr.Gate)
@@ -238,7 +241,7 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	return []Launch{route, group.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 })}, nil
 }
 
-// partRows are of how many slots parts are, by the kernels that take as many.
+// partRows are the sizes of parts in slots, which select the kernels.
 var partRows = []int{16, 32, 64, 128}
 
 // part is the index in partRows for a step of that shape: the smallest that holds the mean number of
@@ -254,7 +257,8 @@ func (m *mixture) part(sh *Shape) int {
 	return len(partRows) - 1
 }
 
-// gathered makes the launch that gives each slot the row of its token, and says where these are.
+// gathered returns the launch that copies each token's row to its slots, and the location of the
+// copies.
 func (m *mixture) gathered(x device.Forms, form kind) (Launch, device.Forms, error) {
 	to := x
 	to.F32, to.Bf16, to.F16 = 0, 0, 0
@@ -271,7 +275,7 @@ func (m *mixture) gathered(x device.Forms, form kind) (Launch, device.Forms, err
 	return l.unless(func(sh *Shape) bool { return sh.Size(m.rows) == 1 }), to, err
 }
 
-// units computes the gated units of all slots, and says where their values are.
+// units computes the gated units of all slots, and returns the location of their values.
 func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	e, x, ffn := &m.e, m.forms(n.In[0]), m.attr.Gate[0].Rows()
 	out := device.Forms{Stride: int32(rowStride(ffn)), Cols: int32(ffn), By: half(0)}
@@ -478,8 +482,9 @@ func (m *mixture) rowsMove(bytes int) func(b *plan.Batch) int {
 	return func(b *plan.Batch) int { return b.Size(m.rows) * m.attr.Route.Used * bytes }
 }
 
-// moves are what a product of experts reads and writes: the weights of as many experts as
-// the tokens can have chosen, since which they have is known on the device alone.
+// moves returns the bytes that a product of experts reads and writes. It counts the weights of as
+// many experts as the tokens can have chosen, because only the device knows which experts they
+// chose.
 func (m *mixture) moves(w *tensor.Tensor, cols int32, gated bool) func(b *plan.Batch) int {
 	weights, out := m.weightBytes(w), 4*w.Rows()
 	if gated {

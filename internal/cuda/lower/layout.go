@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// A Layout is a program cut into stages, with the places of its values.
+// A Layout is a program divided into stages, with the locations of its values.
 type Layout struct {
 	p       *plan.Program
 	lim     *plan.Limits

@@ -125,8 +125,8 @@ const (
 	wideRows    = 128
 )
 
-// wideRoom is how many blocks of a wide kernel for so many rows of the input a multiprocessor
-// holds, and the shared memory of each, see kernels/wide.cuh.
+// wideRoom returns how many blocks of a wide kernel, for the given number of input rows, fit on a
+// multiprocessor, and the shared memory of each in bytes; see kernels/wide.cuh.
 func wideRoom(t *weights.Tiling, rows int) (blocks, shared int) {
 	const two = 112 << 10
 	sums, tiles, chunk := 4*rows*(wideRows+4), wideRows/weights.TileRows*t.Bytes, 2*rows*64
@@ -287,7 +287,7 @@ func (c *Compiler) wideGrid(t *weights.Tiling, jobs, most int) (driver.Dim3, int
 	return driver.Dim3{X: cluster * clusters}, cluster
 }
 
-// sharedOf is the shared memory of a block of a product, beside what its kernel declares.
+// sharedOf returns the additional shared memory in bytes of a block of a product.
 func sharedOf(v *variant, t *weights.Tiling) int {
 	switch v.kind {
 	case ofRow:
@@ -300,28 +300,27 @@ func sharedOf(v *variant, t *weights.Tiling) int {
 	return 0
 }
 
-// segments is how many parts the columns of a product are cut into.
+// segments is the number of parts into which the columns of a product are divided.
 const segments = 8
 
-// maxSplitTiles is how many tiles of columns a segment has at most where it is a block's.
+// maxSplitTiles is the maximum number of column tiles in a segment that one block processes.
 const maxSplitTiles = 128
 
-// splits reports whether a single row of a product has a block for each segment, where
-// there are clusters: of a small weight, a router's for example, few multiprocessors would
-// read it otherwise.
+// splits reports whether the product of a single row uses one block for each segment, on devices
+// with clusters. Otherwise few multiprocessors would read a small weight, for example a router's.
 func (c *Compiler) splits(w *tensor.Tensor, a *linearArgs) bool {
 	return w.DType == tensor.F32 && arithmetic(w, c.Layout.lim) == inFloats &&
 		segments*int(a.units) <= productBlocks*c.Multiprocessors && int(a.colTiles) <= segments*maxSplitTiles
 }
 
-// productBlocks is how many blocks of a product a multiprocessor holds.
+// productBlocks is the number of blocks of a product that fit on a multiprocessor.
 const productBlocks = 2
 
-// blocks is how many blocks share so many units of work: no more than run at a time,
-// and as few as do not take longer, so that all of them have the same to do.
+// blocks returns how many blocks share the given units of work: no more than run at a time, and as
+// few as finish in the same time, so that all of them have equal work.
 func (c *Compiler) blocks(units int) int { return c.blocksOf(units, 1) }
 
-// blocksOf is blocks where several such products are done at the same time.
+// blocksOf is blocks for several products at the same time.
 func (c *Compiler) blocksOf(units, products int) int {
 	most := max(1, productBlocks*c.Multiprocessors)
 	rounds := (units*products + most - 1) / most

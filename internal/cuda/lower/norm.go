@@ -26,8 +26,8 @@ type normArgs struct {
 	out                     device.Forms
 }
 
-// most goes by the weights: no column of a group of n is more than the root of n of their
-// root mean square.
+// most depends on the weights: no column of a group of n exceeds the square root of n times the
+// group's root mean square.
 func (norm) most(n *plan.Node) float64 {
 	largest := func(t *tensor.Tensor) (most float64) {
 		if t == nil {

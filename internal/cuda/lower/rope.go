@@ -44,7 +44,7 @@ func ropeIndex(all []plan.RopeAttr, n *plan.Node) int {
 	return -1
 }
 
-// angles are those of every rope, for all layers.
+// angles returns the launches that compute the angles of every rope, for all layers.
 func (c *Compiler) angles() ([]Launch, error) {
 	var all []Launch
 	for i, r := range c.Room.Ropes {
@@ -78,7 +78,7 @@ type turnArgs struct {
 	count                                              driver.DevicePtr
 }
 
-// turned says where a rope's angles are.
+// turned returns the location of a rope's angles.
 func (c *Compiler) turned(n *plan.Node) (angles driver.DevicePtr, dims, interleaved int32) {
 	if n == nil {
 		return 0, 0, 0
