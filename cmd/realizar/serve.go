@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/machine"
-	"github.com/realizar/realizar/internal/pool"
+	"github.com/realizar/realizar/internal/names"
 	"github.com/realizar/realizar/internal/server"
 	"github.com/realizar/realizar/internal/server/dialects"
 	webpage "github.com/realizar/realizar/internal/server/page"
@@ -26,11 +25,12 @@ import (
 type serveCommand struct {
 	Models []string `arg:"" name:"model" optional:"" help:"GGUF files, safetensors files, folders with one, names such as hf:org/repo, or demo, which is in the program. Of several, requests name the one that they are for, which is loaded when it is asked for. Default: demo."`
 
+	ModelsFrom      string        `name:"models" placeholder:"FILE|FOLDER|store" live:"file" help:"More models: those that a YAML file describes, those in a folder, or with store those that realizar list has. The file and the folder are read again when they change."`
 	Host            string        `default:"127.0.0.1" placeholder:"ADDRESS" help:"Where to listen. 0.0.0.0 is every address of the machine. Default: ${default}."`
 	Port            int           `default:"8080" placeholder:"N" help:"The port to listen on; 0 takes a free one. Default: ${default}."`
 	OllamaPort      *int          `placeholder:"N" help:"A second port with the same endpoints: clients of Ollama look for it at 11434. 0 takes a free one. Default: none."`
 	ServedModelName []string      `placeholder:"NAME" sep:"none" help:"What requests call the model. May be given several times; answers bear the first. Of several models each is called by its own name. Default: the file's name, or the model's."`
-	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
+	KeepAlive       time.Duration `name:"keep-alive" default:"0s" placeholder:"TIME" live:"yes" help:"How long a model stays when nobody uses it, 5m for example. Default: until another needs its memory."`
 	APIKeyFile      string        `name:"api-key-file" placeholder:"FILE" live:"file" help:"Ask for one of the keys in FILE, one a line. It is read again on SIGHUP."`
 	TLSCert         string        `name:"tls-cert" placeholder:"FILE" live:"file" help:"Serve https with this certificate, in PEM. It is read again on SIGHUP."`
 	TLSKey          string        `name:"tls-key" placeholder:"FILE" live:"file" help:"The certificate's key, in PEM."`
@@ -49,7 +49,6 @@ type serveCommand struct {
 	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
 	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
 	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
-	TargetITL         time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
 	SSEKeepAlive      time.Duration `name:"sse-keep-alive" default:"15s" placeholder:"TIME" live:"yes" help:"Send a comment on a stream of events that has been silent for so long, as its request waits for its turn; 0 sends none. Default: ${default}."`
 	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
@@ -63,6 +62,7 @@ type serveCommand struct {
 	pullFlag
 	jsonFlags
 	modelFlags
+	stepFlags
 	settingsFlags
 }
 
@@ -81,14 +81,16 @@ Examples:
     curl localhost:8080/v1/chat/completions -H 'Content-Type: application/json' \
         -d '{"model": "small", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}'
 
-Of several models, each request names the one that it is for:
+Several models: each request names its own, and loads it if need be.
 
     realizar serve small.gguf large.gguf --memory 16GiB --keep-alive 10m
+    realizar serve --models /srv/models
+    realizar serve --models models.yaml
 
-They are loaded when they are asked for. --memory, or --gpu-memory where they run on a GPU, is then what all of them
-may take together. Where there is no room for another, the one goes that was idle the longest by the time it takes to
-load; where all are in use, requests wait. Each has a cache for one answer of --context, or of the model's own, which
-is halved down to 4096 tokens where the model would take more than half of the memory of all.
+--memory, or --gpu-memory for models on a GPU, is then what all of them may take together. A model that does not fit
+takes the memory of the one with the longest idle time relative to its load time; while all are in use, requests wait.
+Each has a cache for one answer of --context, or of its own context, halved down to 4096 tokens while the model would
+take more than half of the limit. docs/models-by-name.md describes the file of models.
 
 The address answers from the start: GET /health says that the process is there, everything else is refused with 503
 and Retry-After while the model is being loaded, and GET /ready says whether a request would be let in.
@@ -124,7 +126,7 @@ func (c *serveCommand) check() error {
 		return errors.New("--tls-cert and --tls-key go together")
 	case c.KeepAlive < 0:
 		return wrongFlag("keep-alive", c.KeepAlive, "more than 0, or 0 for as long as its memory is not needed")
-	case len(c.Models) > 1 && len(c.ServedModelName) > 0:
+	case (len(c.Models) > 1 || c.ModelsFrom != "") && len(c.ServedModelName) > 0:
 		return errors.New("--served-model-name is for one model; of several each is called by its own name")
 	case c.MaxQueue < 0:
 		return wrongFlag("max-queue", c.MaxQueue, "0 or more")
@@ -165,7 +167,11 @@ func (c *serveCommand) Run(a *app) error {
 	if c.PrintConfig {
 		return c.settings.write(a.out, c.JSON)
 	}
-	specs, paths, err := c.named(a)
+	named, err := c.named(a)
+	if err != nil {
+		return err
+	}
+	list, err := c.withListed(named)
 	if err != nil {
 		return err
 	}
@@ -191,12 +197,13 @@ func (c *serveCommand) Run(a *app) error {
 	}
 	h.begin(certificate)
 	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
-	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate}
+	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate, named: named, list: list}
 	hangups, stopHangups := r.hangups()
 	defer stopHangups()
 
 	free := machine.ReadMemory()
-	models, err := c.pool(a, specs, paths, config.Logger)
+	loader := newModelLoader(a, config.Logger)
+	models, err := c.pool(loader, list)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return nil // it was told to stop before it began
@@ -208,11 +215,13 @@ func (c *serveCommand) Run(a *app) error {
 		_ = models.Close()
 	}()
 	_, limits := models.Memory()
-	memory := limits[backends.Processor.Name]
-	config.Parallel = len(specs) * cmp.Or(c.Parallel, severalParallel)
-	if h, ok := models.Look(specs[0].Name); ok { // it is alone
-		config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
-		h.Release()
+	memory := limits[backends.Processor.Name] + hostCaches(list)
+	config.Parallel = parallelOf(list)
+	if c.alone() {
+		if h, ok := models.Look(list[0].name); ok {
+			config.Parallel, memory = h.Model.Parallel(), h.Model.HostMemory()
+			h.Release()
+		}
 	}
 	plan := planServe(free, memory, config.RequestMemory, heapMemory())
 	plan.apply()
@@ -227,10 +236,12 @@ func (c *serveCommand) Run(a *app) error {
 	tidying, stopTidying := context.WithCancel(a.ctx)
 	defer stopTidying()
 	go plan.tidy(tidying, s.Held)
-	if err := c.announce(a, h.addresses(), namesOf(specs)); err != nil {
+	if err := c.announce(a, h.addresses(), namesOf(list)); err != nil {
 		return err
 	}
-	r.server = s
+	go logModels(tidying, models, config.Logger)
+	go preload(tidying, models, list)
+	r.server, r.loader, r.config = s, loader, config
 	stopReloading := r.start(hangups)
 	defer stopReloading()
 	select {
@@ -291,20 +302,20 @@ func fileName(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
 	}
-	name := filepath.Base(path)
-	for _, end := range []string{".gguf", ".safetensors"} {
-		name = strings.TrimSuffix(name, end)
-	}
-	return name
+	return names.Title(filepath.ToSlash(path))
 }
 
-// namesOf are the names of models, for people.
-func namesOf(specs []pool.Spec) string {
-	names := make([]string, len(specs))
-	for i, s := range specs {
-		names[i] = s.Name
+// namesOf are the names of models, for people: all of a few, and the number of the rest.
+func namesOf(models []servedModel) string {
+	const few = 8
+	var text []string
+	for _, m := range models[:min(few, len(models))] {
+		text = append(text, m.name)
 	}
-	return strings.Join(names, ", ")
+	if more := len(models) - few; more > 0 {
+		text = append(text, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(text, ", ")
 }
 
 // announce says that requests are answered, and where.

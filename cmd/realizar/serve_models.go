@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -14,78 +14,162 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/backends"
+	"github.com/realizar/realizar/internal/machine"
 	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server"
 )
 
-// What holds of several models where the flags do not say: how many answers of one are under
-// way at a time, to how many tokens a context is halved that takes more than half of the memory
-// of all, and how long a model is left alone that is in use while others wait.
+// Defaults for several models: how many answers of one model are under way at a time, the length to
+// which a context is halved while the model would take more than half of the device's limit, and
+// how long a model in use stays while others wait.
 const (
 	severalParallel = 16
 	severalContext  = 4096
 	severalStay     = 2 * time.Second
 )
 
+// hostPart is the part of the host's free memory that several models may take if no flag says how
+// much.
+const hostPart = 0.75
+
 // A modelLoader loads the models of a server.
 type modelLoader struct {
-	app     *app
-	options realizar.Options
-	log     *slog.Logger
-	paths   map[string]string // of models by name
+	app *app
+	log *slog.Logger
 
-	// limit is what all may take of the device; 0: there is one model alone, which is bounded
-	// by its own options.
-	limit int64
+	// limits are what all models together may take of each device; nil for one model alone, which
+	// its own options bound.
+	limits pool.Need
+	pull   bool
+	models map[string]*servedModel
 
+	plans *plans
+	kept  *keptCaches
+}
+
+// keptCaches are the caches of models in host memory, by name, loaded or not.
+type keptCaches struct {
 	mu    sync.Mutex
-	plans map[string]realizar.Options // of models by name, as they were estimated
+	names map[string]*realizar.KeptCache
 }
 
-// Estimate plans the model of that name.
+// of returns the cache of a name.
+func (k *keptCaches) of(name string) *realizar.KeptCache {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.names[name] == nil {
+		k.names[name] = new(realizar.KeptCache)
+	}
+	return k.names[name]
+}
+
+// only drops the caches of other models.
+func (k *keptCaches) only(models map[string]*servedModel) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.names, func(name string, _ *realizar.KeptCache) bool { return models[name] == nil })
+}
+
+// plans are the estimates of models by name.
+type plans struct {
+	mu    sync.Mutex
+	names map[string]modelPlan
+}
+
+// A modelPlan is how a model will be opened.
+type modelPlan struct {
+	path    string
+	version string // of the model and its files
+	options realizar.Options
+	need    pool.Need
+}
+
+func newModelLoader(a *app, log *slog.Logger) *modelLoader {
+	return &modelLoader{app: a, log: log, kept: &keptCaches{names: map[string]*realizar.KeptCache{}}}
+}
+
+// with returns a loader of these models, under the same limits.
+func (l *modelLoader) with(list []servedModel) *modelLoader {
+	own := *l
+	own.models, own.plans = map[string]*servedModel{}, &plans{names: map[string]modelPlan{}}
+	for i := range list {
+		own.models[list[i].name] = &list[i]
+	}
+	own.kept.only(own.models)
+	return &own
+}
+
+// options are those of m, for several answers at a time.
+func (m *servedModel) options() realizar.Options {
+	o := m.modelFlags.options()
+	o.Parallel, o.TargetITL = cmp.Or(m.Parallel, severalParallel), m.TargetITL
+	return o
+}
+
+// Estimate plans the model of that name. What it takes does not depend on what is free, so it is
+// planned once for the same files.
 func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, error) {
-	o, need := l.options, pool.Need{}
-	if l.limit > 0 {
-		least, err := l.least(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		o.Context, need = least.Context, needOf(least)
-		if l.onHost(least.Device) {
-			o.Memory = least.Bytes
-		} else {
-			o.DeviceMemory, o.StreamWeights = realizar.MemoryLimit{Bytes: least.Bytes}, realizar.StreamNever
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.plans[name] = o
-	return need, nil
-}
-
-// needOf is what a model takes of each device.
-func needOf(least *realizar.LeastMemory) pool.Need {
-	need := pool.Need{least.Device: least.Bytes}
-	if least.Host > 0 {
-		need[backends.Processor.Name] += least.Host
-	}
-	return need
-}
-
-// onHost reports whether a device computes in the host's memory.
-func (*modelLoader) onHost(device string) bool { return backends.All.Kind(device).Host }
-
-// least is the least that the model of that name takes. A context that nobody asked for is
-// halved while it takes more than half of what there is for all.
-func (l *modelLoader) least(ctx context.Context, name string) (*realizar.LeastMemory, error) {
-	d, err := realizar.DescribeWith(l.paths[name], l.options.PreTokenizer)
+	m := l.models[name]
+	path, err := l.app.modelPath(m.Source, l.pull)
 	if err != nil {
 		return nil, err
 	}
-	for o := l.options; ; {
+	p := modelPlan{path: path, version: m.version + filesOf(path), options: m.options(), need: pool.Need{}}
+	if p.options.HostCache > 0 {
+		p.options.Kept = l.kept.of(name)
+	}
+	l.plans.mu.Lock()
+	known := l.plans.names[name]
+	l.plans.mu.Unlock()
+	switch {
+	case known.version == p.version:
+		return known.need, nil
+	case l.limits == nil:
+		p.options.Parallel = m.Parallel
+	default:
+		least, err := l.least(ctx, path, p.options)
+		if err != nil {
+			return nil, err
+		}
+		p.options.Context, p.need = least.Context, pool.Need{deviceKey(least.Device, m.Device): least.Bytes}
+		if onHost(least.Device) {
+			p.options.Memory = least.Bytes
+		} else {
+			p.options.DeviceMemory, p.options.StreamWeights = realizar.MemoryLimit{Bytes: least.Bytes}, realizar.StreamNever
+		}
+	}
+	l.plans.mu.Lock()
+	defer l.plans.mu.Unlock()
+	l.plans.names[name] = p
+	return p.need, nil
+}
+
+// deviceKey names a device among those that models share: its kind, with the number that a flag
+// gives it. The first of a kind is the one that a flag without a number means.
+func deviceKey(kind, flag string) string {
+	if _, number, ok := strings.Cut(flag, ":"); ok && number != "0" && !onHost(kind) {
+		return kind + ":" + number
+	}
+	return kind
+}
+
+// onHost reports whether a device computes in the host's memory.
+func onHost(device string) bool { return backends.All.Kind(device).Host }
+
+// least is the least that the model at path takes. A context that nobody asked for is halved while
+// the model would take more than half of the device's limit.
+func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options) (*realizar.LeastMemory, error) {
+	d, err := realizar.DescribeWith(path, o.PreTokenizer)
+	if err != nil {
+		return nil, err
+	}
+	for asked := o.Context > 0; ; {
 		least, err := d.Least(ctx, o)
-		if err != nil || l.options.Context > 0 || least.Bytes <= l.limit/2 || least.Context <= severalContext {
+		if err != nil || asked || least.Context <= severalContext {
 			return least, err
+		}
+		if limit, ok := l.limits[deviceKey(least.Device, o.Device)]; !ok || least.Bytes <= limit/2 {
+			return least, nil
 		}
 		o.Context = max(severalContext, least.Context/2)
 	}
@@ -93,79 +177,71 @@ func (l *modelLoader) least(ctx context.Context, name string) (*realizar.LeastMe
 
 // Load opens the model of that name as it was estimated.
 func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*server.Model, error) {
-	l.mu.Lock()
-	o := l.plans[name]
-	l.mu.Unlock()
-	o.Damaged = func(err error) {
+	l.plans.mu.Lock()
+	p := l.plans.names[name]
+	l.plans.mu.Unlock()
+	p.options.Damaged = func(err error) {
 		if err == nil {
 			l.log.Info("the model's file is again what it was", slog.String("model", name))
 			return
 		}
 		l.log.Error("the model's file has changed: not ready", slog.String("model", name), slog.String("error", err.Error()))
 	}
-	m, err := l.app.openWith(ctx, l.paths[name], o)
+	begun := time.Now()
+	m, err := l.app.openWith(ctx, p.path, p.options)
 	if err != nil {
 		return nil, err
 	}
-	served := &server.Model{Model: m}
-	if info, err := os.Stat(l.paths[name]); err == nil {
+	l.log.Info("a model was loaded", slog.String("model", name), slog.String("device", m.Device()), slog.Int("context", m.Context()),
+		slog.Int("parallel", m.Parallel()), slog.Duration("took", time.Since(begun).Round(time.Millisecond)))
+	served := &server.Model{Model: m, Created: begun}
+	if info, err := os.Stat(p.path); err == nil {
 		served.Created = info.ModTime()
 	}
 	return served, nil
 }
 
-// named are the models of the flags: their specs, and their paths by name.
-func (c *serveCommand) named(a *app) (specs []pool.Spec, paths map[string]string, err error) {
-	if len(c.Models) == 0 {
-		c.Models = []string{a.orDemo("", "serve")}
+// specsOf are the models of a list as the pool has them.
+func specsOf(list []servedModel) []pool.Spec {
+	specs := make([]pool.Spec, len(list))
+	for i := range list {
+		specs[i] = list[i].spec()
 	}
-	paths = map[string]string{}
-	for _, model := range c.Models {
-		path, err := a.modelPath(model, c.Pull)
-		if err != nil {
-			return nil, nil, err
-		}
-		s := pool.Spec{Name: fileName(model), TTL: c.KeepAlive}
-		if path != model {
-			s.Name = strings.TrimPrefix(model, "hf:")
-		}
-		if other, ok := paths[s.Name]; ok {
-			return nil, nil, fmt.Errorf("%s and %s are both called %s; give one of the files another name, or a short name (realizar cp)", other, path, s.Name)
-		}
-		paths[s.Name] = path
-		specs = append(specs, s)
-	}
-	if len(specs) == 1 {
-		s := &specs[0]
-		path := paths[s.Name]
-		if own := c.ServedModelName; len(own) > 0 {
-			s.Name, s.Aliases = own[0], own[1:]
-		}
-		s.Pinned, paths = c.KeepAlive == 0, map[string]string{s.Name: path}
-	}
-	return specs, paths, nil
+	return specs
 }
 
-// pool is the pool of the models. A model that is alone is loaded, and what is wrong with it is
-// the error; several are loaded when somebody asks for them.
-func (c *serveCommand) pool(a *app, specs []pool.Spec, paths map[string]string, log *slog.Logger) (*server.Models, error) {
-	o := c.options()
-	o.TargetITL = c.TargetITL
-	l := &modelLoader{app: a, options: o, log: log, paths: paths, plans: map[string]realizar.Options{}}
-	l.options.Parallel = c.Parallel
-	var limits pool.Need
-	if len(specs) > 1 {
-		l.options.Parallel = cmp.Or(c.Parallel, severalParallel)
+// hostCaches is how many bytes of host memory the caches of several models may take, loaded or not.
+func hostCaches(list []servedModel) (n int64) {
+	for _, m := range list {
+		n += int64(m.KVHost)
+	}
+	return n
+}
+
+// parallelOf is how many answers of several models may be under way at a time.
+func parallelOf(list []servedModel) (n int) {
+	for _, m := range list {
+		n += cmp.Or(m.Parallel, severalParallel)
+	}
+	return n
+}
+
+// pool makes the pool of the models. A model that is alone is loaded, and an error of that is
+// returned; several are loaded on demand.
+func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models, error) {
+	l.pull = c.Pull
+	*l = *l.with(list)
+	if !c.alone() {
 		var err error
-		if limits, err = l.limits(a.ctx, specs); err != nil {
+		if l.limits, err = l.limitsOf(list); err != nil {
 			return nil, err
 		}
 	}
-	all, err := pool.New(pool.Config[*server.Model]{Models: specs, Loader: l, Limits: limits, Stay: severalStay, MaxWaiting: c.MaxQueue + 1})
-	if err != nil || len(specs) > 1 {
+	all, err := pool.New(pool.Config[*server.Model]{Models: specsOf(list), Loader: l, Limits: l.limits, Stay: severalStay, MaxWaiting: c.MaxQueue + 1})
+	if err != nil || !c.alone() {
 		return all, err
 	}
-	err = all.Load(a.ctx, specs[0].Name)
+	err = all.Load(l.app.ctx, list[0].name)
 	var failed *pool.LoadError
 	if errors.As(err, &failed) {
 		err = failed.Err
@@ -177,31 +253,67 @@ func (c *serveCommand) pool(a *app, specs []pool.Spec, paths map[string]string, 
 	return all, nil
 }
 
-// hostPart is the part of the host's free memory that several models may take where no flag
-// says how much.
-const hostPart = 0.75
-
-// limits are what all models may take together of the device on which they run, by the first
-// of them that can be read, and of the host.
-func (l *modelLoader) limits(ctx context.Context, specs []pool.Spec) (pool.Need, error) {
+// limitsOf returns what all models together may take of the host and of each device that one of
+// them runs on. It is an error when no model can be read.
+func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
+	limits := pool.Need{}
 	var first error
-	for _, s := range specs {
-		l.limit = math.MaxInt64
-		least, err := l.least(ctx, s.Name)
+	for _, m := range list {
+		path, err := l.app.modelPath(m.Source, false)
+		if err == nil {
+			var least *realizar.LeastMemory
+			if least, err = l.least(l.app.ctx, path, m.options()); err == nil {
+				device := deviceKey(least.Device, m.Device)
+				limits[device] = cmp.Or(limits[device], least.Free, unlimited)
+			}
+		}
 		if err != nil {
-			first = cmp.Or(first, err)
+			first = cmp.Or(first, fmt.Errorf("%s: %w", m.name, err))
+		}
+	}
+	if len(limits) == 0 && !l.pull {
+		return nil, first
+	}
+	host := int64(list[0].Memory) // is the same for all
+	if host == 0 {
+		host = int64(hostPart * float64(max(0, machine.ReadMemory().Free-hostCaches(list))))
+	}
+	limits[backends.Processor.Name] = cmp.Or(host, unlimited)
+	return limits, nil
+}
+
+// unlimited is more than any device has.
+const unlimited = 1 << 62
+
+// preload loads those of the models that are to be loaded when the server starts.
+func preload(ctx context.Context, models *server.Models, list []servedModel) {
+	for _, m := range list {
+		if !m.Preload {
 			continue
 		}
-		l.limit = cmp.Or(least.Free, math.MaxInt64)
-		if l.onHost(least.Device) && l.options.Memory == 0 && least.Free > 0 {
-			l.limit = int64(hostPart * float64(least.Free))
-		}
-		limits := pool.Need{backends.Processor.Name: l.options.HostCache * int64(len(specs))}
-		limits[least.Device] = l.limit
-		if l.onHost(least.Device) {
-			limits[least.Device] += l.options.HostCache * int64(len(specs))
-		}
-		return limits, nil
+		_ = models.Load(ctx, m.name) // the log has the error
 	}
-	return nil, first
+}
+
+// logModels logs how models come and go, until ctx ends.
+func logModels(ctx context.Context, models *server.Models, log *slog.Logger) {
+	var after uint64
+	for {
+		list, more := models.Events(after)
+		for _, e := range list {
+			after = e.Number
+			attrs := []any{slog.String("model", e.Model), slog.String("reason", e.Why)}
+			switch e.State {
+			case pool.Draining:
+				log.Info("a model is unloaded after use", attrs...)
+			case pool.Failed:
+				log.Error("a model cannot be loaded", attrs...)
+			}
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

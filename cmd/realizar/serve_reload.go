@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/realizar/realizar/internal/pool"
 	"github.com/realizar/realizar/internal/server"
 	filesettings "github.com/realizar/realizar/internal/settings"
 )
@@ -63,29 +66,60 @@ func (c *certificate) config() *tls.Config {
 	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.loaded.Load(), nil }}
 }
 
-// A reloader has a server go by its files as they are now: the file of settings when it has
-// changed, and that, keys and certificate on SIGHUP.
+// A reloader has a server go by its files as they are now: the file of settings and the models of
+// --models when they have changed, and these, keys and certificate on SIGHUP.
 type reloader struct {
 	a           *app
 	running     *serveCommand // whose settings hold
 	config      server.Config // what they come to
 	alone       bool          // the address is one of the machine's own alone
 	certificate *certificate  // nil for none
+	named       []servedModel // by the arguments
+	list        []servedModel // with those of --models
+	loader      *modelLoader  // of list
 	server      *server.Server
 
-	tried string // the file that was read last
-	seen  string // the file as it was a moment ago
+	settings, models watched
 }
 
-// watchEvery is how often the file of settings is looked at. It counts when it is the same
-// twice, as whoever writes it may not be done. Its bytes are compared: it may be on a disk
-// that tells nobody of changes, be replaced, or be behind a link that then leads elsewhere.
+// A watched is a file or a folder that is read again when it has changed.
+type watched struct {
+	text   func() string // what it is now
+	reread func()        // nil: nothing is watched
+	tried  string        // what was read last
+	seen   string        // what it was a moment ago
+}
+
+// watchEvery is how often a watched file is looked at. A change counts when it is the same twice, as the writer
+// may not be done. Contents are compared: a file may be on a disk that tells nobody of changes, be
+// replaced, or be behind a link that then leads elsewhere.
 const watchEvery = time.Second
+
+// look rereads if there is a change, and nothing is being written.
+func (w *watched) look() {
+	if w.reread == nil {
+		return
+	}
+	now := w.text()
+	if before := w.seen; now == w.tried || now != before {
+		w.seen = now
+		return
+	}
+	w.again()
+}
+
+// again rereads whether there is a change or not.
+func (w *watched) again() {
+	if w.reread != nil {
+		w.tried = w.text()
+		w.reread()
+	}
+}
 
 // hangups are the SIGHUPs that come until stop is called. Where no file would be read again
 // the signal means what it always does.
 func (r *reloader) hangups() (signals <-chan os.Signal, stop func()) {
-	if r.running.settings.file == "" && r.config.Keys == nil && r.certificate == nil {
+	if r.running.settings.file == "" && r.running.ModelsFrom == "" && r.config.Keys == nil && r.certificate == nil {
 		return nil, func() {}
 	}
 	c := make(chan os.Signal, 1)
@@ -95,23 +129,24 @@ func (r *reloader) hangups() (signals <-chan os.Signal, stop func()) {
 
 // start reloads until stop is called.
 func (r *reloader) start(hangups <-chan os.Signal) (stop func()) {
-	var changes <-chan time.Time
-	end := func() {}
 	if r.running.settings.file != "" {
-		tick := time.NewTicker(watchEvery)
-		changes, end = tick.C, tick.Stop
-		r.tried = r.running.settings.content
+		r.settings = watched{text: r.file, reread: r.reload, tried: r.running.settings.content}
 	}
+	if r.running.ModelsFrom != "" {
+		r.models = watched{text: r.modelsText, reread: r.rereadModels, tried: fmt.Sprint(specsOf(r.list))}
+	}
+	tick := time.NewTicker(watchEvery)
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		defer end()
+		defer tick.Stop()
 		for {
 			select {
 			case <-hangups:
 				r.hangup()
-			case <-changes:
-				r.look()
+			case <-tick.C:
+				r.settings.look()
+				r.models.look()
 			case <-stopped:
 				return
 			}
@@ -125,10 +160,8 @@ func (r *reloader) start(hangups <-chan os.Signal) (stop func()) {
 
 // hangup reads all files again.
 func (r *reloader) hangup() {
-	if r.running.settings.file != "" {
-		r.tried = r.file()
-		r.reload()
-	}
+	r.settings.again()
+	r.models.again()
 	if r.config.Keys != nil {
 		r.note("keys", r.config.Keys.Reload())
 	}
@@ -143,17 +176,6 @@ func (r *reloader) note(what string, err error) {
 		return
 	}
 	r.config.Logger.Info(what + " were read again")
-}
-
-// look reads the file of settings again if it has changed, and is not being written.
-func (r *reloader) look() {
-	now := r.file()
-	if before := r.seen; now == r.tried || now != before {
-		r.seen = now
-		return
-	}
-	r.tried = now
-	r.reload()
 }
 
 // file is the file of settings as it is, or why it cannot be read.
@@ -178,7 +200,11 @@ func (r *reloader) reload() {
 		r.note("settings", err)
 		return
 	}
+	was := r.running
 	r.running = next
+	if was.ModelsFrom != next.ModelsFrom || was.KeepAlive != next.KeepAlive {
+		r.rereadModels()
+	}
 	for _, attrs := range set {
 		r.config.Logger.Info("a setting was changed", attrs...)
 	}
@@ -246,4 +272,62 @@ func (r *reloader) apply(next *serveCommand) error {
 	}
 	r.config = config
 	return config.Connections.Bound(next.connectionLimits())
+}
+
+// modelsText is the list of models as it would be now, or why there is none.
+func (r *reloader) modelsText() string {
+	list, err := r.running.withListed(r.named)
+	if err != nil {
+		return "\x00" + err.Error()
+	}
+	return fmt.Sprint(specsOf(list))
+}
+
+// rereadModels reads the list of models again. After an error it stays as it was.
+func (r *reloader) rereadModels() {
+	err := r.setModels()
+	if err != nil {
+		r.config.Logger.Error("the models stay as they were", slog.Any("error", err))
+	}
+}
+
+func (r *reloader) setModels() error {
+	list, err := r.running.withListed(r.named)
+	if err != nil {
+		return err
+	}
+	loader, config := r.loader.with(list), r.config
+	if err := r.server.Models().Set(specsOf(list), loader); err != nil {
+		return err
+	}
+	if !r.running.alone() {
+		config.Parallel = parallelOf(list)
+	}
+	added, removed, changed := differ(r.list, list)
+	r.list, r.loader, r.config = list, loader, config
+	if err := r.server.Reload(config); err != nil {
+		return err
+	}
+	r.config.Logger.Info("the models were read again", slog.Any("added", added), slog.Any("removed", removed), slog.Any("changed", changed))
+	return nil
+}
+
+// differ names the models that a new list has and an old one lacks, those that it lacks, and those
+// that are others.
+func differ(old, list []servedModel) (added, removed, changed []string) {
+	was := map[string]pool.Spec{}
+	for _, m := range old {
+		was[m.name] = m.spec()
+	}
+	for _, m := range list {
+		before, ok := was[m.name]
+		delete(was, m.name)
+		switch {
+		case !ok:
+			added = append(added, m.name)
+		case !reflect.DeepEqual(before, m.spec()):
+			changed = append(changed, m.name)
+		}
+	}
+	return added, slices.Sorted(maps.Keys(was)), changed
 }

@@ -56,6 +56,18 @@ func Quant(name string) string {
 	return ""
 }
 
+// Title is what a model is called by its file or folder, without an ending and the number of a part.
+func Title(file string) string {
+	name := path.Base(file)
+	if m := partForm.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	for _, end := range []string{".gguf", ".safetensors"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
 // preferred are the quantisations that are taken where none is asked for.
 var preferred = []string{"Q4_K_M", "Q8_0"}
 

@@ -82,3 +82,14 @@ func TestChooseErrors(t *testing.T) {
 		t.Error("two files that differ by case are taken")
 	}
 }
+
+func TestTitle(t *testing.T) {
+	for file, want := range map[string]string{
+		"Qwen3-0.6B-Q8_0.gguf": "Qwen3-0.6B-Q8_0", "a/b/model.safetensors": "model", "big-00001-of-00003.gguf": "big",
+		"folder": "folder", "v1.5": "v1.5", "big-1-of-3.gguf": "big-1-of-3",
+	} {
+		if got := names.Title(file); got != want {
+			t.Errorf("%s is called %q, want %q", file, got, want)
+		}
+	}
+}

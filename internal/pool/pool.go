@@ -1,10 +1,10 @@
-// Package pool keeps many models in the memory of few. A [Pool] has a list of models by
-// name; who wants one acquires it, which loads it where it is not there, and releases it.
+// Package pool shares the memory of devices among models. A [Pool] has a list of models. A
+// caller acquires one by its name, which loads it if need be, and releases it after use.
 //
-// Memory is reserved before a model is loaded and given back after it was closed, so that
-// all models together never have more of a device than its limit. What does not fit takes
-// the place of models that are idle, or waits for its turn. A pool knows nothing of HTTP,
-// and of models no more than a [Loader] says.
+// A pool reserves memory before it loads a model and frees it after it has closed the model, so
+// the models of a device never exceed its limit. If a model does not fit, idle models are
+// unloaded for it, or its load waits. A pool knows nothing of HTTP, and nothing of models but
+// what a [Loader] says.
 package pool
 
 import (
@@ -23,46 +23,69 @@ import (
 // A Need is bytes by device.
 type Need map[string]int64
 
-// A Loader makes models. Its methods may be called for several models at once, and those of
-// one model are called for one load at a time. A panic is an error of the load.
+// A Loader loads models. Its methods may be called for several models at once, and for one
+// load of a model at a time. A panic is an error of the load.
 type Loader[M io.Closer] interface {
-	// Estimate is what the model of that name takes of each device while it is loaded. It
-	// does not load it.
+	// Estimate returns how much of each device the model of that name takes while it is
+	// loaded. It does not load the model.
 	Estimate(ctx context.Context, name string) (Need, error)
-	// Load loads it, within what Estimate said. Where ctx ends it returns soon.
+	// Load loads the model, within what Estimate returned. It returns soon after ctx ends.
 	Load(ctx context.Context, name string, need Need) (M, error)
 }
 
-// A Spec is a model that a pool may load.
+// A Spec describes a model that a pool may load.
 type Spec struct {
 	Name    string
 	Aliases []string // other names
-	// Pinned keeps it, once it is loaded, until [Pool.Unload]: it gives way to none, and TTL
-	// does not count.
+	// Version is anything that differs when the model does: see [Pool.Set].
+	Version string
+	// Pinned keeps the model, once it is loaded, until [Pool.Unload]: it is not evicted, and TTL
+	// does not apply.
 	Pinned bool
-	// TTL is how long it stays when nobody uses it. 0: until others need its memory.
+	// TTL is how long the model stays loaded while idle. 0: until others need its memory.
 	TTL time.Duration
 }
 
-// A Config says what a pool has.
+// A Config configures a pool.
 type Config[M io.Closer] struct {
 	Models []Spec
 	Loader Loader[M]
-	// Limits are what all models together may take.
+	// Limits are what all models together may take of each device.
 	Limits Need
-	// Stay is how long a model that is in use is left alone before it must give way to
-	// those that wait: it stays so long, and no less than loading it took.
+	// Stay is how long a model in use stays before it must make room for loads that wait. It
+	// also stays at least as long as its own load took.
 	Stay time.Duration
-	// MaxWaiting is how many may wait for models at one time.
+	// MaxWaiting is how many callers may wait for models at one time.
 	MaxWaiting int
-	// MaxWait is how long one may wait for a load to begin. 0: as long as its context lasts.
+	// MaxWait is how long a caller may wait for a load to begin. 0: as long as its context lasts.
 	MaxWait time.Duration
 }
 
 // Validate returns what is wrong with c.
 func (c *Config[M]) Validate() error {
+	if err := validate(c.Models, c.Loader); err != nil {
+		return err
+	}
+	for device, n := range c.Limits {
+		if n < 0 {
+			return fmt.Errorf("pool: a limit of %d bytes of %s; want 0 or more", n, device)
+		}
+	}
+	switch {
+	case c.Stay < 0:
+		return fmt.Errorf("pool: models in use are to stay for %v; want 0 or more", c.Stay)
+	case c.MaxWaiting < 1:
+		return fmt.Errorf("pool: %d may wait for models; want 1 or more", c.MaxWaiting)
+	case c.MaxWait < 0:
+		return fmt.Errorf("pool: a longest wait of %v; want 0 or more", c.MaxWait)
+	}
+	return nil
+}
+
+// validate returns what is wrong with a list of models and its loader.
+func validate[M io.Closer](models []Spec, loader Loader[M]) error {
 	known := map[string]bool{}
-	for _, s := range c.Models {
+	for _, s := range models {
 		for _, name := range append([]string{s.Name}, s.Aliases...) {
 			switch {
 			case strings.TrimSpace(name) == "":
@@ -76,82 +99,75 @@ func (c *Config[M]) Validate() error {
 			return fmt.Errorf("pool: a TTL of %v of model %.100q; want more than 0, or 0 for none", s.TTL, s.Name)
 		}
 	}
-	for device, n := range c.Limits {
-		if n < 0 {
-			return fmt.Errorf("pool: a limit of %d bytes of %s; want 0 or more", n, device)
-		}
-	}
 	switch {
-	case len(c.Models) == 0:
+	case len(models) == 0:
 		return errors.New("pool: there is no model")
-	case c.Loader == nil:
+	case loader == nil:
 		return errors.New("pool: there is no loader")
-	case c.Stay < 0:
-		return fmt.Errorf("pool: models in use are to stay for %v; want 0 or more", c.Stay)
-	case c.MaxWaiting < 1:
-		return fmt.Errorf("pool: %d may wait for models; want 1 or more", c.MaxWaiting)
-	case c.MaxWait < 0:
-		return fmt.Errorf("pool: a longest wait of %v; want 0 or more", c.MaxWait)
 	}
 	return nil
 }
 
-// A Pool is models that share the memory of devices. Its methods may be called by many
+// A Pool shares the memory of devices among models. Its methods may be called by many
 // goroutines at once.
 type Pool[M io.Closer] struct {
-	config Config[M]
+	config Config[M]      // but for Models and Loader
 	work   sync.WaitGroup // estimates, loads and closings under way
 
 	mu      sync.Mutex
-	entries []*entry[M]          // in the order of the config
-	names   map[string]*entry[M] // with aliases
+	loader  Loader[M]
+	entries []*entry[M]          // in the order of the list, then those that Set removed
+	names   map[string]*entry[M] // with aliases, without those that Set removed
 	used    Need                 // reserved
 	queue   []*load[M]           // that wait for memory
-	waiting int                  // who wait for models
-	wake    *time.Timer          // when somebody in use may be told to give way
-	wakes   time.Time            // when
+	waiting int                  // callers that wait for models
+	wake    *time.Timer          // when a model in use may be drained for others
+	wakes   time.Time            // the time of wake
 	closed  bool
 	failed  []error // of closing models, since New
 	events  events
 }
 
-// An entry is a model of the pool, there or not.
+// An entry is a model of the pool, loaded or not.
 type entry[M io.Closer] struct {
 	Spec
 	state   State
-	load    *load[M]      // that is asked for, or under way; nil where none is
-	need    Need          // that it has reserved: while it is loading, ready or draining
-	gone    chan struct{} // closed when that is given back
+	removed bool          // by Set: it is deleted when its memory is free
+	load    *load[M]      // wanted or under way; nil if there is none
+	need    Need          // reserved: while it is loading, ready or draining
+	gone    chan struct{} // closed when need is free again
 	model   M             // while it is ready or draining
 	holds   int           // of model
 	looks   int           // at model
 	ready   time.Time     // since when
 	used    time.Time     // last
-	took    time.Duration // to load it the last time
-	ttl     time.Duration // of now; less than 0: none
+	took    time.Duration // by the last load
+	ttl     time.Duration // that applies; less than 0: none
 	expires time.Time     // zero: never
 	timer   *time.Timer   // for expires
-	err     error         // of the last load; nil where that was well
-	again   time.Time     // when it may be tried again after err
-	fails   int           // loads that failed since the last that did not
+	err     error         // of the last load; nil if it succeeded
+	again   time.Time     // when a load may be tried after err
+	fails   int           // failed loads since the last that succeeded
 	counts  Counts
 }
 
-// A load is one that is asked for, from the first who asks to the model or an error. It
-// belongs to its entry until then, or until all have left before it began.
+// A load lasts from the first caller that wants the model to the model or an error. It belongs
+// to its entry until then, or until all callers have left before it began.
 type load[M io.Closer] struct {
 	entry   *entry[M]
+	name    string // of entry
+	loader  Loader[M]
 	waiters []*waiter[M]
-	need    Need // nil: it is not estimated yet
+	need    Need // nil: not estimated yet
 	begun   bool // has its memory
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
 
-// A waiter is one who waits for a load.
+// A waiter is a caller that waits for a load.
 type waiter[M io.Closer] struct {
 	load *load[M]      // nil: the model was ready
-	done chan struct{} // closed when what follows is there
+	done chan struct{} // closed when hold or err is set
 	hold *Hold[M]
 	err  error
 }
@@ -162,21 +178,12 @@ func New[M io.Closer](c Config[M]) (*Pool[M], error) {
 		return nil, err
 	}
 	c.Limits = maps.Clone(c.Limits)
-	p := &Pool[M]{config: c, names: map[string]*entry[M]{}, used: Need{}}
+	p := &Pool[M]{config: c, used: Need{}}
 	p.events.more = make(chan struct{})
-	for _, s := range c.Models {
-		s.Aliases = slices.Clone(s.Aliases)
-		e := &entry[M]{Spec: s}
-		p.entries = append(p.entries, e)
-		p.names[s.Name] = e
-		for _, alias := range s.Aliases {
-			p.names[alias] = e
-		}
-	}
-	return p, nil
+	return p, p.Set(c.Models, c.Loader)
 }
 
-// A Hold is a model in use. It stays as it is until Release.
+// A Hold is the use of a model by a caller. The model stays loaded until Release.
 type Hold[M io.Closer] struct {
 	Model M
 	Name  string // the first of its names
@@ -187,17 +194,17 @@ type Hold[M io.Closer] struct {
 	over  bool // guarded by the pool's mu
 }
 
-// Acquire is the model of that name, which it loads where it is not there. Who has it must
-// release it, and not wait for another one meanwhile.
+// Acquire returns a hold of the model of that name, and loads the model if need be. The caller must
+// release the hold, and must not wait for another model meanwhile.
 //
 // The error is an [*UnknownError], a [*MemoryError], a [*QueueError], a [*LoadError],
-// [ErrUnloaded], [ErrClosed] or the cause of ctx's end.
+// [ErrUnloaded], [ErrClosed] or the cause of ctx.
 func (p *Pool[M]) Acquire(ctx context.Context, name string) (*Hold[M], error) {
 	return p.acquire(ctx, name, false)
 }
 
-// Load loads the model of that name, which then stays as if it had been used. It is tried at
-// once, even if it failed a moment ago.
+// Load loads the model of that name, which then counts as just used. It tries at once, even if the
+// last attempt failed a moment ago.
 func (p *Pool[M]) Load(ctx context.Context, name string) error {
 	h, err := p.acquire(ctx, name, true)
 	if err == nil {
@@ -232,7 +239,7 @@ func (p *Pool[M]) acquire(ctx context.Context, name string, insist bool) (*Hold[
 	return w.hold, w.err
 }
 
-// ask is one who waits for the model of that name, and may be served already.
+// ask returns a waiter for the model of that name, which may be served already.
 func (p *Pool[M]) ask(name string, insist bool) (*waiter[M], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,10 +261,7 @@ func (p *Pool[M]) ask(name string, insist bool) (*waiter[M], error) {
 	case p.waiting >= p.config.MaxWaiting:
 		return nil, &QueueError{Model: e.Name, Waiting: p.waiting, Limit: p.config.MaxWaiting}
 	case e.load == nil:
-		l := &load[M]{entry: e}
-		l.ctx, l.cancel = context.WithCancel(context.Background())
-		e.load = l
-		p.work.Go(func() { p.plan(l) })
+		p.want(e)
 	}
 	w.load = e.load
 	p.waiting++
@@ -265,8 +269,16 @@ func (p *Pool[M]) ask(name string, insist bool) (*waiter[M], error) {
 	return w, nil
 }
 
-// leave ends the waiting of w with err, unless it has been served, or with the numbers that it
-// waits for where err is nil. Where the load has begun, only always ends it.
+// want begins to plan a load of e.
+func (p *Pool[M]) want(e *entry[M]) {
+	l := &load[M]{entry: e, name: e.Name, loader: p.loader}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	e.load = l
+	p.work.Go(func() { p.plan(l) })
+}
+
+// leave ends the waiting of w with err, or with a [*MemoryError] if err is nil. It does nothing if w
+// has been served, or if the load has begun and always is false.
 func (p *Pool[M]) leave(w *waiter[M], err error, always bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -286,24 +298,24 @@ func (p *Pool[M]) leave(w *waiter[M], err error, always bool) {
 	w.serve(nil, err)
 	if len(l.waiters) == 0 && !l.begun {
 		p.drop(l)
-		p.schedule() // others may have waited for l alone
+		p.schedule() // other loads may have waited for l alone
 	}
 }
 
-// drop takes a load away that has not begun.
+// drop removes a load that has not begun.
 func (p *Pool[M]) drop(l *load[M]) {
 	l.cancel()
 	l.entry.load = nil
 	p.queue = slices.DeleteFunc(p.queue, func(other *load[M]) bool { return other == l })
 }
 
-// serve gives w what it waits for, or an error.
+// serve ends the waiting of w with a hold or an error.
 func (w *waiter[M]) serve(h *Hold[M], err error) {
 	w.hold, w.err = h, err
 	close(w.done)
 }
 
-// serveAll gives all who wait for l a hold of its model, or err.
+// serveAll ends the waiting for l: with a hold of its model, or with err.
 func (p *Pool[M]) serveAll(l *load[M], err error) {
 	for _, w := range l.waiters {
 		p.waiting--
@@ -316,17 +328,16 @@ func (p *Pool[M]) serveAll(l *load[M], err error) {
 	l.waiters = nil
 }
 
-// hold is one more hold of a model that is ready.
+// hold returns one more hold of a model that is ready.
 func (p *Pool[M]) hold(e *entry[M]) *Hold[M] {
 	e.holds++
 	e.used = time.Now()
-	e.expire(time.Time{}, nil)
+	e.stay()
 	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e}
 }
 
-// KeepAlive is how long the model stays when nobody uses it, from now on until it is unloaded
-// or somebody says otherwise: 0 unloads it as soon as it is idle, less than 0 keeps it until
-// others need its memory.
+// KeepAlive sets how long the model stays loaded while idle, until it is unloaded or another hold
+// sets it: 0 unloads it as soon as it is idle, less than 0 keeps it until others need its memory.
 func (h *Hold[M]) KeepAlive(d time.Duration) {
 	h.pool.mu.Lock()
 	defer h.pool.mu.Unlock()
@@ -335,7 +346,7 @@ func (h *Hold[M]) KeepAlive(d time.Duration) {
 	}
 }
 
-// Release ends the use of the model. Releasing it again does nothing.
+// Release ends the use of the model. A second Release does nothing.
 func (h *Hold[M]) Release() {
 	p, e := h.pool, h.entry
 	p.mu.Lock()
@@ -359,8 +370,8 @@ func (h *Hold[M]) Release() {
 	}
 }
 
-// Look is the model of that name where it is ready, and false elsewhere. It is not closed
-// before it is released, and to look at it is no use of it: it is as idle as it was.
+// Look returns a hold of the model of that name if the model is ready. It delays the closing of the
+// model until it is released, but does not count as use: an idle model stays idle.
 func (p *Pool[M]) Look(name string) (*Hold[M], bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -372,45 +383,48 @@ func (p *Pool[M]) Look(name string) (*Hold[M], bool) {
 	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e, look: true}, true
 }
 
-// left closes a model that is draining, where nobody has it any longer.
+// left closes a draining model if it has no hold.
 func (p *Pool[M]) left(e *entry[M]) {
 	if e.holds == 0 && e.looks == 0 {
 		p.work.Go(func() { p.close(e) })
 	}
 }
 
-// idle notes that nobody holds e, which is ready, any longer.
+// idle has e, which is ready and has no hold, unloaded when its time to live ends.
 func (p *Pool[M]) idle(e *entry[M]) {
 	switch {
 	case e.Pinned || e.ttl < 0:
 	case e.ttl == 0:
-		p.drain(e, "it is not to be kept")
+		p.drain(e, "it was not to stay idle")
 	default:
 		e.expire(time.Now().Add(e.ttl), func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if !e.expires.IsZero() && !time.Now().Before(e.expires) {
-				p.drain(e, fmt.Sprintf("nobody used it for %v", e.ttl))
+				p.drain(e, fmt.Sprintf("it was idle for %v", e.ttl))
 			}
 		})
 	}
 }
 
-// expire sets when e is to be unloaded, by f; the zero time is never.
+// expire calls f at that time.
 func (e *entry[M]) expire(at time.Time, f func()) {
-	if e.timer != nil {
-		e.timer.Stop()
-		e.timer = nil
-	}
+	e.stay()
 	e.expires = at
-	if !at.IsZero() {
-		e.timer = time.AfterFunc(time.Until(at), f)
-	}
+	e.timer = time.AfterFunc(time.Until(at), f)
 }
 
-// Unload unloads the model of that name when those who use it have released it, and returns
-// then, or when ctx ends. A load under way is ended: who waits for it gets [ErrUnloaded]. What
-// waits for memory is left alone.
+// stay cancels expire.
+func (e *entry[M]) stay() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	e.timer, e.expires = nil, time.Time{}
+}
+
+// Unload unloads the model of that name after its holds are released, and returns then, or when ctx
+// ends. It ends a load that has begun: callers that wait for it get [ErrUnloaded]. A load that waits
+// for memory goes on waiting.
 func (p *Pool[M]) Unload(ctx context.Context, name string) error {
 	p.mu.Lock()
 	e := p.names[name]
@@ -432,7 +446,7 @@ func (p *Pool[M]) Unload(ctx context.Context, name string) error {
 	}
 }
 
-// unload drains e if it is there, or ends its load with err.
+// unload drains e if it is ready, or ends its load with err.
 func (p *Pool[M]) unload(e *entry[M], err error) {
 	switch e.state {
 	case Ready:
@@ -446,18 +460,23 @@ func (p *Pool[M]) unload(e *entry[M], err error) {
 	}
 }
 
-// Close unloads all models, refuses who waits with [ErrClosed], and returns when everything is
-// given back: those who hold models keep it waiting. The error is that of closing models,
+// withdraw unloads e, and ends the waiting for it with err.
+func (p *Pool[M]) withdraw(e *entry[M], err error) {
+	p.unload(e, err)
+	if l := e.load; l != nil {
+		p.drop(l)
+		p.serveAll(l, err)
+	}
+}
+
+// Close unloads all models, ends the waiting of callers with [ErrClosed], and returns when all
+// memory is free: it waits until all holds are released. Its error joins those of closing models
 // since New.
 func (p *Pool[M]) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	for _, e := range p.entries {
-		p.unload(e, ErrClosed)
-		if l := e.load; l != nil {
-			p.drop(l)
-			p.serveAll(l, ErrClosed)
-		}
+	for _, e := range slices.Clone(p.entries) {
+		p.withdraw(e, ErrClosed)
 	}
 	p.schedule()
 	var gone []chan struct{}
@@ -476,7 +495,7 @@ func (p *Pool[M]) Close() error {
 	return errors.Join(p.failed...)
 }
 
-// guarded calls f, whose panic is an error.
+// guarded calls f and returns its error, or its panic as one.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -106,12 +107,13 @@ func randomSchedule(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sets := d.n(2) == 0
 	var all sync.WaitGroup
 	for range 1 + d.n(12) {
 		all.Go(func() {
 			for range 1 + d.n(8) {
 				time.Sleep(d.time(20 * time.Second))
-				client(t, p, d, names[d.n(len(names))])
+				client(t, p, d, names[d.n(len(names))], sets)
 			}
 		})
 	}
@@ -123,6 +125,9 @@ func randomSchedule(t *testing.T, seed uint64) {
 			case <-stop:
 				return
 			case <-time.After(d.time(30*time.Second) + time.Millisecond):
+			}
+			if sets && d.n(3) == 0 {
+				setRandom(t, p, d, c)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), d.time(30*time.Second))
 			if name := names[d.n(len(names))]; d.n(2) == 0 {
@@ -156,8 +161,26 @@ func randomSchedule(t *testing.T, seed uint64) {
 	}
 }
 
-// client has a model for a while, or is told why not.
-func client(t *testing.T, p *pool.Pool[*model], d *dice, name string) {
+// setRandom removes some of c's models from the list of p and changes others.
+func setRandom(t *testing.T, p *pool.Pool[*model], d *dice, c pool.Config[*model]) {
+	models := slices.Clone(c.Models)
+	for len(models) > 1 && d.n(2) == 0 {
+		at := d.n(len(models))
+		models = slices.Delete(models, at, at+1)
+	}
+	for i := range models {
+		models[i].Version = fmt.Sprint(d.n(3))
+		if d.n(4) == 0 {
+			models[i].TTL, models[i].Pinned = d.time(time.Minute), d.n(4) == 0
+		}
+	}
+	if err := p.Set(models, c.Loader); err != nil && !errors.Is(err, pool.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// client has a model for a while, or is told why not. The list of models changes if sets is true.
+func client(t *testing.T, p *pool.Pool[*model], d *dice, name string, sets bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if d.n(3) == 0 {
@@ -166,12 +189,15 @@ func client(t *testing.T, p *pool.Pool[*model], d *dice, name string) {
 	}
 	h, err := p.Acquire(ctx, name)
 	var (
-		memory *pool.MemoryError
-		queue  *pool.QueueError
-		load   *pool.LoadError
+		memory  *pool.MemoryError
+		queue   *pool.QueueError
+		load    *pool.LoadError
+		unknown *pool.UnknownError
 	)
 	switch {
 	case err == nil:
+	case sets && errors.As(err, &unknown):
+		return
 	case errors.As(err, &memory):
 		if memory.Model != name || memory.Forever() && memory.Needs <= memory.Limit-memory.Pinned {
 			t.Errorf("%+v", memory)

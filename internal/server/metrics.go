@@ -89,10 +89,11 @@ func (m *metrics) answered(x *Exchange) {
 	}
 }
 
-// modelMetrics are those of the models that are loaded.
+// modelMetrics calls each with the metrics of every model, loaded or not.
 func (s *Server) modelMetrics(each func(name string, m realizar.Metrics)) {
 	for _, status := range s.models.Models() {
-		s.Look(status.Name, func(m *Model) { each(status.Name, m.Metrics()) })
+		s.Look(status.Name, func(*Model) {}) // so that it is followed
+		each(status.Name, s.records.of(status.Name).metrics())
 	}
 }
 
@@ -262,8 +263,10 @@ func collect(out chan<- prometheus.Metric, name string, m *realizar.Metrics) {
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostUsed), pool, "host", "used")
 		send(pagesDesc, prometheus.GaugeValue, float64(p.HostPages-p.HostUsed), pool, "host", "empty")
 	}
-	send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
-	send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
+	if m.Device.Name != "" {
+		send(memoryTotalDesc, prometheus.GaugeValue, float64(m.Device.Total), m.Device.Name)
+		send(memoryFreeDesc, prometheus.GaugeValue, float64(m.Device.Free), m.Device.Name)
+	}
 	for _, h := range modelHistograms {
 		out <- constHistogram(h.desc, name, h.value(m))
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/realizar/realizar"
@@ -16,16 +17,16 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A Model is one that a server answers with while it is loaded, and what the server has found
-// out about it.
+// A Model is a loaded model that a server answers with, and what the server knows of it.
 type Model struct {
 	*realizar.Model
 	// Created is when the model came to be, as lists of models say it. Zero: when it was loaded.
 	Created time.Time
 
-	pieces pieces
-	pulse  pulse
-	noted  sync.Map
+	pieces   pieces
+	pulse    pulse
+	noted    sync.Map
+	recorded atomic.Pointer[record]
 }
 
 // Note is what a dialect keeps of m under a key of its own: what find returned the first time.
@@ -106,6 +107,7 @@ func Tagged(name string) string {
 func (s *Server) Look(name string, f func(m *Model)) {
 	if h, ok := s.models.Look(name); ok {
 		defer h.Release()
+		s.records.of(h.Name).follow(h.Model)
 		f(h.Model)
 	}
 }
@@ -131,6 +133,7 @@ func (x *Exchange) Hold(name string) error {
 	if err != nil {
 		return err
 	}
+	x.Server.records.of(h.Name).follow(h.Model)
 	x.hold = h
 	x.after = append(x.after, h.Release)
 	return nil

@@ -110,6 +110,7 @@ type Server struct {
 	memory    *budget.Budget
 	turns     turns
 	grammars  *grammars
+	records   records
 	metrics   *metrics
 
 	stopped context.Context // ends when those under way shall

@@ -43,7 +43,7 @@ func newSettings(c *Config) (*settings, error) {
 	}, nil
 }
 
-// Reload sets what requests are held to from now on: MaxQueue, MaxBody, Deadlines, Keys,
+// Reload sets what requests are held to from now on: Parallel, MaxQueue, MaxBody, Deadlines, Keys,
 // Hosts, Origins, Lenient, LogPrompts and StreamKeepAlive of c. The rest of c is not looked at, nor are the
 // times of Deadlines that [HTTP] takes. After an error all is as it was.
 func (s *Server) Reload(c Config) error {
@@ -52,6 +52,6 @@ func (s *Server) Reload(c Config) error {
 		return err
 	}
 	s.settings.Store(changed)
-	s.admission.bound(s.config.Parallel + c.MaxQueue)
+	s.admission.bound(cmp.Or(c.Parallel, s.config.Parallel) + c.MaxQueue)
 	return nil
 }

@@ -127,7 +127,7 @@ func TestSeveral(t *testing.T) {
 			t.Errorf("%q says where the model lies", e.Message)
 		}
 	}
-	if e := s.post("/v1/completions", `{"model":"large","prompt":"x"}`).fails(t, 503, "", "model_memory"); !strings.Contains(e.Message, "needs 3 bytes of cpu, and all models may take 2 bytes") {
+	if e := s.post("/v1/completions", `{"model":"large","prompt":"x"}`).fails(t, 503, "", "model_memory"); !strings.Contains(e.Message, "needs 3 bytes of cpu, and all models together may take 2 bytes") {
 		t.Error(e.Message)
 	}
 	s.post("/v1/completions", `{"model":"d","prompt":"x"}`).fails(t, 404, "model", "model_not_found")
@@ -309,4 +309,34 @@ func TestModelsAPI(t *testing.T) {
 		}
 	}
 	t.Error("the events go on after the server")
+}
+
+// Counters go on where they were when a model is loaded again, and are there while it is not.
+func TestCountersSurviveUnload(t *testing.T) {
+	s := several(t, new(folder))
+	tokens := func() (n string) {
+		for line := range strings.Lines(s.get("/metrics").body) {
+			if value, ok := strings.CutPrefix(line, `vllm:generation_tokens_total{model_name="a"} `); ok {
+				n += value
+			}
+		}
+		return strings.TrimSpace(n)
+	}
+	for i, want := range []string{"3", "6", "9"} {
+		if r := s.post("/v1/completions", `{"model":"a","prompt":"hello","max_tokens":3,"ignore_eos":true}`); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		if got := tokens(); got != want {
+			t.Errorf("%d: %s tokens, want %s", i, got, want)
+		}
+		if r := s.post("/models/unload", `{"model":"a"}`); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		if got := tokens(); got != want {
+			t.Errorf("%d, unloaded: %s tokens, want %s", i, got, want)
+		}
+	}
+	if body := s.get("/metrics").body; !strings.Contains(body, `vllm:num_requests_running{model_name="c"} 0`) || !strings.Contains(body, `vllm:time_to_first_token_seconds_count{model_name="a"} 3`) {
+		t.Error(body)
+	}
 }

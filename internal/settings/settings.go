@@ -1,8 +1,8 @@
 // Package settings reads files of settings: keys and their values, in YAML.
 //
-// A value is text, whatever it looks like, or a list of texts: who knows the setting makes
-// more of it. What YAML has beyond that, tables, anchors, tags and several documents, is
-// an error.
+// A value is text, whatever it looks like, or a list of texts: the caller, which knows the
+// setting, converts it. Whatever else YAML has, anchors, tags and several documents, is an error,
+// and so are tables, except those of [ParseTables].
 package settings
 
 import (
@@ -52,8 +52,53 @@ func Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Parse reads data, which is of the file called name, as errors say it with the line.
+// Parse reads the settings of a file, in order. name is the file's, for errors.
 func Parse(name string, data []byte) ([]Setting, error) {
+	root, err := parse(name, data)
+	if root == nil {
+		return nil, err
+	}
+	return pairs(name, root.Content)
+}
+
+// A Table is a key of a file whose value is settings.
+type Table struct {
+	Key      string
+	Line     int
+	Settings []Setting
+}
+
+// ParseTables reads the tables of a file, in order. A key without a value is a table without
+// settings.
+func ParseTables(name string, data []byte) ([]Table, error) {
+	root, err := parse(name, data)
+	if root == nil {
+		return nil, err
+	}
+	var all []Table
+	err = members(name, root.Content, func(key, value *yaml.Node) error {
+		t := Table{Key: key.Value, Line: key.Line}
+		switch {
+		case value.Kind == yaml.ScalarNode && value.Tag == "!!null" && plain(value):
+		case value.Kind != yaml.MappingNode || !plain(value):
+			return fmt.Errorf("%s:%d: %.60q is no table; want keys with their values below it, indented", name, key.Line, key.Value)
+		default:
+			var err error
+			if t.Settings, err = pairs(name, value.Content); err != nil {
+				return err
+			}
+		}
+		all = append(all, t)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// parse returns the mapping that a file is, or nil if the file has no values.
+func parse(name string, data []byte) (*yaml.Node, error) {
 	if err := checkText(name, data); err != nil {
 		return nil, err
 	}
@@ -78,29 +123,43 @@ func Parse(name string, data []byte) ([]Setting, error) {
 	if root.Kind != yaml.MappingNode || !plain(root) {
 		return nil, fmt.Errorf("%s:%d: want a key with its value in each line, such as port: 9000", name, root.Line)
 	}
-	return pairs(name, root.Content)
+	return root, nil
 }
 
-// pairs are keys with the values that follow them.
+// pairs returns keys with the values that follow them.
 func pairs(name string, nodes []*yaml.Node) ([]Setting, error) {
 	var all []Setting
+	err := members(name, nodes, func(key, value *yaml.Node) error {
+		s := Setting{Key: key.Value, Line: key.Line}
+		if err := s.read(value); err != nil {
+			return fmt.Errorf("%s:%d: %.60q %w", name, key.Line, key.Value, err)
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// members calls each with the keys and values of a mapping.
+func members(name string, nodes []*yaml.Node, each func(key, value *yaml.Node) error) error {
 	lines := map[string]int{}
 	for ; len(nodes) > 1; nodes = nodes[2:] {
 		key, value := nodes[0], nodes[1]
 		if key.Kind != yaml.ScalarNode || !plain(key) {
-			return nil, fmt.Errorf("%s:%d: a key is no text; want one such as port", name, key.Line)
+			return fmt.Errorf("%s:%d: a key is no text; want one such as port", name, key.Line)
 		}
 		if first, twice := lines[key.Value]; twice {
-			return nil, fmt.Errorf("%s:%d: %.60q is there twice, first in line %d; leave one out", name, key.Line, key.Value, first)
+			return fmt.Errorf("%s:%d: %.60q is there twice, first in line %d; leave one out", name, key.Line, key.Value, first)
 		}
 		lines[key.Value] = key.Line
-		s := Setting{Key: key.Value, Line: key.Line}
-		if err := s.read(value); err != nil {
-			return nil, fmt.Errorf("%s:%d: %.60q %w", name, key.Line, key.Value, err)
+		if err := each(key, value); err != nil {
+			return err
 		}
-		all = append(all, s)
 	}
-	return all, nil
+	return nil
 }
 
 // plain reports whether a node has no anchor and no tag.

@@ -116,3 +116,28 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestParseTables(t *testing.T) {
+	got, err := settings.ParseTables("f", []byte("# models\nsmall:\n  source: hf:org/repo\n  aliases: [a, b]\n\ndemo:\n\"big:8b\": {ttl: 5m}\n"))
+	want := []settings.Table{
+		{Key: "small", Line: 2, Settings: []settings.Setting{
+			{Key: "source", Line: 3, Texts: []string{"hf:org/repo"}}, {Key: "aliases", Line: 4, Texts: []string{"a", "b"}, List: true}}},
+		{Key: "demo", Line: 6},
+		{Key: "big:8b", Line: 7, Settings: []settings.Setting{{Key: "ttl", Line: 7, Texts: []string{"5m"}}}},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	for text, want := range map[string]string{
+		"a: 1\n":               `f:1: "a" is no table; want keys with their values below it, indented`,
+		"a: [1]\n":             `f:1: "a" is no table`,
+		"a: &x {b: 1}\n":       `f:1: "a" is no table`,
+		"a:\n  b: {c: 1}\n":    `f:2: "b" is neither`,
+		"a:\n  b: 1\n  b: 2\n": `f:3: "b" is there twice, first in line 2`,
+		"a: {}\na: {}\n":       `f:2: "a" is there twice`,
+	} {
+		if _, err := settings.ParseTables("f", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -430,6 +430,13 @@ SERVE: dict[str, tuple[list[str], list[str]]] = {
         "log requests {as|in} JSON",
         "{stop|keep} the server {from writing|writing} a line for each request",
     ]),
+    "--models": (["More models"], [
+        "serve {all|all the} models {in|of} a {folder|directory}",
+        "serve {every|each} model that {is on this machine|I have pulled|realizar list shows}",
+        "{describe|list} {the models|several models} of {the|a} server in a file",
+        "give {a model|each model} {aliases|other names|its own context|its own settings}",
+        "{load|preload} a model when the server starts",
+    ]),
     "--keep-alive": (["nobody uses"], [
         "{unload|put away} {a model|models} {that nobody uses|that is not used}{ for a while| for ten minutes|}",
         "{keep|hold} {a model|models} {for a while|for ten minutes} {when|after} nobody uses {it|them}",
