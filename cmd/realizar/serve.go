@@ -53,7 +53,6 @@ type serveCommand struct {
 	RequestTimeout    time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may take in all, 10m for example. Default: as long as it takes."`
 	FirstTokenTimeout time.Duration `default:"0s" placeholder:"TIME" live:"yes" help:"The longest that a request may wait for its turn and its first token. Default: as long as it takes."`
 	WriteTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that a client may leave a piece of its answer unread. Default: ${default}."`
-	TargetITL         time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
 	SSEKeepAlive      time.Duration `name:"sse-keep-alive" default:"15s" placeholder:"TIME" live:"yes" help:"Send a comment on a stream of events that has been silent for so long, as its request waits for its turn; 0 sends none. Default: ${default}."`
 	DrainTimeout      time.Duration `default:"30s" placeholder:"TIME" live:"yes" help:"The longest that answers under way may take after SIGTERM. Default: ${default}."`
 
@@ -67,6 +66,7 @@ type serveCommand struct {
 	pullFlag
 	jsonFlags
 	modelFlags
+	stepFlags
 	settingsFlags
 }
 

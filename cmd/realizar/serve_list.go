@@ -36,6 +36,12 @@ type modelSettings struct {
 	TTL     time.Duration `name:"ttl" help:"How long the model stays when nobody uses it. Default: --keep-alive."`
 
 	modelFlags
+	stepFlags
+}
+
+// stepFlags say how a model that is served divides its steps.
+type stepFlags struct {
+	TargetITL time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" group:"model" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
 }
 
 // shared are the flags of how a model runs that hold for all models together.
@@ -101,7 +107,7 @@ func (c *serveCommand) withListed(named []servedModel) ([]servedModel, error) {
 
 // newModel is a model as the flags say.
 func (c *serveCommand) newModel(name, source string) servedModel {
-	m := servedModel{name: name, modelSettings: modelSettings{Source: source, TTL: c.KeepAlive, modelFlags: c.modelFlags}}
+	m := servedModel{name: name, modelSettings: modelSettings{Source: source, TTL: c.KeepAlive, modelFlags: c.modelFlags, stepFlags: c.stepFlags}}
 	m.version = m.versionWith("")
 	return m
 }

@@ -104,7 +104,7 @@ func (l *modelLoader) with(list []servedModel) *modelLoader {
 // options are those of m, for several answers at a time.
 func (m *servedModel) options() realizar.Options {
 	o := m.modelFlags.options()
-	o.Parallel = cmp.Or(m.Parallel, severalParallel)
+	o.Parallel, o.TargetITL = cmp.Or(m.Parallel, severalParallel), m.TargetITL
 	return o
 }
 

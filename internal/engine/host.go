@@ -2,27 +2,15 @@ package engine
 
 import "github.com/realizar/realizar/internal/plan"
 
-// save has step f copy the page of group g that n has to host memory, if that takes less time than to
-// compute the page again.
+// save has step f copy the page of group g that n has to the host's memory, where
+// there is room for it.
 func (e *Engine) save(f *flight, n *node, g int) {
-	if e.pace.saves(e.pageBytes[g], e.pageTokens(g)) {
-		e.copyOut(f, n, g)
-	}
-}
-
-// copyOut has step f copy the page of group g that n has to host memory, if there is room. It evicts
-// the least valuable page there, but none that f itself fills.
-func (e *Engine) copyOut(f *flight, n *node, g int) {
 	p := e.host[g]
-	switch {
-	case p.available() == 0:
+	if p.available() == 0 {
 		return
-	case len(p.free) == 0:
-		least := p.pages[p.least()].node
-		if least.places[g].saved == f.number {
-			return
-		}
-		e.loseHost(least, g)
+	}
+	if len(p.free) == 0 {
+		e.loseHost(p.pages[p.least()].node, g)
 	}
 	i := e.takeHost(g)
 	if i == none {

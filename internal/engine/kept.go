@@ -8,14 +8,14 @@ import (
 )
 
 // A Kept keeps the cache of a model from the end of one engine to the beginning of the next: as
-// many pages as [Config.Host] has room for, the most valuable. Engines that share one must run
+// many pages as [Config.Host] has room for, the most recently used. Engines that share one must run
 // the same program with the same weights and arithmetic on the same kind of device, one at a time.
 // The zero Kept is empty.
 type Kept struct {
 	mu    sync.Mutex
 	sizes []int // of a page in bytes, by group
 	nodes []keptNode
-	pages []keptPage // the least valuable first
+	pages []keptPage // the least recently used first
 }
 
 // A keptNode is a node of the tree. Parents come before their children.
@@ -64,7 +64,7 @@ func (e *Engine) recall(k *Kept) {
 		nodes[i] = e.tree.grow(parent(n.root), n.tokens[:])
 		nodes[i].uses++ // until its pages are there
 	}
-	skip := make([]int, len(k.sizes)) // the least valuable pages, if there is less room
+	skip := make([]int, len(k.sizes)) // the least recently used pages, if there is less room
 	for _, p := range k.pages {
 		skip[p.group]++
 	}
@@ -90,7 +90,7 @@ func (e *Engine) recall(k *Kept) {
 	k.sizes, k.nodes, k.pages = nil, nil, nil
 }
 
-// keepCache saves the most valuable pages of the device to host memory and copies all pages of
+// keepCache saves the most recently used pages of the device to host memory and copies all pages of
 // the host to the configured [Kept]. Nothing runs any longer. The caller holds e.mu.
 func (e *Engine) keepCache() {
 	if e.config.Kept == nil {
@@ -127,22 +127,30 @@ func (e *Engine) keepCache() {
 	}
 }
 
-// recent returns the idle pages, the least valuable first.
+// recent returns the idle pages, those that are worth the least first.
 func (p *pool) recent() []int32 {
 	var all []int32
-	for end := int32(p.size()); int(end) < len(p.pages); end++ {
+	for cost := range int32(costs) {
+		end := int32(p.size()) + cost
 		for i := p.pages[end].next; i != end; i = p.pages[i].next {
 			all = append(all, i)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(p.pages[a].worth, p.pages[b].worth) })
+	slices.SortStableFunc(all, func(i, j int32) int { return cmp.Compare(p.pages[i].worth, p.pages[j].worth) })
 	return all
+}
+
+// level makes all idle pages cost the same. They stay in their order.
+func (p *pool) level() {
+	for _, i := range p.recent() {
+		p.relist(i)
+	}
 }
 
 // savedInStep is how many pages one step saves at most when an engine ends.
 const savedInStep = 256
 
-// saveIdle saves the most valuable pages of the device for which host memory has room.
+// saveIdle saves the most recently used pages of the device for which host memory has room.
 func (e *Engine) saveIdle() {
 	own, ok := e.scratchPages()
 	defer func() {
@@ -156,6 +164,7 @@ func (e *Engine) saveIdle() {
 	}
 	var recent, missing []idle
 	for g, host := range e.host {
+		host.level()
 		pages := e.pools[g].recent()
 		for _, i := range pages[max(0, len(pages)-host.size()):] {
 			n := e.pools[g].pages[i].node
@@ -174,7 +183,7 @@ func (e *Engine) saveIdle() {
 		f := e.newFlight()
 		f.number = e.steps + 1
 		for _, m := range batch {
-			e.copyOut(f, m.n, m.g)
+			e.save(f, m.n, m.g)
 		}
 		if len(f.saves) > 0 {
 			if ok = e.runSaves(f, own); !ok {
@@ -230,10 +239,16 @@ func (e *Engine) runSaves(f *flight, own []int32) bool {
 	return err == nil
 }
 
-// touch makes idle page i the most valuable.
+// relist makes idle page i the last to go of those of the lowest cost.
+func (p *pool) relist(i int32) {
+	p.hold(i)
+	p.pages[i].found, p.pages[i].cost = 0, 0
+	p.let(i, 1)
+}
+
+// touch makes idle page i the most recently used.
 func (p *pool) touch(i int32) {
 	if p.pages[i].holders == 0 {
-		p.hold(i)
-		p.let(i, 1)
+		p.relist(i)
 	}
 }

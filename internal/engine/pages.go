@@ -259,7 +259,7 @@ func (e *Engine) take(f *flight, g int) int32 {
 	p := e.pools[g]
 	if len(p.free) == 0 {
 		n := p.pages[p.least()].node
-		if n.places[g].host == none {
+		if n.places[g].host == none && e.pace.saves(e.pageBytes[g], e.pageTokens(g)) {
 			e.save(f, n, g)
 		}
 		e.losePage(n, g)
