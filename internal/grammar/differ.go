@@ -7,19 +7,19 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// Most states within the name of a member, within free text or in a choice of texts do with most
-// tokens as another does: the state of any text. It is found as the one that most bytes lead
-// to, and both are walked together. Where they come to one state, and no lexeme has ended on
-// the way, all tokens that go on do the same, and are not looked at.
+// Most states within a member's name, within free text or in a choice of texts treat most tokens
+// as another state does, that of any text. This base is the state to which most bytes lead. Both
+// states are walked together. Where they meet before a lexeme has ended, the tokens below do the
+// same from both, and are skipped.
 
-// apartShare is of how many nodes one may be dirty for two states to do as each other.
+// apartShare bounds the nodes in which two similar states differ: one of so many of a tier.
 var apartShare = 8
 
-// A span is nodes of a trie from one on.
+// A span is the nodes of a trie from one up to but not including another.
 type span struct{ from, end int32 }
 
-// base is a state that st may do as: to which most bytes lead, and from which half of all bytes
-// lead where they do from st. It is nil where there is none.
+// base returns the state to which most bytes lead from st, if at least half of all bytes lead to
+// the same states from both; else nil.
 func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, error) {
 	if row.Live.Len() <= narrow {
 		return nil, nil
@@ -54,15 +54,15 @@ func (w *walker) base(st *rx.State, row *rx.Row) (*rx.State, error) {
 	return base, nil
 }
 
-// An apart is what tokens do from a state otherwise than from its base.
+// An apart is the difference between a state and its base.
 type apart struct {
-	tiers []apartTier // none where the two are too different
+	tiers []apartTier // nil if the two differ too much
 	size  int         // bytes
 }
 
 type apartTier struct {
 	shape *shape // of the tokens of dirty nodes
-	dirty []span // ascending; of all others the base's mask is right
+	dirty []span // ascending; the base's mask is right for all other nodes
 }
 
 // has reports whether node n is dirty.
@@ -71,7 +71,7 @@ func (t *apartTier) has(n int32) bool {
 	return found || i > 0 && n < t.dirty[i-1].end
 }
 
-// apart is how st differs from base: what is kept, or found anew.
+// apart returns the difference between st and base, cached or new.
 func (w *walker) apart(st, base *rx.State) (*apart, error) {
 	key := maskKey{nil, weak.Make(st), w.v}
 	if have := w.g.memo.apart(key); have != nil {
@@ -95,8 +95,8 @@ func (w *walker) apart(st, base *rx.State) (*apart, error) {
 	return made, nil
 }
 
-// differ walks a tier from st and from base. p.dirty are the nodes whose tokens may do otherwise
-// from st, and the shape is what they do. It is false where they are too many.
+// differ walks a tier from st and from base. It sets p.dirty to the nodes whose tokens may differ,
+// and returns their shape from st. It returns false if they are too many.
 func (p *shaper) differ(sc *scratch, v *Vocabulary, tr *trie, st, base *rx.State) (*shape, bool, error) {
 	row, err := sc.row(st)
 	if err != nil {
@@ -153,7 +153,8 @@ func (p *shaper) differ(sc *scratch, v *Vocabulary, tr *trie, st, base *rx.State
 	}
 }
 
-// differ makes the mask of a thread of that of base; false where they are too different.
+// differ fills in the mask of a thread from that of base. It returns false if the states differ too
+// much.
 func (w *walker) differ(t thread, m *mask, base *rx.State) (bool, error) {
 	a, err := w.apart(t.lex, base)
 	if err != nil || len(a.tiers) == 0 {
@@ -167,7 +168,7 @@ func (w *walker) differ(t thread, m *mask, base *rx.State) (bool, error) {
 	}
 	words := make([]uint32, w.v.words)
 	of.addTo(words)
-	m.late = slices.Clone(of.late) // of dirty ones the text decides as well
+	m.late = slices.Clone(of.late) // dirty ones may stay: their text is read in any case
 	found := len(w.found)
 	for n := range a.tiers {
 		tier, tr := &a.tiers[n], w.v.tiers[n].trie

@@ -38,8 +38,7 @@ func (s State) Mask(v *Vocabulary, words []uint32) error {
 	return nil
 }
 
-// mask sets the bits of the tokens that fit after a thread. Those of several threads are those
-// of each.
+// mask sets the bits of the tokens that fit after a thread.
 func (w *walker) mask(t thread, words []uint32) error {
 	if t.lex == nil && len(t.set.tokens) > 0 {
 		w.v.maskTokens(t.set, words)
@@ -47,7 +46,7 @@ func (w *walker) mask(t thread, words []uint32) error {
 	if t.lex != nil {
 		return w.maskLexeme(t, words)
 	}
-	states, err := t.set.begin(w.v, nil) // of its own: masks ask for others
+	states, err := t.set.begin(w.v, nil) // not sc.begin, which masks of lexemes call as well
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (w *walker) mask(t thread, words []uint32) error {
 	return nil
 }
 
-// maskTokens sets the bits of the tokens that are terminals which s waits for.
+// maskTokens sets the bits of the tokens that s waits for as terminals.
 func (v *Vocabulary) maskTokens(s *set, words []uint32) {
 	for _, t := range s.tokens {
 		switch m := &t.on.match; {
@@ -90,32 +89,33 @@ func (v *Vocabulary) maskTokens(s *set, words []uint32) {
 	}
 }
 
-// maskKey is what a mask hangs on.
+// A maskKey identifies a mask.
 type maskKey struct {
 	set        *set
-	lex        weak.Pointer[rx.State] // a mask keeps no automaton
+	lex        weak.Pointer[rx.State] // so that a mask does not keep an automaton alive
 	vocabulary *Vocabulary
 }
 
-// mask is the tokens that fit from a state within lexemes of a set, whatever the text of these is.
+// A mask is the tokens that fit in a state of the lexemes of a set, as far as that does not depend
+// on the text of these lexemes.
 type mask struct {
-	shared []weak.Pointer[tokens] // of shapes, for as long as the vocabulary keeps these
+	shared []weak.Pointer[tokens] // of shapes that the vocabulary caches
 	rest   tokens
-	late   []int32 // tokens of which the text decides
-	leaves []leaf  // where it decides of the tokens below
+	late   []int32 // tokens that depend on the text
+	leaves []leaf  // nodes below which tokens depend on the text
 }
 
-// leaf is a node where lexemes end whose text matters.
+// A leaf is a node where lexemes end on whose text the next set depends.
 type leaf struct {
 	tier   int
 	node   int32
 	accept *rx.Accept
-	late   bool // what comes next hangs on the text: no token is in the mask for leaving here
+	late   bool // no token that leaves the lexemes here is in the mask
 }
 
 func (m *mask) size() int { return m.rest.size() + 4*len(m.late) + 32*len(m.leaves) }
 
-// lives reports whether the shapes of m are there still, and keeps them so for w.
+// lives reports whether the shapes of m are still cached, and keeps them alive for w.
 func (m *mask) lives(w *walker) bool {
 	for _, s := range m.shared {
 		t := s.Value()
@@ -127,7 +127,7 @@ func (m *mask) lives(w *walker) bool {
 	return true
 }
 
-// addTo sets the bits of m, which lives.
+// addTo sets the bits of m. The caller has checked that m lives.
 func (m *mask) addTo(words []uint32) {
 	for _, s := range m.shared {
 		s.Value().addTo(words)
@@ -147,8 +147,8 @@ func (w *walker) maskLexeme(t thread, words []uint32) error {
 	return nil
 }
 
-// find is the mask of a thread within lexemes: a kept one, or a new one, whose shapes are alive
-// as long as w.alive is. That of a base is made of shapes alone.
+// find returns the mask of a thread within lexemes, cached or new. w.alive keeps its shapes
+// alive. based says that the mask may be derived from that of a similar state.
 func (w *walker) find(t thread, based bool) (*mask, error) {
 	key := maskKey{t.set, weak.Make(t.lex), w.v}
 	if have := w.g.memo.mask(key); have != nil && have.lives(w) {
@@ -180,7 +180,7 @@ func (w *walker) find(t thread, based bool) (*mask, error) {
 	return made, nil
 }
 
-// make makes the mask of a thread of the shapes of its state.
+// make fills in m from the shapes of the thread's state.
 func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	found := len(w.found)
 	for n := range w.v.tiers {
@@ -203,8 +203,8 @@ func (w *walker) make(t thread, m *mask, row *rx.Row) error {
 	return nil
 }
 
-// exits adds to w.found the tokens that fit by leaving the lexemes of t, and to m where the text
-// decides.
+// exits adds the tokens that fit by leaving the lexemes of t to w.found. It adds to m what depends
+// on the text.
 func (w *walker) exits(t thread, tier int, sh *shape, m *mask) error {
 	for i := range sh.exits {
 		if err := w.exit(t, tier, &sh.exits[i], m); err != nil {
@@ -254,12 +254,12 @@ func (w *walker) exit(t thread, tier int, e *exit, m *mask) error {
 	return nil
 }
 
-// narrow is the most bytes that a state may go on with for its shape to be made anew and not
-// looked up.
+// narrow is the number of live bytes up to which a state's shape is computed each time and not
+// cached.
 var narrow = 48
 
-// shape is the shape of tier n from st. Those that are kept have what is left of tokens gathered
-// where gather says so.
+// shape returns the shape of tier n from st. If it is cached and gather is set, the rests of tokens
+// are gathered in one trie.
 func (w *walker) shape(n int, st *rx.State, row *rx.Row, gather bool) (*shape, error) {
 	tier := &w.v.tiers[n]
 	if row.Live.Len() <= narrow {

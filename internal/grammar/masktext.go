@@ -6,8 +6,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// maskText sets the bits of the tokens that fit after a thread within lexemes whose text matters: of
-// most of them m tells, of the others the text does.
+// maskText sets the bits of the tokens that fit after a thread whose mask m depends on the text of
+// its lexemes.
 func (w *walker) maskText(t thread, m *mask, words []uint32) error {
 	own := words
 	w.read = t.text.appendTo(w.read[:0])
@@ -57,13 +57,13 @@ func (w *walker) maskText(t thread, m *mask, words []uint32) error {
 	return nil
 }
 
-// prefix is what is read when a token comes to l.
+// prefix returns the bytes from the root to l.
 func (l *leaf) prefix(v *Vocabulary) []byte {
 	tr := v.tiers[l.tier].trie
 	return v.pieces[tr.below(l.node)[0]][:tr.nodes[l.node].depth]
 }
 
-// leave adds to w.found the tokens that fit after the lexemes of t end at l.
+// leave adds to w.found the tokens that fit because the lexemes of t end at l.
 func (w *walker) leave(t thread, l *leaf) error {
 	read := t.text
 	for _, b := range l.prefix(w.v) {
@@ -76,7 +76,7 @@ func (w *walker) leave(t thread, l *leaf) error {
 	return w.tokensAt(l, []thread{{set: to}})
 }
 
-// below adds to w.found all tokens that fit after t and come to l.
+// below adds to w.found all tokens at l and below that fit after t.
 func (w *walker) below(t thread, l *leaf) error {
 	threads, err := w.after(t, l.prefix(w.v))
 	if err != nil || len(threads) == 0 {
@@ -85,7 +85,7 @@ func (w *walker) below(t thread, l *leaf) error {
 	return w.tokensAt(l, slices.Clone(threads))
 }
 
-// tokensAt adds to w.found the tokens at l and below it that fit after these threads.
+// tokensAt adds to w.found the tokens at l and below that fit after the threads.
 func (w *walker) tokensAt(l *leaf, threads []thread) error {
 	tr := w.v.tiers[l.tier].trie
 	w.late = w.late[:0]
@@ -94,12 +94,12 @@ func (w *walker) tokensAt(l *leaf, threads []thread) error {
 		return err
 	}
 	if len(w.late) > 0 {
-		return errLate // of a text that is known
+		return errLate // although the text is known
 	}
 	return nil
 }
 
-// after is the threads after t and a text, until the next step.
+// after returns the threads after t and a text. They are valid until the next step.
 func (w *walker) after(t thread, text []byte) ([]thread, error) {
 	sc := w.sc
 	sc.threads = append(sc.threads[:0], t)
@@ -118,7 +118,7 @@ func (w *walker) after(t thread, text []byte) ([]thread, error) {
 	return sc.threads, nil
 }
 
-// mayRefuse reports whether one of these lexemes may not be every text of its set.
+// mayRefuse reports whether one of the lexemes has a condition on its text.
 func (s *set) mayRefuse(accept *rx.Accept, b *Builder) bool {
 	for _, id := range accept.IDs {
 		for _, w := range s.accepted(id, b) {
@@ -130,7 +130,7 @@ func (s *set) mayRefuse(accept *rx.Accept, b *Builder) bool {
 	return false
 }
 
-// allow reports whether all these lexemes may be that text.
+// allow reports whether all of the lexemes allow the text.
 func (s *set) allow(accept *rx.Accept, b *Builder, text []byte) bool {
 	for _, id := range accept.IDs {
 		for _, w := range s.accepted(id, b) {

@@ -66,7 +66,7 @@ func findNullable(s *symbol) (bool, error) {
 	return s.nullable.Load() == yes, nil
 }
 
-// nullable is what is known of a: unknown with the first rule that it hangs on.
+// nullable returns what is known of a. If it is unknown, asks is the first rule that decides.
 func (a *alternative) nullable() (answer int32, asks *symbol) {
 	for _, s := range a.symbols {
 		if s.kind != ruleKind && !s.empty || s.kind == ruleKind && s.nullable.Load() == no {

@@ -7,22 +7,23 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A shape is what tokens do from a state of the lexemes, whatever comes after these.
+// A shape is what the tokens of a tier do from a state of the lexemes, independent of what follows
+// the lexemes.
 type shape struct {
-	inside *tokens // those that stay within a lexeme
-	exits  []exit  // where the others leave it
+	inside *tokens // tokens that stay within a lexeme
+	exits  []exit  // where other tokens leave it
 	size   int     // bytes
 }
 
-// An exit is tokens that come to the end of lexemes and are not all inside.
+// An exit is the nodes where certain lexemes end and tokens may leave them.
 type exit struct {
-	slots    []int   // the lexemes, by their place in the state
-	nodes    []int32 // where they end and many tokens go on
-	gathered []int32 // where they end and few do
-	rest     *trie   // what is left of these few, by token; nil where there are none
+	slots    []int   // indexes of the lexemes in the state
+	nodes    []int32 // nodes with many tokens below
+	gathered []int32 // nodes with few tokens below
+	rest     *trie   // what is left of these few tokens; nil if there are none
 }
 
-// tokens is some of a vocabulary: a list, or words of a mask.
+// tokens is a set of tokens: a list of ids, or the words of a mask.
 type tokens struct {
 	ids   []int32
 	words []uint32
@@ -40,7 +41,7 @@ func (t *tokens) addTo(words []uint32) {
 	}
 }
 
-// tokensOf is these ids, as what takes less room.
+// tokensOf returns the set of ids in the smaller form.
 func tokensOf(ids []int32, words int) tokens {
 	if len(ids) <= words {
 		return tokens{ids: slices.Clone(ids)}
@@ -52,12 +53,11 @@ func tokensOf(ids []int32, words int) tokens {
 	return t
 }
 
-// manyOutside is from how many tokens on that leave a lexeme at one node these are walked
-// where they are and not gathered by what is left of them. That is worth it only for shapes
-// that are kept.
+// manyOutside is the number of tokens leaving a lexeme at a node up to which their rests are
+// gathered in one trie. Gathering pays off for cached shapes only.
 var manyOutside = 256
 
-// shaper finds shapes. It is used once and over again.
+// A shaper computes shapes. It is reused.
 type shaper struct {
 	ids    []int32
 	open   []visit
@@ -66,24 +66,24 @@ type shaper struct {
 	inside []uint32
 	slots  []int
 	key    []byte
-	gather int // up to how many tokens are gathered
+	gather int // gather the tokens of nodes with at most so many
 	dirty  []span
 }
 
-// visit is a node on the way to the one that is walked.
+// A visit is a node on the path to the current one.
 type visit struct {
 	node     int32
-	kid, end int32 // its children that are still to be walked
+	kid, end int32 // children that are still to be walked
 	row      *rx.Row
 	accept   *rx.Accept
-	inside   int // tokens found before its subtree
+	inside   int // number of tokens found before its subtree
 
 	// Where two states are compared:
-	twin  *rx.Row // nil: there is no second one any more
-	apart bool    // one of them has come to the end of a lexeme
+	twin  *rx.Row // of the second state; nil if no lexeme continues there
+	apart bool    // a lexeme has ended from one of them
 }
 
-// leaving is an exit that is being made.
+// A leaving is an exit under construction.
 type leaving struct {
 	slots    []int
 	nodes    []int32
@@ -91,8 +91,8 @@ type leaving struct {
 	pieces   []piece
 }
 
-// shape walks a tier of v from st. Tokens that leave at one node are gathered by what is left
-// of them where they are no more than gather.
+// shape walks a tier of v from st. It gathers the rests of tokens that leave at a node with at most
+// gather of them.
 func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
 	row, err := sc.row(st)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *shaper) begin(v *Vocabulary, tr *trie, gather int, root visit) {
 	clear(p.accept)
 }
 
-// enter visits a node from whose parent st has come to next.
+// enter visits a node that leads to the state next.
 func (p *shaper) enter(sc *scratch, v *Vocabulary, tr *trie, st, next *rx.State, at visit) error {
 	at.accept, at.inside = next.Accept(), len(p.ids)
 	if !next.Final() {
@@ -150,7 +150,7 @@ func (p *shaper) enter(sc *scratch, v *Vocabulary, tr *trie, st, next *rx.State,
 	return nil
 }
 
-// leave ends a visit: the node's subtree is done.
+// leave ends a visit, after the node's subtree.
 func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State, at *visit) {
 	if at.accept == nil {
 		return
@@ -185,7 +185,7 @@ func (p *shaper) leave(v *Vocabulary, tr *trie, st *rx.State, at *visit) {
 	}
 }
 
-// leaving is the exit by these lexemes.
+// leaving returns the exit of the lexemes of accept.
 func (p *shaper) leaving(accept *rx.Accept, st *rx.State) *leaving {
 	p.slots = st.Slots(accept, p.slots[:0])
 	key := p.key[:0]
@@ -201,7 +201,7 @@ func (p *shaper) leaving(accept *rx.Accept, st *rx.State) *leaving {
 	return l
 }
 
-// finish is the shape of what was found.
+// finish returns the shape of the finished walk.
 func (p *shaper) finish(v *Vocabulary) *shape {
 	inside := tokensOf(p.ids, v.words)
 	s := &shape{inside: &inside}

@@ -45,7 +45,7 @@ type symbol struct {
 	once         sync.Mutex
 }
 
-// textMatters reports whether what follows s hangs on the text that s is.
+// textMatters reports whether what follows s depends on the text that s matches.
 func (s *symbol) textMatters() bool { return s.next != nil || s.late != nil }
 
 const (

@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// A trie is pieces of tokens by what they begin with: its nodes in depth-first order, the root
-// first and one behind the last.
+// A trie holds pieces of tokens. Its nodes are in depth-first order, from the root to a sentinel
+// after the last.
 type trie struct {
 	nodes []trieNode
-	ids   []int32 // of tokens, in the order of their nodes
-	bytes []byte  // that lead to children, those of one node side by side and ascending
-	kids  []int32 // the children, beside their bytes
+	ids   []int32 // tokens, in the order of their nodes
+	bytes []byte  // that lead to the children; those of a node are adjacent and ascending
+	kids  []int32 // the children, at the indexes of their bytes
 }
 
 type trieNode struct {
-	skip  int32 // the node after those below
-	first int32 // in ids: its own tokens are up to the next node's first, all below up to skip's
-	kid   int32 // in kids: the first child
+	skip  int32 // the node after the subtree
+	first int32 // index in ids: its own tokens end at the next node's first, the subtree's at skip's
+	kid   int32 // index in kids of the first child
 	kids  uint16
 	depth uint16
 }
 
-// A piece is what is to be read of a token.
+// A piece is the text that is left to read of a token.
 type piece struct {
 	text []byte
 	id   int32
 }
 
-// newTrie makes one, and orders the pieces. Their texts are at most [maxPiece] long.
+// newTrie returns a trie of the pieces and sorts them. Their texts are at most [maxPiece] long.
 func newTrie(pieces []piece) *trie {
 	slices.SortFunc(pieces, func(a, b piece) int {
 		if c := bytes.Compare(a.text, b.text); c != 0 {
@@ -37,7 +37,7 @@ func newTrie(pieces []piece) *trie {
 		return int(a.id) - int(b.id)
 	})
 	t := &trie{nodes: make([]trieNode, 1, 2*len(pieces)+2), ids: make([]int32, 0, len(pieces))}
-	bytes := make([]byte, 1, 2*len(pieces)+1) // that lead to each node
+	bytes := make([]byte, 1, 2*len(pieces)+1) // the byte that leads to each node
 	path := []int32{0}                        // nodes from the root to the last
 	var last []byte
 	for _, p := range pieces {
@@ -74,11 +74,11 @@ func newTrie(pieces []piece) *trie {
 	return t
 }
 
-// size is the bytes that t takes.
+// size returns the size of t in bytes.
 func (t *trie) size() int { return 16*len(t.nodes) + 4*len(t.ids) + 5*len(t.kids) }
 
-// at is the tokens of node n.
+// at returns the tokens of node n.
 func (t *trie) at(n int32) []int32 { return t.ids[t.nodes[n].first:t.nodes[n+1].first] }
 
-// below is the tokens of node n and all nodes below.
+// below returns the tokens of the subtree of node n.
 func (t *trie) below(n int32) []int32 { return t.ids[t.nodes[n].first:t.nodes[t.nodes[n].skip].first] }

@@ -10,7 +10,7 @@ const maxPiece = 1 << 12
 // most of its mask is that of any other.
 var tierBounds = []int{4, 8, 16, 32, maxPiece}
 
-// A Vocabulary is the tokens of a model. All grammars share it, and many goroutines.
+// A Vocabulary is the tokens of a model. All grammars share it. It is safe for concurrent use.
 type Vocabulary struct {
 	pieces  [][]byte
 	special map[string]int32
@@ -22,10 +22,10 @@ type Vocabulary struct {
 	shapes  shapes
 }
 
-// A tier is the tokens of some lengths.
+// A tier is the tokens in a range of lengths.
 type tier struct {
 	trie   *trie
-	window int // no token is longer
+	window int // bytes of the longest token
 }
 
 // NewVocabulary makes one. pieces[id] is the bytes of a text token, nil where a number has
@@ -62,13 +62,13 @@ func NewVocabulary(pieces [][]byte, special map[string]int32, end []int32) *Voca
 	return v
 }
 
-// Words is the length of a mask, in words of 32 tokens.
+// Words returns the length of a mask, in words of 32 tokens.
 func (v *Vocabulary) Words() int { return v.words }
 
 func (v *Vocabulary) isEnd(id int32) bool     { return slices.Contains(v.end, id) }
 func (v *Vocabulary) isSpecial(id int32) bool { return v.ids[id] && !v.isEnd(id) }
 
-// text is the bytes of a token; nil where it has none.
+// text returns the bytes of a token, or nil if it has none.
 func (v *Vocabulary) text(id int32) []byte {
 	if id < 0 || int(id) >= len(v.pieces) {
 		return nil

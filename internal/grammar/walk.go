@@ -6,21 +6,21 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// walker finds the tokens of a trie that a grammar takes. It is used once and over again.
+// A walker finds the tokens of a trie that fit. It is reused.
 type walker struct {
 	g       *Grammar
 	v       *Vocabulary
 	sc      *scratch
 	threads []thread
-	from    []int // the first thread of each depth
+	from    []int // index of the first thread of each depth
 	found   []int32
-	late    []int32   // tokens of which a text that is not known decides
-	alive   []*tokens // what masks in use refer to
-	read    []byte    // of lexemes
+	late    []int32   // tokens that depend on a text that is not known
+	alive   []*tokens // keeps the shapes of masks in use alive
+	read    []byte    // text of the lexemes
 }
 
-// walk adds to w.found the tokens of tr below node that fit after the threads, and to w.late those
-// of which a text decides that is not known.
+// walk adds the tokens of tr below node that fit after the threads to w.found, and those that
+// depend on a text that is not known to w.late.
 func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	live, err := w.live(threads)
 	if err != nil {
@@ -34,7 +34,8 @@ func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	return w.visit(tr, node, &live)
 }
 
-// visit walks the children of a node to which the last threads have come, those by live bytes alone.
+// visit walks the children of a node, which the threads of the last depth have reached. It skips
+// bytes that are not live.
 func (w *walker) visit(tr *trie, node int32, live *rx.ByteSet) error {
 	from := tr.nodes[node].kid
 	for i, b := range tr.bytes[from : from+int32(tr.nodes[node].kids)] {
@@ -63,7 +64,7 @@ func (w *walker) visit(tr *trie, node int32, live *rx.ByteSet) error {
 	return nil
 }
 
-// live is the bytes that the threads may go on with.
+// live returns the bytes with which the threads may continue.
 func (w *walker) live(threads []thread) (rx.ByteSet, error) {
 	var live rx.ByteSet
 	for _, t := range threads {
@@ -85,12 +86,13 @@ func (w *walker) live(threads []thread) (rx.ByteSet, error) {
 	return live, nil
 }
 
-// step adds the threads after b of those of the last depth; it reports whether there are any.
+// step adds the successors after b of the threads of the last depth. It reports whether there are
+// any.
 func (w *walker) step(b byte) (bool, error) {
 	first, end := w.from[len(w.from)-1], len(w.threads)
 	sc := w.sc
 	if end == first+1 && w.threads[first].lex != nil && !w.threads[first].set.then {
-		// One thread within its lexemes: what mostly happens.
+		// The common case: one thread that stays within its lexemes.
 		t := w.threads[first]
 		row, err := sc.row(t.lex)
 		if err != nil {

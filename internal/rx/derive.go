@@ -2,7 +2,7 @@ package rx
 
 import "slices"
 
-// Derive is what may follow b: the strings t for which e has b and then t.
+// Derive returns the derivative of e by b: the strings t such that b followed by t is in e.
 func (s *Space) Derive(e Expr, b byte) Expr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -10,7 +10,8 @@ func (s *Space) Derive(e Expr, b byte) Expr {
 	return d
 }
 
-// derive is the derivative of e by b, and bytes for which it is the same, b among them.
+// derive returns the derivative of e by b, and a set of bytes, b among them, that have the same
+// derivative.
 func (s *Space) derive(e Expr, b byte) (Expr, ByteSet) {
 	if s.err != nil {
 		return Nothing, AllBytes
@@ -101,7 +102,7 @@ func (s *Space) deriveNew(n node, b byte) (Expr, ByteSet) {
 	panic("rx: no such operation")
 }
 
-// deriveLeaf finds the derivatives of a leaf by all bytes at once.
+// deriveLeaf computes the derivatives of a leaf by all bytes.
 func (s *Space) deriveLeaf(e Expr) {
 	l := s.leaves[s.nodes[e].a]
 	var next []Leaf
