@@ -189,7 +189,6 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", "m", "-r", "0"}, "-r 0"},
 		{[]string{"bench", "m", "--context=-1"}, "--context=-1"},
 		{[]string{"bench", "model", "m", "-r", "0"}, "-r 0"},
-		{[]string{"bench", "serve"}, "<url>"},
 		{[]string{"bench", "serve", "localhost"}, `"localhost" is no server's address`},
 		{[]string{"bench", "serve", "http://h", "--concurrency=0"}, "--concurrency=0"},
 		{[]string{"bench", "serve", "http://h", "--rate=-1"}, "--rate=-1"},

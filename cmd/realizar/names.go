@@ -136,14 +136,22 @@ func noName(text string) error {
 	return fmt.Errorf("%s is no file, and no name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
 }
 
+// A noFileError is a path that leads nowhere. It is [fs.ErrNotExist].
+type noFileError string
+
+func (e noFileError) Error() string { return string(e) }
+
+// Is reports whether target is what a file system says.
+func (e noFileError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // noFile says that a path leads nowhere, and which name may have been meant.
 func noFile(path string) error {
 	for _, address := range []string{"https://huggingface.co/", "http://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/"} {
 		if repo, ok := strings.CutPrefix(path, address); ok {
-			return fmt.Errorf("there is no file %s; a repository of Hugging Face's hub is named hf:%s: %w", path, repo, fs.ErrNotExist)
+			return noFileError(fmt.Sprintf("there is no file %s; a repository of Hugging Face's hub is named hf:%s", path, repo))
 		}
 	}
-	return fmt.Errorf("there is no file %s, and names are such as hf:org/repo (realizar pull): %w", path, fs.ErrNotExist)
+	return noFileError(fmt.Sprintf("there is no file %s, and names are such as hf:org/repo (realizar pull)", path))
 }
 
 // pullFlag is of the commands that fetch a model when they are told to.

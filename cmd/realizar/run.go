@@ -139,9 +139,11 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	if err != nil {
 		return err
 	}
-	if c.Model, err = a.modelPath(c.Model, c.Pull); err != nil {
-		return err
+	path, err := a.modelPath(c.Model, c.Pull)
+	if err != nil {
+		return c.maybePrompt(err)
 	}
+	c.Model = path
 	begun := time.Now()
 	o := c.options()
 	t.watch(&o)
@@ -152,6 +154,9 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	loaded := time.Since(begun)
 	t.opened(m)
 	defer func() { _ = m.Close() }()
+	if !interactive && !c.Raw && strings.TrimSpace(prompt) == "" {
+		return usagef("there is no prompt: standard input is empty; give the prompt there or as an argument")
+	}
 	g := c.generation(m)
 	g.Choices, g.Grammar = c.N, bound
 	if idle := c.idle(&g); len(idle) > 0 {
@@ -205,8 +210,6 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 			text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 		}
 		switch {
-		case c.Prompt == nil && strings.TrimSpace(text) == "" && !c.Raw:
-			return "", false, usagef("there is no prompt: standard input is empty; give the prompt there or as an argument")
 		case c.Prompt == nil:
 			return text, false, nil
 		case text == "":

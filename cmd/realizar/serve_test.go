@@ -495,8 +495,8 @@ func TestServeFailures(t *testing.T) {
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	// The address is bound before the model is looked for.
-	fails(t, realizarRun(t, "serve", "/nothing", "--port", port), 1, "address already in use")
-	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", port), 1, "address already in use")
+	fails(t, realizarRun(t, "serve", model, "--port", port), 1, "port "+port+" of 127.0.0.1 is in use; --port takes another one")
+	fails(t, realizarRun(t, "serve", model, "--port", "0", "--ollama-port", port), 1, "is in use")
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", "65536"), 2, "--ollama-port=65536: want 1 to 65535")
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0"), 1, "/nothing")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--api-key-file", writeFile(t, "empty", "# none\n")), 1, "has no key")

@@ -149,7 +149,6 @@ func TestTopErrors(t *testing.T) {
 		{[]string{"localhost"}, 2, `"localhost" is no server's address`},
 		{[]string{url, "--interval", "50ms"}, 2, "--interval=50ms: want 100ms to 1h0m0s"},
 		{[]string{url, "--interval", "2h"}, 2, "--interval=2h0m0s"},
-		{nil, 2, "<url>"},
 	} {
 		fails(t, realizarRun(t, append([]string{"top"}, test.args...)...), test.code, test.says)
 	}

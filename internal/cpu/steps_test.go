@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -52,7 +53,7 @@ func beside(t *testing.T) *plan.Program {
 
 func allocatesNothing(t *testing.T, p *plan.Program) {
 	for _, tier := range tiers() {
-		if testing.Short() && tier.name == "generic" {
+		if (testing.Short() || os.Getenv("REALIZAR_LONG") == "") && tier.name == "generic" {
 			continue
 		}
 		for _, seqs := range []int{1, 8} {

@@ -313,7 +313,7 @@ func trials(t *testing.T, steps int, run func(r *trial)) {
 // arrivals, ends and steps come in the same order each time.
 func TestModel(t *testing.T) {
 	steps := 100_000
-	if testing.Short() {
+	if testing.Short() || os.Getenv("REALIZAR_LONG") == "" {
 		steps = 10_000
 	}
 	trials(t, steps, func(r *trial) {
