@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The README fits a stranger's ten minutes, lines of the documentation fit a terminal, and links
-// within the repository lead somewhere.
+// The README and the lines of the documentation have limited length, and links within the
+// repository are not broken.
 func TestDocumentation(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestDocumentation(t *testing.T) {
 			if strings.HasPrefix(line, "```") {
 				fenced = !fenced
 			}
-			// Tables, programs and headings stay whole.
+			// Tables, programs and headings are not wrapped.
 			whole := fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "#")
 			if n := utf8.RuneCountInString(line); n > 100 && !whole {
 				t.Errorf("%s:%d: a line of %d columns, more than 100", page, i+1, n)

@@ -10,8 +10,7 @@ import (
 	"github.com/realizar/realizar/demo"
 )
 
-// The file in testdata has random weights: it says words at random, but always
-// the same ones.
+// The weights in this file are random. It answers with random words, but always the same ones.
 const babble = "testdata/babble.gguf"
 
 func ExampleModel_Ask() {
@@ -79,7 +78,7 @@ func ExampleModel_Chat() {
 	// stop at " must"
 }
 
-// Leaving the loop stops the work.
+// Leaving the loop ends the request.
 func ExampleModel_Generate_leaving() {
 	ctx := context.Background()
 	m, err := realizar.Open(ctx, babble, realizar.Options{})

@@ -8,10 +8,11 @@ import (
 	"github.com/realizar/realizar/internal/memory"
 )
 
-// A KeptCache keeps pages of the KV cache in host memory from the end of a model to the next time it
-// is opened, so that prefixes are found again: the most recently used, up to Options.HostCache
-// bytes. [Model.Close] fills it; [Open] takes from it if the files, the device and the numbers
-// computed with are the same, and drops its pages otherwise. It is for one model at a time.
+// A KeptCache keeps pages of the KV cache in host memory between [Model.Close] and the next [Open]
+// of the same model, so that requests find their cached prefixes again. Close stores the most
+// recently used pages, up to [Options.HostCache] bytes. Open takes them back if the files, the
+// device and the number formats are the same, and drops them otherwise. Only one open model may use
+// a KeptCache.
 type KeptCache struct {
 	pages engine.Kept
 
@@ -19,10 +20,10 @@ type KeptCache struct {
 	key string // of the model that filled pages
 }
 
-// Bytes returns how much memory the cache takes while the model is closed.
+// Bytes returns the size of the pages in bytes. It is 0 while the model is open.
 func (k *KeptCache) Bytes() int64 { return int64(k.pages.Bytes()) }
 
-// open returns the pages for a model with this key.
+// open returns the pages for a model with this key. It drops pages of another key.
 func (k *KeptCache) open(key string) *engine.Kept {
 	if k == nil {
 		return nil
@@ -36,7 +37,7 @@ func (k *KeptCache) open(key string) *engine.Kept {
 	return &k.pages
 }
 
-// cacheKey names what the values of a cache depend on.
+// cacheKey returns a string of everything that the values in the KV cache depend on.
 func (m *Model) cacheKey(p *memory.Planner, o *Options, size *engine.Config) string {
 	return fmt.Sprintf("%s%s %q %q %v %v", m.file.Version(), p.Device.Name(), p.Device.Description(), o.Kernels, size.Cache, size.Activations)
 }

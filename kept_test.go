@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A model that is opened again finds what it computed before it was closed, unless its file or the
-// numbers computed with are others.
+// A model that is opened again finds the pages that it computed before it was closed, unless its
+// file or its number formats have changed.
 func TestKeptCache(t *testing.T) {
 	path := modeltest.Llama(t, modeltest.Context(1024))
 	kept := new(realizar.KeptCache)

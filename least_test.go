@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// TestLeast: a model opens within the least that it is said to take, and with a byte less it
-// does not.
+// A model opens with the memory that Least returns as a limit, and fails to open with one byte
+// less.
 func TestLeast(t *testing.T) {
 	for what, test := range map[string]struct {
 		options Options
@@ -58,7 +58,7 @@ func TestLeast(t *testing.T) {
 	}
 }
 
-// TestLeastOfADevice: what is free changes nothing about it.
+// The result of Least does not depend on a device's free memory.
 func TestLeastOfADevice(t *testing.T) {
 	path := modeltest.Llama(t)
 	d, err := Describe(path)

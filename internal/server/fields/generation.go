@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// maxPrompts are the most of one request.
+// maxPrompts limits the prompts of one request.
 const maxPrompts = 2048
 
-// A Prompt is a text, or token ids.
+// A Prompt is a text or a list of token ids.
 type Prompt struct {
 	Text string
 	IDs  []int32
 }
 
-// ReadPrompts reads the field prompt: a string or a list of token ids, or a list of up to 2,048
-// of these, which several reports. Unless they may be mixed, all of a list are of one kind.
+// ReadPrompts reads the field prompt: a string, a list of token ids, or a list of up to 2,048 of
+// these. several reports the last. Unless mixed is set, all prompts of a list must be of one kind.
 func ReadPrompts(v json.RawMessage, mixed bool) (prompts []Prompt, several bool, err error) {
 	if v[0] == '"' {
 		prompts = make([]Prompt, 1)
@@ -49,11 +49,11 @@ func ReadPrompts(v json.RawMessage, mixed bool) (prompts []Prompt, several bool,
 	return prompts, true, nil
 }
 
-// maxStops are the most texts that may end an answer.
+// maxStops limits the stop strings of a request.
 const maxStops = 64
 
-// ReadStops reads the texts that end an answer: a string, or a list of up to 64. Errors call
-// the field by name.
+// ReadStops reads stop strings: a string, or a list of up to 64. name is the field's name for
+// errors.
 func ReadStops(name string, v json.RawMessage) ([]string, error) {
 	list, err := []json.RawMessage{v}, error(nil)
 	if v[0] == '[' {
@@ -76,7 +76,8 @@ func ReadStops(name string, v json.RawMessage) ([]string, error) {
 	return stops, nil
 }
 
-// ReadSeed reads a whole number that fits 64 bits, with a sign or without: -1 is the largest.
+// ReadSeed reads a signed or unsigned 64-bit integer. A negative value becomes its two's
+// complement.
 func ReadSeed(v json.RawMessage) (uint64, error) {
 	digits := wholeDigits(v)
 	if n, err := strconv.ParseUint(digits, 10, 64); err == nil {
@@ -89,8 +90,8 @@ func ReadSeed(v json.RawMessage) (uint64, error) {
 	return uint64(n), nil
 }
 
-// ReadShare reads a share of the probabilities above 0, to 1. What is too small for a
-// float32 is the smallest one.
+// ReadShare reads a share of the probabilities, above 0 and up to 1. A share that is too small for
+// a float32 becomes the smallest positive float32.
 func ReadShare(v json.RawMessage) (float32, error) {
 	if p, err := strconv.ParseFloat(string(v), 64); err != nil || p == 0 {
 		return 0, ErrWrong
@@ -98,8 +99,8 @@ func ReadShare(v json.RawMessage) (float32, error) {
 	return ReadShareOr0(v)
 }
 
-// ReadShareOr0 reads a share of the probabilities from 0 to 1. 0 keeps the likeliest token, as
-// the smallest share does, which it is.
+// ReadShareOr0 is like ReadShare but takes 0 too. 0 becomes the smallest positive float32, which
+// keeps only the most likely token.
 func ReadShareOr0(v json.RawMessage) (float32, error) {
 	p, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || !(p >= 0 && p <= 1) {

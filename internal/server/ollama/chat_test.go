@@ -51,7 +51,7 @@ func TestChatContinues(t *testing.T) {
 	if a.text() != want || a.Prompt != end.Usage.PromptTokens {
 		t.Errorf("%+v, want %q of %+v", a, want, end)
 	}
-	if r := s.post("/api/chat", begun+`,"think":true}`); r.status != 400 || !strings.Contains(r.body, "thought") {
+	if r := s.post("/api/chat", begun+`,"think":true}`); r.status != 400 || !strings.Contains(r.body, "reasoning") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }
@@ -265,7 +265,7 @@ func TestErrors(t *testing.T) {
 		{"/api/chat", chatBody(`"options":{"stop":[""]}`), 400, []string{"stop is empty"}},
 		{"/api/chat", chatBody(`"options":5`), 400, []string{"options"}},
 		{"/api/chat", chatBody(`"think":"much"`), 400, []string{`think is "much"`}},
-		{"/api/chat", chatBody(`"think":true`), 400, []string{"think: ", "knows no thought"}},
+		{"/api/chat", chatBody(`"think":true`), 400, []string{"think: ", "has no reasoning"}},
 		{"/api/chat", chatBody(`"shift":true`), 400, []string{"shift true is not supported"}},
 		{"/api/chat", chatBody(`"top_logprobs":2`), 400, []string{"top_logprobs is for logprobs"}},
 		{"/api/chat", chatBody(`"keep_alive":"soon"`), 400, []string{`keep_alive is "soon"`}},
