@@ -195,8 +195,6 @@ func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*serv
 	if err != nil {
 		return nil, err
 	}
-	l.log.Info("a model was loaded", slog.String("model", name), slog.String("device", m.Device()), slog.Int("context", m.Context()),
-		slog.Int("parallel", m.Parallel()), slog.Duration("took", time.Since(begun).Round(time.Millisecond)))
 	served := &server.Model{Model: m, Created: begun, Path: resolved(p.path)}
 	if info, err := os.Stat(p.path); err == nil {
 		served.Created = info.ModTime()
@@ -305,16 +303,27 @@ func preload(ctx context.Context, models *server.Models, list []servedModel) {
 // logModels logs how models come and go, until ctx ends.
 func logModels(ctx context.Context, models *server.Models, log *slog.Logger) {
 	var after uint64
+	begun := map[string]time.Time{} // loads
 	for {
 		list, more := models.Events(after)
 		for _, e := range list {
 			after = e.Number
-			attrs := []any{slog.String("model", e.Model), slog.String("reason", e.Why)}
+			attrs := []any{slog.String("model", e.Model)}
 			switch e.State {
+			case pool.Loading:
+				begun[e.Model] = e.Time
+			case pool.Ready:
+				if h, ok := models.Look(e.Model); ok {
+					m := h.Model
+					attrs = append(attrs, slog.String("device", m.Device()), slog.Int("context", m.Context()), slog.Int("parallel", m.Parallel()))
+					h.Release()
+				}
+				log.Info("a model was loaded", append(attrs, slog.Duration("took", e.Time.Sub(begun[e.Model]).Round(time.Millisecond)))...)
+				delete(begun, e.Model)
 			case pool.Draining:
-				log.Info("a model is unloaded after use", attrs...)
+				log.Info("a model is unloaded after use", append(attrs, slog.String("reason", e.Why))...)
 			case pool.Failed:
-				log.Error("a model cannot be loaded", attrs...)
+				log.Error("a model cannot be loaded", append(attrs, slog.String("reason", e.Why))...)
 			}
 		}
 		select {
