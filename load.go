@@ -24,7 +24,7 @@ func (m *Model) startOn(ctx context.Context, p *memory.Planner, o *Options) erro
 	if err != nil {
 		return err
 	}
-	size.Watch = o.watch()
+	size.Watch, size.Kept = o.watch(), o.Kept.open(m.cacheKey(p, o, &size))
 	var mapped []*tensor.Tensor // that are read from the file while the model runs
 	loaded, finish := m.loader(o.Progress, &mapped)
 	if p.Device.Kind.Host {

@@ -68,6 +68,8 @@ type Options struct {
 	// that the device has no room for, so that they need not be computed again. 0:
 	// none.
 	HostCache int64
+	// Kept keeps the HostCache while the model is closed; nil drops it.
+	Kept *KeptCache
 	// CheckArgmax has the processor choose every token again, from the logits of the
 	// device: the first that is another one ends its request with an error that is
 	// [ErrCheck] and names both. Steps wait for it, one after the other.

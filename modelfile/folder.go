@@ -310,10 +310,11 @@ func readAsset(folder, name string) (data []byte, ok bool, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	file, size, err := openRegular(path)
+	file, info, err := openRegular(path)
 	if err != nil {
 		return nil, false, err
 	}
+	size := info.Size()
 	defer file.Close() //nolint:errcheck // nothing was written
 	if most := assetLimit(name); size > most {
 		return nil, false, &FormatError{File: path, Offset: -1, Err: ErrFormat,

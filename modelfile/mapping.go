@@ -17,15 +17,17 @@ type mapping struct {
 	path     string
 	data     []byte
 	unmap    func() error
-	resident bool // the system cannot drop the pages
+	modified int64 // time of modification, in nanoseconds since 1970
+	resident bool  // the system cannot drop the pages
 }
 
 // openMapping maps the whole of a regular file.
 func openMapping(path string) (*mapping, error) {
-	f, size, err := openRegular(path)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
+	size := info.Size()
 	// A mapping outlives its file descriptor.
 	defer f.Close() //nolint:errcheck // nothing was written
 	if size == 0 {
@@ -39,7 +41,7 @@ func openMapping(path string) (*mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("modelfile: %s: mapping %d bytes: %w", path, size, err)
 	}
-	return &mapping{path: path, data: data, unmap: sync.OnceValue(unmap)}, nil
+	return &mapping{path: path, data: data, unmap: sync.OnceValue(unmap), modified: info.ModTime().UnixNano()}, nil
 }
 
 // close unmaps the file. Only the first call has an effect.
@@ -70,24 +72,24 @@ func (m *mapping) letGo(data []byte) bool {
 	return true
 }
 
-// openRegular opens a file for reading and returns its size. It follows links, because hub caches
-// consist of them. It rejects other than regular files before opening them, because opening a named
-// pipe waits for a writer.
-func openRegular(path string) (*os.File, int64, error) {
+// openRegular opens a file for reading and returns its information. It follows links, because hub
+// caches consist of them. It rejects anything but regular files before opening them, because opening
+// a named pipe waits for a writer.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		if _, linkErr := os.Lstat(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, fmt.Errorf("modelfile: %s: %w: the link's target does not exist; is the download complete?",
+			return nil, nil, fmt.Errorf("modelfile: %s: %w: the link's target does not exist; is the download complete?",
 				path, ErrNotModel)
 		}
-		return nil, 0, fmt.Errorf("modelfile: %w", err)
+		return nil, nil, fmt.Errorf("modelfile: %w", err)
 	}
 	if err := checkRegular(path, info); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("modelfile: %w", err)
+		return nil, nil, fmt.Errorf("modelfile: %w", err)
 	}
 	info, err = f.Stat()
 	if err == nil {
@@ -95,9 +97,9 @@ func openRegular(path string) (*os.File, int64, error) {
 	}
 	if err != nil {
 		f.Close() //nolint:errcheck // the first error is the one to tell
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
 func checkRegular(path string, info fs.FileInfo) error {

@@ -8,6 +8,8 @@ package modelfile
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/realizar/realizar/tensor"
 )
@@ -51,6 +53,16 @@ func (f *File) Format() Format { return f.format }
 
 // Path returns the path that was opened, of a file or folder.
 func (f *File) Path() string { return f.path }
+
+// Version identifies the weights files by their paths, sizes and times of modification: two
+// files with equal versions have equal weights, unless a file was changed and its time set back.
+func (f *File) Version() string {
+	text := new(strings.Builder)
+	for _, m := range f.mappings {
+		fmt.Fprintf(text, "%q %d %d\n", m.path, len(m.data), m.modified)
+	}
+	return text.String()
+}
 
 // Size returns the total size of the weights files, in bytes.
 func (f *File) Size() int64 { return f.size }

@@ -209,7 +209,7 @@ func (c *serveCommand) Run(a *app) error {
 		_ = models.Close()
 	}()
 	_, limits := models.Memory()
-	memory := limits[backends.Processor.Name]
+	memory := limits[backends.Processor.Name] + hostCaches(list)
 	config.Parallel = parallelOf(list)
 	if c.alone() {
 		if h, ok := models.Look(list[0].name); ok {

@@ -106,20 +106,26 @@ func (c *serveCommand) newModel(name, source string) servedModel {
 	return m
 }
 
-// versionWith is the version of m with these settings. The files count with their sizes and
-// times, unless the source is a name.
+// versionWith is the version of m with these settings. The files count, unless the source is a
+// name.
 func (m *servedModel) versionWith(settings string) string {
-	text := fmt.Sprintf("%s\n%s", m.Source, settings)
-	local, err := store.Local(m.Source)
+	return fmt.Sprintf("%s\n%s%s", m.Source, settings, filesOf(m.Source))
+}
+
+// filesOf lists the files of the model at path with their sizes and times; it is empty if there is
+// none.
+func filesOf(path string) string {
+	m, err := store.Local(path)
 	if err != nil {
-		return text
+		return ""
 	}
-	for _, f := range local.Files {
+	text := new(strings.Builder)
+	for _, f := range m.Files {
 		if info, err := os.Stat(f.Path); err == nil {
-			text += fmt.Sprintf("%s %d %d\n", f.Name, info.Size(), info.ModTime().UnixNano())
+			fmt.Fprintf(text, "%s %d %d\n", f.Name, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return text
+	return text.String()
 }
 
 // listed returns the models of --models.

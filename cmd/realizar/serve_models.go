@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -43,9 +44,33 @@ type modelLoader struct {
 	models map[string]*servedModel
 
 	plans *plans
+	kept  *keptCaches
 }
 
-// plans are what was estimated for models that are about to be loaded.
+// keptCaches are the caches of models in host memory, by name, loaded or not.
+type keptCaches struct {
+	mu    sync.Mutex
+	names map[string]*realizar.KeptCache
+}
+
+// of returns the cache of a name.
+func (k *keptCaches) of(name string) *realizar.KeptCache {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.names[name] == nil {
+		k.names[name] = new(realizar.KeptCache)
+	}
+	return k.names[name]
+}
+
+// only drops the caches of other models.
+func (k *keptCaches) only(models map[string]*servedModel) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.names, func(name string, _ *realizar.KeptCache) bool { return models[name] == nil })
+}
+
+// plans are the estimates of models by name.
 type plans struct {
 	mu    sync.Mutex
 	names map[string]modelPlan
@@ -54,11 +79,13 @@ type plans struct {
 // A modelPlan is how a model will be opened.
 type modelPlan struct {
 	path    string
+	version string // of the model and its files
 	options realizar.Options
+	need    pool.Need
 }
 
 func newModelLoader(a *app, log *slog.Logger) *modelLoader {
-	return &modelLoader{app: a, log: log, plans: &plans{names: map[string]modelPlan{}}}
+	return &modelLoader{app: a, log: log, kept: &keptCaches{names: map[string]*realizar.KeptCache{}}}
 }
 
 // with returns a loader of these models, under the same limits.
@@ -68,6 +95,7 @@ func (l *modelLoader) with(list []servedModel) *modelLoader {
 	for i := range list {
 		own.models[list[i].name] = &list[i]
 	}
+	own.kept.only(own.models)
 	return &own
 }
 
@@ -78,22 +106,32 @@ func (m *servedModel) options() realizar.Options {
 	return o
 }
 
-// Estimate plans the model of that name.
+// Estimate plans the model of that name. What it takes does not depend on what is free, so it is
+// planned once for the same files.
 func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, error) {
 	m := l.models[name]
 	path, err := l.app.modelPath(m.Source, l.pull)
 	if err != nil {
 		return nil, err
 	}
-	p, need := modelPlan{path, m.options()}, pool.Need{}
-	if l.limits == nil {
+	p := modelPlan{path: path, version: m.version + filesOf(path), options: m.options(), need: pool.Need{}}
+	if p.options.HostCache > 0 {
+		p.options.Kept = l.kept.of(name)
+	}
+	l.plans.mu.Lock()
+	known := l.plans.names[name]
+	l.plans.mu.Unlock()
+	switch {
+	case known.version == p.version:
+		return known.need, nil
+	case l.limits == nil:
 		p.options.Parallel = m.Parallel
-	} else {
+	default:
 		least, err := l.least(ctx, path, p.options)
 		if err != nil {
 			return nil, err
 		}
-		p.options.Context, need = least.Context, needOf(least, m.Device)
+		p.options.Context, p.need = least.Context, pool.Need{deviceKey(least.Device, m.Device): least.Bytes}
 		if onHost(least.Device) {
 			p.options.Memory = least.Bytes
 		} else {
@@ -103,7 +141,7 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	l.plans.mu.Lock()
 	defer l.plans.mu.Unlock()
 	l.plans.names[name] = p
-	return need, nil
+	return p.need, nil
 }
 
 // deviceKey names a device among those that models share: its kind, with the number that a flag
@@ -113,15 +151,6 @@ func deviceKey(kind, flag string) string {
 		return kind + ":" + number
 	}
 	return kind
-}
-
-// needOf is what a model takes of each device, for the flag that chose it.
-func needOf(least *realizar.LeastMemory, flag string) pool.Need {
-	need := pool.Need{deviceKey(least.Device, flag): least.Bytes}
-	if least.Host > 0 {
-		need[backends.Processor.Name] += least.Host
-	}
-	return need
 }
 
 // onHost reports whether a device computes in the host's memory.
@@ -150,7 +179,6 @@ func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options
 func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*server.Model, error) {
 	l.plans.mu.Lock()
 	p := l.plans.names[name]
-	delete(l.plans.names, name)
 	l.plans.mu.Unlock()
 	p.options.Damaged = func(err error) {
 		if err == nil {
@@ -180,6 +208,14 @@ func specsOf(list []servedModel) []pool.Spec {
 		specs[i] = list[i].spec()
 	}
 	return specs
+}
+
+// hostCaches is how many bytes of host memory the caches of several models may take, loaded or not.
+func hostCaches(list []servedModel) (n int64) {
+	for _, m := range list {
+		n += int64(m.KVHost)
+	}
+	return n
 }
 
 // parallelOf is how many answers of several models may be under way at a time.
@@ -226,8 +262,9 @@ func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
 		path, err := l.app.modelPath(m.Source, false)
 		if err == nil {
 			var least *realizar.LeastMemory
-			if least, err = l.least(l.app.ctx, path, m.options()); err == nil && limits[deviceKey(least.Device, m.Device)] == 0 {
-				limits[deviceKey(least.Device, m.Device)] = cmp.Or(least.Free, unlimited)
+			if least, err = l.least(l.app.ctx, path, m.options()); err == nil {
+				device := deviceKey(least.Device, m.Device)
+				limits[device] = cmp.Or(limits[device], least.Free, unlimited)
 			}
 		}
 		if err != nil {
@@ -239,7 +276,7 @@ func (l *modelLoader) limitsOf(list []servedModel) (pool.Need, error) {
 	}
 	host := int64(list[0].Memory) // is the same for all
 	if host == 0 {
-		host = int64(hostPart * float64(machine.ReadMemory().Free))
+		host = int64(hostPart * float64(max(0, machine.ReadMemory().Free-hostCaches(list))))
 	}
 	limits[backends.Processor.Name] = cmp.Or(host, unlimited)
 	return limits, nil

@@ -240,6 +240,44 @@ func TestServeModelsFile(t *testing.T) {
 	}
 }
 
+// With room in host memory a prefix is found after its model was unloaded and loaded again.
+func TestServeKeepsCache(t *testing.T) {
+	s := serveAll(t, nil, "--models", writeFile(t, "models.yaml", "m: {source: "+modeltest.Llama(t, modeltest.Context(1024))+", kv-host: 4MiB}\n"))
+	cached := func() (n int) {
+		t.Helper()
+		resp, err := s.post("/v1/completions", fmt.Sprintf(`{"model":"m","prompt":%q,"max_tokens":1}`, strings.Repeat("some words ", 20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var answer struct {
+			Usage struct {
+				Details struct {
+					Cached int `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+			}
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp.StatusCode, err)
+		}
+		return answer.Usage.Details.Cached
+	}
+	if n := cached(); n != 0 {
+		t.Errorf("%d tokens are found at first", n)
+	}
+	want := cached()
+	resp, err := s.post("/models/unload", `{"model":"m"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != 200 {
+		t.Error(resp.StatusCode)
+	}
+	if n := cached(); n != want || n == 0 {
+		t.Errorf("%d tokens are found after an unload, %d before", n, want)
+	}
+}
+
 // A folder's models are served by the names of their files. A file that comes, goes or is replaced
 // counts without a signal.
 func TestServeModelsFolder(t *testing.T) {

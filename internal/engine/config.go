@@ -34,6 +34,8 @@ type Config struct {
 	// Host are the bytes of host memory for pages that the pools have no room for. 0:
 	// none.
 	Host int
+	// Kept keeps pages from the end of one engine to the beginning of the next; nil keeps none.
+	Kept *Kept
 	// Chunk is how many tokens of prompts a step takes at most. 0: 256.
 	Chunk int
 	// Gap is the longest time that a step of both decoding and prefill should take: every

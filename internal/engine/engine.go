@@ -84,6 +84,9 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 		e.host = append(e.host, newPool(host[g]))
 		e.memory = append(e.memory, make([][]byte, host[g]))
 	}
+	if c.Kept != nil {
+		e.recall(c.Kept)
+	}
 	go e.schedule()
 	return e, nil
 }

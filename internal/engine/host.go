@@ -12,15 +12,9 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	if len(p.free) == 0 {
 		e.loseHost(p.pages[p.oldest()].node, g)
 	}
-	i := p.take()
-	if e.memory[g][i] == nil {
-		size, _ := e.limits.PageBytes(e.program, g)
-		memory, err := e.exe.AllocHost(size)
-		if err != nil {
-			p.pages[i].holders = gone // there is less than was hoped for
-			return
-		}
-		e.memory[g][i] = memory
+	i := e.takeHost(g)
+	if i == none {
+		return
 	}
 	at := &n.places[g]
 	f.batch.States = append(f.batch.States, plan.StateOp{Kind: plan.SavePage, Group: g, Page: at.page, Host: e.memory[g][i]})
@@ -30,6 +24,25 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	n.uses++
 	p.let(i)
 	e.measures.Saves++
+}
+
+// takeHost takes a page of host memory for group g, or returns none if there is none.
+func (e *Engine) takeHost(g int) int32 {
+	p := e.host[g]
+	if len(p.free) == 0 {
+		return none
+	}
+	i := p.take()
+	if e.memory[g][i] == nil {
+		size, _ := e.limits.PageBytes(e.program, g)
+		memory, err := e.exe.AllocHost(size)
+		if err != nil {
+			p.pages[i].holders = gone // there is less memory than planned
+			return none
+		}
+		e.memory[g][i] = memory
+	}
+	return i
 }
 
 // restore has step f copy the page of group g that n has in the host's memory, which

@@ -27,6 +27,7 @@ func (e *Engine) schedule() {
 		case len(e.flights) > 0:
 			e.await()
 		case e.closing.Load():
+			e.keepCache()
 			e.failure = e.shut()
 			return
 		case !e.idle.Swap(true):

@@ -8,76 +8,76 @@ import (
 	"github.com/realizar/realizar/internal/bytesize"
 )
 
-// ErrUnloaded is that a model was unloaded while it was being loaded.
+// ErrUnloaded reports that a model was unloaded while it was being loaded.
 var ErrUnloaded = errors.New("pool: the model was unloaded while it was being loaded; ask again to load it")
 
-// ErrClosed is that a pool was closed.
+// ErrClosed reports that the pool is closed.
 var ErrClosed = errors.New("pool: closed")
 
-// An UnknownError is a name that no model has.
+// An UnknownError reports a name that no model has.
 type UnknownError struct {
 	Name  string
-	Names []string // that there are
+	Names []string // of all models
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("model %.100q not found: there is %q here", e.Name, e.Names)
+	return fmt.Sprintf("model %.100q not found; the models are %q", e.Name, e.Names)
 }
 
-// A MemoryError is a model for which there is no memory.
+// A MemoryError reports that a model cannot have the memory that it needs.
 type MemoryError struct {
 	Model  string
-	Device string        // empty where the need is not known
+	Device string        // empty if the need is not known yet
 	Needs  int64         // bytes
 	Limit  int64         // of the device, for all models
-	Pinned int64         // of others that are pinned
-	Used   int64         // of all that are there
-	Waited time.Duration // 0: there was no use in waiting
+	Pinned int64         // bytes of other models that are pinned
+	Used   int64         // bytes of all loaded models
+	Waited time.Duration // 0: waiting would not help
 }
 
-// Forever reports whether waiting is of no use.
+// Forever reports whether waiting does not help.
 func (e *MemoryError) Forever() bool { return e.Waited == 0 }
 
 func (e *MemoryError) Error() string {
 	switch {
 	case !e.Forever() && e.Device == "":
-		return fmt.Sprintf("model %.100q waited %v and it is not known yet what it needs; ask again later", e.Model, e.Waited)
+		return fmt.Sprintf("model %.100q waited %v and its need is not known yet; ask again later", e.Model, e.Waited)
 	case !e.Forever():
-		return fmt.Sprintf("model %.100q waited %v for %s of %s, of which models have %s of %s, all in use or promised to others; ask again later",
+		return fmt.Sprintf("model %.100q waited %v for %s of %s; models have %s of %s, in use or promised to others; ask again later",
 			e.Model, e.Waited, bytesize.Text(e.Needs), e.Device, bytesize.Text(e.Used), bytesize.Text(e.Limit))
 	case e.Pinned > 0:
-		return fmt.Sprintf("model %.100q needs %s of %s, and models that are pinned leave %s of %s; unload one of these, or give it a smaller context",
+		return fmt.Sprintf("model %.100q needs %s of %s, and pinned models leave %s of %s; unload one of them, or give it a smaller context",
 			e.Model, bytesize.Text(e.Needs), e.Device, bytesize.Text(e.Limit-e.Pinned), bytesize.Text(e.Limit))
 	}
-	return fmt.Sprintf("model %.100q needs %s of %s, and all models may take %s; give it a smaller context, or models more memory",
+	return fmt.Sprintf("model %.100q needs %s of %s, and all models together may take %s; give it a smaller context, or give the models more memory",
 		e.Model, bytesize.Text(e.Needs), e.Device, bytesize.Text(e.Limit))
 }
 
-// A QueueError is that too many wait.
+// A QueueError reports that too many callers wait for models.
 type QueueError struct {
 	Model          string
 	Waiting, Limit int
 }
 
 func (e *QueueError) Error() string {
-	return fmt.Sprintf("%d requests wait for models to be loaded, and %d may; ask again later for %.100q, or for a model that is ready", e.Waiting, e.Limit, e.Model)
+	return fmt.Sprintf("%d requests wait for models to be loaded, and no more than %d may; ask again later for %.100q, or for a model that is ready", e.Waiting, e.Limit, e.Model)
 }
 
-// A LoadError is a model that cannot be loaded.
+// A LoadError reports that a model cannot be loaded.
 type LoadError struct {
 	Model string
 	Err   error
-	Again time.Duration // from now, when it is tried again
+	Again time.Duration // until the next attempt
 }
 
 func (e *LoadError) Error() string {
-	return fmt.Sprintf("model %.100q cannot be loaded: %v; a request is tried again in %v", e.Model, e.Err, e.Again.Round(time.Millisecond))
+	return fmt.Sprintf("model %.100q cannot be loaded: %v; the next attempt is in %v", e.Model, e.Err, e.Again.Round(time.Millisecond))
 }
 
-// Unwrap is what went wrong.
+// Unwrap returns the cause.
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// unknown is that no model has that name.
+// unknown returns an error for a name that no model has.
 func (p *Pool[M]) unknown(name string) error {
 	err := &UnknownError{Name: name}
 	for _, e := range p.entries {

@@ -183,7 +183,7 @@ func New[M io.Closer](c Config[M]) (*Pool[M], error) {
 	return p, p.Set(c.Models, c.Loader)
 }
 
-// A Hold is a model in use. It stays as it is until Release.
+// A Hold is the use of a model by a caller. The model stays loaded until Release.
 type Hold[M io.Closer] struct {
 	Model M
 	Name  string // the first of its names
@@ -194,17 +194,17 @@ type Hold[M io.Closer] struct {
 	over  bool // guarded by the pool's mu
 }
 
-// Acquire is the model of that name, which it loads where it is not there. Who has it must
-// release it, and not wait for another one meanwhile.
+// Acquire returns a hold of the model of that name, and loads the model if need be. The caller must
+// release the hold, and must not wait for another model meanwhile.
 //
 // The error is an [*UnknownError], a [*MemoryError], a [*QueueError], a [*LoadError],
-// [ErrUnloaded], [ErrClosed] or the cause of ctx's end.
+// [ErrUnloaded], [ErrClosed] or the cause of ctx.
 func (p *Pool[M]) Acquire(ctx context.Context, name string) (*Hold[M], error) {
 	return p.acquire(ctx, name, false)
 }
 
-// Load loads the model of that name, which then stays as if it had been used. It is tried at
-// once, even if it failed a moment ago.
+// Load loads the model of that name, which then counts as just used. It tries at once, even if the
+// last attempt failed a moment ago.
 func (p *Pool[M]) Load(ctx context.Context, name string) error {
 	h, err := p.acquire(ctx, name, true)
 	if err == nil {
@@ -239,7 +239,7 @@ func (p *Pool[M]) acquire(ctx context.Context, name string, insist bool) (*Hold[
 	return w.hold, w.err
 }
 
-// ask is one who waits for the model of that name, and may be served already.
+// ask returns a waiter for the model of that name, which may be served already.
 func (p *Pool[M]) ask(name string, insist bool) (*waiter[M], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,8 +277,8 @@ func (p *Pool[M]) want(e *entry[M]) {
 	p.work.Go(func() { p.plan(l) })
 }
 
-// leave ends the waiting of w with err, unless it has been served, or with the numbers that it
-// waits for where err is nil. Where the load has begun, only always ends it.
+// leave ends the waiting of w with err, or with a [*MemoryError] if err is nil. It does nothing if w
+// has been served, or if the load has begun and always is false.
 func (p *Pool[M]) leave(w *waiter[M], err error, always bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,24 +298,24 @@ func (p *Pool[M]) leave(w *waiter[M], err error, always bool) {
 	w.serve(nil, err)
 	if len(l.waiters) == 0 && !l.begun {
 		p.drop(l)
-		p.schedule() // others may have waited for l alone
+		p.schedule() // other loads may have waited for l alone
 	}
 }
 
-// drop takes a load away that has not begun.
+// drop removes a load that has not begun.
 func (p *Pool[M]) drop(l *load[M]) {
 	l.cancel()
 	l.entry.load = nil
 	p.queue = slices.DeleteFunc(p.queue, func(other *load[M]) bool { return other == l })
 }
 
-// serve gives w what it waits for, or an error.
+// serve ends the waiting of w with a hold or an error.
 func (w *waiter[M]) serve(h *Hold[M], err error) {
 	w.hold, w.err = h, err
 	close(w.done)
 }
 
-// serveAll gives all who wait for l a hold of its model, or err.
+// serveAll ends the waiting for l: with a hold of its model, or with err.
 func (p *Pool[M]) serveAll(l *load[M], err error) {
 	for _, w := range l.waiters {
 		p.waiting--
@@ -328,7 +328,7 @@ func (p *Pool[M]) serveAll(l *load[M], err error) {
 	l.waiters = nil
 }
 
-// hold is one more hold of a model that is ready.
+// hold returns one more hold of a model that is ready.
 func (p *Pool[M]) hold(e *entry[M]) *Hold[M] {
 	e.holds++
 	e.used = time.Now()
@@ -336,9 +336,8 @@ func (p *Pool[M]) hold(e *entry[M]) *Hold[M] {
 	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e}
 }
 
-// KeepAlive is how long the model stays when nobody uses it, from now on until it is unloaded
-// or somebody says otherwise: 0 unloads it as soon as it is idle, less than 0 keeps it until
-// others need its memory.
+// KeepAlive sets how long the model stays loaded while idle, until it is unloaded or another hold
+// sets it: 0 unloads it as soon as it is idle, less than 0 keeps it until others need its memory.
 func (h *Hold[M]) KeepAlive(d time.Duration) {
 	h.pool.mu.Lock()
 	defer h.pool.mu.Unlock()
@@ -347,7 +346,7 @@ func (h *Hold[M]) KeepAlive(d time.Duration) {
 	}
 }
 
-// Release ends the use of the model. Releasing it again does nothing.
+// Release ends the use of the model. A second Release does nothing.
 func (h *Hold[M]) Release() {
 	p, e := h.pool, h.entry
 	p.mu.Lock()
@@ -371,8 +370,8 @@ func (h *Hold[M]) Release() {
 	}
 }
 
-// Look is the model of that name where it is ready, and false elsewhere. It is not closed
-// before it is released, and to look at it is no use of it: it is as idle as it was.
+// Look returns a hold of the model of that name if the model is ready. It delays the closing of the
+// model until it is released, but does not count as use: an idle model stays idle.
 func (p *Pool[M]) Look(name string) (*Hold[M], bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -384,38 +383,38 @@ func (p *Pool[M]) Look(name string) (*Hold[M], bool) {
 	return &Hold[M]{Model: e.model, Name: e.Name, pool: p, entry: e, look: true}, true
 }
 
-// left closes a model that is draining, where nobody has it any longer.
+// left closes a draining model if it has no hold.
 func (p *Pool[M]) left(e *entry[M]) {
 	if e.holds == 0 && e.looks == 0 {
 		p.work.Go(func() { p.close(e) })
 	}
 }
 
-// idle notes that nobody holds e, which is ready, any longer.
+// idle has e, which is ready and has no hold, unloaded when its time to live ends.
 func (p *Pool[M]) idle(e *entry[M]) {
 	switch {
 	case e.Pinned || e.ttl < 0:
 	case e.ttl == 0:
-		p.drain(e, "it is not to be kept")
+		p.drain(e, "it was not to stay idle")
 	default:
 		e.expire(time.Now().Add(e.ttl), func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if !e.expires.IsZero() && !time.Now().Before(e.expires) {
-				p.drain(e, fmt.Sprintf("nobody used it for %v", e.ttl))
+				p.drain(e, fmt.Sprintf("it was idle for %v", e.ttl))
 			}
 		})
 	}
 }
 
-// expire has f unload e at that time.
+// expire calls f at that time.
 func (e *entry[M]) expire(at time.Time, f func()) {
 	e.stay()
 	e.expires = at
 	e.timer = time.AfterFunc(time.Until(at), f)
 }
 
-// stay has e not be unloaded at any time.
+// stay cancels expire.
 func (e *entry[M]) stay() {
 	if e.timer != nil {
 		e.timer.Stop()
@@ -423,9 +422,9 @@ func (e *entry[M]) stay() {
 	e.timer, e.expires = nil, time.Time{}
 }
 
-// Unload unloads the model of that name when those who use it have released it, and returns
-// then, or when ctx ends. A load under way is ended: who waits for it gets [ErrUnloaded]. What
-// waits for memory is left alone.
+// Unload unloads the model of that name after its holds are released, and returns then, or when ctx
+// ends. It ends a load that has begun: callers that wait for it get [ErrUnloaded]. A load that waits
+// for memory goes on waiting.
 func (p *Pool[M]) Unload(ctx context.Context, name string) error {
 	p.mu.Lock()
 	e := p.names[name]
@@ -447,7 +446,7 @@ func (p *Pool[M]) Unload(ctx context.Context, name string) error {
 	}
 }
 
-// unload drains e if it is there, or ends its load with err.
+// unload drains e if it is ready, or ends its load with err.
 func (p *Pool[M]) unload(e *entry[M], err error) {
 	switch e.state {
 	case Ready:
@@ -496,7 +495,7 @@ func (p *Pool[M]) Close() error {
 	return errors.Join(p.failed...)
 }
 
-// guarded calls f, whose panic is an error.
+// guarded calls f and returns its error, or its panic as one.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

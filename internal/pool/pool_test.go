@@ -55,7 +55,7 @@ func TestUnknown(t *testing.T) {
 	b := newBench(t, 4, map[string]int64{"a": 2, "b": 2}, nil)
 	var unknown *pool.UnknownError
 	_, err := b.pool.Acquire(t.Context(), "gpt")
-	if !errors.As(err, &unknown) || err.Error() != `model "gpt" not found: there is ["a" "b"] here` {
+	if !errors.As(err, &unknown) || err.Error() != `model "gpt" not found; the models are ["a" "b"]` {
 		t.Error(err)
 	}
 	if err := b.pool.Unload(t.Context(), "gpt"); !errors.As(err, &unknown) {
@@ -218,22 +218,22 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%v; want %s", err, says)
 			}
 		}
-		refused("c", `model "c" needs 5.0 GiB of cpu, and all models may take 4.0 GiB; give it a smaller context, or models more memory`)
+		refused("c", `model "c" needs 5.0 GiB of cpu, and all models together may take 4.0 GiB; give it a smaller context, or give the models more memory`)
 		held := b.get("b")
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				refused("a", `model "a" waited 1m0s for 3.0 GiB of cpu, of which models have 2.0 GiB of 4.0 GiB, all in use or promised to others; ask again later`)
+				refused("a", `model "a" waited 1m0s for 3.0 GiB of cpu; models have 2.0 GiB of 4.0 GiB, in use or promised to others; ask again later`)
 			})
 		}
 		synctest.Wait()
-		refused("a", `2 requests wait for models to be loaded, and 2 may; ask again later for "a", or for a model that is ready`)
+		refused("a", `2 requests wait for models to be loaded, and no more than 2 may; ask again later for "a", or for a model that is ready`)
 		b.use("b", 0) // it need not wait
 		all.Wait()
 		held.Release()
 		b.use("a", 0)
 		b.want("a ready, b absent, c absent")
-		refused("b", `model "b" needs 2.0 GiB of cpu, and models that are pinned leave 1.0 GiB of 4.0 GiB; unload one of these, or give it a smaller context`)
+		refused("b", `model "b" needs 2.0 GiB of cpu, and pinned models leave 1.0 GiB of 4.0 GiB; unload one of them, or give it a smaller context`)
 		if err := b.pool.Unload(t.Context(), "a"); err != nil {
 			t.Error(err)
 		}

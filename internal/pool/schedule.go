@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// How long a model that failed is left alone before it is tried again: twice as long each
-// time.
+// The time from a failed load to the next attempt. It doubles with each failure.
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 )
 
-// plan estimates what a load takes and puts it in the queue.
+// plan estimates the need of a load and adds the load to the queue.
 func (p *Pool[M]) plan(l *load[M]) {
 	var need Need
 	err := guarded(func() (err error) {
@@ -29,7 +28,7 @@ func (p *Pool[M]) plan(l *load[M]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case l.entry.load != l: // all have left
+	case l.entry.load != l: // it was dropped
 		return
 	case err != nil:
 		p.fail(l, err)
@@ -43,21 +42,20 @@ func (p *Pool[M]) plan(l *load[M]) {
 	p.schedule()
 }
 
-// check refuses a need that nothing can be planned by.
+// check returns an error for a need of an unknown device or of less than 0 bytes.
 func (p *Pool[M]) check(need Need) error {
 	for _, device := range devices(need) {
 		if _, ok := p.config.Limits[device]; !ok || need[device] < 0 {
-			return fmt.Errorf("it is estimated to take %d bytes of %s; the devices are %q", need[device], device, devices(p.config.Limits))
+			return fmt.Errorf("the estimate is %d bytes of %s; the devices are %q", need[device], device, devices(p.config.Limits))
 		}
 	}
 	return nil
 }
 
-// devices are those of n, in order.
+// devices returns the devices of n in order.
 func devices(n Need) []string { return slices.Sorted(maps.Keys(n)) }
 
-// fail ends a load that has no memory with err, which is that of the model until it is tried
-// again.
+// fail ends a load without memory. err is the model's error until the next attempt.
 func (p *Pool[M]) fail(l *load[M], err error) {
 	e := l.entry
 	l.cancel()
@@ -71,14 +69,14 @@ func (p *Pool[M]) fail(l *load[M], err error) {
 	p.serveAll(l, &LoadError{Model: e.Name, Err: err, Again: wait})
 }
 
-// schedule begins the loads for which there is memory, in order: one that waits for a device
-// has all that come free of it. It makes models give way to the first that waits.
+// schedule begins loads whose memory is free, in the order of the queue. The first load that lacks
+// memory of a device keeps later ones from that device; models are evicted for it.
 func (p *Pool[M]) schedule() {
 	if p.wake != nil {
 		p.wake.Stop()
 		p.wake = nil
 	}
-	waited := map[string]bool{} // devices
+	waited := map[string]bool{} // devices that an earlier load waits for
 	for _, l := range slices.Clone(p.queue) {
 		if err := p.impossible(l); err != nil {
 			p.drop(l)
@@ -99,8 +97,7 @@ func (p *Pool[M]) schedule() {
 	}
 }
 
-// impossible is why there will be no memory for l unless somebody unloads a model that is
-// pinned, or nil.
+// impossible returns an error if l cannot fit beside the pinned models.
 func (p *Pool[M]) impossible(l *load[M]) error {
 	pinned := Need{}
 	for _, e := range p.entries {
@@ -114,12 +111,12 @@ func (p *Pool[M]) impossible(l *load[M]) error {
 	return nil
 }
 
-// late is that l waits, with the numbers of the first device that it lacks.
+// late returns an error with the numbers of the first device that l lacks memory of.
 func (p *Pool[M]) late(l *load[M]) error {
 	err := &MemoryError{Model: l.entry.Name, Waited: p.config.MaxWait}
 	lacks := devices(p.lacks(l, p.used))
 	if len(lacks) == 0 {
-		lacks = devices(l.need) // those before it in the queue have it
+		lacks = devices(l.need) // an earlier load gets it
 	}
 	if len(lacks) > 0 {
 		d := lacks[0]
@@ -128,10 +125,10 @@ func (p *Pool[M]) late(l *load[M]) error {
 	return err
 }
 
-// lacks is what l needs beside what is taken and the limits do not have; nil where it fits.
+// lacks returns what l needs beyond the limits if others have taken so much; nil if l fits.
 func (p *Pool[M]) lacks(l *load[M], taken Need) Need {
 	var lacks Need
-	for device, n := range l.need { // a sum of needs could overflow
+	for device, n := range l.need { // no sum of needs, which could overflow
 		free := p.config.Limits[device] - taken[device]
 		if n <= free {
 			continue
@@ -151,8 +148,8 @@ func (n Need) add(other Need, sign int64) {
 	}
 }
 
-// makeRoom has models give way to l, those that are idle or have stayed long enough: as many
-// as it takes, or none where all would not do. Those that are draining come first.
+// makeRoom drains models for l that are idle or have stayed long enough: as many as it takes, or
+// none if all of them would not suffice. The memory of models that are draining already counts.
 func (p *Pool[M]) makeRoom(l *load[M]) {
 	left := maps.Clone(p.used)
 	var may, later []*entry[M]
@@ -183,9 +180,9 @@ func (p *Pool[M]) makeRoom(l *load[M]) {
 		p.wakeFor(later)
 		return
 	}
-	for _, e := range slices.Backward(chosen) { // those that are worth most first
+	for _, e := range slices.Backward(chosen) { // the most valuable first
 		if left.add(e.need, 1); p.lacks(l, left) == nil {
-			continue // it need not
+			continue // l fits without it
 		}
 		left.add(e.need, -1)
 		e.counts.Evictions++
@@ -193,17 +190,17 @@ func (p *Pool[M]) makeRoom(l *load[M]) {
 	}
 }
 
-// stays is how long e is left alone while it is in use.
+// stays returns how long e stays ready while it is in use.
 func (p *Pool[M]) stays(e *entry[M]) time.Duration { return max(p.config.Stay, e.took) }
 
-// wakeFor schedules again when the first of those has stayed long enough.
+// wakeFor schedules again when the first of these models has stayed long enough.
 func (p *Pool[M]) wakeFor(busy []*entry[M]) {
 	for _, e := range busy {
 		p.wakeAt(e.ready.Add(p.stays(e)))
 	}
 }
 
-// wakeAt schedules again at that time, where it is not done before.
+// wakeAt schedules again at that time, or earlier if that is planned.
 func (p *Pool[M]) wakeAt(at time.Time) {
 	wait := time.Until(at)
 	if p.wake != nil {
@@ -220,7 +217,7 @@ func (p *Pool[M]) wakeAt(at time.Time) {
 	})
 }
 
-// helps reports whether n has something of what is lacking.
+// helps reports whether n has memory of a device that lacks some.
 func helps(n, lacks Need) bool {
 	for device := range lacks {
 		if n[device] > 0 {
@@ -230,9 +227,8 @@ func helps(n, lacks Need) bool {
 	return false
 }
 
-// before orders models by how soon they give way: those that are idle first, of these the one
-// that has been idle the longest by the time that it takes to load; of those in use the one
-// that has been there the longest.
+// before orders models by eviction: idle models first, the one with the largest [idleness] before
+// the others; then models in use, the one that has been ready longest first.
 func before[M io.Closer](a, b *entry[M]) int {
 	switch {
 	case (a.holds > 0) != (b.holds > 0):
@@ -243,7 +239,7 @@ func before[M io.Closer](a, b *entry[M]) int {
 	return cmp.Compare(idleness(b), idleness(a))
 }
 
-// idleness is how long e has been idle, by the time that it takes to load.
+// idleness returns the idle time of e divided by the time of its last load.
 func idleness[M io.Closer](e *entry[M]) float64 {
 	return float64(time.Since(e.used)) / float64(max(e.took, time.Millisecond))
 }
@@ -259,7 +255,7 @@ func (p *Pool[M]) begin(l *load[M]) {
 	p.work.Go(func() { p.load(l) })
 }
 
-// load loads the model of l, which has its memory.
+// load loads the model of l, whose memory is reserved.
 func (p *Pool[M]) load(l *load[M]) {
 	e := l.entry
 	begun := time.Now()
@@ -298,27 +294,27 @@ func (p *Pool[M]) load(l *load[M]) {
 	}
 }
 
-// drain has a model that is ready give its memory back when nobody holds it.
+// drain has a ready model closed after its holds are released.
 func (p *Pool[M]) drain(e *entry[M], why string) {
 	e.stay()
 	p.set(e, Draining, why)
 	p.left(e)
 }
 
-// close closes a model that is draining and that nobody holds.
+// close closes a draining model without holds.
 func (p *Pool[M]) close(e *entry[M]) {
 	err := guarded(e.model.Close)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.failed = append(p.failed, fmt.Errorf("pool: model %.100q was closed: %w", e.Name, err))
+		p.failed = append(p.failed, fmt.Errorf("pool: close model %.100q: %w", e.Name, err))
 	}
 	var none M
 	e.model = none
 	p.gone(e)
 }
 
-// gone gives back the memory of e, which is no longer there.
+// gone frees the memory of e, which is closed or was never loaded.
 func (p *Pool[M]) gone(e *entry[M]) {
 	p.used.add(e.need, -1)
 	e.need = nil

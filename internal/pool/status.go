@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A State is how a model stands.
+// A State is the state of a model.
 type State uint8
 
 // The states.
 const (
-	Absent   State = iota // not there
-	Loading               // has its memory, and is being loaded
+	Absent   State = iota // not loaded
+	Loading               // being loaded; its memory is reserved
 	Ready                 // can be held at once
-	Draining              // gives its memory back when those who hold it have released it
-	Failed                // not there, as loading it failed
+	Draining              // closed when its holds are released
+	Failed                // not loaded, because the last load failed
 )
 
 var stateNames = [...]string{"absent", "loading", "ready", "draining", "failed"}
@@ -23,29 +23,30 @@ var stateNames = [...]string{"absent", "loading", "ready", "draining", "failed"}
 // String is "absent", "loading", "ready", "draining" or "failed".
 func (s State) String() string { return stateNames[s] }
 
-// Counts are what happened to a model since the pool was made.
+// Counts count events of a model since the pool was made.
 type Counts struct {
-	Loads     int           // that were well
-	Failures  int           // loads that were not
-	Evictions int           // times that it gave way to another
-	LoadTime  time.Duration // of Loads together
+	Loads     int           // that succeeded
+	Failures  int           // loads that failed
+	Evictions int           // drains for another model
+	LoadTime  time.Duration // of all Loads together
 }
 
-// A Status is how a model stands.
+// A Status describes a model and its state.
 type Status struct {
 	Spec
 	State   State
-	Need    Need      // reserved for it; nil where it is not there
-	Holds   int       // those who use it
-	Waiting int       // those who wait for it
-	Ready   time.Time // since when; zero where it is not ready
+	Need    Need      // reserved; nil if nothing is
+	Holds   int       // callers that use it
+	Waiting int       // callers that wait for it
+	Ready   time.Time // since when; zero if it is not ready
 	Used    time.Time // last; zero: never
-	Expires time.Time // when it is unloaded if nobody uses it; zero: it is not
-	Err     error     // of the last load; nil where that was well
+	Expires time.Time // when it is unloaded if it stays idle; zero: never
+	Err     error     // of the last load; nil if it succeeded
 	Counts  Counts
 }
 
-// Models are how all models stand, in the order of the config.
+// Models returns the status of all models, in the order of the list. Models that [Pool.Set] removed
+// follow until they are closed.
 func (p *Pool[M]) Models() []Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,35 +65,34 @@ func (p *Pool[M]) Models() []Status {
 	return all
 }
 
-// Memory is how much of each device models have, and the limits.
+// Memory returns how much of each device is reserved, and the limits.
 func (p *Pool[M]) Memory() (used, limits Need) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.used), maps.Clone(p.config.Limits)
 }
 
-// An Event is a model's new state.
+// An Event is a new state of a model.
 type Event struct {
-	Number uint64 // 1 is the first; each has one more than the one before
+	Number uint64 // counts from 1
 	Time   time.Time
 	Model  string
 	State  State
-	Why    string // empty where it goes without saying
+	Why    string // empty if the state says it
 }
 
-// keptEvents are those that are kept.
+// keptEvents is how many events are kept.
 const keptEvents = 256
 
-// events are the last ones.
+// events holds the last events.
 type events struct {
 	list []Event
 	last uint64
-	more chan struct{} // closed when there is another one
+	more chan struct{} // closed by the next event
 }
 
-// Events are those with a number above after, of which the last 256 are kept: a first one
-// with a number above after+1 says that there were others. more is closed when there is
-// another one.
+// Events returns the events with numbers above after, of the last 256. If the first has a number
+// above after+1, older ones were dropped. more is closed by the next event.
 func (p *Pool[M]) Events(after uint64) (list []Event, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *Pool[M]) Events(after uint64) (list []Event, more <-chan struct{}) {
 	return nil, p.events.more
 }
 
-// set notes a new state of e.
+// set gives e a new state and notes the event.
 func (p *Pool[M]) set(e *entry[M], s State, why string) {
 	e.state = s
 	v := &p.events

@@ -127,7 +127,7 @@ func TestSeveral(t *testing.T) {
 			t.Errorf("%q says where the model lies", e.Message)
 		}
 	}
-	if e := s.post("/v1/completions", `{"model":"large","prompt":"x"}`).fails(t, 503, "", "model_memory"); !strings.Contains(e.Message, "needs 3 bytes of cpu, and all models may take 2 bytes") {
+	if e := s.post("/v1/completions", `{"model":"large","prompt":"x"}`).fails(t, 503, "", "model_memory"); !strings.Contains(e.Message, "needs 3 bytes of cpu, and all models together may take 2 bytes") {
 		t.Error(e.Message)
 	}
 	s.post("/v1/completions", `{"model":"d","prompt":"x"}`).fails(t, 404, "model", "model_not_found")
