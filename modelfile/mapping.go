@@ -72,9 +72,9 @@ func (m *mapping) letGo(data []byte) bool {
 	return true
 }
 
-// openRegular opens a file for reading. It follows links, because hub caches consist of them. It
-// rejects other than regular files before opening them, because opening a named pipe waits for a
-// writer.
+// openRegular opens a file for reading and returns its information. It follows links, because hub
+// caches consist of them. It rejects anything but regular files before opening them, because opening
+// a named pipe waits for a writer.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -54,7 +54,7 @@ func (f *File) Format() Format { return f.format }
 // Path returns the path that was opened, of a file or folder.
 func (f *File) Path() string { return f.path }
 
-// Version identifies the files of weights by their paths, sizes and times of modification: two
+// Version identifies the weights files by their paths, sizes and times of modification: two
 // files with equal versions have equal weights, unless a file was changed and its time set back.
 func (f *File) Version() string {
 	text := new(strings.Builder)
