@@ -14,7 +14,7 @@ import (
 // ErrGrammar means that a form cannot enforce what a request asks for.
 var ErrGrammar = errors.New("turn: calls cannot be enforced")
 
-// A Choice says whether a turn calls tools.
+// A Choice says whether a turn may or must call tools.
 type Choice uint8
 
 // The kinds of Choice.
@@ -32,7 +32,7 @@ type Tool struct {
 	Strict bool
 }
 
-// A GrammarRequest says what a turn may be.
+// A GrammarRequest says which turns a grammar allows.
 type GrammarRequest struct {
 	Tools    []Tool
 	Choice   Choice
@@ -42,7 +42,7 @@ type GrammarRequest struct {
 	Tail string
 	// Continues says that the prompt ends in the text of the turn. Tail is empty then.
 	Continues bool
-	// Content is what the text of the turn is; the zero Symbol: any.
+	// Content is the symbol of the turn's text. The zero Symbol is any text.
 	Content grammar.Symbol
 	// Schema makes the symbol of the JSON values of a schema.
 	Schema func(*grammar.Builder, json.RawMessage) (grammar.Symbol, error)
@@ -176,7 +176,7 @@ func (m *maker) plainMark(text string) string {
 	return text
 }
 
-// thoughtAnd puts a thought before the rest of the turn, where there may be one.
+// thoughtAnd puts reasoning before the rest of the turn if the form has reasoning.
 func (m *maker) thoughtAnd(body grammar.Symbol) grammar.Symbol {
 	r := &m.f.Reasoning
 	if r.End == "" {
@@ -275,7 +275,7 @@ func (m *maker) rest() (grammar.Symbol, error) {
 	return m.choice("rest", rest, append(append(append([]grammar.Symbol{}, rest...), then...), m.gap(end)...)), nil
 }
 
-// body is the turn behind the thought.
+// body returns the symbol of the turn after the reasoning.
 func (m *maker) body() (grammar.Symbol, error) {
 	content := m.r.Content
 	free := content.IsZero()

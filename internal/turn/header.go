@@ -68,7 +68,7 @@ func (p *Parser) headerEnd() (int, verdict) {
 	return 0, no
 }
 
-// endHeader takes the header apart and goes on with the arguments.
+// endHeader parses the header and continues with the arguments.
 func (p *Parser) endHeader() bool {
 	m, c := p.plan, &p.call
 	name, id := string(bytes.TrimRight(c.header, spaces)), ""
@@ -105,7 +105,7 @@ func (p *Parser) endHeader() bool {
 	return true
 }
 
-// readArguments reads arguments that stand behind the header as one value.
+// readArguments reads the arguments after the header as one value.
 func (p *Parser) readArguments() bool {
 	if !p.call.begun { // JSON: an object must come
 		p.takeSpace()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A mark is a literal that means something in text or in a thought.
+// A mark is a literal with a meaning in text or reasoning.
 type mark struct {
 	literal *literal
 	means   meaning
@@ -89,7 +89,7 @@ func (p *Parser) allowed(k mark, blank bool) bool {
 	return true
 }
 
-// readText reads text or a thought up to the next mark.
+// readText reads text or reasoning up to the next mark.
 func (p *Parser) readText() bool {
 	blank := !p.region.said
 	for i, s := range p.in {
@@ -117,7 +117,7 @@ func (p *Parser) readText() bool {
 	return false
 }
 
-// reach goes on after a mark of n syms.
+// reach continues after a mark of n syms.
 func (p *Parser) reach(k mark, n int) {
 	dropped := p.leave(k.literal.lead, true)
 	took := plain(p.in[:n])
