@@ -32,9 +32,9 @@ func NewBuilder(l Limits) *Builder {
 	return b
 }
 
-// Fork returns a builder for symbols that are made while a text is read. Its symbols share b's space
-// and automaton, and so their masks. They are garbage collected with the states of the text and do
-// not count against b's limits.
+// Fork returns a builder for symbols that are made while a text is read. Its symbols share b's
+// space and automaton, and so their masks. They are garbage collected with the states of the text
+// and do not count against b's limits.
 func (b *Builder) Fork() *Builder {
 	return &Builder{seq: sequence.Add(1), limits: b.limits, space: b.space, automaton: b.automaton, root: b.root, lexemes: map[rx.Expr]*symbol{}}
 }
@@ -98,10 +98,10 @@ func (s *symbol) bound(text string) *symbol {
 	}}
 }
 
-// Then returns a terminal that matches any string of e, followed by the symbol that next returns for
-// the matched text. If next returns the zero Symbol, no text can follow. next must return the same
-// result for the same bytes, and may be called at any time. It should make its symbols with a Builder
-// of its own, which is garbage collected with the states of the text. Unlike the rules of a
+// Then returns a terminal that matches any string of e, followed by the symbol that next returns
+// for the matched text. If next returns the zero Symbol, no text can follow. next must return the
+// same result for the same bytes, and may be called at any time. It should make its symbols with a
+// Builder of its own, which is garbage collected with the states of the text. Unlike the rules of a
 // [Grammar], these symbols are not checked.
 func (b *Builder) Then(e rx.Expr, next func(text []byte) Symbol) Symbol {
 	b.mu.Lock()
@@ -129,8 +129,8 @@ func (b *Builder) Then(e rx.Expr, next func(text []byte) Symbol) Symbol {
 
 func lexemeID(e rx.Expr) int32 { return int32(e) << 1 }
 
-// Special returns a terminal that matches the special token with this text, or the bytes of the text
-// if a vocabulary has no such token. [State.Bytes] matches the bytes.
+// Special returns a terminal that matches the special token with this text, or the bytes of the
+// text if a vocabulary has no such token. [State.Bytes] matches the bytes.
 func (b *Builder) Special(text string) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,8 +162,8 @@ func (b *Builder) rule(name string) *symbol {
 	return &symbol{kind: ruleKind, seq: sequence.Add(1), name: name, builder: b}
 }
 
-// Define sets the alternatives of a rule. Each is a sequence of symbols; an empty sequence matches "".
-// A rule must be defined exactly once.
+// Define sets the alternatives of a rule. Each is a sequence of symbols; an empty sequence matches
+// "". A rule must be defined exactly once.
 func (b *Builder) Define(rule Symbol, alternatives ...[]Symbol) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,8 +202,8 @@ func (b *Builder) sequences(alternatives [][]Symbol) ([]*alternative, error) {
 }
 
 // Lazy returns a rule that is defined when a text first reaches it. expand must always return the
-// same alternatives, and they must match a finite text: they are not checked. Any goroutine may call
-// expand at any time.
+// same alternatives, and they must match a finite text: they are not checked. Any goroutine may
+// call expand at any time.
 func (b *Builder) Lazy(name string, expand func() [][]Symbol) Symbol {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,5 +6,6 @@ import "time"
 
 var started = time.Now()
 
-// cpu returns the time since the tests began. Other systems do not report a thread's processor time.
+// cpu returns the time since the tests began. Other systems do not report a thread's processor
+// time.
 func cpu() time.Duration { return time.Since(started) }

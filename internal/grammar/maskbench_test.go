@@ -17,8 +17,8 @@ import (
 )
 
 // TestMaskBenchTimes logs the processor time that masks take for the schemas and valid instances of
-// MaskBench. REALIZAR_MASKBENCH names the folder of the files; REALIZAR_MASKBENCH_EVERY=n takes every
-// nth file.
+// MaskBench. REALIZAR_MASKBENCH names the folder of the files; REALIZAR_MASKBENCH_EVERY=n takes
+// every nth file.
 func TestMaskBenchTimes(t *testing.T) {
 	folder := os.Getenv("REALIZAR_MASKBENCH")
 	if folder == "" {

@@ -10,7 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A language is the texts of a language up to a length, and all prefixes of its texts up to that length.
+// A language is the texts of a language up to a length, and all prefixes of its texts up to that
+// length.
 type language struct{ texts, prefixes map[string]bool }
 
 func newLanguage() language { return language{map[string]bool{}, map[string]bool{}} }
@@ -65,9 +66,9 @@ var toyLexemes = map[string]func(s *rx.Space) rx.Expr{
 	"":        func(s *rx.Space) rx.Expr { return rx.Empty },
 }
 
-// terminal returns the terminal with this name: one of toyLexemes; &e, a string of e twice; %, a string
-// of [ab]{1,2} twice with an a between; <text>, a special token; #3, token 3; ^3, any token but 3; or @,
-// any special token.
+// terminal returns the terminal with this name: one of toyLexemes; &e, a string of e twice; %, a
+// string of [ab]{1,2} twice with an a between; <text>, a special token; #3, token 3; ^3, any token
+// but 3; or @, any special token.
 func terminal(b *grammar.Builder, name string) grammar.Symbol {
 	id := int32(0)
 	if len(name) > 1 {

@@ -16,9 +16,9 @@ func (s *symbol) isNullable() (bool, error) {
 }
 
 // findNullable reports whether s matches "". It also settles the rules on which the answer depends,
-// and expands no other lazy rules. A rule matches "" if one of its alternatives does. An alternative
-// does not as soon as one of its symbols is known not to. Rules that only refer to each other in a
-// cycle do not.
+// and expands no other lazy rules. A rule matches "" if one of its alternatives does. An
+// alternative does not as soon as one of its symbols is known not to. Rules that only refer to each
+// other in a cycle do not.
 func findNullable(s *symbol) (bool, error) {
 	asked := []*symbol{s}
 	seen := map[*symbol]bool{s: true}

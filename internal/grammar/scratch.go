@@ -11,8 +11,8 @@ import (
 // derivatives: a few seconds at most.
 const maxWork = 1 << 25
 
-// longWork is the work after which a mask or text needs one of turns, which bounds how many of them run
-// at a time, so that they leave cores to the model.
+// longWork is the work after which a mask or text needs one of turns, which bounds how many of them
+// run at a time, so that they leave cores to the model.
 const longWork = 1 << 15 // a few milliseconds
 
 var turns = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))

@@ -20,8 +20,8 @@ type item struct {
 // next returns the symbol that i waits for.
 func (i *item) next() *symbol { return i.of.symbols[i.dot] }
 
-// An origin is the place to which a rule returns: the items of set that wait for rule, or the end of
-// the text if set is nil.
+// An origin is the place to which a rule returns: the items of set that wait for rule, or the end
+// of the text if set is nil.
 type origin struct {
 	set  *set
 	rule *symbol
@@ -261,8 +261,8 @@ func (m *maker) predict() error {
 }
 
 // settle computes the origins to which the rules of s return. If all items that wait for a rule end
-// with it and return to the same origin, the rule returns there directly. This keeps right recursion
-// constant in depth. All other rules return to s.
+// with it and return to the same origin, the rule returns there directly. This keeps right
+// recursion constant in depth. All other rules return to s.
 func (m *maker) settle(s *set) {
 	const rounds = 20 // after that, the remaining rules return to s, which is correct for any rule
 	for round, changed := 0, true; changed; round++ {
@@ -283,8 +283,8 @@ func (m *maker) settle(s *set) {
 	}
 }
 
-// agreed returns the one origin to which all items that wait for r return, or nil if it is not known
-// yet. It returns false if there are several, or if an item does not end with r.
+// agreed returns the one origin to which all items that wait for r return, or nil if it is not
+// known yet. It returns false if there are several, or if an item does not end with r.
 func (m *maker) agreed(r *prediction) (to *origin, ok bool) {
 	for n := r.uses; n >= 0; n = m.uses[n].next {
 		i := &m.uses[n].item

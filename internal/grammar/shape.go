@@ -53,8 +53,8 @@ func tokensOf(ids []int32, words int) tokens {
 	return t
 }
 
-// manyOutside is the most tokens leaving a lexeme at one node whose remaining texts are gathered in a
-// trie. Gathering pays off for cached shapes only.
+// manyOutside is the most tokens leaving a lexeme at one node whose remaining texts are gathered in
+// a trie. Gathering pays off for cached shapes only.
 var manyOutside = 256
 
 // A shaper computes shapes. It is reused.

@@ -200,7 +200,8 @@ func (s State) Forced(limit int) []byte {
 	return forced
 }
 
-// only returns the one byte with which the threads may continue. It returns false if there are several.
+// only returns the one byte with which the threads may continue. It returns false if there are
+// several.
 func (sc *scratch) only() (byte, bool) {
 	var live rx.ByteSet
 	for _, t := range sc.threads {

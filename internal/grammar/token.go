@@ -27,7 +27,8 @@ func (m *tokenMatch) has(v *Vocabulary, id int32) bool {
 	return in
 }
 
-// Token returns a terminal that matches the token with this id, whatever its text. No text matches it.
+// Token returns a terminal that matches the token with this id, whatever its text. No text matches
+// it.
 func (b *Builder) Token(id int32) Symbol { return b.token(tokenMatch{ids: []int32{id}}) }
 
 // AnySpecial returns a terminal that matches any special token except end tokens.
@@ -46,8 +47,8 @@ func (b *Builder) token(m tokenMatch) Symbol {
 }
 
 // Token returns the state after a token of v, and whether the token fits. If not, Token returns s,
-// with [State.Err] set if a limit was exceeded. After an end token that ends the text only end tokens
-// fit, unless the grammar also continues with that token.
+// with [State.Err] set if a limit was exceeded. After an end token that ends the text only end
+// tokens fit, unless the grammar also continues with that token.
 func (s State) Token(v *Vocabulary, id int32) (State, bool) {
 	var threads []thread
 	if text := v.text(id); len(text) > 0 {

@@ -5,9 +5,9 @@ import "slices"
 // maxPiece is the largest length of a token's text in bytes. No mask contains a longer token.
 const maxPiece = 1 << 12
 
-// tierBounds split the tokens into tiers by the length of their texts in bytes. To tokens shorter than
-// n, a lexeme with n characters left looks like one without a bound, so it shares most of its mask
-// with unbounded lexemes.
+// tierBounds split the tokens into tiers by the length of their texts in bytes. To tokens shorter
+// than n, a lexeme with n characters left looks like one without a bound, so it shares most of its
+// mask with unbounded lexemes.
 var tierBounds = []int{4, 8, 16, 32, maxPiece}
 
 // A Vocabulary is the tokens of a model. Grammars share it. It is safe for concurrent use.

@@ -27,9 +27,9 @@ func (m *model) vocabulary() *grammar.Vocabulary {
 	return grammar.NewVocabulary(m.pieces, m.special, m.end)
 }
 
-// realVocabulary returns the vocabulary in the file REALIZAR_RANKS, or else GPT-2's from the conformance
-// data. The file holds base64 texts and their ids in tiktoken's format; Llama 3's tokenizer.model is
-// one.
+// realVocabulary returns the vocabulary in the file REALIZAR_RANKS, or else GPT-2's from the
+// conformance data. The file holds base64 texts and their ids in tiktoken's format; Llama 3's
+// tokenizer.model is one.
 func realVocabulary(t testing.TB) *model {
 	t.Helper()
 	m := &model{special: map[string]int32{}, ids: map[string]int32{}}

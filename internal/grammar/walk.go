@@ -19,8 +19,8 @@ type walker struct {
 	read    []byte    // text of the lexemes
 }
 
-// walk adds the tokens of tr below node that fit after the threads to w.found, and those that depend
-// on an unknown text to w.late.
+// walk adds the tokens of tr below node that fit after the threads to w.found, and those that
+// depend on an unknown text to w.late.
 func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	live, err := w.live(threads)
 	if err != nil {
