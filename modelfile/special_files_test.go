@@ -81,7 +81,7 @@ func TestSpecialFiles(t *testing.T) {
 	} {
 		for _, s := range special {
 			if test.opened == test.name && s.want == "a folder" {
-				continue // then this file is the path to open
+				continue // a folder is a valid path to open
 			}
 			t.Run(s.what+" "+test.name, func(t *testing.T) {
 				dir := folder(t, test.files)

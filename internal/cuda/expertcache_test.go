@@ -114,8 +114,8 @@ func TestExpertPlacement(t *testing.T) {
 	}
 }
 
-// The parts of a cache do not overlap. Initially, the tables place in each mixture's own places the
-// experts that are there.
+// The parts of a cache do not overlap. Initially, each mixture's own places hold the experts that
+// its tables list.
 func TestExpertPlaces(t *testing.T) {
 	for _, p := range []*plan.Program{mixtures(t, false, 8, 8, 8, 8), mixtures(t, false, 3, 9, 2, 8, 8, 2), plantest.MoEModel(t, nil)} {
 		lim := plan.Limits{Tokens: 8, Rows: 1, Activations: tensor.F16, Pinned: 1 << 30}

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// Every weight is announced once, in the program's order. It may be released then.
+// Every weight is announced once, in the program's order, and is spare then.
 func TestLoadingIsTold(t *testing.T) {
 	b, _ := openFake(t, drivertest.Options{}, Options{})
 	p := plantest.Model(t, nil)

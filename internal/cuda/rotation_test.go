@@ -293,7 +293,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Between resident and streamed layers, a step has one graph per section.
+// A step has one graph for each streamed layer, one for each section of stages between them, and
+// one for sampling.
 func TestStreamedGraphs(t *testing.T) {
 	b, f := openFake(t, drivertest.Options{}, Options{})
 	p := deep(t)
@@ -365,7 +366,7 @@ func TestStreamingMemoryIsAsPlanned(t *testing.T) {
 	}
 }
 
-// Staged weights may not be released. All weights are announced in order.
+// Staged weights are not spare. All weights are announced in order.
 func TestStreamedWeightsAreAnnounced(t *testing.T) {
 	for _, stream := range streams {
 		b, _ := openFake(t, drivertest.Options{}, Options{})

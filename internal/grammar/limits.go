@@ -1,7 +1,7 @@
 package grammar
 
-// Limits bound the size and work of a grammar. Zero means the default, which ends each comment
-// below.
+// Limits bound the size and work of a grammar. A zero field means its default, given last in its
+// comment.
 type Limits struct {
 	Rules       int // rules, alternatives and their symbols together; 1 << 20
 	Expressions int // expressions in the space; 1 << 20

@@ -31,7 +31,7 @@ type tier struct {
 // NewVocabulary returns a vocabulary. pieces[id] is the bytes of a text token, or nil if the id is
 // unused or a special token. special maps the texts of special tokens to their ids. end lists the
 // tokens that end an answer. Special and end tokens are never text, whatever their pieces. The
-// vocabulary keeps special and end; the caller must not change them.
+// vocabulary keeps special, end and the bytes of pieces; the caller must not change them.
 func NewVocabulary(pieces [][]byte, special map[string]int32, end []int32) *Vocabulary {
 	v := &Vocabulary{pieces: slices.Clone(pieces), special: special, end: end, ids: map[int32]bool{}, size: int32(len(pieces))}
 	for _, id := range special {

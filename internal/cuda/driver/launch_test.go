@@ -193,7 +193,7 @@ func TestLaunch(t *testing.T) {
 }
 
 // A launch with early start does not start early if it is the stream's first after a wait, because
-// it may first read what the wait was for. In a graph, the first launch waits as well.
+// it may first read what the wait was for. A graph waits as a whole.
 func TestLaunchAfterWait(t *testing.T) {
 	r := newRig(t, drivertest.Options{})
 	early := driver.LaunchConfig{Grid: driver.Dim3{X: 1}, Block: driver.Dim3{X: 1}, Programmatic: true}

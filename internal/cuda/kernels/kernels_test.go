@@ -76,7 +76,7 @@ func only(family string) string {
 	return ""
 }
 
-// Every family is compiled for each of its targets, with the same kernels in both.
+// Every family is compiled for each of its targets, with the same kernels for all.
 func TestFamilies(t *testing.T) {
 	for _, family := range families(t) {
 		var first map[string]string

@@ -4,9 +4,9 @@
 // Every keyword is enforced or refused: if the rules cannot express a constraint, the error is an
 // *UnsupportedError with the keyword and its path. Unknown keywords and formats are annotations, as
 // the specification says, but one that looks like a misspelling of a known one is an error. A
-// keyword of another draft keeps its meaning there, but up to draft 7 $ref hides the keywords
-// beside it. A schema without $schema is read as draft 2020-12, except that items may be an array
-// and exclusiveMinimum a boolean as in older drafts.
+// keyword that only another draft has means what it means there, but up to draft 7 $ref hides the
+// keywords beside it. A schema without $schema is read as draft 2020-12, except that items may be
+// an array and exclusiveMinimum a boolean as in older drafts.
 //
 // Compile refuses references to other documents; $dynamicRef and $recursiveRef if several schemas
 // have the anchor; uniqueItems if items may be arrays or objects, beside contains, or under not;

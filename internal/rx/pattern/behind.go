@@ -74,8 +74,8 @@ func (n *node) isStart() bool {
 	return n.kind == kindHere && len(n.pairs) == 1 && n.pairs[0].right.all() && n.pairs[0].left.edge && len(n.pairs[0].left.set) == 0
 }
 
-// keepEmpty returns the nodes of before if they can match the empty text. Otherwise it returns
-// before as it is.
+// keepEmpty returns what remains of before if the text begins after it: nothing if before can match
+// the empty text, otherwise before unchanged.
 func keepEmpty(before []*node) []*node {
 	for _, n := range before {
 		if !n.nullable {
