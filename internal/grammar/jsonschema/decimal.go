@@ -56,7 +56,7 @@ func (d decimal) normal() decimal {
 
 func (d decimal) isInteger() bool { return d.scale == 0 }
 
-// parts returns the digits before and after the point; whole is "" for zero.
+// parts returns the digits before and after the point; whole is "" if it is zero.
 func (d decimal) parts() (whole, fraction string) {
 	if len(d.digits) <= d.scale {
 		return "", strings.Repeat("0", d.scale-len(d.digits)) + d.digits

@@ -44,7 +44,7 @@ var refusedFormats = map[string]string{
 }
 
 // oldHost is the hostname of drafts 4 and 6, whose labels may have dashes anywhere inside. No
-// schema can name it, because the name ends in a NUL character.
+// schema names it: its name ends in a NUL, which no format's name has.
 const (
 	oldHost  = "hostname\x00"
 	oldLabel = `[A-Za-z\d](?:[A-Za-z\d\-]{0,61}[A-Za-z\d])?`
