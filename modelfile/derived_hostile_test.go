@@ -19,8 +19,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// refused opens a folder, which must end with an error of a kind that names a key or
-// a tensor and says something.
+// refused opens a folder and expects an error of this kind that names a key or a tensor and
+// contains the texts of says.
 func refused(t *testing.T, dir string, kind error, names string, says ...string) *modelfile.FormatError {
 	t.Helper()
 	f, err := modelfile.Open(dir)
@@ -42,7 +42,7 @@ func refused(t *testing.T, dir string, kind error, names string, says ...string)
 	return e
 }
 
-// with is a configuration with other values; nil takes a key out.
+// with returns a copy of a configuration with changed values; nil removes a key.
 func with(config map[string]any, change map[string]any) map[string]any {
 	c := maps.Clone(config)
 	for k, v := range change {
@@ -60,8 +60,7 @@ func with(config map[string]any, change map[string]any) map[string]any {
 	return c
 }
 
-// What a configuration says and is not supported ends with an error that names the
-// key and says what there is instead.
+// An unsupported configuration is an error that names the key and the supported values.
 func TestQuantizationConfig(t *testing.T) {
 	const weights = "config_groups/group_0/weights/"
 	key := func(s string) string { return "quantization_config." + strings.ReplaceAll(s, "/", ".") }
@@ -139,7 +138,7 @@ func TestQuantizationConfig(t *testing.T) {
 	}
 }
 
-// compressed-tensors once had another key.
+// Older versions of compressed-tensors use another key.
 func TestCompressionConfig(t *testing.T) {
 	l := modeltest.LayoutOf(t, "packed symmetric")
 	raw, _ := stored(l, "x.weight", 64, 64)
@@ -155,7 +154,7 @@ func TestCompressionConfig(t *testing.T) {
 	}
 }
 
-// change is tensors with one of them replaced; nil takes it out.
+// change returns tensors with one of them replaced, or removed if by returns nil.
 func change(tensors []*tensor.Tensor, name string, by func(x tensor.Tensor) *tensor.Tensor) []*tensor.Tensor {
 	var all []*tensor.Tensor
 	for _, x := range tensors {
@@ -170,7 +169,7 @@ func change(tensors []*tensor.Tensor, name string, by func(x tensor.Tensor) *ten
 
 func missing(tensor.Tensor) *tensor.Tensor { return nil }
 
-// shaped is zeros of another shape or format.
+// shaped returns a function that replaces a tensor by zeros of another shape or format.
 func shaped(d tensor.DType, shape ...int) func(x tensor.Tensor) *tensor.Tensor {
 	return func(x tensor.Tensor) *tensor.Tensor {
 		n, _ := tensor.Elems(shape)
@@ -178,7 +177,7 @@ func shaped(d tensor.DType, shape ...int) func(x tensor.Tensor) *tensor.Tensor {
 	}
 }
 
-// number writes the bits of a number to element i.
+// number returns a function that sets the bits of element i.
 func number(i int, bits uint32) func(x tensor.Tensor) *tensor.Tensor {
 	return func(x tensor.Tensor) *tensor.Tensor {
 		x.Data = bytes.Clone(x.Data)
@@ -198,8 +197,7 @@ func renamed(name string) func(x tensor.Tensor) *tensor.Tensor {
 	}
 }
 
-// Parts that do not fit each other end with an error that names the file, the tensor
-// and where it lies.
+// Parts that do not fit together are an error that names the file, the tensor and its offset.
 func TestDerivedParts(t *testing.T) {
 	nan, negative := math.Float32bits(float32(math.NaN())), math.Float32bits(-1)
 	for _, test := range []struct {
@@ -207,7 +205,7 @@ func TestDerivedParts(t *testing.T) {
 		by           func(x tensor.Tensor) *tensor.Tensor
 		kind         error
 		names        string
-		at           int // byte of the tensor's data
+		at           int // byte offset in the tensor's data
 		says         string
 	}{
 		{"fp8 blocks", "x.weight_scale_inv", missing, modelfile.ErrFormat, "x.weight", 0, "without a scale"},
@@ -280,7 +278,7 @@ func TestDerivedParts(t *testing.T) {
 			_ = openHostile(t, dir)
 			want := offsetIn(t, dir, test.names) + int64(test.at)
 			if test.says == "shape [0]" {
-				want = -1 // it lies nowhere
+				want = -1 // it has no offset
 			}
 			if e.Offset != want || e.File != filepath.Join(dir, "model.safetensors") {
 				t.Errorf("byte %d of %s, want %d", e.Offset, e.File, want)
@@ -289,8 +287,7 @@ func TestDerivedParts(t *testing.T) {
 	}
 }
 
-// Weights without elements take no time, however many rows or columns they say that
-// they have.
+// Weights without elements take no time, however many rows or columns they claim.
 func TestDerivedNothing(t *testing.T) {
 	const many = 1 << 40
 	zeros := func(name string, d tensor.DType, shape ...int) *tensor.Tensor {
@@ -318,7 +315,7 @@ func TestDerivedNothing(t *testing.T) {
 	}
 }
 
-// offsetIn is where the data of a tensor lies.
+// offsetIn returns the offset of a tensor's data in its file.
 func offsetIn(t *testing.T, dir, name string) int64 {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
@@ -335,8 +332,8 @@ func offsetIn(t *testing.T, dir, name string) int64 {
 	return 8 + int64(n) + header[name].Offsets[0]
 }
 
-// Scales of 4-bit numbers are looked at when rows are read; what no block can hold is
-// an error that says where it is.
+// Scales of 4-bit weights are checked when rows are read. A scale that no block can hold is an
+// error that says where it is.
 func TestDerivedScales(t *testing.T) {
 	for _, test := range []struct {
 		layout string
@@ -400,7 +397,7 @@ func TestDerivedScales(t *testing.T) {
 	}
 }
 
-// A number of an FP8 weight that is NaN is looked for when rows are read, too.
+// NaN in an FP8 weight is also found when rows are read.
 func TestDerivedNumbers(t *testing.T) {
 	for _, layout := range []string{"fp8 blocks", "compressed channel"} {
 		l := modeltest.LayoutOf(t, layout)
@@ -423,7 +420,7 @@ func TestDerivedNumbers(t *testing.T) {
 	}
 }
 
-// Exponents that stand for no number are looked for when rows are read.
+// Exponents that encode no number are found when rows are read.
 func TestDerivedExponents(t *testing.T) {
 	l := modeltest.LayoutOf(t, "mxfp4")
 	raw, _ := stored(l, "x.weight", 8, 96)
@@ -442,8 +439,8 @@ func TestDerivedExponents(t *testing.T) {
 	}
 }
 
-// One zero point that is not 8, wherever it stands, makes a weight Q5_0; what fills up
-// the last word does not count.
+// A single zero point other than 8, at any position, makes a weight Q5_0. Padding of the last word
+// does not count.
 func TestZeroPoints(t *testing.T) {
 	for _, name := range []string{"gptq symmetric", "gptq v2 symmetric", "awq symmetric", "packed"} {
 		l := modeltest.LayoutOf(t, name)
@@ -484,8 +481,7 @@ func TestZeroPoints(t *testing.T) {
 	}
 }
 
-// What says how activations, keys and values are rounded is left out, by its own name
-// alone.
+// Scales for activations, keys and values are ignored, and only by their exact names.
 func TestActivationScales(t *testing.T) {
 	l := modeltest.LayoutOf(t, "compressed channel")
 	raw, _ := stored(l, "x.weight", 64, 64)
@@ -503,15 +499,15 @@ func TestActivationScales(t *testing.T) {
 	if want := []string{"attn.other_scale", "scale", "x.weight"}; !slices.Equal(names, want) {
 		t.Errorf("the tensors are %v, want %v", names, want)
 	}
-	// Without a configuration they are tensors like others.
+	// Without a configuration they are ordinary tensors.
 	writeQuantised(t, dir, nil, all...)
 	if n := len(opened(t, dir).Tensors()); n != len(all) {
 		t.Errorf("%d tensors, want %d", n, len(all))
 	}
 }
 
-// Whatever a checkpoint says, opening it ends with an error of a kind that is
-// documented, or with weights of which every row can be asked for.
+// Whatever a checkpoint contains, opening it returns a documented kind of error, or weights whose
+// rows can all be read.
 func FuzzQuantised(f *testing.F) {
 	for _, l := range modeltest.Layouts() {
 		raw, _ := stored(l, "x.weight", 16, 64)

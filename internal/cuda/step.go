@@ -102,7 +102,7 @@ func (e *executable) Choose(of plan.Step) error {
 	e.late = nil
 	if e.rotation.Staging() {
 		if e.conducted(); s.Err != nil {
-			return nil //nolint:nilerr // whoever waits for the step has the error
+			return nil //nolint:nilerr // the step's Wait returns the error
 		}
 	}
 	if err := e.b.Main.Do(s.then); err != nil {

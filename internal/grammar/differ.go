@@ -8,14 +8,14 @@ import (
 )
 
 // Most states within a member's name, within free text or in a choice of texts treat most tokens
-// as another state does, that of any text. This base is the state to which most bytes lead. Both
-// states are walked together. Where they meet before a lexeme has ended, the tokens below do the
+// like another state, that of any text. This base is the state to which most bytes lead. differ
+// walks both states together. Once they meet before a lexeme has ended, the tokens below do the
 // same from both, and are skipped.
 
-// apartShare bounds the nodes in which two similar states differ: one of so many of a tier.
+// apartShare bounds the nodes in which two similar states may differ: 1/apartShare of a tier.
 var apartShare = 8
 
-// A span is the nodes of a trie from one up to but not including another.
+// A span is a range of trie nodes, from from up to but not including end.
 type span struct{ from, end int32 }
 
 // base returns the state to which most bytes lead from st, if at least half of all bytes lead to

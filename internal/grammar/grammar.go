@@ -57,7 +57,7 @@ func (g *Grammar) Bytes() int64 {
 	return g.builder.bytes() + g.memo.kept() + g.builder.automaton.Kept()
 }
 
-// An end is the lexemes of a set that end at a byte, in the automaton of one builder.
+// An end is the lexemes of a set, in the automaton of one builder, that end at a byte.
 type end struct {
 	set     *set
 	accept  *rx.Accept
@@ -66,7 +66,7 @@ type end struct {
 	any     bool // text is not known, and the next set must not depend on it
 }
 
-// advance returns the set after lexemes that end together, or nil if nothing follows.
+// advance returns the set after lexemes that end together, or nil if no symbol can follow.
 func (g *Grammar) advance(sc *scratch, ends []end) (*set, error) {
 	forget(ends)
 	memo, keep := stepOf(ends)
@@ -128,7 +128,7 @@ func (g *Grammar) push(m *maker, w waiting, e end) error {
 	return nil
 }
 
-// forget drops the texts of ends on which nothing depends.
+// forget drops the texts that no symbol after ends depends on.
 func forget(ends []end) {
 	for n := range ends {
 		if e := &ends[n]; (e.text != nil || e.any) && !e.set.asks(e.accept, e.builder) {

@@ -8,9 +8,9 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// Mask makes words the mask of the tokens that may come next: bit id%32 of words[id/32] is
-// set just where [State.Token] takes token id. words is as long as [Vocabulary.Words] says, or
-// longer. The error is [ErrLimit].
+// Mask sets words to the mask of the tokens that may come next: bit id%32 of words[id/32] is set if
+// and only if [State.Token] accepts token id. words must have at least [Vocabulary.Words] elements.
+// The error is [ErrLimit].
 func (s State) Mask(v *Vocabulary, words []uint32) error {
 	if len(words) < v.words {
 		return fmt.Errorf("grammar: a mask of %d words for a vocabulary that takes %d", len(words), v.words)
@@ -99,7 +99,7 @@ type maskKey struct {
 // A mask is the tokens that fit in a state of the lexemes of a set, as far as that does not depend
 // on the text of these lexemes.
 type mask struct {
-	shared []weak.Pointer[tokens] // of shapes that the vocabulary caches
+	shared []weak.Pointer[tokens] // of shapes in the vocabulary's cache
 	rest   tokens
 	late   []int32 // tokens that depend on the text
 	leaves []leaf  // nodes below which tokens depend on the text
@@ -110,7 +110,7 @@ type leaf struct {
 	tier   int
 	node   int32
 	accept *rx.Accept
-	late   bool // no token that leaves the lexemes here is in the mask
+	late   bool // no token that leaves the lexemes at node is in the mask
 }
 
 func (m *mask) size() int { return m.rest.size() + 4*len(m.late) + 32*len(m.leaves) }
@@ -147,8 +147,8 @@ func (w *walker) maskLexeme(t thread, words []uint32) error {
 	return nil
 }
 
-// find returns the mask of a thread within lexemes, cached or new. w.alive keeps its shapes
-// alive. based says that the mask may be derived from that of a similar state.
+// find returns the mask of a thread within lexemes, cached or new. w.alive keeps its shapes alive.
+// If based is true, the mask may be derived from that of a similar state.
 func (w *walker) find(t thread, based bool) (*mask, error) {
 	key := maskKey{t.set, weak.Make(t.lex), w.v}
 	if have := w.g.memo.mask(key); have != nil && have.lives(w) {

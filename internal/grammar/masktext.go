@@ -118,7 +118,7 @@ func (w *walker) after(t thread, text []byte) ([]thread, error) {
 	return sc.threads, nil
 }
 
-// mayRefuse reports whether one of the lexemes has a condition on its text.
+// mayRefuse reports whether any of the lexemes has a condition on its text.
 func (s *set) mayRefuse(accept *rx.Accept, b *Builder) bool {
 	for _, id := range accept.IDs {
 		for _, w := range s.accepted(id, b) {
@@ -130,7 +130,7 @@ func (s *set) mayRefuse(accept *rx.Accept, b *Builder) bool {
 	return false
 }
 
-// allow reports whether all of the lexemes allow the text.
+// allow reports whether all of the lexemes accept the text.
 func (s *set) allow(accept *rx.Accept, b *Builder, text []byte) bool {
 	for _, id := range accept.IDs {
 		for _, w := range s.accepted(id, b) {

@@ -30,8 +30,8 @@ type step struct {
 	any              bool   // the text is not known
 }
 
-// stepOf returns the step of the ends. It returns false if they are too many for the cache, or
-// several with texts.
+// stepOf returns the step of the ends. It returns false if the cache does not hold such a step:
+// more than two ends, or two of which one has a text.
 func stepOf(ends []end) (step, bool) {
 	switch {
 	case len(ends) == 1:
@@ -63,8 +63,8 @@ func (m *memo) keep(s step, to *set) {
 	m.after[s] = to
 }
 
-// itemBytes is the approximate size of a unit of memo.size, in bytes: an item takes 32, and the maps
-// as much again.
+// itemBytes is the approximate size of a unit of memo.size, in bytes: an item takes 32, and the
+// maps take as much again.
 const itemBytes = 64
 
 // kept returns the approximate size of m in bytes.

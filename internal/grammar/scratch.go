@@ -11,9 +11,9 @@ import (
 // derivatives: a few seconds at most.
 const maxWork = 1 << 25
 
-// turns bounds how many masks and texts with more than longWork run at a time, so that they leave
-// cores to the model.
-const longWork = 1 << 15 // some milliseconds
+// longWork is the work after which a mask or text needs one of turns, which bounds how many of them
+// run at a time, so that they leave cores to the model.
+const longWork = 1 << 15 // a few milliseconds
 
 var turns = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/4))
 
@@ -29,10 +29,10 @@ type scratch struct {
 	all     int // since begin
 	turn    bool
 
-	// Of masks.
+	// For masks.
 	walker     walker
 	shaper     shaper
-	vocabulary *Vocabulary // of shaper
+	vocabulary *Vocabulary // for which shaper is initialized
 }
 
 // begin returns the scratch memory of one step or mask, which must call end.

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// An item is the progress of one alternative, and where it returns to.
+// An item is the progress in one alternative, with the origin to which it returns.
 type item struct {
 	of  *alternative
 	dot int
@@ -20,17 +20,17 @@ type item struct {
 // next returns the symbol that i waits for.
 func (i *item) next() *symbol { return i.of.symbols[i.dot] }
 
-// An origin is where a rule returns to: the items of set that wait for rule, or the end of the
-// text if set is nil.
+// An origin is the place to which a rule returns: the items of set that wait for rule, or the end
+// of the text if set is nil.
 type origin struct {
 	set  *set
 	rule *symbol
 }
 
-// A set is the progress of the rules at a place in a text where a lexeme begins.
+// A set is the progress in all rules at a position of a text where a lexeme begins.
 type set struct {
 	seq       uint64
-	kernel    []item // items that came from earlier sets; all others are predicted
+	kernel    []item // items that advanced from earlier sets; all others are predicted
 	accepts   bool   // the text may end here
 	waits     []waiting
 	lexemes   []waiting // by builder, then by id
@@ -39,8 +39,8 @@ type set struct {
 	checks    bool      // a lexeme has a condition on its text
 	nexts     bool      // the symbol after a lexeme depends on its text
 	size      int
-	starts    atomic.Pointer[starts] // with special tokens read as text
-	vocabular atomic.Pointer[starts] // of the vocabulary that asked last, where it has some
+	starts    atomic.Pointer[starts] // if special tokens are read as text
+	vocabular atomic.Pointer[starts] // for the last vocabulary that has special tokens in tokens
 }
 
 // A begun is the first state of the lexemes of one builder.
@@ -61,7 +61,7 @@ type starts struct {
 	builders   []*Builder
 }
 
-// get appends the states. It returns false if one of them is gone.
+// get appends the states to to. It returns false if one of them was garbage collected.
 func (s *starts) get(to []begun) ([]begun, bool) {
 	for i, p := range s.states {
 		st := p.Value()
@@ -87,14 +87,14 @@ func (s *set) returns(rule *symbol) []item {
 type maker struct {
 	limit int
 
-	// The items that came, closed over what is complete.
+	// The pushed items and all that follow from completed rules.
 	queue   []item
 	seen    map[item]struct{}
 	kernel  []item
 	accepts bool
 	pushes  int
 
-	// What they predict.
+	// The items and rules that the kernel predicts.
 	rules   []prediction
 	ruleAt  map[*symbol]int
 	waiting []predicted
@@ -106,8 +106,8 @@ type prediction struct {
 	rule  *symbol
 	uses  int // the last of its uses; -1: none
 	to    origin
-	known bool // to is
-	own   bool // to is the rule in this set
+	known bool // whether to is known
+	own   bool // whether to is the rule in this set
 }
 
 // A use is an item that waits for a rule, in a linked list.
@@ -116,7 +116,7 @@ type use struct {
 	next int // in maker.uses; -1: none
 }
 
-// A predicted is an item whose origin is its own, or that of a rule of the set.
+// A predicted is an item whose origin is its own or that of a rule in the set.
 type predicted struct {
 	item
 	rule int // index of prediction; -1: its own
@@ -260,11 +260,11 @@ func (m *maker) predict() error {
 	return nil
 }
 
-// settle finds where the rules of s return to. If all items that wait for a rule end with it and
-// return to one place, the rule returns there, which makes right recursion constant in depth.
-// All other rules return to s.
+// settle computes the origins to which the rules of s return. If all items that wait for a rule end
+// with it and return to the same origin, the rule returns there directly. This keeps right
+// recursion constant in depth. All other rules return to s.
 func (m *maker) settle(s *set) {
-	const rounds = 20 // then the remaining rules return to s, which is right for any rule
+	const rounds = 20 // after that, the remaining rules return to s, which is correct for any rule
 	for round, changed := 0, true; changed; round++ {
 		changed = false
 		for n := range m.rules {
@@ -283,8 +283,8 @@ func (m *maker) settle(s *set) {
 	}
 }
 
-// agreed returns the one place to which all items that wait for r return, nil if it is not known
-// yet. It returns false if there are several places, or an item does not end with r.
+// agreed returns the one origin to which all items that wait for r return, or nil if it is not
+// known yet. It returns false if there are several, or if an item does not end with r.
 func (m *maker) agreed(r *prediction) (to *origin, ok bool) {
 	for n := r.uses; n >= 0; n = m.uses[n].next {
 		i := &m.uses[n].item
@@ -319,7 +319,7 @@ func (m *maker) fill(s *set) {
 		switch on.kind {
 		case ruleKind:
 			if to := m.rules[m.ruleAt[on]].to; to.set != s || to.rule != on {
-				continue // the rule returns elsewhere
+				continue // the rule returns to another origin
 			}
 			list = &s.waits
 		case tokenKind:

@@ -15,12 +15,12 @@ type shape struct {
 	size   int     // bytes
 }
 
-// An exit is the nodes where certain lexemes end and tokens may leave them.
+// An exit is the nodes at which the same lexemes end and tokens may leave them.
 type exit struct {
 	slots    []int   // indexes of the lexemes in the state
 	nodes    []int32 // nodes with many tokens below
 	gathered []int32 // nodes with few tokens below
-	rest     *trie   // what is left of these few tokens; nil if there are none
+	rest     *trie   // the remaining text of these few tokens; nil if there are none
 }
 
 // tokens is a set of tokens: a list of ids, or the words of a mask.
@@ -31,7 +31,7 @@ type tokens struct {
 
 func (t *tokens) size() int { return 4 * (len(t.ids) + len(t.words)) }
 
-// addTo sets the bits of t.
+// addTo sets the bits of t in words.
 func (t *tokens) addTo(words []uint32) {
 	for _, id := range t.ids {
 		words[id/32] |= 1 << (id % 32)
@@ -41,7 +41,7 @@ func (t *tokens) addTo(words []uint32) {
 	}
 }
 
-// tokensOf returns the set of ids in the smaller form.
+// tokensOf returns the set of ids in the smaller of the two forms.
 func tokensOf(ids []int32, words int) tokens {
 	if len(ids) <= words {
 		return tokens{ids: slices.Clone(ids)}
@@ -53,8 +53,8 @@ func tokensOf(ids []int32, words int) tokens {
 	return t
 }
 
-// manyOutside is the number of tokens leaving a lexeme at a node up to which their rests are
-// gathered in one trie. Gathering pays off for cached shapes only.
+// manyOutside is the most tokens leaving a lexeme at one node whose remaining texts are gathered in
+// a trie. Gathering pays off for cached shapes only.
 var manyOutside = 256
 
 // A shaper computes shapes. It is reused.
@@ -66,21 +66,21 @@ type shaper struct {
 	inside []uint32
 	slots  []int
 	key    []byte
-	gather int // gather the tokens of nodes with at most so many
+	gather int // gather the tokens of nodes with at most this many
 	dirty  []span
 }
 
 // A visit is a node on the path to the current one.
 type visit struct {
 	node     int32
-	kid, end int32 // children that are still to be walked
+	kid, end int32 // children not yet walked
 	row      *rx.Row
 	accept   *rx.Accept
 	inside   int // number of tokens found before its subtree
 
-	// Where two states are compared:
+	// If two states are compared:
 	twin  *rx.Row // of the second state; nil if no lexeme continues there
-	apart bool    // a lexeme has ended from one of them
+	apart bool    // a lexeme has ended in one of them
 }
 
 // A leaving is an exit under construction.
@@ -91,8 +91,8 @@ type leaving struct {
 	pieces   []piece
 }
 
-// shape walks a tier of v from st. It gathers the rests of tokens that leave at a node with at most
-// gather of them.
+// shape walks a tier of v from st. If at most gather tokens leave the lexemes at a node, it gathers
+// their remaining texts.
 func (p *shaper) shape(sc *scratch, v *Vocabulary, tr *trie, st *rx.State, gather int) (*shape, error) {
 	row, err := sc.row(st)
 	if err != nil {

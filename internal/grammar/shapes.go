@@ -9,8 +9,9 @@ import (
 // maxShapes is the size of a vocabulary's cache of shapes, in bytes.
 const maxShapes = 64 << 20
 
-// shapes caches the shapes of a vocabulary by the structure of the lexemes, for all grammars. It has
-// two generations. A full newer one replaces the older one; a hit in the older moves to the newer.
+// shapes caches the shapes of a vocabulary for all grammars, by the structure of the lexemes. It
+// has two generations. A full newer one replaces the older one; a hit in the older moves to the
+// newer.
 type shapes struct {
 	mu           sync.Mutex
 	newer, older map[shapeKey]*shape

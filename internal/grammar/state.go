@@ -6,8 +6,8 @@ import (
 	"github.com/realizar/realizar/internal/rx"
 )
 
-// A State is what may follow a text. It is immutable, so that an old State serves for rollback, and
-// safe for concurrent use. The zero State is not valid.
+// A State is a position in a language after some text. It is immutable, so callers roll back by
+// keeping an old State. It is safe for concurrent use. The zero State is not valid.
 type State struct{ c *configuration }
 
 type configuration struct {
@@ -22,10 +22,10 @@ type thread struct {
 	set     *set
 	lex     *rx.State // nil before their first byte
 	builder *Builder  // of the lexemes
-	text    *text     // that they have read, if it matters
+	text    *text     // read so far by the lexemes, if it matters
 }
 
-// A text is a linked list of bytes, the last one first.
+// A text is a linked list of bytes in reverse order.
 type text struct {
 	before *text
 	b      byte
@@ -63,7 +63,7 @@ func (t *text) appendTo(buf []byte) []byte {
 // Err returns the error of a text that was refused because it exceeds a limit, else nil.
 func (s State) Err() error { return s.c.err }
 
-// Ends reports whether the text so far is in the language.
+// Ends reports whether the text so far is a complete text of the language.
 func (s State) Ends() bool {
 	if s.c.ended {
 		return true
@@ -76,8 +76,8 @@ func (s State) Ends() bool {
 	return false
 }
 
-// Bytes returns the state after text, and whether a text of the language continues so. If not, it
-// returns s, with an error if there is one.
+// Bytes returns the state after text, and whether a text of the language can continue with it. If
+// not, Bytes returns s, with [State.Err] set if a limit was exceeded.
 func (s State) Bytes(text []byte) (State, bool) { return s.read(nil, text) }
 
 // read is Bytes for the text of a token of v.
@@ -142,7 +142,7 @@ func (g *Grammar) step(sc *scratch, v *Vocabulary, b byte) error {
 	return nil
 }
 
-// lives reports whether a text may end at s or go on.
+// lives reports whether a text may end at s or continue.
 func (s *set) lives() bool { return s.accepts || len(s.lexemes) > 0 || len(s.tokens) > 0 }
 
 // stepThread advances one thread by b.
@@ -177,8 +177,8 @@ func (g *Grammar) stepThread(sc *scratch, t thread, b byte) error {
 	return nil
 }
 
-// Forced returns the bytes, at most limit, with which every text continues. There are none if the
-// text may end or a special token may follow.
+// Forced returns up to limit bytes with which every text must continue. It returns none if the text
+// may end or a special token may follow.
 func (s State) Forced(limit int) []byte {
 	g := s.c.grammar
 	sc := g.begin()
@@ -200,7 +200,8 @@ func (s State) Forced(limit int) []byte {
 	return forced
 }
 
-// only returns the only byte with which the threads may continue; false if there are several.
+// only returns the one byte with which the threads may continue. It returns false if there are
+// several.
 func (sc *scratch) only() (byte, bool) {
 	var live rx.ByteSet
 	for _, t := range sc.threads {

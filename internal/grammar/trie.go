@@ -10,25 +10,25 @@ import (
 type trie struct {
 	nodes []trieNode
 	ids   []int32 // tokens, in the order of their nodes
-	bytes []byte  // that lead to the children; those of a node are adjacent and ascending
-	kids  []int32 // the children, at the indexes of their bytes
+	bytes []byte  // bytes that lead to the children; those of one node are adjacent and ascending
+	kids  []int32 // child nodes, at the indexes of their bytes
 }
 
 type trieNode struct {
-	skip  int32 // the node after the subtree
+	skip  int32 // the first node after the subtree
 	first int32 // index in ids: its own tokens end at the next node's first, the subtree's at skip's
 	kid   int32 // index in kids of the first child
 	kids  uint16
 	depth uint16
 }
 
-// A piece is the text that is left to read of a token.
+// A piece is the remaining text of a token.
 type piece struct {
 	text []byte
 	id   int32
 }
 
-// newTrie returns a trie of the pieces and sorts them. Their texts are at most [maxPiece] long.
+// newTrie sorts the pieces and returns their trie. Texts are at most [maxPiece] bytes long.
 func newTrie(pieces []piece) *trie {
 	slices.SortFunc(pieces, func(a, b piece) int {
 		if c := bytes.Compare(a.text, b.text); c != 0 {

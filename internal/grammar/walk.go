@@ -14,13 +14,13 @@ type walker struct {
 	threads []thread
 	from    []int // index of the first thread of each depth
 	found   []int32
-	late    []int32   // tokens that depend on a text that is not known
+	late    []int32   // tokens that depend on an unknown text
 	alive   []*tokens // keeps the shapes of masks in use alive
 	read    []byte    // text of the lexemes
 }
 
 // walk adds the tokens of tr below node that fit after the threads to w.found, and those that
-// depend on a text that is not known to w.late.
+// depend on an unknown text to w.late.
 func (w *walker) walk(tr *trie, node int32, threads []thread) error {
 	live, err := w.live(threads)
 	if err != nil {

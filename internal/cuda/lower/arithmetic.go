@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A kind is a form in which products read their input.
+// A kind is a form of a value in which products read their input.
 type kind uint8
 
 const (
@@ -41,7 +41,7 @@ func half(most float64) float32 {
 	return float32(math.Ldexp(1, min(max(15-e, -100), 100)))
 }
 
-// divided returns the number by which values of f have been divided in one form.
+// divided returns the number by which the values of f are divided in form k.
 func divided(f device.Forms, k kind) float32 {
 	if k == inF16 {
 		return 1 / f.By

@@ -108,7 +108,7 @@ func (o attention) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 // stores, the launch that attends, and the launch that does both.
 func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *plan.Batch) int) {
 	n := s.Node()
-	a, kept := n.Attr.(plan.AttentionAttr), c.Pools[n.State].Bytes/c.Layout.lim.PageTokens // of a position
+	a, kept := n.Attr.(plan.AttentionAttr), c.Pools[n.State].Bytes/c.Layout.lim.PageTokens // bytes of one position
 	q, out := c.read(s.Q.In, inFloats), c.written(n.Out)
 	keys, turned := c.read(s.K.In, inFloats)+c.read(n.In[2], inFloats), 0
 	if s.Q.Rope != nil {
@@ -120,12 +120,12 @@ func (c *Compiler) attentionMoves(s *fuse.Stage) (store, attend, both func(b *pl
 	return store, attend, both
 }
 
-// An attentionBy selects the attention kernels: by cache format, and by head dimension or for any.
-// A float32 cache has kernels with different arithmetic.
+// An attentionBy selects the attention kernels: by cache format, and by head dimension if it has
+// special kernels. A float32 cache has kernels with different arithmetic.
 type attentionBy struct {
 	cache, heads string
 	floats       bool
-	headDim      int // 0: any
+	headDim      int // 0 for any
 }
 
 // attentionLengths are the head dimensions that have special kernels.
@@ -144,13 +144,13 @@ func (by attentionBy) decodes(sh *Shape) bool {
 	return sh.single && (!by.floats || sh.Tokens*sh.segments <= splitPartials)
 }
 
-// Attention to several tokens, see kernels/attention.cuh.
+// Constants of attention to several tokens; see kernels/attention.cuh.
 const (
 	tileRows      = 64
 	tileRowsOfAny = 8
 	ringPieces    = 4
 	pieceTokens   = 64
-	chunkBytes    = 16*pieceTokens + 64 // of 8 numbers of a piece, see kernels/band.cuh
+	chunkBytes    = 16*pieceTokens + 64 // of 8 values of a piece; see kernels/band.cuh
 )
 
 // tileShared returns the shared memory in bytes of a tile's queries and pieces.
@@ -184,7 +184,7 @@ func (c *Compiler) attend(by attentionBy, a *attentionArgs) (Launch, error) {
 		return Launch{}, err
 	}
 	return Launch{Name: family + " attend", rows: plan.Tokens, begin: func(st *driver.Stream, sh *Shape) error {
-		// Each sequence may end within a tile; blocks take further tiles in turn.
+		// Each sequence may end within a tile. Blocks process further tiles in turn.
 		grid := driver.Dim3{X: groups, Y: min(sh.Tokens, 2*((sh.Tokens+tokens-1)/tokens)), Z: 1}
 		if by.floats {
 			grid = driver.Dim3{X: 1, Y: groups, Z: sh.Tokens}
@@ -235,7 +235,7 @@ func (c *Compiler) decode(by attentionBy, a *decodeArgs) (Launch, error) {
 	}
 	kvHeads := int(a.attention.kvHeads)
 	share := int(a.attention.heads) / kvHeads
-	// which returns the kernel, the maximum number of heads of a block, and the grid. Fewer heads
+	// which returns the kernel, the maximum number of heads per block, and the grid. Fewer heads
 	// are faster as long as there are few blocks.
 	which := func(sh *Shape) (i, together int, grid driver.Dim3) {
 		segments := windowSegments(sh, int(a.attention.window))

@@ -14,7 +14,8 @@ const (
 	leaveName = "weights leave"
 )
 
-// stream inserts launches that make the stream wait for images, and that release them.
+// stream inserts launches that make the stream wait for weight images, and launches that release
+// them.
 func (c *Compiler) stream(stages [][]Launch) {
 	if c.Rotation == nil {
 		return

@@ -117,7 +117,7 @@ func (c *Compiler) one(family, name string, rows plan.Dim, a *driver.Args, threa
 	return []Launch{l}, nil
 }
 
-// oneOf returns a launch that selects one of several launches of the same rows.
+// oneOf returns a launch that runs one of several launches with the same rows, chosen by the shape.
 func oneOf(name string, by []Launch, which func(sh *Shape) int) Launch {
 	return Launch{
 		Name: name, rows: by[0].rows,
@@ -126,7 +126,7 @@ func oneOf(name string, by []Launch, which func(sh *Shape) int) Launch {
 	}
 }
 
-// unless returns l, skipped for shapes for which idle returns true.
+// unless returns l, skipped for shapes for which idle is true.
 func (l Launch) unless(idle func(sh *Shape) bool) Launch {
 	name := l.Name
 	l.runs = func(sh *Shape) string {
@@ -140,7 +140,7 @@ func (l Launch) unless(idle func(sh *Shape) bool) Launch {
 
 func (c *Compiler) rows(v plan.Value) plan.Dim { return c.Layout.p.Shapes[v][0] }
 
-// count returns the address of the number of a value's rows.
+// count returns the device address of a value's number of rows.
 func (c *Compiler) count(v plan.Value) driver.DevicePtr {
 	if c.rows(v) == plan.Rows {
 		return c.Step.counts + countRows
@@ -166,8 +166,8 @@ func (c *Compiler) powers(t *tensor.Tensor) driver.DevicePtr {
 	return 0
 }
 
-// scratch returns the addresses of the scratch memory of n's operation, one for each size of
-// operation.scratch.
+// scratch returns the addresses of n's scratch memory, one for each size that operation.scratch
+// returns.
 func (c *Compiler) scratch(n *plan.Node) []driver.DevicePtr {
 	var all []driver.DevicePtr
 	for _, at := range c.Room.scratch[n.Op] {

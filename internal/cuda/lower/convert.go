@@ -15,7 +15,7 @@ type convertArgs struct {
 	out          device.Forms
 }
 
-// convert writes the forms of a value that its stage has not written.
+// convert writes the forms of a value that its stage does not write.
 func (c *Compiler) convert(v plan.Value) ([]Launch, error) {
 	if !slices.Contains(c.Layout.wanted[v][inFloats+1:], true) {
 		return nil, nil
@@ -36,8 +36,8 @@ type finiteArgs struct {
 	count, sequence, bad driver.DevicePtr
 }
 
-// Finite checks the residual stream of every token: a value that is not finite in any layer stays
-// there.
+// Finite checks the residual stream of every token. A non-finite value in any layer persists to the
+// end of the stream.
 func (c *Compiler) Finite() ([]Launch, error) {
 	if c.Layout.p.Residual < 0 {
 		return nil, nil

@@ -21,12 +21,12 @@ type FetchArgs struct {
 	Bytes, Apart                    int64
 }
 
-// FetchBlocks is the number of blocks that fetch experts. With the reads that each of their threads
-// has in flight, they keep the link busy.
+// FetchBlocks is the number of blocks that fetch experts. Together with the reads in flight of each
+// thread, they saturate the link.
 const FetchBlocks = 64
 
-// fetch returns the launches that copy the chosen experts to the device, if not all experts stay
-// there.
+// fetch returns the launches that copy the chosen experts to the device, or none if all experts
+// stay on the device.
 func (m *mixture) fetch() ([]Launch, error) {
 	x, cache := m.cached()
 	if cache == nil {
@@ -51,7 +51,7 @@ func (m *mixture) fetch() ([]Launch, error) {
 	return []Launch{keep, fetch}, err
 }
 
-// cached returns the mixture's place in the expert cache, or nil if all of its experts stay on the
+// cached returns the mixture's part of the expert cache, or nil if all of its experts stay on the
 // device.
 func (m *mixture) cached() (weights.ExpertPart, *weights.ExpertCache) {
 	if m.Weights.Experts == nil {

@@ -30,11 +30,11 @@ const MissingBytes = 8
 type expertRoom struct {
 	chosen, weights, slots driver.DevicePtr    // by token and rank
 	tokens                 driver.DevicePtr    // by slot
-	active, parts, sizes   driver.DevicePtr    // experts that were chosen; their slots by parts; how many of the first, slots, and parts
-	missing, missed        driver.DevicePtr    // of these, what the device does not have; how many
-	apart                  [2]driver.DevicePtr // by slot: gate and what it gates, if one launch does not do both
-	hidden                 driver.DevicePtr    // by slot: the unit's values in the form that the last product reads
-	out                    driver.DevicePtr    // by slot: what the experts make; before, the rows of the slots' tokens where these are gathered
+	active, parts, sizes   driver.DevicePtr    // chosen experts; the parts of their slots; the numbers of chosen experts, slots and parts
+	missing, missed        driver.DevicePtr    // chosen experts that the device lacks; their number
+	apart                  [2]driver.DevicePtr // by slot: the products of gate and up, if separate launches compute them
+	hidden                 driver.DevicePtr    // by slot: the gated values in the form that the down product reads
+	out                    driver.DevicePtr    // by slot: the experts' outputs; earlier, the gathered input rows
 }
 
 // slotRows returns the maximum number of slots for the given number of tokens (see
@@ -46,7 +46,7 @@ func slotRows(a *plan.ExpertsAttr, tokens int) (rows, reached int) {
 	return rows, chunked(rows + wideRows)
 }
 
-// unjoined reports whether two launches compute the gate and up products.
+// unjoined reports whether two launches compute the gate and up products instead of one.
 func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 	return weights.LaidAs(a.Gate[0].DType, lim) != weights.LaidAs(a.Up[0].DType, lim)
 }
@@ -89,7 +89,7 @@ func (experts) scratch(p *plan.Program, lim *plan.Limits, n *plan.Node) []int {
 	return []int{entries, entries, entries, 4 * rows, ActiveBytes * chosen, parts, 12, MissingBytes * chosen, 4, joined, joined, hidden, out}
 }
 
-// room is where n works.
+// roomOf returns the scratch memory of n.
 func (m *mixture) roomOf(n *plan.Node) expertRoom {
 	r := m.scratch(n)
 	return expertRoom{
@@ -157,10 +157,10 @@ type mixture struct {
 	e    expertRoom
 }
 
-// slots returns the maximum number of slots in a step of that shape.
+// slots returns the maximum number of slots in a step of shape sh.
 func (m *mixture) slots(sh *Shape) int { return sh.Size(m.rows) * m.attr.Route.Used }
 
-// experts routes tokens, groups them by expert, multiplies, and adds the results. If a step has a
+// launches routes tokens, groups them by expert, multiplies, and adds the results. If a step has a
 // single token, the token forms a group for each of its experts.
 func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
@@ -207,7 +207,7 @@ func (experts) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	return append(all, l), nil
 }
 
-// route chooses experts, and assigns slots to the tokens of each.
+// route chooses the experts of each token and assigns slots to the tokens of each expert.
 func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 	e, r, logits := &m.e, &m.attr.Route, m.forms(n.In[1])
 	experts := len(m.attr.Gate)
@@ -244,8 +244,8 @@ func (m *mixture) route(n *plan.Node) ([]Launch, error) {
 // partRows are the sizes of parts in slots, which select the kernels.
 var partRows = []int{16, 32, 64, 128}
 
-// part is the index in partRows for a step of that shape: the smallest that holds the mean number of
-// slots of an expert.
+// part returns an index of partRows for a step of shape sh: the smallest size that holds the mean
+// number of slots of an expert.
 func (m *mixture) part(sh *Shape) int {
 	experts := len(m.attr.Gate)
 	share := (m.slots(sh) + experts - 1) / experts
@@ -321,7 +321,8 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 	return append(all, l), out, err
 }
 
-// expertWeights says where the matrices of experts lie, and their biases if there are any.
+// expertWeights returns the locations of the experts' matrices, and of their biases if there are
+// any.
 func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArgs, err error) {
 	apart := func(ts []*tensor.Tensor) (int, error) {
 		if len(ts) < 2 {
@@ -359,12 +360,12 @@ func (m *mixture) expertWeights(ws, biases []*tensor.Tensor) (a expertProductArg
 	return a, nil
 }
 
-// The kernels of a product of experts, see [variant]: rows are those of one expert.
+// The kernels of a product of experts; see [variant]. rows counts the rows of one expert.
 var (
 	expertVariants      = []variant{{name: "expert_1", rows: 1, kind: ofRow}, {name: "expert_8", rows: 8, kind: ofSeveral}, {name: "expert_16", rows: 16, kind: ofSeveral}}
 	gatedExpertVariants = []variant{{name: "gated_1", rows: 1, kind: ofRow}, {name: "gated_8", rows: 8, kind: ofSeveral}, {name: "gated_16", rows: 16, kind: ofSeveral}}
 
-	// With the matrix instructions of four warps, for each of partRows.
+	// Kernels with matrix instructions of four warps, one for each of partRows.
 	wideExperts = []variant{
 		{name: "expert_1", rows: 1, kind: ofRow},
 		{name: "expert_16", rows: 16, kind: ofWide}, {name: "expert_32", rows: 32, kind: ofWide}, {name: "expert_64", rows: 64, kind: ofWide}, {name: "expert_128", rows: 128, kind: ofWide},
@@ -375,8 +376,8 @@ var (
 	}
 )
 
-// product multiplies the rows of in, which those of the tokens or of the slots are, by the
-// experts' matrices, which are like w.
+// product multiplies rows of in by the experts' matrices, which have the shape and format of w. The
+// rows belong to tokens if ofTokens is true, otherwise to slots.
 func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *ExpertArgs, gated bool) ([]Launch, error) {
 	t := m.Weights.Matrices[w]
 	form := arithmetic(w, m.Layout.lim)
@@ -398,7 +399,8 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 	case gated:
 		variants = gatedExpertVariants
 	}
-	// args are those of a kernel that finds the rows of tokens itself, or of slots.
+	// args returns the arguments for rows of tokens, which the kernel looks up by slot, or for rows
+	// of slots.
 	args := func(in device.Forms, tokens bool) *driver.Args {
 		a.x, a.h16, a.tokens = in.F32, in.F16, 0
 		if form == inBF16 {
@@ -464,7 +466,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 		if variants[1].kind == ofWide {
 			return 1 + m.part(sh)
 		}
-		// As many tokens as an expert has if all have as many.
+		// The mean number of tokens of an expert.
 		share := (m.slots(sh) + experts - 1) / experts
 		for i, v := range variants {
 			if v.rows > 1 && share <= v.rows {
@@ -477,7 +479,7 @@ func (m *mixture) product(w *tensor.Tensor, in device.Forms, ofTokens bool, a *E
 	return append(all, l), nil
 }
 
-// rowsMove is so many bytes for each slot.
+// rowsMove returns a function that counts the given number of bytes for each slot.
 func (m *mixture) rowsMove(bytes int) func(b *plan.Batch) int {
 	return func(b *plan.Batch) int { return b.Size(m.rows) * m.attr.Route.Used * bytes }
 }
@@ -497,7 +499,7 @@ func (m *mixture) moves(w *tensor.Tensor, cols int32, gated bool) func(b *plan.B
 	}
 }
 
-// combineMoves is what adding up reads and writes.
+// combineMoves returns the bytes that combine reads and writes.
 func (m *mixture) combineMoves(s *fuse.Stage) func(b *plan.Batch) int {
 	out := s.Out()
 	row := m.written(out)

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// norm is [plan.RMSNorm], and [plan.LayerNorm] if centered is 1.
+// norm implements [plan.RMSNorm], and [plan.LayerNorm] if centered is 1.
 type norm struct {
 	ordinary
 	centered int32
@@ -41,7 +41,7 @@ func (norm) most(n *plan.Node) float64 {
 			return err
 		})
 		if err != nil {
-			return 0 // loading the weight fails
+			return 0 // loading the weight reports the error
 		}
 		return most
 	}

@@ -32,8 +32,8 @@ type operation interface {
 	check(n *plan.Node) error
 }
 
-// ordinary is an operation that reads and writes only float32, needs no scratch memory and has no
-// limits.
+// ordinary is embedded by operations. Its methods describe an operation that reads and writes only
+// float32, needs no scratch memory and has no limits.
 type ordinary struct{}
 
 func (ordinary) reads(*fuse.Stage, int, *plan.Limits) []kind           { return []kind{inFloats} }

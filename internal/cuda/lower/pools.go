@@ -9,14 +9,14 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// cacheNames are the kernels' names of what a cache keeps.
+// cacheNames are the names of cache formats in kernel names.
 var cacheNames = map[tensor.DType]string{tensor.F32: "f32", tensor.F16: "f16", tensor.Q8_0: "q8"}
 
 // A Pool is the memory for the pages of one state; see kernels/kv.cuh.
 type Pool struct {
 	State plan.State
 	Base  driver.DevicePtr
-	Bytes int // of a page
+	Bytes int // size of a page
 	Apart int // bytes from one page to the next
 }
 
@@ -72,8 +72,8 @@ func (c *Compiler) pool(i int) poolArgs {
 	return poolArgs{base: k.Base, apart: int64(k.Apart), pageTokens: int32(c.Layout.lim.PageTokens), kvHeads: int32(k.State.KVHeads), dim: int32(k.State.HeadDim)}
 }
 
-// SlotArgs is where kernels find a state per sequence. Slot i, [Size] float32, is at base +
-// i*apart; that of sequence q is slots[2*q] before the step, -1 for zeros, and slots[2*q+1]
+// SlotArgs tells kernels where the state of each sequence is. Slot i holds [Size] float32 at base +
+// i*apart. The slot of sequence q is slots[2*q] before the step, or -1 for zeros, and slots[2*q+1]
 // after it. The two differ, so a kernel may write one while it reads the other.
 type SlotArgs struct {
 	Base  driver.DevicePtr
@@ -81,7 +81,7 @@ type SlotArgs struct {
 	Slots driver.DevicePtr // [S][2] int32
 }
 
-// Slots returns the location of a state per sequence.
+// Slots returns the location of a state that has one slot per sequence.
 func (c *Compiler) Slots(state int) SlotArgs {
 	k := &c.Pools[state]
 	return SlotArgs{Base: k.Base, Apart: int64(k.Apart), Slots: c.Step.pages[k.State.Group]}

@@ -9,16 +9,16 @@ import (
 	"github.com/realizar/realizar/internal/sample"
 )
 
-// Where counts has a step's sizes.
+// Offsets in bytes of a step's sizes from stepAddresses.counts.
 const (
 	countTokens = 0
 	countRows   = 4
 	countSeqs   = 8
 )
 
-// Bytes of what Go and kernels share.
+// Sizes in bytes of the records that Go and the kernels share.
 const (
-	ParamsBytes = 80 // of a row, see kernels/sample.cu
+	ParamsBytes = 80 // of a row; see kernels/sample.cu
 	resultBytes = 16
 	placeBytes  = 8  // of a token
 	UsesBytes   = 24 // see kernels/expertcache.cu
@@ -34,20 +34,20 @@ type Room struct {
 	groups int
 
 	Counts, Tokens, From, Positions, Sequence, Starts, Rows, Params int
-	Axes                                                            [2]int // by axis less 1: of tokens, where the program goes by it
-	Sets                                                            []int  // by rope: which frequencies a token goes by
-	Places                                                          []int  // by group: of tokens, up to the shape's
+	Axes                                                            [2]int // by axis less 1: positions of tokens, if the program uses the axis
+	Sets                                                            []int  // by rope: the frequency set of each token
+	Places                                                          []int  // by group: of tokens, up to the shape's number
 	Failed, Bad, Overflow, FlagsEnd                                 int    // [S] each
-	Ids, Results, Uses, ResultsEnd                                  int    // uses: of experts, since the beginning
+	Ids, Results, Uses, ResultsEnd                                  int    // Uses: of experts, since the start
 
 	Masks, MaskWords int
-	Adjustments      int                // of a step, as many as roomyAdjustments
+	Adjustments      int                // of a step, up to RoomyAdjustments
 	Freqs            []int              // by rope: [2, or 2 and T][pairs] float64
 	angles           []int              // by rope: [T][pairs] of 8 bytes
-	scratch          map[*plan.Op][]int // of operations, see operation.scratch
+	scratch          map[*plan.Op][]int // of operations; see operation.scratch
 	sampled          int
 	sampling         int
-	samplingRow      int // bytes
+	samplingRow      int // size in bytes
 	Bytes            int
 }
 
@@ -127,7 +127,7 @@ func (r *Room) takeScratch(p *plan.Program, l *plan.Limits) {
 	}
 }
 
-// stepAddresses are the addresses of a step's input.
+// stepAddresses are the device addresses of a step's input and results.
 type stepAddresses struct {
 	counts, tokens, from, positions, sequence, starts, rows, params driver.DevicePtr
 	axes                                                            [2]driver.DevicePtr
@@ -135,8 +135,8 @@ type stepAddresses struct {
 	failed, bad, overflow, ids, results, sampled                    driver.DevicePtr
 }
 
-// Addresses returns the addresses of a step's input, with the room at base and the page tables of
-// each group at pages.
+// Addresses returns the addresses of a step's input and results, with the room at base and the page
+// tables of each group at pages.
 func (r *Room) Addresses(base driver.DevicePtr, pages []driver.DevicePtr) stepAddresses {
 	at := func(offset int) driver.DevicePtr { return base + driver.DevicePtr(offset) }
 	all := func(offsets []int) (a []driver.DevicePtr) {

@@ -27,14 +27,14 @@ type RowResult struct {
 	_              uint32
 }
 
-// The status of a row.
+// The status values of a row.
 const (
 	RowNotFinite = 1 + iota
 	RowEmptyMask
 	RowNoLogit
 )
 
-// Sizes of what the sampling kernels keep, see Scratch in kernels/sample.cu.
+// Sizes of the sampling kernels' scratch memory; see Scratch in kernels/sample.cu.
 const (
 	samplingFixed       = 2*2048*8 + 1024*8 + 32*4
 	samplingPerBlock    = 32

@@ -20,10 +20,10 @@ type Shape struct {
 	single bool // every sequence has one token, as in decoding
 }
 
-// A SamplingShape is the size of a graph that samples, and what it can do.
+// A SamplingShape is the size of a graph that samples, and what the graph supports.
 type SamplingShape struct {
 	Rows     int  // a power of two
-	Adjusted bool // rows may have adjustments and be sampled typically
+	Adjusted bool // rows may have adjustments and typical sampling
 }
 
 // ShapeOf returns the shape of the graph that runs b.
@@ -57,19 +57,19 @@ func (s *Shape) Size(d plan.Dim) int {
 	return s.Tokens
 }
 
-// A Launch is a kernel with its arguments, a choice between several by the step's shape, or other
-// work of a stream between kernels.
+// A Launch is a kernel with its arguments, a choice of several by the step's shape, or other work
+// of a stream between kernels.
 type Launch struct {
-	Name     string                  // for people
-	Live     bool                    // it is done anew in every step, also where the others are in graphs
-	runs     func(sh *Shape) string  // nil: the only one runs; or which does, "" for none
-	where    string                  // what it does, in words
-	single   string                  // "", or what it does of a single row, where that is more
-	Moves    func(b *plan.Batch) int // the bytes that it reads and writes, see [plan.Span]; nil: none
-	Stage    *fuse.Stage             // that it is of, or nil
-	Last     bool                    // of its stage
-	Sampling bool                    // it chooses tokens
-	Place    int                     // of its layer in [plan.Result.Layers]; 0: it belongs to none
+	Name     string                  // for reports
+	Live     bool                    // queued anew in every step, even if the other launches are in a graph
+	runs     func(sh *Shape) string  // nil if the launch always runs; otherwise returns the kernel's name, "" if none runs
+	where    string                  // the work in words
+	single   string                  // the work for a single row, if that is more; otherwise ""
+	Moves    func(b *plan.Batch) int // the bytes that it reads and writes; see [plan.Span]; nil for none
+	Stage    *fuse.Stage             // the stage of the launch, or nil
+	Last     bool                    // the last launch of its stage
+	Sampling bool                    // samples tokens
+	Place    int                     // index of its layer in [plan.Result.Layers]; 0 if it belongs to none
 	rows     plan.Dim
 	begin    func(s *driver.Stream, sh *Shape) error
 }
@@ -93,7 +93,7 @@ func (l *Launch) Does(sh *Shape) string {
 	return l.where
 }
 
-// Give queues all launches that are not idle.
+// Give queues all launches that have work in a step of shape sh.
 func Give(s *driver.Stream, sh *Shape, all []Launch) error {
 	for i := range all {
 		if all[i].idle(sh) {
@@ -106,7 +106,7 @@ func Give(s *driver.Stream, sh *Shape, all []Launch) error {
 	return nil
 }
 
-// Idle reports whether no launch has any work.
+// Idle reports whether no launch has work in a step of shape sh.
 func Idle(all []Launch, sh *Shape) bool {
 	for i := range all {
 		if !all[i].idle(sh) {

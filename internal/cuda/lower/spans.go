@@ -6,10 +6,10 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What launches read and write, for [plan.Span]: weights as they lie, in tiles; values in
-// the forms that are read and written.
+// The bytes that launches read and write, for [plan.Span]. Weights count in the tiled layout,
+// values in the forms that are read and written.
 
-// rowBytes is the size of a row of so many columns in one form.
+// rowBytes returns the size in bytes of a row of cols columns in form k.
 func (c *Compiler) rowBytes(k kind, cols int) int {
 	switch k {
 	case inBF16, inF16:
@@ -77,7 +77,7 @@ func (c *Compiler) moved(s *fuse.Stage) func(b *plan.Batch) int {
 		}
 		value(d, c.read(v, operationOf(s).reads(s, i, c.Layout.lim)[0]))
 	}
-	alone := 0 // bytes more, of a single row
+	alone := 0 // more bytes if there is a single row
 	if norm := c.Layout.norm(s); norm != nil {
 		m := norm.Node()
 		alone = c.weightBytes(m.Weight) + c.read(m.Out, inFloats) - c.read(m.Out, operationOf(s).reads(s, 0, c.Layout.lim)[0])
