@@ -225,7 +225,6 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 }
 
 // piped reports whether a file is a pipe or a regular file, which was given to the command.
-// command.
 func piped(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
