@@ -74,10 +74,10 @@ const description = `Runs open-weight language models from GGUF and safetensors 
 MODEL is a GGUF file, a safetensors file, a folder as model hubs lay it out, a name such as hf:org/repo (realizar pull), or demo, a small model that is in the program. Results go to standard output, ` +
 	`everything else to standard error. ` + exitCodes
 
-// exitCodes says what the exit code of every command means.
+// exitCodes describes the exit codes of all commands.
 const exitCodes = `The exit code is 0, or 1 for a failure, 2 for a command line that makes no sense, 130 when interrupted.`
 
-// An app is what commands work with beside their flags.
+// An app is what commands use in addition to their flags.
 type app struct {
 	ctx            context.Context // ends when the user interrupts
 	stdin          io.Reader       // ends with ctx
@@ -92,7 +92,7 @@ type app struct {
 // compute with, for tests and to find out where a difference comes from.
 const kernelsVariable = "REALIZAR_CPU"
 
-// A usageError is a command line that makes no sense.
+// A usageError reports an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -101,7 +101,7 @@ func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format
 
 func main() { os.Exit(start(os.Args[1:])) }
 
-// start does what the arguments say and returns the exit code.
+// start runs the command of the arguments and returns the exit code.
 func start(args []string) int {
 	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -178,7 +178,7 @@ type helpError struct{ error }
 
 func (e helpError) Unwrap() error { return e.error }
 
-// parseFailure is what the parser's error means.
+// parseFailure returns the error for a parser's error.
 func parseFailure(err error) error {
 	var help helpError
 	if errors.As(err, &help) {
@@ -187,10 +187,10 @@ func parseFailure(err error) error {
 	return usageError{err}
 }
 
-// errFails ends a command whose output says already that the answer is no.
+// errFails ends a command whose output already gives a negative answer.
 var errFails = errors.New("no")
 
-// report says what went wrong and returns the exit code.
+// report reports an error and returns the exit code.
 func (a *app) report(command *kong.Context, err error) int {
 	var usage usageError
 	switch {
@@ -215,7 +215,7 @@ func (a *app) report(command *kong.Context, err error) int {
 	return exitFailure
 }
 
-// pathOf is a command as it is written, without a name that may be left out.
+// pathOf returns a command as it is written, without a default subcommand.
 func pathOf(command *kong.Node) string {
 	if command.Parent.DefaultCmd == command {
 		command = command.Parent
@@ -223,7 +223,7 @@ func pathOf(command *kong.Node) string {
 	return command.FullPath()
 }
 
-// message is an error's text without the prefix that notef writes.
+// message returns an error's text without the prefix that notef writes.
 func message(err error) string { return strings.TrimPrefix(err.Error(), "realizar: ") }
 
 // notef writes a line to standard error.

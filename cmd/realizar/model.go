@@ -52,7 +52,7 @@ func (f *modelFlags) Validate() error {
 	return checkDevice(f.Device)
 }
 
-// checkDevice says what is wrong with a device's name.
+// checkDevice returns an error for an invalid device name.
 func checkDevice(name string) error {
 	if err := backends.All.Check(backends.Choice{Name: name}); err != nil {
 		return &flagError{flag: "device", err: err}
@@ -60,21 +60,21 @@ func checkDevice(name string) error {
 	return nil
 }
 
-// noteDevice says why a GPU was passed over, if one was.
+// noteDevice reports why a GPU was skipped, if one was.
 func (a *app) noteDevice(problem error) {
 	if problem != nil {
 		a.notef("on the CPU: %s", oneLine(problem.Error()))
 	}
 }
 
-// noteTokenizer says that a file does not say how text is cut.
+// noteTokenizer reports that a file does not say how text is split.
 func (a *app) noteTokenizer(tok *tokenizer.Tokenizer) {
 	if tok.Guessed() {
 		a.notef("the file names no pre-tokenizer: text is cut by %q, and the model may read it worse than it could; --pre-tokenizer names another", tok.Name())
 	}
 }
 
-// options are the flags, for one answer at a time where they do not say.
+// options returns the options of the flags, with one answer at a time by default.
 func (f *modelFlags) options() realizar.Options {
 	activations, _ := realizar.ParseActivations(f.Activations) // the parser knows the values
 	o := realizar.Options{
@@ -86,7 +86,7 @@ func (f *modelFlags) options() realizar.Options {
 	return o
 }
 
-// orDemo is the model that was named, or the one in the program, of which it says so.
+// orDemo returns the named model, or else the built-in one, which it reports.
 func (a *app) orDemo(model, command string) string {
 	if model != "" {
 		return model
@@ -96,12 +96,12 @@ func (a *app) orDemo(model, command string) string {
 	return demo.Name
 }
 
-// open opens the model as the flags say, with progress on a terminal.
+// open opens the model with the flags' options, and shows progress on a terminal.
 func (a *app) open(path string, f *modelFlags) (*realizar.Model, error) {
 	return a.openWith(a.ctx, path, f.options())
 }
 
-// openWith is open with other options, until ctx ends.
+// openWith is open with other options. It stops when ctx ends.
 func (a *app) openWith(ctx context.Context, path string, o realizar.Options) (*realizar.Model, error) {
 	makeRoom(o.Threads)
 	o.Kernels = a.kernels

@@ -79,10 +79,10 @@ back. Ctrl-C stops the answer, Ctrl-D leaves. /help lists what else can be said:
 of the next chat, in the file that REALIZAR_HISTORY names, unless that is off.`
 }
 
-// maxAnswers are the most that one request may ask for.
+// maxAnswers is the most answers that one request may ask for.
 const maxAnswers = 1024
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *runCommand) Validate() error {
 	if c.Raw && c.System != nil {
 		return errors.New("--system has no place in a prompt that is taken as it is; leave out --raw or write it into the prompt")
@@ -179,7 +179,7 @@ func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool)
 	return nil
 }
 
-// maybePrompt adds to err that the model's place may hold the prompt.
+// maybePrompt adds to err that the argument for the model may be the prompt.
 func (c *runCommand) maybePrompt(err error) error {
 	if c.Prompt == nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsRune(c.Model, ' ') {
 		return fmt.Errorf("%w; the model comes before the prompt: realizar run %s %q", err, demo.Name, c.Model)
@@ -187,11 +187,10 @@ func (c *runCommand) maybePrompt(err error) error {
 	return err
 }
 
-// defaultTogether are the most answers that are under way at one time where no flag
-// says.
+// defaultTogether is the most answers that run at a time if no flag says how many.
 const defaultTogether = 16
 
-// prompt is the argument with what standard input says behind it, where that is no terminal.
+// prompt returns the argument followed by standard input, unless that is a terminal.
 func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 	if c.Prompt != nil && !piped(os.Stdin) {
 		return *c.Prompt, false, nil
@@ -225,8 +224,7 @@ func (c *runCommand) prompt(a *app) (text string, interactive bool, err error) {
 	return "", true, nil
 }
 
-// piped reports whether a file is a pipe or a file of a disk, which somebody filled for the
-// command.
+// piped reports whether a file is a pipe or a regular file, which was given to the command.
 func piped(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
@@ -256,7 +254,7 @@ func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, pr
 	return m.Chat(a.ctx, &realizar.ChatRequest{Messages: append(c.opening(), chat.Message{Role: "user", Content: prompt}), Tools: tools, Generation: g}), nil
 }
 
-// opening is what comes before the user's first message.
+// opening returns the messages before the user's first one.
 func (c *runCommand) opening() []chat.Message {
 	if c.System == nil {
 		return nil

@@ -117,7 +117,7 @@ func (c *serveCommand) AfterApply() error { return c.settings.applyArguments() }
 // Validate is called by the parser.
 func (c *serveCommand) Validate() error { return c.settings.placed(c.check()) }
 
-// check says which value makes no sense.
+// check returns an error for an invalid value.
 func (c *serveCommand) check() error {
 	switch {
 	case c.JSON && !c.PrintConfig:
@@ -168,7 +168,7 @@ func (c *serveCommand) check() error {
 	return c.modelFlags.Validate()
 }
 
-// Run serves the model until a signal comes.
+// Run serves models until a signal arrives.
 func (c *serveCommand) Run(a *app) error {
 	if c.PrintConfig {
 		return c.settings.write(a.out, c.JSON)
@@ -269,7 +269,7 @@ func (c *serveCommand) Run(a *app) error {
 	}
 }
 
-// config is what the flags say of the server.
+// config returns the server's configuration from the flags.
 func (c *serveCommand) config(a *app) (server.Config, error) {
 	connections, err := server.NewConnections(c.connectionLimits())
 	if err != nil {
@@ -302,7 +302,7 @@ func (c *serveCommand) config(a *app) (server.Config, error) {
 	return config, nil
 }
 
-// setLive sets what may change while the server runs, but for the keys.
+// setLive sets the values that may change while the server runs, except the keys.
 func (c *serveCommand) setLive(config *server.Config) {
 	config.MaxQueue, config.MaxBody = c.MaxQueue, int64(c.MaxBody)
 	config.Deadlines = server.Deadlines{FirstToken: c.FirstTokenTimeout, Write: c.WriteTimeout, Request: c.RequestTimeout}
@@ -310,12 +310,12 @@ func (c *serveCommand) setLive(config *server.Config) {
 	config.LogPrompts, config.Lenient, config.StreamKeepAlive = c.LogPrompts, c.Lenient, c.SSEKeepAlive
 }
 
-// connectionLimits are how many connections there may be in all, and for an address.
+// connectionLimits returns the most connections in all, and for an address.
 func (c *serveCommand) connectionLimits() (all, each int) {
 	return connectionLimits(c.MaxConnections, c.MaxConnectionsPerAddress, openFiles())
 }
 
-// fileName is what a model is called by its file or folder.
+// fileName returns a model's name from its file or folder.
 func fileName(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
@@ -323,7 +323,7 @@ func fileName(path string) string {
 	return names.Title(filepath.ToSlash(path))
 }
 
-// namesOf are the names of models, for people: all of a few, and the number of the rest.
+// namesOf formats the names of models: all of a few, and the number of the rest.
 func namesOf(models []servedModel) string {
 	const few = 8
 	var text []string
@@ -336,7 +336,7 @@ func namesOf(models []servedModel) string {
 	return strings.Join(text, ", ")
 }
 
-// announce says that requests are answered, and where.
+// announce reports that the server answers requests, and at which addresses.
 func (c *serveCommand) announce(a *app, addresses []net.Addr, name string, size *servedSize) error {
 	scheme := "http"
 	if c.TLSCert != "" {
@@ -360,15 +360,15 @@ func (c *serveCommand) announce(a *app, addresses []net.Addr, name string, size 
 // lastWords is how long what was answered may take to be read when answers have ended.
 const lastWords = 2 * time.Second
 
-// flushSpans sends what has not been sent yet. A collector that is not there shall not
-// keep the server.
+// flushSpans sends the remaining spans. An unreachable collector must not keep the server from
+// ending.
 func flushSpans(flush func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	_ = flush(ctx)
 }
 
-// drain finishes what is under way within the time that it has.
+// drain finishes running requests within the time allowed.
 func (c *serveCommand) drain(h *http.Server, s *server.Server, log *slog.Logger) error {
 	log.Info("draining: new requests are refused")
 	s.Drain()

@@ -23,13 +23,13 @@ import (
 	filesettings "github.com/realizar/realizar/internal/settings"
 )
 
-// A certificate is one of TLS that can be read again.
+// A certificate is a TLS certificate that can be read again.
 type certificate struct {
 	cert, key string // files
 	loaded    atomic.Pointer[tls.Certificate]
 }
 
-// certificate is what the flags name; nil for none.
+// certificate returns the certificate that the flags name; nil for none.
 func (c *serveCommand) certificate() (*certificate, error) {
 	if c.TLSCert == "" {
 		return nil, nil
@@ -46,8 +46,7 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// reload reads the files again. The certificate stays where they are not as they
-// should be.
+// reload reads the files again. After an error the certificate stays.
 func (c *certificate) reload() error {
 	pair, err := readPair(c.cert, c.key)
 	if err == nil {
@@ -66,8 +65,8 @@ func (c *certificate) config() *tls.Config {
 	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.loaded.Load(), nil }}
 }
 
-// A reloader has a server go by its files as they are now: the file of settings and the models of
-// --models when they have changed, and these, keys and certificate on SIGHUP.
+// A reloader applies changed files to a running server: the file of settings and the models of
+// --models when they change, and these, keys and certificate on SIGHUP.
 type reloader struct {
 	a           *app
 	running     *serveCommand // whose settings hold
@@ -108,7 +107,7 @@ type watched struct {
 // replaced, or be behind a link that then leads elsewhere.
 const watchEvery = time.Second
 
-// look rereads if there is a change, and nothing is being written.
+// look rereads after a change, once the writer is done.
 func (w *watched) look() {
 	if w.reread == nil {
 		return
@@ -121,7 +120,7 @@ func (w *watched) look() {
 	w.again()
 }
 
-// again rereads whether there is a change or not.
+// again rereads in any case.
 func (w *watched) again() {
 	if w.reread != nil {
 		w.tried = w.text()
@@ -129,8 +128,8 @@ func (w *watched) again() {
 	}
 }
 
-// hangups are the SIGHUPs that come until stop is called. Where no file would be read again
-// the signal means what it always does.
+// hangups returns the SIGHUPs until stop is called. If there is no file to read again, the signal
+// keeps its default action.
 func (r *reloader) hangups() (signals <-chan os.Signal, stop func()) {
 	if r.running.settings.file == "" && r.running.ModelsFrom == "" && r.config.Keys == nil && r.certificate == nil {
 		return nil, func() {}
@@ -195,7 +194,7 @@ func (r *reloader) note(what string, err error) {
 	r.config.Logger.Info(what + " were read again")
 }
 
-// file is the file of settings as it is, or why it cannot be read.
+// file returns the contents of the file of settings, or why it cannot be read.
 func (r *reloader) file() string {
 	data, err := filesettings.Read(r.running.settings.file)
 	if err != nil {
@@ -204,8 +203,8 @@ func (r *reloader) file() string {
 	return string(data)
 }
 
-// reload reads the file of settings again, and sets what can be set while the server runs.
-// After an error all is as it was.
+// reload reads the file of settings again, and applies what can change while the server runs. After
+// an error nothing changes.
 func (r *reloader) reload() {
 	next, err := r.running.reread(r.a)
 	if err != nil {
@@ -231,7 +230,7 @@ func (r *reloader) reload() {
 	r.note("settings", nil)
 }
 
-// reread is the command as its arguments, the environment and the file now have it.
+// reread returns the command with the present arguments, environment and file.
 func (c *serveCommand) reread(a *app) (*serveCommand, error) {
 	g := &grammar{}
 	parser, err := newParser(g, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
@@ -263,7 +262,7 @@ func (c *serveCommand) changes(next *serveCommand) (set, held [][]any) {
 	return set, held
 }
 
-// apply has the server go by next.
+// apply makes the server use next.
 func (r *reloader) apply(next *serveCommand) error {
 	config := r.config
 	next.setLive(&config)
@@ -291,7 +290,7 @@ func (r *reloader) apply(next *serveCommand) error {
 	return config.Connections.Bound(next.connectionLimits())
 }
 
-// modelsText is the list of models as it would be now, or why there is none.
+// modelsText returns the present list of models, or why there is none.
 func (r *reloader) modelsText() string {
 	list, err := r.running.withListed(r.named)
 	if err != nil {
@@ -329,8 +328,8 @@ func (r *reloader) setModels() error {
 	return nil
 }
 
-// differ names the models that a new list has and an old one lacks, those that it lacks, and those
-// that are others.
+// differ returns the names of the models that only the new list has, those that only the old list
+// has, and those that changed.
 func differ(old, list []servedModel) (added, removed, changed []string) {
 	was := map[string]pool.Spec{}
 	for _, m := range old {

@@ -2,12 +2,11 @@ package engine
 
 import "slices"
 
-// Sequences that begin alike and are there at one time are read once: one that has no pages yet
-// stays behind the one that reads what both begin with, and goes on from its pages. Meanwhile
-// what it would have of each step is the other one's, so that nobody waits longer than if he read
-// for himself.
+// Sequences with a common beginning compute it once. A sequence without pages stays behind the
+// sequence that is running their common beginning, and then continues from its pages. Meanwhile the
+// leader gets the follower's share of each step, so waiting costs the follower nothing.
 
-// staysBehind says that s still waits for another one.
+// staysBehind reports whether s still waits for another sequence.
 func (s *sequence) staysBehind() bool {
 	o := s.behind
 	if o != nil && (s.placed || o.over || !o.placed || o.missed > 0 || o.done >= s.until) {
@@ -16,8 +15,9 @@ func (s *sequence) staysBehind() bool {
 	return s.behind != nil
 }
 
-// leader finds a sequence that s, of which so many pages are there, can stay behind: one that
-// reads on from there what s begins with, and is ready for more. It reports whether there is one.
+// leader finds a sequence that s can stay behind: one that is placed, is ready for more, and runs
+// more of the tokens that s begins with than the given number of pages, which are cached. It sets
+// s.behind and s.until and reports whether it found one.
 func (e *Engine) leader(s *sequence, pages int) bool {
 	if s.whole {
 		return false
@@ -38,7 +38,8 @@ func (e *Engine) leader(s *sequence, pages int) bool {
 	return s.behind != nil
 }
 
-// followFirst has those who have come find whom they can stay behind, before a step is shared out.
+// followFirst looks for a leader of each sequence that has just arrived, before a step is shared
+// out.
 func (e *Engine) followFirst() {
 	for _, s := range e.queue.active {
 		if s.placed || s.sought {
@@ -51,7 +52,7 @@ func (e *Engine) followFirst() {
 	}
 }
 
-// common is how many of the first pages of tokens s can find where o has read them.
+// common returns how many of the first pages of s's tokens equal those of o and can be reused.
 func (s *sequence) common(o *sequence) (pages int) {
 	most := min(s.reusable(), len(o.tokens)) / pageTokens
 	for pages < most && slices.Equal(s.page(pages), o.page(pages)) {
@@ -60,15 +61,14 @@ func (s *sequence) common(o *sequence) (pages int) {
 	return pages
 }
 
-// A claim is what a sequence would have of a step's room for prompts, for itself or for the one
-// that it stays behind.
+// A claim is what a sequence wants of a step's prompt tokens, for itself or for its leader.
 type claim struct {
 	of             *sequence
 	until          int // position
 	priority, rest int
 }
 
-// claim is that of s, which has tokens of a prompt left.
+// claim returns the claim of s, which has prompt tokens left.
 func (s *sequence) claim() claim {
 	c := claim{of: s, until: s.sent + s.rest(), priority: s.run.Priority, rest: s.rest()}
 	if s.staysBehind() {

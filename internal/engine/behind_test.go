@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// begin is a prompt of n tokens, the first of which are those of all, and the rest its own.
+// begin returns a prompt of n tokens that starts with shared tokens.
 func begin(shared, n int) []int32 {
 	p := unlike(n)
 	for i := range min(shared, n) {
@@ -16,7 +16,7 @@ func begin(shared, n int) []int32 {
 	return p
 }
 
-// prompted is how many tokens of prompts the steps had.
+// prompted returns the number of prompt tokens in all steps.
 func (s *script) prompted() (n int) {
 	for _, step := range s.b.steps {
 		_, prompt := step.count()
@@ -25,8 +25,8 @@ func (s *script) prompted() (n int) {
 	return n
 }
 
-// Prompts that begin alike and come together are read once up to where they differ, whatever
-// their lengths, and whatever is kept of states.
+// Prompts that arrive together compute their common beginning once, whatever their lengths and
+// kinds of states.
 func TestCommonBeginningsAreReadOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		windows []int
@@ -62,8 +62,7 @@ func TestCommonBeginningsAreReadOnce(t *testing.T) {
 	}
 }
 
-// When the one that reads for others ends, another goes on from where it was; so it does when its
-// caller does not take what it has.
+// If the leader ends or its caller is slow, another sequence continues from its pages.
 func TestAnotherTakesOver(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		scripting(t, engine.Config{Context: 3000, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
@@ -97,8 +96,8 @@ func TestAnotherTakesOver(t *testing.T) {
 	}
 }
 
-// Who stays behind lends his place: short requests that come meanwhile, and a lower priority of
-// the one that reads, do not hold him up.
+// A sequence that stays behind gives its share of the step to the leader: neither short requests
+// that arrive later nor a lower priority of the leader delay it.
 func TestStayingBehindCostsNothing(t *testing.T) {
 	scripting(t, engine.Config{Context: 4000, Parallel: 40}, &hashModel{windows: []int{0}}, func(s *script) {
 		s.ask(3900, 1, func(r *engine.Request) { r.Prompt, r.Priority = begin(1000, 3900), -1 }, nil)
@@ -107,12 +106,12 @@ func TestStayingBehindCostsNothing(t *testing.T) {
 		for i := range 30 {
 			s.ask(1200+i, 1, nil, nil)
 		}
-		s.until(urgent, 7) // 1,010 tokens, an eighth of each step is the first one's
+		s.until(urgent, 7) // 1,010 tokens; the first in the queue gets an eighth of each step
 	})
 }
 
-// A beginning is read once, too, where the one that reads it has a long prompt and would get
-// nothing of a step for itself.
+// A common beginning is also computed once if its leader has a long prompt and would get no tokens
+// of a step for itself.
 func TestLongPromptReadsForShortOnes(t *testing.T) {
 	scripting(t, engine.Config{Context: 4000, Parallel: 8}, &hashModel{windows: []int{0}}, func(s *script) {
 		all := []*caller{s.ask(3999, 1, nil, nil)}

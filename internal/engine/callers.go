@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// callerPatience is how long a step waits, at most, for callers to say whether they want more. The
-// step before it is under way meanwhile: a quarter of the time that such steps take is not waited
-// longer.
+// callerPatience bounds how long a step waits for callers to say whether they want more tokens. The
+// previous step runs meanwhile; the wait is also at most a quarter of the time of such a step.
 const callerPatience = time.Millisecond
 
-// awaitCallers waits, while a step is under way, for callers who may end their answers by what
-// their tokens are (a stop string), so that such an end costs no more than the row of that step.
+// awaitCallers waits, while a step is in flight, for callers that may end their answers because of
+// their tokens (a stop string), so that such an end wastes no more than the row in that step.
 func (e *Engine) awaitCallers() {
 	if len(e.flights) == 0 || !slices.ContainsFunc(e.queue.active, (*sequence).mayEnd) {
 		return
@@ -32,7 +31,7 @@ func (e *Engine) awaitCallers() {
 	}
 }
 
-// mayEnd says that the caller of s has a token that it has not looked at, and may want no more.
+// mayEnd reports whether the caller of s has an unseen token that may make it end the answer.
 func (s *sequence) mayEnd() bool {
 	return s.run.Ends && s.placed && !s.over && s.chosen() > 0 && int(s.ahead.Load()) > s.under
 }

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Check says what is wrong with the engine's books, which is nothing: every page is
-// held as often as tables have it, free or found by its tokens; every history is of
-// someone; the queues are in order. It takes time in proportion to all pages, and may
-// be called by any goroutine at any time.
+// Check verifies the engine's bookkeeping: every page is held as often as it is in tables, and is
+// free or found by its tokens; every node of the history tree is used; the queues are in order. It
+// takes time in proportion to all pages. Any goroutine may call it at any time.
 func (e *Engine) Check() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,8 +41,8 @@ func (e *Engine) Check() error {
 
 type checker struct {
 	e       *Engine
-	holders [][]int32     // by group and page, of tables
-	uses    map[*node]int // by sequences
+	holders [][]int32     // by group and page: the number of tables with the page
+	uses    map[*node]int // by sequences, children and pages
 	err     error
 }
 
@@ -125,7 +124,7 @@ func (c *checker) sequence(s *sequence) {
 	}
 }
 
-// pool checks p, whose pages are in so many tables, and which nodes find by of.
+// pool checks p. tables holds the number of tables by page; of returns a node's page in p.
 func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*node) int32) {
 	free, idle := 0, 0
 	for i := range p.size() {
@@ -173,14 +172,14 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 	}
 }
 
-// masks checks that no mask changes that a step under way uses, and that each is found
-// where it is.
+// masks checks that no mask changes while a step in flight uses it, and that each mask is found at
+// its id.
 func (c *checker) masks() {
 	e := c.e
 	uses := make([]int, len(e.masks.slots))
 	for _, f := range e.flights {
 		if f == e.begins {
-			continue // it is about to choose
+			continue // it is about to sample
 		}
 		for _, id := range f.masks {
 			uses[id-1]++

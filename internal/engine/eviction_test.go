@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// What many requests began with outlives prompts that come once, though not for ever.
+// A beginning of many requests outlives prompts that come once, but not forever.
 func TestEvictionKeepsWhatIsUsedOften(t *testing.T) {
 	scripting(t, engine.Config{Context: 1000, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) { // 32 pages
 		serve := func(n int, prompt []int32) int {
@@ -26,7 +26,7 @@ func TestEvictionKeepsWhatIsUsedOften(t *testing.T) {
 				once++
 			}
 		}
-		scan(4) // 52 pages, more than the pool has
+		scan(4) // 52 pages, more than the pool holds
 		if got := serve(310, begin(256, 310)); got < 256 {
 			t.Errorf("%d tokens are found after prompts that came once", got)
 		}

@@ -2,8 +2,7 @@ package engine
 
 import "github.com/realizar/realizar/internal/plan"
 
-// save has step f copy the page of group g that n has to the host's memory, where
-// there is room for it.
+// save adds a copy of n's page of group g to host memory to step f, if host memory has room.
 func (e *Engine) save(f *flight, n *node, g int) {
 	p := e.host[g]
 	if p.available() == 0 {
@@ -27,7 +26,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	e.measures.Saves++
 }
 
-// takeHost takes a page of host memory for group g, or returns none if there is none.
+// takeHost takes a page of host memory for group g. It returns none if no page is free.
 func (e *Engine) takeHost(g int) int32 {
 	p := e.host[g]
 	if len(p.free) == 0 {
@@ -45,8 +44,8 @@ func (e *Engine) takeHost(g int) int32 {
 	return i
 }
 
-// restore has step f copy the page of group g that n has in the host's memory, which
-// is held for it, to one of the device's.
+// restore adds a copy of n's page of group g from host memory to a page of the device to step f,
+// and returns that page. The caller holds the host's page.
 func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	at := &n.places[g]
 	page := e.take(f, g)
@@ -60,16 +59,16 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	return page
 }
 
-// A step that others wait for restores a few pages at a time: so many where it is not known how
-// long one takes, and a quarter of the gap's otherwise, or as many as fewest.
+// If other sequences are decoding, a step restores only a few pages: restores if the time of a copy
+// is not known, otherwise what fits into a quarter of the gap, and at least fewestRestores.
 const (
 	restores       = 16
 	fewestRestores = 4
-	mostAhead      = 64 // steps that restore for a sequence before it is given pages
+	mostAhead      = 64 // steps that restore pages of a sequence before it is placed
 )
 
-// cold says that so much of what s goes on from lies in the host's memory that it is to be restored
-// in several steps, as others wait for them. They are of e.matched.
+// cold reports whether so many of the cached pages of s, in e.matched, are in host memory alone
+// that they must be restored over several steps, because other sequences are decoding.
 func (e *Engine) cold(s *sequence, pages int) bool {
 	if e.config.Host == 0 || s.warmed >= mostAhead || e.queue.decoding() == 0 {
 		return false
@@ -85,7 +84,7 @@ func (e *Engine) cold(s *sequence, pages int) bool {
 	return n > e.restorable()
 }
 
-// restorable is how many pages a step restores that others wait for.
+// restorable returns how many pages a step restores if other sequences are decoding.
 func (e *Engine) restorable() int {
 	if e.pace.move <= 0 {
 		return restores
@@ -97,8 +96,8 @@ func (e *Engine) restorable() int {
 	return max(fewestRestores, int(min(e.pace.gap.Seconds()/4/e.pace.move/float64(bytes), 1<<20)))
 }
 
-// warm has step f restore pages for a sequence that has none yet. They are held until the step is
-// done, and can then be found.
+// warm adds copies to f that restore pages for a sequence without pages. The pages are held until
+// the step is done. From then on they can be found.
 func (e *Engine) warm(f *flight, s *sequence) {
 	pages, waits := e.match(s)
 	if waits {
@@ -113,7 +112,7 @@ func (e *Engine) warm(f *flight, s *sequence) {
 				continue
 			}
 			if at.host == none || e.pools[g].available() <= len(e.queue.active) {
-				return // others need what there is
+				return // leave a page for each active sequence
 			}
 			e.host[g].hold(at.host)
 			f.restored = append(f.restored, restored{n, g, e.restore(f, n, g)})
@@ -122,14 +121,14 @@ func (e *Engine) warm(f *flight, s *sequence) {
 	}
 }
 
-// A restored is a page that a step restores for a sequence that has none yet.
+// A restored is a page that a step restores for a sequence without pages.
 type restored struct {
 	node  *node
 	group int
 	page  int32
 }
 
-// settle lets go of what f restored, and forgets it where f failed.
+// settle releases the pages that f restored, and drops their contents if f failed.
 func (e *Engine) settle(f *flight, failed bool) {
 	for _, r := range f.restored {
 		if failed {
@@ -141,7 +140,7 @@ func (e *Engine) settle(f *flight, failed bool) {
 	f.restored = f.restored[:0]
 }
 
-// pageTokens is how many tokens have to be run again where a page of group g is gone.
+// pageTokens returns how many tokens are computed again if a page of group g is lost.
 func (e *Engine) pageTokens(g int) int {
 	if e.program.Groups[g].Kind == plan.PerSequence {
 		return checkpointTokens
@@ -149,7 +148,7 @@ func (e *Engine) pageTokens(g int) int {
 	return pageTokens
 }
 
-// loseHost forgets the page of the host's memory that n has of group g.
+// loseHost removes n's page of group g from host memory.
 func (e *Engine) loseHost(n *node, g int) {
 	i := n.places[g].host
 	n.places[g].host = none
@@ -157,7 +156,7 @@ func (e *Engine) loseHost(n *node, g int) {
 	e.tree.unuse(n)
 }
 
-// freeHost gives the host's memory back.
+// freeHost frees host memory.
 func (e *Engine) freeHost() error {
 	var first error
 	for _, all := range e.memory {

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// A Kept keeps the cache of a model from the end of one engine to the beginning of the next: as
-// many pages as [Config.Host] has room for, the most recently used. Engines that share one must run
-// the same program with the same weights and arithmetic on the same kind of device, one at a time.
-// The zero Kept is empty.
+// A Kept keeps the cache of a model from the end of one engine to the start of the next: the most
+// recently used pages, as many as fit into [Config.Host]. Engines that share a Kept must run the
+// same program with the same weights and arithmetic on the same kind of device, one at a time. The
+// zero Kept is empty.
 type Kept struct {
 	mu    sync.Mutex
-	sizes []int // of a page in bytes, by group
+	sizes []int // bytes of a page, by group
 	nodes []keptNode
 	pages []keptPage // the least recently used first
 }
@@ -21,17 +21,17 @@ type Kept struct {
 // A keptNode is a node of the tree. Parents come before their children.
 type keptNode struct {
 	root   beginning
-	parent int // -1: the root
+	parent int // index into nodes, or -1 for the root
 	tokens [pageTokens]int32
 }
 
-// A keptPage is a page that a node has of a group.
+// A keptPage is a node's page of one group.
 type keptPage struct {
 	node, group int
 	data        []byte
 }
 
-// Bytes returns the size of the pages.
+// Bytes returns the size of the pages in bytes.
 func (k *Kept) Bytes() (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,11 +48,11 @@ func (k *Kept) Clear() {
 	k.sizes, k.nodes, k.pages = nil, nil, nil
 }
 
-// recall takes the pages of k into host memory, as far as there is room, and empties k.
+// recall moves the pages of k into host memory, as far as they fit, and empties k.
 func (e *Engine) recall(k *Kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !slices.Equal(k.sizes, e.pageBytes) { // of another program
+	if !slices.Equal(k.sizes, e.pageBytes) { // they are of another program
 		return
 	}
 	nodes := make([]*node, len(k.nodes))
@@ -62,9 +62,9 @@ func (e *Engine) recall(k *Kept) {
 			parent = func(beginning) *node { return nodes[n.parent] }
 		}
 		nodes[i] = e.tree.grow(parent(n.root), n.tokens[:])
-		nodes[i].uses++ // until its pages are there
+		nodes[i].uses++ // until its pages are added
 	}
-	skip := make([]int, len(k.sizes)) // the least recently used pages, if there is less room
+	skip := make([]int, len(k.sizes)) // by group: the least recently used pages that do not fit
 	for _, p := range k.pages {
 		skip[p.group]++
 	}
@@ -91,7 +91,7 @@ func (e *Engine) recall(k *Kept) {
 }
 
 // keepCache saves the most recently used pages of the device to host memory and copies all pages of
-// the host to the configured [Kept]. Nothing runs any longer. The caller holds e.mu.
+// host memory to the configured [Kept]. No step is in flight. The caller holds e.mu.
 func (e *Engine) keepCache() {
 	if e.config.Kept == nil {
 		return
@@ -127,7 +127,7 @@ func (e *Engine) keepCache() {
 	}
 }
 
-// recent returns the idle pages, those that are worth the least first.
+// recent returns the idle pages, the least valuable first.
 func (p *pool) recent() []int32 {
 	var all []int32
 	for cost := range int32(costs) {
@@ -140,17 +140,17 @@ func (p *pool) recent() []int32 {
 	return all
 }
 
-// level makes all idle pages cost the same. They stay in their order.
+// level gives all idle pages the same cost, in their order.
 func (p *pool) level() {
 	for _, i := range p.recent() {
 		p.relist(i)
 	}
 }
 
-// savedInStep is how many pages one step saves at most when an engine ends.
+// savedInStep is the most pages that one step saves when an engine ends.
 const savedInStep = 256
 
-// saveIdle saves the most recently used pages of the device for which host memory has room.
+// saveIdle saves the most recently used pages of the device, as many as fit into host memory.
 func (e *Engine) saveIdle() {
 	own, ok := e.scratchPages()
 	defer func() {
@@ -171,7 +171,7 @@ func (e *Engine) saveIdle() {
 			recent = append(recent, idle{n, g})
 			if n.places[g].host == none {
 				missing = append(missing, idle{n, g})
-			} else { // the missing ones must not evict it
+			} else { // keep saves of the missing pages from evicting it
 				host.touch(n.places[g].host)
 			}
 		}
@@ -199,8 +199,8 @@ func (e *Engine) saveIdle() {
 	}
 }
 
-// scratchPages takes a page of each group that nothing finds, and reports whether there is one of
-// each.
+// scratchPages takes one page of each group for runSaves, evicting idle pages if needed. It reports
+// whether every group had one.
 func (e *Engine) scratchPages() (pages []int32, ok bool) {
 	for g, p := range e.pools {
 		if len(p.free) == 0 {
@@ -214,8 +214,8 @@ func (e *Engine) scratchPages() (pages []int32, ok bool) {
 	return pages, true
 }
 
-// runSaves runs f, whose only work is to save pages, and reports whether that succeeded. A step
-// must have a token: it is one of no sequence, in the pages own.
+// runSaves runs f, which only saves pages, and reports whether that succeeded. A step must have a
+// token, so f runs one of no sequence, in the pages own.
 func (e *Engine) runSaves(f *flight, own []int32) bool {
 	b := &f.batch
 	b.Tokens, b.Positions, b.Lengths, b.Start = append(b.Tokens, 0), append(b.Positions, 0), append(b.Lengths, 1), append(b.Start, 1)
@@ -239,7 +239,7 @@ func (e *Engine) runSaves(f *flight, own []int32) bool {
 	return err == nil
 }
 
-// relist makes idle page i the last to go of those of the lowest cost.
+// relist makes idle page i the most recently used one of the lowest cost.
 func (p *pool) relist(i int32) {
 	p.hold(i)
 	p.pages[i].found, p.pages[i].cost = 0, 0

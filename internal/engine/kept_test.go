@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// openKept opens p on b and returns what closes it.
+// openKept opens p on b and returns the function that closes it.
 func openKept(t *testing.T, b plan.Backend, p *plan.Program, c engine.Config) (e *engine.Engine, shut func()) {
 	t.Helper()
 	e, err := engine.New(t.Context(), p, b, c, nil)
@@ -31,8 +31,8 @@ func openKept(t *testing.T, b plan.Backend, p *plan.Program, c engine.Config) (e
 	}
 }
 
-// A prefix is found after the engine was closed and another one opened, again and again, with the
-// same bits; of another program or arithmetic nothing is found.
+// A prefix is found, with the same bits, after an engine was closed and another one opened, several
+// times. Nothing is found of another program or arithmetic.
 func TestKept(t *testing.T) {
 	onBackends(t, func(t *testing.T, b plan.Backend) {
 		p := plantest.Model(t, nil)
@@ -86,7 +86,7 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// Less room keeps the most recently used pages; states per sequence are kept, too.
+// If there is less room, the most recently used pages are kept; states per sequence are kept, too.
 func TestKeptRoom(t *testing.T) {
 	m := &hashModel{windows: []int{0, recurrent}}
 	kept := new(engine.Kept)
@@ -113,8 +113,8 @@ func TestKeptRoom(t *testing.T) {
 	t.Logf("at most %d bytes", bytes)
 }
 
-// Requests over engines that follow each other, whose pages run short and are kept, are answered
-// bit for bit as the model answers each alone.
+// The answers of engines that follow each other, with too few pages that are kept, equal bit for
+// bit those of the model to each request alone.
 func TestKeptAnswers(t *testing.T) {
 	onBackends(t, func(t *testing.T, b plan.Backend) {
 		p := plantest.Model(t, nil)

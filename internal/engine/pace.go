@@ -8,33 +8,33 @@ import (
 // gap is the default of [Config.Gap].
 const gap = 100 * time.Millisecond
 
-// A pace knows from the steps that are done how long the next one takes, and says how many
-// tokens of prompts go into it.
+// A pace predicts the length of the next step from completed steps, and says how many prompt tokens
+// fit into it.
 //
-// A step without prompts takes as long as those of about as many rows did. What a step takes
-// longer than that is its prompts', the same for each of their tokens. So a step that others
-// wait for takes what fits into the gap, and no more than twice what the one before took, so that
-// what is not known well yet does no harm. A step of prompts alone takes as many tokens as it
-// needs for the device to be as fast as it can: it doubles them while that makes a token
-// quicker by a twentieth.
+// A step without prompts takes as long as steps of about the same number of rows did. The
+// additional time of a step with prompts is the cost of its prompt tokens, the same for each. So
+// beside decoding sequences a step gets the prompt tokens that fit into the gap, and at most twice
+// as many as in the step before, since the estimates may be poor at first. A step of prompts alone
+// has as many tokens as make the device fastest: the number doubles as long as that makes a token
+// 5% faster.
 type pace struct {
 	gap  time.Duration
 	last time.Time // when the last step was done
 
 	rows   [rowSizes]float64 // seconds of a step of decoding rows, by the class of their number
-	each   float64           // seconds that a token of a prompt adds to one
-	before int               // tokens of prompts of the last such step
+	each   float64           // seconds that a prompt token adds to a step
+	before int               // prompt tokens of the last step with both decode and prefill
 
-	move  float64 // seconds that a byte adds to a step that is saved or restored
-	moves int     // steps that this was learnt from
+	move  float64 // seconds that a saved or restored byte adds to a step
+	moves int     // steps that move was measured in
 
-	alone  [sizes]float64 // seconds of a token of a step of prompts, by the class of its tokens
-	size   int            // tokens of such a step; 0: not known
-	tokens int            // of prompts that the step made last had room for
+	alone  [sizes]float64 // seconds per token in a step of prompts alone, by the class of its tokens
+	size   int            // tokens of such a step; 0 if not known
+	tokens int            // room for prompt tokens in the last step
 }
 
-// sizes is the number of classes of tokens: of 1, 2 and 3, 4 to 7, and so on. Of rows there are
-// more: those up to 8 are a class each, and from there on each of those has four parts.
+// sizes is the number of classes of token counts: 1, 2 to 3, 4 to 7, and so on. Rows have finer
+// classes: one for each number up to 8, and four for each power of two from there on.
 const (
 	sizes    = 32
 	rowSizes = 4 * sizes
@@ -49,7 +49,7 @@ func rowClass(n int) int {
 	return 4*(class(n)-1) + n>>(class(n)-2)&3
 }
 
-// learn makes v, which stands for what was seen before, or 0, that and a part of what is seen now.
+// learn moves v, a running mean or 0, towards now by the given part.
 func learn(v *float64, now, part float64) {
 	if *v > 0 {
 		now = *v + (now-*v)*part
@@ -59,8 +59,8 @@ func learn(v *float64, now, part float64) {
 
 const quarter = 0.25
 
-// decoding is how many seconds a step of so many rows takes: as those of the nearest number
-// that is known, and a smaller one rather than a larger one.
+// decoding returns the predicted seconds of a step of that many rows: the time of the nearest class
+// measured, preferring smaller ones.
 func (p *pace) decoding(rows int) float64 {
 	if rows == 0 {
 		return 0
@@ -79,8 +79,8 @@ func (p *pace) decoding(rows int) float64 {
 	return 0
 }
 
-// room is how many tokens of prompts go into a step that has room for so many, beside so many
-// rows that decode.
+// room returns how many prompt tokens go into a step with room for most, beside the given number of
+// decoding rows.
 func (p *pace) room(most, rows int) int {
 	p.tokens = most
 	switch {
@@ -98,8 +98,8 @@ func (p *pace) room(most, rows int) int {
 	return p.tokens
 }
 
-// took notes how long f took. The first step of a kind, which a device captures, says nothing of
-// the next.
+// took records how long f took. It ignores the first step of a kind, which the device captures and
+// which therefore says nothing about the next.
 func (p *pace) took(f *flight, now time.Time, most int) {
 	begun := f.begun
 	if p.last.After(begun) {
@@ -116,7 +116,8 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 	switch {
 	case f.capture > 0 || seconds <= 0:
 	case f.moved > 0:
-		// What else holds a step up is no reason not to save: the least counts, and grows slowly.
+		// Other delays must not keep pages from being saved: the least time counts, and grows
+		// slowly.
 		p.moves++
 		each := max(0, seconds-p.decoding(rows)-p.each*float64(f.prompt)) / float64(f.moved)
 		if p.moves == 1 || each < p.move*1.1 {
@@ -130,7 +131,7 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 		learn(&p.each, seconds/float64(f.prompt), quarter)
 		p.saturate(f.prompt, seconds, most)
 	case f.prompt >= pageTokens:
-		// Where prompts are a small part of the step, little is known of them.
+		// If prompts are a small part of the step, it says little about them.
 		added := max(seconds-p.decoding(rows), seconds/16)
 		part := quarter
 		if now := added / float64(f.prompt); now < p.each {
@@ -141,9 +142,9 @@ func (p *pace) took(f *flight, now time.Time, most int) {
 	}
 }
 
-// saves says whether to save a page of so many bytes and to restore it takes less time than to
-// make the states of its tokens again. It does so also where it is not known, and now and then
-// where it does not, so that it becomes known.
+// saves reports whether saving and restoring a page of that many bytes is faster than computing its
+// tokens again. It also returns true while that is not known, and now and then if it is slower, to
+// measure again.
 func (p *pace) saves(bytes, tokens int) bool {
 	if p.moves < fewestMoves || p.each == 0 || 2*p.move*float64(bytes) < p.each*float64(tokens) {
 		return true
@@ -152,25 +153,26 @@ func (p *pace) saves(bytes, tokens int) bool {
 	return false
 }
 
-// fewestMoves are steps that moved pages, from which something is learnt.
+// fewestMoves is how many steps must have moved pages before their measured cost counts.
 const fewestMoves = 8
 
-// saturate notes how long a step of so many tokens of prompts took, of most, and nothing else.
+// saturate records how long a step of prompts alone took. most is the largest possible step, in
+// tokens.
 func (p *pace) saturate(tokens int, seconds float64, most int) {
 	size := max(p.size, chunkTokens)
 	if tokens < size-size/4 {
-		return // it was not filled
+		return // the step was not full
 	}
 	at := class(size)
 	learn(&p.alone[at], seconds/float64(tokens), quarter)
 	own, more := p.alone[at], &p.alone[at+1]
 	switch less := p.alone[at-1]; {
-	case 2*size <= most && *more < own*0.95: // or it is not known
+	case 2*size <= most && *more < own*0.95: // or the larger size is not measured
 		size *= 2
 	case size > chunkTokens && less > 0 && own > less*0.95:
 		size /= 2
 	default:
-		*more *= 0.998 // so that it is tried again some time
+		*more *= 0.998 // so that the larger size is tried again some time
 	}
 	p.size = size
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// A clockwork has the steps of a script take the time that cost says.
+// A clockwork makes the steps of a script take the time that cost returns.
 type clockwork struct {
 	*script
 	cost func(rows, prompt int) time.Duration
 	done int
 }
 
-// count is how many tokens of prompts a step has, and how many others.
+// count returns how many prompt tokens and how many other tokens a step has.
 func (s scriptedStep) count() (rows, prompt int) {
 	for _, part := range s {
 		if part.tokens == 1 {
@@ -27,7 +27,7 @@ func (s scriptedStep) count() (rows, prompt int) {
 	return rows, prompt
 }
 
-// run has n steps end, and returns how long each took and how many tokens of prompts it had.
+// run ends n steps, and returns the time and the prompt tokens of each.
 func (c *clockwork) run(n int) (times []time.Duration, prompts []int) {
 	c.t.Helper()
 	for range n {
@@ -46,22 +46,21 @@ func (c *clockwork) run(n int) (times []time.Duration, prompts []int) {
 	return times, prompts
 }
 
-// linear is the cost of a device that takes so long for a step, a row and a token of a prompt.
+// linear returns the cost of a device with these times for a step, a row and a prompt token.
 func linear(step, row, token time.Duration) func(rows, prompt int) time.Duration {
 	return func(rows, prompt int) time.Duration {
 		return step + time.Duration(rows)*row + time.Duration(prompt)*token
 	}
 }
 
-// Steps that others wait for take the time that they may, and not more, on fast devices and slow
-// ones, beside few rows and many.
+// Steps beside decoding sequences fit the gap, on fast and slow devices, beside few and many rows.
 func TestStepsTakeTheGap(t *testing.T) {
 	const gap = 40 * time.Millisecond
 	for name, test := range map[string]struct {
 		cost        func(rows, prompt int) time.Duration
 		rows        int
-		least, most int           // tokens of prompts
-		longest     time.Duration // that a step takes
+		least, most int           // prompt tokens
+		longest     time.Duration // time of a step
 	}{
 		"fast":          {linear(5*time.Millisecond, 100*time.Microsecond, 50*time.Microsecond), 20, 608, 660, gap},
 		"faster":        {linear(time.Millisecond, 10*time.Microsecond, 10*time.Microsecond), 20, 2048, 2048, gap},
@@ -96,7 +95,7 @@ func TestStepsTakeTheGap(t *testing.T) {
 	}
 }
 
-// When a device becomes slower, steps become shorter, and longer again.
+// When a device becomes slower, steps get fewer tokens, and more again later.
 func TestStepsFollowTheDevice(t *testing.T) {
 	const gap = 40 * time.Millisecond
 	scripting(t, engine.Config{Context: 30_000, Parallel: 3, Chunk: 1024, Gap: gap}, &hashModel{windows: []int{0}}, func(s *script) {

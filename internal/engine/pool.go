@@ -3,35 +3,34 @@ package engine
 import "math"
 
 const (
-	none = int32(-1) // is no page
-	gone = int32(-1) // holders of a page for which there is no memory
+	none = int32(-1) // no page
+	gone = int32(-1) // holders of a page that has no memory
 )
 
-// A pool is the pages of one group of states, on the device or in the host's
-// memory. A page is free; or held, by sequences that have it in their tables or by
-// what is about to read it; or idle: held by nobody, but found by the tokens whose
-// states it has, until its place is needed.
+// A pool holds the pages of one group of states, on the device or in host memory. A page is free;
+// or held, by the tables of sequences or by a copy that is about to read it; or idle: not held, but
+// cached under its tokens until its memory is needed.
 //
-// Which of the idle ones goes is said by how long nobody has used it and by what it would cost
-// (Greedy-Dual-Size-Frequency; Cherkasova, 1998): when a page becomes idle it is worth its cost
-// beside what the page was worth that went last, and the one goes that is worth the least. Costs are
-// powers of two, so that there is a list for each, in the order of worth.
+// The least valuable idle page is evicted (Greedy-Dual-Size-Frequency; Cherkasova, 1998). A page
+// that becomes idle is worth the cost to recompute it plus the value of the page evicted last, so
+// unused pages lose value over time. Costs are powers of two, and each cost has a list in the order
+// of value.
 type pool struct {
-	pages []page // and one more for each cost, between the newest and the oldest of it that are idle
+	pages []page // and a list head for each cost, between its newest and its oldest idle page
 	free  []int32
-	idle  int     // pages that are
-	worth float64 // of the page that went last
+	idle  int     // number of idle pages
+	worth float64 // of the page evicted last
 }
 
-// costs is how many costs there are: 1, 2, 4 and so on up to 32.
+// costs is the number of costs: 1, 2, 4 and so on up to 32.
 const costs = 6
 
 type page struct {
 	holders    int32
-	found      int32 // how often it was
-	node       *node // that it can be found by, or nil
-	prev, next int32 // of the idle ones of its cost: less recently used, and more
-	cost       uint8 // the logarithm
+	found      int32 // how often it was found
+	node       *node // that it is cached under, or nil
+	prev, next int32 // in the list of its cost: less and more recently used
+	cost       uint8 // the binary logarithm
 	worth      float64
 }
 
@@ -46,13 +45,13 @@ func newPool(n int) *pool {
 	return p
 }
 
-// size is the number of pages.
+// size returns the number of pages.
 func (p *pool) size() int { return len(p.pages) - costs }
 
-// available is how many pages can be taken.
+// available returns how many pages are free or idle.
 func (p *pool) available() int { return len(p.free) + p.idle }
 
-// least is the idle page that is worth the least, which goes now. There must be one.
+// least returns the least valuable idle page, which the caller evicts. There must be one.
 func (p *pool) least() int32 {
 	found := none
 	for cost := range int32(costs) {
@@ -65,7 +64,7 @@ func (p *pool) least() int32 {
 	return found
 }
 
-// take is a page that is free now, held once. There must be one.
+// take returns a free page, held once. There must be one.
 func (p *pool) take() int32 {
 	last := len(p.free) - 1
 	i := p.free[last]
@@ -74,7 +73,7 @@ func (p *pool) take() int32 {
 	return i
 }
 
-// hold says that one more holds page i.
+// hold adds a holder to page i.
 func (p *pool) hold(i int32) {
 	if p.pages[i].holders == 0 {
 		p.unlink(i)
@@ -83,9 +82,9 @@ func (p *pool) hold(i int32) {
 	p.pages[i].found++
 }
 
-// let says that one who held page i does no longer. To make it again costs so much, and as much
-// for each time that it was found. It never costs less than it did, so that what others begin with
-// does not go before these.
+// let removes a holder of page i. cost is the cost to recompute it, which counts once more for each
+// time that the page was found. A page's cost never falls, so that shared beginnings are not
+// evicted before what follows them.
 func (p *pool) let(i int32, cost float64) {
 	at := &p.pages[i]
 	if at.holders--; at.holders > 0 {
@@ -104,7 +103,7 @@ func (p *pool) let(i int32, cost float64) {
 	p.idle++
 }
 
-// lose says that page i cannot be found any longer.
+// lose removes page i from its node.
 func (p *pool) lose(i int32) {
 	at := &p.pages[i]
 	if at.node = nil; at.holders == 0 {
@@ -113,7 +112,7 @@ func (p *pool) lose(i int32) {
 	}
 }
 
-// unlink takes page i out of the idle ones.
+// unlink removes page i from the list of idle pages.
 func (p *pool) unlink(i int32) {
 	at := &p.pages[i]
 	p.pages[at.prev].next, p.pages[at.next].prev = at.next, at.prev

@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// Pages are saved to the host's memory as long as that takes less time than to make them again,
-// and, where it took longer, now and then, to see whether it still does.
+// Pages are saved to host memory as long as that is faster than to compute them again. If it was
+// slower, a page is saved now and then, to measure again.
 func TestSavingHasToPay(t *testing.T) {
 	for name, test := range map[string]struct {
 		token, page time.Duration
@@ -43,9 +43,9 @@ func TestSavingHasToPay(t *testing.T) {
 	}
 }
 
-// What lies in the host's memory comes back in several steps where others wait for them, and at
-// once where nobody does; it is found, and not read again. A step that fails ends those alone that
-// it is of, and what it was to restore is restored by another.
+// Pages in host memory are restored over several steps if other sequences are decoding, and at once
+// if not. They are found and not computed again. A failed step ends only its own requests; another
+// step restores its pages.
 func TestRestoringIsSpread(t *testing.T) {
 	for _, test := range []struct {
 		others int
@@ -77,7 +77,7 @@ func TestRestoringIsSpread(t *testing.T) {
 				}
 			}
 			until(s.ask(1200, 1, nil, nil))
-			for i := range 3 { // they take its pages
+			for i := range 3 { // they evict its pages
 				until(s.ask(1300+i, 1, nil, nil))
 			}
 			for range others {

@@ -14,27 +14,27 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// A scripted backend computes nothing. It looks whether a step could be run, notes
-// what it is of, and ends it when it is told to.
+// A scripted backend computes nothing. It checks whether a step could run, records its contents,
+// and ends it on request.
 type scripted struct {
 	plan.Backend // nil
 	program      *plan.Program
 	limits       plan.Limits
-	rows         int // of the step before
+	rows         int // of the previous step
 	steps        []scriptedStep
-	traced       []bool              // by step: it says that it took 1ns, and its one layer as many microseconds as it has a number, from 1
-	proceed      chan error          // a step ends, with an error or without
+	traced       []bool              // by step: its times are 1ns in total, and for its one layer as many microseconds as its number, from 1
+	proceed      chan error          // ends a step, with an error or without
 	refuse       error               // of Submit
 	refuseMask   error               // of SetMask
-	look         func(b *plan.Batch) // every batch; nil: nobody
+	look         func(b *plan.Batch) // called with every batch, or nil
 
-	sets  []int32            // the masks that were set, in order
-	words map[int32][]uint32 // what they are
-	masks []map[int32]uint32 // by step, of parts: the first word of what their last row chooses by
+	sets  []int32            // ids of the masks set, in order
+	words map[int32][]uint32 // their contents
+	masks []map[int32]uint32 // by step and part: the first word of the mask of the last row
 }
 
-// A scriptedStep is the part of each sequence, by the length of its prompt, which
-// tests have differ.
+// A scriptedStep holds the part of each sequence, by the length of its prompt, which tests make
+// different.
 type scriptedStep map[int32]scriptedPart
 
 type scriptedPart struct{ start, tokens, rows int }
@@ -93,7 +93,7 @@ func (b *scripted) Submit(batch *plan.Batch) (plan.Step, error) {
 	return s, nil
 }
 
-// Choose notes by which masks a step chooses.
+// Choose records the masks with which a step samples.
 func (b *scripted) Choose(s plan.Step) error {
 	batch, masks := s.(*waitingStep).batch, map[int32]uint32{}
 	for _, r := range batch.Rows {
@@ -122,7 +122,7 @@ func (s *waitingStep) Wait(context.Context) (*plan.Result, error) {
 
 func (s *waitingStep) Release() {}
 
-// A script runs beside an engine whose steps end one at a time.
+// A script controls an engine whose steps end one at a time.
 type script struct {
 	t *testing.T
 	b *scripted
@@ -152,7 +152,7 @@ func scripting(t *testing.T, c engine.Config, m *hashModel, test func(*script)) 
 	})
 }
 
-// next has the oldest step end, with an error or without.
+// next ends the oldest step, with an error or without.
 func (s *script) next(err error) {
 	s.t.Helper()
 	synctest.Wait()
@@ -165,7 +165,7 @@ func (s *script) next(err error) {
 	synctest.Wait()
 }
 
-// steps has n steps end.
+// steps ends n steps.
 func (s *script) steps(n int) {
 	s.t.Helper()
 	for range n {
@@ -173,7 +173,7 @@ func (s *script) steps(n int) {
 	}
 }
 
-// until has steps end until c is over, n at most.
+// until ends steps until c is over, n at most.
 func (s *script) until(c *caller, n int) {
 	s.t.Helper()
 	for range n {
@@ -187,18 +187,17 @@ func (s *script) until(c *caller, n int) {
 	}
 }
 
-// A caller is a request under way.
+// A caller is a running request.
 type caller struct {
 	chosen int
 	over   bool
 	stats  engine.Stats
-	last   engine.Stats // of the result that came last
+	last   engine.Stats // of the last result
 	err    error
 	leave  context.CancelFunc
 }
 
-// ask begins a request on a goroutine of its own. Prompts of unlike lengths have
-// nothing in common.
+// ask starts a request on its own goroutine. Prompts of different lengths have nothing in common.
 func (s *script) ask(prompt, n int, change func(*engine.Request), yield func(*engine.Result) bool) *caller {
 	r := &engine.Request{Prompt: unlike(prompt), Tokens: n}
 	if change != nil {
@@ -222,7 +221,7 @@ func (s *script) ask(prompt, n int, change func(*engine.Request), yield func(*en
 	return c
 }
 
-// unlike is a prompt that no other length's begins like.
+// unlike returns a prompt that shares no beginning with those of other lengths.
 func unlike(n int) []int32 {
 	p := make([]int32, n)
 	for i := range p {
@@ -231,7 +230,7 @@ func unlike(n int) []int32 {
 	return p
 }
 
-// done says of a caller that the request was served.
+// done checks that the request was served.
 func (s *script) done(c *caller, n int) {
 	s.t.Helper()
 	if !c.over || c.err != nil || c.chosen != n {
@@ -242,8 +241,8 @@ func (s *script) done(c *caller, n int) {
 	}
 }
 
-// Every step has a token of each sequence that decodes, also while long prompts are read, the
-// shortest first, which are cut at multiples of 256 where there are states of sequences.
+// Every step has a token of each decoding sequence, also while long prompts are prefilled, the
+// shortest first. Prompts are cut at multiples of 256 if there are states per sequence.
 func TestStepsOfAll(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) {
 		stepsOfAll(t, &hashModel{windows: []int{0, 50}}, []scriptedPart{{0, 32, 0}, {32, 180, 0}, {212, 256, 0}, {468, 132, 1}}, false)
@@ -299,8 +298,8 @@ func stepsOfAll(t *testing.T, m *hashModel, want []scriptedPart, cut bool) {
 	})
 }
 
-// A long prompt that is read beside those who wait for their next token takes so
-// little of each step that they need not wait long.
+// A long prompt takes so little of each step that decoding sequences do not wait long for their
+// next token.
 func TestPromptsTakeTheirTime(t *testing.T) {
 	scripting(t, engine.Config{Context: 1000, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 		s.ask(600, 0, nil, nil)
@@ -321,8 +320,8 @@ func TestPromptsTakeTheirTime(t *testing.T) {
 	})
 }
 
-// Prompts that come together share steps, also where a context is shorter than
-// what a step takes of prompts otherwise.
+// Prompts that arrive together share steps, even if a context is shorter than a step's prompt
+// tokens.
 func TestShortContext(t *testing.T) {
 	scripting(t, engine.Config{Context: 40, Parallel: 4}, &hashModel{windows: []int{0, 50}}, func(s *script) {
 		var callers []*caller
@@ -336,15 +335,15 @@ func TestShortContext(t *testing.T) {
 	})
 }
 
-// A caller who takes their time is given some tokens, few where each holds memory,
-// and those beside them all.
+// A slow caller is sent some tokens, few if each holds memory, and the callers beside it all of
+// theirs.
 func TestSlowCaller(t *testing.T) {
 	for want, most := range map[plan.Want]int{0: 32, plan.WantLogits: 3} {
 		scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 			wait := make(chan struct{})
 			slow := s.ask(1, 50, func(r *engine.Request) { r.Want = want }, func(*engine.Result) bool { <-wait; return true })
 			fast := s.ask(2, 60, nil, nil)
-			s.steps(62) // two are the slow one's alone
+			s.steps(62) // the slow one is alone in two of them
 			s.done(fast, 60)
 			given := 0
 			for _, step := range s.b.steps {
@@ -360,11 +359,11 @@ func TestSlowCaller(t *testing.T) {
 	}
 }
 
-// A step that fails ends those whose step it is, and no other.
+// A failed step ends only its own requests.
 func TestStepFails(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 3}, &hashModel{windows: []int{0}}, func(s *script) {
 		lost := errors.New("the device is lost")
-		one := s.ask(1, 20, nil, nil) // its first two steps are under way
+		one := s.ask(1, 20, nil, nil) // its first two steps are in flight
 		two := s.ask(2, 20, nil, nil)
 		s.next(nil)
 		s.next(lost)
@@ -383,8 +382,7 @@ func TestStepFails(t *testing.T) {
 	})
 }
 
-// Who has a higher priority takes the place of who has a lower one, who goes on
-// afterwards from what was computed.
+// A higher priority takes the place of a lower one, which later continues from its cached pages.
 func TestPriority(t *testing.T) {
 	scripting(t, engine.Config{Context: 200, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		low := s.ask(70, 20, nil, nil)
@@ -392,7 +390,7 @@ func TestPriority(t *testing.T) {
 		middle := s.ask(4, 3, func(r *engine.Request) { r.Priority = 1 }, nil)
 		same := s.ask(5, 3, nil, nil)
 		high := s.ask(6, 3, func(r *engine.Request) { r.Priority = 2 }, nil)
-		s.next(nil) // a step of the first that was under way
+		s.next(nil) // a step of the first that was in flight
 		var order []int
 		note := func(c *caller, id int) {
 			if c.over && !slices.Contains(order, id) {
@@ -420,13 +418,13 @@ func TestPriority(t *testing.T) {
 		for _, step := range s.b.steps {
 			computed += step[70].tokens
 		}
-		if most := 70 + 19 + 3*32; computed > most { // a part of a page for each time, and what was under way
+		if most := 70 + 19 + 3*32; computed > most { // a part of a page for each time, and the tokens in flight
 			t.Errorf("%d tokens were run for the first, which has %d: what was computed is not found again", computed, 70+19)
 		}
 	})
 }
 
-// Where pages run short the oldest goes on, and the youngest waits.
+// If pages run short, the oldest sequence continues and the youngest waits.
 func TestOldestGoesOn(t *testing.T) {
 	scripting(t, engine.Config{Context: 256, Parallel: 3, States: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		var callers []*caller
@@ -453,7 +451,7 @@ func TestOldestGoesOn(t *testing.T) {
 	})
 }
 
-// One user's many requests do not keep another's few waiting.
+// Many requests of one user do not keep few of another waiting.
 func TestSaltsTakeTurns(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		var many []*caller
@@ -476,7 +474,7 @@ func TestSaltsTakeTurns(t *testing.T) {
 				ended++
 			}
 		}
-		// Three had begun, and about one has its turn beside each of the other salt's.
+		// Three had begun, and about one runs beside each of the other salt's.
 		if ended < 3 || ended > 6 {
 			t.Errorf("%d of the many were served before the few", ended)
 		}
@@ -491,7 +489,7 @@ func TestSaltsTakeTurns(t *testing.T) {
 	})
 }
 
-// Who leaves makes place, for the next step.
+// A request that ends makes room in the next step.
 func TestLeavingMakesPlace(t *testing.T) {
 	for how, leave := range map[string]func(c *caller){"cancelled": func(c *caller) { c.leave() }, "stopped": nil} {
 		scripting(t, engine.Config{Context: 100, Parallel: 1, States: 1}, &hashModel{windows: []int{0}}, func(s *script) {
@@ -506,7 +504,7 @@ func TestLeavingMakesPlace(t *testing.T) {
 				t.Errorf("%s: %v, over: %v", how, first.err, first.over)
 			}
 			at := len(s.b.steps)
-			s.next(nil) // under way since before
+			s.next(nil) // in flight since before
 			if got := s.b.steps[min(at, len(s.b.steps)-1)][61]; got.tokens != 61 {
 				t.Errorf("%s: the next step is %v", how, s.b.steps[at:])
 			}
@@ -521,12 +519,12 @@ func TestLeavingMakesPlace(t *testing.T) {
 	}
 }
 
-// What a request's caller is told, and what is counted.
+// Checks what a caller is told, and what is counted.
 func TestStatsAndMetrics(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		first := s.ask(70, 5, nil, nil)
 		second := s.ask(70, 2, func(r *engine.Request) { r.Outputs = []engine.Output{{Token: 40, Want: plan.WantLogits}} }, nil)
-		third := s.ask(70, 3, func(r *engine.Request) { r.Stop = []int32{0} }, nil) // all that is chosen
+		third := s.ask(70, 3, func(r *engine.Request) { r.Stop = []int32{0} }, nil) // all sampled tokens
 		if m := s.e.Metrics(); m.Running != 1 || m.Waiting != 2 {
 			t.Errorf("%d are running, %d waiting", m.Running, m.Waiting)
 		}
@@ -576,8 +574,7 @@ func TestStatsAndMetrics(t *testing.T) {
 	})
 }
 
-// A request waits for its turn, and stops waiting when its context ends or the
-// engine is closed.
+// A request waits for its turn, and stops waiting when its context ends or the engine is closed.
 func TestWaitingEnds(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		running := s.ask(1, 50, nil, nil)
@@ -592,7 +589,7 @@ func TestWaitingEnds(t *testing.T) {
 			t.Errorf("the wait ended with %v", gone.err)
 		}
 		s.steps(2)
-		// No step ends any longer, and all callers go at once.
+		// No step ends any more, and all callers leave at once.
 		closed := make(chan error)
 		go func() { closed <- s.e.Close() }()
 		synctest.Wait()
@@ -619,8 +616,8 @@ func TestWaitingEnds(t *testing.T) {
 	})
 }
 
-// The answers to one request are served like others', and one that its caller ends
-// makes place.
+// The answers to one request are served like those of several, and one that its caller ends makes
+// room.
 func TestChoicesTakeTurns(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {
 		var order []int
@@ -642,7 +639,7 @@ func TestChoicesTakeTurns(t *testing.T) {
 	})
 }
 
-// Among users who have had equal shares, who came first goes first.
+// Among users with equal shares, the first to arrive goes first.
 func TestArrivals(t *testing.T) {
 	scripting(t, engine.Config{Context: 100, Parallel: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		s.ask(1, 5, nil, nil)
@@ -660,7 +657,7 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// Who needs many pages is not passed by those who came later and need few.
+// A request that needs many pages is not passed by later ones that need few.
 func TestLargeRequestsAreNotPassed(t *testing.T) {
 	scripting(t, engine.Config{Context: 256, Parallel: 3, States: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		first := s.ask(150, 20, nil, nil)
@@ -682,8 +679,8 @@ func TestLargeRequestsAreNotPassed(t *testing.T) {
 	})
 }
 
-// Where pages are needed the ends of histories go first, and of these the ones that
-// were not asked for for the longest time.
+// If pages are needed, the ends of histories are evicted first, and of these the least recently
+// used.
 func TestEvictionKeepsBeginnings(t *testing.T) {
 	scripting(t, engine.Config{Context: 256, Parallel: 1, States: 1}, &hashModel{windows: []int{0}}, func(s *script) {
 		serve := func(prompt int) int {
@@ -692,8 +689,8 @@ func TestEvictionKeepsBeginnings(t *testing.T) {
 			s.done(c, 1)
 			return c.stats.Cached
 		}
-		serve(200) // six whole pages, of eight
-		serve(100) // four pages, for which two must go
+		serve(200) // six full pages of eight
+		serve(100) // four pages, for which two are evicted
 		if got := serve(200); got != 4*32 {
 			t.Errorf("%d tokens are found of a prompt of whose 6 pages 2 had to go, want %d", got, 4*32)
 		}
@@ -707,7 +704,7 @@ func TestEvictionKeepsBeginnings(t *testing.T) {
 	})
 }
 
-// A long prompt does not hold up short ones that come later, nor do these hold it up for ever.
+// A long prompt does not delay short ones that arrive later, nor do these delay it forever.
 func TestShortPromptsFirst(t *testing.T) {
 	scripting(t, engine.Config{Context: 4000, Parallel: 4}, &hashModel{windows: []int{0}}, func(s *script) {
 		s.ask(3900, 1, nil, nil)
@@ -739,7 +736,7 @@ func TestShortPromptsFirst(t *testing.T) {
 	})
 }
 
-// A step takes as many tokens of prompts as the configuration says, of one prompt or of several.
+// A step has as many prompt tokens as the configuration says, of one prompt or of several.
 func TestChunk(t *testing.T) {
 	scripting(t, engine.Config{Context: 1500, Parallel: 5, Chunk: 2000}, &hashModel{windows: []int{0, 50}}, func(s *script) {
 		s.ask(1, 20, nil, nil)

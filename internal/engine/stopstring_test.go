@@ -6,15 +6,15 @@ import (
 	"github.com/realizar/realizar/internal/engine"
 )
 
-// An end that only the caller sees, as a stop string's, costs the row that is under way then, and
-// no step: those beside it lose nothing, and where it is alone nothing more is submitted.
+// An end that only the caller sees, such as a stop string, wastes the row in flight and no step:
+// sequences beside it lose nothing, and if it is alone nothing more is submitted.
 func TestEndOfTheCallerCostsARow(t *testing.T) {
 	for _, others := range []int{0, 1, 30} {
 		scripting(t, engine.Config{Context: 400, Parallel: 40}, &hashModel{windows: []int{0}}, func(s *script) {
 			for i := range others {
 				s.ask(100+i, 60, nil, nil)
 			}
-			const end = 7 // tokens after which the caller wants no more
+			const end = 7 // tokens after which the caller ends the answer
 			c := s.ask(2, 60, func(r *engine.Request) { r.Ends = true }, func(got *engine.Result) bool { return got.Index+1 < end })
 			for range 40 {
 				if others > 0 || !c.over {
@@ -30,7 +30,7 @@ func TestEndOfTheCallerCostsARow(t *testing.T) {
 					empty++
 				}
 			}
-			// The prompt's step chooses the first token.
+			// The prompt's step samples the first token.
 			if c.chosen != end || rows > end+1 || empty > 0 {
 				t.Errorf("beside %d others %d tokens took %d rows, want %d at most; %d steps are empty", others, c.chosen, rows, end+1, empty)
 			}

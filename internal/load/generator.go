@@ -1,10 +1,9 @@
-// Package load sends requests to a server of OpenAI's kind and measures how it
-// answers.
+// Package load sends requests to a server with OpenAI's API and measures its answers.
 //
-// A [Generator] either keeps a number of requests under way, a new one for each that
-// has ended, or sends them at the times of a Poisson process or of a trace, whether
-// the server keeps up or not. In the second case latencies count from the time at which
-// a request was due: one that waits because those before it hold things up has waited.
+// A [Generator] either keeps a number of requests running, a new one for each that has ended, or
+// sends them at the times of a Poisson process or of a trace, whether the server keeps up or not.
+// In the second case latencies count from the time at which a request was due: a request that is
+// sent late because earlier ones block it has waited.
 package load
 
 import (
@@ -19,38 +18,38 @@ import (
 	"time"
 )
 
-// Options say what is sent.
+// Options configure a [Generator].
 type Options struct {
-	URL      string // of the server, with or without its /v1
-	Model    string // empty: the only one that the server names
-	Key      string // empty: none
+	URL      string // of the server, with or without /v1
+	Model    string // if empty, the only one of the server
+	Key      string // if empty, none
 	Endpoint Endpoint
 
-	Prompt   Lengths // tokens of a prompt, beside those that it shares
+	Prompt   Lengths // tokens of a prompt without the shared ones
 	Answer   Lengths // tokens of an answer, at most
 	Shared   int     // tokens that a prompt begins with and shares with others
-	Prefixes int     // how many such beginnings there are, if Shared is not 0
+	Prefixes int     // number of shared beginnings, if Shared is not 0
 	Seed     uint64  // of prompts, lengths and times
 
-	// Fields go into every request as they are; null takes one out.
+	// Fields are added to every request; null removes a field.
 	Fields map[string]any
 
-	Requests    int           // 0: as many as Duration allows
-	Duration    time.Duration // for which requests are sent; 0: no limit
-	Concurrency int           // requests under way at most; with a Rate, 0 is no limit
-	Rate        float64       // requests a second; 0: one for each that has ended
-	Timeout     time.Duration // for one request; 0: none
+	Requests    int           // if 0, as many as Duration allows
+	Duration    time.Duration // time in which requests are sent; 0 for no limit
+	Concurrency int           // running requests at most; with a Rate, 0 for no limit
+	Rate        float64       // requests a second; if 0, one for each that has ended
+	Timeout     time.Duration // of one request; 0 for none
 
-	// Trace, where not nil, says when requests are due and how long they are; Rate, Prompt,
-	// Answer and Shared do not count then.
+	// Trace, if not nil, gives the times and lengths of requests; Rate, Prompt, Answer and Shared
+	// are ignored then.
 	Trace *Trace
-	SLO   SLO // that answers are held to; zero: none
+	SLO   SLO // zero for none
 }
 
-// timed says that requests are sent when they are due.
+// timed reports whether requests are sent when they are due.
 func (o *Options) timed() bool { return o.Rate > 0 || o.Trace != nil }
 
-// An Endpoint is the kind of request that is sent.
+// An Endpoint is a kind of request.
 type Endpoint string
 
 // The endpoints.
@@ -59,10 +58,10 @@ const (
 	Completions Endpoint = "completions"
 )
 
-// ErrOptions is in the chain of what [New] returns for options that make no sense.
+// ErrOptions is wrapped by the errors that [New] returns for invalid options.
 var ErrOptions = errors.New("load: options that make no sense")
 
-// An optionsError says what is wrong with options.
+// An optionsError reports invalid options.
 type optionsError struct{ error }
 
 func (e optionsError) Is(target error) bool { return target == ErrOptions }
@@ -91,28 +90,28 @@ func (o *Options) check() error {
 	return nil
 }
 
-// minRate is a request in eleven days, maxRate more than one process can send.
+// minRate is one request in eleven days; maxRate is more than one process can send.
 const (
 	minRate = 1e-6
 	maxRate = 1e6
 )
 
-// A Generator sends requests once.
+// A Generator sends the requests of one measurement.
 type Generator struct {
 	options Options
 	client  *Client
 	writer  *writer
 	record  *recorder
 
-	begun  atomic.Pointer[time.Time] // nil before it is
+	begun  atomic.Pointer[time.Time] // nil before the start
 	sent   atomic.Int64
 	done   atomic.Int64
 	failed atomic.Int64
 	chunks atomic.Int64
 }
 
-// New asks the server what it needs to know: the name of its model where the options
-// have none, and how it counts tokens where it says so.
+// New asks the server for what it needs: the name of the model if the options have none, and token
+// counts if the server supports that.
 func New(ctx context.Context, o Options) (*Generator, error) {
 	return newGenerator(ctx, o, newTransport())
 }
@@ -137,9 +136,8 @@ func newGenerator(ctx context.Context, o Options, t http.RoundTripper) (*Generat
 	return &Generator{options: o, client: c, writer: w, record: newRecorder(o.SLO)}, nil
 }
 
-// Run sends the requests, waits for their answers and says what was measured. When
-// ctx ends it gives up those under way, and returns the error of ctx beside what was
-// measured until then.
+// Run sends the requests, waits for their answers and returns the measurement. When ctx ends it
+// cancels the running requests, and returns the measurement so far and the error of ctx.
 func (g *Generator) Run(ctx context.Context) (*Result, error) {
 	defer g.client.http.CloseIdleConnections()
 	begun := time.Now()
@@ -153,7 +151,7 @@ func (g *Generator) Run(ctx context.Context) (*Result, error) {
 	return g.record.result(&g.options, time.Since(begun)), ctx.Err()
 }
 
-// oneForAnother keeps requests under way.
+// oneForAnother keeps a number of requests running.
 func (g *Generator) oneForAnother(ctx context.Context, begun time.Time) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -175,7 +173,7 @@ func (g *Generator) oneForAnother(ctx context.Context, begun time.Time) {
 	workers.Wait()
 }
 
-// whenDue sends requests when they are due. The next one is written before that.
+// whenDue sends requests when they are due. It writes the next one before that time.
 func (g *Generator) whenDue(ctx context.Context, begun time.Time) {
 	var places chan struct{}
 	if g.options.Concurrency > 0 {
@@ -212,7 +210,7 @@ func (g *Generator) whenDue(ctx context.Context, begun time.Time) {
 	}
 }
 
-// poisson yields when requests are due at a rate.
+// poisson yields the times at which requests are due.
 func (o *Options) poisson() iter.Seq[time.Duration] {
 	random := rand.New(rand.NewPCG(o.Seed, arrivals))
 	return func(yield func(time.Duration) bool) {
@@ -225,7 +223,7 @@ func (o *Options) poisson() iter.Seq[time.Duration] {
 	}
 }
 
-// sleepUntil reports whether the time came before ctx ended.
+// sleepUntil waits until at, and reports whether it came before ctx ended.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	wait := time.Until(at)
 	if wait <= 0 {
@@ -241,7 +239,7 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// send sends one request, which was due at a time, and notes how it went.
+// send sends one request, which was due at the given time, and records its outcome.
 func (g *Generator) send(ctx context.Context, r *request, due time.Time) {
 	g.sent.Add(1)
 	limited := ctx
@@ -267,14 +265,14 @@ func (g *Generator) send(ctx context.Context, r *request, due time.Time) {
 	g.done.Add(1)
 }
 
-// A Progress is how far a Generator has come.
+// A Progress is the state of a measurement.
 type Progress struct {
 	Elapsed            time.Duration
-	Sent, Done, Failed int64 // requests; those that failed are done
-	Chunks             int64 // pieces of answers, about as many as tokens
+	Sent, Done, Failed int64 // requests; Done includes the failed ones
+	Chunks             int64 // parts of answers, about as many as tokens
 }
 
-// Progress may be called in any goroutine.
+// Progress returns the state of the measurement. Any goroutine may call it.
 func (g *Generator) Progress() Progress {
 	var elapsed time.Duration
 	if begun := g.begun.Load(); begun != nil {
@@ -283,10 +281,10 @@ func (g *Generator) Progress() Progress {
 	return Progress{Elapsed: elapsed, Done: g.done.Load(), Sent: g.sent.Load(), Failed: g.failed.Load(), Chunks: g.chunks.Load()}
 }
 
-// Model is the name of the model that is asked.
+// Model returns the name of the model.
 func (g *Generator) Model() string { return g.options.Model }
 
-// newTransport keeps a connection for each request under way, as many users have.
+// newTransport returns a transport with a connection for each running request, as many users have.
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1<<16

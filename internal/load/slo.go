@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// An SLO is what an answer is held to. A time of 0 is none.
+// An SLO is an objective for an answer. A time of 0 is no objective.
 type SLO struct {
 	FirstToken time.Duration // until the first chunk
 	InterToken time.Duration // the 99th percentile of the gaps between its chunks
-	PerToken   time.Duration // the mean over its tokens after the first chunk
-	EndToEnd   time.Duration // until its end
+	PerToken   time.Duration // the mean over the tokens after the first chunk
+	EndToEnd   time.Duration // until the end of the answer
 }
 
-// Goodput is what came within an [SLO].
+// Goodput counts the answers within an [SLO].
 type Goodput struct {
 	SLO         SLO     `json:"slo"`
 	Met         int     `json:"met"`   // answers
@@ -26,7 +26,7 @@ type Goodput struct {
 
 const sloWanted = "want times such as ttft=500ms,itl=50ms; there are ttft, itl, tpot and e2e"
 
-// times are those of s by their names.
+// times returns the times of s with their names.
 func (s *SLO) times() []objective {
 	return []objective{{"ttft", &s.FirstToken}, {"itl", &s.InterToken}, {"tpot", &s.PerToken}, {"e2e", &s.EndToEnd}}
 }
@@ -36,8 +36,8 @@ type objective struct {
 	most *time.Duration
 }
 
-// ParseSLO reads objectives with commas between them: ttft, the time to the first token;
-// itl, between tokens; tpot, per token; e2e, end to end.
+// ParseSLO parses objectives separated by commas: ttft, the time to the first token; itl, between
+// tokens; tpot, per token; e2e, end to end.
 func ParseSLO(text string) (SLO, error) {
 	var s SLO
 	for part := range strings.SplitSeq(text, ",") {
@@ -56,13 +56,13 @@ func ParseSLO(text string) (SLO, error) {
 	return s, nil
 }
 
-// UnmarshalText reads what [ParseSLO] does.
+// UnmarshalText parses text as [ParseSLO] does.
 func (s *SLO) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSLO(string(text))
 	return err
 }
 
-// String writes what [ParseSLO] reads.
+// String returns s in the form that [ParseSLO] parses.
 func (s SLO) String() string {
 	var parts []string
 	for _, o := range s.times() {
@@ -73,10 +73,10 @@ func (s SLO) String() string {
 	return strings.Join(parts, ",")
 }
 
-// MarshalText writes what [ParseSLO] reads.
+// MarshalText returns s in the form that [ParseSLO] parses.
 func (s SLO) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// met says whether an answer of so many tokens keeps s.
+// met reports whether an answer of that many tokens meets s.
 func (s SLO) met(a *answer, tokens int) bool {
 	within := func(d, most time.Duration) bool { return most == 0 || d <= most }
 	if !within(a.ended.Sub(a.due), s.EndToEnd) {

@@ -27,7 +27,7 @@ func TestParseSLO(t *testing.T) {
 	}
 }
 
-// Answers of 101 pieces, 10 ms apart, begin after 30 ms and end after 1,030.
+// Answers of 101 parts, 10 ms apart, begin after 30 ms and end after 1,030 ms.
 func TestGoodput(t *testing.T) {
 	for text, want := range map[string]int{
 		"ttft=30ms": 6, "ttft=29ms": 0, "itl=10ms": 6, "itl=9ms": 0, "e2e=1030ms": 6, "e2e=1029ms": 0,
@@ -49,8 +49,7 @@ func TestGoodput(t *testing.T) {
 	}
 }
 
-// One gap of a hundred may be longer, two may not, and requests that fail do not keep what
-// is wanted.
+// One gap of a hundred may be longer, two may not. Failed requests do not meet an objective.
 func TestGoodputSlowGaps(t *testing.T) {
 	for _, test := range []struct{ gaps, slow, met int }{{99, 0, 1}, {99, 1, 0}, {100, 1, 1}, {199, 2, 0}, {200, 2, 1}} {
 		begun := time.Now()

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// A Sweep is one measurement after the other, each with more load, until the server gives
-// no more for it.
+// A Sweep is a series of measurements with increasing load, until more load brings no more
+// throughput.
 type Sweep struct {
 	By     SweepBy
-	Values []float64 // ascending: requests at one time, or a second
+	Values []float64 // ascending: running requests, or requests a second
 }
 
-// SweepBy is what a sweep raises.
+// SweepBy is the quantity that a sweep raises.
 type SweepBy string
 
-// What a sweep can raise.
+// The quantities.
 const (
 	ByConcurrency SweepBy = "concurrency"
 	ByRate        SweepBy = "rate"
@@ -25,11 +25,11 @@ const (
 
 const sweepWanted = "want concurrency or rate, from 1 on, or with :FROM:TO, which doubles, or with the values, such as rate:1,2,3"
 
-// mostSweep is where a sweep ends that has no other end.
+// mostSweep is where a sweep ends if it has no other end.
 const mostSweep = 1 << 14
 
-// ParseSweep reads concurrency or rate; each alone, or followed by :FROM:TO for a value
-// that doubles, or by : and the values with commas between them.
+// ParseSweep parses concurrency or rate, alone, or followed by :FROM:TO for a value that doubles,
+// or by : and values separated by commas.
 func ParseSweep(text string) (Sweep, error) {
 	wrong := func() (Sweep, error) { return Sweep{}, fmt.Errorf("%.60q is no sweep: %s", text, sweepWanted) }
 	parts := strings.Split(text, ":")
@@ -72,23 +72,22 @@ func (s *Sweep) value(text string) (float64, error) {
 	return v, err
 }
 
-// UnmarshalText reads what [ParseSweep] does.
+// UnmarshalText parses text as [ParseSweep] does.
 func (s *Sweep) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSweep(string(text))
 	return err
 }
 
-// The least requests of a step, and what there are of them: for each at one time, and
-// for a rate in so many seconds.
+// The fewest requests of a step, the requests for each running one, and the seconds of a rate.
 const (
 	sweepRequests = 16
 	sweepEach     = 4
 	sweepSeconds  = 20
 )
 
-// Step are o's options for step i of s: its load, its own prompts, so that none is in the
-// server's cache from the step before, and, where o has neither requests nor a duration, as
-// many requests as show what the load comes to.
+// Step returns o's options for step i of s: its load; its own prompts, so that none is cached from
+// the step before; and, if o has neither requests nor a duration, as many requests as show the
+// throughput at that load.
 func (s *Sweep) Step(o Options, i int) Options {
 	v := s.Values[i]
 	each := sweepEach * v
@@ -104,10 +103,10 @@ func (s *Sweep) Step(o Options, i int) Options {
 	return o
 }
 
-// Saturation says why the last of the steps shows that more load brings no more; empty
-// where it does not. More than a tenth of its requests failed; or it was given so many
-// times the load of the step with the most answer tokens a second, and gave less than a
-// twentieth of that more; or requests came faster than they were answered.
+// Saturation says why the last step shows that more load brings no more; it is empty if the step
+// does not. Either more than a tenth of its requests failed; or it had a multiple of the load of
+// the step with the most answer tokens a second, and its rate was less than a twentieth higher; or
+// requests came faster than they were answered.
 func (s *Sweep) Saturation(steps []*Result) string {
 	last := steps[len(steps)-1]
 	if last.Failed*10 > last.Failed+last.Completed {

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// A Trace says when requests came somewhere, and how long they and their answers were.
+// A Trace holds the times of recorded requests, and the lengths of their prompts and answers.
 type Trace struct {
 	Name     string
-	Arrivals []Arrival // in the order of their times
-	Speed    float64   // the times are divided by it; 0: 1
+	Arrivals []Arrival // in the order of time
+	Speed    float64   // the times are divided by it; 0 means 1
 }
 
 // An Arrival is one request of a trace.
@@ -27,34 +27,33 @@ type Arrival struct {
 	At     time.Duration // since the first one
 	Prompt int           // tokens
 	Answer int           // tokens, at least 1
-	// Blocks are the contents of the prompt by runs of 512 tokens: prompts that have equal
-	// ones at their beginning share it.
+	// Blocks identify the contents of the prompt, in runs of 512 tokens: prompts share a beginning
+	// as long as their blocks are equal.
 	Blocks []uint64
 }
 
-// traceBlock is how many tokens of a prompt one of hash_ids stands for.
+// traceBlock is how many tokens one number of hash_ids stands for.
 const traceBlock = 512
 
-// mostArrivals are more than any run sends.
+// mostArrivals is more than any run sends.
 const mostArrivals = 1 << 22
 
-// The names that the fields of public traces have, in any case: Mooncake's and vLLM's,
-// Azure's, and BurstGPT's.
+// The names of fields in public traces, in any case: those of Mooncake and vLLM, Azure, and
+// BurstGPT.
 var (
 	timeNames   = []string{"timestamp", "arrived_at", "time"}
 	promptNames = []string{"input_length", "contexttokens", "input_tokens", "prompt_tokens", "request tokens", "num_prefill_tokens"}
 	answerNames = []string{"output_length", "generatedtokens", "output_tokens", "completion_tokens", "response tokens", "num_decode_tokens"}
 )
 
-// ReadTrace reads a trace of JSON objects, one a line, or of CSV with a head. The times of
-// objects are milliseconds, those of CSV seconds, where they are numbers and not dates. An
-// answer of no tokens counts as one of one.
+// ReadTrace reads a trace of JSON objects, one a line, or of CSV with a head. Times are dates or
+// numbers: milliseconds in objects, seconds in CSV. An answer of no tokens counts as one token.
 func ReadTrace(name string, r io.Reader) (*Trace, error) {
 	t := &Trace{Name: name}
 	in := bufio.NewReader(r)
 	begin, err := in.Peek(1)
 	for err == nil && len(bytes.TrimSpace(begin)) == 0 {
-		_, _ = in.Discard(1) // it is there
+		_, _ = in.Discard(1) // it was peeked at
 		begin, err = in.Peek(1)
 	}
 	var times []float64 // seconds
@@ -92,7 +91,7 @@ func ReadTrace(name string, r io.Reader) (*Trace, error) {
 	return t, nil
 }
 
-// longestTrace is a limit of times: no run takes so long.
+// longestTrace bounds times: no run takes that long.
 const longestTrace = 10 * 365 * 24 * time.Hour
 
 func readJSONLines(name string, r io.Reader, add func(int, map[string]any, float64) error) error {
@@ -147,7 +146,7 @@ func readCSV(name string, r io.Reader, add func(int, map[string]any, float64) er
 	}
 }
 
-// arrival is that of a row whose times are numbers of so many seconds, and the time.
+// arrival parses a row. unit is the seconds of one unit of its times.
 func arrival(row map[string]any, unit float64) (at float64, a Arrival, err error) {
 	when, err := column(row, timeNames)
 	if err == nil {
@@ -177,7 +176,7 @@ func arrival(row map[string]any, unit float64) (at float64, a Arrival, err error
 	return at, a, nil
 }
 
-// column is the value of the first of names that row has.
+// column returns the value of the first of names that row has.
 func column(row map[string]any, names []string) (string, error) {
 	for _, name := range names {
 		for key, v := range row {
@@ -201,7 +200,7 @@ func count(row map[string]any, names []string, least int) (int, error) {
 	return 0, fmt.Errorf("%.30q tokens: want a number from %d to %d", text, least, maxLength)
 }
 
-// dates are how times are written that are no numbers. Each takes a fraction of a second.
+// dates are the formats of times that are not numbers. Each may have a fraction of a second.
 var dates = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02T15:04:05"}
 
 func instant(text string, unit float64) (seconds float64, err error) {
@@ -216,7 +215,7 @@ func instant(text string, unit float64) (seconds float64, err error) {
 	return 0, fmt.Errorf("%.40q is no time: want a number, or a date such as 2023-11-16 18:15:46.68", text)
 }
 
-// times yields when requests are due.
+// times yields the times at which requests are due.
 func (t *Trace) times() iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		for i := range t.Arrivals {

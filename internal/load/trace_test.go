@@ -86,7 +86,7 @@ func FuzzReadTrace(f *testing.F) {
 	})
 }
 
-// A trace is sent when it says, as long as it says, and shares what it shares.
+// A trace's requests are sent at their times, with their lengths and shared beginnings.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trace, err := ReadTrace("t", strings.NewReader(`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A ModelState is the state of a model of a server that can load and unload it.
+// A ModelState is the state of a model on a server that loads and unloads models.
 type ModelState string
 
 // The states, the most interesting first.
@@ -17,22 +17,22 @@ const (
 	ModelReady    ModelState = "ready"
 	ModelFailed   ModelState = "failed"
 	ModelAbsent   ModelState = "absent"
-	ModelUnknown  ModelState = "unknown" // what the server says is none of these
+	ModelUnknown  ModelState = "unknown" // any other state
 )
 
-// ModelStates are all of them, in that order.
+// ModelStates are all states, in that order.
 var ModelStates = []ModelState{ModelLoading, ModelDraining, ModelReady, ModelFailed, ModelAbsent, ModelUnknown}
 
-// A ModelStatus is how a model stands.
+// A ModelStatus is the status of a model.
 type ModelStatus struct {
 	Name              string // as the server writes it
 	State             ModelState
 	Requests, Waiting float64 // that use it, and that wait for it to be loaded
-	Memory            float64 // bytes of all devices that are reserved for it
+	Memory            float64 // bytes reserved for it on all devices
 }
 
-// rank is less for what is more interesting: a model that is being loaded or that gives way,
-// one with requests, a ready one, a failed one, and one that is not loaded.
+// rank orders models, the most interesting first: a model that is loading or draining, one with
+// requests, a ready one, a failed one, and one that is not loaded.
 func (m *ModelStatus) rank() int {
 	switch {
 	case m.State == ModelLoading, m.State == ModelDraining:
@@ -52,7 +52,7 @@ type Reserve struct {
 // Several reports whether the server has several models, which it loads and unloads.
 func (s *Sample) Several() bool { return len(s.Statuses) > 1 }
 
-// statuses reads how models stand and what memory they share.
+// statuses reads the status of models and the memory that they share.
 func (s *Sample) statuses(f metricFamilies) {
 	of := map[string]*ModelStatus{}
 	for _, m := range f["realizar_model_state"].GetMetric() {

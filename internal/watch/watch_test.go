@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// recorded are pages of one server of realizar's under load, a second apart.
+// recorded returns pages of a realizar server under load, a second apart.
 func recorded(t testing.TB, name string, at time.Time) *Sample {
 	t.Helper()
 	page, err := os.ReadFile("testdata/" + name)
@@ -42,8 +42,7 @@ func parse(t *testing.T, at time.Time, lines ...string) *Sample {
 	return s
 }
 
-// What a server has shown is read, and an interval is what came from one page to the
-// next.
+// A server's metrics are read, and an interval is the difference of two pages.
 func TestRecorded(t *testing.T) {
 	from, to := recorded(t, "first.txt", noon), recorded(t, "second.txt", noon.Add(2*time.Second))
 	if diff := cmp.Diff([]string{"babble"}, to.Models); diff != "" || to.Running != 16 || to.Waiting < 1 || to.CacheUse <= 0 {
@@ -87,7 +86,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Where a server has begun anew, all that it shows came since.
+// If a server has restarted, all of its counters count.
 func TestRestarted(t *testing.T) {
 	i := Between(recorded(t, "second.txt", noon), recorded(t, "restarted.txt", noon.Add(4*time.Second)))
 	if !i.Restarted || i.Grown(AnswerTokens) != i.To.Counter(AnswerTokens) || i.Rate(Full) != i.To.Counter(Full)/4 {
@@ -124,8 +123,7 @@ func histogramLines(n int) []string {
 	}
 }
 
-// What a page says of several is added up, what makes no sense is not known, and what
-// is not there neither.
+// Several metrics of one name are summed; invalid and missing ones are not known.
 func TestParse(t *testing.T) {
 	s := parse(t, noon,
 		`vllm:num_requests_running{model_name="b",engine="0"} 2`, `vllm:num_requests_running{model_name="a"} 3`, `vllm:num_requests_running{model_name="b",engine="1"} 4`,
@@ -164,8 +162,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Models of one server stand by themselves, the most interesting first; their counters, requests
-// and latencies are added up, and their caches are not.
+// The models of a server are listed separately, the most interesting first. Their counters,
+// requests and latencies are summed, their caches are not.
 func TestSeveralModels(t *testing.T) {
 	lines := []string{
 		`vllm:kv_cache_usage_perc{model_name="a"} 0.25`, `vllm:kv_cache_usage_perc{model_name="b"} 0.5`, `realizar_steps_total{model_name="a"} 5`, `realizar_steps_total{model_name="b"} 6`,
@@ -213,8 +211,8 @@ func TestSeveralModels(t *testing.T) {
 	}
 }
 
-// A model that was loaded and unloaded is no restart of the server, and one that is not served any
-// more takes nothing from what came of others.
+// Loading and unloading a model is no restart of the server, and a model that is no longer served
+// subtracts nothing from the others.
 func TestModelGone(t *testing.T) {
 	start := "process_start_time_seconds 1000"
 	i := Between(parse(t, noon, append(histogramLines(5), start, "realizar_steps_total 5")...), parse(t, noon.Add(time.Second), append(histogramLines(4), start, "realizar_steps_total 4")...))
@@ -274,7 +272,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// startOf is when the process of a page began.
+// startOf returns the start time of a page's process.
 func startOf(page []byte) float64 {
 	s, err := Parse(page, noon)
 	if err != nil {
@@ -283,7 +281,7 @@ func startOf(page []byte) float64 {
 	return s.started
 }
 
-// Whatever two pages say, numbers make sense or are NaN.
+// Whatever two pages contain, numbers are sound or NaN.
 func FuzzBetween(f *testing.F) {
 	for _, name := range []string{"first.txt", "second.txt", "restarted.txt"} {
 		page, err := os.ReadFile("testdata/" + name)
