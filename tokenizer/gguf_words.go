@@ -88,8 +88,8 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 
 // unigramText is SentencePiece's normalization in llama.cpp: a charsmap, and ▁ for spaces.
 type unigramText struct {
-	chars *charsmap // user-defined tokens, which the charsmap does not change
-	user  *trie     // of user-defined tokens, which the charsmap leaves as they are
+	chars *charsmap // nil for none
+	user  *trie     // user-defined tokens, which the charsmap does not change
 	first bool      // put a space before the first word
 	merge bool      // put one before the other words; remove all other spaces
 }

@@ -8,8 +8,8 @@ import (
 // spDecoding turns pieces into text as SentencePiece does: ▁ into a space, except at the start, and
 // byte pieces into characters, with U+FFFD for each invalid byte.
 type spDecoding struct {
-	start bool   // drop every space at the start instead of the first
-	all   bool   // every space at the start is left out, not the first alone
+	start bool   // nothing has been written
+	all   bool   // drop every space at the start instead of only the first
 	bytes []byte // not yet a whole character
 	next  decoding
 }

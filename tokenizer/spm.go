@@ -15,7 +15,7 @@ type spm struct {
 	longest  int     // length in bytes of the longest token
 	fallback *byteFallback
 	unknown  int32 // for a byte without a token, -1 for nothing
-	fuse     bool  // unknown characters in a row become one token
+	fuse     bool  // adjacent unknown characters become one token
 	joins    *joins
 
 	// Only for a tokenizer.model.
