@@ -123,7 +123,8 @@ func (in *interp) failUndefined(u *undefined) error {
 	return raise(class, "%s has no element %s", objectTypeName(u.obj), in.reprText(u.name))
 }
 
-// nearestMethod suggests the method of v with the name nearest to name, if no item of v is as near.
+// nearestMethod returns the part of an error message that names the method of v nearest to name. It
+// is empty for values whose items name may refer to.
 func nearestMethod(v Value, name string) string {
 	var methods map[string]method
 	switch v.(type) {
