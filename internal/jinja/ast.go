@@ -62,7 +62,7 @@ type (
 	continueStmt struct{ line int }
 )
 
-// An access says what an expression does with a name.
+// An access says how an expression uses a name.
 type access byte
 
 const (
@@ -123,7 +123,7 @@ type (
 	}
 	sliceExpr  struct{ start, stop, step node } // nil where left out
 	concatExpr struct{ nodes []node }
-	// A compareExpr is a chain: each operator compares its neighbours.
+	// A compareExpr is a chain of comparisons: each operator compares its two neighbors.
 	compareExpr struct {
 		first    node
 		ops      []string // with "in" and "notin"
@@ -141,12 +141,12 @@ type (
 	}
 )
 
-// arguments are what stands in the brackets of a call, a filter or a test.
+// arguments are the arguments in the brackets of a call, a filter or a test.
 type arguments struct {
 	args      []node
 	kwargs    []keyword
-	dynArgs   node // behind *, or nil
-	dynKwargs node // behind **, or nil
+	dynArgs   node // after *, or nil
+	dynKwargs node // after **, or nil
 }
 
 type keyword struct {
@@ -154,8 +154,8 @@ type keyword struct {
 	value node
 }
 
-// children calls visit with the direct children of n. The order matters to
-// the analysis of names, and is that of jinja2's nodes.
+// children calls visit with the direct children of n, in the order of jinja2's nodes. The analysis
+// of names depends on that order.
 func children(n node, visit func(node)) {
 	all := func(lists ...[]node) {
 		for _, list := range lists {

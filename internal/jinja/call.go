@@ -12,10 +12,10 @@ type callArgs struct {
 	kw   *Dict // nil without keyword arguments
 }
 
-// A method is a function whose first argument is what it belongs to.
+// A method is a function whose first argument is its receiver.
 type method func(in *interp, recv Value, a *callArgs) Value
 
-// call is Python's f(*args, **kw).
+// call calls f, as f(*args, **kw) in Python.
 func (in *interp) call(f Value, a *callArgs) Value {
 	in.step(1)
 	switch f := f.(type) {
@@ -42,8 +42,8 @@ func isCallable(v Value) bool {
 	return false
 }
 
-// bind distributes the arguments over named parameters. A name that ends in
-// "?" may be missing; its value is then nil.
+// bind assigns the arguments to named parameters. A parameter whose name ends in "?" is optional;
+// its default is nil.
 func (a *callArgs) bind(params ...string) []Value {
 	if len(a.args) > len(params) {
 		panic(typeErrorf("%s() takes at most %d arguments (%d given)", a.name, len(params), len(a.args)))
@@ -76,8 +76,8 @@ func (a *callArgs) bind(params ...string) []Value {
 	return out
 }
 
-// positional checks a function that takes no keyword arguments, and pads its
-// arguments with nil up to most.
+// positional checks the arguments of a function that takes no keyword arguments, and pads them with
+// nil up to most.
 func (a *callArgs) positional(least, most int) []Value {
 	if a.kw != nil && a.kw.Len() > 0 {
 		panic(typeErrorf("%s() takes no keyword arguments", a.name))
@@ -90,7 +90,7 @@ func (a *callArgs) positional(least, most int) []Value {
 	return out
 }
 
-// argStr is an argument that has to be a string.
+// argStr returns an argument that must be a string.
 func (a *callArgs) argStr(v Value) *Str {
 	s, ok := v.(*Str)
 	if !ok {
@@ -99,7 +99,7 @@ func (a *callArgs) argStr(v Value) *Str {
 	return s
 }
 
-// argInt is an argument that has to be an integer; nil gives the default.
+// argInt returns an argument that must be an integer, or the default for nil.
 func (a *callArgs) argInt(v Value, absent int) int {
 	if v == nil {
 		return absent
@@ -111,7 +111,7 @@ func (a *callArgs) argInt(v Value, absent int) int {
 	return n.clamp()
 }
 
-// argIndent is an argument that is a text, or a number of spaces.
+// argIndent returns an argument that is a string, or a number of spaces.
 func (a *callArgs) argIndent(in *interp, v Value, absent int) *Str {
 	if s, ok := v.(*Str); ok {
 		return s
@@ -121,5 +121,5 @@ func (a *callArgs) argIndent(in *interp, v Value, absent int) *Str {
 	return b.done()
 }
 
-// argBool is an argument used for its truth; nil is false.
+// argBool returns the truth of an argument; nil is false.
 func argBool(v Value) bool { return v != nil && truth(v) }

@@ -19,17 +19,17 @@ type (
 	exprCode func(fr *frame) Value
 )
 
-// A compiler turns the syntax tree into code.
+// A compiler compiles the syntax tree to code.
 type compiler struct {
 	name string
 	err  error // the first one
 }
 
-// A region is where code is compiled: its scope and the function it is in.
+// A region is the context of compiled code: its scope and its function.
 type region struct {
 	fn      *function
 	symbols *symbols
-	// soft says that an unknown filter or test fails only when it is used.
+	// soft says that an unknown filter or test is an error only if it runs.
 	soft bool
 }
 
@@ -72,7 +72,7 @@ func compile(name string, body []node) (*code, error) {
 	return root, c.err
 }
 
-// enter makes the code that fills the variables of a scope.
+// enter returns the code that fills the variables of a scope.
 func (c *compiler) enter(r *region) func(*frame) {
 	type step struct {
 		to int
@@ -108,8 +108,7 @@ func (c *compiler) enter(r *region) func(*frame) {
 	}
 }
 
-// leave makes the code that clears the variables of a scope whose frame goes
-// on to be used.
+// leave returns the code that clears the variables of a scope whose frame stays in use.
 func (c *compiler) leave(r *region) func(*frame) {
 	var slots []int
 	for s := range r.symbols.loads {
@@ -123,7 +122,7 @@ func (c *compiler) leave(r *region) func(*frame) {
 	}
 }
 
-// block compiles statements that run one after the other.
+// block compiles statements that run in sequence.
 func (c *compiler) block(body []node, r *region) stmtCode {
 	var list []stmtCode
 	for _, n := range body {
@@ -147,8 +146,7 @@ func (c *compiler) block(body []node, r *region) stmtCode {
 	}
 }
 
-// at wraps a statement so that errors name its line. What fails leaves the
-// line where it is.
+// at wraps a statement so that errors name its line. After an error the line stays set.
 func at(line int, s stmtCode) stmtCode {
 	return func(fr *frame) control {
 		fr.in.step(1)
@@ -160,7 +158,7 @@ func at(line int, s stmtCode) stmtCode {
 	}
 }
 
-// simple makes a statement of code that cannot end a loop.
+// simple returns a statement for code that cannot end a loop.
 func simple(line int, f func(fr *frame)) stmtCode {
 	return at(line, func(fr *frame) control {
 		f(fr)

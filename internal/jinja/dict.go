@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// A Dict is a mapping that keeps the order of insertion. Keys are equal as in
-// Python: 1, 1.0 and True are one key.
+// A Dict is a mapping in insertion order. Keys are equal as in Python: 1, 1.0 and True are one key.
 type Dict struct {
 	entries []entry
 	index   map[dictKey]int // only for more than linearDict entries
@@ -19,8 +18,7 @@ type entry struct {
 	hash  dictKey
 }
 
-// linearDict is the number of entries up to which looking at each is faster
-// than a map.
+// linearDict is the number of entries up to which a linear search is faster than a map.
 const linearDict = 8
 
 func (*Dict) typeName() string { return "dict" }
@@ -31,8 +29,7 @@ func NewDict() *Dict { return &Dict{} }
 // Len returns the number of entries.
 func (d *Dict) Len() int { return len(d.entries) }
 
-// Set stores v under a key that counts as the caller's text. A key that is
-// there already keeps its place.
+// Set stores v under a key that counts as the caller's text. An existing key keeps its position.
 func (d *Dict) Set(key string, v Value) {
 	k := String(key, false)
 	d.put(stringKey(k.s), k, v)
@@ -80,7 +77,7 @@ func (d *Dict) put(k dictKey, key, v Value) {
 	}
 }
 
-// remove takes an entry out of a dict of keyword arguments.
+// remove removes an entry from a dict of keyword arguments.
 func (in *interp) remove(d *Dict, key string) (Value, bool) {
 	in.probe(stringKey(key))
 	i := d.find(stringKey(key))
@@ -99,10 +96,10 @@ func (in *interp) remove(d *Dict, key string) (Value, bool) {
 	return v, true
 }
 
-// probe charges looking k up.
+// probe charges a look-up of k.
 func (in *interp) probe(k dictKey) { in.step(6 + len(k.text)/bytesPerStep) }
 
-// rehash charges the making of a dict with the entries of d.
+// rehash charges making a dict with the entries of d.
 func (in *interp) rehash(d *Dict) {
 	in.items(3 * d.Len())
 	for i := range d.entries {
@@ -129,8 +126,7 @@ func (in *interp) set(d *Dict, key, v Value) {
 	d.put(k, key, v)
 }
 
-// A dictKey is equal for two values exactly if Python takes them for the same
-// key.
+// A dictKey is equal for two values if and only if Python treats them as the same key.
 type dictKey struct {
 	kind byte
 	num  int64
@@ -140,8 +136,8 @@ type dictKey struct {
 
 func stringKey(s string) dictKey { return dictKey{kind: 's', text: s} }
 
-// hash returns the key under which v is stored. Mutable containers have none.
-// It charges for looking the key up as well.
+// hash returns the key under which v is stored. Mutable containers have no key. It also charges the
+// look-up.
 func (in *interp) hash(v Value) dictKey {
 	k, ok := in.tryHash(v)
 	if !ok {

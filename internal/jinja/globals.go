@@ -5,7 +5,7 @@ type namespace struct{ attrs *Dict }
 
 func (*namespace) typeName() string { return "Namespace" }
 
-// A joiner is empty when called first and its separator from then on.
+// A joiner returns an empty string on its first call and its separator on later calls.
 type joiner struct {
 	sep  Value
 	used bool
@@ -23,7 +23,7 @@ func (j *joiner) call(a *callArgs) Value {
 	return j.sep
 }
 
-// globals are the names that every template knows.
+// globals holds the names that every template has.
 var globals map[string]Value
 
 func init() {
@@ -72,7 +72,7 @@ func makeRange(in *interp, a *callArgs) Value {
 	return &rangeValue{start, stop, step, count, tmpl}
 }
 
-// makeDict is Python's dict: from a mapping or pairs, and keywords.
+// makeDict implements Python's dict: from a mapping or pairs, and keywords.
 func makeDict(in *interp, a *callArgs) Value {
 	if len(a.args) > 1 {
 		panic(typeErrorf("dict expected at most 1 argument, got %d", len(a.args)))
@@ -120,8 +120,8 @@ func raiseException(in *interp, a *callArgs) Value {
 	panic(&RaiseError{Message: in.str(args[0]).s})
 }
 
-// strftimeNow formats the time of the rendering. Its digits count as the
-// template's where the format is the template's, for no caller chose them.
+// strftimeNow formats the time of the rendering. Its digits count as the template's if the format
+// does, since no caller chose them.
 func strftimeNow(in *interp, a *callArgs) Value {
 	args := a.bind("format")
 	format, ok := args[0].(*Str)

@@ -12,8 +12,7 @@ type interp struct {
 	line int // of the statement that runs
 }
 
-// A frame holds the variables of one activation of a function. A variable
-// that is not set is nil.
+// A frame holds the variables of one activation of a function. An unset variable is nil.
 type frame struct {
 	in    *interp
 	outer *frame // of the function around this one
@@ -25,7 +24,7 @@ func (in *interp) frame(fn *function, outer *frame) *frame {
 	return &frame{in: in, outer: outer, slots: make([]Value, len(fn.slots))}
 }
 
-// up returns the frame n functions out.
+// up returns the frame n functions further out.
 func (fr *frame) up(n int) *frame {
 	for ; n > 0; n-- {
 		fr = fr.outer
@@ -51,7 +50,7 @@ func (in *interp) capture(f func()) *Str {
 	return text.done()
 }
 
-// resolve looks up a name that no scope has, nil where there is none.
+// resolve looks up a name that is in no scope, nil if it is unknown.
 func (in *interp) resolve(name string) Value {
 	in.scan(len(name))
 	if v, ok := in.vars.Get(name); ok {

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // A nextFunc returns the next item of an iteration, or false at its end.
 type nextFunc func() (Value, bool)
 
-// iterate starts an iteration over v. A generator continues where it stands.
+// iterate starts an iteration over v. A generator continues at its position.
 func (in *interp) iterate(v Value) nextFunc {
 	i := 0
 	switch v := v.(type) {
@@ -109,7 +109,7 @@ func (in *interp) reversed(v Value) nextFunc {
 	return in.counted(n, func(i int) Value { return at(n - 1 - i) })
 }
 
-// unpack returns exactly n items of v, as assignment to n targets needs them.
+// unpack returns exactly n items of v, for an assignment to n targets.
 func (in *interp) unpack(v Value, n int) []Value {
 	in.step(n)
 	if t, ok := v.(*Tuple); ok && len(t.items) == n {

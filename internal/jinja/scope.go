@@ -24,8 +24,8 @@ func newFunction(parent *function) *function {
 	return f
 }
 
-// A slot is the place of a variable in the frames of a function. Scopes of
-// one level share theirs, as at most one of them is active.
+// A slot is the position of a variable in the frames of a function. Scopes of one level share
+// slots, since at most one of them is active.
 type slot struct {
 	fn    *function
 	index int
@@ -46,7 +46,7 @@ func (f *function) slot(level int, name string) *slot {
 	return s
 }
 
-// A loadKind says what a variable holds when its scope is entered.
+// A loadKind says how a variable is set when its scope is entered.
 type loadKind byte
 
 const (
@@ -84,7 +84,7 @@ func newSymbols(parent *symbols, fn *function) *symbols {
 	return s
 }
 
-// branch returns symbols that hold what one branch of a condition adds to s.
+// branch returns the symbols for one branch of a condition in s.
 func (s *symbols) branch() *symbols {
 	b := newSymbols(s.parent, s.fn)
 	b.level, b.base = s.level, s
@@ -162,8 +162,8 @@ func (s *symbols) store(name string) {
 	s.define(name, loading{kind: loadUndefined})
 }
 
-// branches merges what the branches of a condition do to the names. A name
-// that only they assign keeps its outer value where they do not.
+// branches merges the effects of a condition's branches on the names. A name that only some
+// branches assign keeps its outer value in the others.
 func (s *symbols) branches(all ...*symbols) {
 	var fresh []string
 	for _, b := range all {
@@ -186,8 +186,8 @@ func (s *symbols) branches(all ...*symbols) {
 	}
 }
 
-// visit notes the names that n reads and assigns in the scope s itself; what
-// opens a scope of its own is left to that one.
+// visit records the names that n reads and assigns in scope s itself, without those in nested
+// scopes.
 func (s *symbols) visit(n node) {
 	switch n := n.(type) {
 	case *nameExpr:

@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// A Template is a compiled template. It may be rendered by many goroutines at
-// once.
+// A Template is a compiled template. It is safe for concurrent use.
 type Template struct {
 	name     string
 	root     *code
 	mentions map[string]bool
 }
 
-// Parse compiles a template. Name is what errors call it. The error is a
-// *SyntaxError.
+// Parse compiles a template. Errors use name as the template's name. The error is a *SyntaxError.
 func Parse(name, source string) (t *Template, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -62,19 +60,18 @@ func (t *Template) collect(n node) {
 	children(n, t.collect)
 }
 
-// Options are the surroundings of a rendering. The zero value is useful.
+// Options are the options of a rendering. The zero value is useful.
 type Options struct {
-	// Now is what strftime_now formats; time.Now when nil. It is called
-	// at most once for a rendering.
+	// Now returns the time that strftime_now formats; nil means time.Now. It is called at most once
+	// per rendering.
 	Now func() time.Time
 	// Limits bounds what the template may use.
 	Limits Limits
 }
 
-// Render renders the template with the given variables, which it does not
-// change. The error matches one of the kinds of this package, or is a
-// *CanceledError soon after ctx has ended; nothing of the text is returned
-// with it.
+// Render renders the template with the given variables, which it does not change. The error matches
+// one of the kinds of this package, or is a *CanceledError soon after ctx ends. With an error it
+// returns no text.
 func (t *Template) Render(ctx context.Context, vars *Dict, opt Options) (text Text, err error) {
 	if vars == nil {
 		vars = NewDict()

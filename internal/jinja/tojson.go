@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonStyle are the parameters of Python's json.dumps that templates use.
+// jsonStyle holds the parameters of Python's json.dumps that templates use.
 type jsonStyle struct {
 	ensureASCII bool
 	sortKeys    bool
@@ -143,7 +143,7 @@ func (in *interp) sortedEntries(entries []entry) []entry {
 	return out
 }
 
-// jsonKey is the text of a key: JSON knows only strings.
+// jsonKey returns a key as a string, the only kind of key in JSON.
 func (in *interp) jsonKey(key Value) *Str {
 	switch key := key.(type) {
 	case *Str:

@@ -8,9 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/nearest"
 )
 
-// A Value is a value of the template language: None, Bool, Int, Float, *Str,
-// *List, *Tuple, *Dict, or one of the kinds that only templates make, such as
-// macros and undefined values.
+// A Value is a value of the template language: None, Bool, Int, Float, *Str, *List, *Tuple, *Dict,
+// or a kind that only templates make, such as macros and undefined values.
 type Value interface {
 	// typeName is the name Python gives the type.
 	typeName() string
@@ -28,8 +27,8 @@ type Bool bool
 
 func (Bool) typeName() string { return "bool" }
 
-// An Int is an integer of 64 bits. One of JSON may be wider: it is printed and
-// compared, and nothing is computed with it.
+// An Int is a 64-bit integer. An integer in JSON may be wider: it can be printed and compared, but
+// not used in arithmetic.
 type Int struct {
 	small int64  // the nearest integer, where wide is set
 	wide  string // the decimal digits of an integer of more than 64 bits
@@ -44,7 +43,7 @@ func Integer(n int64) Int { return Int{small: n} }
 // templateInt returns an integer that counts as the template's.
 func templateInt(n int) Int { return Int{small: int64(n), tmpl: true} }
 
-// wideInt is an integer whose digits are given, and more than 64 bits hold.
+// wideInt returns an integer of more than 64 bits, given its digits.
 func wideInt(digits string, tmpl bool) Int {
 	if digits[0] == '-' {
 		return Int{math.MinInt64, digits, tmpl}
@@ -52,7 +51,7 @@ func wideInt(digits string, tmpl bool) Int {
 	return Int{math.MaxInt64, digits, tmpl}
 }
 
-// clamp returns n as an int, with values out of range at the ends.
+// clamp returns n as an int, limited to the range of int.
 func (n Int) clamp() int {
 	const limit = 1 << 62
 	return int(max(-limit, min(limit, n.small)))
@@ -69,7 +68,7 @@ func (Float) typeName() string { return "float" }
 // Number returns a floating-point number that counts as the caller's.
 func Number(f float64) Float { return Float{f: f} }
 
-// A List is a list; the sandbox lets no template change one.
+// A List is a list. The sandbox does not let templates change it.
 type List struct{ items []Value }
 
 func (*List) typeName() string { return "list" }
@@ -100,14 +99,14 @@ func undefinedName(name string) *undefined {
 
 func undefinedHint(hint string) *undefined { return &undefined{hint: hint} }
 
-// needDefined fails where v is undefined.
+// needDefined fails if v is undefined.
 func (in *interp) needDefined(v Value) {
 	if u, ok := v.(*undefined); ok {
 		panic(in.failUndefined(u))
 	}
 }
 
-// failUndefined is the error of using u.
+// failUndefined fails with the error of using u.
 func (in *interp) failUndefined(u *undefined) error {
 	class := u.class
 	if class == "" {
@@ -124,8 +123,8 @@ func (in *interp) failUndefined(u *undefined) error {
 	return raise(class, "%s has no element %s", objectTypeName(u.obj), in.reprText(u.name))
 }
 
-// nearestMethod says which method of v may have been meant by name, if v has
-// no items that name could have been meant for.
+// nearestMethod returns the part of an error message that names the method of v nearest to name. It
+// is empty for values whose items name may refer to.
 func nearestMethod(v Value, name string) string {
 	var methods map[string]method
 	switch v.(type) {
@@ -152,7 +151,7 @@ func objectTypeName(v Value) string {
 	return v.typeName() + " object"
 }
 
-// A rangeValue is what range returns.
+// A rangeValue is the result of range.
 type rangeValue struct {
 	start, stop, step int64
 	length            int
@@ -170,8 +169,8 @@ type generator struct{ next nextFunc }
 
 func (*generator) typeName() string { return "generator" }
 
-// newGenerator makes a generator of a function that may read from others:
-// each counts as a nested call.
+// newGenerator returns a generator of a function that may read from other generators: each counts
+// as a nested call.
 func (in *interp) newGenerator(next nextFunc) *generator {
 	return &generator{func() (Value, bool) {
 		in.enter()
@@ -181,7 +180,7 @@ func (in *interp) newGenerator(next nextFunc) *generator {
 	}}
 }
 
-// A dictView is what keys, values and items of a dict return.
+// A dictView is the result of a dict's keys, values and items.
 type dictView struct {
 	dict *Dict
 	kind string // "dict_keys", "dict_values", "dict_items"
@@ -214,7 +213,7 @@ func (b *builtin) typeName() string {
 	return "function"
 }
 
-// truth is Python's bool(v).
+// truth returns Python's bool(v).
 func truth(v Value) bool {
 	switch v := v.(type) {
 	case noneValue, *undefined:
@@ -234,8 +233,8 @@ func truth(v Value) bool {
 	return true
 }
 
-// length is Python's len(v) where v has one. The length of a loop is not
-// known here, as finding it can fail; a loop is never empty.
+// length returns Python's len(v) if v has one. The length of a loop is unknown here, since finding
+// it can fail; a loop is never empty.
 func (in *interp) length(v Value) (int, bool) {
 	if s, ok := v.(*Str); ok {
 		return in.runeCount(s.s), true
@@ -243,7 +242,7 @@ func (in *interp) length(v Value) (int, bool) {
 	return size(v)
 }
 
-// size is the length of a value other than a string.
+// size returns the length of a value other than a string.
 func size(v Value) (int, bool) {
 	switch v := v.(type) {
 	case *List:

@@ -37,7 +37,7 @@ func Find(t *chat.Template, special map[string]string) (Form, error) {
 	return f, nil
 }
 
-// findText finds the beginning and end of turns, and the marks around their text.
+// findText finds the start and end of turns, and the marks around their text.
 func (p *prober) findText(f *Form) {
 	text, ok := p.render(false, nil, assistant(probeContent, ""))
 	before, after, found := strings.Cut(text, probeContent)

@@ -11,7 +11,7 @@ import (
 var (
 	yesJSON = json.RawMessage("true")
 	noJSON  = json.RawMessage("false")
-	// thinking switches thinking on, in the words of all templates.
+	// thinking enables reasoning, by the variable names of all templates.
 	thinking = map[string]json.RawMessage{"enable_thinking": yesJSON, "thinking": yesJSON}
 )
 
@@ -125,7 +125,7 @@ func guessReasoning(f *Form, source string) {
 		{"[THINK]", "[/THINK]"},
 	} {
 		if strings.Contains(source, word(marks[1])) {
-			if strings.Contains(f.Content.Begin, word(marks[1])) { // an empty thought
+			if strings.Contains(f.Content.Begin, word(marks[1])) { // empty reasoning
 				marks[0], marks[1] = word(marks[0]), word(marks[1])
 				f.dropContentMarks()
 			}

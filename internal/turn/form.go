@@ -6,7 +6,7 @@ package turn
 type Form struct {
 	// Family names the built-in form. It is empty if the form was derived from the template alone.
 	Family string `json:",omitempty"`
-	// Start is what the template writes before a turn, and End what it writes after one.
+	// Start is the text that the template writes before a turn, and End the text after it.
 	Start string
 	End   string `json:",omitempty"`
 
@@ -46,8 +46,8 @@ type ReasoningForm struct {
 	// Variable is the template's variable that turns reasoning on (true) and off (false). It is
 	// empty if there is none.
 	Variable string `json:",omitempty"`
-	// Default, On and Off are the ends of prompts, after Start, with Variable
-	// left out, true and false.
+	// Default, On and Off are the ends of prompts, after Start, with Variable unset, true and
+	// false.
 	Default string `json:",omitempty"`
 	On      string `json:",omitempty"`
 	Off     string `json:",omitempty"`
@@ -61,10 +61,10 @@ const (
 	SyntaxNone    Syntax = ""
 	SyntaxJSON    Syntax = "json"        // a JSON object
 	SyntaxString  Syntax = "json string" // a JSON string that holds a JSON object
-	SyntaxTagged  Syntax = "tagged"      // keys and values between tags, strings as they are
+	SyntaxTagged  Syntax = "tagged"      // keys and values between tags, strings unquoted
 	SyntaxPython  Syntax = "python"      // a="x", b=[1, True]
 	SyntaxBraces  Syntax = "braces"      // a:<quote>x<quote>,b:[1,true]
-	SyntaxHarmony Syntax = "harmony"     // channels and recipients of gpt-oss; nothing else in Calls counts
+	SyntaxHarmony Syntax = "harmony"     // channels and recipients of gpt-oss; no other field of Calls is used
 )
 
 // A CallForm describes how tool calls are written in a turn. The zero value is a template without
@@ -74,11 +74,11 @@ const (
 // «arguments», «key» and «value».
 type CallForm struct {
 	Syntax Syntax `json:",omitempty"`
-	// Begin and End enclose all calls of a turn, where anything does.
+	// Begin and End enclose all calls of a turn. They may be empty.
 	Begin string `json:",omitempty"`
 	End   string `json:",omitempty"`
-	// Call is one call. Its id may be «id», which the model makes up, or
-	// «index», the call's number from 0.
+	// Call is the pattern of one call. Its id may be «id», which the model makes up, or «index»,
+	// the number of the call from 0.
 	Call      string `json:",omitempty"`
 	Separator string `json:",omitempty"` // between calls
 	// IDPrefix is set if a call's id is composed of IDPrefix, the name, the text after the name,
@@ -91,15 +91,15 @@ type CallForm struct {
 	// After says that text may follow the calls.
 	After bool `json:",omitempty"`
 
-	// Argument is one argument of a tagged form, and OtherArgument one that is
-	// not a string, where that is marked.
+	// Argument is the pattern of an argument in a tagged form, and OtherArgument that of one that
+	// is not a string, if the form marks these.
 	Argument          string `json:",omitempty"`
 	OtherArgument     string `json:",omitempty"`
 	ArgumentSeparator string `json:",omitempty"`
-	// Quote stands around strings in braces.
+	// Quote encloses strings in braces.
 	Quote string `json:",omitempty"`
-	// Values is the notation in which values of a tagged form are written by
-	// the template: json, or python for True and None.
+	// Values is the notation in which the template writes values in a tagged form: json, or python
+	// for True and None.
 	Values Syntax `json:",omitempty"`
 	// Lists is the same for lists and objects.
 	Lists Syntax `json:",omitempty"`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readHeader reads the name of a call, and the id where it stands beside it, up
-// to where the arguments begin.
+// readHeader reads the name of a call, and its id if the id is next to the name, up to the
+// arguments.
 func (p *Parser) readHeader() bool {
 	m, c := p.plan, &p.call
 	for len(p.in) > 0 {
@@ -33,7 +33,7 @@ func (p *Parser) readHeader() bool {
 	return p.wait()
 }
 
-// headerEnd looks for what ends the header.
+// headerEnd matches the end of the header.
 func (p *Parser) headerEnd() (int, verdict) {
 	m := p.plan
 	b := byte(p.in[0])

@@ -19,7 +19,7 @@ const (
 	contentBegin
 	contentEnd
 	turnEnd
-	nothing // a mark that is passed over
+	nothing // an ignored mark
 	sectionBegin
 	callBegin
 	bareCall // a bracket that may begin a call
@@ -68,8 +68,7 @@ func (p *Parser) setMarks() {
 	p.step = p.readText
 }
 
-// allowed says whether a mark counts here. blank: nothing but white space
-// stands before it in the region.
+// allowed reports whether a mark counts here. blank says that the region so far is white space.
 func (p *Parser) allowed(k mark, blank bool) bool {
 	if p.region.kind == Reasoning {
 		switch k.means {
@@ -124,7 +123,7 @@ func (p *Parser) reach(k mark, n int) {
 	tail := k.literal.tail
 	switch {
 	case k.means == bareCall && p.plan.section[0].empty(), k.means == headerBegin:
-		took = nil // they are read again
+		took = nil // read them again
 	default:
 		p.in = p.in[n:]
 	}
