@@ -27,13 +27,13 @@ const (
 	longestRetry = 5 * time.Minute
 )
 
-// begin forgets the time before now, in which nobody was there.
+// begin discards the samples from before now, when no request was running.
 func (s *speed) begin(now time.Time) {
 	s.samples, s.next = s.samples[:0], time.Time{}
 	s.sample(now)
 }
 
-// left notes that so many answers leave.
+// left notes that n answers have left.
 func (s *speed) left(n int, now time.Time) {
 	s.answers += int64(n)
 	s.of = s.tokens.Load()

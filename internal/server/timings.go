@@ -71,7 +71,7 @@ func (x *Exchange) watchFor(answers int) error {
 	return nil
 }
 
-// NoTimings refuses a header that asks for times where the answer has no place for them.
+// NoTimings returns an error if the header asks for timings and the answer has no field for them.
 func (x *Exchange) NoTimings() error {
 	if x.Header.Get(traceHeader) == "" {
 		return nil
@@ -133,7 +133,7 @@ func addTimes(to []float64, times []time.Duration) {
 	}
 }
 
-// report is what the answer has; nil where nothing was asked for.
+// report returns the timings for the answer; nil if none were asked for.
 func (t *stopwatch) report() *Timings {
 	if t == nil {
 		return nil

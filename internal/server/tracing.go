@@ -31,7 +31,7 @@ func (s *Server) follow(x *Exchange) {
 	}
 }
 
-// unfollow says that a request was answered.
+// unfollow ends the request's span.
 func (s *Server) unfollow(x *Exchange) {
 	if x.traced == nil {
 		return
@@ -49,7 +49,7 @@ func (s *Server) unfollow(x *Exchange) {
 // A traceParent is a traceparent header of the W3C's Trace Context: the trace that a
 // request belongs to, and the caller's part of it.
 type traceParent struct {
-	trace   string // 32 hexadecimal digits; empty where there is no trace
+	trace   string // 32 hexadecimal digits; empty if there is no trace
 	span    string // 16 hexadecimal digits
 	sampled bool
 }
