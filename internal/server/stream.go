@@ -67,10 +67,9 @@ func (t *Stream) SendEvent(name string, data []byte) error {
 // comment is the line that keeps a silent stream of events alive. Clients ignore it.
 const comment = ":\n\n"
 
-// keepAlive sends a comment whenever a stream of events has sent nothing for so long, 0 for
-// never, until done is called, so that nobody on the way to the client takes the connection for
-// dead while its request waits. The error of one that cannot be sent goes to failed. t may be
-// nil.
+// keepAlive sends a comment whenever a stream of events has sent nothing for the duration every,
+// until done is called, so that no proxy takes the connection of a waiting request for dead. 0
+// means never. If a comment cannot be sent, failed is called with the error. t may be nil.
 func (t *Stream) keepAlive(every time.Duration, failed func(error)) (done func()) {
 	if t == nil || t.contentType != Events || every <= 0 {
 		return func() {}
