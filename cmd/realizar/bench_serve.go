@@ -15,8 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/load"
 )
 
-// benchGroup is `realizar bench`: what it measures without a further word is the
-// model.
+// benchGroup is `realizar bench`. Without a subcommand it measures a model.
 type benchGroup struct {
 	Model benchCommand      `cmd:"" default:"withargs" help:"Measure the speed of a model on this machine; the word model may be left out."`
 	Serve benchServeCommand `cmd:"" help:"Send requests to a server and measure how it answers."`
@@ -97,7 +96,7 @@ Examples:
     realizar bench serve http://127.0.0.1:8080 --shared-prefix 1000 --prefixes 4 --fields '{"temperature": 0}'`
 }
 
-// A jsonObject is a flag's JSON object, its numbers as they were written.
+// A jsonObject is the JSON object of a flag, with its numbers as written.
 type jsonObject map[string]any
 
 // UnmarshalText reads an object.
@@ -113,7 +112,7 @@ func (o *jsonObject) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *benchServeCommand) Validate() error {
 	switch {
 	case c.Concurrency != nil && *c.Concurrency < 1:
@@ -150,13 +149,13 @@ func (c *benchServeCommand) Validate() error {
 	return nil
 }
 
-// The numbers where the flags do not say.
+// The defaults of the flags.
 const (
 	defaultConcurrency = 16
 	defaultRequests    = 100
 )
 
-// options are what the flags say. Where there is a sweep, it says how much is sent.
+// options returns the options that the flags give. A sweep sets the load itself.
 func (c *benchServeCommand) options() (load.Options, error) {
 	o := load.Options{
 		URL: c.URL, Model: c.Model, Key: c.APIKey, Endpoint: load.Endpoint(c.Endpoint),
@@ -191,7 +190,7 @@ func (c *benchServeCommand) options() (load.Options, error) {
 	return o, nil
 }
 
-// readTrace reads the trace in a file.
+// readTrace reads a trace from a file.
 func readTrace(name string) (*load.Trace, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -201,17 +200,17 @@ func readTrace(name string) (*load.Trace, error) {
 	return load.ReadTrace(name, f)
 }
 
-// A loadReport is what can be written of a measurement, or of a sweep.
+// A loadReport writes the result of a measurement or of a sweep.
 type loadReport interface {
 	table() string
 	draw(io.Writer) error
-	// worst is an error where no request was answered.
+	// worst returns an error if no request was answered.
 	worst() error
 }
 
 // Run sends requests and writes what was measured.
 func (c *benchServeCommand) Run(a *app) error {
-	// A file that cannot be made need not wait for the measurement.
+	// An output file that cannot be created is an error before the measurement.
 	files, err := c.newFiles()
 	if err != nil {
 		return err
@@ -247,7 +246,7 @@ func (c *benchServeCommand) Run(a *app) error {
 	return result.worst()
 }
 
-// one is the report of a result, if there is one.
+// one returns the report of a result, or nil.
 func one(r *load.Result, err error) (loadReport, error) {
 	if r == nil {
 		return nil, err
@@ -255,7 +254,7 @@ func one(r *load.Result, err error) (loadReport, error) {
 	return loadOf{r}, err
 }
 
-// measure returns no result where nothing was sent.
+// measure returns no result if no request was sent.
 func measure(a *app, o load.Options) (*load.Result, error) {
 	g, err := load.New(a.ctx, o)
 	if err != nil {
@@ -277,7 +276,7 @@ func measure(a *app, o load.Options) (*load.Result, error) {
 	return result, err
 }
 
-// firstFailure is what one of the requests that failed said.
+// firstFailure returns the message of a failed request.
 func firstFailure(r *load.Result) string {
 	kind := failureKinds(r)[0]
 	return kind + ": " + strings.TrimSpace(r.Errors[kind].First)

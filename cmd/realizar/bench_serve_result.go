@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/load"
 )
 
-// loadFiles are those that the flags ask for, begun before the measurement.
+// loadFiles are the output files, created before the measurement.
 type loadFiles struct{ json, svg *outFile }
 
 func (c *benchServeCommand) newFiles() (f loadFiles, err error) {
@@ -60,7 +60,7 @@ func writeLoadJSON(w io.Writer, r loadReport) error {
 	return out.Encode(r)
 }
 
-// loadOf is one measurement.
+// A loadOf reports one measurement.
 type loadOf struct{ *load.Result }
 
 func (l loadOf) draw(w io.Writer) error {
@@ -74,7 +74,7 @@ func (l loadOf) worst() error {
 	return nil
 }
 
-// table is the results for people.
+// table returns the results as a table.
 func (l loadOf) table() string {
 	r := l.Result
 	rates := newTable()
@@ -106,7 +106,7 @@ func (l loadOf) table() string {
 	return rates.text(1, 2) + "\n" + times.text(1, 2, 3, 4, 5, 6) + "\n" + failures(r) + conditions(r) + "\n"
 }
 
-// rate has three digits or more.
+// rate formats v with three digits or more.
 func rate(v float64) string {
 	if v < 10 {
 		return fmt.Sprintf("%.2f", v)
@@ -124,14 +124,14 @@ func millisecondText(ms float64) string {
 	return fmt.Sprintf("%.0f", ms)
 }
 
-// failureKinds are the kinds of errors, the most frequent first.
+// failureKinds returns the kinds of errors, the most frequent first.
 func failureKinds(r *load.Result) []string {
 	return slices.SortedFunc(maps.Keys(r.Errors), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Errors[b].Count, r.Errors[a].Count), cmp.Compare(a, b))
 	})
 }
 
-// failures is a table of those that there are, and a blank line.
+// failures returns a table of the failures and a blank line, or "".
 func failures(r *load.Result) string {
 	if r.Failed == 0 {
 		return ""
@@ -145,7 +145,7 @@ func failures(r *load.Result) string {
 	return t.text(1) + "\n"
 }
 
-// conditions is what was measured, in a few lines.
+// conditions describes the measurement in a few lines.
 func conditions(r *load.Result) string {
 	how := fmt.Sprintf("%d requests under way", r.Concurrency)
 	if r.Rate > 0 || r.Trace != "" {

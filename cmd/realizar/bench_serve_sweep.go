@@ -20,14 +20,14 @@ import (
 	"github.com/realizar/realizar/internal/load"
 )
 
-// sweepOf is the measurements of a sweep.
+// A sweepOf reports the measurements of a sweep.
 type sweepOf struct {
 	Sweep     load.SweepBy   `json:"sweep"`
 	Saturated string         `json:"saturated"` // why the last step shows that; empty: the server may give more
 	Steps     []*load.Result `json:"steps"`
 }
 
-// sweep returns nil where nothing was measured.
+// sweep returns nil if nothing was measured.
 func (c *benchServeCommand) sweep(a *app, o load.Options) (loadReport, error) {
 	s := sweepOf{Sweep: c.Sweep.By}
 	for i := range c.Sweep.Values {
@@ -49,7 +49,7 @@ func (c *benchServeCommand) sweep(a *app, o load.Options) (loadReport, error) {
 	return s, context.Cause(a.ctx)
 }
 
-// load is what a step was given.
+// load returns the load of a step.
 func (s sweepOf) load(r *load.Result) float64 {
 	if s.Sweep == load.ByRate {
 		return r.Rate
@@ -64,7 +64,7 @@ func (s sweepOf) worst() error {
 	return nil
 }
 
-// table has a row for each step.
+// table returns a table with a row for each step.
 func (s sweepOf) table() string {
 	t := newTable()
 	head := []string{string(s.Sweep), "answered", "failed", "req/s", "tok/s", "first token 50%", "99%", "inter-token 50%", "99%"}
@@ -106,10 +106,10 @@ func (s sweepOf) table() string {
 	return out + s.conditions() + "\n"
 }
 
-// plainNumber has no zeros behind it.
+// plainNumber formats v without trailing zeros.
 func plainNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// conditions is what was measured, and why it ended.
+// conditions describes the measurements, and why the sweep ended.
 func (s sweepOf) conditions() string {
 	r := s.Steps[0]
 	prompt, _ := r.Prompt.MarshalText() // cannot fail
@@ -131,7 +131,7 @@ func (s sweepOf) conditions() string {
 
 func (s sweepOf) draw(w io.Writer) error { return writeSVG(w, s.lay) }
 
-// lay draws latencies over the throughput. A point is a step.
+// lay draws latencies over throughput, with a point for each step.
 func (s sweepOf) lay(c draw.Canvas) error {
 	p := newPlot("Latency over throughput, by "+map[load.SweepBy]string{load.ByConcurrency: "requests at one time", load.ByRate: "requests a second"}[s.Sweep],
 		"answer tokens a second", "milliseconds")
@@ -192,7 +192,7 @@ func (s sweepOf) lay(c draw.Canvas) error {
 		}
 	}
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(decades)
-	// The legend has a quarter of the height above the curves.
+	// The legend takes a quarter of the height, above the curves.
 	p.Y.Min, p.Y.Max = low/1.5, high*2*math.Pow(high/low*3, 1.0/3)
 	p.X.Min, p.X.Max = 0, right*1.1
 	head, _, _ := strings.Cut(s.conditions(), "\n")
@@ -201,7 +201,7 @@ func (s sweepOf) lay(c draw.Canvas) error {
 	return nil
 }
 
-// addSteps draws a curve whose points bear the labels that there are.
+// addSteps draws a curve whose points have the given labels.
 func addSteps(p *plot.Plot, name string, c color.Color, dashed bool, at plotter.XYLabels) error {
 	line, points, err := plotter.NewLinePoints(at.XYs)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// A chatCommand is a word with a slash that a user types in place of a message.
+// A chatCommand is a command with a slash that a user types instead of a message.
 type chatCommand struct {
 	name, takes, help string
 	do                func(c *conversation, argument string) (said []string, err error)
 }
 
-// chatCommands are what /help lists, in its order.
+// chatCommands are the commands in the order of /help.
 var chatCommands []chatCommand
 
 func init() {
@@ -41,11 +41,10 @@ func init() {
 	}
 }
 
-// slashWord is what a command looks like. A path such as /usr/bin is none.
+// slashWord matches a command. A path such as /usr/bin is not a command.
 var slashWord = regexp.MustCompile(`^/[A-Za-z]+$`)
 
-// command does what a message says that begins with a word with a slash. It is false for a
-// message that is one.
+// command runs a message that begins with a command. It returns false for any other message.
 func (c *conversation) command(text string) (isCommand bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	if !slashWord.MatchString(word) {
@@ -89,7 +88,7 @@ func (c *conversation) listCommands(string) ([]string, error) {
 	return append(said, `""" begins a message of several lines, and ends it`), nil
 }
 
-// A chatSetting is one that /set changes and /show says.
+// A chatSetting is a setting that /set changes and /show shows.
 type chatSetting struct {
 	name string
 	set  func(c *conversation, value string) error
@@ -189,7 +188,7 @@ func (c *conversation) showSettings(string) ([]string, error) {
 	return said, nil
 }
 
-// A savedMessage is a message in a file, as OpenAI's API has it.
+// A savedMessage is a message in a file, in the form of OpenAI's API.
 type savedMessage struct {
 	Role      string `json:"role"`
 	Content   string `json:"content"`
@@ -235,10 +234,10 @@ func (c *conversation) load(file string) ([]string, error) {
 	return []string{fmt.Sprintf("The conversation goes on after %d messages.", len(messages))}, nil
 }
 
-// blockQuote begins and ends a message of several lines.
+// blockQuote starts and ends a message of several lines.
 const blockQuote = `"""`
 
-// unquote takes a message out of its quotes. It is false where they do not end yet.
+// unquote removes the quotes of a message. It returns false if the closing quotes are missing.
 func unquote(text string) (string, bool) {
 	inside, quoted := strings.CutPrefix(strings.TrimSpace(text), blockQuote)
 	if !quoted {
@@ -248,11 +247,11 @@ func unquote(text string) (string, bool) {
 	return strings.Trim(inside, "\n"), ended
 }
 
-// mostHistory are the messages that the file of the history keeps.
+// mostHistory is how many messages the history file keeps.
 const mostHistory = 1000
 
-// historyFile is where messages are kept from one chat to the next: a JSON string a line. The
-// variable REALIZAR_HISTORY names another file, or is off.
+// historyFile returns the file that keeps messages from one chat to the next, a JSON string a line.
+// The variable REALIZAR_HISTORY names another file, or is off.
 func historyFile() string {
 	switch file := os.Getenv("REALIZAR_HISTORY"); file {
 	case "off":
@@ -267,7 +266,7 @@ func historyFile() string {
 	}
 }
 
-// readHistory reads the last messages of a file. One that cannot be read has none.
+// readHistory reads the last messages of a file, or none if it cannot be read.
 func readHistory(file string) []string {
 	f, err := os.Open(file)
 	if err != nil {

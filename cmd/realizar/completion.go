@@ -33,7 +33,7 @@ func (c *completionCommand) Run(a *app) error {
 	return err
 }
 
-// completion is the script that completes the command line of app in a shell.
+// completion returns the script that completes app's command line in a shell.
 func completion(shell string, app *kong.Node) string {
 	switch shell {
 	case "bash":
@@ -44,16 +44,16 @@ func completion(shell string, app *kong.Node) string {
 	return fishCompletion(app)
 }
 
-// A completedFlag is what shells are told of a flag.
+// A completedFlag describes a flag to a shell.
 type completedFlag struct {
 	long, short string // with their dashes; short may be empty
 	help        string // the first sentence
 	takesValue  bool
 	file        bool     // the value is a file
-	values      []string // that it may have, or nil where they are not a list
+	values      []string // its possible values, or nil if they are not a list
 }
 
-// completedFlags are the flags of a command.
+// completedFlags returns the flags of a command.
 func completedFlags(node *kong.Node) []completedFlag {
 	var out []completedFlag
 	for _, group := range node.AllFlags(true) {
@@ -75,11 +75,11 @@ func completedFlags(node *kong.Node) []completedFlag {
 	return out
 }
 
-// listOfWords is a placeholder that lists values: auto|cpu|cuda.
+// listOfWords matches a placeholder that lists values: auto|cpu|cuda.
 var listOfWords = regexp.MustCompile(`^[a-z0-9]+(\|[a-z0-9]+)+$`)
 
-// wordsOf are the words that may follow a command's name besides files: the values of an
-// argument that is one of a list, the commands that help explains, and demo for a model.
+// wordsOf returns the words that may follow a command's name besides files: the values of an
+// argument with a fixed list, the commands for help, and demo for a model.
 func wordsOf(node, app *kong.Node) []string {
 	var out []string
 	for _, p := range node.Positional {
@@ -97,7 +97,7 @@ func wordsOf(node, app *kong.Node) []string {
 	return out
 }
 
-// firstSentence is a help text up to its first full stop, without it.
+// firstSentence returns a help text up to its first full stop, without it.
 func firstSentence(help string) string {
 	if first, _, found := strings.Cut(help, ". "); found {
 		help = first
@@ -105,7 +105,7 @@ func firstSentence(help string) string {
 	return strings.TrimSuffix(help, ".")
 }
 
-// nameOf is a command without the program's name.
+// nameOf returns a command's name without the program's name.
 func nameOf(node *kong.Node) string { return strings.TrimPrefix(node.FullPath(), "realizar ") }
 
 func bashCompletion(app *kong.Node) string {
@@ -178,8 +178,8 @@ complete -o filenames -F _realizar realizar
 	return b.String()
 }
 
-// completedCommands are the commands whose flags are completed: those that do something, and
-// those that stand for one of their own.
+// completedCommands returns the commands whose flags are completed: those that do something, and
+// those that run a default subcommand.
 func completedCommands(app *kong.Node) []*kong.Node {
 	var out []*kong.Node
 	for _, c := range app.Children {
@@ -263,7 +263,7 @@ func zshCompletion(app *kong.Node) string {
 	return b.String()
 }
 
-// zshEscape escapes what ends a description in zsh.
+// zshEscape escapes the characters that end a description in zsh.
 func zshEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`).Replace(s)
 }

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// A flagError is what is wrong with a flag's value.
+// A flagError reports an invalid value of a flag.
 type flagError struct {
 	flag  string
-	value string // empty where the error says it
+	value string // empty if err has the value
 	err   error
 }
 
-// wrongFlag says what a flag wants.
+// wrongFlag returns an error that says what a flag wants.
 func wrongFlag(flag string, value any, want string) error {
 	return &flagError{flag, fmt.Sprint(value), errors.New("want " + want)}
 }
 
 func (e *flagError) Error() string { return e.of("--" + e.flag) }
 
-// of is the error of a value that something else than the flag set.
+// of returns the error for a value that was set elsewhere than by the flag.
 func (e *flagError) of(place string) string {
 	if e.value != "" {
 		place += "=" + e.value
