@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// admission bounds how many answers are under way or wait for their turn.
+// admission bounds the answers that run or wait in the queue.
 type admission struct {
 	mu       sync.Mutex
 	limit    int
-	taken    int           // answers
-	draining chan struct{} // closed when nobody is let in any more
-	empty    chan struct{} // closed when draining and none is taken
+	taken    int           // answers that run or wait
+	draining chan struct{} // closed when no request is admitted any more
+	empty    chan struct{} // closed when draining is closed and taken is 0
 	speed    speed
 }
 
-// enter takes places for n answers, or says why there are none. A request for many is let
-// in while there are twice as many places free, or half of all, as it might never find so
-// many: it leaves some to requests for few.
+// enter takes n places, or returns an error that says why it cannot. A request for many answers is
+// admitted if twice as many places are free, or half of all places: the exact number might never be
+// free at one time, and requests for few answers need places too.
 func (a *admission) enter(n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,8 +48,8 @@ func (a *admission) leave(n int) {
 	}
 }
 
-// retryAfter is after how many seconds a request should come again for which there was no
-// time or no memory.
+// retryAfter returns the number of seconds after which a request that was refused for lack of time
+// or memory should come again.
 func (a *admission) retryAfter() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,22 +77,22 @@ func (a *admission) isDraining() bool {
 	}
 }
 
-// count is how many places are taken, of how many.
+// count returns the number of places taken and the number of all places.
 func (a *admission) count() (taken, limit int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.taken, a.limit
 }
 
-// bound sets how many places there are. Those that are taken stay so.
+// bound sets the number of places. It does not affect requests that have been admitted.
 func (a *admission) bound(limit int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.limit = limit
 }
 
-// Begin admits a request for so many answers, until done is called. The context that
-// it returns is [Exchange.Work].
+// Begin admits a request for the given number of answers. The places are taken until done is
+// called. Begin returns the context of [Exchange.Work].
 func (x *Exchange) Begin(answers int) (ctx context.Context, done func(), err error) {
 	s := x.Server
 	if err := s.admission.enter(answers); err != nil {

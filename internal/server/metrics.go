@@ -13,9 +13,8 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// metrics are what GET /metrics shows: the model's, under the names that vLLM gave
-// them and that the gateways in front of such servers read; the server's own; and
-// those of the process.
+// metrics are what GET /metrics shows: the model's metrics, under vLLM's names, which gateways in
+// front of such servers read; the server's own; and those of the process.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -23,16 +22,16 @@ type metrics struct {
 	panics   prometheus.Counter
 }
 
-// A state is how a server stands.
+// A state is the current state of a server.
 type state struct {
-	admitted    int // answers that were let in
+	admitted    int // answers that were admitted
 	memory      budget.Stats
 	connections ConnectionStats
 	pool        poolState
 }
 
-// newMetrics shows what read calls its argument with as the metrics of the model of that name,
-// and how the server stands.
+// newMetrics returns metrics of each model that read reports by name, and of the server's state,
+// which stands returns.
 func newMetrics(read func(each func(name string, m realizar.Metrics)), stands func() state) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -69,13 +68,13 @@ func newMetrics(read func(each func(name string, m realizar.Metrics)), stands fu
 	return m
 }
 
-// show is GET /metrics.
+// show handles GET /metrics.
 func (m *metrics) show(x *Exchange) error {
 	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(x.w, x.Request)
 	return nil
 }
 
-// answered notes that a request has ended.
+// answered counts a request that has ended.
 func (m *metrics) answered(x *Exchange) {
 	route := x.Pattern
 	if route == "" {
@@ -92,7 +91,7 @@ func (m *metrics) answered(x *Exchange) {
 // modelMetrics calls each with the metrics of every model, loaded or not.
 func (s *Server) modelMetrics(each func(name string, m realizar.Metrics)) {
 	for _, status := range s.models.Models() {
-		s.Look(status.Name, func(*Model) {}) // so that it is followed
+		s.Look(status.Name, func(*Model) {}) // so that its record follows it
 		each(status.Name, s.records.of(status.Name).metrics())
 	}
 }
@@ -187,8 +186,8 @@ var (
 	memoryFreeDesc  = describe("realizar_device_memory_free_bytes", "Of this, what nobody uses; 0 where the system does not say.", "device")
 )
 
-// finishedReasons are the words for endings that vLLM uses. Each is shown from the
-// start, so that a rate over it begins at 0.
+// finishedReasons are vLLM's words for endings. Each is shown from the start, so that a rate over
+// it begins at 0.
 var finishedReasons = []struct {
 	reason string
 	of     []realizar.Ending
@@ -199,8 +198,8 @@ var finishedReasons = []struct {
 	{"error", []realizar.Ending{realizar.EndedByError}},
 }
 
-// cacheUsage is how full the fullest pool is: where one has no page left, nothing
-// more is admitted.
+// cacheUsage returns the used share, from 0 to 1, of the fullest pool: if one pool has no page
+// left, no further request is admitted.
 func cacheUsage(m *realizar.Metrics) (share float64) {
 	for _, p := range m.Pools {
 		if p.Pages > 0 {
@@ -272,7 +271,7 @@ func collect(out chan<- prometheus.Metric, name string, m *realizar.Metrics) {
 	}
 }
 
-// constHistogram is h in Prometheus' form, whose buckets count all values up to their
+// constHistogram returns h in Prometheus' form, in which a bucket counts all values up to its
 // bound.
 func constHistogram(desc *prometheus.Desc, name string, h *realizar.Histogram) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(h.Bounds))

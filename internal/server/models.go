@@ -17,12 +17,12 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A Model is a loaded model that a server answers with, and what the server knows of it.
+// A Model is a loaded model with the server's data about it.
 type Model struct {
 	*realizar.Model
-	// Created is when the model came to be, as lists of models say it. Zero: when it was loaded.
+	// Created is the model's time of creation in lists of models. Zero means the time of loading.
 	Created time.Time
-	// Path is what the model was opened from. It may be empty, and no client is told.
+	// Path is the path that the model was opened from. It may be empty. Clients never see it.
 	Path string
 
 	pieces   pieces
@@ -31,17 +31,18 @@ type Model struct {
 	recorded atomic.Pointer[record]
 }
 
-// Note is what a dialect keeps of m under a key of its own: what find returned the first time.
+// Note returns the value that a dialect keeps with m under the key. The first call computes it with
+// find.
 func Note[V any](m *Model, key any, find func() V) V {
 	once, _ := m.noted.LoadOrStore(key, sync.OnceValue(find))
 	return once.(func() V)()
 }
 
-// Models are those that a server answers with.
+// Models is the pool of a server's models.
 type Models = pool.Pool[*Model]
 
-// One is m alone under these names, which is there and stays. Closing the pool closes it, and so
-// does unloading it, after which it cannot be loaded again.
+// One returns a pool of m alone under these names, already loaded and pinned. Closing the pool
+// closes m. Unloading m closes it too, and it cannot be loaded again.
 func One(m *Model, names ...string) (*Models, error) {
 	if len(names) == 0 {
 		return nil, errors.New("server: the model has no name")
@@ -58,16 +59,16 @@ func One(m *Model, names ...string) (*Models, error) {
 	return p, p.Load(context.Background(), names[0])
 }
 
-// opened is the loader of a model that is there.
+// opened is the loader of a model that is already open.
 type opened struct {
 	model *Model
 	given bool
 }
 
-// Estimate is nothing, as nobody shares memory with it.
+// Estimate returns an empty Need, as no other model shares memory with it.
 func (o *opened) Estimate(context.Context, string) (pool.Need, error) { return pool.Need{}, nil }
 
-// Load is the model.
+// Load returns the model, once.
 func (o *opened) Load(context.Context, string, pool.Need) (*Model, error) {
 	if o.given {
 		return nil, errors.New("server: the model was closed")
@@ -76,10 +77,10 @@ func (o *opened) Load(context.Context, string, pool.Need) (*Model, error) {
 	return o.model, nil
 }
 
-// Models are those that s answers with.
+// Models returns the models of s.
 func (s *Server) Models() *Models { return s.models }
 
-// Names are those of all models; answers bear the first of each.
+// Names returns the names of all models. Answers have the first name of each.
 func (s *Server) Names() (names []string) {
 	for _, m := range s.models.Models() {
 		names = append(append(names, m.Name), m.Aliases...)
@@ -87,7 +88,7 @@ func (s *Server) Names() (names []string) {
 	return names
 }
 
-// Find is the model of that name. A name without a tag has the tag "latest".
+// Find returns the status of the model with that name. A name without a tag has the tag "latest".
 func (s *Server) Find(name string) (pool.Status, error) {
 	for _, m := range s.models.Models() {
 		if slices.ContainsFunc(append([]string{m.Name}, m.Aliases...), func(own string) bool { return Tagged(own) == Tagged(name) }) {
@@ -97,7 +98,7 @@ func (s *Server) Find(name string) (pool.Status, error) {
 	return pool.Status{}, &pool.UnknownError{Name: name, Names: s.Names()}
 }
 
-// Tagged is a name with its tag, as Ollama's clients have it.
+// Tagged returns a name with its tag, as Ollama's clients write it.
 func Tagged(name string) string {
 	if strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ":") {
 		return name
@@ -105,7 +106,7 @@ func Tagged(name string) string {
 	return name + ":latest"
 }
 
-// Look calls f with the model of that name where it is loaded.
+// Look calls f with the model of that name if it is loaded.
 func (s *Server) Look(name string, f func(m *Model)) {
 	if h, ok := s.models.Look(name); ok {
 		defer h.Release()
@@ -114,9 +115,8 @@ func (s *Server) Look(name string, f func(m *Model)) {
 	}
 }
 
-// Hold has the request be for the model of that name, which is loaded where it is not there,
-// and stays until the request ends. A request need not name the one model that there is: name
-// may be empty then.
+// Hold loads the model of that name, if it is not loaded, and keeps it loaded until the request
+// ends. The name may be empty if the server has exactly one model.
 func (x *Exchange) Hold(name string) error {
 	if name == "" {
 		all := x.Server.models.Models()
@@ -141,21 +141,21 @@ func (x *Exchange) Hold(name string) error {
 	return nil
 }
 
-// Model is the one that the request is for, after [Exchange.Hold] or [ReadFor].
+// Model returns the model of the request. It must follow [Exchange.Hold] or [ReadFor].
 func (x *Exchange) Model() *Model { return x.hold.Model }
 
-// Name is the first name of [Exchange.Model].
+// Name returns the first name of [Exchange.Model].
 func (x *Exchange) Name() string { return x.hold.Name }
 
-// KeepAlive is how long the model stays when nobody uses it, as [pool.Hold.KeepAlive] has it.
+// KeepAlive sets how long the model stays loaded while unused, as in [pool.Hold.KeepAlive].
 func (x *Exchange) KeepAlive(d time.Duration) { x.hold.KeepAlive(d) }
 
 // errNamed ends the search for the name of the model.
 var errNamed = errors.New("the model is named")
 
-// nameIn is the model that the body of a request with the fields of list names: in "model", or
-// "name" where that is one of them. It is empty where it names none. What is wrong with the
-// body, others say.
+// nameIn returns the name of the model in the body of a request with the fields of list: the value
+// of "model", or of "name" if list has that field. It is empty if the body has none. It does not
+// report errors in the body.
 func nameIn[R any](data []byte, list fields.List[R]) (name string) {
 	for _, field := range []string{"model", "name"} {
 		if !slices.ContainsFunc(list, func(f fields.Field[R]) bool { return f.Name == field }) {
@@ -175,7 +175,7 @@ func nameIn[R any](data []byte, list fields.List[R]) (name string) {
 	return name
 }
 
-// poolError is an error of the models as it is answered; nil: it is another.
+// poolError returns the answer to an error of the pool; nil for other errors.
 func poolError(err error) *Error {
 	var (
 		unknown *pool.UnknownError
@@ -194,7 +194,7 @@ func poolError(err error) *Error {
 		return e
 	case as(err, &queue):
 		return &Error{Status: http.StatusTooManyRequests, Code: "model_queue_full", RetryAfter: 1, Message: queue.Error()}
-	case as(err, &load): // where the model lies is nothing that clients need to know
+	case as(err, &load): // clients must not learn the path of the model
 		return &Error{Status: http.StatusServiceUnavailable, Code: "model_failed", RetryAfter: max(1, int(load.Again/time.Second)),
 			Message: fmt.Sprintf("model %.100q cannot be loaded; the server's log says why", load.Model)}
 	case errors.Is(err, pool.ErrUnloaded):

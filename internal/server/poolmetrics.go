@@ -6,18 +6,18 @@ import (
 	"github.com/realizar/realizar/internal/pool"
 )
 
-// poolMetrics are those of all models, loaded or not, and of the memory that they share.
+// poolMetrics collects the metrics of all models, loaded or not, and of the memory that they share.
 type poolMetrics struct {
 	read func() poolState
 }
 
-// A poolState is how models stand.
+// A poolState is the current state of the models.
 type poolState struct {
 	models       []pool.Status
 	used, limits pool.Need
 }
 
-// poolState is how the models of s stand.
+// poolState returns the current state of the models of s.
 func (s *Server) poolState() poolState {
 	p := poolState{models: s.models.Models()}
 	p.used, p.limits = s.models.Memory()

@@ -8,15 +8,14 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A record is the metrics of a model's name. They go on where they were when the model is loaded
-// again.
+// A record has the metrics of a model's name. They continue when the model is loaded again.
 type record struct {
 	mu   sync.Mutex
-	past realizar.Metrics // of the models of that name that were closed
-	live *Model           // nil: none is loaded, or nobody has used it yet
+	past realizar.Metrics // of closed models of that name
+	live *Model           // nil if no model is loaded, or it is not used yet
 }
 
-// records are those of a server by name.
+// records has a server's records by name.
 type records struct {
 	mu    sync.Mutex
 	names map[string]*record
@@ -37,7 +36,7 @@ func (r *records) of(name string) *record {
 	return one
 }
 
-// follow has the record count what m does until m is closed.
+// follow makes the record count the metrics of m until m is closed.
 func (r *record) follow(m *Model) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +46,7 @@ func (r *record) follow(m *Model) {
 	}
 }
 
-// metrics are those of the name. Of a model that is not loaded the gauges are 0.
+// metrics returns the metrics of the name. If the model is not loaded, gauges are 0.
 func (r *record) metrics() realizar.Metrics {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +57,7 @@ func (r *record) metrics() realizar.Metrics {
 	return plus(&m, &r.past)
 }
 
-// Close closes the model. Its name keeps what it counted.
+// Close closes the model. Its counts stay in the record of its name.
 func (m *Model) Close() error {
 	if r := m.recorded.Load(); r != nil {
 		r.mu.Lock()
@@ -69,7 +68,7 @@ func (m *Model) Close() error {
 	return m.Model.Close()
 }
 
-// plus is m with the counters and histograms of past added.
+// plus returns m with the counters and histograms of past added.
 func plus(m, past *realizar.Metrics) realizar.Metrics {
 	sum := *m
 	sum.Steps += past.Steps

@@ -28,47 +28,47 @@ type Config struct {
 	Version string
 	// Dialects are what clients may speak, one at least.
 	Dialects []Dialect
-	// Parallel is how many answers of all models together are under way at one time.
+	// Parallel is the number of answers, of all models together, that run at one time.
 	Parallel int
-	// MaxQueue is how many answers more may wait for their turn; requests beyond are
-	// refused with 429. 0: none waits.
+	// MaxQueue is the number of answers that may wait beyond Parallel; further requests are refused
+	// with 429. 0 means that none waits.
 	MaxQueue int
-	// MaxBody is how many bytes the body of a request may have. 0: 32 MiB.
+	// MaxBody is the maximum size of a request's body in bytes. 0 means 32 MiB.
 	MaxBody int64
-	// RequestMemory is how many bytes all requests may hold together: bodies, texts,
-	// tokens, and answers that are not sent yet. 0: 256 MiB.
+	// RequestMemory is the number of bytes that all requests may hold together: bodies, texts,
+	// tokens, and answers that are not sent yet. 0 means 256 MiB.
 	RequestMemory int64
 	Deadlines     Deadlines
 	// JSON says how answers are written that are JSON; a request says itself whether its
 	// schema is strict.
 	JSON realizar.JSONOptions
-	// Connections are those that clients come by, for the metrics. nil: they are not bounded.
+	// Connections bounds the clients' connections, and is shown in the metrics. nil means no bound.
 	Connections *Connections
 	// Hosts are names that requests may call the server by, beside addresses and localhost;
 	// "*" stands for any. A page of a stranger may have let his name mean this machine, and
 	// then its scripts can ask. nil: any.
 	Hosts []string
-	// Keys are those that requests must bear one of. nil: none is wanted.
+	// Keys are the keys of which a request must have one. nil means that no key is needed.
 	Keys *Keys
 	// Origins are the web pages, "https://example.org", whose scripts may use the
 	// server; "*" stands for all. None: those that the server's own address has, where
 	// that is an IP address or localhost, or keys are wanted.
 	Origins []string
-	// Logger has a line for each request. nil: none is written.
+	// Logger logs a line for each request. nil means no log.
 	Logger *slog.Logger
-	// Lenient leaves out fields of requests that are not known, and says so in the log and in
-	// a header, where they are errors else.
+	// Lenient ignores unknown fields of requests, and reports them in the log and in a header.
+	// Otherwise they are errors.
 	Lenient bool
 	// StreamKeepAlive is how long a stream of events may be silent: then it has a comment, while
 	// the request waits for its turn or its prompt is read. 0: for ever.
 	StreamKeepAlive time.Duration
-	// LogPrompts adds what requests say to their lines.
+	// LogPrompts adds the bodies of requests to their log lines.
 	LogPrompts bool
-	// Spans are told of each request. nil: nobody is.
+	// Spans traces each request. nil means no tracing.
 	Spans Spans
-	// Page is what browsers are shown. nil: nothing is.
+	// Page is the page for browsers. nil means none.
 	Page Page
-	// Store are the models of the machine, which clients may change. nil: they may not.
+	// Store has the models of the machine, which clients may change. nil means that they may not.
 	Store Store
 }
 
@@ -115,12 +115,12 @@ type Server struct {
 	records   records
 	metrics   *metrics
 
-	stopped context.Context // ends when those under way shall
+	stopped context.Context // ends when running requests shall end
 	stop    context.CancelCauseFunc
 	ended   []func(*Exchange) // called after each request
 }
 
-// New makes a server of models, which it leaves open.
+// New returns a server of models. It does not close models.
 func New(models *Models, c Config) (*Server, error) {
 	set, err := newSettings(&c)
 	if err != nil {
@@ -143,13 +143,13 @@ func New(models *Models, c Config) (*Server, error) {
 	return s, nil
 }
 
-// state is how s stands.
+// state returns the current state of s.
 func (s *Server) state() state {
 	taken, _ := s.admission.count()
 	return state{taken, s.memory.Stats(), s.config.Connections.Stats(), s.poolState()}
 }
 
-// Held is how many bytes of memory requests hold.
+// Held returns the number of bytes that requests hold.
 func (s *Server) Held() int64 {
 	m := s.memory.Stats()
 	return m.Used - m.Spare
@@ -159,22 +159,23 @@ func (s *Server) Held() int64 {
 // has it.
 func (s *Server) Spare(evict func()) *budget.Account { return s.memory.OpenSpare(evict) }
 
-// Version is the program's.
+// Version returns the program's version.
 func (s *Server) Version() string { return s.config.Version }
 
-// Created is when the server came to be.
+// Created returns the time when the server was created.
 func (s *Server) Created() time.Time { return s.created }
 
 // Handler answers the requests.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Drain refuses requests from now on with 503; those under way go on.
+// Drain refuses new requests with 503; running ones go on.
 func (s *Server) Drain() { s.admission.drain() }
 
-// Draining is closed when [Server.Drain] is called. A stream that has no end of its own ends then.
+// Draining returns a channel that is closed by [Server.Drain]. A stream without an end of its own
+// ends then.
 func (s *Server) Draining() <-chan struct{} { return s.admission.draining }
 
-// Wait returns when none is under way after [Server.Drain], or ctx ends.
+// Wait waits until no request runs after [Server.Drain], or ctx ends.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-s.admission.empty:
@@ -184,7 +185,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop drains, and ends those under way with an error.
+// Stop drains the server and ends running requests with an error.
 func (s *Server) Stop() {
 	s.Drain()
 	s.stop(errDraining)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// settings are what of a [Config] may change while a server runs. A request keeps those
-// that it came under.
+// settings are the parts of a [Config] that may change while a server runs. A request keeps the
+// settings with which it began.
 type settings struct {
 	maxBody         int64
 	deadlines       Deadlines
@@ -18,7 +18,7 @@ type settings struct {
 	streamKeepAlive time.Duration // 0: none
 }
 
-// newSettings are those of c.
+// newSettings returns the settings in c.
 func newSettings(c *Config) (*settings, error) {
 	switch {
 	case c.MaxQueue < 0:
@@ -43,9 +43,9 @@ func newSettings(c *Config) (*settings, error) {
 	}, nil
 }
 
-// Reload sets what requests are held to from now on: Parallel, MaxQueue, MaxBody, Deadlines, Keys,
-// Hosts, Origins, Lenient, LogPrompts and StreamKeepAlive of c. The rest of c is not looked at, nor are the
-// times of Deadlines that [HTTP] takes. After an error all is as it was.
+// Reload applies Parallel, MaxQueue, MaxBody, Deadlines, Keys, Hosts, Origins, Lenient, LogPrompts
+// and StreamKeepAlive of c to requests from now on. It ignores the rest of c, and the times of
+// Deadlines that [HTTP] uses. After an error nothing has changed.
 func (s *Server) Reload(c Config) error {
 	changed, err := newSettings(&c)
 	if err != nil {

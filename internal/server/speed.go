@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A speed is how fast places become free. The mutex of [admission] guards it, but for
+// A speed measures how fast places become free. The mutex of [admission] guards all fields except
 // tokens.
 type speed struct {
-	tokens  atomic.Int64 // events of all answers, about as many as tokens
-	answers int64        // that have left
-	of      int64        // tokens, when the last of these left
+	tokens  atomic.Int64 // events of all answers, about one per token
+	answers int64        // answers that have left
+	of      int64        // tokens when the last of these left
 	samples []sample     // about a second apart, of the last [speedWindow]
-	next    time.Time    // when who was told last to come again does
+	next    time.Time    // when the client that was refused last should come again
 }
 
-// A sample is what had come by a time.
+// A sample has the counts at a time.
 type sample struct {
 	at              time.Time
 	answers, tokens int64
@@ -27,13 +27,13 @@ const (
 	longestRetry = 5 * time.Minute
 )
 
-// begin forgets the time before now, in which nobody was there.
+// begin discards the samples from before now, when no request was running.
 func (s *speed) begin(now time.Time) {
 	s.samples, s.next = s.samples[:0], time.Time{}
 	s.sample(now)
 }
 
-// left notes that so many answers leave.
+// left notes that n answers have left.
 func (s *speed) left(n int, now time.Time) {
 	s.answers += int64(n)
 	s.of = s.tokens.Load()
@@ -53,8 +53,9 @@ func (s *speed) sample(now time.Time) {
 	s.samples = append(s.samples, sample{now, s.answers, s.tokens.Load()})
 }
 
-// rate is how many answers leave a second: as many as did of late, or where none has, as many
-// as the tokens of late make that have the length of those before. 0: nothing is known.
+// rate returns the number of answers that leave per second, measured over the samples. If none has
+// left in that time, it divides the rate of tokens by the mean length of earlier answers. 0 means
+// unknown.
 func (s *speed) rate(now time.Time) float64 {
 	if len(s.samples) == 0 {
 		return 0
@@ -72,10 +73,10 @@ func (s *speed) rate(now time.Time) float64 {
 	return 0
 }
 
-// retryAfter is after how many seconds a request for n answers that was refused should come
-// again: when as many places are free, after those who were told so before it, and at most when
-// all of limit have become free. What is not known is a second. Who asks for none is told when
-// there will be one, and nobody waits for that.
+// retryAfter returns the number of seconds after which a refused request for n answers should come
+// again: when n places are free, after the clients that were refused before it, and at most when
+// all places of limit have become free. If the rate is unknown, that is 1 second. For n = 0 it
+// returns when a place will be free, and does not delay later clients.
 func (s *speed) retryAfter(n, limit int, now time.Time) int {
 	rate := s.rate(now)
 	if rate <= 0 {

@@ -13,32 +13,32 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A Store keeps the models of this machine, served or not, for clients that may change what
-// it has. Names come from clients as they write them. Errors that clients are told are
-// [StoreError]; of others they are told that the server failed.
+// A Store manages the models of this machine, served or not, for clients that may change them.
+// Names are as the clients write them. A [StoreError] is shown to the client; of any other error
+// the client learns only that the server failed.
 type Store interface {
-	// List returns the models by name. Their descriptions have neither tensors nor long
+	// List returns the models in order of name. Their descriptions have neither tensors nor long
 	// arrays of metadata.
 	List(ctx context.Context) ([]*Stored, error)
 	// Find returns the model of that name.
 	Find(ctx context.Context, name string) (*Stored, error)
-	// Describe says what the files of a model say.
+	// Describe describes a model from its files.
 	Describe(ctx context.Context, name string) (*realizar.Description, error)
-	// Pull fetches a model from where its name leads. Clients that pull the same model share
+	// Pull fetches a model from the registry in its name. Clients that pull the same model share
 	// one pull, which ends when all of them have left.
 	Pull(ctx context.Context, name string, progress func(Progress) error) error
-	// Push gives a model to the registry that its name leads to.
+	// Push uploads a model to the registry in its name.
 	Push(ctx context.Context, name string, progress func(Progress) error) error
 	// Copy gives a model another name.
 	Copy(ctx context.Context, from, to string) error
-	// Create makes a model of files by their names in it, which are digests that AddBlob was
-	// called with.
+	// Create makes a model of files. It maps their names in the model to digests of files that
+	// AddBlob has added.
 	Create(ctx context.Context, name string, files map[string]string, progress func(Progress) error) error
 	// Delete removes a model that is not loaded.
 	Delete(ctx context.Context, name string) error
-	// HasBlob reports whether there is a file with that digest for Create.
+	// HasBlob reports whether Create can use a file with that digest.
 	HasBlob(digest string) (bool, error)
-	// AddBlob keeps what r brings, size bytes or, where that is -1, as many as come.
+	// AddBlob stores the data of r, size bytes, or up to the end of r if size is -1.
 	AddBlob(ctx context.Context, digest string, r io.Reader, size int64) error
 }
 
@@ -48,29 +48,29 @@ type Stored struct {
 	Digest      string // of its files, 64 hexadecimal digits
 	Size        int64  // bytes
 	Modified    time.Time
-	Description *realizar.Description // nil where its files cannot be read
+	Description *realizar.Description // nil if the files cannot be read
 }
 
-// A Progress is how far a pull, a push or the making of a model is.
+// A Progress is the progress of a pull, a push or the creation of a model.
 type Progress struct {
 	Phase     Phase
-	Digest    string // of the file that Completed bytes of Total have come of, in Transfer
+	Digest    string // in Transfer, of the file of which Completed of Total bytes are transferred
 	Total     int64
 	Completed int64
 }
 
-// A Phase is a part of a pull, a push or the making of a model.
+// A Phase is a phase of a pull, a push or the creation of a model.
 type Phase int
 
 // The phases in their order.
 const (
-	ReadManifest  Phase = iota // what files belong to the model is asked
-	Transfer                   // files come or go
-	Verify                     // the last of them are compared with their digests
-	WriteManifest              // the model gets its name
+	ReadManifest  Phase = iota // get the list of the model's files
+	Transfer                   // download or upload the files
+	Verify                     // compare the last files with their digests
+	WriteManifest              // name the model
 )
 
-// A StoreError is why a [Store] does not do what a client asks.
+// A StoreError reports why a [Store] refuses a client's request.
 type StoreError struct {
 	Fault   StoreFault
 	Message string
@@ -95,7 +95,7 @@ const (
 	NoRegistry                   // the other side does not do it
 )
 
-// storeErrors are what faults are answered with.
+// storeErrors maps faults to answers.
 var storeErrors = map[StoreFault]Error{
 	NoModel:    {Status: http.StatusNotFound, Code: "model_not_found"},
 	NotAName:   {Status: http.StatusBadRequest, Code: "invalid_name"},
@@ -109,7 +109,7 @@ var storeErrors = map[StoreFault]Error{
 	NoRegistry: {Status: http.StatusBadGateway, Code: "registry_failed"},
 }
 
-// storeError is an error of the store as it is answered; nil: it is another.
+// storeError returns the answer to an error of the store; nil for other errors.
 func storeError(err error) *Error {
 	var e *StoreError
 	if !as(err, &e) {
@@ -120,11 +120,11 @@ func storeError(err error) *Error {
 	return &answer
 }
 
-// errNotManaged is that clients may not change the models.
+// errNotManaged reports that clients may not change the models.
 var errNotManaged = &Error{Status: http.StatusForbidden, Code: "models_not_managed",
 	Message: "this server does not let clients fetch, copy, create or delete models; realizar serve --manage-models lets them"}
 
-// Store is what clients may change, or an error that names the flag that lets them.
+// Store returns the store that clients may change, or an error that names the flag that allows it.
 func (s *Server) Store() (Store, error) {
 	if s.config.Store == nil {
 		return nil, errNotManaged
@@ -132,7 +132,8 @@ func (s *Server) Store() (Store, error) {
 	return s.config.Store, nil
 }
 
-// unknown is err, that no model of that name is served, with a hint where the store has it.
+// unknown returns err, which says that no served model has the name, with a hint if the store has
+// such a model.
 func (x *Exchange) unknown(name string, err error) error {
 	if x.Server.config.Store == nil {
 		return err
@@ -144,12 +145,12 @@ func (x *Exchange) unknown(name string, err error) error {
 		Message: fmt.Sprintf("%v; the model is on this machine and is not served: realizar serve has to name it", err)}
 }
 
-// uploadPiece is how much of an upload has the time that a body has, so that who sends a byte
-// now and then does not keep others from their turn.
+// uploadPiece is the number of bytes of an upload that get the time limit of a whole body, so that
+// a client that sends a byte now and then does not keep others waiting.
 const uploadPiece = 1 << 20
 
-// Upload calls take with the body of the request, of any length, of which nothing is kept in
-// memory. Each MiB of it has the time that a body has.
+// Upload calls take with the body of the request, which may have any length and is not kept in
+// memory. Each MiB of it has the time limit of a whole body.
 func (x *Exchange) Upload(take func(body io.Reader) error) error {
 	u, done := &upload{x: x}, make(chan struct{})
 	stop := context.AfterFunc(x.work, func() {
@@ -171,11 +172,11 @@ func (x *Exchange) Upload(take func(body io.Reader) error) error {
 type upload struct {
 	x     *Exchange
 	mu    sync.Mutex
-	ended bool // the work for the request has
-	left  int  // bytes of the piece that is coming
+	ended bool // the work for the request has ended
+	left  int  // bytes left of the current piece
 }
 
-// wait gives the client time for the next piece, where the last one has come.
+// wait sets the deadline of the next piece if the last one has arrived.
 func (u *upload) wait() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -201,7 +202,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		u.x.came()
 		_ = http.NewResponseController(u.x.w).SetReadDeadline(time.Time{})
-	case u.x.work.Err() != nil && !errors.Is(context.Cause(u.x.work), context.Canceled): // which is that reading failed
+	case u.x.work.Err() != nil && !errors.Is(context.Cause(u.x.work), context.Canceled): // the cause is that reading failed
 		err = context.Cause(u.x.work)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = &Error{Status: http.StatusBadRequest, Code: "body_timeout",
@@ -212,5 +213,5 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Empty answers with a status alone.
+// Empty answers with a status and no body.
 func (x *Exchange) Empty(status int) { x.w.WriteHeader(status) }
