@@ -58,7 +58,7 @@ func (x *Exchange) begin(d *Deadlines, stopped context.Context) {
 
 // readBy sets the deadline for reading from the client to d from now.
 func (x *Exchange) readBy(d time.Duration) {
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // fails only on a writer without deadlines, as in tests
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(d)) // an error means that the writer has no deadlines
 }
 
 // phase begins a phase that may take d; 0 means no limit. The request ends with cause if done is

@@ -248,7 +248,7 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 	r.x.memory.Send(true)
 	defer r.x.memory.Send(false)
 	for err == nil && len(p) > 0 {
-		_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // fails only on a writer without deadlines, as in tests
+		_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // an error means that the writer has no deadlines
 		if r.x.gave.Load() {
 			return n, budget.ErrFull
 		}
