@@ -268,9 +268,12 @@ func (r *indexReader) weights() error {
 	return err
 }
 
+// maxName is the longest file name of common file systems, in bytes.
+const maxName = 255
+
 // plainName reports whether name is a file name without a folder on any system.
 func plainName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:") && printable(name)
+	return name != "" && len(name) <= maxName && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:") && printable(name)
 }
 
 // openAssets reads the files that accompany the weights. For safetensors it takes the metadata from

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/realizar/realizar/modelfile"
@@ -103,6 +104,7 @@ func FuzzIndex(f *testing.F) {
 		`{"weight_map": {"\u0061": "s1\u002esafetensors", "d": "s3.safetensors"}}`,
 		`{"weight_map": {}}`,
 		`{"weight_map": [1.5, NaN, {"x": null}]}`,
+		`{"weight_map": {"x": "` + strings.Repeat("[", 600) + `"}}`,
 	} {
 		f.Add([]byte(seed))
 	}
