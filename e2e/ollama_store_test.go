@@ -212,15 +212,18 @@ func TestOllamaPullServed(t *testing.T) {
 	has(t, c)
 }
 
+// stalls is a server that sends half of a large file and then nothing.
+var stalls = hubtest.Behavior{Fault: func(_ string, size int64) (hubtest.Fault, int64) {
+	if size > 1000 {
+		return hubtest.Stall, size / 2
+	}
+	return hubtest.None, 0
+}}
+
 // A client that leaves ends its pull, and the next one goes on.
 func TestOllamaPullCancelled(t *testing.T) {
 	shop := newShop(t)
-	shop.Set(hubtest.Behavior{Fault: func(_ string, size int64) (hubtest.Fault, int64) {
-		if size > 1000 {
-			return hubtest.Stall, size / 2
-		}
-		return hubtest.None, 0
-	}})
+	shop.Set(stalls)
 	s := shop.managed(t)
 	c := s.ollama()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -246,12 +249,7 @@ func TestOllamaPullCancelled(t *testing.T) {
 // A server that is told to stop ends its pulls; the cleanup checks that it leaves with 0.
 func TestOllamaPullStopped(t *testing.T) {
 	shop := newShop(t)
-	shop.Set(hubtest.Behavior{Fault: func(_ string, size int64) (hubtest.Fault, int64) {
-		if size > 1000 {
-			return hubtest.Stall, size / 2
-		}
-		return hubtest.None, 0
-	}})
+	shop.Set(stalls)
 	ended := make(chan error, 1)
 	t.Run("server", func(t *testing.T) {
 		c, came := shop.managed(t).ollama(), make(chan struct{})
@@ -444,7 +442,7 @@ func TestOllamaPush(t *testing.T) {
 	has(t, c, modelName+":latest", name)
 }
 
-// None of this is for who has no key.
+// Clients without a key can do none of this.
 func TestOllamaStoreKeys(t *testing.T) {
 	shop := newShop(t)
 	s := shop.managed(t)

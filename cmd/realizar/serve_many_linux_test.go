@@ -3,7 +3,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -46,20 +45,11 @@ type question struct{ model, body string }
 
 // ask sends it, and returns the text of the answer.
 func (s *served) ask(q question) (text string, err error) {
-	resp, err := s.post("/v1/completions", q.body)
-	if err != nil {
-		return "", err
+	status, _, text, err := s.completion(q.body)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", q.model, status, text)
 	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return "", err
-	}
-	var answer struct{ Choices []struct{ Text string } }
-	if err := json.Unmarshal(data, &answer); err != nil || resp.StatusCode != http.StatusOK || len(answer.Choices) != 1 {
-		return "", fmt.Errorf("%s: %d %s (%w)", q.model, resp.StatusCode, data, err)
-	}
-	return answer.Choices[0].Text, nil
+	return text, err
 }
 
 // Five models in the memory of two, and 32 clients that ask at random: every answer is that of a

@@ -54,28 +54,11 @@ func TestServeSeveral(t *testing.T) {
 	paths, each := manyModels(t)
 	s := serveAll(t, paths, "--parallel", "4", "--memory", fmt.Sprint(2*each+each/2))
 	ask := func(model string) (status int, text string) {
-		resp, err := s.post("/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"hello","max_tokens":8,"seed":1}`, model))
-		if err != nil {
-			t.Error(err)
-			return 0, ""
+		status, named, text, err := s.completion(fmt.Sprintf(`{"model":%q,"prompt":"hello","max_tokens":8,"seed":1}`, model))
+		if err != nil || status == http.StatusOK && named != model {
+			t.Errorf("%s: %d %q %s (%v)", model, status, named, text, err)
 		}
-		defer resp.Body.Close()
-		var answer struct {
-			Model   string
-			Choices []struct{ Text string }
-		}
-		data, err := io.ReadAll(resp.Body)
-		if err == nil {
-			err = json.Unmarshal(data, &answer)
-		}
-		if err != nil || resp.StatusCode == http.StatusOK && (answer.Model != model || len(answer.Choices) != 1) {
-			t.Errorf("%s: %d %s (%v)", model, resp.StatusCode, data, err)
-			return resp.StatusCode, ""
-		}
-		if resp.StatusCode != http.StatusOK {
-			return resp.StatusCode, string(data)
-		}
-		return resp.StatusCode, answer.Choices[0].Text
+		return status, text
 	}
 	_, want := ask("a")
 	var all sync.WaitGroup
@@ -128,23 +111,39 @@ func TestServeNamesClash(t *testing.T) {
 	fails(t, realizarRun(t, "serve", path, other, "--served-model-name", "x"), 2, "--served-model-name is for one model")
 }
 
-// complete asks a model for eight tokens.
-func (s *served) complete(model string) (status int, text string) {
-	s.t.Helper()
-	resp, err := s.post("/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"hello","max_tokens":8,"seed":1,"ignore_eos":true}`, model))
+// completion asks for a completion and returns the model that it names and its text, or the whole
+// body of any other answer.
+func (s *served) completion(body string) (status int, model, text string, err error) {
+	resp, err := s.post("/v1/completions", body)
 	if err != nil {
-		s.t.Fatal(err)
+		return 0, "", "", err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
+		return 0, "", "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode, "", string(data), nil
+	}
+	var answer struct {
+		Model   string
+		Choices []struct{ Text string }
+	}
+	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Choices) != 1 {
+		return resp.StatusCode, "", "", fmt.Errorf("%s (%w)", data, err)
+	}
+	return resp.StatusCode, answer.Model, answer.Choices[0].Text, nil
+}
+
+// complete asks a model for eight tokens.
+func (s *served) complete(model string) (status int, text string) {
+	s.t.Helper()
+	status, _, text, err := s.completion(fmt.Sprintf(`{"model":%q,"prompt":"hello","max_tokens":8,"seed":1,"ignore_eos":true}`, model))
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	var answer struct{ Choices []struct{ Text string } }
-	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Choices) != 1 {
-		return resp.StatusCode, string(data)
-	}
-	return resp.StatusCode, answer.Choices[0].Text
+	return status, text
 }
 
 // stateOf is how models stand, by GET /models, with their aliases: "a ready, b (c) absent".

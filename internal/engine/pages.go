@@ -205,8 +205,8 @@ func (e *Engine) giveUp(s *sequence) {
 	}
 }
 
-// release releases all pages of s. It drops the contents of those that steps in flight fill, since
-// a failure of such a step would go unnoticed.
+// release gives up all pages of s. Other requests must not find pages that a step in flight still
+// fills, because they would not learn of its failure: release removes these from the tree.
 func (e *Engine) release(s *sequence) {
 	if !s.placed {
 		return

@@ -335,8 +335,8 @@ func TestShortContext(t *testing.T) {
 	})
 }
 
-// A slow caller is sent some tokens, few if each holds memory, and the callers beside it all of
-// theirs.
+// A slow caller gets a limited number of tokens, fewer if its results hold logits. Other callers get
+// all of theirs.
 func TestSlowCaller(t *testing.T) {
 	for want, most := range map[plan.Want]int{0: 32, plan.WantLogits: 3} {
 		scripting(t, engine.Config{Context: 100, Parallel: 2}, &hashModel{windows: []int{0}}, func(s *script) {

@@ -7,7 +7,7 @@ import (
 )
 
 // An end that only the caller sees, such as a stop string, wastes the row in flight and no step:
-// sequences beside it lose nothing, and if it is alone nothing more is submitted.
+// other sequences of the batch lose nothing, and no step is submitted for a sequence that was alone.
 func TestEndOfTheCallerCostsARow(t *testing.T) {
 	for _, others := range []int{0, 1, 30} {
 		scripting(t, engine.Config{Context: 400, Parallel: 40}, &hashModel{windows: []int{0}}, func(s *script) {

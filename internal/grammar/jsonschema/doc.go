@@ -4,8 +4,8 @@
 // Every keyword is enforced or refused: if the rules cannot express a constraint, the error is an
 // *UnsupportedError with the keyword and its path. Unknown keywords and formats are annotations, as
 // the specification says, but one that looks like a misspelling of a known one is an error. A
-// keyword that only another draft has means what it means there, but up to draft 7 $ref hides the
-// keywords beside it. A schema without $schema is read as draft 2020-12, except that items may be
+// keyword that only another draft has means what it means there, but up to draft 7 $ref hides all
+// other keywords of its schema. A schema without $schema is read as draft 2020-12, except that items may be
 // an array and exclusiveMinimum a boolean as in older drafts.
 //
 // Compile refuses references to other documents; $dynamicRef and $recursiveRef if several schemas

@@ -32,7 +32,7 @@ func draftOf(uri string) (draft, bool) {
 	return d, ok
 }
 
-// refAlone reports whether $ref hides the keywords beside it.
+// refAlone reports whether $ref hides all other keywords of its schema.
 func (d draft) refAlone() bool { return d <= draft7 }
 
 // idKey returns the keyword that gives a schema its URI.
