@@ -8,14 +8,19 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
+// blob returns the store, the digest that the path names, and whether the store has that file.
+func blob(x *server.Exchange) (store server.Store, digest string, there bool, err error) {
+	if store, err = x.Server.Store(); err != nil {
+		return nil, "", false, err
+	}
+	digest = x.PathValue("digest")
+	there, err = store.HasBlob(digest)
+	return store, digest, there, err
+}
+
 // hasBlob is HEAD /api/blobs/{digest}.
 func hasBlob(x *server.Exchange) error {
-	store, err := x.Server.Store()
-	if err != nil {
-		return err
-	}
-	digest := x.PathValue("digest")
-	switch there, err := store.HasBlob(digest); {
+	switch _, digest, there, err := blob(x); {
 	case err != nil:
 		return err
 	case !there:
@@ -25,14 +30,11 @@ func hasBlob(x *server.Exchange) error {
 	return nil
 }
 
-// addBlob is POST /api/blobs/{digest}, whose body is the file. One that is there is not read.
+// addBlob is POST /api/blobs/{digest}, whose body is the file. If the store has the file, the body is
+// not read.
 func addBlob(x *server.Exchange) error {
-	store, err := x.Server.Store()
-	if err != nil {
-		return err
-	}
-	digest := x.PathValue("digest")
-	switch there, err := store.HasBlob(digest); {
+	store, digest, there, err := blob(x)
+	switch {
 	case err != nil:
 		return err
 	case there:
