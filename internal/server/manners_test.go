@@ -47,13 +47,13 @@ func (s *service) idle() {
 	}
 }
 
-// endless begins a stream that goes on for longer than a test, and returns when its
-// first event is there. It is read, as a stream that is not gives way to others.
-func (s *service) endless(more string) (stop func()) {
+// endless begins a stream that lasts longer than a test, and returns when the stream has begun. The
+// stream is read, because one that is not loses its place in the engine to others.
+func (s *service) endless() (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/completions",
-		strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true`+more+`}`))
+		strings.NewReader(`{"model":"small","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ var long = modeltest.Context(1 << 16)
 
 func TestQueueIsBounded(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1}, realizar.Options{Parallel: 1}, long)
-	stop := s.endless("")
+	stop := s.endless()
 	waiting, leave := context.WithCancel(context.Background())
 	var second sync.WaitGroup
 	second.Go(func() {
@@ -343,7 +343,7 @@ func TestRequestTimeout(t *testing.T) {
 // their own; stopping ends answers, too.
 func TestDrain(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, long)
-	stop := s.endless("")
+	stop := s.endless()
 	defer stop()
 	late, cancelLate := context.WithTimeout(t.Context(), time.Minute)
 	defer cancelLate()

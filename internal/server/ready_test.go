@@ -71,7 +71,7 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	notReady() // after requests that the model had no part in
-	stop := s.endless("")
+	stop := s.endless()
 	notReady() // and where the queue is full
 	stop()
 	s.idle()
@@ -89,6 +89,6 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 // The model is asked whether it is well where others have all places.
 func TestReadyWhereAllPlacesAreTaken(t *testing.T) {
 	s, _ := failed(t, false)
-	defer s.endless("")()
+	defer s.endless()()
 	s.get("/ready").fails(t, 429, "", "queue_full")
 }
