@@ -32,12 +32,16 @@ func TestDocumentation(t *testing.T) {
 				fenced = !fenced
 			}
 			// Tables, programs and headings are not wrapped.
-			whole := fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "#")
+			row := strings.HasPrefix(strings.TrimSpace(line), "|") && !fenced
+			whole := fenced || row || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "#")
+			if strings.Contains(line, "|---") && !fenced && strings.Trim(line, " |-:") != "" {
+				t.Errorf("%s:%d: a table was wrapped like text: %.60s", page, i+1, line)
+			}
 			if n := utf8.RuneCountInString(line); n > 100 && !whole {
 				t.Errorf("%s:%d: a line of %d columns, more than 100", page, i+1, n)
 			}
 			for _, m := range link.FindAllStringSubmatch(line, -1) {
-				if strings.Contains(m[1], "://") || whole && !strings.HasPrefix(line, "|") {
+				if strings.Contains(m[1], "://") || whole && !row {
 					continue
 				}
 				if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
