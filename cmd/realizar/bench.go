@@ -47,7 +47,8 @@ Choosing a token reads all weights once, for one sequence as for many, and each 
 the read bandwidth it is what these bytes amount to. Where layers stream to a GPU it is of the link that their
 bytes come by, if that takes longer; where experts do by use, it is not known. Reading a prompt multiplies: of the time taken it is what the
 products with weights would take in registers, in 8 bits or float32 as they are computed. Attention does not count
-as work. Where there is no such loop for the processor, and for prompts on a GPU, it is -.
+as work. Where there is no such loop for the processor, and for prompts on a GPU, it is -. It is more than 100% where
+caches hold a part of what a step reads: the limit is that of memory.
 
 With --json the members are test, tok_s (median), min, max, share_of_limit (0 to 1, or null), device, device_name
 (what a GPU is called, or null), batch (sequences at one time), depth, model, threads (0 on a GPU), ttft_ms (to the
@@ -135,7 +136,7 @@ func (c *benchCommand) Run(a *app) error {
 			return err
 		}
 	}
-	return b.write(a.out)
+	return b.write(a.out, terminalWidth(a.stdout))
 }
 
 // lockstep measures prompts one at a time, then requests that arrive together, and then batches of

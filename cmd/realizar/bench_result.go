@@ -131,8 +131,8 @@ func (b *benchmark) productShare(t *measurement) {
 	t.ShareOfLimit, t.PeakProducts, t.PeakFloats = &share, &b.products, &b.floats
 }
 
-// write writes the results.
-func (b *benchmark) write(w io.Writer) error {
+// write writes the results, in lines of width columns where it can; 0: any number.
+func (b *benchmark) write(w io.Writer, width int) error {
 	if b.JSON {
 		out := json.NewEncoder(w)
 		out.SetEscapeHTML(false)
@@ -153,8 +153,23 @@ func (b *benchmark) write(w io.Writer) error {
 		t.row(r.Test, strconv.Itoa(r.Depth), fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max),
 			waitText(r.FirstToken), waitText(r.Longest), share)
 	}
-	_, err := io.WriteString(w, t.text(1, 2, 3, 4, 5, 6, 7)+"\n"+b.machine()+"\n")
+	_, err := io.WriteString(w, t.fit(width, 1, 2, 3, 4, 5, 6, 7)+"\n"+fitted(b.machine()+b.beyondLimit(), width)+"\n")
 	return err
+}
+
+// beyondLimit returns a line that says how a share of a limit can be more than all of it, if one
+// is.
+func (b *benchmark) beyondLimit() string {
+	for _, r := range b.results {
+		if r.ShareOfLimit == nil || *r.ShareOfLimit <= 1 {
+			continue
+		}
+		if r.StepBytes != nil && r.Link == nil {
+			return "\nA share of more than 100%: caches hold a part of what a step reads, and the limit is that of memory."
+		}
+		return "\nA share of more than 100%: the machine was faster than when its limit was measured."
+	}
+	return ""
 }
 
 // waitText formats a time in milliseconds.

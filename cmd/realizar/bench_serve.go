@@ -104,7 +104,7 @@ func (o *jsonObject) UnmarshalText(text []byte) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.UseNumber()
 	if err := in.Decode((*map[string]any)(o)); err != nil {
-		return fmt.Errorf("%.60q is no JSON object: %w", text, err)
+		return fmt.Errorf("%.60q is not a JSON object: %w", text, err)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) || *o == nil {
 		return fmt.Errorf("%.60q is not one JSON object", text)
@@ -202,7 +202,7 @@ func readTrace(name string) (*load.Trace, error) {
 
 // A loadReport writes the result of a measurement or of a sweep.
 type loadReport interface {
-	table() string
+	table(width int) string // in lines of width columns where it can; 0: any number
 	draw(io.Writer) error
 	// worst returns an error if no request was answered.
 	worst() error
@@ -233,7 +233,7 @@ func (c *benchServeCommand) Run(a *app) error {
 		return err
 	}
 	if c.JSON == nil || *c.JSON != "-" {
-		_, err = io.WriteString(a.out, result.table())
+		_, err = io.WriteString(a.out, result.table(terminalWidth(a.stdout)))
 	} else {
 		err = writeLoadJSON(a.out, result)
 	}

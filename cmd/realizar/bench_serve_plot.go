@@ -62,11 +62,11 @@ func layLoad(c draw.Canvas, r *load.Result) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := seriesPlot(r, "Answer tokens", "tokens a second", seriesCurve{"answer tokens", blue, r.Series.AnswerTokens})
+	tokens, err := seriesPlot(r, "Answer tokens", "Throughput (tokens/s)", seriesCurve{"answer tokens", blue, r.Series.AnswerTokens})
 	if err != nil {
 		return err
 	}
-	requests, err := seriesPlot(r, "Requests", "requests a second", seriesCurve{"answered", green, r.Series.Completed}, seriesCurve{"failed", orange, r.Series.Failed})
+	requests, err := seriesPlot(r, "Requests", "Rate (requests/s)", seriesCurve{"answered", green, r.Series.Completed}, seriesCurve{"failed", orange, r.Series.Failed})
 	if err != nil {
 		return err
 	}
@@ -122,9 +122,9 @@ type curve struct {
 // zero.
 func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
 	const least = 1e-3
-	p := newPlot(title, "milliseconds", "took at most so long")
+	p := newPlot(title, "Latency (ms)", "Cumulative share")
 	p.Y.Max = 1.3 // room for the legend
-	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0%"}, {Value: 0.25}, {Value: 0.5, Label: "50%"}, {Value: 0.75}, {Value: 0.9, Label: "90%"}, {Value: 1, Label: "100%"}}
+	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0%"}, {Value: 0.25, Label: "25%"}, {Value: 0.5, Label: "50%"}, {Value: 0.75, Label: "75%"}, {Value: 1, Label: "100%"}}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, c := range curves {
 		if len(c.points) == 0 {
@@ -150,18 +150,19 @@ func latencyPlot(title string, curves ...curve) (*plot.Plot, error) {
 	return p, nil
 }
 
-// decades marks 1, 2 and 5 times the powers of ten, with labels if there is room.
+// decades marks the multiples of the powers of ten, and labels 1, 2 and 5 times them, or if there
+// is no room for these the powers alone.
 func decades(low, high float64) []plot.Tick {
 	wide := math.Log10(high/low) > 2.5
 	var ticks []plot.Tick
 	for power := math.Floor(math.Log10(low)); power <= math.Ceil(math.Log10(high)); power++ {
-		for _, factor := range []float64{1, 2, 5} {
+		for _, factor := range []float64{1, 2, 3, 4, 5, 6, 7, 8, 9} {
 			v := factor * math.Pow(10, power)
 			if v < low || v > high {
 				continue
 			}
 			t := plot.Tick{Value: v}
-			if factor == 1 || !wide {
+			if factor == 1 || !wide && (factor == 2 || factor == 5) {
 				t.Label = strconv.FormatFloat(v, 'g', 3, 64)
 				if v >= 1000 {
 					t.Label = fmt.Sprintf("%.0f", v)
@@ -181,8 +182,8 @@ type seriesCurve struct {
 }
 
 // seriesPlot draws rates over the time of r.
-func seriesPlot(r *load.Result, title, unit string, curves ...seriesCurve) (*plot.Plot, error) {
-	p := newPlot(title, "seconds", unit)
+func seriesPlot(r *load.Result, title, axis string, curves ...seriesCurve) (*plot.Plot, error) {
+	p := newPlot(title, "Time (s)", axis)
 	most := 0.0
 	for _, c := range curves {
 		var xy plotter.XYs

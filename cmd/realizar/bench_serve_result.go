@@ -75,7 +75,7 @@ func (l loadOf) worst() error {
 }
 
 // table returns the results as a table.
-func (l loadOf) table() string {
+func (l loadOf) table(width int) string {
 	r := l.Result
 	rates := newTable()
 	rates.row("", "total", "a second")
@@ -103,7 +103,7 @@ func (l loadOf) table() string {
 		}
 		times.row(cells...)
 	}
-	return rates.text(1, 2) + "\n" + times.text(1, 2, 3, 4, 5, 6) + "\n" + failures(r) + conditions(r) + "\n"
+	return rates.text(1, 2) + "\n" + times.fit(width, 1, 2, 3, 4, 5, 6) + "\n" + failures(r) + fitted(conditions(r), width) + "\n"
 }
 
 // rate formats v with three digits or more.

@@ -65,7 +65,7 @@ func (s sweepOf) worst() error {
 }
 
 // table returns a table with a row for each step.
-func (s sweepOf) table() string {
+func (s sweepOf) table(width int) string {
 	t := newTable()
 	head := []string{string(s.Sweep), "answered", "failed", "req/s", "tok/s", "first token 50%", "99%", "inter-token 50%", "99%"}
 	goodput := s.Steps[0].Goodput
@@ -93,7 +93,7 @@ func (s sweepOf) table() string {
 	for i := range columns {
 		columns[i] = i
 	}
-	out := t.text(columns...) + "\n"
+	out := t.fit(width, columns...) + "\n"
 	var failed []string
 	for _, r := range s.Steps {
 		if r.Failed > 0 {
@@ -101,9 +101,9 @@ func (s sweepOf) table() string {
 		}
 	}
 	if len(failed) > 0 {
-		out += strings.Join(failed, "\n") + "\n\n"
+		out += fitted(strings.Join(failed, "\n"), width) + "\n\n"
 	}
-	return out + s.conditions() + "\n"
+	return out + fitted(s.conditions(), width) + "\n"
 }
 
 // plainNumber formats v without trailing zeros.
@@ -134,7 +134,7 @@ func (s sweepOf) draw(w io.Writer) error { return writeSVG(w, s.lay) }
 // lay draws latencies over throughput, with a point for each step.
 func (s sweepOf) lay(c draw.Canvas) error {
 	p := newPlot("Latency over throughput, by "+map[load.SweepBy]string{load.ByConcurrency: "requests at one time", load.ByRate: "requests a second"}[s.Sweep],
-		"answer tokens a second", "milliseconds")
+		"Throughput (answer tokens/s)", "Latency (ms)")
 	curves := []struct {
 		name   string
 		color  color.Color

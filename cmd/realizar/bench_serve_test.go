@@ -179,7 +179,7 @@ func TestBenchServeTable(t *testing.T) {
 			t.Fatalf("the drawing is no XML: %v", err)
 		}
 	}
-	for _, part := range []string{"<svg", "first token", "inter-token", "answer tokens", "failed", "milliseconds", "seconds"} {
+	for _, part := range []string{"<svg", "first token", "inter-token", "answer tokens", "failed", "Latency (ms)", "Cumulative share", "Throughput (tokens/s)", "Rate (requests/s)", "Time (s)"} {
 		if !strings.Contains(string(drawing), part) {
 			t.Errorf("the drawing is without %q", part)
 		}
@@ -260,7 +260,7 @@ func TestBenchServeSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"first token, 50%", "inter-token, 99%", "objective ttft=1h0m0s", "answer tokens a second"} {
+	for _, part := range []string{"first token, 50%", "inter-token, 99%", "objective ttft=1h0m0s", "Throughput (answer tokens/s)", "Latency (ms)"} {
 		if !strings.Contains(string(drawing), part) {
 			t.Errorf("the drawing is without %q", part)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 
 	"github.com/realizar/realizar/internal/backends"
 	"github.com/realizar/realizar/internal/cpu"
@@ -46,7 +47,7 @@ func (c *doctorCommand) Validate() error { return checkDevice(c.Device) }
 // Run checks the requested devices.
 func (c *doctorCommand) Run(a *app) error {
 	makeRoom(0)
-	d := &doctor{app: a, json: c.JSON, driver: driver.Open, open: func(name string) (*backends.Device, error) {
+	d := &doctor{app: a, json: c.JSON, width: terminalWidth(a.stdout), driver: driver.Open, open: func(name string) (*backends.Device, error) {
 		device, _, err := backends.All.Open(backends.Choice{Name: name})
 		return device, err
 	}}
@@ -89,6 +90,7 @@ const (
 type doctor struct {
 	app    *app
 	json   bool
+	width  int // of a line; 0: any
 	driver func() (*driver.Driver, error)
 	open   func(name string) (*backends.Device, error)
 
@@ -110,7 +112,8 @@ func (d *doctor) report(device, check, state, text string) {
 		out.SetEscapeHTML(false)
 		err = out.Encode(finding{device, check, state, text})
 	} else {
-		_, err = fmt.Fprintf(d.app.out, "%-12s  %-9s  %-6s  %s\n", device, check, state, oneLine(text))
+		first := fmt.Sprintf("%-12s  %-9s  %-6s  ", device, check, state)
+		_, err = fmt.Fprintln(d.app.out, strings.Join(hanging(first, printable(text), len(first), d.width), "\n"))
 	}
 	d.err = errors.Join(d.err, err)
 }

@@ -75,6 +75,19 @@ func faked(t *testing.T, o drivertest.Options) func() (*driver.Driver, error) {
 	return func() (*driver.Driver, error) { return driver.OpenLibrary(fake.Lookup) }
 }
 
+// On a terminal a finding takes several lines where it has to, which end between words.
+func TestDoctorWidth(t *testing.T) {
+	app, out, _ := testApp(t)
+	d := &doctor{app: app, width: 60}
+	d.report("cuda", "driver", stateNone, "no usable NVIDIA driver: none of its libraries was found")
+	const want = "cuda          driver     none    no usable NVIDIA driver:\n" +
+		"                                 none of its libraries was\n" +
+		"                                 found\n"
+	if out.String() != want {
+		t.Errorf("the finding is\n%swant\n%s", out, want)
+	}
+}
+
 // Every set of instructions that the processor has computes what the reference does.
 func TestDoctorProcessor(t *testing.T) {
 	app, out, notes := testApp(t)

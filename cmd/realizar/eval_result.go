@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 )
 
 // A figure is a number; in JSON it is null if it is infinite or undefined.
@@ -49,6 +51,13 @@ type evalAgainst struct {
 	SameChoice figure `json:"same_choice"`
 }
 
+// significant is a figure with so many significant digits, but all of those before its point.
+func significant(f figure, digits int) string {
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(float64(f), 'e', digits-1, 64), "e")
+	n, _ := strconv.Atoi(exponent) // 0 where the figure is infinite or undefined
+	return strconv.FormatFloat(float64(f), 'f', max(0, digits-1-n), 64)
+}
+
 func (e *evaluation) result(c *evalCommand) *evalResult {
 	of := func(m *evaluated) predicted {
 		s := &m.score
@@ -82,8 +91,8 @@ func (r *evalResult) write(a *app, asJSON bool) error {
 	t.row("text", fmt.Sprintf("%s, %d bytes, %d tokens, %d of them scored", text, r.Bytes, r.Tokens, r.Scored))
 	t.row("windows", fmt.Sprintf("%d tokens, %d apart", r.Window, r.Stride))
 	predicted := func(p *predicted) {
-		t.row("perplexity", fmt.Sprintf("%.4f ± %.4f", p.Perplexity, p.PerplexityError))
-		t.row("bits per byte", fmt.Sprintf("%.4f", p.BitsPerByte))
+		t.row("perplexity", significant(p.Perplexity, 4)+" ± "+significant(p.PerplexityError, 2))
+		t.row("bits per byte", significant(p.BitsPerByte, 4))
 	}
 	t.row("model", r.Model)
 	predicted(&r.predicted)

@@ -4,20 +4,16 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
 )
 
 // Help begins with what fits a screen: usage, two examples, arguments, and the flags, or of
 // many flags the common ones. The rest follows below headings.
 
 const (
-	screenLines = 40  // of the first part of help
-	narrowest   = 60  // columns that help is written for at least
-	widest      = 200 // columns that a table of flags takes at most
+	screenLines = 40 // of the first part of help
 	widestProse = 100
 	flagColumns = 26 // of a flag, where there is room
 )
@@ -27,20 +23,6 @@ const (
 var commonFlags = []string{
 	"help", "system", "max-tokens", "temperature", "seed", "json", "host", "port", "served-model-name", "api-key-file",
 	"config", "context", "device", "threads", "prompt", "tokens", "runs", "concurrency", "requests", "rate", "duration",
-}
-
-// textWidth is how many columns text written to f may have: those of the terminal, those
-// that the variable COLUMNS says, or 80.
-func textWidth(f *os.File) int {
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return max(narrowest, min(n, widest))
-	}
-	if f != nil {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return max(narrowest, min(n, widest))
-		}
-	}
-	return 80
 }
 
 // helpOf is the help of a command, or of the program.
@@ -246,19 +228,6 @@ func (h *helpText) prose(text string) {
 	}
 }
 
-// words breaks text into lines between its words.
-func words(text string, width int) []string {
-	var lines []string
-	for _, word := range strings.Fields(text) {
-		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
-			lines[last] += " " + word
-		} else {
-			lines = append(lines, word)
-		}
-	}
-	return lines
-}
-
 // paragraphs writes a text whose paragraphs are parted by empty lines. Indented ones are
 // written as they are, or where a line is too long as tables: each line a name, three blanks
 // and what it means.
@@ -294,25 +263,14 @@ func (h *helpText) table(rows [][2]string) {
 			column = max(column, n)
 		}
 	}
-	left := 2 + column + 2
-	blank := strings.Repeat(" ", left)
 	for _, r := range rows {
 		first := "  " + r[0]
 		if len(r[0]) > column && r[1] != "" {
 			h.line(first)
-			first = blank
+			first = ""
 		}
-		if r[1] == "" {
-			h.line(first)
-			continue
-		}
-		for i, l := range words(r[1], max(20, h.width-left)) {
-			if i == 0 {
-				l = first + strings.Repeat(" ", left-len(first)) + l
-			} else {
-				l = blank + l
-			}
-			h.line(strings.TrimRight(l, " "))
+		for _, l := range hanging(first, r[1], 2+column+2, h.width) {
+			h.line(l)
 		}
 	}
 }

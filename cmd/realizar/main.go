@@ -27,7 +27,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
 
 	"github.com/realizar/realizar"
 	_ "github.com/realizar/realizar/cuda" // for NVIDIA GPUs; nothing with the tag nocuda
@@ -229,10 +228,7 @@ func message(err error) string { return strings.TrimPrefix(err.Error(), "realiza
 // notef writes a line to standard error.
 func (a *app) notef(format string, args ...any) {
 	text := fmt.Sprintf("realizar: "+format, args...)
-	if width, _, err := term.GetSize(int(a.stderr.Fd())); err == nil && width > 0 && !strings.Contains(text, "\n") {
-		text = strings.Join(words(text, width), "\n")
-	}
-	fmt.Fprintln(a.err, text) //nolint:errcheck // there is nowhere left to say it
+	fmt.Fprintln(a.err, fitted(text, terminalWidth(a.stderr))) //nolint:errcheck // there is nowhere left to say it
 }
 
 // helpCommand is `realizar help`.

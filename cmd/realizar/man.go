@@ -42,7 +42,7 @@ var environment = []envVariable{
 	{"OLLAMA_MODELS", "Where Ollama keeps models."},
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "Proxies for pull and push."},
 	{"NO_COLOR", "If it is set, nothing is coloured."},
-	{"COLUMNS", "The columns that help may have, 60 to 200."},
+	{"COLUMNS", "The columns that help has, and what is shown on a terminal: 60 to 200."},
 	{"GOMAXPROCS", "Threads that run Go at one time; --threads is what a model computes with."},
 }
 

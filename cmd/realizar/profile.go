@@ -20,7 +20,8 @@ type profile struct {
 	device     string
 	deviceName string // as [realizar.Model.DeviceName] has it
 
-	reads float64 // bytes a second, of the memory that the model was in; 0: not known
+	reads  float64 // bytes a second, of the memory that the model was in; 0: not known
+	cached bool    // a part was read faster than that
 
 	answers work // steps of one token of each answer
 	prompts work // all others
@@ -115,6 +116,9 @@ func (p *profile) write(w io.Writer) {
 		text = "\nno step was made: there is nothing to take apart\n"
 	case p.reads > 0:
 		text += fmt.Sprintf("\nof memory: %.1f GB/s, as %s reads it from first to last, measured after these steps\n", p.reads/1e9, cmp.Or(p.deviceName, p.device))
+		if p.cached {
+			text += "More than 100% of memory: a cache holds a part of what is read.\n"
+		}
 	}
 	_, _ = io.WriteString(w, text)
 }
@@ -126,6 +130,9 @@ func (p *profile) text(name string, w *work) string {
 	whole := w.device
 	if whole > 0 {
 		text += fmt.Sprintf(", %.1f%% of the former", partOf(w.all.time, whole))
+		if w.all.time > whole {
+			text += ", as parts that are timed do not overlap"
+		}
 	} else {
 		whole = w.all.time
 	}
@@ -164,6 +171,7 @@ func (p *profile) speed(s *share) []string {
 	if p.reads == 0 {
 		return []string{fmt.Sprintf("%.1f", rate/1e9), "-"}
 	}
+	p.cached = p.cached || rate > p.reads
 	return []string{fmt.Sprintf("%.1f", rate/1e9), fmt.Sprintf("%.1f%%", 100*rate/p.reads)}
 }
 

@@ -71,6 +71,11 @@ of memory: 4.0 GB/s, as Large Abacus reads it from first to last, measured after
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	text.Reset()
+	p.reads = 1e9
+	p.step(&realizar.StepTiming{Step: 4, Answers: 2, Tokens: 2, Chosen: 2, Submitted: at(510), Begun: at(545), Done: at(590), Device: us(30), Spans: spans(1)})
+	p.write(&text)
+	mentions(t, text.String(), ", 107.1% of the former, as parts that are timed do not overlap\n", "300.0%", "\nMore than 100% of memory: a cache holds a part of what is read.\n")
+	text.Reset()
 	newProfile("model.gguf", 100).write(&text)
 	mentions(t, text.String(), "no step was made")
 }

@@ -47,6 +47,40 @@ func (t *table) text(right ...int) string {
 	return b.String()
 }
 
+// fit is the table as text does it. If that is wider than width columns (0: any number), its
+// columns become rows where these are narrower.
+func (t *table) fit(width int, right ...int) string {
+	text := t.text(right...)
+	if width == 0 || columnsOf(text) <= width {
+		return text
+	}
+	turned, all := newTable(), []int(nil)
+	for i, r := range t.rows {
+		for j, c := range r {
+			if j == len(turned.rows) {
+				turned.row()
+			}
+			turned.rows[j] = append(turned.rows[j], c)
+		}
+		if i > 0 {
+			all = append(all, i)
+		}
+	}
+	if other := turned.text(all...); columnsOf(other) < columnsOf(text) {
+		return other
+	}
+	return text
+}
+
+// columnsOf is the width of the widest line.
+func columnsOf(text string) int {
+	most := 0
+	for l := range strings.Lines(text) {
+		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(l, "\n")))
+	}
+	return most
+}
+
 // byteText is a number of bytes in the largest unit that leaves one before the
 // point.
 func byteText(n int64) string { return bytesize.Text(n) }

@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -141,6 +144,35 @@ func TestTerminalPrompt(t *testing.T) {
 	}
 	if got := strings.ReplaceAll(x.text, "\r\n", "\n"); got != plain.String() {
 		t.Errorf("the terminal shows %q, want %q", got, plain.String())
+	}
+}
+
+// Errors and results fit a terminal.
+func TestTerminalWidth(t *testing.T) {
+	model := modeltest.Llama(t)
+	wrong := []string{"bench", "serve", "localhost"}
+	message := strings.Fields(realizarRun(t, wrong...).stderr)
+	for _, width := range []int{60, 100, 200} {
+		t.Setenv("COLUMNS", strconv.Itoa(width))
+		x := onTerminal(t, wrong...)
+		x.ends(2)
+		if got := strings.Fields(x.text); !slices.Equal(got, message) {
+			t.Errorf("in %d columns the error is %q, want the words %q", width, got, message)
+		}
+		x.fits(width)
+		x = onTerminal(t, "bench", model, "-p", "4", "-n", "4", "-r", "1")
+		x.ends(0)
+		x.fits(width)
+	}
+}
+
+// fits checks that what was shown has no line of more than width columns.
+func (x *terminal) fits(width int) {
+	x.t.Helper()
+	for line := range strings.SplitSeq(x.text, "\r\n") {
+		if n := utf8.RuneCountInString(line); n > width {
+			x.t.Errorf("a line of %d columns, more than %d: %s", n, width, line)
+		}
 	}
 }
 

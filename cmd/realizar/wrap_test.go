@@ -35,6 +35,43 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// Messages and results break between words, and only where they do not fit.
+func TestFitted(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"one  two three", 0, "one  two three"},
+		{"one  two three", 14, "one  two three"},
+		{"one  two three", 9, "one two\nthree"},
+		{"one two\n    what is quoted\nthree four", 8, "one two\n    what is quoted\nthree\nfour"},
+		{"of /a/path/that/is/long alone", 8, "of\n/a/path/that/is/long\nalone"},
+		{"µ µ µ µ", 7, "µ µ µ µ"},
+	} {
+		if got := fitted(test.text, test.width); got != test.want {
+			t.Errorf("%q in %d columns becomes %q, want %q", test.text, test.width, got, test.want)
+		}
+	}
+}
+
+// Columns of a table become rows where it is too wide.
+func TestTableFit(t *testing.T) {
+	table := newTable()
+	table.row("test", "tokens a second", "first token")
+	table.row("pp512", "123.45", "4.1s")
+	table.row("tg128", "9.87", "130ms")
+	const whole = "test   tokens a second  first token\npp512           123.45         4.1s\ntg128             9.87        130ms\n"
+	for width, want := range map[int]string{
+		0: whole, 35: whole,
+		34: "test              pp512  tg128\ntokens a second  123.45   9.87\nfirst token        4.1s  130ms\n",
+	} {
+		if got := table.fit(width, 1, 2); got != want {
+			t.Errorf("in %d columns the table is\n%swant\n%s", width, got, want)
+		}
+	}
+}
+
 // Text that comes in pieces is broken into lines that fit, without losing
 // anything but blanks where lines end, and without joining words.
 func TestWrapPieces(t *testing.T) {
