@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar"
+	"github.com/realizar/realizar/internal/longtest"
 )
 
 // A file in the shape of a real model is what it says it is, and talks.
 func TestSynth(t *testing.T) {
-	if testing.Short() || os.Getenv("REALIZAR_LONG") == "" {
+	if !longtest.Wanted() {
 		t.Skip("it writes 350 MB")
 	}
 	path := writeFile(t, "synth.gguf", "old")

@@ -66,10 +66,10 @@ func newCacheMatrix(t testing.TB, rng *rand.Rand, d tensor.DType, rows, cols, wi
 }
 
 // nearTo fails unless got is within tol of want.
-func nearTo(t *testing.T, what string, got float32, want, tol float64) {
-	t.Helper()
+func nearTo(t *testing.T, what func() string, got float32, want, tol float64) {
 	if !(math.Abs(float64(got)-want) <= tol) {
-		t.Fatalf("%s: %v, want %v", what, got, want)
+		t.Helper()
+		t.Fatalf("%s: %v, want %v", what(), got, want)
 	}
 }
 
@@ -106,8 +106,9 @@ func TestScores(t *testing.T) {
 								v := float64(q[i*rows+r]) * k.value(i, p)
 								want, size = want+v, size+math.Abs(v)
 							}
-							nearTo(t, fmt.Sprintf("%v, %d positions, %d rows of %d: row %d, position %d", d, n, rows, dim, r, p),
-								score[r*scoreStride+p], want, 1e-6*size)
+							nearTo(t, func() string {
+								return fmt.Sprintf("%v, %d positions, %d rows of %d: row %d, position %d", d, n, rows, dim, r, p)
+							}, score[r*scoreStride+p], want, 1e-6*size)
 						}
 					}
 				}
@@ -144,8 +145,9 @@ func TestWeighted(t *testing.T) {
 							for p := range n {
 								want += float64(weight[r*scoreStride+p]) * v.value(p, i)
 							}
-							nearTo(t, fmt.Sprintf("%v, %d positions, %d rows of %d: row %d, element %d", d, n, rows, dim, r, i),
-								sum[r*width+i], want, 1e-6*float64(n+3))
+							nearTo(t, func() string {
+								return fmt.Sprintf("%v, %d positions, %d rows of %d: row %d, element %d", d, n, rows, dim, r, i)
+							}, sum[r*width+i], want, 1e-6*float64(n+3))
 						}
 					}
 				}
@@ -222,7 +224,7 @@ func TestSoftWeights(t *testing.T) {
 							t.Fatalf("exp(%v) = %v, %v units from %v", x-50, got, u, want)
 						}
 					}
-					nearTo(t, "sum", total[r], sum, 1e-6*sum)
+					nearTo(t, func() string { return "sum" }, total[r], sum, 1e-6*sum)
 				}
 			}
 		}
@@ -285,7 +287,7 @@ func TestBlendAndScale(t *testing.T) {
 			}
 			tr.attention.blend(y, x, 0.3, 0.6)
 			for i := range y {
-				nearTo(t, "blend", y[i], 0.3*float64(before[i])+0.6*float64(x[i]), 1e-6)
+				nearTo(t, func() string { return "blend" }, y[i], 0.3*float64(before[i])+0.6*float64(x[i]), 1e-6)
 			}
 		}
 	})

@@ -73,10 +73,11 @@ func TestBoundsOfHalves(t *testing.T) {
 			for i := range x {
 				x[i] = float32(inputs())
 			}
-			in := multiplicand{x: x}
+			in := multiplicand{x: x, size: math.Sqrt(squared(x))}
 			for r := range rows {
 				generic.dequantizer(d)(values, w.Row(r))
-				y, bound := in.times(values, 0, p)
+				row := p.row(values)
+				y, bound := in.times(&row, 0)
 				sum := 0.0
 				for i, v := range asHalves(d, w.Row(r), values) {
 					u := 64 * toHalf(float64(x[i])/64)

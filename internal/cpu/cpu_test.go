@@ -2,10 +2,10 @@ package cpu_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -23,11 +23,8 @@ func TestActivations(t *testing.T) {
 }
 
 func TestParallel(t *testing.T) {
-	for i, tier := range cpu.Tiers() {
-		for _, threads := range []int{1, 3} {
-			if (testing.Short() || os.Getenv("REALIZAR_LONG") == "") && (i > 0 || threads == 1) {
-				continue
-			}
+	for _, tier := range longtest.Cases(cpu.Tiers(), cpu.Tiers()[:1]) {
+		for _, threads := range longtest.Cases([]int{1, 3}, []int{3}) {
 			t.Run(fmt.Sprintf("%s, %d threads", tier, threads), func(t *testing.T) {
 				b, err := cpu.New(threads).WithTier(tier)
 				if err != nil {

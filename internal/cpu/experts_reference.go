@@ -93,7 +93,8 @@ func (e *executable) expertProduct(weight, bias *tensor.Tensor, x, xBound []floa
 		if b != nil {
 			plus = b[o]
 		}
-		v, off := in.times(w, plus, p)
+		row := p.row(w)
+		v, off := in.times(&row, plus)
 		y[o], bound[o] = float32(v), float32(off)
 	}
 	return y, bound, nil

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -87,7 +88,7 @@ func TestShareFaults(t *testing.T) {
 					w.share(n, 1, func(worker, _, _ int) {
 						// Each worker has a unit when all have arrived.
 						for here.Add(1); int(here.Load()) < n; {
-							pause()
+							runtime.Gosched()
 						}
 						if worker == broken || broken == n {
 							_ = slices.Max(m.data)

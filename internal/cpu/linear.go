@@ -98,12 +98,12 @@ func (linear) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		rows, w := rowReader{w: e.stored(n.Weight)}, make([]float32, k)
 		for o := lo; o < hi && len(inputs) > 0; o++ {
 			dequantize(w, rows.row(o))
-			b := float32(0)
+			row, b := p.row(w), float32(0)
 			if bias != nil {
 				b = bias[o]
 			}
 			for r := range inputs {
-				y, bound := inputs[r].times(w, b, p)
+				y, bound := inputs[r].times(&row, b)
 				e.row(n.Out, r)[o] = float32(y)
 				if to := e.bound(n.Out, r); to != nil {
 					to[o] = float32(bound)

@@ -11,8 +11,29 @@ import (
 // the row has no bounds.
 type multiplicand struct {
 	x      []float32
+	size   float64 // root of the sum of the squares
 	spread []float64
 	most   []float64
+}
+
+// A weightRow is a row of weights, and what of a product's bound depends on it alone.
+type weightRow struct {
+	w        []float32
+	p        precision
+	absolute float64
+	least    float64 // times the size of the activations
+}
+
+// row returns a row of weights with precision p.
+func (p precision) row(w []float32) weightRow {
+	r := weightRow{w: w, p: p}
+	if p.absolute > 0 {
+		r.absolute = p.absolute * math.Sqrt(squared(w))
+	}
+	if p.least > 0 {
+		r.least = p.least * largest(w)
+	}
+	return r
 }
 
 // multiplicand returns x rounded for weights of d. bound are the bounds of x, or nil.
@@ -28,17 +49,21 @@ func (e *executable) multiplicand(d tensor.DType, x, bound []float32) multiplica
 		quantizeGeneric(record, x, 0, len(x))
 		o.x = recorded(record)
 	}
+	o.size = math.Sqrt(squared(o.x))
 	if bound == nil {
 		return o
 	}
 	o.spread, o.most = make([]float64, len(x)), make([]float64, len(x))
+	var step float64
 	for i, b := range bound {
 		off := float64(b)
 		o.spread[i], o.most[i] = off*off, off
 		if !inBytes {
 			continue
 		}
-		step := largest(x[i&^(recordBlock-1):][:recordBlock]) / 127
+		if i%recordBlock == 0 {
+			step = largest(x[i:][:recordBlock]) / 127
+		}
 		off += roundings * math.Abs(float64(x[i])) // the scale may be wrong by as much
 		o.spread[i], o.most[i] = step*min(step, 2*off), step
 	}
@@ -62,24 +87,18 @@ func squared(x []float32) (sum float64) {
 	return sum
 }
 
-// times returns w·o.x + bias, and a bound of its distance from the product of a correct executor,
-// for a weight with precision p.
-func (o *multiplicand) times(w []float32, bias float32, p precision) (y, bound float64) {
+// times returns r.w·o.x + bias, and a bound of its distance from the product of a correct executor.
+func (o *multiplicand) times(r *weightRow, bias float32) (y, bound float64) {
 	var sum, squares float64
-	w = w[:len(o.x)]
+	w := r.w[:len(o.x)]
 	for i, v := range o.x {
 		t := float64(w[i]) * float64(v)
 		sum += t
 		squares += t * t
 	}
 	y = sum + float64(bias)
-	bound = p.relative*math.Sqrt(squares+p.scales(w, o.x)) + roundings*(math.Abs(sum)+math.Abs(float64(bias)))
-	if p.absolute > 0 {
-		bound += p.absolute * math.Sqrt(squared(w))
-	}
-	if p.least > 0 {
-		bound += p.least * largest(w) * math.Sqrt(squared(o.x))
-	}
+	bound = r.p.relative*math.Sqrt(squares+r.p.scales(w, o.x)) + roundings*(math.Abs(sum)+math.Abs(float64(bias)))
+	bound += r.absolute + r.least*o.size
 	if o.spread != nil {
 		var variance, most float64
 		for i, s := range o.spread[:len(w)] {

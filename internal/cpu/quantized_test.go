@@ -53,19 +53,20 @@ func filled(t testing.TB, rng *rand.Rand, filling string, d tensor.DType, rows, 
 	return data
 }
 
-// decoded returns the values of a row of weights, and the scale and minimum of each value.
-func decoded(d tensor.DType, row []byte) (q, scale, low []float64) {
+// decodedValues are a row of codes, each with its scale and minimum.
+type decodedValues []struct{ q, scale, low float64 }
+
+// decodedRow returns the values of a row of weights.
+func decodedRow(d tensor.DType, row []byte) (values decodedValues) {
 	f, format := blockFormats[d], d.Format()
 	for ; len(row) > 0; row = row[f.bytes:] {
 		var b block
 		b.decode(&format, row[:f.bytes])
 		for i := range f.values {
-			q = append(q, float64(b.q[i]))
-			scale = append(scale, float64(b.scale[i/f.sub]))
-			low = append(low, float64(b.low[i/f.sub]))
+			values = append(values, struct{ q, scale, low float64 }{float64(b.q[i]), float64(b.scale[i/f.sub]), float64(b.low[i/f.sub])})
 		}
 	}
-	return q, scale, low
+	return values
 }
 
 // The decoders agree with package tensor.
@@ -78,10 +79,11 @@ func TestBlockDecoders(t *testing.T) {
 			if err := tensor.Dequantize(d, want, data); err != nil {
 				t.Fatal(err)
 			}
-			q, scale, low := decoded(d, data)
+			values := decodedRow(d, data)
 			for i, v := range want {
-				got := scale[i]*q[i] + low[i]
-				if math.Abs(got-float64(v)) > 1e-6*(math.Abs(scale[i]*q[i])+math.Abs(low[i])) {
+				w := &values[i]
+				got := w.scale*w.q + w.low
+				if math.Abs(got-float64(v)) > 1e-6*(math.Abs(w.scale*w.q)+math.Abs(w.low)) {
 					t.Fatalf("%v, %s: value %d is %v, want %v", d, filling, i, got, v)
 				}
 			}
@@ -207,8 +209,9 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 	const begun = 3
 	all, added := multiply(0, 0, groups, 0, tokens), multiply(begun, 0, groups, 0, tokens)
 	for row := range rows {
+		values := decodedRow(d, src[row*size:][:size])
 		for token := range tokens {
-			want, size := product8(d, src[row*size:][:size], x[token*recordBytes(k):][:recordBytes(k)])
+			want, size := values.product8(x[token*recordBytes(k):][:recordBytes(k)])
 			at := (row/lanes*tokens+token)*lanes + row%lanes
 			if got := float64(all[at]); !(math.Abs(got-want) <= 2e-6*size+1e-40) {
 				t.Fatalf("%s: product of row %d and token %d is %v, want %v (of %v)", what, row, token, got, want, size)
@@ -237,13 +240,12 @@ func testProducts(t *testing.T, rng *rand.Rand, tier string, kernels *quantizedK
 
 // product8 returns the product of a row of weights and a record in float64, and the sum of the
 // sizes of its terms.
-func product8(d tensor.DType, row, record []byte) (sum, size float64) {
-	q, scale, low := decoded(d, row)
-	for i := range q {
+func (row decodedValues) product8(record []byte) (sum, size float64) {
+	for i, w := range row {
 		b := record[i/recordBlock*recordBlockBytes:]
 		x := float64(int8(b[i%recordBlock])) * float64(math.Float32frombits(binary.LittleEndian.Uint32(b[recordD:])))
-		sum += (q[i]*scale[i] + low[i]) * x
-		size += (math.Abs(q[i]*scale[i]) + math.Abs(low[i])) * math.Abs(x)
+		sum += (w.q*w.scale + w.low) * x
+		size += (math.Abs(w.q*w.scale) + math.Abs(w.low)) * math.Abs(x)
 	}
 	return sum, size
 }

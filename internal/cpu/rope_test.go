@@ -69,7 +69,7 @@ func TestTurnsAreShared(t *testing.T) {
 		_, single := run(b, 1)
 		for i, row := range want {
 			for j, v := range row {
-				closeTo(t, name, float64(got[i][j]), float64(v), 1e-5)
+				closeTo(t, func() string { return name }, float64(got[i][j]), float64(v), 1e-5)
 				if math.Float32bits(got[i][j]) != math.Float32bits(single[i][j]) {
 					t.Fatalf("%s: token %d has other bits when it is alone", name, i)
 				}

@@ -3,10 +3,10 @@ package cpu
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -53,7 +53,7 @@ func beside(t *testing.T) *plan.Program {
 
 func allocatesNothing(t *testing.T, p *plan.Program) {
 	for _, tier := range tiers() {
-		if (testing.Short() || os.Getenv("REALIZAR_LONG") == "") && tier.name == "generic" {
+		if !longtest.Wanted() && tier.name == "generic" {
 			continue
 		}
 		for _, seqs := range []int{1, 8} {

@@ -62,10 +62,10 @@ func normal(rng *rand.Rand, scale float64) func(int) float32 {
 }
 
 // closeTo fails unless got is within tol of want.
-func closeTo(t *testing.T, what string, got, want, tol float64) {
-	t.Helper()
+func closeTo(t *testing.T, what func() string, got, want, tol float64) {
 	if got != want && !(math.Abs(got-want) <= tol) && !(got != got && want != want) {
-		t.Fatalf("%s: %v, want %v within %v", what, got, want, tol)
+		t.Helper()
+		t.Fatalf("%s: %v, want %v within %v", what(), got, want, tol)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestSums(t *testing.T) {
 			squares += (float64(v) - center) * (float64(v) - center)
 		}
 		what := fmt.Sprintf("%d about %g", n, scale)
-		closeTo(t, "sum of "+what, k.sum(x), sum, 1e-12*size)
-		closeTo(t, "squares of "+what, k.squares(x, center), squares, 1e-12*squares)
+		closeTo(t, func() string { return "sum of " + what }, k.sum(x), sum, 1e-12*size)
+		closeTo(t, func() string { return "squares of " + what }, k.squares(x, center), squares, 1e-12*squares)
 		if n == 0 {
 			return
 		}
@@ -103,12 +103,12 @@ func TestScaleCenterAdd(t *testing.T) {
 		k.scale(y, x, w, 0.37)
 		for i, v := range y {
 			want := float64(x[i]) * float64(float32(0.37)) * float64(w[i])
-			closeTo(t, "scale", float64(v), want, 2e-7*math.Abs(want))
+			closeTo(t, func() string { return "scale" }, float64(v), want, 2e-7*math.Abs(want))
 		}
 		k.center(y, x, w, b, 0.5, 1.7)
 		for i, v := range y {
 			p := (float64(x[i]) - 0.5) * 1.7 * float64(w[i])
-			closeTo(t, "center", float64(v), p+float64(b[i]), 3e-7*(math.Abs(p)+math.Abs(float64(b[i]))))
+			closeTo(t, func() string { return "center" }, float64(v), p+float64(b[i]), 3e-7*(math.Abs(p)+math.Abs(float64(b[i]))))
 		}
 		k.add(y, x, w)
 		for i, v := range y {
@@ -169,7 +169,7 @@ func TestGLU(t *testing.T) {
 						tol += 1e-7 * math.Abs(x*x*x)
 					}
 					want := float64(float32(f) * up[i])
-					closeTo(t, fmt.Sprintf("%d: %v(%v)*%v", n, act, gate[i], up[i]), float64(v), want, min(tol, 1)*math.Abs(want)+1e-36)
+					closeTo(t, func() string { return fmt.Sprintf("%d: %v(%v)*%v", n, act, gate[i], up[i]) }, float64(v), want, min(tol, 1)*math.Abs(want)+1e-36)
 				}
 			})
 		})
@@ -195,7 +195,7 @@ func TestExponentialsEndWithTheNormalNumbers(t *testing.T) {
 				if from+uint32(i) <= least {
 					want = math.Exp(float64(x[i]))
 				}
-				closeTo(t, fmt.Sprintf("%s: 1/(1+exp(%v))", tier.name, -x[i]), float64(v), want, 1e-6*want)
+				closeTo(t, func() string { return fmt.Sprintf("%s: 1/(1+exp(%v))", tier.name, -x[i]) }, float64(v), want, 1e-6*want)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func TestRotate(t *testing.T) {
 				}
 			}
 			for i, v := range y {
-				closeTo(t, fmt.Sprintf("%d of %d, %v", i, n, a), float64(v), want[i], 2e-6)
+				closeTo(t, func() string { return fmt.Sprintf("%d of %d, %v", i, n, a) }, float64(v), want[i], 2e-6)
 			}
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/realizar/realizar/internal/engine"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -311,11 +312,7 @@ func trials(t *testing.T, steps int, run func(r *trial)) {
 // remains when it ends. The test's bubble has its own clock, so a seed's arrivals, ends and steps
 // come in the same order each time.
 func TestModel(t *testing.T) {
-	steps := 100_000
-	if testing.Short() || os.Getenv("REALIZAR_LONG") == "" {
-		steps = 10_000
-	}
-	trials(t, steps, func(r *trial) {
+	trials(t, longtest.Cases(100_000, 10_000), func(r *trial) {
 		synctest.Test(t, func(*testing.T) {
 			r.pause = func(n int, hurry <-chan struct{}) {
 				select {

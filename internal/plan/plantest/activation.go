@@ -8,6 +8,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -151,7 +152,7 @@ func (m *mapping) keepsNaN(t *testing.T, b plan.Backend) {
 func (m *mapping) between(t *testing.T, b plan.Backend) {
 	t.Helper()
 	const d, ffn, tokens = 256, 288, 20
-	for _, format := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0, tensor.Q4_0} {
+	for _, format := range longtest.Cases([]tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0, tensor.Q4_0}, []tensor.DType{tensor.F16, tensor.Q4_0}) {
 		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {
 			rng := newRand(uint64(format))
 			table := Weight(rng, "table", tensor.F32, 1, 31, d)
@@ -195,7 +196,7 @@ func glus(t *testing.T, b plan.Backend) {
 	wide := Weight(rng, "wide", tensor.F32, 1, 31, d)
 	list = ids(rng, 20, 31)
 	x = rowsOf(matrix(wide), list)
-	for _, format := range []tensor.DType{tensor.F32, tensor.BF16, tensor.Q8_0, tensor.Q4_0} {
+	for _, format := range longtest.Cases([]tensor.DType{tensor.F32, tensor.BF16, tensor.Q8_0, tensor.Q4_0}, []tensor.DType{tensor.BF16, tensor.Q8_0}) {
 		gate, up, down := Weight(rng, "gate", format, 0.2, ffn, d), Weight(rng, "up", format, 0.2, ffn, d), Weight(rng, "down", format, 0.1, d, ffn)
 		one := Weight(rng, "one", format, 0.1, 1, d)
 		for _, activations := range []tensor.DType{tensor.F32, b.Rounds()} {

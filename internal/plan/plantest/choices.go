@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/sample"
 	"github.com/realizar/realizar/tensor"
@@ -119,7 +120,8 @@ func (c *chooser) draw(t *testing.T, rng *rand.Rand, row *plan.Row) {
 // A device chooses what the sampler does for all parameters, given the logits that the model
 // computes without them; also if the previous token comes from a step that has not been waited for.
 func choices(t *testing.T, b plan.Backend) {
-	for _, size := range []struct{ vocab, steps int }{{7, 10}, {1000, 40}, {5003, 20}, {151_936, 4}} {
+	type size struct{ vocab, steps int }
+	for _, size := range longtest.Cases([]size{{7, 10}, {1000, 40}, {5003, 20}, {151_936, 4}}, []size{{7, 5}, {1000, 20}, {5003, 5}, {151_936, 2}}) {
 		c := newChooser(t, b, size.vocab)
 		rng := newRand(31)
 		for n := range size.steps {

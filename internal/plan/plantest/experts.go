@@ -8,6 +8,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -251,7 +252,7 @@ func expertFormats(t *testing.T, b plan.Backend) {
 		m.experts, m.route = 4, plan.RouteAttr{Used: 2, Normalize: true}
 		m.name = fmt.Sprintf("%v and %v, %d and %d, %v", m.format, m.back, m.d, m.ffn, m.glu)
 		m.make(t, rng, normal(rng, 1))
-		for _, tokens := range []int{1, 5, 20} {
+		for _, tokens := range longtest.Cases([]int{1, 5, 20}, []int{5}) {
 			list := ids(rng, tokens, mixtureVocab)
 			got := outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32}, 16, 0)
 			near(t, fmt.Sprintf("%s, %d tokens", m.name, tokens), got, m.want(list, tensor.F32), 2e-5, 0)
@@ -282,7 +283,8 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 		}
 	}
 	for i, m := range all {
-		for _, logits := range []string{"apart", "tied", "one for all"} {
+		kinds := []string{"apart", "tied", "one for all"}
+		for _, logits := range longtest.Cases(kinds, kinds[i%3:i%3+1]) {
 			rng := newRand(uint64(200 + i))
 			m.name = fmt.Sprintf("%d of %d, %v, biased %v, %s", m.route.Used, m.experts, m.route, m.choice, logits)
 			m.d, m.ffn, m.format, m.back = 32, 8, tensor.F32, tensor.F32
@@ -332,7 +334,7 @@ func expertBits(t *testing.T, b plan.Backend) {
 				return s.Logits
 			}
 			want := run(len(list))
-			for _, chunk := range []int{1, 2, 7, 8, 16, 17, 64, 65} {
+			for _, chunk := range longtest.Cases([]int{1, 2, 7, 8, 16, 17, 64, 65}, []int{1, 17, 64}) {
 				same(t, fmt.Sprintf("%s, %v activations, steps of %d", m.name, activations, chunk), run(chunk), want)
 			}
 			same(t, m.name+", beside others", run(64, r.Add(other, 1), r.Add(other[:31], 31)), want)

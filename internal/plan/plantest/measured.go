@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -104,7 +105,8 @@ func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batc
 func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
 	for name, model := range models {
 		p := model(t, nil)
-		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}} {
+		bases := []plan.Limits{{Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.F32}}
+		for _, base := range longtest.Cases(bases, bases[:1]) {
 			t.Run(name+", "+base.Activations.String()+" activations", func(t *testing.T) {
 				plain := newMeasured(t, b, p, base)
 				base.Observed = observed
@@ -122,7 +124,7 @@ func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing
 // a bit. check gets their results and an upper bound of their times.
 func looked(t *testing.T, b plan.Backend, set func(b *plan.Batch), check func(t *testing.T, m *measured, b *plan.Batch, res *plan.Result, most time.Duration)) {
 	eachMeasured(t, b, false, func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32) {
-		for _, which := range []int{0b1111, 0b1010} {
+		for _, which := range longtest.Cases([]int{0b1111, 0b1010}, []int{0b1010}) {
 			var begun time.Time
 			gotLogits, gotTokens := m.run(t, sequences, func(i int, b *plan.Batch) {
 				if begun = time.Now(); which>>i&1 == 1 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/random"
 	"github.com/realizar/realizar/internal/sample"
@@ -96,6 +97,7 @@ func sameBits(t *testing.T, b plan.Backend) {
 
 func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 	list := ids(newRand(21), tokens, modelVocab)
+	some := map[tensor.DType][]int{tensor.F32: {7, 64}, tensor.F16: {1, 17, 256}, tensor.Q8_0: {65}}
 	for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.Q8_0}} {
 		if base.Cache == tensor.Q8_0 && tokens < 256 {
 			continue
@@ -112,11 +114,14 @@ func sameBitsOf(t *testing.T, b plan.Backend, p *plan.Program, tokens int) {
 			return s.Logits
 		}
 		want := run(len(list))
-		for _, chunk := range sizes {
+		for _, chunk := range longtest.Cases(sizes, some[base.Cache]) {
 			if base.Cache == tensor.Q8_0 && chunk > 1 && chunk < 64 || chunk > tokens {
 				continue // the cache's dtype and the step's size are independent
 			}
 			same(t, fmt.Sprintf("%v cache, %v activations, steps of %d", base.Cache, base.Activations, chunk), run(chunk), want)
+		}
+		if !longtest.Wanted() && base.Cache != tensor.F16 {
+			continue
 		}
 		other := ids(newRand(22), tokens+30, modelVocab)
 		same(t, "beside others", run(64, r.Add(other, 1), r.Add(other[:31], 31)), want)

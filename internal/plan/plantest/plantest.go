@@ -10,13 +10,16 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/random"
 	"github.com/realizar/realizar/tensor"
 )
 
-// All runs the suite.
+// All runs the suite. Where long tests do not run, it takes fewer shapes, and sizes and formats in
+// fewer combinations; see package longtest.
 func All(t *testing.T, b plan.Backend) {
 	t.Run("Embed", func(t *testing.T) { embed(t, b) })
 	t.Run("Position", func(t *testing.T) { position(t, b) })
@@ -103,13 +106,28 @@ func matrix(w *tensor.Tensor) [][]float64 {
 	if err != nil {
 		panic(err)
 	}
-	rows := make([][]float64, w.Rows())
+	rows, all := make([][]float64, w.Rows()), make([]float64, len(values))
+	for i, v := range values {
+		all[i] = float64(v)
+	}
 	for i := range rows {
-		for _, v := range values[i*w.Cols() : (i+1)*w.Cols()] {
-			rows[i] = append(rows[i], float64(v))
-		}
+		rows[i] = all[i*w.Cols() : (i+1)*w.Cols()]
 	}
 	return rows
+}
+
+// eachRow returns f of every row of x. Tokens with the same id share a row, of which f is computed
+// once.
+func eachRow(x [][]float64, f func(row []float64) []float64) [][]float64 {
+	y, known := make([][]float64, len(x)), map[*float64][]float64{}
+	for i, row := range x {
+		at := unsafe.SliceData(row)
+		if known[at] == nil {
+			known[at] = f(row)
+		}
+		y[i] = known[at]
+	}
+	return y
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
@@ -213,19 +231,19 @@ func embed(t *testing.T, b plan.Backend) {
 
 // product computes x·wᵀ + bias in float64.
 func product(x, w [][]float64, bias []float64) [][]float64 {
-	y := make([][]float64, len(x))
-	for i := range x {
-		y[i] = make([]float64, len(w))
-		for o := range w {
-			for k, v := range x[i] {
-				y[i][o] += w[o][k] * v
+	return eachRow(x, func(row []float64) []float64 {
+		y := make([]float64, len(w))
+		for o, weights := range w {
+			sum := 0.0
+			for k, v := range weights[:len(row)] {
+				sum += v * row[k]
 			}
-			if bias != nil {
-				y[i][o] += bias[o]
+			if y[o] = sum; bias != nil {
+				y[o] += bias[o]
 			}
 		}
-	}
-	return y
+		return y
+	})
 }
 
 func linear(t *testing.T, b plan.Backend) {
@@ -235,7 +253,7 @@ func linear(t *testing.T, b plan.Backend) {
 			lengths = []int{1, 3, 4, 5, 255, 256, 257, 1023}
 		}
 		for _, k := range lengths {
-			for _, rows := range []int{1, 7, 40} {
+			for _, rows := range longtest.Cases([]int{1, 7, 40}, []int{7}) {
 				rng := newRand(uint64(k*100 + rows))
 				table := Weight(rng, "table", tensor.F32, 1, 19, k)
 				w := Weight(rng, "w", d, 0.5, rows, k)
@@ -458,7 +476,7 @@ func attention(t *testing.T, b plan.Backend) {
 	// Unless the cache is float32, a backend may round queries and weights to f16, each by 2^-11,
 	// as an F16 cache rounds keys and values.
 	tolerance := map[tensor.DType]float64{tensor.F32: 1e-5, tensor.F16: 3e-3, tensor.Q8_0: 4e-2}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		attr       plan.AttentionAttr
 		sinks      bool
 		tokens     int
@@ -490,7 +508,8 @@ func attention(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Softcap: 1.5, Window: 300}, true, 600, 24},
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 64, Scale: 0.125, Window: 1}, true, 20, 16},
 	} {
-		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
+		caches := []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0}
+		for _, cache := range longtest.Cases(caches, caches[i%3:i%3+1]) {
 			if cache == tensor.Q8_0 && c.attr.HeadDim%tensor.Q8_0.BlockLen() != 0 {
 				continue
 			}

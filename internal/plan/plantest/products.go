@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
@@ -84,7 +85,7 @@ func products(t *testing.T, b plan.Backend) {
 		}
 		// 4,608 columns are many whole blocks of every format.
 		for _, k := range []int{d.BlockLen(), 3 * d.BlockLen(), 1024, 4608} {
-			for _, rows := range []int{1, 15, 16, 33, 70} {
+			for _, rows := range longtest.Cases([]int{1, 15, 16, 33, 70}, []int{15, 33}) {
 				if k == 4608 && rows != 33 {
 					continue
 				}
@@ -92,7 +93,7 @@ func products(t *testing.T, b plan.Backend) {
 				table := Weight(rng, "table", tensor.F32, 1, 31, k)
 				w := Weight(rng, "w", d, 0.5, rows, k)
 				bias := vector(rng, "bias", 0, 1, rows)
-				for _, tokens := range []int{1, 5, 20, 150} {
+				for _, tokens := range longtest.Cases([]int{1, 5, 20, 150}, []int{1, 20}) {
 					if tokens == 150 && (k != 1024 || rows != 70) {
 						continue
 					}
@@ -165,23 +166,22 @@ func inFloats(t *testing.T, b plan.Backend, d tensor.DType) {
 
 // rounded8 returns x rounded to blocks of 8-bit values.
 func rounded8(x [][]float64) [][]float64 {
-	y := make([][]float64, len(x))
-	for r := range x {
-		for i := 0; i < len(x[r]); i += 32 {
+	return eachRow(x, func(row []float64) (y []float64) {
+		for i := 0; i < len(row); i += 32 {
 			top := 0.0
-			for _, v := range x[r][i : i+32] {
+			for _, v := range row[i : i+32] {
 				top = max(top, math.Abs(v))
 			}
 			d, inverse := float64(float32(top)/127), float64(127/float32(top))
 			if top == 0 {
 				inverse = 0
 			}
-			for _, v := range x[r][i : i+32] {
-				y[r] = append(y[r], d*math.RoundToEven(float64(float32(v*inverse))))
+			for _, v := range row[i : i+32] {
+				y = append(y, d*math.RoundToEven(float64(float32(v*inverse))))
 			}
 		}
-	}
-	return y
+		return y
+	})
 }
 
 // distance returns the Frobenius norm of got-want divided by that of want.
