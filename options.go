@@ -210,7 +210,7 @@ func (o *Options) use(ctx context.Context, p *plan.Program, made int, do func(*m
 		return nil, fmt.Errorf("%w: a context of %d tokens, but the model was made for %d", ErrOptions, o.Context, made)
 	}
 	if n := p.MisfitHead(cache); n > 0 {
-		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are no multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
+		return nil, fmt.Errorf("%w: a %v cache for heads of %d values, which are not a multiple of %d; use f16", ErrOptions, o.Cache, n, cache.BlockLen())
 	}
 	opened := false
 	passed, err = backends.All.Use(ctx, o.choice(), func(d *backends.Device) error {

@@ -251,7 +251,7 @@ func (m *jsonModel) bpe(v *vocabulary) (*bpe, error) {
 		right, okRight := v.ids[pair[1]]
 		id, ok := v.ids[string(buffer)]
 		if !okLeft || !okRight || !ok {
-			return nil, fmt.Errorf("%w: merge %d of %s and %s: one of them or what they become is no token",
+			return nil, fmt.Errorf("%w: merge %d of %s and %s: one of them or what they become is not a token",
 				ErrInvalid, i, quoted(pair[0]), quoted(pair[1]))
 		}
 		b.rules[[2]int32{left, right}] = mergeRule{id: id, rank: int32(i)}

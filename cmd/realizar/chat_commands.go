@@ -217,7 +217,7 @@ func (c *conversation) load(file string) ([]string, error) {
 	}
 	var saved []savedMessage
 	if err := json.Unmarshal(data, &saved); err != nil {
-		return nil, fmt.Errorf("%s is no conversation: want a JSON list of messages, as /save writes it", file)
+		return nil, fmt.Errorf("%s is not a conversation; want a JSON list of messages, as /save writes it", file)
 	}
 	var messages []chat.Message
 	for i, m := range saved {

@@ -90,7 +90,7 @@ func readIDs(a *app, name string) ([]int32, error) {
 	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
 		id, err := strconv.ParseInt(field, 10, 32)
 		if err != nil || id < 0 {
-			return nil, fmt.Errorf("%.40q at index %d is no token id: want a number from 0 to %d", field, len(ids), math.MaxInt32)
+			return nil, fmt.Errorf("%.40q at index %d is not a token id; want a number from 0 to %d", field, len(ids), math.MaxInt32)
 		}
 		ids = append(ids, int32(id))
 	}

@@ -133,7 +133,7 @@ func (a *app) modelPath(text string, fetchIt bool) (string, error) {
 
 // noName returns an error that says what a model's name looks like.
 func noName(text string) error {
-	return fmt.Errorf("%s is no file, and no name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
+	return fmt.Errorf("%s is not a file or a name of a model; names are such as hf:org/repo, ollama:model, oci://registry/name:tag, or a short name (realizar cp), and realizar list has those that are here", text)
 }
 
 // A noFileError is a path that does not exist. It is [fs.ErrNotExist].
@@ -175,7 +175,7 @@ func findModel(text string) (*store.Model, error) {
 		return nil, err
 	}
 	if n.Kind == names.Path {
-		return nil, fmt.Errorf("%s is no name of a model that realizar keeps; realizar list has the names", text)
+		return nil, fmt.Errorf("%s is not the name of a model that realizar keeps; realizar list has the names", text)
 	}
 	return models().Find(n)
 }

@@ -21,7 +21,7 @@ func readTools(a *app, name string) ([]chat.Tool, error) {
 		return nil, fmt.Errorf("--tools: %w", err)
 	}
 	if !json.Valid(data) {
-		return nil, fmt.Errorf("--tools: %s is no JSON; want a list of tools", name)
+		return nil, fmt.Errorf("--tools: %s is not JSON; want a list of tools", name)
 	}
 	tools, err := openai.ReadTools(data)
 	if err != nil {

@@ -239,7 +239,7 @@ func (m *servedModel) read(file string, t filesettings.Table) error {
 		case slices.Contains(shared, line.Key):
 			return fmt.Errorf("%s: %s holds for all models together; give it to serve", place, line.Key)
 		case key == nil:
-			return fmt.Errorf("%s: %.60q is no setting of a model; the nearest are %s", place, line.Key, nearest.OneOf(nearest.Names(line.Key, known, 3)))
+			return fmt.Errorf("%s: %.60q is not a setting of a model; the nearest are %s", place, line.Key, nearest.OneOf(nearest.Names(line.Key, known, 3)))
 		case line.List && !key.IsSlice():
 			return fmt.Errorf("%s: %s: want one value and not a list", place, line.Key)
 		}

@@ -167,7 +167,7 @@ func (s *settings) readFile(place string) error {
 		place := fmt.Sprintf("%s:%d", s.file, line.Line)
 		one := s.find(line.Key)
 		if one == nil {
-			return fmt.Errorf("%s: %.60q is no setting; the nearest are %s", place, line.Key, s.nearest(line.Key))
+			return fmt.Errorf("%s: %.60q is not a setting; the nearest are %s", place, line.Key, s.nearest(line.Key))
 		}
 		raw := any(line.Texts[0])
 		switch {
@@ -251,7 +251,7 @@ func (s *setting) read(raw any) (reflect.Value, error) {
 	}
 	err := s.Mapper.Decode(&kong.DecodeContext{Value: s.Value, Scan: scan}, target)
 	if text := fmt.Sprint(target.Interface()); err == nil && s.Enum != "" && !s.EnumMap()[text] {
-		err = fmt.Errorf("%.60q is none of %s", text, strings.Join(s.EnumSlice(), ", "))
+		err = fmt.Errorf("%.60q is not one of %s", text, strings.Join(s.EnumSlice(), ", "))
 	}
 	return target, err
 }

@@ -133,7 +133,7 @@ func (c *tokenizeCommand) decode(tok *tokenizer.Tokenizer, in []byte, out *bufio
 	for i, e := range elements {
 		id, err := strconv.ParseInt(string(e), 10, 32)
 		if err != nil && !errors.Is(err, strconv.ErrRange) || id < 0 {
-			return fmt.Errorf("%.40q at index %d is no token id: want a number from 0 to %d", e, i, tok.VocabSize()-1)
+			return fmt.Errorf("%.40q at index %d is not a token id; want a number from 0 to %d", e, i, tok.VocabSize()-1)
 		}
 		if _, ok := tok.Token(int32(id)); !ok || err != nil {
 			return fmt.Errorf("%.40s at index %d is not in the vocabulary of %d tokens", e, i, tok.VocabSize())

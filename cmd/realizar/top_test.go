@@ -146,7 +146,7 @@ func TestTopErrors(t *testing.T) {
 		{[]string{url, "--api-key", "knock"}, 1, "status 401: which key?"},
 		{[]string{url + "/nothing", "--once", "--json"}, 1, "status 404"},
 		{[]string{gone.URL}, 1, "connection refused"},
-		{[]string{"localhost"}, 2, `"localhost" is no server's address`},
+		{[]string{"localhost"}, 2, `"localhost" is not the address of a server`},
 		{[]string{url, "--interval", "50ms"}, 2, "--interval=50ms: want 100ms to 1h0m0s"},
 		{[]string{url, "--interval", "2h"}, 2, "--interval=2h0m0s"},
 	} {

@@ -36,7 +36,7 @@ func NewClient(address, key string, t http.RoundTripper) (*Client, error) {
 	}
 	u, err := url.Parse(whole)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, optionsErrorf("%.200q is no server's address: want one such as http://127.0.0.1:8080", address)
+		return nil, optionsErrorf("%.200q is not the address of a server; want one such as http://127.0.0.1:8080", address)
 	}
 	base := strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/v1")
 	return &Client{http: &http.Client{Transport: t}, base: base, key: key}, nil
@@ -62,7 +62,7 @@ func (e *streamError) Error() string { return "error in the stream: " + e.messag
 
 var (
 	errCutOff  = errors.New("the answer was cut off")
-	errNoEvent = errors.New("the answer is no stream of events in OpenAI's form")
+	errNoEvent = errors.New("the answer is not a stream of events in OpenAI's form")
 )
 
 // kind returns the key that err is counted under. It leaves out what differs between requests.

@@ -46,7 +46,7 @@ func ParseLengths(s string) (Lengths, error) {
 		err = fmt.Errorf("it has %d parts", n)
 	}
 	if err != nil {
-		return Lengths{}, fmt.Errorf("%.60q is no distribution of lengths, %w: %s", s, err, lengthsWanted)
+		return Lengths{}, fmt.Errorf("%.60q is not a distribution of lengths, %w: %s", s, err, lengthsWanted)
 	}
 	return l, nil
 }

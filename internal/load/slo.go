@@ -46,7 +46,7 @@ func ParseSLO(text string) (SLO, error) {
 		i := slices.IndexFunc(times, func(o objective) bool { return o.name == strings.TrimSpace(name) })
 		d, err := time.ParseDuration(strings.TrimSpace(value))
 		if i < 0 || err != nil || d <= 0 {
-			return SLO{}, fmt.Errorf("%.60q is no objective: %s", part, sloWanted)
+			return SLO{}, fmt.Errorf("%.60q is not an objective: %s", part, sloWanted)
 		}
 		if *times[i].most != 0 {
 			return SLO{}, fmt.Errorf("%s is there twice: %s", times[i].name, sloWanted)

@@ -31,7 +31,7 @@ const mostSweep = 1 << 14
 // ParseSweep parses concurrency or rate, alone, or followed by :FROM:TO for a value that doubles,
 // or by : and values separated by commas.
 func ParseSweep(text string) (Sweep, error) {
-	wrong := func() (Sweep, error) { return Sweep{}, fmt.Errorf("%.60q is no sweep: %s", text, sweepWanted) }
+	wrong := func() (Sweep, error) { return Sweep{}, fmt.Errorf("%.60q is not a sweep: %s", text, sweepWanted) }
 	parts := strings.Split(text, ":")
 	s := Sweep{By: SweepBy(parts[0])}
 	if s.By != ByConcurrency && s.By != ByRate || len(parts) > 3 {

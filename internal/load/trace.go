@@ -169,7 +169,7 @@ func arrival(row map[string]any, unit float64) (at float64, a Arrival, err error
 	for _, v := range hashes {
 		hash, err := strconv.ParseInt(fmt.Sprint(v), 10, 64)
 		if err != nil {
-			return 0, a, fmt.Errorf("%.30q in hash_ids is no whole number", fmt.Sprint(v))
+			return 0, a, fmt.Errorf("%.30q in hash_ids is not a whole number", fmt.Sprint(v))
 		}
 		a.Blocks = append(a.Blocks, uint64(hash))
 	}
@@ -212,7 +212,7 @@ func instant(text string, unit float64) (seconds float64, err error) {
 			return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
 		}
 	}
-	return 0, fmt.Errorf("%.40q is no time: want a number, or a date such as 2023-11-16 18:15:46.68", text)
+	return 0, fmt.Errorf("%.40q is not a time; want a number, or a date such as 2023-11-16 18:15:46.68", text)
 }
 
 // times yields the times at which requests are due.

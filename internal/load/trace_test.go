@@ -54,12 +54,12 @@ func TestReadTraceErrors(t *testing.T) {
 		`{"timestamp": 1, "input_le`: "t:1: unexpected EOF",
 		"{\"input_length\": 1}":      "t:1: there is no field timestamp",
 		"timestamp,input_length,output_length\n1,0,2\n":                              `t:2: "0" tokens: want a number from 1 to`,
-		"timestamp,input_length,output_length\n1,2,3\nNaN,1,2\n":                     `t:3: "NaN" is no time`,
+		"timestamp,input_length,output_length\n1,2,3\nNaN,1,2\n":                     `t:3: "NaN" is not a time`,
 		"timestamp,input_length,output_length\n1,1e30,2\n":                           `"1e30" tokens`,
 		"timestamp,input_length,output_length\n1,5\n":                                "wrong number of fields",
 		`{"timestamp": 1, "input_length": 513, "output_length": 1, "hash_ids": [1]}`: "1 hash_ids for a prompt of 513 tokens: want one for each 512",
-		`{"timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": ["x"]}`: `"x" in hash_ids is no whole number`,
-		`{"timestamp": "yesterday", "input_length": 1, "output_length": 1}`:          `"yesterday" is no time`,
+		`{"timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": ["x"]}`: `"x" in hash_ids is not a whole number`,
+		`{"timestamp": "yesterday", "input_length": 1, "output_length": 1}`:          `"yesterday" is not a time`,
 		`{"timestamp": 1, "input_length": -1, "output_length": 1}`:                   `"-1" tokens`,
 	} {
 		if got, err := ReadTrace("t", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), part) {

@@ -115,7 +115,7 @@ func (m *Manager) Create(ctx context.Context, name string, files map[string]stri
 	}
 	check := func(path string) error {
 		if _, err := realizar.Describe(path); err != nil {
-			m.config.Logger.Info("a client sent files that are no model", slog.Any("error", err))
+			m.config.Logger.Info("a client sent files that are not a model", slog.Any("error", err))
 			return fault(server.NotAModel, "the files cannot be read as a model's; the server's log says why")
 		}
 		return nil

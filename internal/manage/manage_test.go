@@ -289,7 +289,7 @@ func TestPullFaults(t *testing.T) {
 	p.remote.AddRepo("org/none", map[string][]byte{"README.md": []byte("x")})
 	faulty(t, p.Pull(t.Context(), "hf.co/org/none", ignore), server.NotAModel, "")
 	p.remote.AddManifest("ns/bad:1", []byte("{"))
-	faulty(t, p.Pull(t.Context(), p.remote.Host+"/ns/bad:1", ignore), server.NoRegistry, "no JSON")
+	faulty(t, p.Pull(t.Context(), p.remote.Host+"/ns/bad:1", ignore), server.NoRegistry, "not JSON")
 	huge := fmt.Sprintf(`{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, strings.Repeat("0", 64), int64(1)<<45)
 	p.remote.AddManifest("ns/huge:1", []byte(huge))
 	err := p.Pull(t.Context(), p.remote.Host+"/ns/huge:1", ignore)

@@ -44,7 +44,7 @@ func ParseAliases(file string, data []byte) (Aliases, error) {
 		alias, name = strings.TrimSpace(alias), strings.TrimSpace(name)
 		switch {
 		case !ok || !IsAlias(alias):
-			return nil, fmt.Errorf("%s:%d: %.80q is no alias; want a line such as: small = hf:org/repo:Q4_K_M", file, no, line)
+			return nil, fmt.Errorf("%s:%d: %.80q is not an alias; want a line such as: small = hf:org/repo:Q4_K_M", file, no, line)
 		case aliases[alias] != "":
 			return nil, fmt.Errorf("%s:%d: the alias %s appears twice; remove one", file, no, alias)
 		}

@@ -64,7 +64,7 @@ func checkHubPart(text, part string) error {
 // file name.
 func CheckRevision(r string) error {
 	if !revision.MatchString(r) || CheckFile(r) != nil || strings.HasSuffix(r, ".lock") {
-		return fmt.Errorf("%.80q is no revision; want a branch, a tag or a commit, such as main", r)
+		return fmt.Errorf("%.80q is not a revision; want a branch, a tag or a commit, such as main", r)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestParseErrors(t *testing.T) {
 		"": "hf:org/repo", "a\x00b": "control", "\xff": "UTF-8", strings.Repeat("a", 5000): "2048 at most",
 		"hf:": "want hf:org/repo", "hf:../x": "letters and digits", "hf:org/..": "letters and digits", "hf:a/b/c": "want hf:org/repo", "hf:/etc/passwd": "empty",
 		"hf:a--b/c": "separated by single", "hf:org/repo.git": "want hf:", "hf:org/repo:": "follows the colon", "hf:org/repo:../x.gguf": "neither a quantization",
-		"hf:org/repo:/etc/m.gguf": "neither a quantization", "hf:org/repo@": "no revision", "hf:org/repo@../..": "no revision", "hf:org/repo@a//b": "no revision",
+		"hf:org/repo:/etc/m.gguf": "neither a quantization", "hf:org/repo@": "not a revision", "hf:org/repo@../..": "not a revision", "hf:org/repo@a//b": "not a revision",
 		"hf:org/" + strings.Repeat("a", 97): "the hub allows 96",
 		"ollama:":                           "want ollama:", "ollama:../../x": "want ollama:", "ollama:a/b/c/d": "4 parts", "ollama:m:../t": "want ollama:", "ollama:h o/n/m": "not a host", "ollama:..": "want ollama:",
 		"oci://": "want oci://", "oci://host": "want oci://", "oci://host/Upper": "lower-case letters", "oci://host/a/../b": "lower-case letters", "oci://host/a:": "is not a tag",
@@ -109,7 +109,7 @@ func TestAliases(t *testing.T) {
 		t.Errorf("written and read: %v, %v", again, err)
 	}
 	for text, says := range map[string]string{
-		"x": "f:1", "a/b = demo": "no alias", "hf:x = demo": "no alias", "a = b": "itself a short name", "a = demo\na = demo": "twice", "a = hf:..": "want hf:", "a =": "empty", "m.gguf = demo": "no alias",
+		"x": "f:1", "a/b = demo": "not an alias", "hf:x = demo": "not an alias", "a = b": "itself a short name", "a = demo\na = demo": "twice", "a = hf:..": "want hf:", "a =": "empty", "m.gguf = demo": "not an alias",
 	} {
 		if _, err := names.ParseAliases("f", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want %q", text, err, says)

@@ -89,7 +89,7 @@ func (k *keyed) Do(r *http.Request) (*http.Response, error) {
 func (p *Puller) hubDoer() (fetch.Doer, error) {
 	u, err := url.Parse(p.endpoint())
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
-		return nil, fmt.Errorf("HF_ENDPOINT is no address of a hub; want one such as %s", DefaultEndpoint)
+		return nil, fmt.Errorf("HF_ENDPOINT is not the address of a hub; want one such as %s", DefaultEndpoint)
 	}
 	if p.Token == "" || u.Scheme == "http" && !names.Local(u.Host) {
 		return p.Client.HTTP, nil
@@ -230,7 +230,7 @@ func (p *Puller) listing(ctx context.Context, doer fetch.Doer, n names.Name, com
 func readPage(data []byte, left *int, files map[string]entry) error {
 	page := json.NewDecoder(bytes.NewReader(data))
 	if t, err := page.Token(); err != nil || t != json.Delim('[') {
-		return errors.New("it is no list in JSON; is it a hub? (HF_ENDPOINT)")
+		return errors.New("it is not a JSON list; is it a hub? (HF_ENDPOINT)")
 	}
 	for page.More() {
 		var e entry
@@ -260,7 +260,7 @@ func (p *Puller) sameHub(next string) (string, error) {
 	}
 	u, err := base.Parse(next)
 	if err != nil {
-		return "", errors.New("the hub's listing goes on at something that is no address")
+		return "", errors.New("the hub's listing continues at something that is not an address")
 	}
 	// A mirror may hand on the addresses of the hub that it mirrors.
 	u.Scheme, u.Host, u.User = base.Scheme, base.Host, nil

@@ -163,8 +163,8 @@ func TestHostileArtifacts(t *testing.T) {
 		"a folder of":               {weights, {pack + "doc.v1.raw", "m.gguf/x", []byte("b")}},
 		`"../x"`:                    {weights, tarOf("../x", nil)},
 		`"/x"`:                      {weights, tarOf("/x", nil)},
-		"is no file":                {weights, tarOf("x", link(tar.TypeSymlink))},
-		"no file (type":             {weights, tarOf("x", link(tar.TypeLink))},
+		"is not a file":             {weights, tarOf("x", link(tar.TypeSymlink))},
+		"a file (type":              {weights, tarOf("x", link(tar.TypeLink))},
 		"(type '4')":                {weights, tarOf("x", func(h *tar.Header) { h.Typeflag, h.Size = tar.TypeBlock, 0 })},
 		"file exists":               {weights, tarOf("m.gguf", nil)},
 		"times its size":            {weights, {pack + "weight.config.v1.tar+zstd", "", bomb(t)}},
@@ -192,7 +192,7 @@ func TestHostileArtifacts(t *testing.T) {
 	}
 	d := "sha256:" + strings.Repeat("a", 64)
 	for text, says := range map[string]string{
-		`{`: "no JSON", `{"schemaVersion":1}`: "version 1", `{"schemaVersion":2}`: "no layer",
+		`{`: "not JSON", `{"schemaVersion":1}`: "version 1", `{"schemaVersion":2}`: "no layer",
 		`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"sha512:` + strings.Repeat("a", 128) + `","size":1}]}`: "only sha256",
 		`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"sha256:../../x","size":1}]}`:                          "64 hexadecimal",
 		`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"` + d + `","size":-1}]}`:                              "-1 bytes",

@@ -73,7 +73,7 @@ func becomes(piece []byte) int64 {
 func checkText(data []byte) error {
 	if at := notText(data); at >= 0 {
 		return &Error{Status: http.StatusBadRequest, Code: "invalid_utf8",
-			Message: fmt.Sprintf("byte %d of the body is no UTF-8, or half of a \\u pair without the other", at)}
+			Message: fmt.Sprintf("byte %d of the body is not UTF-8, or is half of a \\u pair without the other", at)}
 	}
 	return nil
 }

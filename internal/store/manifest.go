@@ -82,7 +82,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	}
 	m := new(Manifest)
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("a manifest that is no JSON of one: %w", err)
+		return nil, fmt.Errorf("a manifest that is not JSON: %w", err)
 	}
 	if m.SchemaVersion != 2 {
 		return nil, fmt.Errorf("a manifest of version %d; want 2", m.SchemaVersion)

@@ -94,7 +94,7 @@ func (u *unpacking) entry(root *os.Root, t *tar.Reader, h *tar.Header) error {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	default:
-		return fmt.Errorf("%.80q is no file (type %q); want files alone", h.Name, h.Typeflag)
+		return fmt.Errorf("%.80q is not a file (type %q); want only files", h.Name, h.Typeflag)
 	}
 	u.room -= h.Size
 	if len(u.files) >= maxArchiveFiles {

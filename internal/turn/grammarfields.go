@@ -45,7 +45,7 @@ func fieldsOf(schema json.RawMessage) ([]field, error) {
 			key, err := d.Token()
 			var v json.RawMessage
 			if err != nil || d.Decode(&v) != nil {
-				return nil, fmt.Errorf("%w: properties are no object", ErrGrammar)
+				return nil, fmt.Errorf("%w: properties are not an object", ErrGrammar)
 			}
 			name, _ := key.(string)
 			out = append(out, field{name, v, required[name]})

@@ -26,7 +26,7 @@ func PlanPools(p *plan.Program, l *plan.Limits) (pools []Pool, bytes int, err er
 		return nil, 0, fmt.Errorf("cuda: no %v cache; use %v, %v or %v", l.Cache, tensor.F32, tensor.F16, tensor.Q8_0)
 	}
 	if dim := p.MisfitHead(l.Cache); dim > 0 {
-		return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are no multiple of %d; use %v", l.Cache, dim, l.Cache.BlockLen(), tensor.F16)
+		return nil, 0, fmt.Errorf("cuda: no %v cache for heads of %d values, which are not a multiple of %d; use %v", l.Cache, dim, l.Cache.BlockLen(), tensor.F16)
 	}
 	for _, s := range p.States {
 		if max(s.HeadDim, s.ValueDim) > maxHeadDim {

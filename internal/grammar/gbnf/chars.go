@@ -28,7 +28,7 @@ func (p *parser) literal() (*ebnf.Node, error) {
 			return nil, err
 		}
 		if 0xD800 <= r && r < 0xE000 {
-			return nil, p.errorf(begin, "the surrogate %04X is no character; write the character itself or \\U and eight digits", r)
+			return nil, p.errorf(begin, "the surrogate %04X is not a character; write the character itself or \\U and eight digits", r)
 		}
 		text.WriteRune(r)
 	}
@@ -103,7 +103,7 @@ func (p *parser) char() (rune, error) {
 		return p.hex(at, 8)
 	}
 	if '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {
-		return 0, p.errorf(at, `the escape \%c is not known; \n, \r, \t, \xHH, \uHHHH and \UHHHHHHHH are, and \ before a character that is no letter or digit`, r)
+		return 0, p.errorf(at, `the escape \%c is not known; \n, \r, \t, \xHH, \uHHHH and \UHHHHHHHH are, and \ before a character that is not a letter or digit`, r)
 	}
 	return r, nil
 }

@@ -79,9 +79,9 @@ func TestBombs(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ schema, want string }{
 		{`{"properties":{"a/b":{"format":"regex"}}}`, `schema at #/properties/a~1b/format: format is not supported: "regex": which texts are regular expressions cannot be said by rules`},
-		{`{"properties":{"a":{"type":"objct"}}}`, `schema at #/properties/a/type: "objct" is none of null, boolean, integer, number, string, array, object`},
-		{`{"additonalProperties":false}`, `schema at #/additonalProperties: additonalProperties is not supported: it is no keyword, and looks like additionalProperties; an annotation with this name begins with x- or _`},
-		{`{"format":"datetime"}`, `schema at #/format: format is not supported: "datetime" is no format, and looks like date-time`},
+		{`{"properties":{"a":{"type":"objct"}}}`, `schema at #/properties/a/type: "objct" is not one of null, boolean, integer, number, string, array, object`},
+		{`{"additonalProperties":false}`, `schema at #/additonalProperties: additonalProperties is not supported: it is not a keyword, and looks like additionalProperties; an annotation with this name begins with x- or _`},
+		{`{"format":"datetime"}`, `schema at #/format: format is not supported: "datetime" is not a format, and looks like date-time`},
 		{`{"$ref":"other.json"}`, `schema at #/$ref: $ref is not supported: "other.json" is not in the schema: put what it means under $defs`},
 		{`{"$ref":"#/$defs/x"}`, `schema at #/$ref: "#/$defs/x" means nothing in the schema: there is no "$defs"`},
 		{`{"$ref":"#"}`, `schema at #: it refers to itself without end`},

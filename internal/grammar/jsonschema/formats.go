@@ -18,7 +18,7 @@ func (c *compiler) format(name, path string) (stringSet, error) {
 	if !ok {
 		for known := range formatPatterns {
 			if strings.EqualFold(fold(known), fold(name)) {
-				return noString, &UnsupportedError{"format", path, fmt.Sprintf("%q is no format, and looks like %s", clip(name), known)}
+				return noString, &UnsupportedError{"format", path, fmt.Sprintf("%q is not a format, and looks like %s", clip(name), known)}
 			}
 		}
 		return anyString, nil

@@ -253,7 +253,7 @@ func (r *jsonReader) escape(out *strings.Builder) error {
 		ok = ok && unit != utf8.RuneError
 	}
 	if !ok {
-		return r.fail(`a \u escape that is no character`)
+		return r.fail(`a \u escape that is not a character`)
 	}
 	out.WriteRune(unit)
 	return nil

@@ -188,11 +188,11 @@ func (l *loader) identify(v *value, r *resource, path string) (*resource, error)
 func resolve(base, reference string) (string, error) {
 	b, err := url.Parse(base)
 	if err != nil {
-		return "", fmt.Errorf("%q is no URI", clip(base))
+		return "", fmt.Errorf("%q is not a URI", clip(base))
 	}
 	r, err := url.Parse(reference)
 	if err != nil {
-		return "", fmt.Errorf("%q is no URI", clip(reference))
+		return "", fmt.Errorf("%q is not a URI", clip(reference))
 	}
 	if base == "" {
 		return r.String(), nil
@@ -224,7 +224,7 @@ func (l *loader) find(r *resource, keyword, reference, path string) (*value, err
 		return nil, &UnsupportedError{keyword, path, fmt.Sprintf("%q is not in the schema: put what it means under $defs", clip(reference))}
 	}
 	if fragment, err = url.PathUnescape(fragment); err != nil {
-		return nil, &SchemaError{path, fmt.Sprintf("%q is no URI", clip(reference))}
+		return nil, &SchemaError{path, fmt.Sprintf("%q is not a URI", clip(reference))}
 	}
 	if fragment != "" && !strings.HasPrefix(fragment, "/") {
 		a, ok := to.anchors[fragment]

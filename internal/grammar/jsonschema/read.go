@@ -121,7 +121,7 @@ func (rd *reader) keyword(name string, v *value) (err error) {
 			return rd.refuse(name, "it is a keyword of draft 3: %s", way)
 		}
 		if word := misspelled(name); word != "" {
-			return rd.refuse(name, "it is no keyword, and looks like %s; an annotation with this name begins with x- or _", word)
+			return rd.refuse(name, "it is not a keyword, and looks like %s; an annotation with this name begins with x- or _", word)
 		}
 	}
 	return err
@@ -234,7 +234,7 @@ func (rd *reader) types(v *value) error {
 	for _, item := range items {
 		t, ok := typeNames[item.text]
 		if item.kind != stringKind || !ok {
-			return rd.wrong("type", "%q is none of null, boolean, integer, number, string, array, object", clip(item.text))
+			return rd.wrong("type", "%q is not one of null, boolean, integer, number, string, array, object", clip(item.text))
 		}
 		rd.s.types |= t
 		if item.text == "number" {

@@ -243,7 +243,7 @@ func (r *reader) repeat(at place, kind string, raw json.RawMessage) ([][]grammar
 		}
 		low, high = *f.Min, *f.Max
 		if low < 0 || high < -1 || low > maxCount || high > maxCount || high >= 0 && low > high {
-			return nil, fail(at, "min %d and max %d are no counts; max is -1 for no bound, and at most %d", low, high, maxCount)
+			return nil, fail(at, "min %d and max %d are not counts; max is -1 for no bound, and at most %d", low, high, maxCount)
 		}
 	case f.Min != nil || f.Max != nil:
 		return nil, fail(at, "%s has no min and max; repeat has", kind)

@@ -159,7 +159,7 @@ func TestJSONErrors(t *testing.T) {
 		{`{"type": "structural_tag", "format": {"type": "regex", "pattern": "("}}`, `format: pattern "(": at byte 0: this ( has no ); a ( of the text is written \(`},
 		{`{"type": "structural_tag", "format": {"type": "sequence", "elements": [{"type": "star"}]}}`, "format.elements[0].content: a format is an object with a type"},
 		{`{"type": "structural_tag", "format": {"type": "repeat", "content": {}}}`, "format: repeat needs min and max"},
-		{`{"type": "structural_tag", "format": {"type": "repeat", "min": 3, "max": 2, "content": {}}}`, "format: min 3 and max 2 are no counts; max is -1 for no bound, and at most 16777216"},
+		{`{"type": "structural_tag", "format": {"type": "repeat", "min": 3, "max": 2, "content": {}}}`, "format: min 3 and max 2 are not counts; max is -1 for no bound, and at most 16777216"},
 		{`{"type": "structural_tag", "format": {"type": "tag", "begin": "a"}}`, "format: a tag needs begin, content and end"},
 		{`{"type": "structural_tag", "format": {"type": "tag", "begin": "a", "content": {"type": "any_text"}, "end": {"type": "x"}}}`, `format.end: it is a text, or an object of the type "token"`},
 		{`{"type": "structural_tag", "format": {"type": "tag", "begin": "a", "content": {"type": "any_text", "excludes": ["x"]}, "end": "xy"}}`, `format.content: the end ["xy"] holds an excluded text`},

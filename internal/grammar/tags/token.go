@@ -160,7 +160,7 @@ func (r *reader) tokenTriggered(at place, raw json.RawMessage) ([][]grammar.Symb
 			return nil, err
 		}
 		if t.token == nil || !triggers.has(*t.token) {
-			return nil, fail(in, "its begin is none of the trigger tokens")
+			return nil, fail(in, "its begin is not one of the trigger tokens")
 		}
 		branches = append(branches, slices.Concat(r.begin(t), t.rest))
 	}

@@ -75,7 +75,7 @@ func (p *parser) member() (rune, set, error) {
 		return '\b', nil, nil
 	}
 	if p.more() && '1' <= p.text[p.pos] && p.text[p.pos] <= '9' {
-		return 0, nil, p.errorf(at, `\%c in a class is no character; write its code as \xHH`, p.text[p.pos])
+		return 0, nil, p.errorf(at, `\%c in a class is not a character; write its code as \xHH`, p.text[p.pos])
 	}
 	return p.escaped(at)
 }

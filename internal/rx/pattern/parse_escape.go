@@ -197,7 +197,7 @@ func (p *parser) unicodeEscape(at int) (rune, error) {
 		p.pos = back
 	}
 	if 0xD800 <= r && r < 0xE000 && p.o.Dialect == Common {
-		return 0, p.errorf(at, `the surrogate %04X is no character; write the character itself or \U%s`, r, "HHHHHHHH")
+		return 0, p.errorf(at, `the surrogate %04X is not a character; write the character itself or \U%s`, r, "HHHHHHHH")
 	}
 	return r, nil
 }

@@ -106,7 +106,7 @@ func TestBadRequests(t *testing.T) {
 		{hello + five + `, "tool_choice": {"disable_parallel_tool_use": true}`, "tool_choice.type", "missing_required_parameter", ""},
 		{hello + five + `, "tool_choice": {"type": "tool"}`, "tool_choice.name", "missing_required_parameter", ""},
 		{hello + five + `, "tool_choice": {"type": "auto", "name": "f"}`, "tool_choice.name", "invalid_value", "leave it out"},
-		{hello + five + `, "tool_choice": {"type": "tool", "name": "f"}`, "tool_choice.name", "invalid_value", "none of tools"},
+		{hello + five + `, "tool_choice": {"type": "tool", "name": "f"}`, "tool_choice.name", "invalid_value", "one of tools"},
 		{hello + five + `, "thinking": {"type": "between_tools"}`, "thinking.type", "invalid_value", "adaptive"},
 		{hello + five + `, "thinking": {"budget_tokens": 5}`, "thinking.type", "missing_required_parameter", ""},
 		{hello + five + `, "thinking": {"type": "disabled", "budget_tokens": 5}`, "thinking.budget_tokens", "invalid_value", ""},

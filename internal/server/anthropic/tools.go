@@ -105,7 +105,7 @@ func (c *toolChoice) apply(r *realizar.ChatRequest) error {
 		}
 	case realizar.ToolNamed:
 		if !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == c.name }) {
-			return fields.Invalid("tool_choice.name", "tool_choice is of %.100q, which is none of tools", c.name)
+			return fields.Invalid("tool_choice.name", "tool_choice is of %.100q, which is not one of tools", c.name)
 		}
 	}
 	return nil

@@ -66,11 +66,11 @@ func generate(x *server.Exchange) error {
 func (r *generateRequest) check(vocab int) error {
 	switch {
 	case r.suffix != "" && (r.raw || r.system != "" || len(r.context) > 0):
-		return fields.Invalid("suffix", "suffix is of a plain text, which raw, system and context are no part of; leave these out, or suffix")
+		return fields.Invalid("suffix", "suffix is of a plain text, which does not include raw, system and context; leave these out, or suffix")
 	case r.raw && r.system != "":
-		return fields.Invalid("system", "raw is of a whole prompt, which system is no part of; leave one out")
+		return fields.Invalid("system", "raw is of a whole prompt, which does not include system; leave one out")
 	case r.raw && len(r.context) > 0:
-		return fields.Invalid("context", "raw is of a whole prompt, which context is no part of; leave one out")
+		return fields.Invalid("context", "raw is of a whole prompt, which does not include context; leave one out")
 	case r.system != "" && len(r.context) > 0:
 		return fields.Invalid("system", "system begins a conversation, and context goes on with one; leave one out")
 	}

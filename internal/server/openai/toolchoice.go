@@ -151,7 +151,7 @@ func (c *toolChoice) apply(r *realizar.ChatRequest, f *server.ChatFields, parame
 	}
 	for _, name := range c.allowed {
 		if !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == name }) {
-			return fields.Invalid(f.ToolChoice, "%s allows %.100q, which is none of %s", f.ToolChoice, name, f.Tools)
+			return fields.Invalid(f.ToolChoice, "%s allows %.100q, which is not one of %s", f.ToolChoice, name, f.Tools)
 		}
 	}
 	if c.limited {
@@ -171,7 +171,7 @@ func (c *toolChoice) apply(r *realizar.ChatRequest, f *server.ChatFields, parame
 		}
 	case realizar.ToolNamed:
 		if !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == c.Name }) {
-			return fields.Invalid(f.ToolChoice, "%s is of %.100q, which is none of %s", f.ToolChoice, c.Name, f.Tools)
+			return fields.Invalid(f.ToolChoice, "%s is of %.100q, which is not one of %s", f.ToolChoice, c.Name, f.Tools)
 		}
 		r.SingleCall = true
 	}

@@ -77,7 +77,7 @@ func read(name string) (*file, error) {
 	ext := path.Ext(strings.TrimSuffix(name, ".gz"))
 	kind, ok := kinds[ext]
 	if !strings.HasSuffix(name, ".gz") || len(data) < 18 || !ok {
-		return nil, fmt.Errorf("page: %s is no file of a page, compressed", name)
+		return nil, fmt.Errorf("page: %s is not a compressed file of a page", name)
 	}
 	sum := sha256.Sum256(data)
 	return &file{
