@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
@@ -115,13 +116,14 @@ func TestBenchBatch(t *testing.T) {
 // context than they ask for.
 func TestBenchBatchServer(t *testing.T) {
 	model := modeltest.Llama(t)
-	for _, args := range [][]string{
+	cases := [][]string{
 		{"--parallel", "1"},
+		{"--memory", "4MiB"},
 		{"--parallel", "8"},
 		{"--context", "256", "-p", "200"},
 		{"--activations", "f32", "--kv-cache", "f16"},
-		{"--memory", "4MiB"},
-	} {
+	}
+	for _, args := range longtest.Cases(cases, cases[:2]) {
 		all := benchResults(t, append([]string{model, "-p", "0", "-n", "4", "-d", "40", "--batch", "3,2"}, args...)...)
 		if n := len(all); n < 2 || all[n-2].Test != "tg4 x3" || all[n-1].Test != "tg4 x2" {
 			t.Errorf("%v: results %+v, want those of two batches", args, all)
@@ -177,21 +179,22 @@ device: cpu, threads: N, runs: N, reads N GB/s, a step reads N BYTES
 // was measured.
 func TestBenchSmallContext(t *testing.T) {
 	model := modeltest.Llama(t)
-	for _, test := range []struct {
+	cases := []struct {
 		args  []string
 		tests []string
 		notes []string
 	}{
 		{nil, []string{"pp256", "tg128"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
-		{[]string{"-p", "8"}, []string{"pp8", "tg128"}, nil},
 		{[]string{"-n", "0"}, []string{"pp256"}, []string{"measuring pp256 in place of pp512: the context is 256"}},
+		{[]string{"--context", "1"}, []string{"pp1"}, []string{
+			"measuring pp1 in place of pp512: the context is 1", "leaving tg128 out: the context is 1"}},
+		{[]string{"-p", "8", "-d", "200", "--batch", "2"}, []string{"pp8", "tg56 x2"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
+		{[]string{"-p", "8"}, []string{"pp8", "tg128"}, nil},
 		{[]string{"--context", "64"}, []string{"pp64", "tg63"}, []string{
 			"measuring pp64 in place of pp512: the context is 64", "measuring tg63 in place of tg128: the context is 64"}},
 		{[]string{"-p", "8", "-d", "200"}, []string{"pp8", "tg56"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
-		{[]string{"-p", "8", "-d", "200", "--batch", "2"}, []string{"pp8", "tg56 x2"}, []string{"measuring tg56 in place of tg128: the context is 256"}},
-		{[]string{"--context", "1"}, []string{"pp1"}, []string{
-			"measuring pp1 in place of pp512: the context is 1", "leaving tg128 out: the context is 1"}},
-	} {
+	}
+	for _, test := range longtest.Cases(cases, cases[:4]) {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			r := realizarRun(t, append([]string{"bench", model, "-r", "1", "--json"}, test.args...)...)
 			var tests []string

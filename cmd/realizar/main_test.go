@@ -119,6 +119,7 @@ func writeFile(t *testing.T, name, content string) string {
 }
 
 func TestUsageErrors(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		args []string
 		says string

@@ -15,6 +15,7 @@ import (
 // Where something writes into a page of a model's file that is served from it, the log says
 // so, and the server is not ready and says why, until the file is again what it was.
 func TestServeOverwritten(t *testing.T) {
+	t.Parallel()
 	path := modeltest.Llama(t)
 	s := serve(t, path, "--activations", "f32")
 	f, err := modelfile.Open(path)

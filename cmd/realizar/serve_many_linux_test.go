@@ -56,6 +56,7 @@ func (s *served) ask(q question) (text string, err error) {
 // server with the one model, and what the models take is never above the limit. It goes on for
 // REALIZAR_MANY_TIME, or until each client has four answers.
 func TestServeMany(t *testing.T) {
+	t.Parallel()
 	models := fiveModels(t)
 	names := make([]string, 0, len(models))
 	needs := map[string]int64{}

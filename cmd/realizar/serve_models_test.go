@@ -280,6 +280,7 @@ func TestServeKeepsCache(t *testing.T) {
 // A folder's models are served by the names of their files. A file that comes, goes or is replaced
 // counts without a signal.
 func TestServeModelsFolder(t *testing.T) {
+	t.Parallel()
 	paths, _ := manyModels(t)
 	folder := filepath.Dir(paths[0])
 	deeper := filepath.Join(folder, "more")

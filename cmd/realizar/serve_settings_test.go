@@ -51,6 +51,7 @@ func settings(t *testing.T, env []string, args ...string) map[string]printed {
 
 // A flag goes before the environment, that before the file, and that before the default.
 func TestServeSettings(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, "serve.yaml", "max-queue: 1\nlenient: true\ncors: [https://a.example, https://b.example]\nmodel: file.gguf\nmax-body: 1MiB\nollama-port: 0\nwrite-timeout: 1m\ngpu-memory: 50%\nlog: json\n")
 	place := func(line int) string { return fmt.Sprintf("%s:%d", file, line) }
 	config, queue := []string{"--config", file}, "REALIZAR_MAX_QUEUE=2"
@@ -120,6 +121,7 @@ func TestServePrintConfig(t *testing.T) {
 
 // A setting that makes no sense is one error that says where it stands.
 func TestServeSettingErrors(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"\nmax-queu: 1":                "serve.yaml:2: \"max-queu\" is not a setting; the nearest are max-queue, ",
 		"api_keys: secret":             "serve.yaml:1: \"api_keys\" is not a setting; the nearest are tls-key, api-key-file or ",
@@ -186,6 +188,7 @@ func (s *served) limit() int {
 
 // The file is read again however it is replaced, and on SIGHUP.
 func TestServeFileChanges(t *testing.T) {
+	t.Parallel()
 	model := modeltest.Llama(t)
 	must := func(err error) {
 		t.Helper()

@@ -429,6 +429,7 @@ func writeCertificate(t *testing.T, serial int64) (certFile, keyFile string, cer
 }
 
 func TestServeTLS(t *testing.T) {
+	t.Parallel()
 	cert, key, certPEM := writeCertificate(t, 1)
 	s := serve(t, modeltest.Llama(t), "--served-model-name", "m", "--tls-cert", cert, "--tls-key", key)
 	roots := x509.NewCertPool()

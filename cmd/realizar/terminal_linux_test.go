@@ -160,7 +160,7 @@ func TestTerminalWidth(t *testing.T) {
 			t.Errorf("in %d columns the error is %q, want the words %q", width, got, message)
 		}
 		x.fits(width)
-		x = onTerminal(t, "bench", model, "-p", "4", "-n", "4", "-r", "1")
+		x = onTerminal(t, "bench", model, "-p", "4", "-n", "0", "-r", "1")
 		x.ends(0)
 		x.fits(width)
 	}

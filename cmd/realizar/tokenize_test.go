@@ -32,6 +32,7 @@ var texts = []string{
 }
 
 func TestTokenize(t *testing.T) {
+	t.Parallel()
 	hub := modeltest.Hub(t, modeltest.AddBOS())
 	for name, path := range map[string]string{
 		"model":           modeltest.Llama(t, modeltest.AddBOS()),
