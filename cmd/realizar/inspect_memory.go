@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/internal/machine"
 )
 
-// memoryText is the part of a description about memory: what adds up to the total, and what is
-// needed besides. layers is the model's number of layers.
+// memoryText returns the part of a description about memory: the parts of the total, and what is
+// needed in addition. layers is the model's number of layers.
 func memoryText(m *realizar.Memory, layers int) string {
 	t := newTable()
 	s := m.Streaming
@@ -59,7 +59,7 @@ func memoryText(m *realizar.Memory, layers int) string {
 	return fmt.Sprintf("\nMemory for %s of %d tokens\n\n", answers, m.Context) + t.text(1) + poolText(m)
 }
 
-// residentText says which weights stay on the device, for a model with so many layers.
+// residentText says which weights stay on the device. layers is the model's number of layers.
 func residentText(s *realizar.Streaming, layers int) string {
 	stay := layers
 	for _, r := range s.Layers {
