@@ -131,7 +131,7 @@ func (b *benchmark) productShare(t *measurement) {
 	t.ShareOfLimit, t.PeakProducts, t.PeakFloats = &share, &b.products, &b.floats
 }
 
-// write writes the results, in lines of width columns where it can; 0: any number.
+// write writes the results in lines of at most width columns if possible; 0 is any number.
 func (b *benchmark) write(w io.Writer, width int) error {
 	if b.JSON {
 		out := json.NewEncoder(w)
@@ -157,8 +157,7 @@ func (b *benchmark) write(w io.Writer, width int) error {
 	return err
 }
 
-// beyondLimit returns a line that says how a share of a limit can be more than all of it, if one
-// is.
+// beyondLimit returns a line that explains shares above 100%, or "" if there are none.
 func (b *benchmark) beyondLimit() string {
 	for _, r := range b.results {
 		if r.ShareOfLimit == nil || *r.ShareOfLimit <= 1 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A share of more than a limit is explained, and no other.
+// TestBenchBeyondLimit checks that a share above 100% is explained, and no other.
 func TestBenchBeyondLimit(t *testing.T) {
 	app, _, _ := testApp(t)
 	reads, bytesRead := 1e9, int64(1000)

@@ -202,7 +202,7 @@ func readTrace(name string) (*load.Trace, error) {
 
 // A loadReport writes the result of a measurement or of a sweep.
 type loadReport interface {
-	table(width int) string // in lines of width columns where it can; 0: any number
+	table(width int) string // in lines of at most width columns if possible; 0 is any number
 	draw(io.Writer) error
 	// worst returns an error if no request was answered.
 	worst() error

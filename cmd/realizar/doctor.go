@@ -90,7 +90,7 @@ const (
 type doctor struct {
 	app    *app
 	json   bool
-	width  int // of a line; 0: any
+	width  int // of a line, in columns; 0 is any number
 	driver func() (*driver.Driver, error)
 	open   func(name string) (*backends.Device, error)
 

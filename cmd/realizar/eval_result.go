@@ -51,7 +51,7 @@ type evalAgainst struct {
 	SameChoice figure `json:"same_choice"`
 }
 
-// significant is a figure with so many significant digits, but all of those before its point.
+// significant formats f with so many significant digits, and all digits before the point.
 func significant(f figure, digits int) string {
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(float64(f), 'e', digits-1, 64), "e")
 	n, _ := strconv.Atoi(exponent) // 0 where the figure is infinite or undefined

@@ -15,8 +15,7 @@ func newTable() *table { return &table{} }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text is the table with two spaces between columns; the columns named by right
-// end where their widest cell ends.
+// text returns the table with two spaces between columns. The columns in right are right-aligned.
 func (t *table) text(right ...int) string {
 	var widths []int
 	for _, r := range t.rows {
@@ -47,8 +46,8 @@ func (t *table) text(right ...int) string {
 	return b.String()
 }
 
-// fit is the table as text does it. If that is wider than width columns (0: any number), its
-// columns become rows where these are narrower.
+// fit returns the table as text does. If that has more than width columns (0 is any number), the
+// table's columns become rows if that is narrower.
 func (t *table) fit(width int, right ...int) string {
 	text := t.text(right...)
 	if width == 0 || columnsOf(text) <= width {
@@ -72,7 +71,7 @@ func (t *table) fit(width int, right ...int) string {
 	return text
 }
 
-// columnsOf is the width of the widest line.
+// columnsOf returns the width of the widest line.
 func columnsOf(text string) int {
 	most := 0
 	for l := range strings.Lines(text) {
@@ -81,6 +80,5 @@ func columnsOf(text string) int {
 	return most
 }
 
-// byteText is a number of bytes in the largest unit that leaves one before the
-// point.
+// byteText formats a number of bytes, in the largest unit that gives at least one.
 func byteText(n int64) string { return bytesize.Text(n) }

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Texts are written for terminals of so many columns.
+// Text is written for terminals of at least and at most so many columns.
 const (
 	narrowest = 60
 	widest    = 200
 )
 
-// textWidth is how many columns text written to f may have: those that the variable COLUMNS
-// says, those of the terminal, or 80.
+// textWidth returns the width of text for f in columns: COLUMNS if it is set, else that of the
+// terminal, else 80.
 func textWidth(f *os.File) int {
 	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
 	if (err != nil || n <= 0) && f != nil {
@@ -31,8 +31,8 @@ func textWidth(f *os.File) int {
 	return max(narrowest, min(n, widest))
 }
 
-// terminalWidth is how many columns messages and results written to f may have: any number, 0,
-// where f is not a terminal, because a program reads them by lines.
+// terminalWidth returns the width of messages and results for f in columns. It is 0, for any
+// number, if f is not a terminal: what reads them there may expect whole lines.
 func terminalWidth(f *os.File) int {
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
 		return 0
@@ -40,8 +40,7 @@ func terminalWidth(f *os.File) int {
 	return textWidth(f)
 }
 
-// words breaks text into lines of at most width columns, or any number if width is 0, between
-// its words.
+// words wraps text to lines of at most width columns; 0 is any number.
 func words(text string, width int) []string {
 	width = cmp.Or(width, math.MaxInt)
 	var lines []string
@@ -55,8 +54,8 @@ func words(text string, width int) []string {
 	return lines
 }
 
-// hanging breaks text into lines as words does. All begin at the column left, the first behind
-// first.
+// hanging wraps text as words does. Every line begins at column left; the first line has first
+// before it.
 func hanging(first, text string, left, width int) []string {
 	if width > 0 {
 		width = max(20, width-left)
@@ -72,8 +71,8 @@ func hanging(first, text string, left, width int) []string {
 	return lines
 }
 
-// fitted breaks the lines of text that are wider than width between their words. Indented lines
-// stay as they are: they quote something.
+// fitted wraps the lines of text that have more than width columns; 0 is any number. Indented lines
+// are quotations and stay as they are.
 func fitted(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -84,27 +83,25 @@ func fitted(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks text into lines of at most width columns, between words where it
-// can. The last line is not complete: what comes next may still belong to it.
-// Blanks at its end are kept even where they do not fit, because the place
-// where it will be broken is not known yet.
+// wrap breaks text into lines of at most width columns, between words if possible. The last line is
+// incomplete: what comes next may belong to it. Its trailing spaces are kept even if they do not
+// fit, because the line's end is not known yet.
 func wrap(text string, width int) (complete []string, rest string) {
 	width = max(1, width)
 	words := trimmed(text)
-	// Wrap leaves a line too long where a dash or a word of the whole width
-	// follows a blank.
+	// Wrap leaves a line too long if a dash or a word of the full width follows a space.
 	lines := strings.Split(ansi.Hardwrap(ansi.Wrap(words, width, ""), width, true), "\n")
 	last := len(lines) - 1
 	return lines[:last], lines[last] + text[len(words):]
 }
 
-// trimmed is a line without the blanks at its end.
+// trimmed returns text without the spaces at its end.
 func trimmed(text string) string {
 	return strings.TrimRightFunc(text, func(r rune) bool { return r != '\n' && unicode.IsSpace(r) })
 }
 
-// shown is what an answer looks like on a terminal: nothing in it steers the
-// terminal, and tabs have a width.
+// shown returns an answer's text for a terminal: without control characters, and with tabs as
+// spaces.
 func shown(text string) string {
 	return strings.ReplaceAll(printable(text), "\t", "    ")
 }
