@@ -15,6 +15,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/chat"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
@@ -360,7 +361,7 @@ func TestGrammarLasts(t *testing.T) {
 		`{"type": "object"}`,
 		`{"type": "object", "properties": {"a": {"type": "integer"}}}`,
 	} {
-		for _, o := range []realizar.JSONOptions{{}, {AnyOrder: true}} {
+		for _, o := range longtest.Cases([]realizar.JSONOptions{{}, {AnyOrder: true}}, []realizar.JSONOptions{{}}) {
 			g, err := realizar.JSONSchema([]byte(schema), o)
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/realizar/realizar/internal/longtest"
 )
 
 // TestExpressionsAgreeWithMatchers compares the expressions that have matchers with their programs.
@@ -153,7 +155,7 @@ func TestEmptyMatches(t *testing.T) {
 // TestExpressionsAreLinear runs expressions that would take forever if every alternative were
 // tried.
 func TestExpressionsAreLinear(t *testing.T) {
-	const n = 200_000
+	n := longtest.Cases(200_000, 50_000)
 	letters, pairs := strings.Repeat("a", n), strings.Repeat("ab", n/2)
 	for _, test := range []struct{ expression, text string }{
 		{`a+b`, letters}, {`a*a*a*b`, letters}, {`(?:a|aa)+b`, letters}, {`(?:a|b|ab)+c`, pairs}, {`a++b`, letters},

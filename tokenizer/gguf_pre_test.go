@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"strings"
 	"testing"
+
+	"github.com/realizar/realizar/internal/longtest"
 )
 
 // prePieces returns the pieces of text under one of GGUF's pre-tokenizers, separated by |.
@@ -75,7 +77,7 @@ func TestGGUFPreTokenizers(t *testing.T) {
 
 // TestGGUFPreTokenizersAreLinear cuts texts that would take forever if anything were quadratic.
 func TestGGUFPreTokenizersAreLinear(t *testing.T) {
-	const size = 1 << 17
+	size := longtest.Cases(1<<17, 1<<15)
 	texts := map[string]string{}
 	for name, part := range map[string]string{
 		"letter": "a", "space": " ", "lines": " \n", "digit": "7", "digit and letter": "7a", "chinese": "世",

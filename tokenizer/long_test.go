@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/tokenizer"
 )
 
@@ -74,7 +75,7 @@ func longText(size int) string {
 // TestLongText encodes and decodes a text of many scripts, whose length in bytes
 // REALIZAR_TOKENIZER_LOAD gives. It logs the time per byte for the whole and for its parts.
 func TestLongText(t *testing.T) {
-	size := 2 << 20
+	size := longtest.Cases(2<<20, 1<<19)
 	if s := os.Getenv("REALIZAR_TOKENIZER_LOAD"); s != "" {
 		var err error
 		if size, err = strconv.Atoi(s); err != nil {

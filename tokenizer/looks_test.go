@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/realizar/realizar/internal/longtest"
 )
 
 // A lookedAt is a context that counts calls of Err.
@@ -31,7 +33,7 @@ func mustExpression(t *testing.T, text string) *expression {
 
 // TestLooks checks that everything that reads a long text checks its context while it does.
 func TestLooks(t *testing.T) {
-	const size = 1 << 20
+	size := longtest.Cases(1<<20, 1<<18)
 	texts := map[string]string{"letters": "a", "capitals": "A", "blanks": " ", "marks": "e\u0301\u0323", "no text": "\xff", "digits": "7", "signs": "!", "Chinese": "世", "words": "aB c"}
 	normalizers := map[string]normalStep{
 		"replace": replace{literal("a"), "bb"}, "replace run": replace{run(0, isSpace), "_"}, "lowercase": lowercase{},
