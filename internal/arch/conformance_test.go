@@ -11,6 +11,7 @@ import (
 
 	"github.com/realizar/realizar/internal/arch"
 	"github.com/realizar/realizar/internal/cpu"
+	"github.com/realizar/realizar/internal/longtest"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/modelfile"
@@ -130,10 +131,11 @@ func argmax(x []float32) int32 {
 	return int32(best)
 }
 
-// backends returns the reference, and the parallel backend on every tier.
+// backends returns the reference, and the parallel backend on every tier, or on the fastest if long
+// tests do not run.
 func backends(t *testing.T) map[string]plan.Backend {
 	all := map[string]plan.Backend{"reference": cpu.Reference()}
-	for _, tier := range cpu.Tiers() {
+	for _, tier := range longtest.Cases(cpu.Tiers(), cpu.Tiers()[:1]) {
 		b, err := cpu.New(3).WithTier(tier)
 		if err != nil {
 			t.Fatal(err)
@@ -342,8 +344,8 @@ func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, limits p
 	}
 	whole := run(len(ids), nil)
 	neighbour := append(slices.Clone(ids[7:]), ids...)
-	for _, chunk := range []int{1, 3, 7, len(ids)} {
-		for _, beside := range [][]int32{nil, neighbour[:17], neighbour} {
+	for _, chunk := range longtest.Cases([]int{1, 3, 7, len(ids)}, []int{1, 7}) {
+		for _, beside := range longtest.Cases([][]int32{nil, neighbour[:17], neighbour}, [][]int32{nil, neighbour}) {
 			for i, row := range run(chunk, beside) {
 				if !slices.Equal(row, whole[i]) {
 					t.Fatalf("%s, %v cache: token %d differs in chunks of %d beside %d tokens", b.Name(), limits.Cache, i, chunk, len(beside))
