@@ -83,6 +83,21 @@ func xielu(x float64, c *plan.Curve) float64 {
 	return c.N*(math.Expm1(min(x, c.Eps))-x) + c.Beta*x
 }
 
+// xieluOf is xielu to float32, in half the time: near 0 its exponential is a series, of which
+// eight terms leave 2e-8.
+func xieluOf(x float64, c *plan.Curve) float32 {
+	if x > 0 {
+		return float32(x * (c.P*x + c.Beta))
+	}
+	var below float64 // exp(v) - 1
+	if v := min(x, c.Eps); v < -0.5 {
+		below = math.Exp(v) - 1
+	} else {
+		below = v * (1 + v*(1./2+v*(1./6+v*(1./24+v*(1./120+v*(1./720+v*(1./5040+v/40320)))))))
+	}
+	return float32(c.N*(below-x) + c.Beta*x)
+}
+
 // A mapper computes maps with the tier's kernels.
 type mapper struct {
 	a     plan.MapAttr
@@ -117,9 +132,14 @@ func (m *mapper) apply(y, x []float32, space *unitSpace) {
 		}
 		capScores(y, m.a.By)
 		return
-	case plan.Softplus, plan.Clamp, plan.XIELU:
+	case plan.Softplus, plan.Clamp:
 		for i, v := range x {
 			y[i] = float32(m.f(float64(v)))
+		}
+		return
+	case plan.XIELU:
+		for i, v := range x {
+			y[i] = xieluOf(float64(v), &m.a.Curve)
 		}
 		return
 	}
