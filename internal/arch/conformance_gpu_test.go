@@ -38,7 +38,7 @@ func gpu(t *testing.T) *cuda.Backend {
 // refusable skips a test of a program that has an operation without a kernel.
 func refusable(t *testing.T, b plan.Backend, p *plan.Program) {
 	t.Helper()
-	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 1, 1, 32, 1, inFloats.limits))
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 1, 1, 32, 16, inFloats.limits))
 	if err == nil {
 		_ = r.Exe.Close()
 	} else if strings.Contains(err.Error(), "use --device cpu") {
