@@ -42,8 +42,8 @@ func apertus(c *config, s *Spec) {
 		return
 	}
 	s.RopeBase = 12e6
-	if !c.hasAny("rope_parameters.") && !c.hasAny("rope_scaling.") {
-		c.failf("both rope_parameters and rope_scaling are missing")
+	if !c.hasAny("rope_parameters.") && !c.hasAny("rope_scaling.") && !c.has("rope_theta") {
+		c.failf("rope_parameters, rope_scaling and rope_theta are missing")
 	}
 }
 

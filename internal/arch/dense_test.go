@@ -138,7 +138,7 @@ func TestDenseErrors(t *testing.T) {
 		{"parameters of xIELU", shaped("apertus", ofLayer+"mlp.act_fn.beta", 2), arch.ErrTensor, "model.layers.0.mlp.act_fn.beta has shape [2], want one number"},
 		{"parameters of xIELU of too few", with("apertus-gguf", map[string]any{"xielu.beta": []float32{0.5}}), arch.ErrConfig, "xielu.beta: want a list of 2 numbers, is 1"},
 		{"xIELU with a gate", with("llama-hub", map[string]any{"hidden_act": "xielu"}), arch.ErrConfig, `hidden_act is "xielu"; this architecture has feed-forward layers with a gate`},
-		{"no frequencies", with("apertus", map[string]any{"rope_scaling": nil}), arch.ErrConfig, "both rope_parameters and rope_scaling are missing"},
+		{"no frequencies", with("apertus", map[string]any{"rope_scaling": nil, "rope_theta": nil}), arch.ErrConfig, "rope_parameters, rope_scaling and rope_theta are missing"},
 		{"no frequencies of growing queries", with("ministral3", map[string]any{"rope_parameters": nil}), arch.ErrConfig, "both rope_parameters and rope_scaling are missing"},
 		{"growth", with("ministral3-gguf", map[string]any{"attention.temperature_scale": -1.0}), arch.ErrConfig, "mistral3.attention.temperature_scale is -1"},
 		{"a base", with("hunyuan", map[string]any{"rope_scaling": map[string]any{"type": "dynamic", "alpha": -2.0}}), arch.ErrConfig, "rope_scaling.alpha is -2"},

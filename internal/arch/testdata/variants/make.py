@@ -102,7 +102,7 @@ CASES = {
     "flex-olmo-normed": ("FlexOlmoConfig", SHAPE | dict(num_experts=6, num_experts_per_tok=3, norm_topk_prob=True)),
     "dots1-groups": ("Dots1Config", SHAPE | dict(n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, moe_intermediate_size=32, n_group=4, topk_group=2, norm_topk_prob=True, routed_scaling_factor=2.5, sliding_window=7, max_window_layers=1, attention_bias=True)),
     "ernie4-5-moe-bias": ("Ernie4_5_MoeConfig", SHAPE | dict(num_hidden_layers=5, moe_num_experts=6, moe_k=3, moe_intermediate_size=32, moe_num_shared_experts=0, moe_layer_start_index=1, moe_layer_end_index=3, moe_layer_interval=2, use_bias=True)),
-    "exaone-moe-full": ("ExaoneMoeConfig", SHAPE | dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_shared_experts=2, n_group=2, topk_group=1, sliding_window=None, first_k_dense_replace=2)),
+    "exaone-moe-full": ("ExaoneMoeConfig", SHAPE | dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_shared_experts=2, n_group=2, topk_group=1, sliding_window=None, sliding_window_pattern=None, first_k_dense_replace=2) | kinds("fff")),
     "hunyuan-moe-one": ("HunYuanMoEV1Config", SHAPE | dict(head_dim=16, num_experts=4, moe_topk=1, attention_bias=True)),
     "hy-v3-two": ("HYV3Config", SHAPE | dict(head_dim=24, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32, num_shared_experts=2, mlp_layer_types=["sparse", "dense", "sparse"])),
     "laguna-heads": ("LagunaConfig", SHAPE | dict(head_dim=16, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32, shared_expert_intermediate_size=40, num_attention_heads_per_layer=[4, 6, 2], moe_router_logit_softcapping=2.0, moe_routed_scaling_factor=2.5, sliding_window=7, attention_bias=True) | kinds("sfs")),
