@@ -119,7 +119,11 @@ func (c *checker) sequence(s *sequence) {
 		if !slices.IsSorted(t.after) {
 			c.wrong("sequence %d has states of group %d after %v tokens", s.number, g, t.after)
 		}
-		if !t.covers(s.done, s.sent) || len(t.pages) > e.config.most(group) {
+		from := s.done
+		if t.passing {
+			from = s.sent
+		}
+		if !t.covers(from, s.sent) || len(t.pages) > e.config.most(group, t.passing) {
 			c.wrong("sequence %d has %d pages of group %d from %d on, states after %d positions, has done %d and submitted %d", s.number, len(t.pages), g, t.first, t.after, s.done, s.sent)
 		}
 		for k, page := range t.pages {

@@ -53,6 +53,7 @@ type checkpoints struct {
 	every  int   // checkpoints are at multiples of this; 0: there are none
 	stops  bool  // a chunk must end at a checkpoint, since some states are those after a step's last token
 	grid   int   // each history keeps a checkpoint at multiples of this
+	passes bool  // there are groups whose pages only pass
 }
 
 // newCheckpoints returns where p's sequences leave checkpoints. There is no grid.
@@ -71,6 +72,7 @@ func newCheckpoints(p *plan.Program) checkpoints {
 			c.stops = true
 		}
 	}
+	c.passes = slices.ContainsFunc(p.Groups, c.passing)
 	return c
 }
 

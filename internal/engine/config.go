@@ -117,7 +117,7 @@ func (c Config) pages(p *plan.Program, l *plan.Limits) (n, checkpoints []int) {
 	cost := func(each int) float64 {
 		total, slots, often := 0.0, 0.0, 0.0
 		for g, group := range p.Groups {
-			n[g] = max(c.most(group), c.share(k, group, each))
+			n[g] = max(c.most(group, k.passing(group)), c.share(k, group, each))
 			total += float64(n[g]) * sizes[g]
 		}
 		if k.every == 0 {
@@ -199,7 +199,7 @@ func (c Config) Holds(p *plan.Program) (sequences, tokens int) {
 		case group.Kind == plan.PerSequence:
 			sequences = min(sequences, (l.Pages[g]-checkpoints[g])/c.steady(group))
 		default:
-			sequences = min(sequences, l.Pages[g]/c.most(group))
+			sequences = min(sequences, l.Pages[g]/c.most(group, false))
 		}
 	}
 	return sequences, max(sequences*c.Context, c.tokens(p, &l))

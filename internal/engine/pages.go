@@ -123,11 +123,11 @@ func (e *Engine) place(f *flight, i int, s *sequence, tokens, patience int, behi
 func (e *Engine) lacks(s *sequence, pages, tokens int) bool {
 	for g, group := range e.program.Groups {
 		first := firstPage(group, pages*pageTokens)
-		end := min(len(s.tokens)+1, s.run.total())
-		if s.tables[g].passing {
+		end, passing := min(len(s.tokens)+1, s.run.total()), s.tables[g].passing
+		if passing {
 			end = min(end, pages*pageTokens+tokens)
 		}
-		need := e.config.need(group, pages, end)
+		need := e.config.need(group, passing, pages, end)
 		idle := 0 // of the matched pages
 		for _, n := range e.matched[first:pages] {
 			if page := n.places[g].page; page != none {
@@ -143,11 +143,15 @@ func (e *Engine) lacks(s *sequence, pages, tokens int) bool {
 	return false
 }
 
-// trim releases the pages that no later token of s needs.
+// trim releases the pages that no later token of s needs. Steps run in order, so pages that no
+// sequence finds are free for the next step, although one in flight still fills them.
 func (e *Engine) trim(s *sequence) {
 	for g := range s.tables {
-		t := &s.tables[g]
-		n := t.past(s.done)
+		t, pos := &s.tables[g], s.done
+		if t.passing {
+			pos = s.sent
+		}
+		n := t.past(pos)
 		for _, page := range t.pages[:n] {
 			// Its content is complete, even if it was published for a later step.
 			if n := e.pools[g].pages[page].node; n != nil {

@@ -27,16 +27,20 @@ func (c checkpoints) passing(g plan.Group) bool {
 }
 
 // most returns the most pages of group g for one sequence. What a token sees lags by the steps in
-// flight. If it starts in one page and ends in another, it has one page more than its length.
-func (c Config) most(g plan.Group) int {
-	if g.Kind == plan.PerSequence {
+// flight. Pages that only pass are free for the next step when a step has filled them.
+func (c Config) most(g plan.Group, passing bool) int {
+	switch {
+	case g.Kind == plan.PerSequence:
 		return slotsOfSequence
+	case passing:
+		return c.span(g, c.chunk())
 	}
 	return c.span(g, stepsAhead*c.chunk())
 }
 
 // span returns the most pages of group g that hold what a token of a sequence sees and n tokens
-// from there on, itself included.
+// from there on, itself included. If that starts in one page and ends in another, it has one page
+// more than its length.
 func (c Config) span(g plan.Group, n int) int {
 	all := pagesOf(c.Context)
 	switch {
@@ -53,7 +57,7 @@ func (c Config) span(g plan.Group, n int) int {
 func (c Config) steady(g plan.Group) int {
 	switch {
 	case g.Kind == plan.PerToken:
-		return c.span(g, stepsAhead)
+		return c.span(g, 1)
 	case g.Every > 0:
 		return 2 // one to read and one to write, which few steps do
 	}
@@ -61,7 +65,7 @@ func (c Config) steady(g plan.Group) int {
 }
 
 // share returns the pages of group g for sequences that are that many pages of tokens long,
-// without checkpoints. Pages that only pass are for all prompts of the steps in flight together.
+// without checkpoints. Pages that only pass are for all prompts of a step together.
 func (c Config) share(k checkpoints, g plan.Group, pages int) int {
 	switch {
 	case pages == 0:
@@ -69,19 +73,19 @@ func (c Config) share(k checkpoints, g plan.Group, pages int) int {
 	case g.Kind == plan.PerSequence:
 		return c.Parallel * c.steady(g)
 	case k.passing(g):
-		return min(c.Parallel*min(pages, c.most(g)), c.Parallel*c.steady(g)+stepsAhead*pagesOf(c.prompts()))
+		return min(c.Parallel*min(pages, c.most(g, true)), c.Parallel*c.steady(g)+pagesOf(c.prompts()))
 	}
-	return c.Parallel * min(pages, c.most(g))
+	return c.Parallel * min(pages, c.most(g, false))
 }
 
 // need returns how many pages of group g a sequence has that continues from that many pages of
 // tokens to position end.
-func (c Config) need(g plan.Group, pages, end int) int {
+func (c Config) need(g plan.Group, passing bool, pages, end int) int {
 	if g.Kind == plan.PerSequence {
 		return c.steady(g)
 	}
 	first := firstPage(g, pages*pageTokens)
-	return min(pagesOf(end), first+c.most(g)) - first
+	return min(pagesOf(end), first+c.most(g, passing)) - first
 }
 
 // A table holds a sequence's pages of one group. For states per token these are consecutive pages
@@ -128,7 +132,7 @@ func (t *table) end() int { return t.first + len(t.pages) }
 
 // waits reports whether the pages that t lacks become free when steps in flight of its own sequence
 // are done.
-func (t *table) waits() bool { return t.passing || t.group.Kind == plan.PerSequence }
+func (t *table) waits() bool { return t.group.Kind == plan.PerSequence }
 
 // past returns how many of the first pages are not needed by steps that continue from position pos
 // or later.
