@@ -65,6 +65,11 @@ func (e *Engine) fill(patience int) (f *flight, lack bool) {
 		tokens, room = e.pace.room(tokens-(e.limits.Seqs-1), e.queue.decoding()), room-e.limits.Seqs
 	}
 	e.frozen = e.frozen[:0]
+	for _, s := range e.queue.active {
+		if e.checks.passes && s.placed {
+			e.trim(s)
+		}
+	}
 	e.followFirst()
 	lacks, skipped := e.addAll(f, e.setQuotas(tokens), room, patience, true)
 	if len(f.parts) == 0 && skipped { // sequences with a quota cannot run
@@ -145,7 +150,7 @@ func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack
 				skipped = true
 				continue
 			}
-			switch e.place(f, i, s, patience, behind) {
+			switch e.place(f, i, s, tokens, patience, behind) {
 			case later:
 				spare, skipped = tokens, true
 				continue

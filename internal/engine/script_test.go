@@ -165,6 +165,18 @@ func (s *script) next(err error) {
 	synctest.Wait()
 }
 
+// drain ends steps until none is under way.
+func (s *script) drain() {
+	for {
+		synctest.Wait()
+		select {
+		case s.b.proceed <- nil:
+		default:
+			return
+		}
+	}
+}
+
 // steps ends n steps.
 func (s *script) steps(n int) {
 	s.t.Helper()
@@ -242,13 +254,14 @@ func (s *script) done(c *caller, n int) {
 }
 
 // Every step has a token of each decoding sequence, also while long prompts are prefilled, the
-// shortest first. Prompts are cut at multiples of 256 if there are states per sequence.
+// shortest first. If there are states per sequence, prompts are cut at their last multiple of 64,
+// and at others if that costs little.
 func TestStepsOfAll(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) {
 		stepsOfAll(t, &hashModel{windows: []int{0, 50}}, []scriptedPart{{0, 32, 0}, {32, 180, 0}, {212, 256, 0}, {468, 132, 1}}, false)
 	})
 	t.Run("states", func(t *testing.T) {
-		stepsOfAll(t, &hashModel{windows: []int{0, recurrent}}, []scriptedPart{{0, 32, 0}, {32, 180, 0}, {212, 44, 0}, {256, 256, 0}, {512, 88, 1}}, true)
+		stepsOfAll(t, &hashModel{windows: []int{0, recurrent}}, []scriptedPart{{0, 32, 0}, {32, 148, 0}, {180, 76, 0}, {256, 256, 0}, {512, 64, 0}, {576, 24, 1}}, true)
 	})
 }
 
@@ -274,8 +287,8 @@ func stepsOfAll(t *testing.T, m *hashModel, want []scriptedPart, cut bool) {
 			for _, id := range []int32{300, 600} {
 				if part := step[id]; part.start < int(id) {
 					prompts += part.tokens
-					if cut && part.tokens > 0 && part.start/256 != (part.start+part.tokens-1)/256 {
-						t.Errorf("step %d is %v: a chunk crosses a multiple of 256", i, step)
+					if last := int(id) / 64 * 64; cut && part.start < last && part.start+part.tokens > last {
+						t.Errorf("step %d is %v: a chunk crosses the position of a checkpoint", i, step)
 					}
 				}
 			}
@@ -760,5 +773,30 @@ func TestChunk(t *testing.T) {
 		if most <= 1400 {
 			t.Errorf("a step has %d tokens of prompts at most; want those of several", most)
 		}
+	})
+}
+
+// A sequence that lost its pages before the last token of its prompt continues as soon as its caller
+// is ready, although another one that waits for its caller could use all of a step.
+func TestPreemptedPromptGoesOn(t *testing.T) {
+	scripting(t, engine.Config{Context: 400, Parallel: 2, States: 1, Chunk: 32}, &hashModel{windows: []int{0}}, func(s *script) {
+		outputs := func(from, to int) (all []engine.Output) {
+			for i := from; i < to; i++ {
+				all = append(all, engine.Output{Token: int32(i), Want: plan.WantLogits})
+			}
+			return all
+		}
+		take, never := make(chan struct{}), make(chan struct{})
+		first := s.ask(64, 5, func(r *engine.Request) { r.Priority, r.Outputs = 1, outputs(30, 62) }, func(*engine.Result) bool { <-take; return true })
+		other := s.ask(390, 5, func(r *engine.Request) { r.Outputs = outputs(100, 300) }, func(*engine.Result) bool { <-never; return true })
+		s.drain()
+		if n := s.e.Metrics().Preemptions; n != 1 {
+			t.Fatalf("%d sequences were preempted while all wait for their callers", n)
+		}
+		close(take)
+		s.until(first, 20)
+		s.done(first, 5)
+		other.leave()
+		close(never)
 	})
 }
