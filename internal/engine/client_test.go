@@ -384,6 +384,7 @@ func (a *asking) one(got *engine.Result) (bool, error) {
 	if got.Chosen {
 		n = &a.given[got.Choice]
 		if w := &a.want.answers[got.Choice]; a.forces && *n == len(w.tokens) && errors.Is(w.err, errDamaged) {
+			a.ended[got.Choice] = got.Final
 			return true, nil // forced tokens need not have run
 		}
 	}

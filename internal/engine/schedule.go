@@ -102,7 +102,7 @@ const ofFirst = 8
 func (e *Engine) setQuotas(tokens int) (left int) {
 	e.order = e.order[:0]
 	for _, s := range e.queue.active {
-		if s.quota = 0; s.rest() > 0 {
+		if s.quota = 0; s.rest() > 0 && !s.waitsForCaller() {
 			e.order = append(e.order, s.claim())
 		}
 	}
@@ -132,7 +132,7 @@ func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack
 	full := false // no further sequence gets its first pages in this step
 	for i, s := range e.queue.active {
 		tokens := s.quota + spare
-		if tokens == 0 && s.rest() > 0 {
+		if tokens == 0 && (s.rest() > 0 || !s.placed) {
 			skipped = true
 		}
 		if !s.placed {
@@ -140,6 +140,9 @@ func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack
 			if s.waitsForCaller() {
 				s.missed++
 				continue
+			}
+			if s.constraint != nil && !s.constraint.mayWait() {
+				continue // it could not run in this step
 			}
 			// It must run in the step that restores its pages, or it would not end if that step
 			// failed.

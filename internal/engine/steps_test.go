@@ -119,10 +119,12 @@ func TestStepsBeginEarly(t *testing.T) {
 			}
 			w.steps, w.chained = 0, 0
 			// Of the steps submitted all but the last are done, and what they chose is on its
-			// way to the caller.
+			// way to the caller. After a mask that was late a step may have chosen nothing.
 			taken, left := make(chan struct{}, test.n), make(chan struct{})
+			before := e.Metrics().Preemptions
+			late := func() bool { return e.Metrics().Preemptions > before }
 			w.before = func() {
-				if w.steps > test.chunks {
+				if w.steps > test.chunks && !late() {
 					select {
 					case <-taken:
 					case <-left:
@@ -137,7 +139,7 @@ func TestStepsBeginEarly(t *testing.T) {
 			if err != nil {
 				t.Errorf("%+v: %v", test, err)
 			}
-			if w.steps != test.chunks+test.n-1 || w.chained != chained {
+			if !late() && (w.steps != test.chunks+test.n-1 || w.chained != chained) {
 				t.Errorf("%+v, masked %q: %d steps, %d of them after an unknown token", test, masked, w.steps, w.chained)
 			}
 		}
