@@ -86,12 +86,67 @@ var unsupported = []string{
 	"qwen3-next",
 }
 
+// unsupportedMore are the cases of hf-more of other architectures.
+var unsupportedMore = []string{
+	"afmoe",
+	"apertus",
+	"arcee",
+	"bamba",
+	"cohere2-moe",
+	"deepseek-v32",
+	"deepseek-v4",
+	"dots1",
+	"ernie4-5-moe",
+	"exaone-moe",
+	"falcon-h1",
+	"flex-olmo",
+	"gemma3n",
+	"gemma4",
+	"gemma4-moe",
+	"glm-moe-dsa",
+	"glm4-moe-lite",
+	"granite-hybrid",
+	"granite-hybrid-dense",
+	"granite-moe-shared",
+	"helium",
+	"hunyuan-moe",
+	"hy-v3",
+	"kimi-linear",
+	"laguna",
+	"lfm2-moe",
+	"llama4",
+	"longcat-flash",
+	"mamba2-long",
+	"mimo-v2-flash",
+	"minicpm3",
+	"minimax",
+	"ministral3",
+	"nemotron-h",
+	"nemotron-h-latent",
+	"olmo-hybrid",
+	"olmoe",
+	"phimoe",
+	"qwen3-5-long",
+	"qwen3-5-moe",
+	"qwen3-next-long",
+	"recurrent-gemma",
+	"solar-open",
+	"youtu",
+	"zamba2",
+}
+
 // casesIn returns the cases in a folder: paths of expectations by paths of models.
 func casesIn(dir string) map[string]string {
 	cases := map[string]string{}
 	hub, _ := filepath.Glob(filepath.Join(dir, "hf", "*", "expected.safetensors"))
 	for _, path := range hub {
 		if !slices.Contains(unsupported, filepath.Base(filepath.Dir(path))) {
+			cases[filepath.Dir(path)] = path
+		}
+	}
+	more, _ := filepath.Glob(filepath.Join(dir, "hf-more", "*", "expected.safetensors"))
+	for _, path := range more {
+		if !slices.Contains(unsupportedMore, filepath.Base(filepath.Dir(path))) {
 			cases[filepath.Dir(path)] = path
 		}
 	}

@@ -31,9 +31,6 @@ func graniteScales(c *config, s *Spec) {
 	s.ResidualScale = c.number("residual_scale", 1)
 	s.LogitScale = 1 / c.number("logit_scale", -1)
 	if !c.flag("rope.scaling.finetuned", true) { // GGUF's sign that there are no positions
-		s.Unturned = make([]bool, len(s.Windows))
-		for i := range s.Unturned {
-			s.Unturned[i] = true
-		}
+		s.positionless()
 	}
 }

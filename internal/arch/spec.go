@@ -59,6 +59,7 @@ type Spec struct {
 	LogitCap       float64   // softcap of logits, 0: none
 
 	Mixture
+	StateSpace
 	Predicting int // layers after the last that predict tokens beyond the next one; not used
 
 	Encoder encoding

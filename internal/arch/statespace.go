@@ -1,0 +1,194 @@
+package arch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// A StateSpace holds the numbers of a model's state-space layers, those of Mamba (Gu and Dao,
+// "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023) and of Mamba-2 (Dao and
+// Gu, "Transformers are SSMs", 2024).
+type StateSpace struct {
+	Inner     int    // columns of the values that the states summarize
+	States    int    // state values for each of them
+	Taps      int    // tokens that the convolution sees
+	StepRank  int    // Mamba: columns that the steps are projected from
+	Recurrent []bool // by layer, or nil for all: whether it has states in place of attention
+
+	ConvBias bias     // bias of the convolution
+	SSMBias  bias     // bias of the projections into and out of the layer
+	StepNorm stepNorm // norm of what steps, inputs and outputs of the states are made from
+	StepEps  float64  // added to its mean of squares
+}
+
+// A stepNorm says how Mamba's steps, inputs and outputs are normalized before they are used.
+type stepNorm uint8
+
+const (
+	stepPlain stepNorm = iota // not at all
+	stepEven                  // without a weight
+	stepFound                 // each with a weight
+)
+
+// stateNames are the names in checkpoints of Mamba's layers; prefix is the layer's.
+func stateNames(prefix string, more names) names {
+	all := names{
+		"ssm_in":     prefix + "in_proj",
+		"ssm_conv1d": prefix + "conv1d",
+		"ssm_x":      prefix + "x_proj",
+		"ssm_dt":     prefix + "dt_proj",
+		"ssm_a":      prefix + "A_log.",
+		"ssm_d":      prefix + "D.",
+		"ssm_out":    prefix + "out_proj",
+	}
+	for short, name := range more {
+		all[short] = name
+	}
+	return all
+}
+
+// stateGGUF are the names in GGUF files that end without .weight.
+var stateGGUF = names{"ssm_a": "blk.#.ssm_a.", "ssm_d": "blk.#.ssm_d."}
+
+// stateLayouts convert checkpoints' tensors of states to the layout that GGUF has.
+var stateLayouts = map[string]layout{"ssm_a": decays, "ssm_conv1d": squeezed}
+
+// decays converts logarithms of decays to the decays, -exp(x).
+func decays(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t.DType.BlockLen() != 1 || t.Source != nil {
+		return nil, fmt.Errorf("%w: %s is %v, want unquantized numbers", ErrTensor, t.Name, t.DType)
+	}
+	return &tensor.Tensor{Name: t.Name, DType: tensor.F32, Shape: t.Shape, Source: minusExp{t}}, nil
+}
+
+// minusExp is a source of the rows of -exp(x) of unquantized numbers x.
+type minusExp struct{ of *tensor.Tensor }
+
+// Parts implements [tensor.Source].
+func (m minusExp) Parts() []*tensor.Tensor { return []*tensor.Tensor{m.of} }
+
+// ReadRows implements [tensor.Source].
+func (m minusExp) ReadRows(dst []byte, lo, hi int) error {
+	rows := m.of.RowSlice(lo, hi)
+	values, err := rows.Float32s()
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(float32(-math.Exp(float64(v)))))
+	}
+	if err := finite(m.of, rows.Data); err != nil {
+		return err
+	}
+	return tensor.CheckFinite(tensor.F32, dst) // exp may leave the range
+}
+
+// squeezed removes the middle dimension of a depthwise convolution, [d, 1, taps].
+func squeezed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
+	if len(t.Shape) == 1 {
+		return t, nil // its bias
+	}
+	if len(t.Shape) != 3 || t.Shape[1] != 1 {
+		return nil, fmt.Errorf("%w: %s has shape %v, want [channels 1 taps]", ErrTensor, t.Name, t.Shape)
+	}
+	flat := *t
+	flat.Shape = []int{t.Shape[0], t.Shape[2]}
+	return &flat, nil
+}
+
+// auto returns the integer under key, or def if there is none or the value is "auto".
+func (c *config) auto(key string, def int) int {
+	if text, ok := c.m.String(c.key(key)); ok && text == "auto" {
+		return def
+	}
+	return c.integer(key, def)
+}
+
+// biasIf returns whether a projection has a bias by config.json's flag, or as the file has it in
+// GGUF.
+func (c *config) biasIf(key string, def bool) bias {
+	switch {
+	case c.gguf:
+		return asFound
+	case c.flag(key, def):
+		return required
+	}
+	return without
+}
+
+// recurrent sets the layers that have states.
+func (s *Spec) recurrent(has func(layer int) bool) {
+	s.Recurrent = make([]bool, min(max(s.Layers, 0), maxLayers))
+	for i := range s.Recurrent {
+		s.Recurrent[i] = has(i)
+	}
+}
+
+// positionless removes the rotation from all layers.
+func (s *Spec) positionless() {
+	s.Unturned = make([]bool, len(s.Windows))
+	for i := range s.Unturned {
+		s.Unturned[i] = true
+	}
+}
+
+// headless sets the layers without key/value heads in GGUF to have states.
+func (s *Spec) headless() {
+	s.recurrent(func(i int) bool { return s.at(i).KVHeads == 0 })
+}
+
+// hybrid is prenorm with states in place of attention in some layers.
+func hybrid(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	x = b.Add(x, b.Scale(mixer(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)), s.ResidualScale))
+	return b.Add(x, b.Scale(feedForward(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)), s.ResidualScale))
+}
+
+// mixer returns what a layer makes of tokens together: states or attention.
+func mixer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	if s.Recurrent != nil && !s.Recurrent[w.index] {
+		return attention(b, s, w, x)
+	}
+	return selective(b, s, w, x)
+}
+
+// selective is Mamba's layer: a gate, and a scan of convolved values whose steps, inputs and
+// outputs are made from these values.
+func selective(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	halves := split(b, w, x, "ssm_in", s.SSMBias, s.Inner, s.Inner)
+	u := convolved(b, s, w, halves[0])
+	parts := split(b, w, u, "ssm_x", without, s.StepRank, s.States, s.States)
+	for i, short := range []string{"ssm_dt_norm", "ssm_b_norm", "ssm_c_norm"} {
+		switch s.StepNorm {
+		case stepFound:
+			parts[i] = norm(b, s, w, parts[i], short, b.Cols(parts[i]))
+		case stepEven:
+			parts[i] = b.RMSNorm(parts[i], ones(b.Cols(parts[i])), s.StepEps)
+		}
+	}
+	state := b.State(plan.State{Name: fmt.Sprintf("ssm.%d", w.index), Kind: plan.PerSequence, Size: s.States * s.Inner})
+	y := b.Scan(u, linear(b, w, parts[0], "ssm_dt", s.Inner, required), parts[1], parts[2], w.weight("ssm_a"), w.weight("ssm_d"), state)
+	return linear(b, w, b.GLU(halves[1], y, plan.GLUAttr{Act: s.Act}), "ssm_out", s.Hidden, s.SSMBias)
+}
+
+// convolved returns the activations of the convolution of x over tokens.
+func convolved(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	weight := w.weight("ssm_conv1d")
+	if d := b.Cols(x); len(weight.Shape) != 2 || weight.Shape[0] != d || weight.Shape[1] != s.Taps {
+		b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d %d] by the configuration", ErrTensor, weight.Name, weight.Shape, d, s.Taps))
+	}
+	state := b.State(plan.State{Name: fmt.Sprintf("conv.%d", w.index), Kind: plan.PerSequence, Size: (s.Taps - 1) * b.Cols(x)})
+	return b.Activate(b.Conv(x, weight, w.bias("ssm_conv1d", s.ConvBias), state), s.Act)
+}
+
+// ones returns a vector of n ones.
+func ones(n int) *tensor.Tensor {
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = 1
+	}
+	return vectorOf("ones", values)
+}
