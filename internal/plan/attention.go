@@ -48,7 +48,7 @@ func (b *Builder) Attention(q, k, v Value, sinks *tensor.Tensor, state int, a At
 	if b.Cols(q) != a.Heads*a.HeadDim || b.Cols(k) != a.KVHeads*a.HeadDim || b.Cols(v) != b.Cols(k) {
 		b.Failf("attention %v does not fit q of %d, k of %d and v of %d columns", a, b.Cols(q), b.Cols(k), b.Cols(v))
 	}
-	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.HeadDim || s.Window != a.Window {
+	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.HeadDim || s.Window != a.Window || s.Chunk != 0 || s.Exact {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
 	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // also refuses NaN
