@@ -37,6 +37,7 @@ var checked = map[string][]string{
 	"FalconMambaForCausalLM":    {"hf-more/falcon-mamba"},
 	"JambaForCausalLM":          {"hf-more/jamba"},
 	"LlamaForCausalLM":          {"hf/llama", "hf/llama-3-rope-tied", "hf/llama-linear-rope-bias", "hf/llama-yarn"},
+	"Mamba2ForCausalLM":         {"hf-more/mamba2-long", "hf/mamba2"},
 	"MambaForCausalLM":          {"hf-more/mamba"},
 	"MiniMaxM2ForCausalLM":      {"hf/minimax-m2"},
 	"MistralForCausalLM":        {"hf/mistral-swa"},

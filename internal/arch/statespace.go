@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -23,7 +24,27 @@ type StateSpace struct {
 	SSMBias  bias     // bias of the projections into and out of the layer
 	StepNorm stepNorm // norm of what steps, inputs and outputs of the states are made from
 	StepEps  float64  // added to its mean of squares
+
+	// For Mamba-2.
+	StateHeads  int // heads; 0: the layers are Mamba's
+	StateGroups int // groups of heads that share inputs and outputs
+	StepMin     float64
+	StepMax     float64 // 0: no limit
+	GateNorm    gateNorm
+	NormGroups  int     // parts of a row that are normalized by themselves
+	GateEps     float64 // added to the norm's mean of squares
+
+	Multipliers *falconMultipliers // of Falcon-H1, or nil
 }
+
+// A gateNorm says how the result of the states is gated and normalized.
+type gateNorm uint8
+
+const (
+	gateThenNorm gateNorm = iota
+	normThenGate
+	gateAlone
+)
 
 // A stepNorm says how Mamba's steps, inputs and outputs are normalized before they are used.
 type stepNorm uint8
@@ -48,6 +69,13 @@ func stateNames(prefix string, more names) names {
 	for short, name := range more {
 		all[short] = name
 	}
+	return all
+}
+
+// dualNames are the names in checkpoints of Mamba-2's layers.
+func dualNames(prefix string, more names) names {
+	all := stateNames(prefix, more)
+	all["ssm_dt.bias"], all["ssm_norm"] = prefix+"dt_bias.", prefix+"norm"
 	return all
 }
 
@@ -152,6 +180,9 @@ func mixer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	if s.Recurrent != nil && !s.Recurrent[w.index] {
 		return attention(b, s, w, x)
 	}
+	if s.StateHeads > 0 {
+		return dual(b, s, w, x)
+	}
 	return selective(b, s, w, x)
 }
 
@@ -172,6 +203,83 @@ func selective(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	state := b.State(plan.State{Name: fmt.Sprintf("ssm.%d", w.index), Kind: plan.PerSequence, Size: s.States * s.Inner})
 	y := b.Scan(u, linear(b, w, parts[0], "ssm_dt", s.Inner, required), parts[1], parts[2], w.weight("ssm_a"), w.weight("ssm_d"), state)
 	return linear(b, w, b.GLU(halves[1], y, plan.GLUAttr{Act: s.Act}), "ssm_out", s.Hidden, s.SSMBias)
+}
+
+// dual is Mamba-2's layer: a gate, and states of convolved values, inputs and outputs.
+func dual(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	if s.Inner%s.StateHeads != 0 || s.Inner%s.NormGroups != 0 {
+		b.Fail(fmt.Errorf("%w: %d columns of states for %d heads and %d groups", ErrConfig, s.Inner, s.StateHeads, s.NormGroups))
+	}
+	parts := split(b, w, x, "ssm_in", s.SSMBias, s.Inner, s.Inner+2*s.StateGroups*s.States, s.StateHeads)
+	gate, steps := parts[0], parts[2]
+	if m := s.Multipliers; m != nil {
+		gate, steps = b.Scale(gate, m.states[0]), b.Scale(steps, m.states[4])
+	}
+	y := b.StateSpace(convolved(b, s, w, parts[1]), steps, fmt.Sprintf("ssm.%d", w.index), plan.StateSpaceAttr{
+		Heads: s.StateHeads, HeadDim: s.Inner / s.StateHeads, Groups: s.StateGroups, States: s.States,
+		StepMin: s.StepMin, StepMax: s.StepMax,
+		A: w.column("ssm_a"), Skip: w.column("ssm_d"), StepBias: w.bias("ssm_dt", required),
+	})
+	normed := func(x plan.Value) plan.Value {
+		return b.RMSNormHeads(x, w.column("ssm_norm"), s.Inner/s.NormGroups, s.GateEps)
+	}
+	switch s.GateNorm {
+	case gateThenNorm:
+		y = normed(b.GLU(gate, y, plan.GLUAttr{Act: plan.SiLU}))
+	case normThenGate:
+		y = b.GLU(gate, normed(y), plan.GLUAttr{Act: plan.SiLU})
+	case gateAlone:
+		y = b.GLU(gate, y, plan.GLUAttr{Act: plan.SiLU})
+	}
+	return linear(b, w, y, "ssm_out", s.Hidden, s.SSMBias)
+}
+
+// column returns a tensor as a vector: GGUF has some as columns, or by group.
+func (l layer) column(short string) *tensor.Tensor {
+	t := l.weight(short)
+	if len(t.Shape) == 1 {
+		return t
+	}
+	return flat(t)
+}
+
+// stepLimits reads config.json's limits of steps. transformers 5 writes an infinite number as an
+// object that names it.
+func (s *Spec) stepLimits(c *config) {
+	const key = "time_step_limit"
+	if !c.has(key) {
+		return
+	}
+	limits, ok := c.m.Floats(key)
+	if mixed, _ := c.m.Value(key); !ok {
+		list, _ := mixed.([]any)
+		for _, element := range list {
+			switch v := element.(type) {
+			case float64:
+				limits = append(limits, v)
+			case int64:
+				limits = append(limits, float64(v))
+			case *modelfile.Meta:
+				if name, _ := v.String("__float__"); name == "Infinity" {
+					limits = append(limits, math.Inf(1))
+				}
+			}
+		}
+	}
+	if len(limits) != 2 || !(limits[0] >= 0 && limits[0] < 1e30 && limits[1] >= limits[0] && limits[1] > 0) {
+		c.failf("%s is %v; want two numbers in ascending order, of which the second may be Infinity", key, limits)
+		return
+	}
+	if s.StepMin = limits[0]; limits[1] < 1e30 {
+		s.StepMax = limits[1]
+	}
+}
+
+// dualGGUF reads GGUF's keys of Mamba-2's states.
+func (s *Spec) dualGGUF(c *config) {
+	s.ggufStates(c)
+	s.StateHeads, s.StateGroups = s.StepRank, c.integer("ssm.group_count", -1)
+	s.NormGroups, s.GateEps = s.StateGroups, s.Eps
 }
 
 // convolved returns the activations of the convolution of x over tokens.

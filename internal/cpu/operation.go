@@ -74,6 +74,7 @@ var operations = map[*plan.Op]operation{
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
 	plan.Scan:          scan{},
+	plan.StateSpace:    stateSpace{},
 	plan.Add:           add{},
 	plan.Pick:          pick{},
 }

@@ -30,8 +30,8 @@ type scanDesk struct {
 	top       []float32 // [rows], for the kernel
 	total     []float32
 	step, in  [scanBlock]float32 // s, s*x
-	magnitude [exponentStride]float32
 	y         [scanBlock]float32
+	magnitude [exponentStride]float32
 }
 
 // exponentRows returns the number of rows of exponents for n state values.
@@ -128,7 +128,7 @@ func (k *scanDesk) scan(e *executable, n *plan.Node, seq, first int, decay, skip
 	for r := int(e.batch.Start[seq]); r < int(e.batch.Start[seq+1]); r++ {
 		x, y := e.row(n.In[0], r)[first:][:width], e.row(n.Out, r)[first:][:width]
 		in, out := e.row(n.In[2], r), e.row(n.In[3], r)
-		k.softplus(f, e.row(n.In[1], r)[first:][:width])
+		softplusOf(f, k.step[:width], e.row(n.In[1], r)[first:], k.magnitude[:])
 		v.scale(k.in[:width], k.step[:width], x, 1)
 		clear(k.exponents)
 		for i := range states {
@@ -150,29 +150,6 @@ func (k *scanDesk) scan(e *executable, n *plan.Node, seq, first int, decay, skip
 		copy(after[i*d+first:][:width], h[i*scanBlock:])
 	}
 }
-
-// softplus sets step to log(1 + exp(x)), which is max(x, 0) + log(1 + exp(-|x|)).
-func (k *scanDesk) softplus(f *attentionKernels, x []float32) {
-	e := k.magnitude[:scanBlock+headUnit]
-	clear(e)
-	for i, v := range x {
-		e[i] = -max(v, -v)
-	}
-	f.softWeights(e, len(e), 1, k.top, k.total)
-	for i, v := range x {
-		k.step[i] = max(v, 0) + logOnePlus(e[i])
-	}
-}
-
-// logOnePlus returns log(1+x) for 0 <= x <= 1, by the series of the inverse hyperbolic tangent of
-// x/(2+x), whose terms fall by a factor of nine.
-func logOnePlus(x float32) float32 {
-	u := float64(x) / (2 + float64(x))
-	q := u * u
-	return float32(2 * u * (1 + q*(1./3+q*(1./5+q*(1./7+q*(1./9+q*(1./11+q*(1./13+q/15))))))))
-}
-
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // reference rounds the state to float32 after each token, as the state is kept in. It also writes
 // bounds: the error of a state value is that of the one before it, which decays, and those of what

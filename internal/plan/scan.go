@@ -23,7 +23,7 @@ func (b *Builder) Scan(x, dt, in, out Value, a, skip *tensor.Tensor, state int) 
 	if a.Shape[0] != d || n < 1 || b.Cols(in) != n || b.Rows(in) != b.Rows(x) {
 		b.Failf("%s: %v does not fit x of %d columns, and inputs and outputs of %d", a.Name, a.Shape, d, b.Cols(in))
 	}
-	if s := b.p.States[state]; s.Kind != PerSequence || s.Size != n*d {
+	if s := b.p.States[state]; s.Kind != PerSequence || s.Every != 0 || s.Size != n*d {
 		b.Failf("%s: %d values for each of %d columns do not fit state %v", a.Name, n, d, s)
 	}
 	b.vector(skip, d)

@@ -32,6 +32,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
 	t.Run("Scan", func(t *testing.T) { scan(t, b) })
+	t.Run("StateSpace", func(t *testing.T) { stateSpace(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
 	t.Run("Map", func(t *testing.T) { functions(t, b) })
 	t.Run("GLU", func(t *testing.T) { glus(t, b) })
