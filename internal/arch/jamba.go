@@ -32,7 +32,7 @@ func init() {
 
 func jamba(c *config, s *Spec) {
 	s.positionless()
-	s.StepNorm = stepFound
+	s.StepNorm, s.StateAct = stepFound, s.Act
 	experts := "num_experts"
 	if c.gguf {
 		s.ggufStates(c)
@@ -45,7 +45,8 @@ func jamba(c *config, s *Spec) {
 		s.Inner = int(c.number("mamba_expand", 2) * float64(s.Hidden))
 		s.States, s.Taps = c.integer("mamba_d_state", 16), c.integer("mamba_d_conv", 4)
 		s.StepRank = c.auto("mamba_dt_rank", (s.Hidden+15)/16)
-		s.ConvBias, s.SSMBias = c.biasIf("mamba_conv_bias", true), c.biasIf("mamba_proj_bias", false)
+		s.ConvBias = c.biasIf("mamba_conv_bias", true)
+		s.projected(c, "mamba_proj_bias", false)
 		period, offset := c.integer("attn_layer_period", 8), c.first("attn_layer_offset", 4)
 		s.recurrent(func(i int) bool { return i%period != offset })
 	}

@@ -45,10 +45,12 @@ func mamba(c *config, s *Spec) {
 		return
 	}
 	s.epsilon(c, 1e-5)
+	s.StateAct = s.Act
 	s.Inner = int(c.number("expand", 2) * float64(s.Hidden))
 	s.States, s.Taps = c.integer("state_size", 16), c.integer("conv_kernel", 4)
 	s.StepRank = c.auto("time_step_rank", (s.Hidden+15)/16)
-	s.ConvBias, s.SSMBias = c.biasIf("use_conv_bias", true), c.biasIf("use_bias", true)
+	s.ConvBias = c.biasIf("use_conv_bias", true)
+	s.projected(c, "use_bias", true)
 }
 
 func falconMamba(c *config, s *Spec) {
@@ -56,7 +58,7 @@ func falconMamba(c *config, s *Spec) {
 	if c.has("intermediate_size") {
 		s.Inner = s.FFN
 	}
-	s.SSMBias = c.biasIf("use_bias", false)
+	s.projected(c, "use_bias", false)
 	s.StepNorm, s.StepEps = stepEven, c.number("mixer_rms_eps", 1e-6)
 }
 

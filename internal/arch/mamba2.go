@@ -20,6 +20,7 @@ func mamba2(c *config, s *Spec) {
 		return
 	}
 	s.epsilon(c, 1e-5)
+	s.StateAct = s.Act
 	s.Inner = int(c.number("expand", 2) * float64(s.Hidden))
 	s.States, s.Taps = c.integer("state_size", 128), c.integer("conv_kernel", 4)
 	s.StateHeads, s.StateGroups = c.integer("num_heads", 128), c.integer("n_groups", 8)
@@ -27,6 +28,7 @@ func mamba2(c *config, s *Spec) {
 		c.failf("num_heads is %d and head_dim is %d, which are not the %d columns of hidden_size times expand", s.StateHeads, dim, s.Inner)
 	}
 	s.NormGroups, s.GateEps = 1, s.Eps
-	s.ConvBias, s.SSMBias = c.biasIf("use_conv_bias", true), c.biasIf("use_bias", false)
+	s.ConvBias = c.biasIf("use_conv_bias", true)
+	s.projected(c, "use_bias", false)
 	s.stepLimits(c)
 }

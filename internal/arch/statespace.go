@@ -20,10 +20,12 @@ type StateSpace struct {
 	StepRank  int    // Mamba: columns that the steps are projected from
 	Recurrent []bool // by layer, or nil for all: whether it has states in place of attention
 
-	ConvBias bias     // bias of the convolution
-	SSMBias  bias     // bias of the projections into and out of the layer
-	StepNorm stepNorm // norm of what steps, inputs and outputs of the states are made from
-	StepEps  float64  // added to its mean of squares
+	StateAct   plan.Activation // activation of the convolved values, and of Mamba's gate
+	ConvBias   bias            // bias of the convolution
+	SSMBias    bias            // bias of the projection into the layer
+	SSMOutBias bias            // bias of the projection out of the layer
+	StepNorm   stepNorm        // norm of what steps, inputs and outputs of the states are made from
+	StepEps    float64         // added to its mean of squares
 
 	// For Mamba-2.
 	StateHeads  int // heads; 0: the layers are Mamba's
@@ -34,6 +36,8 @@ type StateSpace struct {
 	NormGroups  int     // parts of a row that are normalized by themselves
 	GateEps     float64 // added to the norm's mean of squares
 
+	Kinds       string             // of Nemotron-H's layers, a letter each
+	LatentFFN   int                // columns that its experts work in; 0: all
 	Multipliers *falconMultipliers // of Falcon-H1, or nil
 }
 
@@ -44,6 +48,7 @@ const (
 	gateThenNorm gateNorm = iota
 	normThenGate
 	gateAlone
+	asFoundNorm // gateThenNorm where there is a norm's weight, else gateAlone
 )
 
 // A stepNorm says how Mamba's steps, inputs and outputs are normalized before they are used.
@@ -90,29 +95,38 @@ func decays(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	if t.DType.BlockLen() != 1 || t.Source != nil {
 		return nil, fmt.Errorf("%w: %s is %v, want unquantized numbers", ErrTensor, t.Name, t.DType)
 	}
-	return &tensor.Tensor{Name: t.Name, DType: tensor.F32, Shape: t.Shape, Source: minusExp{t}}, nil
+	return &tensor.Tensor{Name: t.Name, DType: tensor.F32, Shape: t.Shape, Source: mapped{t, func(_ int, x float32) float32 {
+		return float32(-math.Exp(float64(x)))
+	}}}, nil
 }
 
-// minusExp is a source of the rows of -exp(x) of unquantized numbers x.
-type minusExp struct{ of *tensor.Tensor }
+// mapped is a source of the rows of f(row, x) of unquantized numbers x, in F32.
+type mapped struct {
+	of *tensor.Tensor
+	f  func(row int, x float32) float32
+}
 
 // Parts implements [tensor.Source].
-func (m minusExp) Parts() []*tensor.Tensor { return []*tensor.Tensor{m.of} }
+func (m mapped) Parts() []*tensor.Tensor { return []*tensor.Tensor{m.of} }
 
 // ReadRows implements [tensor.Source].
-func (m minusExp) ReadRows(dst []byte, lo, hi int) error {
-	rows := m.of.RowSlice(lo, hi)
-	values, err := rows.Float32s()
-	if err != nil {
-		return err
+func (m mapped) ReadRows(dst []byte, lo, hi int) error {
+	to := dst
+	for r := lo; r < hi; r++ {
+		row := m.of.RowSlice(r, r+1)
+		values, err := row.Float32s()
+		if err == nil {
+			err = finite(m.of, row.Data)
+		}
+		if err != nil {
+			return err
+		}
+		for _, v := range values {
+			binary.LittleEndian.PutUint32(to, math.Float32bits(m.f(r, v)))
+			to = to[4:]
+		}
 	}
-	for i, v := range values {
-		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(float32(-math.Exp(float64(v)))))
-	}
-	if err := finite(m.of, rows.Data); err != nil {
-		return err
-	}
-	return tensor.CheckFinite(tensor.F32, dst) // exp may leave the range
+	return tensor.CheckFinite(tensor.F32, dst)
 }
 
 // squeezed removes the middle dimension of a depthwise convolution, [d, 1, taps].
@@ -134,6 +148,12 @@ func (c *config) auto(key string, def int) int {
 		return def
 	}
 	return c.integer(key, def)
+}
+
+// projected sets the biases of the projections of states by config.json's flag.
+func (s *Spec) projected(c *config, key string, def bool) {
+	s.SSMBias = c.biasIf(key, def)
+	s.SSMOutBias = s.SSMBias
 }
 
 // biasIf returns whether a projection has a bias by config.json's flag, or as the file has it in
@@ -202,7 +222,7 @@ func selective(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	}
 	state := b.State(plan.State{Name: fmt.Sprintf("ssm.%d", w.index), Kind: plan.PerSequence, Size: s.States * s.Inner})
 	y := b.Scan(u, linear(b, w, parts[0], "ssm_dt", s.Inner, required), parts[1], parts[2], w.weight("ssm_a"), w.weight("ssm_d"), state)
-	return linear(b, w, b.GLU(halves[1], y, plan.GLUAttr{Act: s.Act}), "ssm_out", s.Hidden, s.SSMBias)
+	return linear(b, w, b.GLU(halves[1], y, plan.GLUAttr{Act: s.StateAct}), "ssm_out", s.Hidden, s.SSMOutBias)
 }
 
 // dual is Mamba-2's layer: a gate, and states of convolved values, inputs and outputs.
@@ -223,15 +243,14 @@ func dual(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	normed := func(x plan.Value) plan.Value {
 		return b.RMSNormHeads(x, w.column("ssm_norm"), s.Inner/s.NormGroups, s.GateEps)
 	}
-	switch s.GateNorm {
-	case gateThenNorm:
-		y = normed(b.GLU(gate, y, plan.GLUAttr{Act: plan.SiLU}))
-	case normThenGate:
-		y = b.GLU(gate, normed(y), plan.GLUAttr{Act: plan.SiLU})
-	case gateAlone:
-		y = b.GLU(gate, y, plan.GLUAttr{Act: plan.SiLU})
+	if s.GateNorm == normThenGate {
+		y = normed(y)
 	}
-	return linear(b, w, y, "ssm_out", s.Hidden, s.SSMBias)
+	y = b.GLU(gate, y, plan.GLUAttr{Act: plan.SiLU})
+	if s.GateNorm == gateThenNorm || s.GateNorm == asFoundNorm && w.has("ssm_norm") {
+		y = normed(y)
+	}
+	return linear(b, w, y, "ssm_out", s.Hidden, s.SSMOutBias)
 }
 
 // column returns a tensor as a vector: GGUF has some as columns, or by group.
@@ -289,7 +308,7 @@ func convolved(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		b.Fail(fmt.Errorf("%w: %s has shape %v, want [%d %d] by the configuration", ErrTensor, weight.Name, weight.Shape, d, s.Taps))
 	}
 	state := b.State(plan.State{Name: fmt.Sprintf("conv.%d", w.index), Kind: plan.PerSequence, Size: (s.Taps - 1) * b.Cols(x)})
-	return b.Activate(b.Conv(x, weight, w.bias("ssm_conv1d", s.ConvBias), state), s.Act)
+	return b.Activate(b.Conv(x, weight, w.bias("ssm_conv1d", s.ConvBias), state), s.StateAct)
 }
 
 // ones returns a vector of n ones.

@@ -25,6 +25,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("Derived", func(t *testing.T) { derived(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
+	t.Run("RMSNormHeads", func(t *testing.T) { rmsNormHeads(t, b) })
 	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
 	t.Run("LayerNormHeads", func(t *testing.T) { layerNormHeads(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
@@ -282,6 +283,27 @@ func rmsNorm(t *testing.T, b plan.Backend) {
 			want := normalized(rowsOf(matrix(table), tokens), matrix(w)[0], 1e-5)
 			near(t, fmt.Sprintf("groups of %d about %g", group, scale), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
 		}
+	}
+}
+
+func rmsNormHeads(t *testing.T, b plan.Backend) {
+	for _, c := range []struct{ heads, dim int }{{1, 264}, {3, 88}, {8, 33}, {66, 4}} {
+		rng := newRand(uint64(c.dim))
+		table := Weight(rng, "table", tensor.F32, 1, 11, c.heads*c.dim)
+		w := vector(rng, "w", 1, 0.3, c.heads*c.dim)
+		tokens := ids(rng, 6, 11)
+		var even []float64
+		for range c.dim {
+			even = append(even, 1)
+		}
+		want := normalized(rowsOf(matrix(table), tokens), even, 1e-5)
+		for _, row := range want {
+			for i, v := range matrix(w)[0] {
+				row[i] *= v
+			}
+		}
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.RMSNormHeads(x, w, c.dim, 1e-5) })
+		near(t, fmt.Sprintf("%d heads of %d", c.heads, c.dim), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
 	}
 }
 
