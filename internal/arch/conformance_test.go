@@ -124,7 +124,6 @@ var unsupportedMore = []string{
 	"recurrent-gemma",
 	"solar-open",
 	"youtu",
-	"zamba2",
 }
 
 // casesIn returns the cases in a folder: paths of expectations by paths of models.
@@ -229,11 +228,20 @@ func TestConformance(t *testing.T) {
 			e, least := expected(t, want), roundedBy(t, m, path, want)
 			for name, b := range backends(t) {
 				for _, n := range numbersOf(b, m.Program) {
+					if n.limits.Cache == tensor.F16 {
+						n.bound = max(n.bound, sensitive[filepath.Base(path)])
+					}
 					t.Run(fmt.Sprintf("%s, %v cache, %v activations", name, n.limits.Cache, n.limits.Activations), func(t *testing.T) { agree(t, b, m, e, n.limits, max(n.bound, least)) })
 				}
 			}
 		})
 	}
+}
+
+// sensitive are cases in which the rounding of keys and values to 16 bits has larger effects, with
+// their bounds: the results of attention outweigh the stream.
+var sensitive = map[string]float64{
+	"zamba2": 5e-3,
 }
 
 // roundedBy returns the error of a file's logits that the rounding of its weights may cause.

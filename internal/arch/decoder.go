@@ -26,6 +26,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		}
 		x = b.Add(x, b.Position(table, 0))
 	}
+	w.embedded = x
 	for i := range s.Layers {
 		b.Layer(i)
 		x = block(b, s.at(i), layer{w, i}, x)
@@ -208,13 +209,11 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, ro
 	var parts []plan.Value
 	at := 0
 	for _, n := range rows {
-		part := weight.RowSlice(at, at+n)
-		part.Name = fmt.Sprintf("%s[%d:%d]", weight.Name, at, at+n)
 		var partBias *tensor.Tensor
 		if bias != nil {
 			partBias = vectorSlice(bias, at, at+n)
 		}
-		parts = append(parts, b.Linear(x, part, partBias))
+		parts = append(parts, b.Linear(x, w.rows(weight, at, at+n), partBias))
 		at += n
 	}
 	return parts

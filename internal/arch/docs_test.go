@@ -59,6 +59,7 @@ var checked = map[string][]string{
 	"SmolLM3ForCausalLM":          {"hf/smollm3"},
 	"StableLmForCausalLM":         {"hf/stablelm"},
 	"Starcoder2ForCausalLM":       {"hf/starcoder2"},
+	"Zamba2ForCausalLM":           {"hf-more/zamba2"},
 	"command-r":                   {"gguf/cohere.gguf"},
 	"ernie4_5":                    {"gguf/ernie4-5.gguf"},
 	"falcon":                      {"gguf/falcon.gguf"},

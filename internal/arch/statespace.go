@@ -39,6 +39,11 @@ type StateSpace struct {
 	Kinds       string             // of Nemotron-H's layers, a letter each
 	LatentFFN   int                // columns that its experts work in; 0: all
 	Multipliers *falconMultipliers // of Falcon-H1, or nil
+
+	// Of Zamba2.
+	Shared       []int // layers that a block of attention precedes
+	SharedBlocks int   // number of these blocks, which take turns
+	Adapted      bool  // each use of a block has adapters of queries, keys and values
 }
 
 // A gateNorm says how the result of the states is gated and normalized.

@@ -23,12 +23,35 @@ type weights struct {
 	spec  *Spec
 	used  map[string]bool
 
+	embedded plan.Value // what the first layer reads
+
 	layouts map[string]layout                 // of the file's tensors, by short name
 	made    map[*tensor.Tensor]*tensor.Tensor // converted weights
+	parts   map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
+}
+
+// A rowRange is rows lo to hi of a tensor.
+type rowRange struct {
+	of     *tensor.Tensor
+	lo, hi int
+}
+
+// rows returns a view of rows lo to hi of t.
+func (w *weights) rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
+	if lo == 0 && hi == t.Rows() {
+		return t
+	}
+	at := rowRange{t, lo, hi}
+	if w.parts[at] == nil {
+		part := t.RowSlice(lo, hi)
+		part.Name = fmt.Sprintf("%s[%d:%d]", t.Name, lo, hi)
+		w.parts[at] = part
+	}
+	return w.parts[at]
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
-	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
+	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}, parts: map[rowRange]*tensor.Tensor{}}
 	if w.hub {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {

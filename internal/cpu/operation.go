@@ -76,6 +76,7 @@ var operations = map[*plan.Op]operation{
 	plan.Scan:          scan{},
 	plan.StateSpace:    stateSpace{},
 	plan.Add:           add{},
+	plan.Concat:        concat{},
 	plan.Pick:          pick{},
 }
 

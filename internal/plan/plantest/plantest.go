@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/realizar/realizar/internal/plan"
@@ -35,6 +36,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Scan", func(t *testing.T) { scan(t, b) })
 	t.Run("StateSpace", func(t *testing.T) { stateSpace(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
+	t.Run("Concat", func(t *testing.T) { concat(t, b) })
 	t.Run("Map", func(t *testing.T) { functions(t, b) })
 	t.Run("GLU", func(t *testing.T) { glus(t, b) })
 	t.Run("Experts", func(t *testing.T) { experts(t, b) })
@@ -283,6 +285,20 @@ func rmsNorm(t *testing.T, b plan.Backend) {
 			want := normalized(rowsOf(matrix(table), tokens), matrix(w)[0], 1e-5)
 			near(t, fmt.Sprintf("groups of %d about %g", group, scale), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
 		}
+	}
+}
+
+func concat(t *testing.T, b plan.Backend) {
+	for _, c := range [][2]int{{1, 1}, {33, 7}, {32, 64}} {
+		rng := newRand(uint64(c[0]))
+		x, y := Weight(rng, "x", tensor.F32, 1, 11, c[0]), Weight(rng, "y", tensor.F32, 1, 11, c[1])
+		tokens := ids(rng, 6, 11)
+		var want [][]float64
+		for _, id := range tokens {
+			want = append(want, slices.Concat(matrix(x)[id], matrix(y)[id]))
+		}
+		p := single(t, x, func(b *plan.Builder, v plan.Value) plan.Value { return b.Concat(v, b.Embed(y)) })
+		near(t, fmt.Sprint(c), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 0, 0)
 	}
 }
 
