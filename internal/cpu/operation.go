@@ -73,6 +73,7 @@ var operations = map[*plan.Op]operation{
 	plan.Map:           mapping{},
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
+	plan.Delta:         delta{},
 	plan.Add:           add{},
 	plan.Pick:          pick{},
 }

@@ -31,6 +31,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
+	t.Run("Delta", func(t *testing.T) { delta(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
 	t.Run("Map", func(t *testing.T) { functions(t, b) })
 	t.Run("GLU", func(t *testing.T) { glus(t, b) })
