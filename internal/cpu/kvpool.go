@@ -69,11 +69,6 @@ func words[T float32 | uint16 | int8](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
 }
 
-// bytesOf returns x as bytes.
-func bytesOf(x []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
-}
-
 // A slot is the place of one position and one key/value head in a page.
 type slot struct {
 	*kvPool

@@ -75,6 +75,7 @@ var operations = map[*plan.Op]operation{
 	plan.Conv:          conv{},
 	plan.Scan:          scan{},
 	plan.StateSpace:    stateSpace{},
+	plan.Delta:         delta{},
 	plan.Add:           add{},
 	plan.Concat:        concat{},
 	plan.Pick:          pick{},

@@ -113,6 +113,9 @@ func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batc
 func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
 	for name, model := range models {
 		p := model(t, nil)
+		if without(t, b, p) {
+			continue
+		}
 		for _, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.F16, Activations: b.Rounds()}} {
 			t.Run(name+", "+base.Activations.String()+" activations", func(t *testing.T) {
 				plain := newMeasured(t, b, p, base)

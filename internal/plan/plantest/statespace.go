@@ -63,6 +63,9 @@ func stateSpace(t *testing.T, b plan.Backend) {
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
 			return b.StateSpace(x, b.Linear(x, steps, nil), "h", a)
 		})
+		if without(t, b, p) {
+			return
+		}
 		r := runner(t, b, p, 220, 3, 160, plan.Limits{Cache: tensor.F16, Activations: b.Rounds()})
 		lists := [][]int32{ids(rng, 140, 41), ids(rng, 1, 41), ids(rng, 70, 41)}
 		for _, chunks := range [][]int{{140, 1, 70}, {1, 1, 7}, {64, 1, 65}, {63, 1, 2}} {
@@ -80,4 +83,56 @@ func stateSpace(t *testing.T, b plan.Backend) {
 			}
 		}
 	}
+}
+
+// StatesModel returns a small decoder of 97 tokens without attention: layers of Mamba and of
+// Mamba-2, behind convolutions, which read the embeddings too. change is as for [Model].
+func StatesModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
+	rng := newRand(19)
+	changed := func(w *tensor.Tensor) *tensor.Tensor {
+		if change != nil {
+			change(w)
+		}
+		return w
+	}
+	const inner, taps, states = 128, 4, 16
+	return build(t, func(b *plan.Builder) {
+		x := b.Embed(Weight(rng, "embed", tensor.F16, 1, modelVocab, modelHidden))
+		embedded := x
+		for i, d := range []tensor.DType{tensor.Q4_K, tensor.Q8_0, tensor.BF16} {
+			b.Layer(i)
+			name := func(s string) string { return fmt.Sprintf("%d.%s", i, s) }
+			linear := func(x plan.Value, s string, rows int) plan.Value {
+				format := d
+				if b.Cols(x)%format.BlockLen() != 0 {
+					format = tensor.F32
+				}
+				return b.Linear(x, changed(Weight(rng, name(s), format, 0.06, rows, b.Cols(x))), nil)
+			}
+			h := b.RMSNorm(b.Concat(x, embedded), changed(vector(rng, name("norm"), 1, 0.1, 2*modelHidden)), 1e-5)
+			a := plan.StateSpaceAttr{Heads: 4, HeadDim: inner / 4, Groups: 2, States: states, StepMin: 0.01}
+			width := inner
+			if i != 1 {
+				width = a.Width()
+			}
+			tail := b.State(plan.State{Name: name("tail"), Kind: plan.PerSequence, Size: (taps - 1) * width})
+			u := b.Conv(linear(h, "in", width), Weight(rng, name("conv"), tensor.F32, 0.6, width, taps), vector(rng, name("conv.bias"), 0, 0.1, width), tail)
+			u = b.Activate(u, plan.SiLU)
+			var y plan.Value
+			if i == 1 {
+				state := b.State(plan.State{Name: name("h"), Kind: plan.PerSequence, Size: states * inner})
+				y = b.Scan(u, linear(linear(u, "rank", 8), "steps", inner), linear(u, "B", states), linear(u, "C", states),
+					negative(rng, name("a"), 1, inner, states), vector(rng, name("skip"), 1, 0.1, inner), state)
+			} else {
+				a.A, a.Skip, a.StepBias = negative(rng, name("a"), 0.5, a.Heads), vector(rng, name("skip"), 1, 0.1, a.Heads), vector(rng, name("bias"), 0, 1, a.Heads)
+				y = b.StateSpace(u, linear(h, "steps", a.Heads), name("h"), a)
+			}
+			y = b.GLU(linear(h, "gate", inner), y, plan.GLUAttr{Act: plan.SiLU})
+			y = b.RMSNormHeads(y, changed(vector(rng, name("heads.norm"), 1, 0.1, inner)), inner/2, 1e-5)
+			x = b.Add(x, linear(y, "out", modelHidden))
+		}
+		b.Layer(plan.NoLayer)
+		h := b.RMSNorm(b.Pick(x), changed(vector(rng, "last", 1, 0.1, modelHidden)), 1e-5)
+		b.Output(h, b.Linear(h, changed(Weight(rng, "head", tensor.Q8_0, 0.06, modelVocab, modelHidden)), nil))
+	})
 }
