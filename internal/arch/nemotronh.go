@@ -36,7 +36,7 @@ func init() {
 			"ffn_down_shexp":  "*layers.#.mixer.shared_experts.down_proj",
 		}),
 		ggufNames: stateGGUF, layouts: stateLayouts,
-		keys: map[string]string{"rms_norm_eps": "layer_norm_epsilon", "hidden_act": "mlp_hidden_act"},
+		keys: map[string]string{"rms_norm_eps": "layer_norm_epsilon", "hidden_act": "mlp_hidden_act", "head_dim": "attention_head_dim"},
 		defaults: map[string]int{
 			"num_hidden_layers":   1, // the layers' kinds tell
 			"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 4096, "intermediate_size": 21504,
@@ -106,7 +106,7 @@ func nemotronH(c *config, s *Spec) {
 	s.NormGroups, s.GateEps = s.StateGroups, s.Eps
 	s.ConvBias = c.biasIf("use_conv_bias", c.flag("mamba_conv_bias", true))
 	s.projected(c, "use_bias", false)
-	s.StepMin = c.number("time_step_min", 0.001)
+	s.StepMin = c.number("time_step_min", c.number("mamba_dt_min", 0.001)) // as transformers, which leaves out time_step_limit
 	if act := c.text("mamba_hidden_act", "silu"); act != "silu" {
 		c.failf("mamba_hidden_act is %q; supported is %q", act, "silu")
 	}

@@ -255,6 +255,9 @@ func (w *weights) predicting(s *Spec, name string) bool {
 	if w.hub {
 		prefix = w.base + "layers."
 	}
+	if w.hub && strings.HasPrefix(name, "mtp.") {
+		return true
+	}
 	for i := range s.Predicting {
 		if strings.HasPrefix(name, fmt.Sprintf("%s%d.", prefix, s.Layers+i)) {
 			return true
