@@ -1,7 +1,5 @@
 package cpu
 
-import "math"
-
 // softplusOf sets y to log(1 + exp(x)), which is max(x, 0) + log(1 + exp(-|x|)). exponents is
 // scratch memory of exponentStride values.
 func softplusOf(f *attentionKernels, y, x, exponents []float32) {
@@ -28,6 +26,3 @@ func logOnePlus(x float32) float32 {
 	q := u * u
 	return float32(2 * u * (1 + q*(1./3+q*(1./5+q*(1./7+q*(1./9+q*(1./11+q*(1./13+q/15))))))))
 }
-
-// softplus returns log(1 + exp(x)).
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
