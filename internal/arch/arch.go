@@ -116,7 +116,7 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
+	c := &config{m: f.Meta().Within("text_config"), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
 	m := &Model{Architecture: name, Spec: c.spec(cmp.Or(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)

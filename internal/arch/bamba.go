@@ -28,7 +28,7 @@ func bamba(c *config, s *Spec) {
 	mlpBias(c, s)
 	s.hybridStates(c)
 	attending, _ := c.m.Ints("attn_layer_indices")
-	s.recurrent(func(i int) bool { return !slices.Contains(attending, int64(i)) })
+	s.stateLayers(func(i int) bool { return !slices.Contains(attending, int64(i)) })
 }
 
 // hybridStates reads the keys of Mamba-2's states that several hybrids share. They normalize whole

@@ -81,8 +81,6 @@ var unsupported = []string{
 	"deepseek-v2",
 	"deepseek-v3",
 	"lfm2",
-	"qwen3-5",
-	"qwen3-next",
 }
 
 // unsupportedMore are the cases of hf-more of other architectures.
@@ -94,17 +92,12 @@ var unsupportedMore = []string{
 	"gemma4-moe",
 	"glm-moe-dsa",
 	"glm4-moe-lite",
-	"kimi-linear",
 	"lfm2-moe",
 	"llama4",
 	"longcat-flash",
 	"mimo-v2-flash",
 	"minicpm3",
 	"minimax",
-	"olmo-hybrid",
-	"qwen3-5-long",
-	"qwen3-5-moe",
-	"qwen3-next-long",
 	"recurrent-gemma",
 	"youtu",
 }

@@ -68,5 +68,5 @@ func (s *Spec) layerKinds(c *config, key string) {
 			return
 		}
 	}
-	s.recurrent(func(i int) bool { return kinds[i] == "mamba" || kinds[i] == "linear_attention" })
+	s.stateLayers(func(i int) bool { return kinds[i] == "mamba" || kinds[i] == "linear_attention" })
 }

@@ -48,7 +48,7 @@ func jamba(c *config, s *Spec) {
 		s.ConvBias = c.biasIf("mamba_conv_bias", true)
 		s.projected(c, "mamba_proj_bias", false)
 		period, offset := c.integer("attn_layer_period", 8), c.first("attn_layer_offset", 4)
-		s.recurrent(func(i int) bool { return i%period != offset })
+		s.stateLayers(func(i int) bool { return i%period != offset })
 	}
 	if s.Experts = c.integer(experts, 16); s.Experts > 1 {
 		s.mixture(c, Mixture{Experts: 16, Route: plan.RouteAttr{Used: 2, Score: plan.SoftmaxAll}})

@@ -65,6 +65,7 @@ type Spec struct {
 	LogitCap       float64   // softcap of logits, 0: none
 
 	Mixture
+	DeltaNet
 	StateSpace
 	Predicting int // layers after the last that predict tokens beyond the next one; not used
 
@@ -141,7 +142,11 @@ func (c *config) spec(norm *plan.Op) Spec {
 func (c *config) ggufSpec(s *Spec) {
 	s.Layers = c.integer("block_count", -1)
 	s.Hidden = c.integer("embedding_length", -1)
-	s.FFN, s.EachFFN = c.each("feed_forward_length", s.Layers, -1)
+	ffn := -1
+	if c.has("expert_feed_forward_length") {
+		ffn = c.integer("expert_feed_forward_length", -1)
+	}
+	s.FFN, s.EachFFN = c.each("feed_forward_length", s.Layers, ffn)
 	s.Heads, s.EachHeads = c.each("attention.head_count", s.Layers, -1)
 	s.Context = c.integer("context_length", -1)
 	const rms, centered = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"

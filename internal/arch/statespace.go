@@ -14,11 +14,10 @@ import (
 // "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023) and of Mamba-2 (Dao and
 // Gu, "Transformers are SSMs", 2024).
 type StateSpace struct {
-	Inner     int    // columns of the values that the states summarize
-	States    int    // state values for each of them
-	Taps      int    // tokens that the convolution sees
-	StepRank  int    // Mamba: columns that the steps are projected from
-	Recurrent []bool // by layer, or nil for all: whether it has states in place of attention
+	Inner    int // columns of the values that the states summarize
+	States   int // state values for each of them
+	Taps     int // tokens that the convolution sees
+	StepRank int // Mamba: columns that the steps are projected from
 
 	StateAct   plan.Activation // activation of the convolved values, and of Mamba's gate
 	ConvBias   bias            // bias of the convolution
@@ -173,8 +172,8 @@ func (c *config) biasIf(key string, def bool) bias {
 	return without
 }
 
-// recurrent sets the layers that have states.
-func (s *Spec) recurrent(has func(layer int) bool) {
+// stateLayers sets the layers that have states.
+func (s *Spec) stateLayers(has func(layer int) bool) {
 	s.Recurrent = make([]bool, min(max(s.Layers, 0), maxLayers))
 	for i := range s.Recurrent {
 		s.Recurrent[i] = has(i)
@@ -191,13 +190,7 @@ func (s *Spec) positionless() {
 
 // headless sets the layers without key/value heads in GGUF to have states.
 func (s *Spec) headless() {
-	s.recurrent(func(i int) bool { return s.at(i).KVHeads == 0 })
-}
-
-// hybrid is prenorm with states in place of attention in some layers.
-func hybrid(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	x = b.Add(x, b.Scale(mixer(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)), s.ResidualScale))
-	return b.Add(x, b.Scale(feedForward(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)), s.ResidualScale))
+	s.stateLayers(func(i int) bool { return s.at(i).KVHeads == 0 })
 }
 
 // mixer returns what a layer makes of tokens together: states or attention.

@@ -21,7 +21,6 @@ import (
 type statesConversion struct {
 	arch   string
 	config func(hub func(key string) float64) map[string]any // keys of GGUF from those of config.json
-	names  map[string]string                                 // of tensors, besides statesNames
 	factor func(name string, row int) float64                // multiplies weights, or nil
 }
 

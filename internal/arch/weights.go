@@ -238,7 +238,8 @@ func (w *weights) factors(short string, n int) []float64 {
 func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
-		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
+		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) &&
+			!(w.hub && slices.ContainsFunc(elsewhere, func(s string) bool { return strings.HasPrefix(t.Name, s) })) {
 			left = append(left, t.Name)
 		}
 	}
