@@ -47,6 +47,11 @@ type StateMemory struct {
 	Chunk  int    `json:"chunk,omitempty"`  // tokens are kept since the last multiple of Chunk; 0: for longer
 	Layers int    `json:"layers"`
 	Bytes  int64  `json:"bytes"`
+
+	// Slots is how many states of sequences there is room for; 0 for states of tokens. Checkpoints
+	// of them are for the beginnings of later prompts, beside those of running answers.
+	Slots       int `json:"slots,omitempty"`
+	Checkpoints int `json:"checkpoints,omitempty"`
 }
 
 // Memory plans the memory that the model takes with o. It reads Device, Kernels, Context, Parallel,
@@ -145,7 +150,9 @@ func (d *Description) memory(p *memory.Planner) (*Memory, error) {
 	}
 	m.Weights = max(m.Weights, m.Resident) // padding can make repacked weights larger
 	for _, g := range u.Groups {
-		m.States = append(m.States, StateMemory{Kind: g.Kind.String(), Window: g.Window, Chunk: g.Chunk, Layers: g.Layers, Bytes: g.Bytes})
+		m.States = append(m.States, StateMemory{
+			Kind: g.Kind.String(), Window: g.Window, Chunk: g.Chunk, Layers: g.Layers, Bytes: g.Bytes, Slots: g.Slots, Checkpoints: g.Checkpoints,
+		})
 	}
 	m.Total = m.Weights + int64(u.States) + m.Scratch
 	if !p.Device.Kind.Host {

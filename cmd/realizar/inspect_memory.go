@@ -35,6 +35,9 @@ func memoryText(m *realizar.Memory, layers int) string {
 	for _, s := range m.States {
 		kept := fmt.Sprintf("%d tokens", m.Tokens)
 		switch {
+		case s.Slots > 0:
+			t.row(stateName(s.Kind), byteText(s.Bytes), fmt.Sprintf("%d layers, %d slots, %d of them for checkpoints", s.Layers, s.Slots, s.Checkpoints))
+			continue
 		case s.Window > 0:
 			kept = fmt.Sprintf("a window of %d tokens", s.Window)
 		case s.Chunk > 0:
@@ -147,8 +150,11 @@ func poolText(m *realizar.Memory) string {
 }
 
 func stateName(kind string) string {
-	if kind == "kv" {
+	switch kind {
+	case "kv":
 		return "keys and values"
+	case "sequence":
+		return "states"
 	}
 	return kind
 }

@@ -14,10 +14,11 @@ import (
 
 func TestMemoryText(t *testing.T) {
 	const mib, gib = 1 << 20, 1 << 30
+	keys := realizar.StateMemory{Kind: "kv", Layers: 32, Bytes: 512 * mib}
 	memory := func(s *realizar.Streaming) *realizar.Memory {
 		return &realizar.Memory{
 			Context: 4096, Parallel: 1, Weights: 20 * gib, Resident: 5 * gib, Scratch: 300 * mib, Total: 6 * gib, Limit: 8 * gib, Free: 130 * gib, Device: "cuda", DeviceName: "NVIDIA H200",
-			Cache: "F16", States: []realizar.StateMemory{{Kind: "kv", Layers: 32, Bytes: 512 * mib}}, Sequences: 1, Tokens: 4096, Streaming: s,
+			Cache: "F16", States: []realizar.StateMemory{keys}, Sequences: 1, Tokens: 4096, Streaming: s,
 		}
 	}
 	for _, test := range []struct {
@@ -94,6 +95,16 @@ step     48.810 ms  at least
 		if diff := cmp.Diff(test.want, memoryText(memory(test.s), 32)+expectedText(test.expected, test.s)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.name, diff)
 		}
+	}
+	m := memory(nil)
+	m.States = append(m.States, realizar.StateMemory{Kind: "sequence", Layers: 24, Bytes: 300 * mib, Slots: 14, Checkpoints: 6}, realizar.StateMemory{Kind: "kv", Chunk: 64, Layers: 24, Bytes: 9 * mib})
+	const want = `
+keys and values  512.0 MiB  32 layers, 4096 tokens, F16
+states           300.0 MiB  24 layers, 14 slots, 6 of them for checkpoints
+keys and values    9.0 MiB  24 layers, chunks of 64 tokens, F16
+`
+	if got := memoryText(m, 32); !strings.Contains(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	both := &realizar.Streaming{Layers: []realizar.LayerRange{{First: 0, Last: 1}}, Streamed: 3 * mib, Staged: mib}
 	if got, want := streamedText(both), "copied in every step, 2.0 MiB from pinned memory and 1.0 MiB staged from the file: layers 0-1"; got != want {

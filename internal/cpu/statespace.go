@@ -37,6 +37,7 @@ type stateSpaceJob struct {
 	floats       *cacheKernels
 	desks        []stateSpaceDesk
 	heads        int // of a work item in this step
+	parts        int // of a row that is stored in this step
 }
 
 // A stateSpaceDesk is the scratch memory of one worker.
@@ -200,17 +201,20 @@ func (o stateSpace) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	j.decays, j.bias, j.rows, j.floats = decays, bias, newRowsPool(e, &j.a), &inFloats
 	return []kernel{
 		one(j.begin),
-		{size: func() int { return len(e.ids) }, run: j.store},
+		{size: func() int { return len(e.ids) * j.parts }, grain: 2, run: j.store},
 		{size: func() int { return e.batch.Seqs() * j.a.Groups * j.items() }, run: j.run},
 	}, nil
 }
 
-// begin allocates the pages of the step, and cuts heads into work items: few, as those of an item
-// share products, but enough for all workers.
+// begin allocates the pages of the step, and cuts rows and heads into work items: few, as the heads
+// of an item share products, but enough for all workers.
 func (j *stateSpaceJob) begin() {
 	j.e.reach(j.rows.pagePool)
 	all := j.a.Heads * j.e.batch.Seqs()
 	j.heads = min(max(1, all/(fewItems*len(j.e.desks))), headsTogether, j.a.Heads/j.a.Groups)
+	if j.parts = 1; len(j.e.ids) < fewItems*len(j.e.desks) {
+		j.parts = min(2*fewItems, j.a.Heads)
+	}
 }
 
 // items returns the number of work items of a group.
@@ -224,25 +228,27 @@ func clampStep[T float32 | float64](a *plan.StateSpaceAttr, s T) T {
 	return s
 }
 
-// store writes rows lo to hi of the step to their pages.
+// store writes items lo to hi to the pages: of a row of the step, a part of the heads and of the
+// inputs.
 func (j *stateSpaceJob) store(worker, lo, hi int) {
 	d, a, f := &j.desks[worker], &j.a, j.e.tier.attention
-	steps := d.steps[:a.Heads]
-	for r := lo; r < hi; r++ {
+	for i := lo; i < hi; i++ {
+		r, part := i/j.parts, i%j.parts
 		x := j.e.row(j.n.In[0], r)
 		page, at := j.rows.of(j.e, int(j.e.seq[r]), int(j.e.batch.Positions[r]))
-		j.e.tier.vector.add(steps, j.e.row(j.n.In[1], r), j.bias)
+		first, end := a.Heads*part/j.parts, a.Heads*(part+1)/j.parts
+		steps := d.steps[:end-first]
+		j.e.tier.vector.add(steps, j.e.row(j.n.In[1], r)[first:end], j.bias[first:end])
 		softplusOf(f, steps, steps, d.softplus)
-		for h, s := range steps {
+		for k, s := range steps {
+			h := first + k
 			s = clampStep(a, s)
 			f.scale(j.rows.x(page, h, at)[:a.HeadDim], x[h*a.HeadDim:][:a.HeadDim], s)
 			j.rows.decay(page, h, at)[0] = s * j.decays[h]
 		}
-		for g := range a.Groups {
-			to := j.rows.input(page, g, at)
-			for i, v := range x[a.Heads*a.HeadDim+g*a.States:][:a.States] {
-				to[i*j.rows.n] = v
-			}
+		inputs := x[a.Heads*a.HeadDim:][:a.Groups*a.States]
+		for k := len(inputs) * part / j.parts; k < len(inputs)*(part+1)/j.parts; k++ {
+			j.rows.input(page, k/a.States, at)[k%a.States*j.rows.n] = inputs[k]
 		}
 	}
 }

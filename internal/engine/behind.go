@@ -28,12 +28,15 @@ func (e *Engine) leader(s *sequence, pages int) bool {
 			continue
 		}
 		end := s.common(o) * pageTokens
-		if s.stops {
-			end -= end % checkpointTokens
+		if s.checks != nil {
+			end = e.meet(o, end)
 		}
 		if end > s.until && end > o.done {
 			s.behind, s.until = o, end
 		}
+	}
+	if s.behind != nil && s.checks != nil {
+		s.behind.fork(s.until)
 	}
 	return s.behind != nil
 }

@@ -35,7 +35,9 @@ func TestCommonBeginningsAreReadOnce(t *testing.T) {
 	}{
 		"pages":                  {[]int{0}, 1000, 992},
 		"a window":               {[]int{0, 100}, 1000, 992},
-		"states of sequences":    {[]int{0, recurrent}, 1000, 768},
+		"states of sequences":    {[]int{0, recurrent}, 1000, 960},
+		"states in chunks":       {[]int{0, delta}, 1000, 960},
+		"states of both kinds":   {[]int{recurrent, delta, 0}, 1000, 960},
 		"all of the next prompt": {[]int{0}, 1100, 1088},
 		"a page":                 {[]int{0}, 40, 32},
 	} {

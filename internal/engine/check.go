@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
+
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // Check verifies the engine's bookkeeping: every page is held as often as it is in tables, and is
@@ -109,8 +111,14 @@ func (c *checker) sequence(s *sequence) {
 			c.wrong("sequence %d is not of its history at page %d", s.number, i-1)
 		}
 	}
+	if !slices.IsSorted(s.forks) || s.trail/pageTokens >= len(s.path) {
+		c.wrong("sequence %d leaves checkpoints after %v tokens, and left one after %d, of %d histories", s.number, s.forks, s.trail, len(s.path))
+	}
 	for g, group := range e.program.Groups {
 		t := &s.tables[g]
+		if !slices.IsSorted(t.after) {
+			c.wrong("sequence %d has states of group %d after %v tokens", s.number, g, t.after)
+		}
 		if !t.covers(s.done, s.sent) || len(t.pages) > e.config.most(group) {
 			c.wrong("sequence %d has %d pages of group %d from %d on, states after %d positions, has done %d and submitted %d", s.number, len(t.pages), g, t.first, t.after, s.done, s.sent)
 		}
@@ -150,11 +158,15 @@ func (c *checker) pool(what string, g int, p *pool, tables []int32, of func(*nod
 		c.wrong("group %d: of each %s %d are free and %d idle, %d and %d are counted", g, what, free, idle, len(p.free), p.idle)
 	}
 	listed := 0
-	for cost := range int32(costs) {
-		end, worth := int32(p.size())+cost, 0.0
+	for list := range int32(lists) {
+		end, worth := p.end(list), 0.0
 		for i := p.pages[end].next; i != end && listed <= p.idle; i = p.pages[i].next {
 			at := &p.pages[i]
-			if listed++; at.holders != 0 || at.node == nil || p.pages[at.next].prev != i || at.cost != uint8(cost) || at.worth < worth {
+			own := int32(at.cost)
+			if at.spare {
+				own = spares
+			}
+			if listed++; at.holders != 0 || at.node == nil || p.pages[at.next].prev != i || own != list || at.worth < worth && !at.spare {
 				c.wrong("group %d: %s %d is listed as idle", g, what, i)
 			}
 			worth = at.worth
@@ -212,15 +224,25 @@ func (c *checker) masks() {
 	}
 }
 
+// depth returns the number of pages of n's history.
+func (c *checker) depth(n *node) (pages int) {
+	for ; n.parent != nil; n = n.parent {
+		pages++
+	}
+	return pages
+}
+
 func (c *checker) tree() {
 	e := c.e
 	var all []*node
+	children := map[*node]int{}
 	for n := range e.tree.all {
 		all = append(all, n)
 		if e.tree.child(n.parent, n.key.tokens[:]) != n {
 			c.wrong("a history is not found by its tokens")
 		}
 		c.uses[n.parent]++
+		children[n.parent]++
 		for g := range n.places {
 			at := &n.places[g]
 			if at.page != none {
@@ -229,6 +251,11 @@ func (c *checker) tree() {
 				}
 				if at.filled > e.done && e.pools[g].pages[at.page].holders == 0 {
 					c.wrong("group %d: page %d is idle, and under way", g, at.page)
+				}
+				if group := e.program.Groups[g]; e.checks.passing(group) {
+					c.wrong("group %d: page %d of those that only pass is found", g, at.page)
+				} else if group.Kind == plan.PerSequence && c.depth(n)*pageTokens%e.checks.every != 0 {
+					c.wrong("group %d: slot %d is found after %d pages", g, at.page, c.depth(n))
 				}
 			}
 			if at.host != none {
@@ -244,6 +271,9 @@ func (c *checker) tree() {
 	for _, n := range all {
 		if n.uses != c.uses[n] || n.uses == 0 {
 			c.wrong("history %d is used %d times, %d are counted", n.id, c.uses[n], n.uses)
+		}
+		if n.children != children[n] {
+			c.wrong("history %d goes on in %d ways, %d are counted", n.id, children[n], n.children)
 		}
 		delete(c.uses, n)
 	}

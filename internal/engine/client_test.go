@@ -297,15 +297,16 @@ func (c *client) ask(r *engine.Request) bool {
 
 // statistics checks the Stats of r's results.
 func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
-	most := min(shared, len(r.Prompt)-1)
+	most := len(r.Prompt) - 1
+	if r.Choices <= 1 { // otherwise another answer may go before the first
+		most = min(most, shared)
+	}
 	if len(r.Outputs) > 0 {
-		if most = min(most, int(r.Outputs[0].Token)); r.Choices > 1 {
-			most = int(r.Outputs[0].Token) // an answer without outputs may go first
-		}
+		most = min(most, int(r.Outputs[0].Token))
 	}
 	every := 32
-	if slices.Contains(c.model.windows, recurrent) {
-		every = 256
+	if c.model.hasSlots() {
+		every = c.model.checkpoints()
 	}
 	if s.Cached > most || s.Cached%every != 0 || s.Queue < 0 || s.Preemptions < 0 {
 		c.broken("client %d: %+v, and %d tokens of %d were asked for before", c.who, *s, most, len(r.Prompt))
@@ -316,7 +317,7 @@ func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
 	c.seen.preemptions.Add(int64(s.Preemptions))
 	if s.Cached > 0 {
 		c.seen.hits.Add(1)
-		if slices.Contains(c.model.windows, recurrent) {
+		if c.model.hasSlots() {
 			c.seen.checkpoints.Add(1)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -88,7 +89,7 @@ func (c Config) Limits(p *plan.Program) plan.Limits {
 	if p.Whole {
 		tokens := max(c.Context, min(wholeTokens, c.Parallel*c.Context))
 		l := plan.Limits{Tokens: tokens, Seqs: c.Parallel, Rows: tokens, PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed}
-		l.Pages = c.pages(p, &l)
+		l.Pages, _ = c.pages(p, &l)
 		return l
 	}
 	others := c.Parallel - 1
@@ -96,24 +97,51 @@ func (c Config) Limits(p *plan.Program) plan.Limits {
 		Tokens: c.prompts() + others, Seqs: c.Parallel, Rows: min(chunkRows, c.Context) + c.Parallel, Masks: stepsAhead * c.Parallel,
 		PageTokens: pageTokens, Cache: c.Cache, Activations: c.Activations, Weights: c.Weights, Pinned: c.Pinned, Observed: c.Observed,
 	}
-	l.Pages = c.pages(p, &l)
+	l.Pages, _ = c.pages(p, &l)
 	return l
 }
 
-// pages returns the number of pages of each group. It finds the longest length that fits into
-// c.States for Parallel sequences, and returns at least the pages of one sequence of Context
-// positions.
-func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
-	n := make([]int, len(p.Groups))
+// pages returns the number of pages of each group, and how many of them are slots for checkpoints.
+// It finds the longest length that fits into c.States for Parallel
+// sequences, and returns at least the pages of one sequence of Context positions.
+func (c Config) pages(p *plan.Program, l *plan.Limits) (n, checkpoints []int) {
+	n, checkpoints = make([]int, len(p.Groups)), make([]int, len(p.Groups))
+	sizes, k := make([]float64, len(p.Groups)), newCheckpoints(p)
+	for g := range sizes {
+		size, err := l.PageBytes(p, g)
+		if err != nil {
+			size = math.MaxInt
+		}
+		sizes[g] = float64(size)
+	}
 	cost := func(each int) float64 {
-		total := 0.0
+		total, slots, often := 0.0, 0.0, 0.0
 		for g, group := range p.Groups {
-			n[g] = max(c.most(group), c.Parallel*c.share(group, each))
-			size, err := l.PageBytes(p, g)
-			if err != nil {
-				size = math.MaxInt
+			n[g] = max(c.most(group), c.share(k, group, each))
+			total += float64(n[g]) * sizes[g]
+		}
+		if k.every == 0 {
+			return total
+		}
+		for _, g := range k.groups {
+			if slots += sizes[g]; p.Groups[g].Every == 0 {
+				often += sizes[g]
 			}
-			total += float64(n[g]) * float64(size)
+		}
+		// Slots of groups that every step writes are for the last checkpoints of running sequences
+		// first; other groups have these in use. They get a quarter of the memory at most.
+		useful := max(c.Context, c.Parallel*min(c.Context, each*pageTokens)) / k.every
+		room, own := total/(checkpointPart-1), 0
+		if often > 0 {
+			own = int(min(room/4/often, float64(min(useful, ownCheckpoints*c.Parallel))))
+		}
+		most := int(min((room-float64(own)*often)/slots, float64(useful)))
+		for _, g := range k.groups {
+			if checkpoints[g] = most; p.Groups[g].Every == 0 {
+				checkpoints[g] = max(min(most+own, useful), fewestCheckpoints)
+			}
+			n[g] += checkpoints[g]
+			total += float64(checkpoints[g]) * sizes[g]
 		}
 		return total
 	}
@@ -122,19 +150,90 @@ func (c Config) pages(p *plan.Program, l *plan.Limits) []int {
 		all = sort.Search(all, func(each int) bool { return cost(each+1) > float64(c.States) })
 	}
 	cost(all)
+	return n, checkpoints
+}
+
+// checkpoints returns where the sequences of p leave checkpoints. The grid is as dense as the slots
+// for checkpoints allow if the pools are full of long histories.
+func (c Config) checkpoints(p *plan.Program) checkpoints {
+	l, k := c.Limits(p), newCheckpoints(p)
+	if n := k.fewest(c.Checkpoints(p)); n > 0 {
+		far := max(fewestGridTokens, c.tokens(p, &l)*gridPart/n)
+		k.grid = min(never, (far+k.every-1)/k.every*k.every)
+	}
+	return k
+}
+
+// Checkpoints returns how many slots of each group are planned for checkpoints, beside those that
+// running sequences need.
+func (c Config) Checkpoints(p *plan.Program) []int {
+	l := c.Limits(p)
+	_, n := c.pages(p, &l)
 	return n
 }
 
-// hostPages returns how many pages of each group fit into c.Host bytes, in the ratio of the pools'
-// sizes.
+// tokens returns of how many tokens the pools hold all keys and values.
+func (c Config) tokens(p *plan.Program, l *plan.Limits) int {
+	n := c.Parallel * c.Context
+	for g, group := range p.Groups {
+		if group.KeepsAll() {
+			n = min(n, l.Pages[g]*pageTokens)
+		}
+	}
+	return n
+}
+
+// Holds returns for how many sequences of Context tokens the pools have room, and for how many
+// tokens of sequences of any length. Groups that keep only a part of each sequence do not bound the
+// tokens if another group does.
+func (c Config) Holds(p *plan.Program) (sequences, tokens int) {
+	if len(p.Groups) == 0 {
+		return 0, 0
+	}
+	l, k := c.Limits(p), newCheckpoints(p)
+	checkpoints := c.Checkpoints(p)
+	sequences = c.Parallel
+	for g, group := range p.Groups {
+		switch {
+		case k.passing(group):
+		case group.Kind == plan.PerSequence:
+			sequences = min(sequences, (l.Pages[g]-checkpoints[g])/c.steady(group))
+		default:
+			sequences = min(sequences, l.Pages[g]/c.most(group))
+		}
+	}
+	return sequences, max(sequences*c.Context, c.tokens(p, &l))
+}
+
+// hostTokens is for how many tokens of the pages in host memory there is a checkpoint there, if the
+// device has fewer.
+const hostTokens = 8192
+
+// hostPages returns how many pages of each group fit into c.Host bytes: in the ratio of the pools'
+// sizes, but of slots only those for checkpoints, and no pages that only pass.
 func (c Config) hostPages(p *plan.Program, l *plan.Limits) ([]int, error) {
-	total, err := l.StateBytes(p)
-	if err != nil {
+	if _, err := l.StateBytes(p); err != nil {
 		return nil, err
 	}
-	n := make([]int, len(l.Pages))
+	n, total, k := make([]int, len(l.Pages)), 0.0, newCheckpoints(p)
+	keys := slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerToken && !k.passing(g) })
+	checkpoints := max(1, k.fewest(c.Checkpoints(p)), c.tokens(p, l)/hostTokens)
+	for g, group := range p.Groups {
+		switch {
+		case k.passing(group):
+		case group.Kind == plan.PerSequence && keys:
+			n[g] = checkpoints
+		default:
+			n[g] = l.Pages[g]
+		}
+		size, err := l.PageBytes(p, g)
+		if err != nil {
+			return nil, err
+		}
+		total += float64(n[g]) * float64(size)
+	}
 	for g := range n {
-		n[g] = int(float64(c.Host) / float64(max(1, total)) * float64(l.Pages[g]))
+		n[g] = int(float64(c.Host) / max(1, total) * float64(n[g]))
 	}
 	return n, nil
 }

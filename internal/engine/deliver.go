@@ -12,6 +12,7 @@ func (e *Engine) deliver(f *flight, p *part, res *plan.Result, now time.Time) {
 	if s.placed && s.places == p.places {
 		s.done = p.end
 		e.publish(s, s.done, f.number)
+		e.trim(s)
 	}
 	if s.traced {
 		s.spent(res.Layers)

@@ -38,7 +38,7 @@ type Engine struct {
 	done    uint64    // number of the last step that is done
 	spare   []*flight // for reuse
 	pace    pace
-	stops   bool       // chunks end at checkpoints, see [sequence]
+	checks  checkpoints
 	order   []claim    // scratch of setQuotas
 	setup   plan.Setup // of the executable, after the last step was submitted
 
@@ -69,9 +69,9 @@ func New(ctx context.Context, p *plan.Program, b plan.Backend, c Config, loaded 
 	}
 	e := &Engine{
 		program: p, config: c, limits: c.Limits(p), ended: make(chan struct{}), queue: newQueue(c.Parallel),
-		pace:  pace{gap: cmp.Or(c.Gap, gap)},
-		stops: slices.ContainsFunc(p.Groups, func(g plan.Group) bool { return g.Kind == plan.PerSequence }),
-		masks: newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
+		pace:   pace{gap: cmp.Or(c.Gap, gap)},
+		checks: c.checkpoints(p),
+		masks:  newMaskTable(c.Limits(p).Masks), tree: newTree(len(p.Groups)), spans: make([]int, len(p.Groups)), measures: newMeasures(),
 	}
 	e.work, e.masked, e.seen = sync.NewCond(&e.mu), sync.NewCond(&e.mu), sync.NewCond(&e.mu)
 	host, err := c.hostPages(p, &e.limits)

@@ -135,7 +135,7 @@ func (f *fake) Compile(_ context.Context, p *plan.Program, l plan.Limits, _ plan
 // size returns how many numbers a page of group g holds.
 func (f *fake) size(g int) int {
 	if f.p.Groups[g].Kind == plan.PerSequence {
-		return 1
+		return f.p.Width(g) / 2
 	}
 	return f.lim.PageTokens
 }
@@ -389,8 +389,9 @@ func (f *fake) check(b *plan.Batch) {
 		}
 		if f.p.Groups[g].Kind == plan.PerSequence {
 			for s := range b.Seqs() {
-				_, out := table.Slots(s)
-				write(s, out)
+				if _, out := table.Slots(s); out >= 0 {
+					write(s, out)
+				}
 			}
 			for s := range b.Seqs() {
 				if in, _ := table.Slots(s); in >= 0 {
@@ -587,8 +588,9 @@ func (s *fakeStep) fail(q int, err error) {
 	s.result.Err[q] = err
 	for g := range b.Tables {
 		if f.p.Groups[g].Kind == plan.PerSequence {
-			_, out := b.Tables[g].Slots(q)
-			f.pools[g][out] ^= 0xdead
+			if _, out := b.Tables[g].Slots(q); out >= 0 {
+				f.slot(g, out)[0] ^= 0xdead
+			}
 			continue
 		}
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
@@ -643,11 +645,75 @@ func (f *fake) layers(b *plan.Batch, ids []int32) {
 			f.outs[t] = hash(uint64(ids[t]), uint64(b.Positions[t]), uint64(f.model.class(b.Length(q, int(t)))))
 		}
 	}
-	for g := range f.p.Groups {
-		if f.p.Groups[g].Kind == plan.PerSequence {
+	g := 0
+	for _, w := range f.model.windows {
+		switch w {
+		case recurrent:
 			f.recur(b, g)
-		} else {
+		case delta:
+			f.recurInChunks(b, g, g+1)
+			g++
+		default:
 			f.layer(b, g)
+		}
+		g++
+	}
+}
+
+// slot returns a slot of group g.
+func (f *fake) slot(g int, i int32) []uint64 {
+	n := f.size(g)
+	return f.pools[g][int(i)*n:][:n]
+}
+
+// load returns the number in slot i of group g, or 0 if there is no slot.
+func (f *fake) load(g int, i int32) uint64 {
+	if i < 0 {
+		return 0
+	}
+	all := f.slot(g, i)
+	h := all[0]
+	for _, x := range all {
+		if x != h {
+			h = hash(h, x) // of several states
+		}
+	}
+	return h
+}
+
+func (f *fake) store(g int, i int32, h uint64) {
+	all := f.slot(g, i)
+	for k := range all {
+		all[k] = h
+	}
+}
+
+// recurInChunks computes outs from the slots of group g and the pages of group rows, and stores the
+// step's rows and the new states.
+func (f *fake) recurInChunks(b *plan.Batch, g, rows int) {
+	group := f.p.Groups[g]
+	for q := range b.Seqs() {
+		for t := b.Start[q]; t < b.Start[q+1]; t++ {
+			*f.at(b, rows, q, int(b.Positions[t])) = f.outs[t]
+		}
+	}
+	for q := range b.Seqs() {
+		first, end := int(b.Positions[b.Start[q]]), int(b.Positions[b.Start[q+1]-1])+1
+		in, out := b.Tables[g].Slots(q)
+		h, chunk := f.load(g, in), uint64(0)
+		for pos := group.Taken(first); pos < end; pos++ {
+			x := *f.at(b, rows, q, pos)
+			chunk += hash(x, uint64(pos))
+			if pos >= first {
+				f.outs[int(b.Start[q])+pos-first] = hash(h, x, chunk)
+			}
+			if group.Taken(pos+1) != pos+1 {
+				continue
+			}
+			h, chunk = hash(h, chunk), 0
+			if pos+1 == group.Taken(end) {
+				f.store(g, out, h)
+			}
 		}
 	}
 }
@@ -656,15 +722,12 @@ func (f *fake) layers(b *plan.Batch, ids []int32) {
 func (f *fake) recur(b *plan.Batch, g int) {
 	for q := range b.Seqs() {
 		in, out := b.Tables[g].Slots(q)
-		h := uint64(0)
-		if in >= 0 {
-			h = f.pools[g][in]
-		}
+		h := f.load(g, in)
 		for t := b.Start[q]; t < b.Start[q+1]; t++ {
 			h = hash(h, f.outs[t])
 			f.outs[t] = hash(f.outs[t], h)
 		}
-		f.pools[g][out] = h
+		f.store(g, out, h)
 	}
 }
 

@@ -148,7 +148,7 @@ func (e *Engine) add(f *flight, s *sequence, n, outputs int) {
 	b.Start = append(b.Start, int32(len(b.Tokens)))
 	b.Lengths = append(b.Lengths, int32(s.prompt()))
 	for g := range s.tables {
-		s.tables[g].add(&b.Tables[g])
+		s.tables[g].add(&b.Tables[g], s.sent, p.end)
 	}
 	if n > 1 {
 		f.prompt += n

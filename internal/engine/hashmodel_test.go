@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -21,14 +22,39 @@ import (
 //	h[p]      = hash(h[p-1], x[l][p]), and 0 before the first position
 //	x[l+1][p] = hash(x[l][p], h[p])
 //
+// A recurrent layer in chunks keeps such a number for the positions before the last multiple of
+// a chunk's length, and beside it the numbers x of the positions since then:
+//
+//	h[0]      = 0
+//	h[i+1]    = hash(h[i], sum of hash(x[l][q], q) over the positions q of chunk i)
+//	x[l+1][p] = hash(h[chunk of p], x[l][p], sum of hash(x[l][q], q) from the chunk's first q to p)
+//
 // so that every position that is missing, foreign, old or in the wrong place changes
 // all that comes after it, and equal histories have equal pages.
 const (
 	vocab = 61 // and columns of logits; a mask is two words
 	deep  = 2  // columns of a hidden state
 
-	recurrent = -1 // the window of a recurrent layer; a model has one at most
+	recurrent = -1 // the window of a recurrent layer
+	delta     = -2 // the window of a recurrent layer in chunks
 )
+
+// chunked returns the window of a layer that sees the positions since the last multiple of n.
+func chunked(n int) int { return -1000 - n }
+
+// hasSlots reports whether the model has recurrent layers.
+func (m *hashModel) hasSlots() bool {
+	return slices.Contains(m.windows, recurrent) || slices.Contains(m.windows, delta)
+}
+
+// checkpoints returns the distance of positions that can have checkpoints.
+func (m *hashModel) checkpoints() int {
+	n := 64
+	for slices.Contains(m.windows, delta) && n%m.chunk() > 0 {
+		n += 64
+	}
+	return n
+}
 
 // hash mixes xs, in order.
 func hash(xs ...uint64) uint64 {
@@ -42,24 +68,51 @@ func hash(xs ...uint64) uint64 {
 
 // A hashModel holds the parameters of a model of hashes.
 type hashModel struct {
-	windows  []int // by layer, 0: all of the past, or recurrent
+	windows  []int // by layer, 0: all of the past, recurrent, delta or chunked
+	every    int   // positions in a chunk of a delta layer; 0: 64
+	numbers  int   // in a slot, all the same; 0: 1; beside delta layers, recurrent ones have fewer
 	longFrom int   // longer sequences have other rotary frequencies; 0 for none
 	dynamic  bool  // each length has its own
 	whole    bool  // reads sequences as a whole; there are no windows
 }
 
+func (m *hashModel) chunk() int { return cmp.Or(m.every, 64) }
+
+// slot returns how many numbers a slot has of a recurrent layer or a delta layer.
+func (m *hashModel) slot(w int) int {
+	if w == recurrent && slices.Contains(m.windows, delta) {
+		return max(1, m.numbers/16)
+	}
+	return max(1, m.numbers)
+}
+
 // program returns the model's program. A page of a layer takes 8 bytes for each of its tokens if
-// the cache is F32, and a slot takes 8 bytes.
+// the cache is F32, and a slot takes 8 bytes for each of its numbers.
 func (m *hashModel) program() *plan.Program {
 	p := &plan.Program{Shapes: [][2]plan.Dim{{plan.Rows, deep}, {plan.Rows, vocab}}, Hidden: 0, Logits: 1, Vocab: vocab, Whole: m.whole}
 	for i, w := range m.windows {
-		state := plan.State{Name: string(rune('a' + i)), KVHeads: 1, HeadDim: 1, ValueDim: 1, Window: w, Group: i}
-		if w == recurrent {
-			state = plan.State{Name: state.Name, Kind: plan.PerSequence, Size: 2, Group: i}
+		name := string(rune('a' + i))
+		keys := plan.State{Name: name, KVHeads: 1, HeadDim: 1, ValueDim: 1}
+		sums := plan.State{Name: name, Kind: plan.PerSequence, Size: 2 * m.slot(w)}
+		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Attention, State: len(p.States), Layer: i})
+		switch {
+		case w == recurrent:
+			p.States = append(p.States, sums)
+		case w == delta:
+			sums.Every, keys.Chunk, keys.Exact = m.chunk(), m.chunk(), true
+			p.States = append(p.States, sums, keys)
+		case w < 0:
+			keys.Chunk = -1000 - w
+			p.States = append(p.States, keys)
+		default:
+			keys.Window = w
+			p.States = append(p.States, keys)
 		}
-		p.States = append(p.States, state)
-		p.Groups = append(p.Groups, plan.Group{Kind: state.Kind, Window: state.Window})
-		p.Nodes = append(p.Nodes, plan.Node{Op: plan.Attention, State: i, Layer: i})
+	}
+	for i := range p.States { // each is a group
+		s := &p.States[i]
+		s.Group = i
+		p.Groups = append(p.Groups, plan.Group{Kind: s.Kind, Window: s.Window, Chunk: s.Chunk, Every: s.Every})
 	}
 	if m.longFrom > 0 {
 		a := plan.RopeAttr{HeadDim: 4, Dims: 4, Freqs: []float64{1, 0.1}, Scale: 1, LongFrom: m.longFrom}
@@ -154,18 +207,19 @@ type reader struct {
 	prompt  int
 	terms   [][]uint64 // by layer and position
 	sums    []uint64   // by layer, of the terms that the next position sees, without its own; or h
+	chunks  []uint64   // by delta layer, of the terms of the chunk
 	out     uint64     // of the last position
 	damaged bool
 }
 
 func newReader(m *hashModel, prompt int) *reader {
-	return &reader{model: m, prompt: prompt, terms: make([][]uint64, len(m.windows)), sums: make([]uint64, len(m.windows))}
+	return &reader{model: m, prompt: prompt, terms: make([][]uint64, len(m.windows)), sums: make([]uint64, len(m.windows)), chunks: make([]uint64, len(m.windows))}
 }
 
 // fork returns a copy of the reader.
 func (r *reader) fork() *reader {
 	f := *r
-	f.sums, f.terms = slices.Clone(r.sums), slices.Clone(r.terms)
+	f.sums, f.chunks, f.terms = slices.Clone(r.sums), slices.Clone(r.chunks), slices.Clone(r.terms)
 	for i, t := range f.terms {
 		f.terms[i] = slices.Clip(t)
 	}
@@ -179,10 +233,20 @@ func (r *reader) read(id int32) {
 	for i, w := range r.model.windows {
 		t := hash(x, uint64(pos))
 		r.terms[i] = append(r.terms[i], t)
-		if w == recurrent {
+		switch {
+		case w == recurrent:
 			r.sums[i] = hash(r.sums[i], x)
 			x = hash(x, r.sums[i])
 			continue
+		case w == delta:
+			r.chunks[i] += t
+			x = hash(r.sums[i], x, r.chunks[i])
+			if (pos+1)%r.model.chunk() == 0 {
+				r.sums[i], r.chunks[i] = hash(r.sums[i], r.chunks[i]), 0
+			}
+			continue
+		case w < 0 && pos%(-1000-w) == 0:
+			r.sums[i] = 0
 		}
 		r.sums[i] += t
 		if w > 0 && pos >= w {

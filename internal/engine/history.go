@@ -15,6 +15,9 @@ type node struct {
 	id     uint64
 	uses   int // by children, by paths of sequences, and by pages
 	places []place
+
+	children int
+	lasts    bool // its checkpoint is never spare, see [checkpoints]
 }
 
 // A history identifies a node.
@@ -109,6 +112,7 @@ func (t *tree) grow(n *node, tokens []int32) *node {
 		c = t.newNode()
 		c.key, c.parent, c.next = key, n, t.nodes[hash]
 		n.uses++
+		n.children++
 		t.nodes[hash] = c
 	}
 	return c
@@ -125,6 +129,7 @@ func (t *tree) unuse(n *node) {
 			delete(t.beginnings, n.root)
 		} else {
 			t.remove(n)
+			parent.children--
 		}
 		t.spare = append(t.spare, n)
 		n = parent

@@ -9,7 +9,7 @@ func (e *Engine) save(f *flight, n *node, g int) {
 		return
 	}
 	if len(p.free) == 0 {
-		e.loseHost(p.pages[p.least()].node, g)
+		e.evictHost(p.pages[p.least()].node, g)
 	}
 	i := e.takeHost(g)
 	if i == none {
@@ -24,6 +24,19 @@ func (e *Engine) save(f *flight, n *node, g int) {
 	n.uses++
 	p.let(i, 1)
 	e.measures.Saves++
+}
+
+// evictHost removes n's idle page of group g from host memory. Of a checkpoint it removes all slots
+// that no step is about to read.
+func (e *Engine) evictHost(n *node, g int) {
+	if e.program.Groups[g].Kind == plan.PerSequence {
+		for _, other := range e.checks.groups {
+			if i := n.places[other].host; other != g && i != none && e.host[other].pages[i].holders == 0 {
+				e.loseHost(n, other)
+			}
+		}
+	}
+	e.loseHost(n, g)
 }
 
 // takeHost takes a page of host memory for group g. It returns none if no page is free.
@@ -59,8 +72,9 @@ func (e *Engine) restore(f *flight, n *node, g int) int32 {
 	return page
 }
 
-// If other sequences are decoding, a step restores only a few pages: restores if the time of a copy
-// is not known, otherwise what fits into a quarter of the gap, and at least fewestRestores.
+// If other sequences are decoding, a step restores only a few bytes: those of so many pages of the
+// group with the largest pages of tokens if the time of a copy is not known, otherwise what fits
+// into a quarter of the gap, and at least fewestRestores of these pages.
 const (
 	restores       = 16
 	fewestRestores = 4
@@ -77,23 +91,26 @@ func (e *Engine) cold(s *sequence, pages int) bool {
 	for g, group := range e.program.Groups {
 		for _, node := range e.matched[firstPage(group, pages*pageTokens):pages] {
 			if node.places[g].page == none {
-				n++
+				n += e.pageBytes[g]
 			}
 		}
 	}
 	return n > e.restorable()
 }
 
-// restorable returns how many pages a step restores if other sequences are decoding.
+// restorable returns how many bytes a step restores if other sequences are decoding. A slot may be
+// larger; then a step restores it alone.
 func (e *Engine) restorable() int {
+	page := 1
+	for g, group := range e.program.Groups {
+		if group.Kind == plan.PerToken || len(e.pageBytes) == 1 {
+			page = max(page, e.pageBytes[g])
+		}
+	}
 	if e.pace.move <= 0 {
-		return restores
+		return restores * page
 	}
-	bytes := 0
-	for _, n := range e.pageBytes {
-		bytes = max(bytes, n)
-	}
-	return max(fewestRestores, int(min(e.pace.gap.Seconds()/4/e.pace.move/float64(bytes), 1<<20)))
+	return max(fewestRestores*page, int(min(e.pace.gap.Seconds()/4/e.pace.move, 1<<40)))
 }
 
 // warm adds copies to f that restore pages for a sequence without pages. The pages are held until
@@ -104,19 +121,24 @@ func (e *Engine) warm(f *flight, s *sequence) {
 		return
 	}
 	s.warmed++
-	left := e.restorable()
+	all := e.restorable()
+	left := all
 	for g, group := range e.program.Groups {
+		keep := len(e.queue.active) // a page for each active sequence
+		if group.Kind == plan.PerSequence {
+			keep = min(keep, slotsOfSequence) // few steps take slots
+		}
 		for _, n := range e.matched[firstPage(group, pages*pageTokens):pages] {
 			at := &n.places[g]
-			if at.page != none || left == 0 {
+			if at.page != none || left < e.pageBytes[g] && left < all {
 				continue
 			}
-			if at.host == none || e.pools[g].available() <= len(e.queue.active) {
-				return // leave a page for each active sequence
+			if at.host == none || e.pools[g].available() <= keep {
+				return
 			}
 			e.host[g].hold(at.host)
 			f.restored = append(f.restored, restored{n, g, e.restore(f, n, g)})
-			left--
+			left -= e.pageBytes[g]
 		}
 	}
 }
@@ -138,14 +160,6 @@ func (e *Engine) settle(f *flight, failed bool) {
 	}
 	clear(f.restored)
 	f.restored = f.restored[:0]
-}
-
-// pageTokens returns how many tokens are computed again if a page of group g is lost.
-func (e *Engine) pageTokens(g int) int {
-	if e.program.Groups[g].Kind == plan.PerSequence {
-		return checkpointTokens
-	}
-	return pageTokens
 }
 
 // loseHost removes n's page of group g from host memory.

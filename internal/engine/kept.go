@@ -23,6 +23,7 @@ type keptNode struct {
 	root   beginning
 	parent int // index into nodes, or -1 for the root
 	tokens [pageTokens]int32
+	lasts  bool
 }
 
 // A keptPage is a node's page of one group.
@@ -63,6 +64,7 @@ func (e *Engine) recall(k *Kept) {
 		}
 		nodes[i] = e.tree.grow(parent(n.root), n.tokens[:])
 		nodes[i].uses++ // until its pages are added
+		nodes[i].lasts = n.lasts
 	}
 	skip := make([]int, len(k.sizes)) // by group: the least recently used pages that do not fit
 	for _, p := range k.pages {
@@ -115,7 +117,7 @@ func (e *Engine) keepCache() {
 				root = root.parent
 			}
 			i = len(k.nodes)
-			k.nodes = append(k.nodes, keptNode{root.root, parent, n.key.tokens})
+			k.nodes = append(k.nodes, keptNode{root.root, parent, n.key.tokens, n.lasts})
 			at[n] = i
 		}
 		return i
@@ -131,7 +133,7 @@ func (e *Engine) keepCache() {
 func (p *pool) recent() []int32 {
 	var all []int32
 	for cost := range int32(costs) {
-		end := int32(p.size()) + cost
+		end := p.end(cost)
 		for i := p.pages[end].next; i != end; i = p.pages[i].next {
 			all = append(all, i)
 		}
@@ -225,8 +227,10 @@ func (e *Engine) runSaves(f *flight, own []int32) bool {
 	}
 	for g, group := range e.program.Groups {
 		t := table{group: group}
-		t.append(own[g], 1)
-		t.add(&b.Tables[g])
+		if t.lacks(1) > 0 {
+			t.append(own[g], 1)
+		}
+		t.add(&b.Tables[g], 0, 1)
 	}
 	e.mu.Unlock()
 	defer e.mu.Lock()

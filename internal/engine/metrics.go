@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/realizar/realizar/internal/plan"
 )
 
 // Metrics are an engine's counters since it was opened, and its present state.
@@ -49,7 +51,7 @@ type GroupMetrics struct {
 	Idle       int // cached
 	HostPages  int // room in host memory, in pages
 	HostUsed   int
-	PageTokens int // tokens per page; for slots, from one checkpoint to the next
+	PageTokens int // tokens per page; for slots, the least distance of checkpoints
 }
 
 // An Ending says how an answer ended.
@@ -198,7 +200,10 @@ func (e *Engine) Metrics() Metrics {
 	}
 	m.Waiting += len(e.queue.waiting)
 	for g, p := range e.pools {
-		h, tokens := e.host[g], e.pageTokens(g)
+		h, tokens := e.host[g], pageTokens
+		if e.program.Groups[g].Kind == plan.PerSequence {
+			tokens = e.checks.every
+		}
 		m.Groups = append(m.Groups, GroupMetrics{
 			Pages: p.size(), Used: p.size() - p.available(), Idle: p.idle,
 			HostPages: h.size(), HostUsed: h.size() - len(h.free), PageTokens: tokens,

@@ -81,6 +81,11 @@ func (r *trial) prepare() bool {
 	if own := rand.New(rand.NewPCG(r.seed, 4)); own.IntN(3) == 0 {
 		r.model.windows = pick(own, []int{recurrent}, []int{0, recurrent}, []int{recurrent, w}, []int{w, recurrent, 0})
 	}
+	if own := rand.New(rand.NewPCG(r.seed, 6)); own.IntN(2) == 0 {
+		r.model.windows = pick(own, []int{delta}, []int{delta, 0}, []int{recurrent, delta}, []int{recurrent, delta, 0}, []int{recurrent, delta, 0},
+			[]int{delta, w, recurrent, 0}, []int{chunked(w)}, []int{chunked(64), 0}, []int{0, chunked(100), recurrent, delta}, []int{recurrent, delta, recurrent, delta})
+		r.model.every, r.model.numbers = pick(own, 0, 0, 0, 1, 32, 48, 128), pick(own, 0, 1, 7, 70, 600)
+	}
 	r.config = engine.Config{Context: pick(rng, 1, 40, 64, 255, 257, 400, 700, 1024), Parallel: 1 + rng.IntN(8), Cache: tensor.F32}
 	own := rand.New(rand.NewPCG(r.seed, 5)) // the number of prompt tokens in a step changes no result
 	r.config.Chunk = pick(own, 0, 0, 5, 40, 256, 300, 1000, 3000)

@@ -1,7 +1,10 @@
 package engine
 
-// match finds the longest cached prefix of s. It sets e.matched to the nodes of the prefix and
-// returns their number. waits is true if a step in flight is about to fill the next page.
+import "github.com/realizar/realizar/internal/plan"
+
+// match finds the longest cached prefix of s, and returns its number of pages. It sets e.matched to
+// the nodes of the prefix and of what follows it in the tree. waits is true if a step in flight is
+// about to fill the next page.
 func (e *Engine) match(s *sequence) (pages int, waits bool) {
 	e.matched = e.matched[:0]
 	n := e.tree.beginnings[beginning{s.run.Salt, s.class}]
@@ -9,6 +12,7 @@ func (e *Engine) match(s *sequence) (pages int, waits bool) {
 		return 0, false
 	}
 	clear(e.spans)
+	whole := true // no page of a group that keeps everything is missing
 	for i := range s.reusable() / pageTokens {
 		if n = e.tree.child(n, s.page(i)); n == nil {
 			break
@@ -16,18 +20,22 @@ func (e *Engine) match(s *sequence) (pages int, waits bool) {
 		for g, group := range e.program.Groups {
 			at := &n.places[g]
 			switch {
+			case !whole:
 			case at.page != none && at.filled <= e.done, at.page == none && at.host != none && at.saved <= e.done:
 				e.spans[g]++
 			case at.page != none || at.host != none:
 				return 0, true
 			case group.KeepsAll():
-				return pages, false
+				whole = false
 			default:
 				e.spans[g] = 0
 			}
 		}
-		if e.matched = append(e.matched, n); e.goesOn(i + 1) {
+		if e.matched = append(e.matched, n); whole && e.goesOn(i+1) {
 			pages = i + 1
+		}
+		if !whole && s.checks == nil {
+			break
 		}
 	}
 	return pages, false
@@ -57,9 +65,9 @@ const (
 )
 
 // place makes s, which is i-th in the queue, continue from its longest cached prefix, if there are
-// pages for all its known tokens. If behind is set, s may stay behind a sequence that runs what
-// comes next.
-func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool) outcome {
+// pages for all its known tokens. Its first step has room for the given number of tokens. If behind
+// is set, s may stay behind a sequence that runs what comes next.
+func (e *Engine) place(f *flight, i int, s *sequence, tokens, patience int, behind bool) outcome {
 	pages, waits := e.match(s)
 	if behind && e.leader(s, pages) {
 		return later
@@ -68,7 +76,7 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool)
 		e.frozen = append(e.frozen, s)
 		return later
 	}
-	for !waits && e.lacks(s, pages) {
+	for !waits && e.lacks(s, pages, tokens) {
 		if !e.preemptFor(f, i, patience) {
 			return lacking
 		}
@@ -77,6 +85,7 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool)
 	if waits {
 		return later
 	}
+	e.findForks(s, pages)
 	root := e.tree.begin(beginning{s.run.Salt, s.class})
 	s.path = append(append(s.path[:0], root), e.matched[:pages]...)
 	for _, n := range s.path {
@@ -93,7 +102,10 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool)
 				e.host[g].hold(at.host)
 			}
 		}
-		for k, n := range need {
+	}
+	for g := range s.tables { // once all are held
+		t := &s.tables[g]
+		for k, n := range s.path[pages+1-len(t.pages):] {
 			if t.pages[k] == none {
 				t.pages[k] = e.restore(f, n, g)
 			}
@@ -106,11 +118,16 @@ func (e *Engine) place(f *flight, i int, s *sequence, patience int, behind bool)
 }
 
 // lacks reports whether there are too few pages for the tokens of s and the next one, if s
-// continues from that many cached pages.
-func (e *Engine) lacks(s *sequence, pages int) bool {
+// continues from that many cached pages. Of a group whose pages only pass it needs those of its
+// first step, which has room for the given number of tokens.
+func (e *Engine) lacks(s *sequence, pages, tokens int) bool {
 	for g, group := range e.program.Groups {
 		first := firstPage(group, pages*pageTokens)
-		need := e.config.need(group, pages, min(len(s.tokens)+1, s.run.total()))
+		end := min(len(s.tokens)+1, s.run.total())
+		if s.tables[g].passing {
+			end = min(end, pages*pageTokens+tokens)
+		}
+		need := e.config.need(group, pages, end)
 		idle := 0 // of the matched pages
 		for _, n := range e.matched[first:pages] {
 			if page := n.places[g].page; page != none {
@@ -126,9 +143,8 @@ func (e *Engine) lacks(s *sequence, pages int) bool {
 	return false
 }
 
-// cover releases pages that no later token of s needs, and takes pages up to position end. If pages
-// run short, it preempts other sequences, or else s itself, and then returns false.
-func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
+// trim releases the pages that no later token of s needs.
+func (e *Engine) trim(s *sequence) {
 	for g := range s.tables {
 		t := &s.tables[g]
 		n := t.past(s.done)
@@ -137,11 +153,20 @@ func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
 			if n := e.pools[g].pages[page].node; n != nil {
 				n.places[g].filled = min(n.places[g].filled, e.done)
 			}
-			e.pools[g].let(page, costOf(s.sent))
+			e.pools[g].let(page, e.cost(g, page, s.sent))
 		}
 		t.drop(n)
 	}
-	for e.lacksUpTo(s, end) {
+}
+
+// cover takes pages for s up to position end, and reports whether it did. If pages run short, s
+// waits for a step of its own that is about to release some; or cover preempts other sequences, or
+// else s itself.
+func (e *Engine) cover(f *flight, i int, s *sequence, end, patience int) bool {
+	for g := e.lacking(s, end); g >= 0; g = e.lacking(s, end) {
+		if s.under > 0 && s.tables[g].waits() {
+			return false
+		}
 		if !e.preemptFor(f, i, patience) {
 			e.preempt(s)
 			return false
@@ -162,13 +187,14 @@ func costOf(tokens int) float64 { return 1 + float64(tokens)/attentionTokens }
 
 const attentionTokens = 16384
 
-func (e *Engine) lacksUpTo(s *sequence, end int) bool {
+// lacking returns the first group that has too few pages for s up to position end, or -1.
+func (e *Engine) lacking(s *sequence, end int) int {
 	for g := range s.tables {
 		if s.tables[g].lacks(end) > e.pools[g].available() {
-			return true
+			return g
 		}
 	}
-	return false
+	return -1
 }
 
 // preemptFor preempts one sequence for the i-th: one that waits for its caller, or the last one
@@ -221,10 +247,11 @@ func (e *Engine) release(s *sequence) {
 					e.losePage(n, g)
 				}
 			}
-			e.pools[g].let(t.pages[k], costOf(s.sent)) // the last first: a page is of no use without those before it
+			e.pools[g].let(t.pages[k], e.cost(g, t.pages[k], s.sent)) // the last first: a page is of no use without those before it
 		}
 		t.begin(0)
 	}
+	e.reviveLast(s)
 	for k := len(s.path) - 1; k >= 0; k-- {
 		e.tree.unuse(s.path[k])
 	}
@@ -242,15 +269,21 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 		n := e.tree.grow(s.path[i], s.page(i))
 		n.uses++
 		s.path = append(s.path, n)
-		for g := range s.tables {
-			page, at := s.tables[g].found(i), &n.places[g]
-			if page == none || at.page != none {
-				continue // the page is gone, or another sequence has published one
+		for g, group := range e.program.Groups {
+			if group.Kind == plan.PerToken {
+				e.cache(n, g, s.tables[g].found(i), step)
 			}
-			at.page, at.filled = page, step
-			e.pools[g].pages[at.page].node = n
-			n.uses++
 		}
+		e.checkpoint(s, n, (i+1)*pageTokens, step)
+	}
+}
+
+// cache makes a page, which step fills, findable as n's of group g, unless it is none or n has one.
+func (e *Engine) cache(n *node, g int, page int32, step uint64) {
+	if at := &n.places[g]; page != none && at.page == none {
+		at.page, at.filled = page, step
+		e.pools[g].pages[page].node = n
+		n.uses++
 	}
 }
 
@@ -258,12 +291,7 @@ func (e *Engine) publish(s *sequence, upto int, step uint64) {
 func (e *Engine) take(f *flight, g int) int32 {
 	p := e.pools[g]
 	if len(p.free) == 0 {
-		n := p.pages[p.least()].node
-		if n.places[g].host == none && e.pace.saves(e.pageBytes[g], e.pageTokens(g)) {
-			e.save(f, n, g)
-		}
-		e.losePage(n, g)
-		e.measures.Evictions++
+		e.evict(f, p.pages[p.least()].node, g)
 	}
 	return p.take()
 }

@@ -14,9 +14,9 @@ const (
 // The least valuable idle page is evicted (Greedy-Dual-Size-Frequency; Cherkasova, 1998). A page
 // that becomes idle is worth the cost to recompute it plus the value of the page evicted last, so
 // unused pages lose value over time. Costs are powers of two, and each cost has a list in the order
-// of value.
+// of value. Spare pages have no value and a list of their own; they are evicted first.
 type pool struct {
-	pages []page // and a list head for each cost, between its newest and its oldest idle page
+	pages []page // and a list head for each list, between its newest and its oldest idle page
 	free  []int32
 	idle  int     // number of idle pages
 	worth float64 // of the page evicted last
@@ -25,17 +25,24 @@ type pool struct {
 // costs is the number of costs: 1, 2, 4 and so on up to 32.
 const costs = 6
 
+// The lists of idle pages: one for each cost, and one for spare pages.
+const (
+	spares = costs
+	lists  = costs + 1
+)
+
 type page struct {
 	holders    int32
 	found      int32 // how often it was found
 	node       *node // that it is cached under, or nil
-	prev, next int32 // in the list of its cost: less and more recently used
+	prev, next int32 // in its list: less and more recently used
 	cost       uint8 // the binary logarithm
+	spare      bool
 	worth      float64
 }
 
 func newPool(n int) *pool {
-	p := &pool{pages: make([]page, n+costs), free: make([]int32, n)}
+	p := &pool{pages: make([]page, n+lists), free: make([]int32, n)}
 	for i := range p.free {
 		p.free[i] = int32(n - 1 - i)
 	}
@@ -46,16 +53,19 @@ func newPool(n int) *pool {
 }
 
 // size returns the number of pages.
-func (p *pool) size() int { return len(p.pages) - costs }
+func (p *pool) size() int { return len(p.pages) - lists }
 
 // available returns how many pages are free or idle.
 func (p *pool) available() int { return len(p.free) + p.idle }
 
 // least returns the least valuable idle page, which the caller evicts. There must be one.
 func (p *pool) least() int32 {
+	if end := p.end(spares); p.pages[end].next != end {
+		return p.pages[end].next
+	}
 	found := none
 	for cost := range int32(costs) {
-		end := int32(p.size()) + cost
+		end := p.end(cost)
 		if i := p.pages[end].next; i != end && (found == none || p.pages[i].worth < p.pages[found].worth) {
 			found = i
 		}
@@ -69,7 +79,7 @@ func (p *pool) take() int32 {
 	last := len(p.free) - 1
 	i := p.free[last]
 	p.free = p.free[:last]
-	p.pages[i].holders, p.pages[i].found, p.pages[i].cost = 1, 0, 0
+	p.pages[i].holders, p.pages[i].found, p.pages[i].cost, p.pages[i].spare = 1, 0, 0, false
 	return i
 }
 
@@ -80,6 +90,7 @@ func (p *pool) hold(i int32) {
 	}
 	p.pages[i].holders++
 	p.pages[i].found++
+	p.pages[i].spare = false
 }
 
 // let removes a holder of page i. cost is the cost to recompute it, which counts once more for each
@@ -95,12 +106,41 @@ func (p *pool) let(i int32, cost float64) {
 		return
 	}
 	at.cost = max(at.cost, uint8(min(max(0, math.Ilogb(cost*float64(1+at.found))), costs-1)))
+	p.list(i)
+}
+
+// list makes idle page i the newest of its list.
+func (p *pool) list(i int32) {
+	at := &p.pages[i]
 	at.worth = p.worth + float64(uint(1)<<at.cost)
-	end := int32(p.size()) + int32(at.cost)
+	end := p.end(int32(at.cost))
+	if at.spare {
+		end = p.end(spares)
+	}
 	at.prev, at.next = p.pages[end].prev, end
 	p.pages[at.prev].next = i
 	p.pages[end].prev = i
 	p.idle++
+}
+
+// end returns the head of a list.
+func (p *pool) end(list int32) int32 { return int32(p.size()) + list }
+
+// spare makes page i one of the first to be evicted, until it is found again.
+func (p *pool) spare(i int32) { p.move(i, true) }
+
+// revive makes page i as valuable as if it were not spare.
+func (p *pool) revive(i int32) { p.move(i, false) }
+
+func (p *pool) move(i int32, spare bool) {
+	at := &p.pages[i]
+	if at.spare == spare {
+		return
+	}
+	if at.spare = spare; at.holders == 0 {
+		p.unlink(i)
+		p.list(i)
+	}
 }
 
 // lose removes page i from its node.

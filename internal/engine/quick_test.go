@@ -98,8 +98,8 @@ func together(tb testing.TB, b *quick, e *engine.Engine, n int, masks ...*engine
 	all.Wait()
 }
 
-func openQuick(tb testing.TB, b *quick, context int) *engine.Engine {
-	m := &hashModel{windows: []int{0, 100}}
+func openQuick(tb testing.TB, b *quick, context int, windows ...int) *engine.Engine {
+	m := &hashModel{windows: windows}
 	e, err := engine.New(tb.Context(), m.program(), b, engine.Config{Context: context, Parallel: 64, Cache: tensor.F32}, nil)
 	if err != nil {
 		tb.Fatal(err)
@@ -118,13 +118,14 @@ func TestStepsAllocateNothing(t *testing.T) {
 	for i := range 9 {
 		masks = append(masks, &engine.Mask{Words: []uint32{1 << i, 1}})
 	}
-	t.Run("plain", func(t *testing.T) { stepsAllocateNothing(t) })
-	t.Run("masked", func(t *testing.T) { stepsAllocateNothing(t, masks...) })
+	t.Run("plain", func(t *testing.T) { stepsAllocateNothing(t, []int{0, 100}) })
+	t.Run("masked", func(t *testing.T) { stepsAllocateNothing(t, []int{0, 100}, masks...) })
+	t.Run("recurrent", func(t *testing.T) { stepsAllocateNothing(t, []int{recurrent, delta, 0}) })
 }
 
-func stepsAllocateNothing(t *testing.T, masks ...*engine.Mask) {
+func stepsAllocateNothing(t *testing.T, layers []int, masks ...*engine.Mask) {
 	b := &quick{}
-	e := openQuick(t, b, 600)
+	e := openQuick(t, b, 600, layers...)
 	together(t, b, e, 500, masks...) // fills the pools of reused memory
 	// The measured steps begin when all answers are past the beginning of a page, and end when the
 	// first of them is near its end.
@@ -168,8 +169,13 @@ func stepsAllocateNothing(t *testing.T, masks ...*engine.Mask) {
 // The engine's own time for a step of 64 answers: the time without a wait for a step, in the middle
 // of all steps.
 func BenchmarkStep64(b *testing.B) {
+	b.Run("attention", func(b *testing.B) { benchmarkStep(b, 0, 100) })
+	b.Run("recurrent", func(b *testing.B) { benchmarkStep(b, recurrent, delta, 0) })
+}
+
+func benchmarkStep(b *testing.B, windows ...int) {
 	q := &quick{lockstep: true, busy: make([]time.Duration, 0, 1<<16)}
-	e := openQuick(b, q, 2048)
+	e := openQuick(b, q, 2048, windows...)
 	together(b, q, e, 100)
 	b.ReportAllocs()
 	q.busy = q.busy[:0]

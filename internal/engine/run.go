@@ -102,10 +102,14 @@ func (e *Engine) newRun(r *Request) *run {
 	w.early, w.later = r.masks(vocab)
 	adjust := r.adjustments(vocab)
 	class := e.program.LengthClass(len(r.Prompt))
+	var checks *checkpoints
+	if e.checks.every > 0 {
+		checks = &e.checks
+	}
 	for i := range n {
-		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, stops: e.stops, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
+		s := &sequence{run: w, choice: i, class: class, whole: e.program.Whole, checks: checks, tokens: r.Prompt[:len(r.Prompt):len(r.Prompt)], tables: make([]table, len(e.program.Groups))}
 		for g, group := range e.program.Groups {
-			s.tables[g].group = group
+			s.tables[g].group, s.tables[g].passing = group, e.checks.passing(group)
 		}
 		if s.adjust = adjust; r.Sampling.Penalizes() && i+1 < n {
 			s.adjust = slices.Clone(adjust)

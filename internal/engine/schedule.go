@@ -145,7 +145,7 @@ func (e *Engine) addAll(f *flight, spare, room, patience int, behind bool) (lack
 				skipped = true
 				continue
 			}
-			switch e.place(f, i, s, patience, behind) {
+			switch e.place(f, i, s, tokens, patience, behind) {
 			case later:
 				spare, skipped = tokens, true
 				continue

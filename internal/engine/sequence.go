@@ -21,9 +21,9 @@ const (
 type sequence struct {
 	run    *run
 	choice int
-	class  int  // of rotary frequencies
-	whole  bool // runs as a whole, in one step
-	stops  bool // chunks end at checkpoints
+	class  int          // of rotary frequencies
+	whole  bool         // runs as a whole, in one step
+	checks *checkpoints // or nil, if there are none
 
 	tokens []int32 // of the prompt and the answer
 	adjust []sample.Adjustment
@@ -38,6 +38,8 @@ type sequence struct {
 	tables []table // by group
 	path   []*node // nodes of its first pages, beginning with the root
 	places int     // how often it was placed
+	forks  []int   // positions where it must leave checkpoints because prompts part there
+	trail  int     // position of the last checkpoint that it left and that the next one makes spare; 0 if none
 
 	ahead  atomic.Int32 // results that the caller has not taken, including those in flight
 	under  int          // its steps in flight
@@ -134,10 +136,7 @@ func (s *sequence) wants(tokens, room int, last uint64) (n, outputs int) {
 		}
 		return known, outputs
 	}
-	n = min(known, tokens)
-	if s.stops {
-		n = min(n, checkpointTokens-s.sent%checkpointTokens)
-	}
+	n = s.cut(min(known, tokens))
 	if n == known && chooses && !s.mayChoose() {
 		n--
 	}

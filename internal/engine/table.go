@@ -9,16 +9,9 @@ import (
 // This file has the differences between the kinds of groups: which pages a sequence has, which it
 // needs to continue, and which of them others may find.
 
-// checkpointTokens is the distance of checkpoints, at absolute multiples, in groups of states per
-// sequence. If a program has such groups, chunks of prompts end at checkpoints.
-const checkpointTokens = 256
-
 // slotsOfSequence is the most slots of a sequence: one that its oldest step in flight reads, and
 // one that each of its steps writes.
 const slotsOfSequence = 1 + stepsAhead
-
-// idleSlots is the most slots for checkpoints, beside those that each sequence needs.
-const idleSlots = 5
 
 // pagesOf returns how many pages hold n positions.
 func pagesOf(n int) int { return (n + pageTokens - 1) / pageTokens }
@@ -27,33 +20,65 @@ func pagesOf(n int) int { return (n + pageTokens - 1) / pageTokens }
 // page i is the state after the tokens of page i.
 func firstPage(g plan.Group, pos int) int { return g.FirstVisible(pos) / pageTokens }
 
-// most returns the most pages of group g for one sequence. A window that starts in one page and
-// ends in another needs one page more than its length. It lags by the steps in flight.
-func (c Config) most(g plan.Group) int {
-	all := pagesOf(c.Context)
-	switch {
-	case g.Kind == plan.PerSequence:
-		return slotsOfSequence
-	case g.Window == 0:
-		return all
-	}
-	return min(all, pagesOf(g.Window-1+stepsAhead*c.chunk())+1)
+// passing reports whether no sequence begins with pages of group g: they hold what follows a
+// multiple of Chunk, and sequences begin at checkpoints, which all are such multiples.
+func (c checkpoints) passing(g plan.Group) bool {
+	return g.Chunk > 0 && c.every%g.Chunk == 0 && c.every > 0
 }
 
-// share returns the pages of group g for each of several sequences that are that many pages of
-// tokens long.
-func (c Config) share(g plan.Group, pages int) int {
-	if n := c.most(g); g.Kind == plan.PerToken || pages == 0 {
-		return min(pages, n)
+// most returns the most pages of group g for one sequence. What a token sees lags by the steps in
+// flight. If it starts in one page and ends in another, it has one page more than its length.
+func (c Config) most(g plan.Group) int {
+	if g.Kind == plan.PerSequence {
+		return slotsOfSequence
 	}
-	return slotsOfSequence + min(pages*pageTokens/checkpointTokens, idleSlots)
+	return c.span(g, stepsAhead*c.chunk())
+}
+
+// span returns the most pages of group g that hold what a token of a sequence sees and n tokens
+// from there on, itself included.
+func (c Config) span(g plan.Group, n int) int {
+	all := pagesOf(c.Context)
+	switch {
+	case g.KeepsAll():
+		return all
+	case g.Chunk > 0 && g.Chunk%pageTokens == 0:
+		return min(all, pagesOf(g.Chunk-1+n))
+	}
+	return min(all, pagesOf(max(g.Window, g.Chunk)-1+n)+1)
+}
+
+// steady returns how many pages of group g each of several sequences needs in any case: to decode,
+// if others use what there is for prompts.
+func (c Config) steady(g plan.Group) int {
+	switch {
+	case g.Kind == plan.PerToken:
+		return c.span(g, stepsAhead)
+	case g.Every > 0:
+		return 2 // one to read and one to write, which few steps do
+	}
+	return slotsOfSequence
+}
+
+// share returns the pages of group g for sequences that are that many pages of tokens long,
+// without checkpoints. Pages that only pass are for all prompts of the steps in flight together.
+func (c Config) share(k checkpoints, g plan.Group, pages int) int {
+	switch {
+	case pages == 0:
+		return 0
+	case g.Kind == plan.PerSequence:
+		return c.Parallel * c.steady(g)
+	case k.passing(g):
+		return min(c.Parallel*min(pages, c.most(g)), c.Parallel*c.steady(g)+stepsAhead*pagesOf(c.prompts()))
+	}
+	return c.Parallel * min(pages, c.most(g))
 }
 
 // need returns how many pages of group g a sequence has that continues from that many pages of
 // tokens to position end.
 func (c Config) need(g plan.Group, pages, end int) int {
 	if g.Kind == plan.PerSequence {
-		return slotsOfSequence
+		return c.steady(g)
 	}
 	first := firstPage(g, pages*pageTokens)
 	return min(pagesOf(end), first+c.most(g)) - first
@@ -61,12 +86,13 @@ func (c Config) need(g plan.Group, pages, end int) int {
 
 // A table holds a sequence's pages of one group. For states per token these are consecutive pages
 // from first on. For states per sequence each page is a slot with the state after some number of
-// tokens: every step reads the last one and writes a new one.
+// tokens: every step reads the last one, and writes a new one if it reaches the next such number.
 type table struct {
-	group plan.Group
-	first int // for states per token: logical page of pages[0]
-	pages []int32
-	after []int // for states per sequence: pages[i] is the state after that many tokens
+	group   plan.Group
+	passing bool // see [checkpoints.passing]
+	first   int  // for states per token: logical page of pages[0]
+	pages   []int32
+	after   []int // for states per sequence: pages[i] is the state after that many tokens
 }
 
 // begin empties t for a sequence that continues from that many pages of tokens, and returns the
@@ -82,26 +108,33 @@ func (t *table) begin(pages int) (first int) {
 // append adds the next page, which is filled up to position end.
 func (t *table) append(page int32, end int) {
 	if t.pages = append(t.pages, page); t.group.Kind == plan.PerSequence {
-		t.after = append(t.after, end)
+		t.after = append(t.after, t.group.Taken(end))
 	}
 }
 
 // lacks returns how many more pages a step to position end needs.
 func (t *table) lacks(end int) int {
-	if t.group.Kind == plan.PerSequence {
-		return 1
+	if t.group.Kind == plan.PerToken {
+		return max(0, pagesOf(end)-t.end())
 	}
-	return max(0, pagesOf(end)-t.end())
+	if last := len(t.after) - 1; t.group.Taken(end) == 0 || last >= 0 && t.after[last] >= t.group.Taken(end) {
+		return 0
+	}
+	return 1
 }
 
 // end returns the logical page after the last, for states per token.
 func (t *table) end() int { return t.first + len(t.pages) }
 
+// waits reports whether the pages that t lacks become free when steps in flight of its own sequence
+// are done.
+func (t *table) waits() bool { return t.passing || t.group.Kind == plan.PerSequence }
+
 // past returns how many of the first pages are not needed by steps that continue from position pos
 // or later.
 func (t *table) past(pos int) int {
 	if t.group.Kind == plan.PerSequence {
-		n, _ := slices.BinarySearch(t.after, pos)
+		n, _ := slices.BinarySearch(t.after, t.group.Taken(pos))
 		return n
 	}
 	return min(max(0, firstPage(t.group, pos)-t.first), len(t.pages))
@@ -117,20 +150,21 @@ func (t *table) drop(n int) {
 	}
 }
 
-// found returns the page under which page i of the tokens is cached, or none.
+// found returns the page under which page i of the tokens can be cached, or none, for states per
+// token.
 func (t *table) found(i int) int32 {
-	k := i - t.first
-	if t.group.Kind == plan.PerSequence {
-		end := (i + 1) * pageTokens
-		at, there := slices.BinarySearch(t.after, end)
-		if k = at; !there || end%checkpointTokens != 0 {
-			return none
-		}
-	}
-	if k < 0 {
+	if i < t.first || t.passing {
 		return none
 	}
-	return t.pages[k]
+	return t.pages[i-t.first]
+}
+
+// slot returns the slot with the state after that many tokens, or none.
+func (t *table) slot(after int) int32 {
+	if k, found := slices.BinarySearch(t.after, after); found {
+		return t.pages[k]
+	}
+	return none
 }
 
 // history returns the number of pages of tokens up to the end of pages[k]. If the page is cached,
@@ -148,19 +182,19 @@ func (t *table) covers(from, to int) bool {
 	if t.group.Kind == plan.PerToken {
 		return t.first <= firstPage(t.group, from) && t.end() >= pagesOf(to)
 	}
-	has := func(pos int) bool { return pos == 0 || slices.Contains(t.after, pos) }
+	has := func(pos int) bool { return t.group.Taken(pos) == 0 || t.slot(t.group.Taken(pos)) != none }
 	return has(from) && has(to) && len(t.after) == len(t.pages)
 }
 
-// add adds t as the table of a step's next sequence.
-func (t *table) add(to *plan.PageTable) {
+// add adds t as the table of a step's next sequence, which runs from position start to end.
+func (t *table) add(to *plan.PageTable, start, end int) {
 	if t.group.Kind == plan.PerToken {
 		to.Add(t.first, t.pages...)
 		return
 	}
-	in, last := none, len(t.pages)-1
-	if last > 0 {
-		in = t.pages[last-1]
+	in, out := t.slot(t.group.Taken(start)), none
+	if t.group.Taken(end) > t.group.Taken(start) {
+		out = t.slot(t.group.Taken(end))
 	}
-	to.AddSlots(in, t.pages[last])
+	to.AddSlots(in, out)
 }

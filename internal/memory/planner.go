@@ -74,7 +74,7 @@ func (p *Planner) config() engine.Config {
 // widen returns c with the chunk of the device's kind, halved until its scratch memory costs
 // neither context nor resident weights, and at most a sixteenth of the cache; or c itself.
 func (p *Planner) widen(c engine.Config) engine.Config {
-	_, tokens := holds(p.Program, c)
+	_, tokens := c.Holds(p.Program)
 	for chunk := p.Device.Kind.Chunk; chunk > leastChunk; chunk /= 2 {
 		wide := p.config()
 		wide.Chunk = chunk
@@ -82,7 +82,7 @@ func (p *Planner) widen(c engine.Config) engine.Config {
 		if err != nil || !ok || wide.Context != c.Context || wide.Weights != c.Weights {
 			continue
 		}
-		if _, all := holds(p.Program, wide); all >= tokens-tokens/16 {
+		if _, all := wide.Holds(p.Program); all >= tokens-tokens/16 {
 			return wide
 		}
 	}

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"fmt"
-	"math"
 
 	"github.com/realizar/realizar/internal/engine"
 	"github.com/realizar/realizar/internal/plan"
@@ -26,6 +25,10 @@ type GroupUse struct {
 	plan.Group
 	Layers int
 	Bytes  int64
+
+	// For states per sequence: how many there is room for, and how many of them are for checkpoints,
+	// which prefixes are found by, beside those of running sequences.
+	Slots, Checkpoints int
 }
 
 // Use returns the memory that the model takes with [Planner.Config]. On a host device it is the
@@ -46,6 +49,9 @@ func (p *Planner) Use() (*Use, error) {
 			return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
 		}
 		of := GroupUse{Group: group, Bytes: int64(page) * int64(u.Limits.Pages[g])}
+		if group.Kind == plan.PerSequence {
+			of.Slots, of.Checkpoints = u.Limits.Pages[g], c.Checkpoints(p.Program)[g]
+		}
 		for _, state := range p.Program.States {
 			if state.Group == g {
 				of.Layers++
@@ -53,7 +59,7 @@ func (p *Planner) Use() (*Use, error) {
 		}
 		u.Groups = append(u.Groups, of)
 	}
-	u.Sequences, u.Tokens = holds(p.Program, c)
+	u.Sequences, u.Tokens = c.Holds(p.Program)
 	return u, nil
 }
 
@@ -68,24 +74,4 @@ func (p *Planner) shown() (engine.Config, error) {
 		return c, fmt.Errorf("%w: %w", ErrTooLittle, err)
 	}
 	return c, nil
-}
-
-// holds returns for how many sequences of c's context the pools have room, and for how many tokens
-// of sequences of any length. Groups with a window keep only a part of each sequence, so they do
-// not bound the tokens if another group does.
-func holds(p *plan.Program, c engine.Config) (sequences, tokens int) {
-	limits := c.Limits(p)
-	c.States, c.Parallel = 1, 1
-	one := c.Limits(p)
-	sequences, tokens = math.MaxInt, math.MaxInt
-	for g, group := range p.Groups {
-		sequences = min(sequences, limits.Pages[g]/one.Pages[g])
-		if group.KeepsAll() {
-			tokens = min(tokens, limits.Pages[g]*limits.PageTokens)
-		}
-	}
-	if len(p.Groups) == 0 {
-		return 0, 0
-	}
-	return sequences, max(sequences*c.Context, min(tokens, limits.Seqs*c.Context))
 }
