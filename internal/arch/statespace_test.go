@@ -223,3 +223,62 @@ func (conv *statesConversion) converted(t *testing.T, w *tensor.Tensor, name, sh
 	}
 	return to
 }
+
+// What the layers of states do not support is refused by name, and numbers that do not fit are
+// errors.
+func TestStatesErrors(t *testing.T) {
+	for _, c := range []struct {
+		plan   string
+		change map[string]any
+		says   string
+	}{
+		{"mamba", map[string]any{"expand": 3}, "backbone.layers.0.mixer.in_proj.weight has shape [64 16], want 96 rows"},
+		{"mamba", map[string]any{"conv_kernel": 3}, "conv1d.weight has shape [32 4], want [32 3]"},
+		{"mamba", map[string]any{"time_step_rank": "some"}, "time_step_rank is of type string, want one integer"},
+		{"mamba2", map[string]any{"head_dim": 16}, "num_heads is 4 and head_dim is 16"},
+		{"mamba2", map[string]any{"n_groups": 3}, "in_proj.weight has shape [84 16], want 92 rows"},
+		{"mamba2", map[string]any{"time_step_limit": []any{0.5, 0.1}}, "time_step_limit is [0.5 0.1]; want two numbers in ascending order"},
+		{"mamba2", map[string]any{"time_step_limit": "wide"}, "time_step_limit is []; want two numbers"},
+		{"jamba", map[string]any{"sliding_window": 64}, "sliding_window is 64; Jamba's attention is supported without a window"},
+		{"jamba-gguf", map[string]any{"attention.head_count_kv": []int32{0}}, "head_count_kv has 1 numbers for 2 layers"},
+		{"granite-hybrid", map[string]any{"layer_types": []any{"mamba", "conv"}}, `layer_types[1] is "conv"`},
+		{"nemotron-h", map[string]any{"hybrid_override_pattern": "MX"}, `hybrid_override_pattern has 'X' at 1`},
+		{"nemotron-h", map[string]any{"hybrid_override_pattern": ""}, "layers_block_type has 0 layers"},
+		{"nemotron-h", map[string]any{"mamba_hidden_act": "gelu"}, `mamba_hidden_act is "gelu"`},
+		{"nemotron-h-latent", map[string]any{"mlp_hidden_act": "silu"}, "experts are supported with relu2"},
+		{"nemotron-h-latent", map[string]any{"layers_block_type": []any{"full_attention", "rwkv"}}, `layers_block_type[1] is "rwkv"`},
+		{"zamba2", map[string]any{"use_long_context": true}, "use_long_context is true; supported is false"},
+		{"zamba2", map[string]any{"layers_block_type": []any{"hybrid"}}, "layers_block_type names 1 layers of 2"},
+		{"falcon-h1", map[string]any{"ssm_multipliers": []any{1.0}}, "ssm_multipliers: want a list of 5 numbers"},
+	} {
+		_, err := buildFile(t, goldenModel(t, c.plan).with(c.change, nil).write(t))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s with %v: error %v, want %q", c.plan, c.change, err, c.says)
+		}
+	}
+}
+
+// Configurations that mean the same give the same program.
+func TestStatesSpellings(t *testing.T) {
+	infinity := map[string]any{"__float__": "Infinity"}
+	for _, c := range []struct {
+		plan   string
+		change map[string]any
+	}{
+		{"nemotron-h", map[string]any{"head_dim": nil, "attention_head_dim": 8}},
+		{"nemotron-h", map[string]any{"hybrid_override_pattern": nil, "layers_block_type": []any{"mamba", "mlp"}}},
+		{"nemotron-h", map[string]any{"hybrid_override_pattern": nil, "layers_block_type": []any{"linear_attention", "mlp"}, "num_hidden_layers": nil}},
+		{"bamba", map[string]any{"time_step_limit": []any{0, infinity}}},
+		{"bamba", map[string]any{"mamba_d_head": 8, "rope_theta": nil, "rope_parameters": map[string]any{"rope_theta": 10000.0, "partial_rotary_factor": 0.5}}},
+		{"granite-hybrid-dense", map[string]any{"layer_types": []any{"mamba", "attention"}}},
+		{"mamba", map[string]any{"time_step_rank": "auto"}},
+		{"mamba", map[string]any{"time_step_rank": 1, "num_attention_heads": 4}},
+	} {
+		m, err := buildFile(t, goldenModel(t, c.plan).with(c.change, nil).write(t))
+		if err != nil {
+			t.Errorf("%s with %v: %v", c.plan, c.change, err)
+			continue
+		}
+		sameAsGolden(t, c.plan, m)
+	}
+}
