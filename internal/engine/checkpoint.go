@@ -51,7 +51,7 @@ const never = math.MaxInt32
 type checkpoints struct {
 	groups []int // of states per sequence
 	every  int   // checkpoints are at multiples of this; 0: there are none
-	exact  bool  // a chunk must end at a checkpoint, since some states are as of the last token of a step
+	stops  bool  // a chunk must end at a checkpoint, since some states are those after a step's last token
 	grid   int   // each history keeps a checkpoint at multiples of this
 }
 
@@ -68,7 +68,7 @@ func newCheckpoints(p *plan.Program) checkpoints {
 		if every := max(1, group.Every); every > 1 {
 			c.every *= every / commonDivisor(c.every, every)
 		} else {
-			c.exact = true
+			c.stops = true
 		}
 	}
 	return c
@@ -81,8 +81,8 @@ func commonDivisor(a, b int) int {
 	return a
 }
 
-// fewest returns the least number of all groups of states per sequence, or 0 if there are none. n has
-// one for each group.
+// fewest returns the least number of all groups of states per sequence, or 0 if there are none. n
+// has one for each group.
 func (c *checkpoints) fewest(n []int) int {
 	if len(c.groups) == 0 {
 		return 0
@@ -99,7 +99,7 @@ func (c *checkpoints) last(pos int) int { return pos / c.every * c.every }
 
 // reaches returns where a step that ends at position end can leave a checkpoint.
 func (c *checkpoints) reaches(end int) int {
-	if c.exact {
+	if c.stops {
 		return end
 	}
 	return c.last(end)
@@ -114,13 +114,10 @@ func (s *sequence) next(pos int) int {
 	if end := s.checks.last(s.prompt()); end > pos {
 		next = min(next, end)
 	}
-	if i, found := slices.BinarySearch(s.forks, pos); found {
-		i++
-		if i < len(s.forks) {
-			next = min(next, s.forks[i])
+	for _, at := range s.forks {
+		if at > pos {
+			return min(next, at)
 		}
-	} else if i < len(s.forks) {
-		next = min(next, s.forks[i])
 	}
 	return next
 }
@@ -136,14 +133,14 @@ func (s *sequence) cut(n int) int {
 	if next := s.next(s.sent); next <= end && c.reaches(end) != next {
 		return next - s.sent
 	}
-	if last := c.last(end); c.exact && end < len(s.tokens) && last > s.sent && end-last <= n/4 {
+	if last := c.last(end); c.stops && end < len(s.tokens) && last > s.sent && end-last <= n/4 {
 		return last - s.sent
 	}
 	return n
 }
 
-// checkpoint makes the state of s after pos tokens, which are the history n, a checkpoint, if all groups
-// have it. step computes it.
+// checkpoint makes the state of s after pos tokens, which are the history n, a checkpoint, if all
+// groups have it. step computes it.
 func (e *Engine) checkpoint(s *sequence, n *node, pos int, step uint64) {
 	c := s.checks
 	if c == nil || pos%c.every != 0 {

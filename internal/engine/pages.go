@@ -251,6 +251,7 @@ func (e *Engine) release(s *sequence) {
 		}
 		t.begin(0)
 	}
+	s.sent, s.done = 0, 0
 	e.reviveLast(s)
 	for k := len(s.path) - 1; k >= 0; k-- {
 		e.tree.unuse(s.path[k])

@@ -165,6 +165,18 @@ func (s *script) next(err error) {
 	synctest.Wait()
 }
 
+// drain ends steps until none is under way.
+func (s *script) drain() {
+	for {
+		synctest.Wait()
+		select {
+		case s.b.proceed <- nil:
+		default:
+			return
+		}
+	}
+}
+
 // steps ends n steps.
 func (s *script) steps(n int) {
 	s.t.Helper()
@@ -761,5 +773,30 @@ func TestChunk(t *testing.T) {
 		if most <= 1400 {
 			t.Errorf("a step has %d tokens of prompts at most; want those of several", most)
 		}
+	})
+}
+
+// A sequence that lost its pages before the last token of its prompt continues as soon as its caller
+// is ready, although another one that waits for its caller could use all of a step.
+func TestPreemptedPromptGoesOn(t *testing.T) {
+	scripting(t, engine.Config{Context: 400, Parallel: 2, States: 1, Chunk: 32}, &hashModel{windows: []int{0}}, func(s *script) {
+		outputs := func(from, to int) (all []engine.Output) {
+			for i := from; i < to; i++ {
+				all = append(all, engine.Output{Token: int32(i), Want: plan.WantLogits})
+			}
+			return all
+		}
+		take, never := make(chan struct{}), make(chan struct{})
+		first := s.ask(64, 5, func(r *engine.Request) { r.Priority, r.Outputs = 1, outputs(30, 62) }, func(*engine.Result) bool { <-take; return true })
+		other := s.ask(390, 5, func(r *engine.Request) { r.Outputs = outputs(100, 300) }, func(*engine.Result) bool { <-never; return true })
+		s.drain()
+		if n := s.e.Metrics().Preemptions; n != 1 {
+			t.Fatalf("%d sequences were preempted while all wait for their callers", n)
+		}
+		close(take)
+		s.until(first, 20)
+		s.done(first, 5)
+		other.leave()
+		close(never)
 	})
 }

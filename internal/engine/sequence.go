@@ -32,7 +32,7 @@ type sequence struct {
 
 	traced bool    // the times of its steps by layer are wanted
 	placed bool    // has pages
-	sent   int     // positions in pages, including those in steps in flight
+	sent   int     // positions in pages, including those in steps in flight; 0 without pages
 	done   int     // positions in pages, without those in flight
 	given  int     // outputs submitted
 	tables []table // by group
