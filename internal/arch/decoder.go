@@ -36,7 +36,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		head = "token_embd"
 	}
 	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	logits := linear(b, top, x, head, top.weight("token_embd").Shape[0], s.HeadBias)
+	logits := b.Linear(x, top.matrix(head, top.weight("token_embd").Shape[0]), top.bias("output", s.HeadBias))
 	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 
@@ -76,12 +76,13 @@ func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn st
 
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	q, k, v := qkv(b, s, w, x)
-	q, k = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm")
+	q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
 	window := s.Windows[w.index]
 	state := b.State(plan.State{
 		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken,
 		KVHeads: s.KVHeads, HeadDim: s.HeadDim, ValueDim: s.HeadDim, Window: window,
 	})
+	q = grown(b, s, w, q)
 	a := plan.AttentionAttr{
 		Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Window: window,
 		Scale: s.AttentionScale, Softcap: s.AttentionCap,
@@ -93,13 +94,34 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	if s.Sinks {
 		sinks = w.weight("attn_sinks")
 	}
-	y := b.Attention(q, k, v, sinks, state, a)
+	y := gatedOut(b, s, w, x, b.Attention(q, k, v, sinks, state, a))
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+}
+
+// gatedOut multiplies y, the result of attention for x, with its gate.
+func gatedOut(b *plan.Builder, s *Spec, w layer, x, y plan.Value) plan.Value {
+	const short = "attn_gate"
+	switch s.OutGate {
+	case sigmoidGate:
+		return b.GLU(linear(b, w, x, short, b.Cols(y), without), y, plan.GLUAttr{Act: plan.Sigmoid})
+	case queryGate:
+		weight, bias := w.partOfHeads("attn_q", s.QKVBias, 1, s.Heads, s.HeadDim, s.HeadDim)
+		return b.GLU(b.Linear(x, weight, bias), y, plan.GLUAttr{Act: plan.Sigmoid})
+	case softplusGate:
+		rows := b.Cols(y)
+		if g := w.weight(short); g.Rows() == s.Heads {
+			rows = s.Heads
+		}
+		// A softplus is positive, so ReLU leaves it as it is.
+		return b.GLU(b.Softplus(linear(b, w, x, short, rows, without)), y, plan.GLUAttr{Act: plan.ReLU})
+	}
+	return y
 }
 
 // heads normalizes and rotates queries or keys.
 func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.Value {
 	turn := func(x plan.Value) plan.Value {
+		x = b.Clamp(x, s.QKVBound)
 		if r := s.ropeOf(w.index); r != nil {
 			return b.Rope(x, *r)
 		}
@@ -129,10 +151,19 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	qRows, kvRows := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	if !w.has("attn_qkv") {
-		return linear(b, w, x, "attn_q", qRows, s.QKVBias), linear(b, w, x, "attn_k", kvRows, s.QKVBias), linear(b, w, x, "attn_v", kvRows, s.QKVBias)
+		return queries(b, s, w, x), linear(b, w, x, "attn_k", kvRows, s.QKVBias), linear(b, w, x, "attn_v", kvRows, s.QKVBias)
 	}
 	parts := split(b, w, x, "attn_qkv", s.QKVBias, qRows, kvRows, kvRows)
 	return parts[0], parts[1], parts[2]
+}
+
+// queries returns the queries of a weight of their own.
+func queries(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	if s.OutGate != queryGate {
+		return linear(b, w, x, "attn_q", s.Heads*s.HeadDim, s.QKVBias)
+	}
+	weight, bias := w.partOfHeads("attn_q", s.QKVBias, 0, s.Heads, s.HeadDim, s.HeadDim)
+	return b.Linear(x, weight, bias)
 }
 
 // feedForward returns a layer's mixture of experts, if it has one, or its feed-forward layer.
@@ -165,7 +196,12 @@ func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width i
 
 // ungated is the feed-forward layer without a gate.
 func ungated(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	h := b.Activate(linear(b, w, x, "ffn_up", s.FFN, s.MLPBias), s.Act)
+	h := linear(b, w, x, "ffn_up", s.FFN, s.MLPBias)
+	if s.XIELU {
+		h = b.XIELU(h, w.curve(s))
+	} else {
+		h = b.Activate(h, s.Act)
+	}
 	return linear(b, w, h, "ffn_down", s.Hidden, s.MLPBias)
 }
 
@@ -185,11 +221,16 @@ func norm(b *plan.Builder, s *Spec, w layer, x plan.Value, short string, size in
 
 // linear is a projection to rows columns, with a bias if the file has one.
 func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, biased bias) plan.Value {
-	weight := w.weight(short)
+	return b.Linear(x, w.matrix(short, rows), w.bias(short, biased))
+}
+
+// matrix returns a weight, which must have that number of rows.
+func (l layer) matrix(short string, rows int) *tensor.Tensor {
+	weight := l.weight(short)
 	if len(weight.Shape) != 2 || weight.Shape[0] != rows {
-		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, weight.Name, weight.Shape, rows))
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, weight.Name, weight.Shape, rows))
 	}
-	return b.Linear(x, weight, w.bias(short, biased))
+	return weight
 }
 
 // split returns the projections by consecutive rows of a fused weight.

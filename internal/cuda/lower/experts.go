@@ -55,8 +55,12 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
-	if count := len(n.Attr.(plan.ExpertsAttr).Gate); count > maxExperts {
+	a := n.Attr.(plan.ExpertsAttr)
+	if count := len(a.Gate); count > maxExperts {
 		return fmt.Errorf("no kernel for %d experts, of which %d is the most", count, maxExperts)
+	}
+	if a.Route.Score == plan.SparseMixer {
+		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	}
 	return nil
 }
@@ -311,7 +315,7 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 		all = append(all, ls...)
 	}
 	a := gateArgs{
-		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, gateCols: out.Cols,
+		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, each: 1,
 		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
 	}
 	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
