@@ -63,6 +63,9 @@ func (s *Spec) deltaNet(c *config, def plan.DeltaAttr) {
 	if a.Heads%max(1, a.KeyHeads) != 0 {
 		c.failf("%d value heads cannot share %d keys of a delta net", a.Heads, a.KeyHeads)
 	}
+	if a.ValueDim < 1 {
+		c.failf("%s leaves nothing for each of %d heads", c.key("ssm.inner_size"), a.Heads)
+	}
 	s.recurrent(c, 4)
 }
 
