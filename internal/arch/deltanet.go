@@ -18,8 +18,6 @@ type DeltaNet struct {
 	DeltaTaps int             // tokens that its convolutions read
 	DeltaAct  plan.Activation // of the gate of its output
 	DeltaEps  float64         // of the norm of its output; 0: Eps
-
-	OutputGate bool // queries come with a gate of attention's output, by head
 }
 
 // deltaNames are the names of a delta net's tensors in checkpoints of Qwen's.
@@ -64,6 +62,9 @@ func (s *Spec) deltaNet(c *config, def plan.DeltaAttr) {
 	}
 	if a.Heads%max(1, a.KeyHeads) != 0 {
 		c.failf("%d value heads cannot share %d keys of a delta net", a.Heads, a.KeyHeads)
+	}
+	if a.ValueDim < 1 {
+		c.failf("%s leaves nothing for each of %d heads", c.key("ssm.inner_size"), a.Heads)
 	}
 	s.recurrent(c, 4)
 }
@@ -111,24 +112,8 @@ func mixed(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		return mixer(b, s, w, x)
 	case s.Recurrent[w.index]:
 		return deltaNet(b, s, w, x)
-	case s.OutputGate:
-		return gatedAttention(b, s, w, x)
 	}
 	return attention(b, s, w, x)
-}
-
-// gatedAttention is attention whose query weight has, for each head, rows of the query and then
-// rows of a gate, by whose sigmoid the head's result is multiplied.
-func gatedAttention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	parts := splitHeads(b, w, x, "attn_q", s.QKVBias, s.Heads, s.HeadDim, s.HeadDim)
-	q, gate := parts[0], parts[1]
-	k := linear(b, w, x, "attn_k", s.KVHeads*s.HeadDim, s.QKVBias)
-	v := linear(b, w, x, "attn_v", s.KVHeads*s.HeadDim, s.QKVBias)
-	q, k = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm")
-	state := b.State(plan.State{Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken, KVHeads: s.KVHeads, HeadDim: s.HeadDim, ValueDim: s.HeadDim})
-	a := plan.AttentionAttr{Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Scale: 1 / math.Sqrt(float64(s.HeadDim))}
-	y := b.GLU(gate, b.Attention(q, k, v, nil, state, a), plan.GLUAttr{Act: plan.Sigmoid})
-	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
 }
 
 // deltaNet convolves queries, keys and values, applies the delta rule to them, normalizes each head
@@ -141,13 +126,13 @@ func deltaNet(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	case w.has("attn_qkv"):
 		in = append(split(b, w, x, "attn_qkv", without, keys, keys, values), linear(b, w, x, "attn_gate", values, without))
 	case w.has("ssm_in"):
-		in = splitHeads(b, w, x, "ssm_in", without, a.KeyHeads, a.KeyDim, a.KeyDim, shared*a.ValueDim, shared*a.ValueDim)
+		in = splitHeads(b, w, x, "ssm_in", a.KeyHeads, a.KeyDim, a.KeyDim, shared*a.ValueDim, shared*a.ValueDim)
 	default:
 		in = []plan.Value{linear(b, w, x, "delta_q", keys, without), linear(b, w, x, "delta_k", keys, without), linear(b, w, x, "delta_v", values, without), narrowed(b, w, x, "attn_gate", "ssm_g", values)}
 	}
 	var beta, gate plan.Value
 	if w.has("ssm_ba") {
-		parts := splitHeads(b, w, x, "ssm_ba", without, a.KeyHeads, shared, shared)
+		parts := splitHeads(b, w, x, "ssm_ba", a.KeyHeads, shared, shared)
 		beta, gate = parts[0], parts[1]
 	} else {
 		beta, gate = linear(b, w, x, "ssm_beta", a.Heads, without), narrowed(b, w, x, "ssm_alpha", "ssm_f", a.Heads*a.Gates())
@@ -183,54 +168,64 @@ func narrowed(b *plan.Builder, w layer, x plan.Value, short, narrow string, rows
 	return linear(b, w, b.Linear(x, w.weight(narrow+"_a"), nil), narrow+"_b", rows, without)
 }
 
-// splitHeads returns projections by a fused weight whose rows are stored by head: of each head
-// first some rows of the first part, then some of the second, and so on.
-func splitHeads(b *plan.Builder, w layer, x plan.Value, short string, biased bias, heads int, sizes ...int) []plan.Value {
-	weight, bias := w.weight(short), w.bias(short, biased)
-	total, unit := 0, 0
-	for _, n := range sizes {
-		total, unit = total+n, divisor(unit, n)
-	}
-	if len(weight.Shape) != 2 || weight.Shape[0] != heads*total || bias != nil && bias.Elems() != heads*total {
-		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows for %d heads with parts of %v", ErrTensor, weight.Name, weight.Shape, heads*total, heads, sizes))
-	}
-	var blocks []int
-	at := 0
-	for _, n := range sizes {
-		for h := range heads {
-			for i := range n / unit {
-				blocks = append(blocks, (h*total+at)/unit+i)
-			}
-		}
-		at += n
-	}
-	lay := func(t *tensor.Tensor) *tensor.Tensor {
-		if t == nil {
-			return nil
-		}
-		if w.made[t] == nil {
-			other, err := reordered(t, blocks, unit)
-			if err != nil {
-				b.Fail(err)
-			}
-			w.made[t] = other
-		}
-		return w.made[t]
-	}
-	weight, bias = lay(weight), lay(bias)
+// splitHeads returns the projections by the parts of a weight that is stored by head.
+func splitHeads(b *plan.Builder, w layer, x plan.Value, short string, heads int, sizes ...int) []plan.Value {
 	var parts []plan.Value
-	at = 0
-	for _, n := range sizes {
-		part := weight.RowSlice(at, at+n*heads)
-		part.Name = fmt.Sprintf("%s[%d:%d]", weight.Name, at, at+n*heads)
-		var partBias *tensor.Tensor
-		if bias != nil {
-			partBias = vectorSlice(bias, at, at+n*heads)
-		}
-		parts = append(parts, b.Linear(x, part, partBias))
-		at += n * heads
+	for i := range sizes {
+		weight, _ := w.partOfHeads(short, without, i, heads, sizes...)
+		parts = append(parts, b.Linear(x, weight, nil))
 	}
 	return parts
+}
+
+// partOfHeads returns a part of a weight and a bias whose rows are stored by head: of each head first
+// some rows of the first part, then some of the second, and so on.
+func (l layer) partOfHeads(short string, biased bias, part, heads int, sizes ...int) (weight, bias *tensor.Tensor) {
+	weight, bias = l.weight(short), l.bias(short, biased)
+	total, unit, at := 0, 0, 0
+	for i, n := range sizes {
+		if total, unit = total+n, divisor(unit, n); i < part {
+			at += n
+		}
+	}
+	if len(weight.Shape) != 2 || weight.Shape[0] != heads*total || bias != nil && bias.Elems() != heads*total {
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows for %d heads with parts of %v", ErrTensor, weight.Name, weight.Shape, heads*total, heads, sizes))
+	}
+	var blocks []int
+	for first, n := range sizes {
+		before := 0
+		for _, m := range sizes[:first] {
+			before += m
+		}
+		for h := range heads {
+			for i := range n / unit {
+				blocks = append(blocks, (h*total+before)/unit+i)
+			}
+		}
+	}
+	weight, bias = l.inBlocks(weight, blocks, unit), l.inBlocks(bias, blocks, unit)
+	lo, hi := at*heads, (at+sizes[part])*heads
+	rows := weight.RowSlice(lo, hi)
+	rows.Name = fmt.Sprintf("%s[%d:%d]", weight.Name, lo, hi)
+	if bias != nil {
+		bias = vectorSlice(bias, lo, hi)
+	}
+	return rows, bias
+}
+
+// inBlocks returns t, which may be nil, with its blocks of size rows or elements in that order.
+func (w *weights) inBlocks(t *tensor.Tensor, blocks []int, size int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	if w.made[t] == nil {
+		other, err := reordered(t, blocks, size)
+		if err != nil {
+			w.b.Fail(err)
+		}
+		w.made[t] = other
+	}
+	return w.made[t]
 }
 
 // divisor returns the greatest common divisor.

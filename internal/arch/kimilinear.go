@@ -46,6 +46,7 @@ func init() {
 		keys: map[string]string{
 			"max_position_embeddings": "model_max_length", "norm_topk_prob": "moe_renormalize", "n_group": "num_expert_group", "n_shared_experts": "num_shared_experts",
 		},
+		defaults: map[string]int{"first_k_dense_replace": 1},
 	})
 }
 
@@ -79,28 +80,6 @@ func kimiLinear(c *config, s *Spec) {
 		Experts: 256, ExpertFFN: 1024, ChoiceBias: required,
 		Route: plan.RouteAttr{Used: 8, Score: plan.SigmoidEach, Normalize: true, Scale: 2.446, Groups: 1, GroupsUsed: 1, GroupTop: 2},
 	})
-	s.denseLayers(c, 1)
-}
-
-// denseLayers sets which layers have no experts: those that config.json's mlp_layer_types calls
-// dense, or the first ones.
-func (s *Spec) denseLayers(c *config, first int) {
-	kinds, ok := c.m.Strings("mlp_layer_types")
-	if !ok {
-		first = c.first("first_k_dense_replace", first)
-		s.sparse(&s.Mixture, func(i int) bool { return i >= first })
-		return
-	}
-	if len(kinds) != s.Layers {
-		c.failf("mlp_layer_types names %d layers of %d", len(kinds), s.Layers)
-		return
-	}
-	s.sparse(&s.Mixture, func(i int) bool { return kinds[i] == "sparse" })
-	for i, kind := range kinds {
-		if kind != "sparse" && kind != "dense" {
-			c.failf("mlp_layer_types[%d] is %q, want %q or %q", i, kind, "dense", "sparse")
-		}
-	}
 }
 
 // kimiLayer is a layer with a delta net. Some files name a feed-forward layer without experts as if

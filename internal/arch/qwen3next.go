@@ -64,15 +64,13 @@ func qwen35moe(c *config, s *Spec) {
 
 // hybridAttention reads what is special in the layers with attention.
 func (s *Spec) hybridAttention(c *config) {
-	s.Partial, s.QKNorm, s.OutputGate = 0.25, qkHeads, true
+	s.Partial, s.QKNorm, s.OutGate = 0.25, qkHeads, queryGate
 	attentionBias(c, s)
-	if c.gguf {
-		s.Predicting = min(c.first("nextn_predict_layers", 0), s.Layers)
-		s.Layers -= s.Predicting
-		return
+	s.predicting(c)
+	if !c.gguf {
+		s.NormPlus = 1
+		c.only("attn_output_gate", true)
 	}
-	s.NormPlus = 1
-	c.only("attn_output_gate", true)
 }
 
 // gatedExperts reads the numbers of experts beside a shared one with a gate.

@@ -93,6 +93,7 @@ const (
 	ungatedOut   outGate = iota // nothing
 	sigmoidGate                 // the sigmoid of a projection of attention's input
 	softplusGate                // its softplus, of a column for each element or for each head
+	queryGate                   // the sigmoid of further rows of the queries' weight, by head those after the query's
 )
 
 // at returns the specification of layer i, with the layer's own numbers.

@@ -14,7 +14,7 @@ type delta struct{ ordinary }
 
 const (
 	// deltaRows is the number of rows whose products with the matrix and with earlier rows are
-	// computed together.
+	// computed together. Blocks of so many rows begin at multiples of it.
 	deltaRows = 16
 	// deltaEps is added to the squared sum of a query or a key.
 	deltaEps = 1e-6
@@ -45,18 +45,18 @@ type deltaDesk struct {
 	columns []float32 // [KeyDim, 2*deltaRows] keys and queries
 	inward  []float32 // [2*deltaRows, scoreStride] weights of the matrix's rows
 	weight  []float32 // [2*deltaRows, scoreStride] weights of the chunk's rows
-	sum     []float32 // [2*deltaRows, width]
-	total   []float32 // [gates] G
-	decay   []float32 // [deltaRows, scoreStride] exp(G_i-G_j); by channel [KeyDim, scoreStride] exp(G_i-G_j) k_j of one row i
-	grown   []float32 // [scoreStride] exp(G), then room for a largest value and a sum by row
-	tops    []float32
+	sum     []float32 // [2*deltaRows, width], or room for two rows of keys
+	total   []float32 // [gates] -G
+	decay   []float32 // [deltaRows, scoreStride] exp(G_i-G_j), or by channel [KeyDim, scoreStride] exp(G_i-G_j) k_j for one i
+	grown   []float32 // [scoreStride] exp(G) of the last row
+	tops    []float32 // results of softWeights that are not used
 	sums    []float32
 	matrix  []float32 // [KeyDim, ValueDim] between the chunks of a step
 	at      stretch
 }
 
 // deltaSizes are the sizes of a deltaSpace.
-type deltaSizes struct{ keys, heads, gates, key, width, decay, matrix int }
+type deltaSizes struct{ keys, heads, gates, key, sum, decay, matrix int }
 
 // deltaRoom returns the sizes that the delta nodes of p need.
 func deltaRoom(p *plan.Program) (z deltaSizes) {
@@ -66,7 +66,7 @@ func deltaRoom(p *plan.Program) (z deltaSizes) {
 			continue
 		}
 		z.keys, z.heads, z.gates = max(z.keys, a.KeyHeads*a.KeyDim), max(z.heads, a.Heads), max(z.gates, a.Heads*a.Gates())
-		z.key, z.width, z.matrix = max(z.key, a.KeyDim), max(z.width, deltaWidth(&a)), max(z.matrix, a.KeyDim*a.ValueDim+headUnit)
+		z.key, z.sum, z.matrix = max(z.key, a.KeyDim), max(z.sum, 2*deltaRows*deltaWidth(&a), 2*a.KeyDim), max(z.matrix, a.KeyDim*a.ValueDim+headUnit)
 		if z.decay = max(z.decay, deltaRows); a.ByChannel {
 			z.decay = max(z.decay, a.KeyDim)
 		}
@@ -77,7 +77,7 @@ func deltaRoom(p *plan.Program) (z deltaSizes) {
 func deltaWidth(a *plan.DeltaAttr) int { return (a.ValueDim + headUnit - 1) / headUnit * headUnit }
 
 func (z deltaSizes) bytes(tokens, workers int) int {
-	desk := z.key*2*deltaRows + 2*2*deltaRows*scoreStride + 2*deltaRows*z.width + z.key + z.decay*scoreStride + scoreStride + 2*z.decay + z.matrix
+	desk := z.key*2*deltaRows + 2*2*deltaRows*scoreStride + z.sum + z.key + z.decay*scoreStride + scoreStride + 2*z.decay + z.matrix
 	return 4 * (tokens*(2*z.keys+z.heads+z.gates) + workers*desk)
 }
 
@@ -95,7 +95,7 @@ var deltaWork = &space{
 		for i := range s.desks {
 			s.desks[i] = deltaDesk{
 				columns: make([]float32, z.key*2*deltaRows), inward: make([]float32, 2*deltaRows*scoreStride), weight: make([]float32, 2*deltaRows*scoreStride),
-				sum: make([]float32, 2*deltaRows*z.width), total: make([]float32, z.key), decay: make([]float32, z.decay*scoreStride),
+				sum: make([]float32, z.sum), total: make([]float32, z.key), decay: make([]float32, z.decay*scoreStride),
 				grown: make([]float32, scoreStride), tops: make([]float32, z.decay), sums: make([]float32, z.decay), matrix: make([]float32, z.matrix),
 			}
 		}
@@ -128,8 +128,8 @@ func (delta) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 
 // prepare normalizes the queries and keys of items lo to hi, stores the keys, and computes the
 // gates of the heads that share them. Items are ordered by token, then key head.
-func (j *deltaJob) prepare(_, lo, hi int) {
-	a, vector := &j.a, j.e.tier.vector
+func (j *deltaJob) prepare(worker, lo, hi int) {
+	a, d, vector := &j.a, &j.desks[worker], j.e.tier.vector
 	for i := lo; i < hi; i++ {
 		t, g := i/a.KeyHeads, i%a.KeyHeads
 		normal := func(to, x []float32, by float64) []float32 {
@@ -139,16 +139,15 @@ func (j *deltaJob) prepare(_, lo, hi int) {
 		normal(j.q[i*a.KeyDim:][:a.KeyDim], j.e.row(j.n.In[0], t)[g*a.KeyDim:][:a.KeyDim], 1/math.Sqrt(float64(a.KeyDim)))
 		past := j.e.past(j.pool, j.e.seq[t])
 		keys := keysOf(past.slot(int(j.e.batch.Positions[t]), g))
-		for d, x := range normal(j.k[i*a.KeyDim:][:a.KeyDim], j.e.row(j.n.In[1], t)[g*a.KeyDim:][:a.KeyDim], 1) {
-			keys[d*j.pool.pageTokens] = x
+		for c, x := range normal(j.k[i*a.KeyDim:][:a.KeyDim], j.e.row(j.n.In[1], t)[g*a.KeyDim:][:a.KeyDim], 1) {
+			keys[c*j.pool.pageTokens] = x
 		}
 		beta, gate := j.e.row(j.n.In[3], t), j.e.row(j.n.In[4], t)
 		for which := range a.Shared() {
 			h := headOf(a, g, which)
 			j.beta[t*a.Heads+h] = float32(deltaBeta(a, beta[h]))
-			for c := h * a.Gates(); c < (h+1)*a.Gates(); c++ {
-				j.gate[t*len(gate)+c] = float32(deltaGate(a, j.rate[h], gate[c], j.bias[c]))
-			}
+			from, to := h*a.Gates(), (h+1)*a.Gates()
+			j.gates(d, j.gate[t*len(gate):][from:to], gate[from:to], j.bias[from:to], j.rate[h])
 		}
 	}
 }
@@ -161,15 +160,37 @@ func headOf(a *plan.DeltaAttr, key, which int) int {
 	return key*a.Shared() + which
 }
 
-// deltaBeta and deltaGate return the β and g of the inputs.
+// deltaBeta returns the β of an input.
 func deltaBeta(a *plan.DeltaAttr, b float32) float64 { return a.Beta / (1 + math.Exp(-float64(b))) }
 
-func deltaGate(a *plan.DeltaAttr, rate, x, bias float32) float64 {
-	r, u := float64(rate), float64(x)+float64(bias)
-	if a.Floor != 0 {
-		return a.Floor / (1 + math.Exp(r*u))
+// gates sets to to the g of the inputs x.
+func (j *deltaJob) gates(d *deltaDesk, to, x, bias []float32, rate float32) {
+	n := len(to)
+	for i, b := range bias {
+		to[i] = x[i] + b
 	}
-	return r * (max(u, 0) + math.Log1p(math.Exp(-math.Abs(u))))
+	if j.a.Floor != 0 {
+		for i := range to {
+			to[i], d.grown[i] = -rate*to[i], float32(j.a.Floor)
+		}
+		j.e.tier.vector.glu(to, to, d.grown[:n], plan.Sigmoid)
+		return
+	}
+	for i, u := range to {
+		d.grown[i] = -max(u, -u)
+	}
+	j.grow(d, n)
+	for i, u := range to {
+		to[i] = rate * (max(u, 0) + float32(log1p(float64(d.grown[i]))))
+	}
+}
+
+// log1p returns log(1+t) for t from 0 to 1, with an error below 1e-9 of it: twice the series of the
+// inverse hyperbolic tangent of t/(2+t).
+func log1p(t float64) float64 {
+	s := t / (2 + t)
+	z := s * s
+	return 2 * s * (1 + z*(1./3+z*(1./5+z*(1./7+z*(1./9+z*(1./11+z*(1./13+z*(1./15+z*(1./17)))))))))
 }
 
 // keysOf and valuesOf return the numbers of a slot of an exact state.
@@ -213,7 +234,7 @@ func (j *deltaJob) heads(worker, lo, hi int) {
 		last := end / plan.RecurrentChunk * plan.RecurrentChunk
 		for pos < end {
 			it.begin = pos / plan.RecurrentChunk * plan.RecurrentChunk
-			rows := min(end, it.begin+plan.RecurrentChunk, pos+deltaRows) - pos
+			rows := min(end, (pos/deltaRows+1)*deltaRows) - pos
 			j.rows(d, &it, t, pos, rows)
 			t, pos = t+rows, pos+rows
 			if pos%plan.RecurrentChunk != 0 {
@@ -258,18 +279,23 @@ func (j *deltaJob) rows(d *deltaDesk, it *deltaHead, t, pos, rows int) {
 
 // addRows adds u of positions from to to, by their weights, to n rows of sums from row on.
 func (j *deltaJob) addRows(d *deltaDesk, it *deltaHead, row, n, from, to int) {
+	j.addValues(d, it, d.sum[row*j.width:], d.weight[row*scoreStride:], n, from, to)
+}
+
+// addValues adds u of positions from to to, by weights from the chunk's first row on, to n rows.
+func (j *deltaJob) addValues(d *deltaDesk, it *deltaHead, sum, weight []float32, n, from, to int) {
 	a := &j.a
 	for from < to {
 		at := it.slot(from, it.key)
 		numbers, _, _ := at.value()
 		d.at = stretch{numbers: numbers[4*it.which*a.ValueDim:], next: numbers, n: min(to-from, j.pool.pageTokens-at.at), width: a.Shared() * a.ValueDim}
-		j.weighted(d.sum[row*j.width:], d.weight[row*scoreStride+from-it.begin:], n, j.width, &d.at, a.ValueDim)
+		j.weighted(sum, weight[from-it.begin:], n, j.width, &d.at, a.ValueDim)
 		from += d.at.n
 	}
 }
 
-// add adds the gates of rows to G, which it stores, and computes their weights of the matrix's rows
-// and of the chunk's rows up to themselves.
+// add adds the gates of rows to G, which it stores negated, and computes their weights of the
+// matrix's rows and of the chunk's rows up to themselves.
 func (j *deltaJob) add(d *deltaDesk, it *deltaHead, t, pos, rows int) {
 	a, gates := &j.a, j.a.Gates()
 	total := d.total[:gates]
@@ -279,46 +305,65 @@ func (j *deltaJob) add(d *deltaDesk, it *deltaHead, t, pos, rows int) {
 			total[c] = before[c*j.pool.pageTokens]
 		}
 	}
-	if !a.ByChannel {
-		j.scoreColumns(d, it, t, pos, rows)
-	}
 	for r := range rows {
 		g, stored := j.gate[((t+r)*a.Heads+it.head)*gates:], j.gatesOf(it, pos+r)
 		for c := range total {
-			total[c] += g[c]
+			total[c] -= g[c]
 			stored[c*j.pool.pageTokens] = total[c]
 		}
-		at := ((t+r)*a.KeyHeads + it.key) * a.KeyDim
-		k, q := j.k[at:][:a.KeyDim], j.q[at:][:a.KeyDim]
+		k, q := j.row(it, t+r)
 		keyTo, queryTo := d.inward[2*r*scoreStride:][:a.KeyDim], d.inward[(2*r+1)*scoreStride:][:a.KeyDim]
 		if !a.ByChannel {
-			d.grown[0] = float32(math.Exp(float64(total[0])))
+			d.grown[0] = float32(math.Exp(-float64(total[0])))
 			j.kernels.scale(keyTo, k, d.grown[0])
 			j.kernels.scale(queryTo, q, d.grown[0])
 			continue
 		}
-		j.grow(d)
+		j.kernels.scale(d.grown[:a.KeyDim], total, -1)
+		j.grow(d, a.KeyDim)
 		j.e.tier.vector.scale(keyTo, k, d.grown[:a.KeyDim], 1)
 		j.e.tier.vector.scale(queryTo, q, d.grown[:a.KeyDim], 1)
-		j.scoreChannels(d, it, pos+r, k, q, d.weight[2*r*scoreStride:])
 	}
-	if !a.ByChannel {
-		j.decayScores(d, it, pos, rows)
+	if a.ByChannel {
+		j.scoreChannels(d, it, t, pos, rows)
+		return
+	}
+	for r := range rows {
+		k, q := j.row(it, t+r)
+		d.column(2*r, 2*rows, k, q)
+	}
+	for from, end := it.begin, pos+rows; from < end; from += d.at.n {
+		d.at.keys(&it.past, it.key, from, end)
+		d.at.next = d.at.numbers
+		j.scores(d.weight[from-it.begin:], d.columns, 2*rows, 2*rows, &d.at, a.KeyDim)
+	}
+	j.decayScores(d, it, pos, rows)
+}
+
+// row returns the key and the query of a head for token t.
+func (j *deltaJob) row(it *deltaHead, t int) (k, q []float32) {
+	at := (t*j.a.KeyHeads + it.key) * j.a.KeyDim
+	return j.k[at:][:j.a.KeyDim], j.q[at:][:j.a.KeyDim]
+}
+
+// column writes k and q to columns r and r+1 of n.
+func (d *deltaDesk) column(r, n int, k, q []float32) {
+	for c, x := range k {
+		to := d.columns[c*n+r:][:2]
+		to[0], to[1] = x, q[c]
 	}
 }
 
-// gatesOf returns G at a position, whose elements are pageTokens apart.
+// gatesOf returns -G from a position on. Channels are pageTokens apart.
 func (j *deltaJob) gatesOf(it *deltaHead, pos int) []float32 {
 	return keysOf(it.slot(pos, it.key))[(j.a.KeyDim+it.which*j.a.Gates())*j.pool.pageTokens:]
 }
 
-// grow sets grown to exp(G) of each channel. G is not above 0, so relative to the largest of G and
-// 0 it is itself.
-func (j *deltaJob) grow(d *deltaDesk) {
-	n := copy(d.grown, d.total[:j.a.KeyDim])
+// grow replaces the first n numbers of grown, none of which is above 0, by their exponentials:
+// relative to the largest of them and 0, each is itself.
+func (j *deltaJob) grow(d *deltaDesk, n int) {
 	d.grown[n] = 0
-	n = pad(d.grown, n+1)
-	j.kernels.softWeights(d.grown, n, 1, d.tops, d.sums)
+	j.kernels.softWeights(d.grown, pad(d.grown, n+1), 1, d.tops, d.sums)
 }
 
 // pad fills row from n up to whole registers with numbers whose exponentials are 0, and returns the
@@ -331,101 +376,125 @@ func pad(row []float32, n int) int {
 	return n
 }
 
-// scoreColumns sets the weights of the chunk's rows to the products of keys, without decay.
-func (j *deltaJob) scoreColumns(d *deltaDesk, it *deltaHead, t, pos, rows int) {
-	a := &j.a
-	for r := range rows {
-		at := ((t+r)*a.KeyHeads + it.key) * a.KeyDim
-		q := j.q[at:][:a.KeyDim]
-		for c, x := range j.k[at:][:a.KeyDim] {
-			to := d.columns[2*(c*rows+r):][:2]
-			to[0], to[1] = x, q[c]
-		}
-	}
-	for from, end := it.begin, pos+rows; from < end; from += d.at.n {
-		d.at.keys(&it.past, it.key, from, end)
-		d.at.next = d.at.numbers
-		j.scores(d.weight[from-it.begin:], d.columns, 2*rows, 2*rows, &d.at, a.KeyDim)
-	}
-}
-
-// decayScores multiplies the products of keys by exp(G_i-G_j). G does not grow, so that of row i is
-// the least of the rows up to it.
+// decayScores multiplies the products of keys by exp(G_i-G_j). -G does not fall, so that of row i is
+// the largest of the rows up to it.
 func (j *deltaJob) decayScores(d *deltaDesk, it *deltaHead, pos, rows int) {
 	before := pos - it.begin
 	n := before + rows
-	first := d.decay[(rows-1)*scoreStride:][:scoreStride]
-	for at := range n {
-		first[at] = -j.gatesOf(it, it.begin+at)[0]
+	last := d.decay[(rows-1)*scoreStride:][:scoreStride]
+	for from, end := it.begin, pos+rows; from < end; {
+		m := min(end-from, j.pool.pageTokens-from%j.pool.pageTokens)
+		copy(last[from-it.begin:], j.gatesOf(it, from)[:m])
+		from += m
 	}
-	padded := pad(first, n)
+	padded := pad(last, n)
 	none := float32(math.Inf(-1))
 	for r := range rows - 1 {
 		row := d.decay[r*scoreStride:]
-		for at := copy(row, first[:before+r+1]); at < padded; at++ {
+		for at := copy(row, last[:before+r+1]); at < padded; at++ {
 			row[at] = none
 		}
 	}
 	j.kernels.softWeights(d.decay, padded, rows, d.tops, d.sums)
 	for r := range rows {
 		by := d.decay[r*scoreStride:][:before+r+1]
-		for _, row := range [][]float32{d.weight[2*r*scoreStride:][:len(by)], d.weight[(2*r+1)*scoreStride:][:len(by)]} {
+		for i := 2 * r; i < 2*r+2; i++ {
+			row := d.weight[i*scoreStride:][:len(by)]
 			j.e.tier.vector.scale(row, row, by, 1)
 		}
 	}
 }
 
-// scoreChannels sets the two rows of weight to the products of k and q with the keys of the chunk up
-// to position pos, each by exp(G_i-G_j) k_j, which it leaves in decay.
-func (j *deltaJob) scoreChannels(d *deltaDesk, it *deltaHead, pos int, k, q, weight []float32) {
-	a, n := &j.a, pos+1-it.begin
-	for from := it.begin; from <= pos; from += d.at.n {
-		d.at.keys(&it.past, it.key, from, pos+1)
-		g := words[float32](d.at.numbers)[(a.KeyDim+it.which*a.KeyDim)*d.at.width:]
-		for c := range a.KeyDim {
-			to := d.decay[c*scoreStride+from-it.begin:][:d.at.n]
-			for i, x := range g[c*d.at.width:][:d.at.n] {
-				to[i] = -x
+// scoreChannels sets the weights of the chunk's rows for gates by channel. The products with rows of
+// earlier blocks are those of exp(G_i-G) k_i and exp(G-G_j) k_j, with G of the last row before the
+// block, so that no exponent is above 0; those with rows of the same block, of k_i and
+// exp(G_i-G_j) k_j.
+func (j *deltaJob) scoreChannels(d *deltaDesk, it *deltaHead, t, pos, rows int) {
+	a, block := &j.a, pos/deltaRows*deltaRows
+	decayed, asked := d.sum[:a.KeyDim], d.sum[a.KeyDim:][:a.KeyDim] // not in use yet
+	if block > it.begin {
+		before := j.gatesOf(it, block-1)
+		for r := range rows {
+			g := j.gatesOf(it, pos+r)
+			for c := range a.KeyDim {
+				d.grown[c] = before[c*j.pool.pageTokens] - g[c*j.pool.pageTokens]
 			}
+			j.grow(d, a.KeyDim)
+			k, q := j.row(it, t+r)
+			j.e.tier.vector.scale(decayed, k, d.grown[:a.KeyDim], 1)
+			j.e.tier.vector.scale(asked, q, d.grown[:a.KeyDim], 1)
+			d.column(2*r, 2*rows, decayed, asked)
+		}
+		j.decayKeys(d, it, it.begin, block)
+		j.scores(d.weight, d.columns, 2*rows, 2*rows, &d.at, a.KeyDim)
+	}
+	for r := range rows {
+		k, q := j.row(it, t+r)
+		d.column(0, 2, k, q)
+		j.decayKeys(d, it, block, pos+r+1)
+		j.scores(d.weight[2*r*scoreStride+block-it.begin:], d.columns, 2, 2, &d.at, a.KeyDim)
+	}
+}
+
+// decayKeys sets decay to exp(G_i-G_j) k_j for positions j from from to end, where i is the last of
+// them, and d.at to it.
+func (j *deltaJob) decayKeys(d *deltaDesk, it *deltaHead, from, end int) {
+	a, tokens, n := &j.a, j.pool.pageTokens, end-from
+	for at := from; at < end; {
+		m := min(end-at, tokens-at%tokens)
+		g := j.gatesOf(it, at)
+		for c := range a.KeyDim {
+			copy(d.decay[c*scoreStride+at-from:][:m], g[c*tokens:])
+		}
+		at += m
+	}
+	padded := n
+	if n%headUnit != 0 {
+		for c := range a.KeyDim {
+			padded = pad(d.decay[c*scoreStride:], n)
 		}
 	}
-	padded := 0
-	for c := range a.KeyDim {
-		padded = pad(d.decay[c*scoreStride:], n)
-	}
 	j.kernels.softWeights(d.decay, padded, a.KeyDim, d.tops, d.sums)
-	j.decayKeys(d, it, d.decay, d.decay, scoreStride, pos+1, 0, a.KeyDim)
-	for c, x := range k {
-		d.columns[2*c], d.columns[2*c+1] = x, q[c]
+	for at := from; at < end; {
+		m := min(end-at, tokens-at%tokens)
+		keys := keysOf(it.slot(at, it.key))
+		for c := range a.KeyDim {
+			to, k := d.decay[c*scoreStride+at-from:][:m], keys[c*tokens:][:m]
+			for i := range to {
+				to[i] *= k[i]
+			}
+		}
+		at += m
 	}
 	numbers := bytesOf(d.decay)
 	d.at = stretch{numbers: numbers, next: numbers, n: n, width: scoreStride}
-	j.scores(weight, d.columns, 2, 2, &d.at, a.KeyDim)
-}
-
-// decayKeys sets rows of to, scoreStride apart, to channels lo to hi of the keys of the chunk before
-// position end, by rows of decays, which are apart elements apart.
-func (j *deltaJob) decayKeys(d *deltaDesk, it *deltaHead, to, decay []float32, apart, end, lo, hi int) {
-	for from := it.begin; from < end; from += d.at.n {
-		d.at.keys(&it.past, it.key, from, end)
-		keys, at := words[float32](d.at.numbers), from-it.begin
-		for c := range hi - lo {
-			j.e.tier.vector.scale(to[c*scoreStride+at:][:d.at.n], keys[(lo+c)*d.at.width:][:d.at.n], decay[c*apart+at:][:d.at.n], 1)
-		}
-	}
 }
 
 // advance writes the matrix at the end of the chunk to to, which may be the one at its beginning.
 // The last of the rows computed before is the chunk's last.
 func (j *deltaJob) advance(d *deltaDesk, it *deltaHead, rows int, to []float32) {
-	a := &j.a
+	a, end := &j.a, it.begin+plan.RecurrentChunk
+	if a.ByChannel {
+		g := j.gatesOf(it, end-1)
+		for c := range a.KeyDim {
+			d.grown[c] = -g[c*j.pool.pageTokens]
+		}
+		j.grow(d, a.KeyDim)
+		j.decayKeys(d, it, it.begin, end)
+	}
+	last := d.decay[(rows-1)*scoreStride:]
 	for lo := 0; lo < a.KeyDim; lo += deltaRows {
-		n := min(deltaRows, a.KeyDim-lo)
-		weight := d.weight
+		n, weight := min(deltaRows, a.KeyDim-lo), d.weight
 		if a.ByChannel {
 			weight = d.decay[lo*scoreStride:]
 		} else {
-			j.decayKeys(d, it, weight, d.decay[(rows-1)*scoreStride:], 0, it.begin+plan.RecurrentChunk, lo, lo+n)
+			for from := it.begin; from < end; from += d.at.n {
+				d.at.keys(&it.past, it.key, from, end)
+				keys, at := words[float32](d.at.numbers), from-it.begin
+				for c := range n {
+					j.e.tier.vector.scale(weight[c*scoreStride+at:][:d.at.n], keys[(lo+c)*d.at.width:][:d.at.n], last[at:][:d.at.n], 1)
+				}
+			}
 		}
 		clear(d.sum[:n*j.width])
 		for r := range n {
@@ -437,12 +506,7 @@ func (j *deltaJob) advance(d *deltaDesk, it *deltaHead, rows int, to []float32) 
 				j.kernels.scale(d.sum[r*j.width:][:a.ValueDim], it.from[(lo+r)*a.ValueDim:][:a.ValueDim], by)
 			}
 		}
-		for from, end := it.begin, it.begin+plan.RecurrentChunk; from < end; from += d.at.n {
-			at := it.slot(from, it.key)
-			numbers, _, _ := at.value()
-			d.at = stretch{numbers: numbers[4*it.which*a.ValueDim:], next: numbers, n: min(end-from, j.pool.pageTokens-at.at), width: a.Shared() * a.ValueDim}
-			j.weighted(d.sum, weight[from-it.begin:], n, j.width, &d.at, a.ValueDim)
-		}
+		j.addValues(d, it, d.sum, weight, n, it.begin, end)
 		for r := range n {
 			copy(to[(lo+r)*a.ValueDim:][:a.ValueDim], d.sum[r*j.width:])
 		}

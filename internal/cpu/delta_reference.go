@@ -6,6 +6,15 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
+// deltaGate returns the g of an input.
+func deltaGate(a *plan.DeltaAttr, rate, x, bias float32) float64 {
+	r, u := float64(rate), float64(x)+float64(bias)
+	if a.Floor != 0 {
+		return a.Floor / (1 + math.Exp(r*u))
+	}
+	return r * (max(u, 0) + math.Log1p(math.Exp(-math.Abs(u))))
+}
+
 // A deltaChunk is what a head of the reference knows of a chunk: the matrix at its beginning, and
 // its rows so far.
 type deltaChunk struct {
@@ -72,7 +81,7 @@ func deltaReference(e *executable, n *plan.Node, a *plan.DeltaAttr, pool *kvPool
 		g := make([]float32, a.Gates())
 		if pos < first {
 			for i := range g {
-				g[i] = stored[i*pool.pageTokens]
+				g[i] = -stored[i*pool.pageTokens]
 			}
 			c.k, c.g, c.u = append(c.k, k), append(c.g, g), append(c.u, values)
 			continue
@@ -84,7 +93,7 @@ func deltaReference(e *executable, n *plan.Node, a *plan.DeltaAttr, pool *kvPool
 			if len(c.g) > 0 {
 				g[i] += c.g[len(c.g)-1][i]
 			}
-			stored[i*pool.pageTokens] = g[i]
+			stored[i*pool.pageTokens] = -g[i]
 		}
 		c.k, c.g = append(c.k, k), append(c.g, g)
 		sum, _, _ := c.sum(a, widened(k), len(c.u))

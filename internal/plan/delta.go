@@ -27,7 +27,7 @@ import (
 //	o_i = Sᵀ(exp(G_i) q_i) + the sum over j <= i of (q_i · exp(G_i-G_j) k_j) u_j
 //
 // added in this order, and S at its end is exp(G) S + the sum of (exp(G-G_j) k_j) u_jᵀ. The state
-// per token holds k, G and u.
+// per token holds k, -G and u.
 var Delta = &Op{Name: "delta", Scope: BySequence}
 
 // DeltaAttr holds the parameters of [Delta]. q and k are [T, KeyHeads*KeyDim], v is [T,
@@ -83,7 +83,7 @@ func (a *DeltaAttr) Key(h int) (key, which int) {
 }
 
 // States returns the states that the operation needs: the matrices, and the rows of a chunk. By key
-// head, the rows have k and the G of the heads that share it, and their u.
+// head, the rows have k and the -G of the heads that share it, and their u.
 func (a *DeltaAttr) States() (matrices, rows State) {
 	matrices = State{Kind: PerSequence, Size: a.Heads * a.KeyDim * a.ValueDim, Every: RecurrentChunk}
 	rows = State{
