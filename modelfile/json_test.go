@@ -267,3 +267,25 @@ func TestMetaIntWidths(t *testing.T) {
 		t.Error("Ints takes 2^63")
 	}
 }
+
+// The members of an inner object take the place of the outer ones, which stay otherwise.
+func TestWithin(t *testing.T) {
+	m, err := modelfile.ParseJSON("config.json", []byte(`{"model_type": "outer", "tie": true, "text_config": {"model_type": "inner", "rope": {"theta": 2}}, "text": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `model_type string = "inner"
+rope.theta int64 = 2
+tie bool = true
+text_config.model_type string = "inner"
+text_config.rope.theta int64 = 2
+text int64 = 1
+`
+	if got := describe(m.Within("text_config")); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	var none *modelfile.Meta
+	if m.Within("vision_config") != m || none.Within("text_config") != none {
+		t.Error("without an inner object the metadata change")
+	}
+}

@@ -44,6 +44,7 @@ type architecture struct {
 	layouts   map[string]layout // tensors that checkpoints lay out differently from GGUF
 	keys      map[string]string // config.json's names of keys that differ from the usual ones
 	defaults  map[string]int    // transformers' values of keys that config.json lacks
+	zeros     bool              // GGUF's numbers of heads and widths by layer may be 0
 	ffn       int               // width of the feed-forward layer in widths of the residual stream, if config.json lacks it
 	norm      *plan.Op          // nil: RMSNorm
 	apart     []string          // prefixes of tensors of other parts of a model, such as heads that predict further tokens
@@ -115,7 +116,7 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn}
+	c := &config{m: f.Meta().Within("text_config"), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn, zeros: a.zeros}
 	m := &Model{Architecture: name, Spec: c.spec(cmp.Or(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)

@@ -18,6 +18,7 @@ type config struct {
 
 	defaults map[string]int // values of keys that config.json lacks
 	ffn      int            // see architecture.ffn
+	zeros    bool           // see architecture.zeros
 
 	err error
 }
@@ -78,10 +79,17 @@ func (c *config) integer(key string, def int) int {
 }
 
 // each returns the number under key, which must be at least 1, or def if there is none. If the
-// value is a list with a number for each layer, each returns the largest number and the list.
+// value is a list with a number for each layer, each returns the largest number and the list. Both
+// may be 0 if c.zeros.
 func (c *config) each(key string, layers, def int) (int, []int) {
 	list, ok := c.m.Ints(c.key(key))
-	if _, single := c.m.Int(c.key(key)); single || !ok {
+	least := 1
+	if c.zeros {
+		least = 0
+	}
+	if n, single := c.m.Int(c.key(key)); single && n == 0 && c.zeros {
+		return 0, nil
+	} else if single || !ok {
 		return c.integer(key, def), nil
 	}
 	if len(list) != layers {
@@ -90,8 +98,8 @@ func (c *config) each(key string, layers, def int) (int, []int) {
 	}
 	var all []int
 	for i, n := range list {
-		if n < 1 || n > largest {
-			c.failf("%s[%d] is %d, want 1 to %d", c.key(key), i, n, largest)
+		if n < int64(least) || n > largest {
+			c.failf("%s[%d] is %d, want %d to %d", c.key(key), i, n, least, largest)
 			return max(def, 1), nil
 		}
 		all = append(all, int(n))

@@ -82,44 +82,25 @@ var unsupported = []string{
 	"deepseek-v2",
 	"deepseek-v3",
 	"lfm2",
-	"mamba2",
-	"qwen3-5",
-	"qwen3-next",
 }
 
 // unsupportedMore are the cases of hf-more of other architectures.
 var unsupportedMore = []string{
-	"bamba",
 	"deepseek-v32",
 	"deepseek-v4",
-	"falcon-h1",
-	"falcon-mamba",
 	"gemma3n",
 	"gemma4",
 	"gemma4-moe",
 	"glm-moe-dsa",
 	"glm4-moe-lite",
-	"granite-hybrid",
-	"granite-hybrid-dense",
-	"jamba",
-	"kimi-linear",
 	"lfm2-moe",
 	"llama4",
 	"longcat-flash",
-	"mamba",
-	"mamba2-long",
 	"mimo-v2-flash",
 	"minicpm3",
 	"minimax",
-	"nemotron-h",
-	"nemotron-h-latent",
-	"olmo-hybrid",
-	"qwen3-5-long",
-	"qwen3-5-moe",
-	"qwen3-next-long",
 	"recurrent-gemma",
 	"youtu",
-	"zamba2",
 }
 
 // casesIn returns the cases in a folder: paths of expectations by paths of models.
@@ -240,13 +221,19 @@ func TestConformance(t *testing.T) {
 			for name, b := range backends(t) {
 				for _, n := range numbersOf(b, m.Program) {
 					if n.limits.Cache != tensor.F32 {
-						n.bound *= sharp
+						n.bound = max(n.bound*sharp, sensitive[filepath.Base(path)])
 					}
 					t.Run(fmt.Sprintf("%s, %v cache, %v activations", name, n.limits.Cache, n.limits.Activations), func(t *testing.T) { agree(t, b, m, e, n.limits, max(n.bound, least)) })
 				}
 			}
 		})
 	}
+}
+
+// sensitive are cases in which the rounding of keys and values to 16 bits has larger effects, with
+// their bounds: the results of attention outweigh the stream.
+var sensitive = map[string]float64{
+	"zamba2": 5e-3,
 }
 
 // roundedBy returns the error of a file's logits that the rounding of its weights may cause.
@@ -297,7 +284,7 @@ func rounded(t *testing.T, m *arch.Model, checkpoint string) bool {
 }
 
 func agree(t *testing.T, b plan.Backend, m *arch.Model, e expectation, limits plan.Limits, bound float64) {
-	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 64, 1, 128, 16, limits))
+	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 64, 1, max(128, len(e.ids)+len(e.greedy)), 16, limits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +367,7 @@ func TestSameBits(t *testing.T) {
 }
 
 func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, limits plan.Limits) {
-	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, 128, 2, 128, 16, limits))
+	r, err := plantest.NewRunner(b, m.Program, plantest.LimitsFor(m.Program, max(128, 2*len(ids)), 2, max(128, 2*len(ids)), 16, limits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +389,10 @@ func sameBits(t *testing.T, b plan.Backend, m *arch.Model, ids []int32, limits p
 	}
 	whole := run(len(ids), nil)
 	neighbour := append(slices.Clone(ids[7:]), ids...)
-	for _, chunk := range longtest.Cases([]int{1, 3, 7, len(ids)}, []int{1, 7}) {
+	for _, chunk := range longtest.Cases([]int{1, 3, 7, 64, len(ids)}, []int{1, 7, 64}) {
+		if chunk > len(ids) {
+			continue
+		}
 		for _, beside := range longtest.Cases([][]int32{nil, neighbour[:17], neighbour}, [][]int32{nil, neighbour}) {
 			for i, row := range run(chunk, beside) {
 				if !slices.Equal(row, whole[i]) {

@@ -26,6 +26,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		}
 		x = b.Add(x, b.Position(table, 0))
 	}
+	w.embedded = x
 	for i := range s.Layers {
 		b.Layer(i)
 		x = block(b, s.at(i), layer{w, i}, x)
@@ -104,6 +105,9 @@ func gatedOut(b *plan.Builder, s *Spec, w layer, x, y plan.Value) plan.Value {
 	switch s.OutGate {
 	case sigmoidGate:
 		return b.GLU(linear(b, w, x, short, b.Cols(y), without), y, plan.GLUAttr{Act: plan.Sigmoid})
+	case queryGate:
+		weight, bias := w.partOfHeads("attn_q", s.QKVBias, 1, s.Heads, s.HeadDim, s.HeadDim)
+		return b.GLU(b.Linear(x, weight, bias), y, plan.GLUAttr{Act: plan.Sigmoid})
 	case softplusGate:
 		rows := b.Cols(y)
 		if g := w.weight(short); g.Rows() == s.Heads {
@@ -148,10 +152,19 @@ func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.V
 func qkv(b *plan.Builder, s *Spec, w layer, x plan.Value) (q, k, v plan.Value) {
 	qRows, kvRows := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	if !w.has("attn_qkv") {
-		return linear(b, w, x, "attn_q", qRows, s.QKVBias), linear(b, w, x, "attn_k", kvRows, s.QKVBias), linear(b, w, x, "attn_v", kvRows, s.QKVBias)
+		return queries(b, s, w, x), linear(b, w, x, "attn_k", kvRows, s.QKVBias), linear(b, w, x, "attn_v", kvRows, s.QKVBias)
 	}
 	parts := split(b, w, x, "attn_qkv", s.QKVBias, qRows, kvRows, kvRows)
 	return parts[0], parts[1], parts[2]
+}
+
+// queries returns the queries of a weight of their own.
+func queries(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	if s.OutGate != queryGate {
+		return linear(b, w, x, "attn_q", s.Heads*s.HeadDim, s.QKVBias)
+	}
+	weight, bias := w.partOfHeads("attn_q", s.QKVBias, 0, s.Heads, s.HeadDim, s.HeadDim)
+	return b.Linear(x, weight, bias)
 }
 
 // feedForward returns a layer's mixture of experts, if it has one, or its feed-forward layer.
@@ -237,13 +250,11 @@ func split(b *plan.Builder, w layer, x plan.Value, short string, biased bias, ro
 	var parts []plan.Value
 	at := 0
 	for _, n := range rows {
-		part := weight.RowSlice(at, at+n)
-		part.Name = fmt.Sprintf("%s[%d:%d]", weight.Name, at, at+n)
 		var partBias *tensor.Tensor
 		if bias != nil {
 			partBias = vectorSlice(bias, at, at+n)
 		}
-		parts = append(parts, b.Linear(x, part, partBias))
+		parts = append(parts, b.Linear(x, w.rows(weight, at, at+n), partBias))
 		at += n
 	}
 	return parts

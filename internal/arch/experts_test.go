@@ -142,7 +142,7 @@ func (m mixture) logits(t *testing.T, config map[string]any, pairs ...string) []
 
 func logitsOf(t *testing.T, b plan.Backend, p *plan.Program, ids []int32, limits plan.Limits) [][]float32 {
 	t.Helper()
-	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 64, 1, 128, 16, limits))
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 64, 1, max(128, len(ids)), 16, limits))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,12 @@ func granite(c *config, s *Spec) {
 	s.Rope.Interleaved = c.gguf
 	attentionBias(c, s)
 	mlpBias(c, s)
-	graniteScales(c, s)
+	graniteScales(c, s, -1)
 }
 
-// graniteScales reads the multipliers.
-func graniteScales(c *config, s *Spec) {
+// graniteScales reads the multipliers. logits is the divisor of logits in GGUF files without the
+// key; if it is negative, the key is required.
+func graniteScales(c *config, s *Spec, logits float64) {
 	if !c.gguf {
 		s.EmbeddingScale = c.number("embedding_multiplier", 1)
 		s.AttentionScale = c.number("attention_multiplier", 1)
@@ -29,11 +30,8 @@ func graniteScales(c *config, s *Spec) {
 	s.EmbeddingScale = c.number("embedding_scale", 1)
 	s.AttentionScale = c.optional("attention.scale")
 	s.ResidualScale = c.number("residual_scale", 1)
-	s.LogitScale = 1 / c.number("logit_scale", -1)
+	s.LogitScale = 1 / c.number("logit_scale", logits)
 	if !c.flag("rope.scaling.finetuned", true) { // GGUF's sign that there are no positions
-		s.Unturned = make([]bool, len(s.Windows))
-		for i := range s.Unturned {
-			s.Unturned[i] = true
-		}
+		s.positionless()
 	}
 }

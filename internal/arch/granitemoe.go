@@ -25,6 +25,6 @@ func init() {
 func graniteMoE(c *config, s *Spec) {
 	s.Rope.Interleaved = c.gguf
 	attentionBias(c, s)
-	graniteScales(c, s)
+	graniteScales(c, s, -1)
 	s.mixture(c, Mixture{Experts: 8, Route: plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen}})
 }

@@ -65,6 +65,8 @@ type Spec struct {
 	LogitCap       float64   // softcap of logits, 0: none
 
 	Mixture
+	DeltaNet
+	StateSpace
 	Predicting int // layers after the last that predict tokens beyond the next one; not used
 
 	Encoder encoding
@@ -91,6 +93,7 @@ const (
 	ungatedOut   outGate = iota // nothing
 	sigmoidGate                 // the sigmoid of a projection of attention's input
 	softplusGate                // its softplus, of a column for each element or for each head
+	queryGate                   // the sigmoid of further rows of the queries' weight, by head those after the query's
 )
 
 // at returns the specification of layer i, with the layer's own numbers.
@@ -140,7 +143,11 @@ func (c *config) spec(norm *plan.Op) Spec {
 func (c *config) ggufSpec(s *Spec) {
 	s.Layers = c.integer("block_count", -1)
 	s.Hidden = c.integer("embedding_length", -1)
-	s.FFN, s.EachFFN = c.each("feed_forward_length", s.Layers, -1)
+	ffn := -1
+	if c.has("expert_feed_forward_length") {
+		ffn = c.integer("expert_feed_forward_length", -1)
+	}
+	s.FFN, s.EachFFN = c.each("feed_forward_length", s.Layers, ffn)
 	s.Heads, s.EachHeads = c.each("attention.head_count", s.Layers, -1)
 	s.Context = c.integer("context_length", -1)
 	const rms, centered = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"

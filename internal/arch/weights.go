@@ -24,13 +24,36 @@ type weights struct {
 	spec  *Spec
 	used  map[string]bool
 
+	embedded plan.Value // what the first layer reads
+
 	layouts map[string]layout                 // of the file's tensors, by short name
 	made    map[*tensor.Tensor]*tensor.Tensor // converted weights
+	parts   map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
 	growth  *tensor.Tensor                    // see grown; nil until it is needed
 }
 
+// A rowRange is rows lo to hi of a tensor.
+type rowRange struct {
+	of     *tensor.Tensor
+	lo, hi int
+}
+
+// rows returns a view of rows lo to hi of t.
+func (w *weights) rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
+	if lo == 0 && hi == t.Rows() {
+		return t
+	}
+	at := rowRange{t, lo, hi}
+	if w.parts[at] == nil {
+		part := t.RowSlice(lo, hi)
+		part.Name = fmt.Sprintf("%s[%d:%d]", t.Name, lo, hi)
+		w.parts[at] = part
+	}
+	return w.parts[at]
+}
+
 func newWeights(f *modelfile.File, a *architecture) *weights {
-	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, apart: a.apart, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
+	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, apart: a.apart, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}, parts: map[rowRange]*tensor.Tensor{}}
 	if w.hub {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
@@ -215,7 +238,8 @@ func (w *weights) factors(short string, n int) []float64 {
 func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
-		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
+		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) &&
+			!(w.hub && slices.ContainsFunc(elsewhere, func(s string) bool { return strings.HasPrefix(t.Name, s) })) {
 			left = append(left, t.Name)
 		}
 	}

@@ -141,8 +141,15 @@ func step(p *plan.Program) *plan.Batch {
 	for _, t := range []int32{2, 3, 4, 9, 10, 11} {
 		b.Rows = append(b.Rows, plan.Row{Token: t, Want: plan.WantToken})
 	}
-	for range p.Groups {
-		b.Tables = append(b.Tables, plan.PageTable{Pages: []int32{3, 1}, Start: []int32{0, 1, 2}, First: []int32{0, 0}})
+	for _, g := range p.Groups {
+		t := plan.PageTable{Pages: []int32{3, 1}, Start: []int32{0, 1, 2}, First: []int32{0, 0}}
+		if g.Kind == plan.PerSequence {
+			t = plan.PageTable{Pages: []int32{-1, 3, -1, 1}, Start: []int32{0, 2, 4}, First: []int32{0, 0}}
+			if g.Every > 0 {
+				t.Pages = []int32{-1, -1, -1, -1}
+			}
+		}
+		b.Tables = append(b.Tables, t)
 	}
 	return b
 }
@@ -176,7 +183,7 @@ func submit(t *testing.T, exe plan.Executable, b *plan.Batch) *plan.Result {
 
 // The error names the damaged operation and its token, and the other sequence continues.
 func TestBrokenOperations(t *testing.T) {
-	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "delta": plantest.DeltaModel, "states": plantest.StatesModel} {
 		p := model(t, nil)
 		for at, base := range []plan.Limits{{Cache: tensor.F32}, {Cache: tensor.Q8_0, Activations: cpu.Rounds}, {Cache: tensor.F16, Activations: tensor.F16}} {
 			var target *plan.Node

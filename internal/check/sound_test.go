@@ -85,7 +85,14 @@ func (d drifts) String() string {
 // feed runs two sequences: a prompt, then single tokens.
 func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab int) error {
 	t.Helper()
-	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 100, 2, 100, 16, base))
+	return feedPrompts(t, b, p, base, vocab, 20)
+}
+
+// feedPrompts is feed with a first prompt of that many tokens.
+func feedPrompts(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab, tokens int) error {
+	t.Helper()
+	room := max(100, 2*tokens+11)
+	r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, room, 2, room, 16, base))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +100,7 @@ func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab
 	rng := rand.New(rand.NewPCG(7, 7))
 	var seqs []*plantest.Seq
 	for i := range 2 {
-		s := r.Add(nil, 20+11*i)
+		s := r.Add(nil, tokens+11*i)
 		for range s.Chunk + 6 - i {
 			s.IDs = append(s.IDs, int32(rng.IntN(vocab)))
 		}
@@ -106,6 +113,29 @@ func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab
 		}
 	}
 	return err
+}
+
+// The same holds for recurrent layers, whose errors pass from chunk to chunk.
+func TestSoundChunks(t *testing.T) {
+	found := drifts{}
+	for _, p := range []*plan.Program{plantest.DeltaModel(t, nil), plantest.StatesModel(t, nil)} {
+		for _, cache := range []tensor.DType{tensor.F32, tensor.F16} {
+			for _, shows := range []func(*plan.Node) bool{func(*plan.Node) bool { return true }, joined} {
+				for _, prompt := range []int{20, 61} {
+					o := options(1000)
+					o.Seen = found.seen
+					if err := feedPrompts(t, check.Wrap(&shy{cpu.New(2), shows}, o), p, plan.Limits{Cache: cache}, 97, prompt); err != nil {
+						t.Errorf("%v cache: %v", cache, err)
+					}
+				}
+			}
+		}
+	}
+	for _, op := range []string{"delta", "scan", "statespace"} {
+		if most := found[op]; most > 0.05 || most == 0 {
+			t.Errorf("%s: the largest drift is %.3g of the bound, want less than a twentieth", op, most)
+		}
+	}
 }
 
 // A device that computes in float32, in any order and with any format, never has an error.

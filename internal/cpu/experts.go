@@ -39,6 +39,7 @@ type mixture struct {
 	router         *router
 	unit           *unit
 	gate, up, down *expertWeights
+	ungated        bool    // up is gate
 	direct         operand // rows of the node's input
 	in, hidden     operand // by place
 }
@@ -54,7 +55,7 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	}
 	m := &mixture{
 		e: e, n: n, used: a.Route.Used, space: e.space(expertWork).(*expertSpace),
-		router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU),
+		router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU), ungated: a.Ungated(),
 	}
 	for _, w := range []struct {
 		to           **expertWeights
@@ -141,7 +142,11 @@ func (m *mixture) hide(d *desk, expert int32, i int) {
 		x = m.direct.from(int(m.space.token[first]))
 	}
 	m.gate.multiply(d, d.totals[0], expert, i, x, tokens)
-	m.up.multiply(d, d.totals[1], expert, i, x, tokens)
+	upTotals := d.totals[0]
+	if !m.ungated {
+		upTotals = d.totals[1]
+		m.up.multiply(d, upTotals, expert, i, x, tokens)
+	}
 	lo := i * tileRows
 	rows := min(tileRows, m.gate.rows-lo)
 	g, u := d.values[:rows], d.values[tileRows:][:rows]
@@ -149,7 +154,7 @@ func (m *mixture) hide(d *desk, expert int32, i int) {
 		clear(g)
 		clear(u)
 		m.gate.add(g, 1, d.totals[0], expert, i, r, tokens)
-		m.up.add(u, 1, d.totals[1], expert, i, r, tokens)
+		m.up.add(u, 1, upTotals, expert, i, r, tokens)
 		h := m.hidden.from(first + r)
 		if m.hidden.floats != nil {
 			m.unit.apply(h.floats[lo:lo+rows], g, u, &d.unit)

@@ -17,8 +17,9 @@ func (rmsNorm) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 		return nil, err
 	}
 	k := e.tier.vector
-	return e.groups(n, func(y, x []float32, _ int, eps float64) {
-		k.scale(y, x, w, float32(1/math.Sqrt(k.squares(x, 0)/float64(len(x))+eps)))
+	return e.groups(n, func(y, x []float32, at int, eps float64) {
+		at %= len(w)
+		k.scale(y, x, w[at:at+len(x)], float32(1/math.Sqrt(k.squares(x, 0)/float64(len(x))+eps)))
 	}), nil
 }
 
@@ -38,7 +39,7 @@ func (rmsNorm) reference(e *executable, n *plan.Node) ([]kernel, error) {
 				}
 				rms := math.Sqrt(squares/float64(a.Group) + a.Eps)
 				for i := range a.Group {
-					y[g+i] = float32(float64(x[g+i]) / rms * float64(w[i]))
+					y[g+i] = float32(float64(x[g+i]) / rms * float64(w[(g+i)%len(w)]))
 				}
 			}
 		}

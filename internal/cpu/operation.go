@@ -73,7 +73,11 @@ var operations = map[*plan.Op]operation{
 	plan.Map:           mapping{},
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
+	plan.Scan:          scan{},
+	plan.StateSpace:    stateSpace{},
+	plan.Delta:         delta{},
 	plan.Add:           add{},
+	plan.Concat:        concat{},
 	plan.Pick:          pick{},
 }
 

@@ -114,7 +114,7 @@ func (j *joiner) head(v plan.Value, attention *plan.Node) Head {
 	if n := j.by[h.In]; n != nil && n.Op == plan.Rope && j.uses[h.In] == 1 && n.Attr.(plan.RopeAttr).HeadDim == dim {
 		h.Rope, h.In = n, n.In[0]
 	}
-	if n := j.by[h.In]; n != nil && n.Op == plan.RMSNorm && j.uses[h.In] == 1 && n.Attr.(plan.NormAttr).Group == dim && h.Rope != nil {
+	if n := j.by[h.In]; n != nil && n.Op == plan.RMSNorm && j.uses[h.In] == 1 && n.Attr.(plan.NormAttr).Group == dim && n.Weight.Elems() == dim && h.Rope != nil {
 		h.Norm, h.In = n, n.In[0]
 	}
 	if j.uses[h.In] != 1 { // the value before the rope is needed as well

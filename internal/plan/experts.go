@@ -19,7 +19,8 @@ var Experts = &Op{Name: "experts"}
 //
 // The order of the sum is fixed, so that a token's bits do not depend on the other tokens of the
 // step. Each list has one tensor per expert, all of the same dtype and shape. The lists of biases
-// may be nil.
+// may be nil. Gate and Up may be the same tensors: with ReLU, h(e) is then the squared ReLU of
+// up(e)·x (So et al., "Primer", 2021), without a gate.
 type ExpertsAttr struct {
 	Route RouteAttr
 	GLU   GLUAttr
@@ -32,14 +33,20 @@ func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
 	return [6]*[]*tensor.Tensor{&a.Gate, &a.Up, &a.Down, &a.GateBias, &a.UpBias, &a.DownBias}
 }
 
-// weights implements weighted. It returns Gate, Up and Down of all experts, then their biases in
-// the same order.
+// Ungated reports whether Gate and Up are the same tensors.
+func (a *ExpertsAttr) Ungated() bool { return len(a.Gate) > 0 && len(a.Up) > 0 && a.Gate[0] == a.Up[0] }
+
+// weights implements weighted. It returns Gate, Up and Down of all experts, without Up if that is
+// Gate, then their biases in the same order.
 func (a ExpertsAttr) weights() []Weight {
 	var all []Weight
 	for i, list := range a.lists() {
 		role := Matrix
 		if i >= 3 {
 			role = Vector
+		}
+		if i == 1 && a.Ungated() {
+			continue
 		}
 		for _, w := range *list {
 			all = append(all, Weight{w, role, a.Route.Used, len(a.Gate)})
@@ -49,17 +56,25 @@ func (a ExpertsAttr) weights() []Weight {
 }
 
 func (a ExpertsAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
+	ungated := a.Ungated()
 	for _, list := range a.lists() {
 		*list = slices.Clone(*list)
 		for i, w := range *list {
 			(*list)[i] = f(w)
 		}
 	}
+	if ungated {
+		a.Up = a.Gate
+	}
 	return a
 }
 
 func (a ExpertsAttr) String() string {
-	return fmt.Sprintf("{%d of %d, %v, %v}", a.Route.Used, len(a.Gate), a.Route, a.GLU)
+	glu := a.GLU.String()
+	if a.Ungated() {
+		glu += " of up alone"
+	}
+	return fmt.Sprintf("{%d of %d, %v, %s}", a.Route.Used, len(a.Gate), a.Route, glu)
 }
 
 // A Score is a way to turn a router's logits into the scores of experts.

@@ -7,7 +7,8 @@ import (
 )
 
 // RMSNorm computes x / sqrt(mean(x²) + eps) * w over groups of the last dimension (Zhang and
-// Sennrich, "Root Mean Square Layer Normalization", 2019).
+// Sennrich, "Root Mean Square Layer Normalization", 2019). w has the length of a group, or of the
+// row if each group has its own weights.
 var RMSNorm = &Op{Name: "rmsnorm"}
 
 // LayerNorm computes (x - mean(x)) / sqrt(var(x) + eps) * w + b over groups of the last dimension.
@@ -41,6 +42,15 @@ func (b *Builder) LayerNormHeads(x Value, w, bias *tensor.Tensor, headDim int, e
 		b.Failf("%s: want %d elements, one for each column, has %d", w.Name, b.Cols(x), w.Elems())
 	}
 	return b.norm(LayerNorm, x, w, bias, headDim, eps)
+}
+
+// RMSNormHeads adds the normalization of heads of headDim columns of x. Each head has its own
+// weights: w has the length of a row.
+func (b *Builder) RMSNormHeads(x Value, w *tensor.Tensor, headDim int, eps float64) Value {
+	if w.Elems() != b.Cols(x) {
+		b.Failf("%s: want %d elements, one for each column, has %d", w.Name, b.Cols(x), w.Elems())
+	}
+	return b.norm(RMSNorm, x, w, nil, headDim, eps)
 }
 
 func (b *Builder) norm(op *Op, x Value, w, bias *tensor.Tensor, g int, eps float64) Value {

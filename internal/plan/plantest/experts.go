@@ -25,6 +25,7 @@ type mixture struct {
 	biases       bool         // products have biases
 	choice       bool         // the router has biases
 	derived      bool         // weights have a source of rows instead of bytes
+	ungated      bool         // up is gate
 
 	attr          plan.ExpertsAttr
 	table, router *tensor.Tensor
@@ -86,6 +87,9 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	if m.biases {
 		m.attr.GateBias, m.attr.UpBias = list("gate.bias", tensor.F32, 0.5, m.ffn), list("up.bias", tensor.F32, 0.5, m.ffn)
 		m.attr.DownBias = list("down.bias", tensor.BF16, 0.5, m.d)
+	}
+	if m.ungated {
+		m.attr.Up = m.attr.Gate
 	}
 	m.program = single(t, m.table, func(b *plan.Builder, x plan.Value) plan.Value {
 		return b.Experts(x, b.Embed(m.router), m.bias, m.attr)
@@ -247,6 +251,8 @@ func expertFormats(t *testing.T, b plan.Backend) {
 		{format: tensor.IQ2_XS, back: tensor.IQ2_XS, d: 256, ffn: 256},
 		{format: tensor.IQ2_XS, back: tensor.Q4_K, d: 256, ffn: 256, derived: true},
 		{format: tensor.Q4_K, back: tensor.IQ3_S, d: 256, ffn: 256},
+		{format: tensor.BF16, back: tensor.BF16, d: 64, ffn: 72, glu: plan.GLUAttr{Act: plan.ReLU}, ungated: true},
+		{format: tensor.Q4_K, back: tensor.Q6_K, d: 256, ffn: 256, glu: plan.GLUAttr{Act: plan.ReLU}, ungated: true},
 	} {
 		rng := newRand(uint64(100 + i))
 		m.experts, m.route = 4, plan.RouteAttr{Used: 2, Normalize: true}

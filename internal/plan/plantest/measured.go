@@ -114,6 +114,9 @@ func (m *measured) run(t *testing.T, sequences int, set func(i int, b *plan.Batc
 func eachMeasured(t *testing.T, b plan.Backend, observed bool, f func(t *testing.T, m *measured, sequences int, logits [][]float32, tokens []int32)) {
 	for name, model := range models {
 		p := model(t, nil)
+		if without(t, b, p) {
+			continue
+		}
 		bases := []plan.Limits{{Cache: tensor.F16, Activations: b.Rounds()}, {Cache: tensor.F32}}
 		for _, base := range longtest.Cases(bases, bases[:1]) {
 			t.Run(name+", "+base.Activations.String()+" activations", func(t *testing.T) {

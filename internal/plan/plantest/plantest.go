@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -28,13 +29,18 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("Derived", func(t *testing.T) { derived(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
+	t.Run("RMSNormHeads", func(t *testing.T) { rmsNormHeads(t, b) })
 	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
 	t.Run("LayerNormHeads", func(t *testing.T) { layerNormHeads(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
+	t.Run("Scan", func(t *testing.T) { scan(t, b) })
+	t.Run("StateSpace", func(t *testing.T) { stateSpace(t, b) })
+	t.Run("Delta", func(t *testing.T) { delta(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
+	t.Run("Concat", func(t *testing.T) { concat(t, b) })
 	t.Run("Map", func(t *testing.T) { functions(t, b) })
 	t.Run("GLU", func(t *testing.T) { glus(t, b) })
 	t.Run("Experts", func(t *testing.T) { experts(t, b) })
@@ -298,6 +304,44 @@ func rmsNorm(t *testing.T, b plan.Backend) {
 			want := normalized(rowsOf(matrix(table), tokens), matrix(w)[0], 1e-5)
 			near(t, fmt.Sprintf("groups of %d about %g", group, scale), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
 		}
+	}
+}
+
+func concat(t *testing.T, b plan.Backend) {
+	for _, c := range [][2]int{{1, 1}, {33, 7}, {32, 64}} {
+		rng := newRand(uint64(c[0]))
+		x, y := Weight(rng, "x", tensor.F32, 1, 11, c[0]), Weight(rng, "y", tensor.F32, 1, 11, c[1])
+		tokens := ids(rng, 6, 11)
+		var want [][]float64
+		for _, id := range tokens {
+			want = append(want, slices.Concat(matrix(x)[id], matrix(y)[id]))
+		}
+		p := single(t, x, func(b *plan.Builder, v plan.Value) plan.Value { return b.Concat(v, b.Embed(y)) })
+		if without(t, b, p) {
+			return
+		}
+		near(t, fmt.Sprint(c), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 0, 0)
+	}
+}
+
+func rmsNormHeads(t *testing.T, b plan.Backend) {
+	for _, c := range []struct{ heads, dim int }{{1, 264}, {3, 88}, {8, 33}, {66, 4}} {
+		rng := newRand(uint64(c.dim))
+		table := Weight(rng, "table", tensor.F32, 1, 11, c.heads*c.dim)
+		w := vector(rng, "w", 1, 0.3, c.heads*c.dim)
+		tokens := ids(rng, 6, 11)
+		var even []float64
+		for range c.dim {
+			even = append(even, 1)
+		}
+		want := normalized(rowsOf(matrix(table), tokens), even, 1e-5)
+		for _, row := range want {
+			for i, v := range matrix(w)[0] {
+				row[i] *= v
+			}
+		}
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.RMSNormHeads(x, w, c.dim, 1e-5) })
+		near(t, fmt.Sprintf("%d heads of %d", c.heads, c.dim), outputs(t, b, p, tokens, tensor.F32, 16, 0), want, 1e-6, 0)
 	}
 }
 
