@@ -133,8 +133,8 @@ func (e *Engine) warm(f *flight, s *sequence) {
 			if at.page != none || left < e.pageBytes[g] && left < all {
 				continue
 			}
-			if at.host == none || e.pools[g].available() <= keep {
-				return
+			if at.host == none || at.saved > e.done || e.pools[g].available() <= keep {
+				return // it was evicted for a page that this step restores
 			}
 			e.host[g].hold(at.host)
 			f.restored = append(f.restored, restored{n, g, e.restore(f, n, g)})
