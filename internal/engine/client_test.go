@@ -297,11 +297,8 @@ func (c *client) ask(r *engine.Request) bool {
 
 // statistics checks the Stats of r's results.
 func (c *client) statistics(r *engine.Request, s *engine.Stats, shared int) {
-	most := len(r.Prompt) - 1
-	if r.Choices <= 1 { // otherwise another answer may go before the first
-		most = min(most, shared)
-	}
-	if len(r.Outputs) > 0 {
+	most := min(shared, len(r.Prompt)-1)
+	if len(r.Outputs) > 0 && r.Choices <= 1 { // otherwise an answer without outputs may begin first
 		most = min(most, int(r.Outputs[0].Token))
 	}
 	every := 32

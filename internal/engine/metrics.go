@@ -134,8 +134,8 @@ func (m *measures) busy(now time.Time) {
 func (m *measures) placed(s *sequence) {
 	m.CacheQueries += uint64(len(s.tokens))
 	m.CacheHits += uint64(s.sent)
-	if s.places == 1 && s.choice == 0 {
-		s.run.stats.Cached = s.sent
+	if r := s.run; !r.placed {
+		r.placed, r.stats.Cached = true, s.sent
 	}
 }
 

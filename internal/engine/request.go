@@ -76,7 +76,7 @@ type Trace struct {
 // Stats say how a request was served.
 type Stats struct {
 	Queue       time.Duration // until the first step with one of its tokens
-	Cached      int           // tokens of the prompt that were cached for the first answer
+	Cached      int           // tokens of the prompt that were cached for the answer that began first
 	Preemptions int
 }
 

@@ -18,6 +18,7 @@ type run struct {
 
 	arrived time.Time
 	stats   Stats
+	placed  bool // an answer was placed
 	over    bool // no more results are wanted
 }
 
