@@ -35,6 +35,7 @@ type Counts struct {
 type Status struct {
 	Spec
 	State   State
+	Removed bool      // by [Pool.Set]; no name finds it
 	Need    Need      // reserved; nil if nothing is
 	Holds   int       // callers that use it
 	Waiting int       // callers that wait for it
@@ -52,7 +53,7 @@ func (p *Pool[M]) Models() []Status {
 	defer p.mu.Unlock()
 	all := make([]Status, len(p.entries))
 	for i, e := range p.entries {
-		s := Status{Spec: e.Spec, State: e.state, Need: maps.Clone(e.need), Holds: e.holds, Used: e.used, Expires: e.expires, Err: e.err, Counts: e.counts}
+		s := Status{Spec: e.Spec, State: e.state, Removed: e.removed, Need: maps.Clone(e.need), Holds: e.holds, Used: e.used, Expires: e.expires, Err: e.err, Counts: e.counts}
 		s.Aliases = slices.Clone(e.Aliases)
 		if e.load != nil {
 			s.Waiting = len(e.load.waiters)

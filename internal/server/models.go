@@ -80,9 +80,14 @@ func (o *opened) Load(context.Context, string, pool.Need) (*Model, error) {
 // Models returns the models of s.
 func (s *Server) Models() *Models { return s.models }
 
+// Listed returns the status of the models that clients can use, in the order of the list.
+func (s *Server) Listed() []pool.Status {
+	return slices.DeleteFunc(s.models.Models(), func(m pool.Status) bool { return m.Removed })
+}
+
 // Names returns the names of all models. Answers have the first name of each.
 func (s *Server) Names() (names []string) {
-	for _, m := range s.models.Models() {
+	for _, m := range s.Listed() {
 		names = append(append(names, m.Name), m.Aliases...)
 	}
 	return names
@@ -90,7 +95,7 @@ func (s *Server) Names() (names []string) {
 
 // Find returns the status of the model with that name. A name without a tag has the tag "latest".
 func (s *Server) Find(name string) (pool.Status, error) {
-	for _, m := range s.models.Models() {
+	for _, m := range s.Listed() {
 		if slices.ContainsFunc(append([]string{m.Name}, m.Aliases...), func(own string) bool { return Tagged(own) == Tagged(name) }) {
 			return m, nil
 		}
@@ -119,7 +124,7 @@ func (s *Server) Look(name string, f func(m *Model)) {
 // ends. The name may be empty if the server has exactly one model.
 func (x *Exchange) Hold(name string) error {
 	if name == "" {
-		all := x.Server.models.Models()
+		all := x.Server.Listed()
 		if len(all) != 1 {
 			return fields.Missing("model")
 		}

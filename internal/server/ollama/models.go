@@ -36,7 +36,7 @@ type modelEntry struct {
 // that is not loaded has only its names.
 func tags(x *server.Exchange) error {
 	list := []modelEntry{}
-	for _, m := range x.Server.Models().Models() {
+	for _, m := range x.Server.Listed() {
 		e := modelEntry{ModifiedAt: x.Server.Created()}
 		x.Server.Look(m.Name, func(m *server.Model) {
 			is := catalogOf(m)

@@ -25,7 +25,7 @@ func entry(s *server.Server, name string, m *pool.Status) modelEntry {
 // models handles GET /v1/models. A model has an entry for each of its names.
 func models(x *server.Exchange) error {
 	list := []modelEntry{}
-	for _, m := range x.Server.Models().Models() {
+	for _, m := range x.Server.Listed() {
 		for _, name := range append([]string{m.Name}, m.Aliases...) {
 			list = append(list, entry(x.Server, name, &m))
 		}
