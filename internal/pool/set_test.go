@@ -31,6 +31,11 @@ func TestSet(t *testing.T) {
 		a, h := b.get("a"), b.get("b")
 		b.set("", "c", "a")
 		b.want("c absent, a ready, b draining")
+		for _, m := range b.pool.Models() {
+			if m.Removed != (m.Name == "b") {
+				t.Errorf("%s: removed %v", m.Name, m.Removed)
+			}
+		}
 		var unknown *pool.UnknownError
 		if _, err := b.pool.Acquire(t.Context(), "b"); !errors.As(err, &unknown) || !slices.Equal(unknown.Names, []string{"c", "a"}) {
 			t.Error(err)
