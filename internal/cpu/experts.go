@@ -181,7 +181,7 @@ func (m *mixture) combine(d *desk, i int) {
 	}
 }
 
-// expertWeights are the weights of one kind for all experts, and their biases.
+// expertWeights are the weights of one kind for all experts, and their biases, or those of all heads.
 type expertWeights struct {
 	e          *executable
 	rows, cols int
@@ -272,6 +272,13 @@ func (w *expertWeights) add(y []float32, by float32, totals []float32, expert in
 		for j, v := range from {
 			part[j] += float32(by * (v + bias[g+j]))
 		}
+	}
+}
+
+// write sets y to the result of a tile for row r of tokens, without a bias.
+func (w *expertWeights) write(y, totals []float32, r, tokens int) {
+	for g := 0; g < len(y); g += w.lanes {
+		copy(y[g:min(len(y), g+w.lanes)], totals[g*tokens+r*w.lanes:])
 	}
 }
 

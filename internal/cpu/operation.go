@@ -64,6 +64,7 @@ var operations = map[*plan.Op]operation{
 	plan.Embed:         embed{},
 	plan.Position:      position{},
 	plan.Linear:        linear{},
+	plan.HeadLinear:    headLinear{},
 	plan.RMSNorm:       rmsNorm{},
 	plan.LayerNorm:     layerNorm{},
 	plan.Rope:          rope{},

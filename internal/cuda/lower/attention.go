@@ -32,6 +32,13 @@ type attention struct{ ordinary }
 
 func (attention) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
 
+func (attention) check(n *plan.Node) error {
+	if a := n.Attr.(plan.AttentionAttr); a.Latent || a.ValueLen() != a.HeadDim {
+		return fmt.Errorf("no kernel for keys of %d values and values of %d", a.HeadDim, a.ValueLen())
+	}
+	return nil
+}
+
 // wholeBlocks reports whether a head consists of whole blocks of the byte format.
 func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0 }
 

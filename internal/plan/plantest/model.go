@@ -77,6 +77,7 @@ var sizes = []int{1, 2, 7, 8, 16, 17, 64, 65, 256}
 func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context int, base plan.Limits) *Runner {
 	t.Helper()
 	r, err := NewRunner(b, p, LimitsFor(p, tokens, seqs, context, 16, base))
+	skipUnsupported(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 }
 
 // models are the whole programs whose bits must not depend on how they are run.
-var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel}
+var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "latent": LatentModel}
 
 // notFiniteExperts damages weights of experts so that results leave the range of float32.
 func notFiniteExperts(t *testing.T, b plan.Backend) {

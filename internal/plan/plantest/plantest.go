@@ -22,13 +22,16 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Position", func(t *testing.T) { position(t, b) })
 	t.Run("Axes", func(t *testing.T) { axes(t, b) })
 	t.Run("Linear", func(t *testing.T) { linear(t, b) })
+	t.Run("HeadLinear", func(t *testing.T) { headLinear(t, b) })
 	t.Run("Products", func(t *testing.T) { products(t, b) })
 	t.Run("Derived", func(t *testing.T) { derived(t, b) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, b) })
 	t.Run("LayerNorm", func(t *testing.T) { layerNorm(t, b) })
 	t.Run("LayerNormHeads", func(t *testing.T) { layerNormHeads(t, b) })
 	t.Run("Rope", func(t *testing.T) { rope(t, b) })
+	t.Run("RopeEnds", func(t *testing.T) { ropeEnds(t, b) })
 	t.Run("Attention", func(t *testing.T) { attention(t, b) })
+	t.Run("Latent", func(t *testing.T) { latent(t, b) })
 	t.Run("Bidirectional", func(t *testing.T) { bidirectional(t, b) })
 	t.Run("Conv", func(t *testing.T) { conv(t, b) })
 	t.Run("Elementwise", func(t *testing.T) { elementwise(t, b) })
@@ -142,6 +145,7 @@ func outputs(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, cach
 func outputsWith(t *testing.T, b plan.Backend, p *plan.Program, tokens []int32, base plan.Limits, pageTokens, length int) [][]float32 {
 	t.Helper()
 	r, err := NewRunner(b, p, LimitsFor(p, len(tokens), 1, len(tokens), pageTokens, base))
+	skipUnsupported(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +353,7 @@ func turned(x [][]float64, a *plan.RopeAttr, freqs func(pos int) []float64) [][]
 	y := make([][]float64, len(x))
 	for pos := range x {
 		y[pos] = append([]float64(nil), x[pos]...)
-		for h := 0; h < len(x[pos]); h += a.HeadDim {
+		for h := a.First; h < len(x[pos]); h += a.HeadDim {
 			for i, f := range freqs(pos) {
 				p, q := h+i, h+i+a.Dims/2
 				if a.Interleaved {
@@ -418,13 +422,14 @@ func rope(t *testing.T, b plan.Backend) {
 func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]float64 {
 	out := make([][]float64, len(q))
 	for t := range q {
-		out[t] = make([]float64, a.Heads*a.HeadDim)
+		n := a.ValueLen()
+		out[t] = make([]float64, a.Heads*n)
 		first := 0
 		if a.Window > 0 {
 			first = max(0, t-a.Window+1)
 		}
 		for h := range a.Heads {
-			g := h * a.KVHeads / a.Heads * a.HeadDim
+			head := h * a.KVHeads / a.Heads
 			var weights []float64
 			sum := 0.0
 			if sinks != nil {
@@ -433,7 +438,7 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 			for p := first; p <= t; p++ {
 				s := 0.0
 				for i := range a.HeadDim {
-					s += q[t][h*a.HeadDim+i] * k[p][g+i]
+					s += q[t][h*a.HeadDim+i] * k[p][head*a.HeadDim+i]
 				}
 				if s *= a.Scale; a.Softcap > 0 {
 					s = a.Softcap * math.Tanh(s/a.Softcap)
@@ -442,8 +447,8 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 				sum += weights[len(weights)-1]
 			}
 			for p := first; p <= t; p++ {
-				for i := range a.HeadDim {
-					out[t][h*a.HeadDim+i] += weights[p-first] / sum * v[p][g+i]
+				for i := range n {
+					out[t][h*n+i] += weights[p-first] / sum * v[p][head*n+i]
 				}
 			}
 		}
