@@ -26,9 +26,10 @@ type attentionJob struct {
 	cacheKernels
 	space *attentionSpace
 
-	group int       // query heads per key/value head
-	width int       // length of a row of sums: HeadDim rounded up
-	sinks []float32 // [Heads], or nil
+	group  int       // query heads per key/value head
+	values int       // length of a head's value
+	width  int       // length of a row of sums: values rounded up
+	sinks  []float32 // [Heads], or nil
 
 	lost    []bool // by key/value head and token: the cache cannot represent the key or value
 	anyLost atomic.Bool
@@ -63,7 +64,10 @@ func (attention) pieces(n *plan.Node) int { return groupWidth(n) }
 func (attention) spaces() []*space { return []*space{attentionWork} }
 
 func (attention) moved(e *executable, n *plan.Node) int {
-	tokens := e.batch.Attended(n.Attr.(plan.AttentionAttr).Window) + len(e.batch.Tokens)
+	tokens := e.batch.Attended(n.Attr.(plan.AttentionAttr).Window)
+	if stores(n) {
+		tokens += len(e.batch.Tokens)
+	}
 	size, err := e.lim.Cache.Size(e.p.States[n.State].Width() * tokens)
 	if err != nil {
 		return 0
@@ -71,14 +75,15 @@ func (attention) moved(e *executable, n *plan.Node) int {
 	return size
 }
 
-// groupWidth returns the number of columns of the query heads that share a key/value head.
+// groupWidth returns the number of columns of the result for the query heads that share a key/value
+// head.
 func groupWidth(n *plan.Node) int {
 	a := n.Attr.(plan.AttentionAttr)
-	return a.Heads / a.KVHeads * a.HeadDim
+	return a.Heads / a.KVHeads * a.Values()
 }
 
-// attend returns kernels that store the step's keys and values and then compute attention. Work
-// items are tiles by key/value heads, or their segments if there are too few.
+// attend returns kernels that store the step's keys and values, if n has any, and then compute
+// attention. Work items are tiles by key/value heads, or their segments if there are too few.
 func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kernel, error) {
 	a := n.Attr.(plan.AttentionAttr)
 	sinks, err := floats(n.Weight)
@@ -87,13 +92,15 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 	}
 	j := &attentionJob{
 		e: e, n: n, a: a, pool: pool, whole: whole, kernels: e.tier.attention, cacheKernels: e.tier.attention.caches[pool.dtype],
-		space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, width: headWidth(&a), sinks: sinks,
+		space: e.space(attentionWork).(*attentionSpace), group: a.Heads / a.KVHeads, values: a.Values(), width: headWidth(&a), sinks: sinks,
 		lost: make([]bool, e.lim.Tokens*a.KVHeads),
 	}
 	heads := func() int { return len(j.tiles) * a.KVHeads }
-	return []kernel{
-		one(j.begin),
-		{size: func() int { return len(e.ids) * a.KVHeads }, grain: 32, run: j.store},
+	ks := []kernel{one(j.begin)}
+	if stores(n) {
+		ks = append(ks, kernel{size: func() int { return len(e.ids) * a.KVHeads }, grain: 32, run: j.store})
+	}
+	ks = append(ks, []kernel{
 		{size: func() int { return max(j.apart, heads()) }, run: j.tilesOrSegments},
 		{size: func() int {
 			if j.apart == 0 {
@@ -101,9 +108,15 @@ func attend(e *executable, n *plan.Node, pool *kvPool, whole *stepCache) ([]kern
 			}
 			return heads()
 		}, run: j.join},
-		one(j.report),
-	}, nil
+	}...)
+	if stores(n) {
+		ks = append(ks, one(j.report))
+	}
+	return ks, nil
 }
+
+// stores reports whether an attention node has keys and values to store, not queries alone.
+func stores(n *plan.Node) bool { return len(n.In) == 3 }
 
 // begin cuts the step's tokens into tiles and decides whether segments are work items.
 func (j *attentionJob) begin() {
@@ -164,7 +177,8 @@ func (j *attentionJob) store(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		g, t := i/len(j.e.ids), i%len(j.e.ids)
 		past := j.past(j.e.seq[t])
-		if at := g * j.a.HeadDim; !past.slot(int(b.Positions[t]), g).store(j.kernels, j.e.row(j.n.In[1], t)[at:at+len(half)], j.e.row(j.n.In[2], t)[at:at+len(half)], half) {
+		k, v := j.e.row(j.n.In[1], t)[g*j.a.HeadDim:][:j.a.HeadDim], j.e.row(j.n.In[2], t)[g*j.values:][:j.values]
+		if !past.slot(int(b.Positions[t]), g).store(j.kernels, k, v, half) {
 			j.lost[i] = true
 			j.anyLost.Store(true)
 		}
@@ -276,12 +290,12 @@ func expOf(x float32) float32 {
 
 // finish writes the tile's rows of the output.
 func (j *attentionJob) finish(sums *softSums, tl *tile, g int) {
-	n := j.group * j.a.HeadDim
+	n := j.group * j.values
 	for i := range tl.tokens {
 		out := j.e.row(j.n.Out, tl.t0+i)[g*n : (g+1)*n]
 		for h := range j.group {
 			r := i*j.group + h
-			j.kernels.scale(out[h*j.a.HeadDim:(h+1)*j.a.HeadDim], sums.row(r, j.width), 1/sums.total[r])
+			j.kernels.scale(out[h*j.values:(h+1)*j.values], sums.row(r, j.width), 1/sums.total[r])
 		}
 		j.e.wrote(j.n.Out, tl.t0+i, g*n, (g+1)*n)
 	}

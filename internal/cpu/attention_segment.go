@@ -129,7 +129,7 @@ func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, t
 		if pos := begin + at + tl.past.lead(); pos >= begin+hi && pos <= last {
 			d.at.next, _, _ = tl.past.slot(pos, g).key()
 		}
-		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.a.HeadDim)
+		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.values)
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *stretch) keys(p *past, g, pos, end int) {
 func (s *stretch) values(p *past, g, pos, end int) {
 	at := p.slot(pos, g)
 	s.numbers, s.scales, _ = at.value()
-	s.width = at.state.HeadDim
+	s.width = at.state.ValueDim
 	s.n = min(end-pos, p.pageTokens-at.at)
 	s.next = s.numbers
 	if pos += p.lead(); pos < end {

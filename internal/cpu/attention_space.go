@@ -19,8 +19,8 @@ const (
 // tileTokens returns the largest number of tokens in a tile.
 func tileTokens(group int) int { return max(1, attentionRows/group) }
 
-// headWidth returns the length of a head rounded up to what kernels write.
-func headWidth(a *plan.AttentionAttr) int { return (a.HeadDim + headUnit - 1) / headUnit * headUnit }
+// headWidth returns the length of a head's value rounded up to what kernels write.
+func headWidth(a *plan.AttentionAttr) int { return (a.Values() + headUnit - 1) / headUnit * headUnit }
 
 // softSums are the rows of a partial softmax: total is the sum of exp(score - top), and sum the sum
 // of the values with these weights.

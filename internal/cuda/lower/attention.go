@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -31,6 +32,16 @@ const decodeBlocks = 128
 type attention struct{ ordinary }
 
 func (attention) writes(s *fuse.Stage) bool { return wholeBlocks(s.Node()) }
+
+func (attention) check(n *plan.Node) error {
+	switch a := n.Attr.(plan.AttentionAttr); {
+	case a.Values() != a.HeadDim:
+		return fmt.Errorf("no kernel for values of %d elements beside keys of %d", a.Values(), a.HeadDim)
+	case len(n.In) == 1:
+		return errors.New("no kernel for attention to the keys and values of another layer")
+	}
+	return nil
+}
 
 // wholeBlocks reports whether a head consists of whole blocks of the byte format.
 func wholeBlocks(n *plan.Node) bool { return n.Attr.(plan.AttentionAttr).HeadDim%32 == 0 }
