@@ -118,7 +118,6 @@ var unsupportedMore = []string{
 	"longcat-flash",
 	"mamba",
 	"mamba2-long",
-	"mimo-v2-flash",
 	"minicpm3",
 	"minimax",
 	"ministral3",

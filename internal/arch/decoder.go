@@ -126,10 +126,10 @@ func (s *Spec) kvLayer(i int) int {
 
 // sinks returns the layer's sinks, or nil.
 func (l layer) sinks(s *Spec) *tensor.Tensor {
-	if !s.Sinks {
-		return nil
+	if s.Sinks || s.SinksFound && l.has("attn_sinks") {
+		return l.weight("attn_sinks")
 	}
-	return l.weight("attn_sinks")
+	return nil
 }
 
 // heads normalizes and rotates queries or keys.

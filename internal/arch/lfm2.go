@@ -78,7 +78,7 @@ func lfm2Layers(c *config, s *Spec) {
 		s.ConvBias = required
 	}
 	attends := func(int) bool { return true }
-	if kinds := c.layerTypes(s, "full_attention", "conv"); kinds != nil {
+	if kinds := c.kinds("layer_types", s, "full_attention", "conv"); kinds != nil {
 		attends = func(i int) bool { return kinds[i] == "full_attention" }
 	} else if list, ok := c.m.Ints("full_attn_idxs"); ok {
 		attends = func(i int) bool { return slices.Contains(list, int64(i)) }

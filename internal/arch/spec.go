@@ -41,14 +41,16 @@ type Spec struct {
 	Unturned  []bool         // by layer, or nil: heads are not rotated
 	Unrounded bool           // YaRN's bounds are fractions of pairs; GGUF has no key for it
 
-	Act      plan.Activation // activation of the feed-forward layer
-	QKVBias  bias            // biases of the projections to queries, keys and values
-	OutBias  bias            // bias of the output projection of attention
-	MLPBias  bias            // biases of the feed-forward layer
-	HeadBias bias            // bias of the head
-	QKNorm   qkNorm
-	Sinks    bool // attention has a sink for each head
-	Learned  bool // positions are learned and added to embeddings; heads are not rotated
+	Act        plan.Activation // activation of the feed-forward layer
+	QKVBias    bias            // biases of the projections to queries, keys and values
+	OutBias    bias            // bias of the output projection of attention
+	MLPBias    bias            // biases of the feed-forward layer
+	HeadBias   bias            // bias of the head
+	QKNorm     qkNorm
+	Sinks      bool   // attention has a sink for each head
+	SinksFound bool   // it has, in layers that have a tensor for them
+	EachSinks  []bool // by layer, or nil: Sinks
+	Learned    bool   // positions are learned and added to embeddings; heads are not rotated
 
 	Taps     int  // tokens that a short convolution reads
 	ConvBias bias // biases of short convolutions
@@ -57,6 +59,7 @@ type Spec struct {
 	Parallel bool // it has the same input as attention, in architectures with both kinds of layer
 
 	EmbeddingScale float64 // multiplies embeddings
+	ValueScale     float64 // multiplies values
 	ResidualScale  float64 // multiplies outputs before they are added to the residual stream
 	LogitScale     float64
 	AttentionScale float64   // scale of scores; 0: 1/sqrt(HeadDim)
@@ -94,6 +97,9 @@ func (s *Spec) at(i int) *Spec {
 		if n.each != nil {
 			*n.to = n.each[i]
 		}
+	}
+	if s.EachSinks != nil {
+		l.Sinks = s.EachSinks[i]
 	}
 	if s.EachScale != nil {
 		l.AttentionScale = s.EachScale[i]
@@ -220,26 +226,26 @@ func (s *Spec) slidingLayers(c *config, sliding func(layer int) bool) {
 	if c.m.Type("sliding_window") == "null" {
 		return
 	}
-	if kinds := c.layerTypes(s, "full_attention", "sliding_attention"); kinds != nil {
+	if kinds := c.kinds("layer_types", s, "full_attention", "sliding_attention"); kinds != nil {
 		sliding = func(i int) bool { return strings.HasPrefix(kinds[i], "sliding") }
 	}
 	s.windows(sliding, func() int { return c.integer("sliding_window", defaultWindow) })
 }
 
-// layerTypes returns the kinds of all layers that config.json's layer_types names, each one of two, or
-// nil if it has none.
-func (c *config) layerTypes(s *Spec, one, other string) []string {
-	kinds, ok := c.m.Strings("layer_types")
+// kinds returns the kinds of all layers that config.json names under key, each one of two, or nil if
+// it names none.
+func (c *config) kinds(key string, s *Spec, one, other string) []string {
+	kinds, ok := c.m.Strings(key)
 	if !ok {
 		return nil
 	}
 	if len(kinds) != s.Layers {
-		c.failf("layer_types names %d layers of %d", len(kinds), s.Layers)
+		c.failf("%s names %d layers of %d", key, len(kinds), s.Layers)
 		return nil
 	}
 	for i, k := range kinds {
 		if k != one && k != other {
-			c.failf("layer_types[%d] is %q, want %q or %q", i, k, one, other)
+			c.failf("%s[%d] is %q, want %q or %q", key, i, k, one, other)
 		}
 	}
 	return kinds
@@ -253,6 +259,11 @@ const defaultWindow = 4096
 func (s *Spec) ggufWindows(c *config, nth, def int) {
 	const pattern = "attention.sliding_window_pattern"
 	listed, ok := c.m.Bools(c.key(pattern))
+	if list, _ := c.m.Ints(c.key(pattern)); len(list) == s.Layers && s.Layers > 1 {
+		for _, n := range list { // some converters write numbers
+			listed, ok = append(listed, n != 0), true
+		}
+	}
 	switch {
 	case !ok:
 		nth = c.first(pattern, nth)

@@ -231,6 +231,9 @@ func (w *weights) unused(s *Spec) error {
 func (w *weights) predicting(s *Spec, name string) bool {
 	prefix := "blk."
 	if w.hub {
+		if strings.HasPrefix(name, w.base+"mtp.") {
+			return true
+		}
 		prefix = w.base + "layers."
 	}
 	for i := range s.Predicting {
