@@ -64,7 +64,8 @@ func (attention) pieces(n *plan.Node) int { return groupWidth(n) }
 func (attention) spaces() []*space { return []*space{attentionWork} }
 
 func (attention) moved(e *executable, n *plan.Node) int {
-	tokens := e.batch.Attended(n.Attr.(plan.AttentionAttr).Window)
+	a := n.Attr.(plan.AttentionAttr)
+	tokens := e.batch.Attended(a.Group())
 	if stores(n) {
 		tokens += len(e.batch.Tokens)
 	}
@@ -155,7 +156,7 @@ func (j *attentionJob) past(s int32) past {
 }
 
 func (j *attentionJob) firstVisible(pos int) int {
-	return plan.Group{Window: j.a.Window}.FirstVisible(pos)
+	return j.a.Group().FirstVisible(pos)
 }
 
 // endVisible returns one past the last position that token i of a tile sees.

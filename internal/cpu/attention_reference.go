@@ -166,7 +166,7 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		row := make([]float32, max(a.HeadDim, a.Values()))
 		for t := lo; t < hi; t++ {
 			past, pos := e.past(pool, e.seq[t]), int(e.batch.Positions[t])
-			first := plan.Group{Window: a.Window}.FirstVisible(pos)
+			first := a.Group().FirstVisible(pos)
 			for h := range a.Heads {
 				g := h / (a.Heads / a.KVHeads)
 				s := headContext{

@@ -31,9 +31,8 @@ func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
 	}
-	// The last token to see position p is at p+Window-1.
-	if after := tl.pos - (lo + contextSegment - 1); j.a.Window > 0 && j.a.Window < after+to {
-		to = j.a.Window - after
+	for to > from && j.firstVisible(tl.pos+to-1) >= lo+contextSegment {
+		to--
 	}
 	return from, to
 }

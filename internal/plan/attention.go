@@ -27,10 +27,14 @@ type AttentionAttr struct {
 	Scale                   float64 // multiplies q·k before the softmax
 	Softcap                 float64 // caps the scaled scores; 0: no cap
 	Window                  int     // a token sees itself and the Window-1 tokens before it, and in Bidirectional as many after it; 0: all
+	Chunk                   int     // a token at position p sees positions from p/Chunk*Chunk on; 0: all
 }
 
 // Values returns the length of a head's value.
 func (a *AttentionAttr) Values() int { return cmp.Or(a.ValueDim, a.HeadDim) }
+
+// Group returns the group of the states that a node with these parameters attends to.
+func (a *AttentionAttr) Group() Group { return Group{Kind: PerToken, Window: a.Window, Chunk: a.Chunk} }
 
 func (a AttentionAttr) String() string {
 	s := fmt.Sprintf("{heads %d/%d, dim %d", a.Heads, a.KVHeads, a.HeadDim)
@@ -43,6 +47,9 @@ func (a AttentionAttr) String() string {
 	}
 	if a.Window > 0 {
 		s += fmt.Sprintf(", window %d", a.Window)
+	}
+	if a.Chunk > 0 {
+		s += fmt.Sprintf(", chunk %d", a.Chunk)
 	}
 	return s + "}"
 }
@@ -76,7 +83,7 @@ func (b *Builder) attention(in []Value, sinks *tensor.Tensor, state int, a Atten
 	if b.Cols(in[0]) != a.Heads*a.HeadDim || a.ValueDim < 0 {
 		b.Failf("attention %v does not fit q of %d columns", a, b.Cols(in[0]))
 	}
-	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.Values() || s.Window != a.Window {
+	if s := b.p.States[state]; s.KVHeads != a.KVHeads || s.HeadDim != a.HeadDim || s.ValueDim != a.Values() || s.group() != a.Group() || s.Exact {
 		b.Failf("attention %v does not fit state %v", a, s)
 	}
 	if !(a.Softcap >= 0 && a.Softcap <= math.MaxFloat32) { // also refuses NaN

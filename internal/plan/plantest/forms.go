@@ -30,6 +30,7 @@ func attentionTo(t *testing.T, b plan.Backend) {
 	for _, a := range []plan.AttentionAttr{
 		{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2},
 		{Heads: 4, KVHeads: 2, HeadDim: 32, ValueDim: 64, Scale: 0.2, Window: 7},
+		{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Chunk: 13},
 	} {
 		const in, tokens = 64, 70
 		rng := newRand(21)
@@ -42,7 +43,7 @@ func attentionTo(t *testing.T, b plan.Backend) {
 		wq, wq2 := weight("q", a.Heads*a.HeadDim), weight("q2", other.Heads*a.HeadDim)
 		wk, wv := weight("k", a.KVHeads*a.HeadDim), weight("v", a.KVHeads*a.Values())
 		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
-			st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window})
+			st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk})
 			y := b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), nil, st, a)
 			z := b.AttentionTo(b.Linear(x, wq2, nil), nil, st, other)
 			return b.Add(z, b.Linear(y, eye(b.Cols(z), b.Cols(y)), nil))

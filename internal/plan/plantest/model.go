@@ -171,6 +171,10 @@ func movedStates(t *testing.T, b plan.Backend, p *plan.Program, cache tensor.DTy
 		}
 		clear(zeros)
 		for _, page := range first.tables[g] {
+			if page < 0 {
+				moved[g] = append(moved[g], page)
+				continue
+			}
 			to := r.free[g][0]
 			r.free[g] = r.free[g][1:]
 			moved[g] = append(moved[g], to)

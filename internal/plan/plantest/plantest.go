@@ -426,6 +426,9 @@ func attended(q, k, v [][]float64, sinks []float64, a *plan.AttentionAttr) [][]f
 		if a.Window > 0 {
 			first = max(0, t-a.Window+1)
 		}
+		if a.Chunk > 0 {
+			first = t / a.Chunk * a.Chunk
+		}
 		for h := range a.Heads {
 			head := h * a.KVHeads / a.Heads
 			g := head * a.HeadDim
@@ -497,6 +500,11 @@ func attention(t *testing.T, b plan.Backend) {
 		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 17, ValueDim: 33, Scale: 0.2, Window: 30}, false, 70, 5},
 		{plan.AttentionAttr{Heads: 4, KVHeads: 1, HeadDim: 96, ValueDim: 64, Scale: 0.1}, true, 530, 32},
 		{plan.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: 32, ValueDim: 128, Scale: 0.2, Window: 300}, false, 700, 32},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 8, Scale: 0.35, Chunk: 1}, false, 20, 4},
+		{plan.AttentionAttr{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Chunk: 7}, true, 70, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Softcap: 2, Chunk: 100}, false, 530, 24},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Chunk: 300}, true, 700, 32},
+		{plan.AttentionAttr{Heads: 2, KVHeads: 1, HeadDim: 32, Scale: 0.2, Chunk: 256}, false, 600, 32},
 	} {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 			if block := tensor.Q8_0.BlockLen(); cache == tensor.Q8_0 && (c.attr.HeadDim%block != 0 || c.attr.Values()%block != 0) {
@@ -518,10 +526,10 @@ func attention(t *testing.T, b plan.Backend) {
 				logits = matrix(sinks)[0]
 			}
 			p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
-				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window})
+				st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk})
 				return b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), sinks, st, a)
 			})
-			if a.ValueDim > 0 && lacks(t, b, p) {
+			if (a.ValueDim > 0 || a.Chunk > 0) && lacks(t, b, p) {
 				continue
 			}
 			x := rowsOf(matrix(table), list)
