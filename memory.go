@@ -44,6 +44,7 @@ type Memory struct {
 type StateMemory struct {
 	Kind   string `json:"kind"`             // "kv": keys and values
 	Window int    `json:"window,omitempty"` // tokens kept per sequence; 0: its context
+	Chunk  int    `json:"chunk,omitempty"`  // tokens are kept since the last multiple of Chunk; 0: for longer
 	Layers int    `json:"layers"`
 	Bytes  int64  `json:"bytes"`
 }
@@ -144,7 +145,7 @@ func (d *Description) memory(p *memory.Planner) (*Memory, error) {
 	}
 	m.Weights = max(m.Weights, m.Resident) // padding can make repacked weights larger
 	for _, g := range u.Groups {
-		m.States = append(m.States, StateMemory{Kind: g.Kind.String(), Window: g.Window, Layers: g.Layers, Bytes: g.Bytes})
+		m.States = append(m.States, StateMemory{Kind: g.Kind.String(), Window: g.Window, Chunk: g.Chunk, Layers: g.Layers, Bytes: g.Bytes})
 	}
 	m.Total = m.Weights + int64(u.States) + m.Scratch
 	if !p.Device.Kind.Host {

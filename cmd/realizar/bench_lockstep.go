@@ -122,10 +122,11 @@ func (s batchShape) pages(g plan.Group, pageTokens int) int {
 	if g.Kind == plan.PerSequence {
 		return lockstepSlots
 	}
-	if g.Window == 0 || g.Window > s.depth+s.answer {
+	seen := max(g.Window, g.Chunk)
+	if seen == 0 || seen > s.depth+s.answer {
 		return all
 	}
-	return min(all, pagesOf(g.Window+max(chunkTokens, s.answer))+1)
+	return min(all, pagesOf(seen+max(chunkTokens, s.answer))+1)
 }
 
 // check returns an error if a batch does not fit into memory.
@@ -267,15 +268,19 @@ func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
 	b.Lengths = append(b.Lengths, int32(l.depth))
 	for g := range b.Tables {
 		t, n := &b.Tables[g], l.limits.Pages[g]/l.seqs
-		if l.program.Groups[g].Kind == plan.PerSequence {
-			in := int32(-1)
-			if start > 0 {
-				in = int32(s*n + l.slot(start))
+		group := l.program.Groups[g]
+		if group.Kind == plan.PerSequence {
+			in, out := int32(-1), int32(-1)
+			if group.Taken(start) > 0 {
+				in = int32(s*n + l.slot(group, start))
 			}
-			t.AddSlots(in, int32(s*n+l.slot(end)))
+			if group.Taken(end) > group.Taken(start) {
+				out = int32(s*n + l.slot(group, end))
+			}
+			t.AddSlots(in, out)
 			continue
 		}
-		first := l.program.Groups[g].FirstVisible(start) / l.limits.PageTokens
+		first := group.FirstVisible(start) / l.limits.PageTokens
 		for i := first; i*l.limits.PageTokens < end; i++ {
 			t.Pages = append(t.Pages, int32(s*n+i%n))
 		}
@@ -287,13 +292,14 @@ func (l *lockstep) add(b *plan.Batch, s, start int, ids []int32) {
 // lockstepSlots is the number of slots of each sequence.
 const lockstepSlots = 3
 
-// slot returns the slot of a sequence's state after that many tokens. The steps before and after
-// use other slots, and an answer does not overwrite the slot of the prompt.
-func (s batchShape) slot(end int) int {
-	if end > s.depth {
-		return 1 + (end-s.depth)%2
+// slot returns the slot with the state of a sequence of that many tokens. The states before and
+// after are in other slots, and an answer does not overwrite the slot of the prompt.
+func (s batchShape) slot(g plan.Group, tokens int) int {
+	tokens, prompt := g.Taken(tokens), g.Taken(s.depth)
+	if tokens > prompt {
+		return 1 + (tokens-prompt)/max(1, g.Every)%2
 	}
-	return (s.depth - end + chunkTokens - 1) / chunkTokens % lockstepSlots
+	return (prompt - tokens + chunkTokens - 1) / chunkTokens % lockstepSlots
 }
 
 // take waits for a step and appends its tokens.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/realizar/realizar"
 	"github.com/realizar/realizar/internal/modeltest"
+	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/tensor"
 )
 
@@ -125,21 +126,29 @@ func TestLockstepPages(t *testing.T) {
 	}
 }
 
-// A step reads a sequence's state from one slot and writes it to another, and the state
-// after the prompt stays for the answers.
+// A step reads a sequence's state from one slot and writes it to another, and the state after the
+// prompt stays for the answers.
 func TestLockstepSlots(t *testing.T) {
-	for _, depth := range []int{1, 256, 300, 1000} {
-		s := batchShape{seqs: 1, depth: depth, answer: 5}
-		last := -1
-		for end := min(chunkTokens, depth); end <= depth+s.answer; {
-			slot := s.slot(end)
-			if slot < 0 || slot >= lockstepSlots || slot == last || end > depth && slot == s.slot(depth) {
-				t.Errorf("depth %d: slot %d after %d tokens, %d before them", depth, slot, end, last)
-			}
-			if last = slot; end < depth {
-				end = min(end+chunkTokens, depth)
-			} else {
-				end++
+	for _, g := range []plan.Group{{Kind: plan.PerSequence}, {Kind: plan.PerSequence, Every: 64}} {
+		for _, depth := range []int{1, 256, 300, 340, 1000} {
+			s := batchShape{seqs: 1, depth: depth, answer: 200}
+			last := -1
+			for from, end := 0, min(chunkTokens, depth); end <= depth+s.answer; {
+				if g.Taken(end) > g.Taken(from) {
+					slot := s.slot(g, end)
+					if slot < 0 || slot >= lockstepSlots || slot == last || g.Taken(end) > g.Taken(depth) && g.Taken(depth) > 0 && slot == s.slot(g, depth) {
+						t.Errorf("%+v, depth %d: slot %d after %d tokens, %d before them", g, depth, slot, end, last)
+					}
+					last = slot
+				}
+				if g.Taken(from) > 0 && from > 0 && g.Taken(end) == g.Taken(from) && s.slot(g, from) != last {
+					t.Errorf("%+v, depth %d: slot %d is read after %d tokens, %d was written", g, depth, s.slot(g, from), from, last)
+				}
+				if from = end; end < depth {
+					end = min(end+chunkTokens, depth)
+				} else {
+					end++
+				}
 			}
 		}
 	}

@@ -34,8 +34,11 @@ func memoryText(m *realizar.Memory, layers int) string {
 	}
 	for _, s := range m.States {
 		kept := fmt.Sprintf("%d tokens", m.Tokens)
-		if s.Window > 0 {
+		switch {
+		case s.Window > 0:
 			kept = fmt.Sprintf("a window of %d tokens", s.Window)
+		case s.Chunk > 0:
+			kept = fmt.Sprintf("chunks of %d tokens", s.Chunk)
 		}
 		t.row(stateName(s.Kind), byteText(s.Bytes), fmt.Sprintf("%d layers, %s, %s", s.Layers, kept, m.Cache))
 	}

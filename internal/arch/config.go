@@ -75,7 +75,8 @@ func (c *config) integer(key string, def int) int {
 }
 
 // each returns the number under key, which must be at least 1, or def if there is none. If the
-// value is a list with a number for each layer, each returns the largest number and the list.
+// value is a list with a number for each layer, which may be 0 for some, each returns the largest
+// number and the list.
 func (c *config) each(key string, layers, def int) (int, []int) {
 	list, ok := c.m.Ints(c.key(key))
 	if _, single := c.m.Int(c.key(key)); single || !ok {
@@ -87,8 +88,8 @@ func (c *config) each(key string, layers, def int) (int, []int) {
 	}
 	var all []int
 	for i, n := range list {
-		if n < 1 || n > largest {
-			c.failf("%s[%d] is %d, want 1 to %d", c.key(key), i, n, largest)
+		if n < 0 || n > largest {
+			c.failf("%s[%d] is %d, want 0 to %d", c.key(key), i, n, largest)
 			return max(def, 1), nil
 		}
 		all = append(all, int(n))

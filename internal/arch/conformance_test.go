@@ -80,10 +80,59 @@ func models(t *testing.T) map[string]string {
 var unsupported = []string{
 	"deepseek-v2",
 	"deepseek-v3",
-	"lfm2",
 	"mamba2",
 	"qwen3-5",
 	"qwen3-next",
+}
+
+// unsupportedMore are the cases of other architectures among those of newer ones.
+var unsupportedMore = []string{
+	"afmoe",
+	"apertus",
+	"arcee",
+	"bamba",
+	"cohere2-moe",
+	"deepseek-v32",
+	"deepseek-v4",
+	"dots1",
+	"ernie4-5-moe",
+	"exaone-moe",
+	"falcon-h1",
+	"falcon-mamba",
+	"flex-olmo",
+	"gemma3n",
+	"gemma4",
+	"gemma4-moe",
+	"glm-moe-dsa",
+	"glm4-moe-lite",
+	"granite-hybrid",
+	"granite-hybrid-dense",
+	"granite-moe-shared",
+	"helium",
+	"hunyuan-moe",
+	"hy-v3",
+	"jamba",
+	"kimi-linear",
+	"laguna",
+	"llama4",
+	"longcat-flash",
+	"mamba",
+	"mamba2-long",
+	"minicpm3",
+	"minimax",
+	"ministral3",
+	"nemotron-h",
+	"nemotron-h-latent",
+	"olmo-hybrid",
+	"olmoe",
+	"phimoe",
+	"qwen3-5-long",
+	"qwen3-5-moe",
+	"qwen3-next-long",
+	"recurrent-gemma",
+	"solar-open",
+	"youtu",
+	"zamba2",
 }
 
 // casesIn returns the cases in a folder: paths of expectations by paths of models.
@@ -92,6 +141,12 @@ func casesIn(dir string) map[string]string {
 	hub, _ := filepath.Glob(filepath.Join(dir, "hf", "*", "expected.safetensors"))
 	for _, path := range hub {
 		if !slices.Contains(unsupported, filepath.Base(filepath.Dir(path))) {
+			cases[filepath.Dir(path)] = path
+		}
+	}
+	more, _ := filepath.Glob(filepath.Join(dir, "hf-more", "*", "expected.safetensors"))
+	for _, path := range more {
+		if !slices.Contains(unsupportedMore, filepath.Base(filepath.Dir(path))) {
 			cases[filepath.Dir(path)] = path
 		}
 	}

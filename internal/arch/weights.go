@@ -24,11 +24,12 @@ type weights struct {
 	used  map[string]bool
 
 	layouts map[string]layout                 // of the file's tensors, by short name
+	states  map[int]int                       // by layer: the state of its keys and values
 	made    map[*tensor.Tensor]*tensor.Tensor // converted weights
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
-	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
+	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, states: map[int]int{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
 	if w.hub {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
@@ -230,6 +231,9 @@ func (w *weights) unused(s *Spec) error {
 func (w *weights) predicting(s *Spec, name string) bool {
 	prefix := "blk."
 	if w.hub {
+		if strings.HasPrefix(name, w.base+"mtp.") {
+			return true
+		}
 		prefix = w.base + "layers."
 	}
 	for i := range s.Predicting {

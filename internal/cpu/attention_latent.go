@@ -12,7 +12,6 @@ import "github.com/realizar/realizar/tensor"
 func (j *attentionJob) scoreRows(d *attentionDesk, q, score []float32, rows int) {
 	dim, n := j.a.HeadDim, d.at.n
 	stride := rowStride(dim)
-	var sums [dotTokens * dotRows]float32
 	for p := 0; p < n; p += dotRows {
 		keys := min(dotRows, n-p)
 		for i := range keys {
@@ -20,9 +19,9 @@ func (j *attentionJob) scoreRows(d *attentionDesk, q, score []float32, rows int)
 		}
 		for r := 0; r < rows; r += dotTokens {
 			queries := min(dotTokens, rows-r)
-			j.e.tier.dots(sums[:], d.keys, q[r*stride:], dim, stride, queries)
+			j.e.tier.dots(d.dots, d.keys, q[r*stride:], dim, stride, queries)
 			for i := range queries {
-				copy(score[(r+i)*scoreStride+p:][:keys], sums[i*dotRows:])
+				copy(score[(r+i)*scoreStride+p:][:keys], d.dots[i*dotRows:])
 			}
 		}
 	}

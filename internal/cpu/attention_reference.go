@@ -20,7 +20,7 @@ type headContext struct {
 // writes how far a correct executor may be from it; qBound is the bound of q, or nil.
 func (s *headContext) attend(out, bound, q, qBound []float32, a *plan.AttentionAttr) {
 	scores, doubts, top := make([]float64, s.n), make([]float64, s.n), math.Inf(-1)
-	grain := make([]float64, max(len(q), len(out)))
+	grain := make([]float64, max(len(out), a.HeadDim))
 	query, weights, values, steps := s.halves()
 	for p := range scores {
 		var score, squares, size float64
@@ -34,8 +34,8 @@ func (s *headContext) attend(out, bound, q, qBound []float32, a *plan.AttentionA
 		if bound != nil {
 			storedErrors(grain, key, s.cache)
 			var kept, most float64
-			for i, v := range q {
-				g := grain[i] * math.Abs(float64(v))
+			for i := range key {
+				g := grain[i] * math.Abs(float64(q[i]))
 				kept += g * g
 				most = max(most, g)
 			}
@@ -148,7 +148,9 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		return nil, err
 	}
 	store := one(func() {
-		e.reach(pool.pagePool)
+		if e.reach(pool.pagePool); !stores(n) {
+			return
+		}
 		desk := &attentionDesk{half: make([]uint16, a.HeadDim)}
 		for t, s := range e.seq {
 			past := e.past(pool, s)
@@ -160,16 +162,16 @@ func (attention) reference(e *executable, n *plan.Node) ([]kernel, error) {
 		}
 	})
 	return []kernel{store, {size: func() int { return len(e.seq) }, run: func(_, lo, hi int) {
-		key, value := make([]float32, a.HeadDim), make([]float32, a.ValueLen())
+		row := make([]float32, max(a.HeadDim, a.Values()))
 		for t := lo; t < hi; t++ {
 			past, pos := e.past(pool, e.seq[t]), int(e.batch.Positions[t])
-			first := plan.Group{Window: a.Window}.FirstVisible(pos)
+			first := a.Group().FirstVisible(pos)
 			for h := range a.Heads {
 				g := h / (a.Heads / a.KVHeads)
 				s := headContext{
 					n: pos + 1 - first, cache: pool.dtype,
-					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(key) },
-					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(value) },
+					key:   func(i int) []float32 { return past.slot(first+i, g).floatKey(row[:a.HeadDim]) },
+					value: func(i int) []float32 { return past.slot(first+i, g).floatValue(row[:a.Values()]) },
 				}
 				if sinks != nil {
 					s.sink = &sinks[h]
@@ -188,6 +190,5 @@ func (e *executable) attendHead(n *plan.Node, t, h int, s *headContext, a *plan.
 		}
 		return x[h*dim:][:dim]
 	}
-	v, k := a.ValueLen(), a.HeadDim
-	s.attend(head(e.row(n.Out, t), v), head(e.bound(n.Out, t), v), head(e.row(n.In[0], t), k), head(e.bound(n.In[0], t), k), a)
+	s.attend(head(e.row(n.Out, t), a.Values()), head(e.bound(n.Out, t), a.Values()), head(e.row(n.In[0], t), a.HeadDim), head(e.bound(n.In[0], t), a.HeadDim), a)
 }

@@ -37,9 +37,8 @@ func (j *attentionJob) seen(tl *tile, segment int) (from, to int) {
 	for to = tl.tokens; from < to && j.endVisible(tl, from) <= lo; {
 		from++
 	}
-	// The last token to see position p is at p+Window-1.
-	if after := tl.pos - (lo + contextSegment - 1); j.a.Window > 0 && j.a.Window < after+to {
-		to = j.a.Window - after
+	for to > from && j.firstVisible(tl.pos+to-1) >= lo+contextSegment {
+		to--
 	}
 	return from, to
 }
@@ -140,7 +139,7 @@ func (j *attentionJob) addValues(d *attentionDesk, tl *tile, g, segment, from, t
 		if pos := begin + at + tl.past.lead(); pos >= begin+hi && pos <= last {
 			d.at.next, _, _ = tl.past.slot(pos, g).key()
 		}
-		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.a.ValueLen())
+		j.weighted(part.sum[r*j.width:], d.score[r*scoreStride+at:], (to-from)*j.group, j.width, &d.at, j.values)
 	}
 }
 

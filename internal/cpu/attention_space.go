@@ -19,8 +19,8 @@ const (
 // tileTokens returns the largest number of tokens in a tile.
 func tileTokens(group int) int { return max(1, attentionRows/group) }
 
-// headWidth returns the length of a value rounded up to what kernels write.
-func headWidth(a *plan.AttentionAttr) int { return (a.ValueLen() + headUnit - 1) / headUnit * headUnit }
+// headWidth returns the length of a head's value rounded up to what kernels write.
+func headWidth(a *plan.AttentionAttr) int { return (a.Values() + headUnit - 1) / headUnit * headUnit }
 
 // softSums are the rows of a partial softmax: total is the sum of exp(score - top), and sum the sum
 // of the values with these weights.
@@ -68,6 +68,7 @@ type attentionDesk struct {
 	// For Latent.
 	row   []float32 // [headDim] a key
 	keys  []float32 // [dotRows, rowStride(headDim)] some keys of a stretch
+	dots  []float32 // [dotTokens, dotRows] scores
 	block []byte    // a key in the format of a file
 }
 
@@ -127,7 +128,7 @@ func (z attentionSizes) bytes(workers int) int {
 	const float, half = 4, 2
 	desk := float*(z.queries+z.rows*scoreStride+2*(2*z.rows+z.sums)) + half*z.dim
 	if z.latent > 0 {
-		desk += float*(z.latent+dotRows*rowStride(z.latent)) + blockBytes(z.latent)
+		desk += float*(z.latent+dotRows*(rowStride(z.latent)+dotTokens)) + blockBytes(z.latent)
 	}
 	return workers*desk + float*(2*z.slots+z.kept)
 }
@@ -144,7 +145,8 @@ func newAttentionSpace(z attentionSizes, workers int) *attentionSpace {
 		}
 		if z.latent > 0 {
 			d := &s.desks[i]
-			d.row, d.keys, d.block = make([]float32, 0, z.latent), make([]float32, dotRows*rowStride(z.latent)), make([]byte, blockBytes(z.latent))
+			d.row, d.keys = make([]float32, 0, z.latent), make([]float32, dotRows*rowStride(z.latent))
+			d.dots, d.block = make([]float32, dotTokens*dotRows), make([]byte, blockBytes(z.latent))
 		}
 	}
 	return s

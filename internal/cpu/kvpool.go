@@ -21,7 +21,7 @@ const cacheBlock = 32
 //
 // so that neighbors in memory are positions for products of queries and keys, and elements of the
 // head for sums of values. A Q8_0 cache has signed bytes; each 32 along a head have a float16
-// scale. The other formats have no scales.
+// scale. The other formats have no scales. The numbers of an exact state are F32 with any cache.
 //
 // A state with keys only has its keys where others have values, as rows.
 type kvPool struct {
@@ -49,7 +49,7 @@ func checkCache(p *plan.Program, d tensor.DType) error {
 }
 
 func newKVPool(pages *pagePool, l *plan.Limits) *kvPool {
-	k := &kvPool{pagePool: pages, dtype: l.Cache, pageTokens: l.PageTokens}
+	k := &kvPool{pagePool: pages, dtype: pages.state.Format(l.Cache), pageTokens: l.PageTokens}
 	s := &k.state
 	k.row = s.ValueDim
 	keys, scale := k.pageTokens*s.KVHeads*s.HeadDim, 0

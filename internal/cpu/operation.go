@@ -72,6 +72,7 @@ var operations = map[*plan.Op]operation{
 	plan.Bidirectional: bidirectional{},
 	plan.GLU:           glu{},
 	plan.Map:           mapping{},
+	plan.Mul:           mul{},
 	plan.Experts:       experts{},
 	plan.Conv:          conv{},
 	plan.Add:           add{},

@@ -130,12 +130,16 @@ func (e *executable) reach(p *pagePool) {
 }
 
 // slots returns the slots of sequence s for a state per sequence [Size]. in is the state before the
-// step, which is read-only. The step must write all of out.
+// step, which is read-only. The step must write all of out, unless it is nil: then the step does not
+// reach the next state, see [plan.Group.Taken].
 func (e *executable) slots(state int, s int32) (in, out []float32) {
 	p := e.pools[state]
 	from, to := e.batch.Tables[p.state.Group].Slots(int(s))
 	if in = e.zeros; from >= 0 {
 		in = words[float32](p.pages[from])
 	}
-	return in[:p.state.Size], words[float32](p.pages[to])[:p.state.Size]
+	if to >= 0 {
+		out = words[float32](p.pages[to])[:p.state.Size]
+	}
+	return in[:p.state.Size], out
 }

@@ -17,9 +17,8 @@ const (
 )
 
 // sums returns a program whose only operation returns the sum of a sequence's rows so far, which it
-// keeps in a state. It stores column i at the mirrored place, so that writing to the slot that is
-// read gives wrong results. A second state makes each only a part of its group.
-func sums(t *testing.T) *plan.Program {
+// keeps in states.
+func sums(t *testing.T, op *plan.Op, states ...plan.State) *plan.Program {
 	t.Helper()
 	table := &tensor.Tensor{Name: "embed", DType: tensor.F32, Shape: []int{sumsVocab, sumsWidth}, Data: make([]byte, 4*sumsVocab*sumsWidth)}
 	for i, x := 0, words[float32](table.Data); i < len(x); i++ {
@@ -30,8 +29,9 @@ func sums(t *testing.T) *plan.Program {
 		x[i*sumsWidth+i] = 1
 	}
 	p, err := plan.Build(func(b *plan.Builder) {
-		b.State(plan.State{Name: "other", Kind: plan.PerSequence, Size: 7})
-		b.State(plan.State{Name: "sums", Kind: plan.PerSequence, Size: sumsWidth})
+		for _, s := range states {
+			b.State(s)
+		}
 		x := b.Scale(b.Embed(table), 2)
 		h := b.Pick(x)
 		b.Output(h, b.Linear(h, one, nil))
@@ -41,13 +41,26 @@ func sums(t *testing.T) *plan.Program {
 	}
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.Op == plan.Map {
-			n.Op = summed
+			n.Op = op
 		}
 	}
 	return p
 }
 
-// summed is the operation of sums.
+// sumsOf returns the sums of the rows of list.
+func sumsOf(list []int32) (want [][]float32) {
+	sum := make([]float32, sumsWidth)
+	for _, id := range list {
+		for c := range sum {
+			sum[c] += float32((int(id)*sumsWidth + c) * 37 % 101)
+		}
+		want = append(want, slices.Clone(sum))
+	}
+	return want
+}
+
+// summed keeps the sum. It stores column i at the mirrored place, so that writing to the slot that is
+// read gives wrong results. A second state makes each only a part of its group.
 var summed = &plan.Op{Name: "sums", Scope: plan.BySequence}
 
 func init() { operations[summed] = summing{} }
@@ -83,17 +96,12 @@ func (summing) reference(e *executable, n *plan.Node) ([]kernel, error) {
 // A state continues from step to step however the sequence is cut into steps, with other sequences,
 // and after it was saved and restored elsewhere.
 func TestSlots(t *testing.T) {
-	p := sums(t)
+	p := sums(t, summed, plan.State{Name: "other", Kind: plan.PerSequence, Size: 7}, plan.State{Name: "sums", Kind: plan.PerSequence, Size: sumsWidth})
 	list := make([]int32, 70)
-	var want [][]float32
-	sum := make([]float32, sumsWidth)
 	for i := range list {
 		list[i] = int32(i * 11 % sumsVocab)
-		for c := range sum {
-			sum[c] += float32((int(list[i])*sumsWidth + c) * 37 % 101)
-		}
-		want = append(want, slices.Clone(sum))
 	}
+	want := sumsOf(list)
 	for _, b := range []*Backend{New(2), Reference()} {
 		lim := plantest.LimitsFor(p, 200, 3, 100, 16, plan.Limits{Cache: tensor.F16})
 		if lim.Pages[0] != 6 {
@@ -175,4 +183,87 @@ func movedSlot(t *testing.T, exe plan.Executable, lim *plan.Limits, p *plan.Prog
 	step(20, 22, []int32{2, 4, 2, 3}, restore(2))
 	step(22, 23, []int32{3, 0})
 	step(20, 21, []int32{2, 3}) // from the unchanged slot
+}
+
+const chunkLength = 24
+
+// summedInChunks keeps the sum at the last multiple of chunkLength tokens in one state, and the rows
+// since then in another.
+var summedInChunks = &plan.Op{Name: "chunked sums", Scope: plan.BySequence}
+
+func init() { operations[summedInChunks] = chunkedSumming{} }
+
+type chunkedSumming struct{ ordinary }
+
+func (o chunkedSumming) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
+	return o.reference(e, s.Node())
+}
+
+func (chunkedSumming) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	pool := e.kv(1)
+	return []kernel{{size: func() int { return e.batch.Seqs() }, run: func(_, lo, hi int) {
+		e.reach(pool.pagePool)
+		for s := lo; s < hi; s++ {
+			in, out := e.slots(0, int32(s))
+			sum, past := slices.Clone(in), e.past(pool, int32(s))
+			begin := int(e.batch.Positions[e.batch.Start[s]])
+			at := begin / chunkLength * chunkLength
+			add := func(pos int) {
+				slot := past.slot(pos, 0)
+				if key := slot.floatKey(make([]float32, 1)); int(key[0]) != pos {
+					panic("a row of another position")
+				}
+				for i, x := range slot.floatValue(make([]float32, sumsWidth)) {
+					sum[i] += x
+				}
+			}
+			for ; at < begin; at++ {
+				add(at)
+			}
+			for t := e.batch.Start[s]; t < e.batch.Start[s+1]; t++ {
+				slot := past.slot(at, 0)
+				slot.store(e.tier.attention, []float32{float32(at)}, e.row(n.In[0], int(t)), nil)
+				add(at)
+				copy(e.row(n.Out, int(t)), sum)
+				if at++; at%chunkLength == 0 && out != nil {
+					copy(out, sum)
+				}
+			}
+		}
+	}}}, nil
+}
+
+// A state that is taken at multiples of a number continues with the rows since then.
+func TestSlotsInChunks(t *testing.T) {
+	p := sums(t, summedInChunks, plan.State{Name: "sums", Kind: plan.PerSequence, Size: sumsWidth, Every: chunkLength},
+		plan.State{Name: "rows", KVHeads: 1, HeadDim: 1, ValueDim: sumsWidth, Chunk: chunkLength, Exact: true})
+	list := make([]int32, 100)
+	for i := range list {
+		list[i] = int32(i * 11 % sumsVocab)
+	}
+	want := sumsOf(list)
+	for _, b := range []*Backend{New(1), Reference()} {
+		r, err := plantest.NewRunner(b, p, plantest.LimitsFor(p, 200, 3, 100, 16, plan.Limits{Cache: tensor.Q8_0}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, chunk := range []int{100, 1, 7, 23, 24, 25, 64} {
+			beside := []*plantest.Seq{r.Add(list[3:], 5), r.Add(list[9:40], 31)}
+			s := r.Add(list, chunk)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				if !slices.Equal(s.Logits[i], want[i]) {
+					t.Fatalf("%s, steps of %d, token %d: %v, want %v", b.Name(), chunk, i, s.Logits[i], want[i])
+				}
+			}
+			for _, s := range append(beside, s) {
+				r.Drop(s)
+			}
+		}
+		if err := r.Exe.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -74,7 +74,11 @@ func (p *Program) TokenBytes(past int, cache tensor.DType) int64 {
 		if s.Window > 0 {
 			seen = min(seen, s.Window)
 		}
-		total += int64(seen) * int64(s.Width()/cache.BlockLen()) * int64(cache.BlockBytes())
+		if s.Chunk > 0 && seen > s.Chunk {
+			seen = s.Chunk / 2 // the mean
+		}
+		format := s.Format(cache)
+		total += int64(seen) * int64(s.Width()/format.BlockLen()) * int64(format.BlockBytes())
 	}
 	return total
 }

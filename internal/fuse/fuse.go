@@ -95,7 +95,7 @@ func (r Rules) Stages(p *plan.Program) []Stage {
 func (j *joiner) absorb(s *Stage) {
 	switch n := s.Nodes[0]; n.Op {
 	case plan.Attention:
-		if j.Heads && !n.Attr.(plan.AttentionAttr).Latent {
+		if j.Heads && len(n.In) > 1 && !n.Attr.(plan.AttentionAttr).Latent {
 			s.Q, s.K = j.head(s.Q.In, n), j.head(s.K.In, n)
 		}
 	case plan.RMSNorm, plan.LayerNorm:

@@ -46,9 +46,9 @@ type Batch struct {
 // been freed: no token of the step sees them.
 //
 // For states per sequence, a step reads the state of sequence s from slot Pages[2*s], -1 if the
-// sequence begins, and writes the state after the step to slot Pages[2*s+1]. The two differ, so
-// that a step can be run again. A written slot does not change until it is allocated again. First
-// is 0.
+// sequence has none yet, and writes the state after the step to slot Pages[2*s+1], -1 if the step
+// does not reach the next state of a group with Every: see [Group.Taken]. The two differ, so that a
+// step can be run again. A written slot does not change until it is allocated again. First is 0.
 type PageTable struct {
 	Pages []int32
 	Start []int32 // [S+1]
@@ -67,7 +67,7 @@ func (t *PageTable) Add(first int, pages ...int32) {
 }
 
 // AddSlots adds a sequence, for states per sequence. Its state is read from slot in, or from none
-// if in is -1, and written to slot out.
+// if in is -1, and written to slot out, or to none if out is -1.
 func (t *PageTable) AddSlots(in, out int32) { t.Add(0, in, out) }
 
 // Slots returns the slots of sequence s, for states per sequence.
@@ -255,14 +255,13 @@ func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
 		if int(hi-lo) > l.Pages[g] {
 			return fmt.Errorf("group %d: sequence %d has %d pages of a pool of %d", g, q, hi-lo, l.Pages[g])
 		}
-		first := int(b.Positions[b.Start[q]])
+		first, end := int(b.Positions[b.Start[q]]), int(b.Positions[b.Start[q+1]-1])+1
 		if grp.Kind == PerSequence {
-			if err := pt.validateSlots(g, q, first, l.Pages[g]); err != nil {
+			if err := pt.validateSlots(grp, g, q, first, end, l.Pages[g]); err != nil {
 				return err
 			}
 			continue
 		}
-		end := int(b.Positions[b.Start[q+1]-1]) + 1
 		have := int(pt.First[q]) * l.PageTokens
 		if pt.First[q] < 0 || have > grp.FirstVisible(first) || have+int(hi-lo)*l.PageTokens < end {
 			return fmt.Errorf("group %d: sequence %d sees positions %d to %d, its pages hold %d to %d",
@@ -277,15 +276,17 @@ func (pt *PageTable) validate(grp Group, g int, b *Batch, l *Limits) error {
 	return nil
 }
 
-// validateSlots checks the slots of sequence q, which continues at position first, in a pool of n
-// slots.
-func (pt *PageTable) validateSlots(g, q, first, n int) error {
+// validateSlots checks the slots of sequence q, which continues at position first and goes on to
+// end, in a pool of n slots.
+func (pt *PageTable) validateSlots(grp Group, g, q, first, end, n int) error {
 	if int(pt.Start[q]) != 2*q || int(pt.Start[q+1]) != 2*q+2 || pt.First[q] != 0 {
 		return fmt.Errorf("group %d: sequence %d has pages %d to %d from %d on, want two slots", g, q, pt.Start[q], pt.Start[q+1], pt.First[q])
 	}
 	in, out := pt.Slots(q)
-	if in < -1 || int(in) >= n || out < 0 || int(out) >= n || in == out || (in < 0) != (first == 0) {
-		return fmt.Errorf("group %d: sequence %d goes on at position %d from slot %d to slot %d of %d", g, q, first, in, out, n)
+	from, to := grp.Taken(first), grp.Taken(end)
+	if in < -1 || int(in) >= n || out < -1 || int(out) >= n || in >= 0 && in == out || (in < 0) != (from == 0) || (out < 0) != (to == from) {
+		return fmt.Errorf("group %d: sequence %d goes on from position %d to %d, and from slot %d with its state after %d tokens to slot %d with that after %d, of %d slots",
+			g, q, first, end, in, from, out, to, n)
 	}
 	return nil
 }

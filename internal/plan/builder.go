@@ -97,7 +97,10 @@ func (b *Builder) same(what string, x, y Value) {
 
 // State declares a state and returns its index in [Program.States].
 func (b *Builder) State(s State) int {
-	g := Group{Kind: s.Kind, Window: s.Window}
+	if s.Every == 1 {
+		s.Every = 0
+	}
+	g := s.group()
 	s.Group = slices.Index(b.p.Groups, g)
 	if s.Group < 0 {
 		s.Group = len(b.p.Groups)

@@ -17,7 +17,7 @@ func (b *Builder) Conv(x Value, w, bias *tensor.Tensor, state int) Value {
 	if w.Shape[0] != d || past < 1 {
 		b.Failf("%s: want a row of two or more for each of %d columns, is %v", w.Name, d, w.Shape)
 	}
-	if s := b.p.States[state]; s.Kind != PerSequence || s.Size != past*d {
+	if s := b.p.States[state]; s.Kind != PerSequence || s.Every != 0 || s.Size != past*d {
 		b.Failf("%s: the last %d rows of %d values do not fit state %v", w.Name, past, d, s)
 	}
 	if bias != nil {

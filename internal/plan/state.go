@@ -19,8 +19,8 @@ const (
 	PerToken StateKind = iota
 	// PerSequence keeps a summary of all tokens of a sequence so far: a matrix, or the last inputs
 	// of a convolution. Its pages are slots for one sequence each. A later token needs only the
-	// slot with the state after the token before it. The first token of a sequence has no slot; its
-	// state is zeros.
+	// slot with the state after the token before it, or with [State.Every] after the last multiple
+	// of so many tokens. Where a sequence has no slot yet, its state is zeros.
 	PerSequence
 )
 
@@ -33,12 +33,15 @@ type State struct {
 
 	// For states per token.
 	KVHeads  int
-	HeadDim  int // length of a head's key
-	ValueDim int // length of a head's value; 0: keys only, such as latent rows
-	Window   int // tokens that a token sees; 0: all
+	HeadDim  int  // length of a head's key
+	ValueDim int  // length of a head's value; 0: keys only, such as latent rows
+	Window   int  // tokens that a token sees; 0: all
+	Chunk    int  // a token at position p sees positions from p/Chunk*Chunk on; 0: all
+	Exact    bool // values are float32, whatever [Limits.Cache] says
 
-	// Size is the number of float32 values of a state per sequence.
-	Size int
+	// For states per sequence.
+	Size  int // number of float32 values
+	Every int // the state is that after the last multiple of so many tokens; 0: after every token
 
 	Group int // index into Program.Groups
 }
@@ -53,6 +56,14 @@ func (s State) String() string {
 		if s.Window > 0 {
 			what += fmt.Sprintf(" window %d", s.Window)
 		}
+		if s.Chunk > 0 {
+			what += fmt.Sprintf(" chunk %d", s.Chunk)
+		}
+		if s.Exact {
+			what += " exact"
+		}
+	} else if s.Every > 0 {
+		what += fmt.Sprintf(" every %d", s.Every)
 	}
 	return fmt.Sprintf("%s %v %s group %d", s.Name, s.Kind, what, s.Group)
 }
@@ -68,25 +79,43 @@ func (s State) Width() int {
 // exists reports whether the fields of s are consistent.
 func (s State) exists() bool {
 	if s.Kind == PerSequence {
-		return s.Size > 0 && s.KVHeads == 0 && s.HeadDim == 0 && s.ValueDim == 0 && s.Window == 0
+		return s.Size > 0 && s.Every >= 0 && s.KVHeads == 0 && s.HeadDim == 0 && s.ValueDim == 0 && s.Window == 0 && s.Chunk == 0 && !s.Exact
 	}
-	return s.Kind == PerToken && s.KVHeads > 0 && s.HeadDim > 0 && s.ValueDim >= 0 && s.Window >= 0 && s.Size == 0
+	return s.Kind == PerToken && s.KVHeads > 0 && s.HeadDim > 0 && s.ValueDim >= 0 && s.Window >= 0 && s.Chunk >= 0 &&
+		(s.Window == 0 || s.Chunk == 0) && s.Size == 0 && s.Every == 0
+}
+
+// group returns the group of s.
+func (s State) group() Group {
+	return Group{Kind: s.Kind, Window: s.Window, Chunk: s.Chunk, Every: s.Every}
+}
+
+// Format returns the format of the values of s with a cache of format cache.
+func (s State) Format(cache tensor.DType) tensor.DType {
+	if s.Exact || s.Kind == PerSequence {
+		return tensor.F32
+	}
+	return cache
 }
 
 // A Group is a set of states that a sequence fills and frees together: page p of a group is page p
-// of every state in it, so that they share one page table. The states per sequence of a program are
-// one group.
+// of every state in it, so that they share one page table. Each field is as in [State].
 type Group struct {
 	Kind   StateKind
-	Window int // for states per token; 0: the whole past is kept
+	Window int
+	Chunk  int
+	Every  int
 }
 
-// FirstVisible returns the first position whose state a token at pos needs: the first position that
-// it sees for states per token, the position before it for states per sequence.
+// FirstVisible returns the first position whose state a token at pos needs. For states per token it
+// is the first position that the token sees; for states per sequence it is the last position of
+// the state that the token continues from, or 0 if there is none.
 func (g Group) FirstVisible(pos int) int {
 	switch {
 	case g.Kind == PerSequence:
-		return max(0, pos-1)
+		return max(0, g.Taken(pos)-1)
+	case g.Chunk > 0:
+		return pos / g.Chunk * g.Chunk
 	case g.Window == 0:
 		return 0
 	}
@@ -94,7 +123,18 @@ func (g Group) FirstVisible(pos int) int {
 }
 
 // KeepsAll reports whether every token needs the states of all tokens before it.
-func (g Group) KeepsAll() bool { return g.Kind == PerToken && g.Window == 0 }
+func (g Group) KeepsAll() bool { return g.Kind == PerToken && g.Window == 0 && g.Chunk == 0 }
+
+// Taken returns after how many of the first n tokens of a sequence its state per sequence was last
+// taken: n, or with Every the last multiple of it. If it is 0 there is no slot, and the state is
+// zeros. A step from a to b tokens reads the slot of Taken(a), and writes one if Taken(b) is
+// greater.
+func (g Group) Taken(n int) int {
+	if g.Every == 0 {
+		return n
+	}
+	return n / g.Every * g.Every
+}
 
 // Width returns the number of values of one token, or of one sequence, in all states of group g.
 func (p *Program) Width(g int) int {
@@ -112,7 +152,7 @@ func (p *Program) Width(g int) int {
 func (p *Program) MisfitHead(cache tensor.DType) int {
 	for _, s := range p.States {
 		for _, dim := range []int{s.HeadDim, s.ValueDim} {
-			if dim%cache.BlockLen() != 0 {
+			if dim%s.Format(cache).BlockLen() != 0 {
 				return dim
 			}
 		}
@@ -126,7 +166,7 @@ type Limits struct {
 	Masks              int          // masks in the table, see [Executable.SetMask]
 	PageTokens         int          // tokens per page
 	Pages              []int        // pages of each group; slots for states per sequence
-	Cache              tensor.DType // format of states per token: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
+	Cache              tensor.DType // format of states per token that are not exact: F32, F16, or Q8_0 for 8 bits in blocks of 32 along the head
 	Activations        tensor.DType // format of the inputs of products: F32, or the backend's [Backend.Rounds]
 
 	// Weights is how many bytes of a device's memory the program's weights may take; 0 is
@@ -145,8 +185,8 @@ type Limits struct {
 // [Limits.Activations] is Q8_0. Products with other formats read floats. See [tensor.Format].
 func InBytes(d tensor.DType) bool { return d.Format().InBytes }
 
-// PageOf returns the size of one page of s in bytes. A slot is in float32, whatever the format of
-// the cache.
+// PageOf returns the size of one page of s in bytes. Slots and exact states are in float32, whatever
+// the format of the cache.
 func (l *Limits) PageOf(s State) (int, error) {
 	w := s.Width()
 	if s.Kind == PerSequence {
@@ -155,7 +195,7 @@ func (l *Limits) PageOf(s State) (int, error) {
 	if l.PageTokens <= 0 || w > math.MaxInt/l.PageTokens {
 		return 0, fmt.Errorf("plan: a page of %d tokens of %d values does not exist", l.PageTokens, w)
 	}
-	return l.Cache.Size(w * l.PageTokens)
+	return s.Format(l.Cache).Size(w * l.PageTokens)
 }
 
 // PageBytes returns the size of one page of group g in bytes, over all its states.

@@ -17,7 +17,7 @@ func (rope) writes(*fuse.Stage) bool { return false }
 
 func (rope) check(n *plan.Node) error {
 	if r := n.Attr.(plan.RopeAttr); r.First > 0 {
-		return fmt.Errorf("no kernel that rotates from element %d of a head on", r.First)
+		return fmt.Errorf("no kernel for a rotation from element %d of a head on", r.First)
 	}
 	return nil
 }

@@ -20,20 +20,24 @@ type measured struct {
 }
 
 // measuredSteps holds the range of tokens of every sequence in each step. The first step has no
-// rows.
-var measuredSteps = [][2]int{{0, 17}, {17, 20}, {20, 21}, {21, 22}}
+// rows. One step ends at a chunk of recurrent layers.
+var measuredSteps = [][2]int{{0, 17}, {17, 63}, {63, 64}, {64, 65}}
+
+// measuredTokens is the most tokens of a sequence.
+const measuredTokens = 80
 
 func newMeasured(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits) *measured {
 	t.Helper()
-	m := &measured{p: p, r: runner(t, b, p, 80, 2, 64, base), lists: [2][]int32{ids(newRand(28), 64, modelVocab), ids(newRand(29), 64, modelVocab)}}
+	m := &measured{p: p, r: runner(t, b, p, 100, 2, measuredTokens, base), lists: [2][]int32{ids(newRand(28), measuredTokens, modelVocab), ids(newRand(29), measuredTokens, modelVocab)}}
 	for g, group := range p.Groups {
 		table := plan.PageTable{Start: []int32{0}}
 		for range m.lists {
 			if group.Kind == plan.PerSequence {
 				continue // slotsOfStep has the slots
 			}
-			table.Add(0, m.r.free[g][:64/m.r.Limits.PageTokens]...)
-			m.r.free[g] = m.r.free[g][64/m.r.Limits.PageTokens:]
+			pages := measuredTokens / m.r.Limits.PageTokens
+			table.Add(0, m.r.free[g][:pages]...)
+			m.r.free[g] = m.r.free[g][pages:]
 		}
 		m.tables = append(m.tables, table)
 	}
@@ -48,14 +52,14 @@ func (m *measured) batch(i, sequences int) *plan.Batch {
 		for pos := from; pos < to; pos++ {
 			b.Tokens, b.Positions = append(b.Tokens, list[pos]), append(b.Positions, int32(pos))
 		}
-		b.Start, b.Lengths = append(b.Start, int32(len(b.Tokens))), append(b.Lengths, 64)
+		b.Start, b.Lengths = append(b.Start, int32(len(b.Tokens))), append(b.Lengths, measuredTokens)
 		if i > 0 {
 			b.Rows = append(b.Rows, plan.Row{Token: int32(len(b.Tokens) - 1), Want: plan.WantToken | plan.WantLogits | plan.WantHidden})
 		}
 	}
 	for g, t := range m.tables {
-		if m.p.Groups[g].Kind == plan.PerSequence {
-			b.Tables = append(b.Tables, slotsOfStep(i, sequences))
+		if group := m.p.Groups[g]; group.Kind == plan.PerSequence {
+			b.Tables = append(b.Tables, slotsOfStep(group, i, sequences))
 			continue
 		}
 		b.Tables = append(b.Tables, plan.PageTable{Pages: t.Pages[:t.Start[sequences]], Start: t.Start[:sequences+1], First: t.First[:sequences]})
@@ -64,14 +68,19 @@ func (m *measured) batch(i, sequences int) *plan.Batch {
 }
 
 // slotsOfStep returns the slots of step i: each sequence has two, which take turns.
-func slotsOfStep(i, sequences int) (t plan.PageTable) {
+func slotsOfStep(g plan.Group, i, sequences int) (t plan.PageTable) {
 	t.Reset()
 	for s := range int32(sequences) {
-		in := int32(-1)
-		if i > 0 {
-			in = 2*s + int32(i-1)%2
+		in, out := int32(-1), int32(-1)
+		for _, step := range measuredSteps[:i+1] {
+			if out >= 0 {
+				in = out
+			}
+			if out = -1; g.Taken(step[1]) > g.Taken(step[0]) {
+				out = 2*s + (in+1)&1
+			}
 		}
-		t.AddSlots(in, 2*s+int32(i)%2)
+		t.AddSlots(in, out)
 	}
 	return t
 }

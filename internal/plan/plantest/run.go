@@ -25,7 +25,7 @@ type Seq struct {
 	Chunk  int         // tokens per step
 	Prompt int         // length that rotary frequencies depend on; 0: that of IDs
 	Logits [][]float32 // [tokens fed][vocab]
-	tables [][]int32   // by group: all logical pages, -1 if freed; for states per sequence, the slots of the previous step
+	tables [][]int32   // by group: all logical pages, -1 if freed; for states per sequence, the slots that the previous step read and wrote
 }
 
 // NewRunner compiles p on b with lim, see [LimitsFor].
@@ -149,7 +149,7 @@ func (r *Runner) Step() (bool, error) {
 // and writes the table.
 func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
 	if r.Program.Groups[g].Kind == plan.PerSequence {
-		r.slots(s, g, t)
+		r.slots(s, g, start, end, t)
 		return
 	}
 	first := r.Program.Groups[g].FirstVisible(start) / r.Limits.PageTokens
@@ -166,17 +166,20 @@ func (r *Runner) page(s *Seq, g, start, end int, t *plan.PageTable) {
 	t.Add(first, s.tables[g][first:]...)
 }
 
-// slots makes s read the slot that its previous step wrote, and writes the table.
-func (r *Runner) slots(s *Seq, g int, t *plan.PageTable) {
-	in := int32(-1)
+// slots makes s read the slot that was written last, and write another if its state is taken again
+// on the way from position start to end, and writes the table.
+func (r *Runner) slots(s *Seq, g, start, end int, t *plan.PageTable) {
+	in, out := int32(-1), int32(-1)
 	if n := len(s.tables[g]); n > 0 {
 		in = s.tables[g][n-1]
 		r.free[g] = append(r.free[g], s.tables[g][:n-1]...)
 		s.tables[g] = s.tables[g][n-1:]
 	}
-	out := r.free[g][0]
-	r.free[g] = r.free[g][1:]
-	s.tables[g] = append(s.tables[g], out)
+	if group := r.Program.Groups[g]; group.Taken(end) > group.Taken(start) {
+		out = r.free[g][0]
+		r.free[g] = r.free[g][1:]
+		s.tables[g] = append(s.tables[g], out)
+	}
 	t.AddSlots(in, out)
 }
 

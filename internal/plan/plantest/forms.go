@@ -1,0 +1,137 @@
+package plantest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/tensor"
+)
+
+// lacks reports whether b refuses p because it has no kernel for it, and names the processor as the
+// way out. The processor itself must not.
+func lacks(t *testing.T, b plan.Backend, p *plan.Program) bool {
+	t.Helper()
+	r, err := NewRunner(b, p, LimitsFor(p, 8, 1, 8, 8, plan.Limits{Cache: tensor.F32, Activations: tensor.F32}))
+	if err == nil {
+		return r.Exe.Close() != nil
+	}
+	if b.Rounds() == tensor.Q8_0 || !strings.Contains(err.Error(), "no kernel for") || !strings.Contains(err.Error(), "use --device cpu") {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// attentionTo attends to the keys and values that another node has stored in the same step and in
+// earlier ones, with other parameters.
+func attentionTo(t *testing.T, b plan.Backend) {
+	for _, a := range []plan.AttentionAttr{
+		{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2},
+		{Heads: 4, KVHeads: 2, HeadDim: 32, ValueDim: 64, Scale: 0.2, Window: 7},
+		{Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 0.2, Chunk: 13},
+	} {
+		const in, tokens = 64, 70
+		rng := newRand(21)
+		table := Weight(rng, "table", tensor.F32, 1, 101, in)
+		weight := func(name string, rows int) *tensor.Tensor {
+			return Weight(rng, name, tensor.F32, 0.1, rows, in)
+		}
+		other := a
+		other.Heads, other.Scale = 2*a.Heads, 0.3
+		wq, wq2 := weight("q", a.Heads*a.HeadDim), weight("q2", other.Heads*a.HeadDim)
+		wk, wv := weight("k", a.KVHeads*a.HeadDim), weight("v", a.KVHeads*a.Values())
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			st := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk})
+			y := b.Attention(b.Linear(x, wq, nil), b.Linear(x, wk, nil), b.Linear(x, wv, nil), nil, st, a)
+			z := b.AttentionTo(b.Linear(x, wq2, nil), nil, st, other)
+			return b.Add(z, b.Linear(y, eye(b.Cols(z), b.Cols(y)), nil))
+		})
+		if lacks(t, b, p) {
+			continue
+		}
+		list := ids(rng, tokens, 101)
+		x := rowsOf(matrix(table), list)
+		k, v := product(x, matrix(wk), nil), product(x, matrix(wv), nil)
+		want := attended(product(x, matrix(wq2), nil), k, v, nil, &other)
+		for i, row := range attended(product(x, matrix(wq), nil), k, v, nil, &a) {
+			for j, y := range row {
+				want[i][j] += y
+			}
+		}
+		r := runner(t, b, p, 64, 1, 100, plan.Limits{Cache: tensor.F32, Activations: tensor.F32})
+		for _, chunk := range []int{64, 7, 1} {
+			s := r.Add(list, chunk)
+			if err := r.Run(); err != nil {
+				t.Fatal(err)
+			}
+			near(t, fmt.Sprintf("%v in steps of %d", a, chunk), s.Logits, want, 1e-5, 0)
+			r.Drop(s)
+		}
+	}
+}
+
+// eye returns a matrix that copies its input to the first rows of its output.
+func eye(rows, cols int) *tensor.Tensor {
+	w := Weight(newRand(1), "eye", tensor.F32, 1, rows, cols)
+	clear(w.Data)
+	for i := range min(rows, cols) {
+		one := math.Float32bits(1)
+		for j := range 4 {
+			w.Data[4*(i*cols+i)+j] = byte(one >> (8 * j))
+		}
+	}
+	return w
+}
+
+// embedPart reads parts of the rows of a second table, which has fewer rows than the vocabulary.
+func embedPart(t *testing.T, b plan.Backend) {
+	for _, d := range Dtypes {
+		block := d.BlockLen()
+		rng := newRand(22)
+		table, second := Weight(rng, "table", tensor.F32, 1, 40, block), Weight(rng, "second", d, 1, 30, 3*block)
+		list := ids(rng, 50, 40)
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+			return b.Add(x, b.EmbedPart(second, block, block))
+		})
+		if lacks(t, b, p) {
+			continue
+		}
+		want, rows := rowsOf(matrix(table), list), matrix(second)
+		for i, id := range list {
+			if id >= 30 {
+				id = 0
+			}
+			row := make([]float64, block)
+			for j := range row {
+				row[j] = want[i][j] + rows[id][block+j]
+			}
+			want[i] = row
+		}
+		near(t, d.String(), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-6, 0)
+	}
+}
+
+// mul multiplies values, and rows by a column.
+func mul(t *testing.T, b plan.Backend) {
+	rng := newRand(23)
+	table := Weight(rng, "table", tensor.F32, 1, 23, 65)
+	wide, narrow := Weight(rng, "wide", tensor.F32, 0.2, 65, 65), Weight(rng, "narrow", tensor.F32, 0.2, 1, 65)
+	list := ids(rng, 12, 23)
+	x := rowsOf(matrix(table), list)
+	for _, w := range []*tensor.Tensor{wide, narrow} {
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Mul(b.Linear(x, w, nil), x) })
+		if lacks(t, b, p) {
+			continue
+		}
+		y := product(x, matrix(w), nil)
+		want := make([][]float64, len(x))
+		for i := range x {
+			for j, v := range x[i] {
+				want[i] = append(want[i], v*y[i][j%len(y[i])])
+			}
+		}
+		near(t, w.Name, outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
+	}
+}
