@@ -78,8 +78,6 @@ func models(t *testing.T) map[string]string {
 
 // unsupported are the cases of other architectures.
 var unsupported = []string{
-	"deepseek-v2",
-	"deepseek-v3",
 	"mamba2",
 	"qwen3-5",
 	"qwen3-next",
@@ -104,7 +102,6 @@ var unsupportedMore = []string{
 	"gemma4",
 	"gemma4-moe",
 	"glm-moe-dsa",
-	"glm4-moe-lite",
 	"granite-hybrid",
 	"granite-hybrid-dense",
 	"granite-moe-shared",
@@ -115,10 +112,8 @@ var unsupportedMore = []string{
 	"kimi-linear",
 	"laguna",
 	"llama4",
-	"longcat-flash",
 	"mamba",
 	"mamba2-long",
-	"minicpm3",
 	"minimax",
 	"ministral3",
 	"nemotron-h",
@@ -131,7 +126,6 @@ var unsupportedMore = []string{
 	"qwen3-next-long",
 	"recurrent-gemma",
 	"solar-open",
-	"youtu",
 	"zamba2",
 }
 
@@ -244,9 +238,17 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// unrounded are the cases whose logits are those of the weights before they were rounded to BF16.
+var unrounded = []string{
+	"youtu",
+}
+
 // roundedBy returns the error of a file's logits that the rounding of its weights may cause.
 func roundedBy(t *testing.T, m *arch.Model, path, want string) float64 {
 	t.Helper()
+	if slices.Contains(unrounded, filepath.Base(path)) {
+		return 4.5e-2
+	}
 	if strings.HasSuffix(path, ".gguf") && rounded(t, m, filepath.Dir(want)) {
 		return 4e-3 // weights keep eight bits of their fractions
 	}

@@ -25,6 +25,7 @@ type conversion struct {
 	plusOne  bool              // GGUF stores the weights of norms plus one
 	permuted bool              // GGUF permutes the rows of queries and keys
 	vectors  map[string][]float32
+	change   func(t *testing.T, tensors map[string]*tensor.Tensor)
 }
 
 // usualNames are the names that most converters give to the tensors of a layer.
@@ -74,6 +75,7 @@ var conversions = map[string]conversion{
 func TestConvertedGGUF(t *testing.T) {
 	for name, conv := range conversions {
 		t.Run(name, func(t *testing.T) {
+			name, _, _ := strings.Cut(name, ", ")
 			dir := filepath.Join(conformance(t), "hf", name)
 			if _, err := os.Stat(dir); err != nil {
 				dir = filepath.Join(conformance(t), "hf-more", name)
@@ -87,7 +89,7 @@ func TestConvertedGGUF(t *testing.T) {
 	}
 }
 
-var layerName = regexp.MustCompile(`^(?:model\.layers\.(\d+)\.)?(.*)(\.weight|\.bias)$`)
+var layerName = regexp.MustCompile(`^(?:model\.layers\.(\d+)\.)?(.*)(\.weight|\.bias|_bias)$`)
 
 func (conv *conversion) write(t *testing.T, folder string) string {
 	t.Helper()
@@ -135,6 +137,9 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 	maps.Copy(config, conv.config)
 	for name, values := range conv.vectors {
 		tensors[name] = floatVector(values)
+	}
+	if conv.change != nil {
+		conv.change(t, tensors)
 	}
 	var list []*tensor.Tensor
 	for name := range tensors {

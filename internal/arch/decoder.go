@@ -76,6 +76,9 @@ func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn st
 }
 
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
+	if s.Latent != nil {
+		return latentAttention(b, s, w, x, fmt.Sprintf("kv.%d", w.index))
+	}
 	if from := s.kvLayer(w.index); from != w.index {
 		q := linear(b, w, x, "attn_q", s.Heads*s.HeadDim, s.QKVBias)
 		return attendTo(b, s, w, heads(b, s, w, q, "attn_q_norm"), from)

@@ -42,17 +42,21 @@ func (s *Spec) rope(c *config, w *weights) {
 		sc = hubScaling(c, s, s.Local, local, cmp.Or(s.LocalBase, s.RopeBase))
 		s.turn(c, s.Local, &sc)
 	default:
-		at := "rope_parameters."
-		if c.hasAny("rope_scaling.") {
-			at = "rope_scaling."
-		}
-		sc := hubScaling(c, s, &s.Rope, at, s.RopeBase)
+		sc := hubScaling(c, s, &s.Rope, c.ropeKeys(), s.RopeBase)
 		s.turn(c, &s.Rope, &sc)
 	}
 	if s.LocalBase > 0 && s.Local == nil && c.err == nil {
 		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved, Dims: s.Rope.Dims}
 		s.turn(c, s.Local, &ropeScaling{kind: "default", base: s.LocalBase, original: s.Context})
 	}
+}
+
+// ropeKeys returns the prefix of config.json's keys of rotary positions.
+func (c *config) ropeKeys() string {
+	if c.hasAny("rope_scaling.") {
+		return "rope_scaling."
+	}
+	return "rope_parameters."
 }
 
 // turn computes the frequencies of r.
@@ -147,6 +151,9 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 	if r.kind == "yarn" && r.attention > 0 {
 		// The key's value multiplies the magnitude of the paper's formula.
 		r.attention *= yarnMagnitude(r.factor, 1)
+	}
+	if r.kind == "yarn" && s.Latent != nil && c.optional("rope.scaling.yarn_log_multiplier") > 0 {
+		r.attention = 1 // the magnitude is in the scale of scores, see Spec.yarnScores
 	}
 	return r
 }

@@ -47,10 +47,11 @@ type Spec struct {
 	MLPBias    bias            // biases of the feed-forward layer
 	HeadBias   bias            // bias of the head
 	QKNorm     qkNorm
-	Sinks      bool   // attention has a sink for each head
-	SinksFound bool   // it has, in layers that have a tensor for them
-	EachSinks  []bool // by layer, or nil: Sinks
-	Learned    bool   // positions are learned and added to embeddings; heads are not rotated
+	Sinks      bool    // attention has a sink for each head
+	SinksFound bool    // it has, in layers that have a tensor for them
+	EachSinks  []bool  // by layer, or nil: Sinks
+	Learned    bool    // positions are learned and added to embeddings; heads are not rotated
+	Latent     *Latent // latent attention, or nil
 
 	Taps     int  // tokens that a short convolution reads
 	ConvBias bias // biases of short convolutions

@@ -36,6 +36,8 @@ type mixture struct {
 	used  int
 	space *expertSpace
 
+	experts int // without identities
+
 	router         *router
 	unit           *unit
 	gate, up, down *expertWeights
@@ -53,7 +55,7 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 		return nil, err
 	}
 	m := &mixture{
-		e: e, n: n, used: a.Route.Used, space: e.space(expertWork).(*expertSpace),
+		e: e, n: n, used: a.Route.Used, space: e.space(expertWork).(*expertSpace), experts: len(a.Gate),
 		router: &router{a: a.Route, bias: choice}, unit: e.tier.unit(a.GLU),
 	}
 	for _, w := range []struct {
@@ -73,7 +75,7 @@ func (experts) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 				m.router.route(&m.space.desks[worker], e.row(n.In[1], t), m.space.chosen[at:at+m.used], m.space.weights[at:at+m.used])
 			}
 		}},
-		one(func() { m.space.group(rows()*m.used, m.used) }),
+		one(func() { m.space.group(rows()*m.used, m.used, len(a.Gate)) }),
 		{size: func() int {
 			if m.space.shared == 0 {
 				return 0
@@ -174,6 +176,13 @@ func (m *mixture) combine(d *desk, i int) {
 		clear(y)
 		for c := t * m.used; c < (t+1)*m.used; c++ {
 			expert := m.space.chosen[c]
+			if int(expert) >= m.experts {
+				by := m.space.weights[c]
+				for j, v := range m.e.row(m.n.In[2], t)[lo : lo+rows] {
+					y[j] += float32(by * v)
+				}
+				continue
+			}
 			first, tokens := m.space.tokens(expert)
 			m.down.add(y, m.space.weights[c], d.places[first*tileRows:], expert, i, int(m.space.place[c])-first, tokens)
 		}

@@ -16,7 +16,7 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 	}
 	r, f := router{a: a.Route, bias: choice}, unitOf(a.GLU)
 	return []kernel{{size: func() int { return e.size(n.Out) }, run: func(_, lo, hi int) {
-		desk := newRouteDesk(len(a.Gate), a.Route.Groups)
+		desk := newRouteDesk(len(a.Gate)+a.Identity, a.Route.Groups)
 		chosen, weights := make([]int32, a.Route.Used), make([]float32, a.Route.Used)
 		for t := lo; t < hi; t++ {
 			x, y, bound := e.row(n.In[0], t), e.row(n.Out, t), e.bound(n.Out, t)
@@ -25,7 +25,10 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 			logits := e.row(n.In[1], t)
 			r.route(&desk, logits, chosen, weights)
 			for k, i := range chosen {
-				d, off, err := e.expert(&a, int(i), f, x, e.bound(n.In[0], t), bound != nil)
+				d, off, err := x, e.bound(n.In[0], t), error(nil)
+				if int(i) < len(a.Gate) {
+					d, off, err = e.expert(&a, int(i), f, x, off, bound != nil)
+				}
 				if err != nil {
 					panic(err) // becomes the step's error
 				}
@@ -33,7 +36,7 @@ func (experts) reference(e *executable, n *plan.Node) ([]kernel, error) {
 					y[j] += weights[k] * v
 				}
 				for j := range bound {
-					part := math.Abs(float64(weights[k])) * (float64(off[j]) + 2*roundings*math.Abs(float64(d[j])))
+					part := math.Abs(float64(weights[k])) * (at(off, j) + 2*roundings*math.Abs(float64(d[j])))
 					bound[j] += float32(part + roundings*math.Abs(float64(y[j])))
 				}
 			}

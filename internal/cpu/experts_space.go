@@ -36,8 +36,8 @@ type expertSpace struct {
 	token   []int32   // by place
 	start   []int32   // [experts+1] first place of each expert
 	next    []int32   // [experts]
-	active  []int32   // experts with tokens, in order
-	shared  int       // number of places of experts with several tokens
+	active  []int32   // experts with tokens, in order, without identities
+	shared  int       // number of places of these experts with several tokens
 
 	// The first expert of active, for workers that prefetch while others still compute.
 	first atomic.Int32
@@ -68,7 +68,7 @@ func (b *Backend) expertRoom(p *plan.Program, lim *plan.Limits) (z expertSizes) 
 			continue
 		}
 		choices, d, ffn := lim.Size(p.Shapes[p.Nodes[i].Out][0])*a.Route.Used, a.Gate[0].Cols(), a.Down[0].Cols()
-		z.experts, z.groups, z.choices = max(z.experts, len(a.Gate)), max(z.groups, a.Route.Groups), max(z.choices, choices)
+		z.experts, z.groups, z.choices = max(z.experts, len(a.Gate)+a.Identity), max(z.groups, a.Route.Groups), max(z.choices, choices)
 		records, floats := b.reads(&p.Nodes[i], lim)
 		if records {
 			z.inRec = max(z.inRec, choices*recordStride(d))
@@ -103,8 +103,9 @@ func newExpertSpace(z expertSizes, workers int) *expertSpace {
 	return s
 }
 
-// group assigns places to the first choices; each token has used of them.
-func (s *expertSpace) group(choices, used int) {
+// group assigns places to the first choices; each token has used of them. Experts from identity on
+// are identities.
+func (s *expertSpace) group(choices, used, identity int) {
 	clear(s.start)
 	for _, e := range s.chosen[:choices] {
 		s.start[e+1]++
@@ -112,10 +113,10 @@ func (s *expertSpace) group(choices, used int) {
 	s.active, s.shared = s.active[:0], 0
 	for e := range s.next {
 		n := s.start[e+1]
-		if n > 0 {
+		if n > 0 && e < identity {
 			s.active = append(s.active, int32(e))
 		}
-		if n > 1 {
+		if n > 1 && e < identity {
 			s.shared += int(n)
 		}
 		s.start[e+1] += s.start[e]

@@ -17,13 +17,13 @@ func TestGroupGivesPlaces(t *testing.T) {
 		n, tokens := 1+rng.IntN(12), rng.IntN(40)
 		used := 1 + rng.IntN(n)
 		s := newExpertSpace(expertSizes{experts: n + rng.IntN(3), choices: 40 * n}, 1)
-		s.group(0, used) // from an earlier step
+		s.group(0, used, n) // from an earlier step
 		for tok := range tokens {
 			for k, e := range rng.Perm(n)[:used] {
 				s.chosen[tok*used+k] = int32(e)
 			}
 		}
-		s.group(tokens*used, used)
+		s.group(tokens*used, used, n)
 		next, shared := 0, 0
 		for _, e := range s.active {
 			first, count := s.tokens(e)

@@ -20,9 +20,13 @@ var Experts = &Op{Name: "experts"}
 // The order of the sum is fixed, so that a token's bits do not depend on the other tokens of the
 // step. Each list has one tensor per expert, all of the same dtype and shape. The lists of biases
 // may be nil.
+//
+// Identity experts follow these: their result is x (Meituan LongCat Team, "LongCat-Flash Technical
+// Report", 2025, "zero-computation experts").
 type ExpertsAttr struct {
-	Route RouteAttr
-	GLU   GLUAttr
+	Route    RouteAttr
+	GLU      GLUAttr
+	Identity int
 
 	Gate, Up, Down             []*tensor.Tensor // [ffn, d], [ffn, d], [d, ffn]
 	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d]; each list may be nil
@@ -59,7 +63,11 @@ func (a ExpertsAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
 }
 
 func (a ExpertsAttr) String() string {
-	return fmt.Sprintf("{%d of %d, %v, %v}", a.Route.Used, len(a.Gate), a.Route, a.GLU)
+	identity := ""
+	if a.Identity > 0 {
+		identity = fmt.Sprintf(" and %d identities", a.Identity)
+	}
+	return fmt.Sprintf("{%d of %d%s, %v, %v}", a.Route.Used, len(a.Gate), identity, a.Route, a.GLU)
 }
 
 // A Score is a way to turn a router's logits into the scores of experts.
@@ -113,21 +121,22 @@ func (a RouteAttr) String() string {
 // or nil; it is added to the scores to choose experts, not to their weights.
 func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) Value {
 	n, d, r := len(a.Gate), b.Cols(x), a.Route
-	if n == 0 || b.Cols(logits) != n || b.Rows(logits) != b.Rows(x) {
-		b.Failf("experts: %d experts for logits of %d columns", n, b.Cols(logits))
+	all := n + a.Identity
+	if n == 0 || a.Identity < 0 || b.Cols(logits) != all || b.Rows(logits) != b.Rows(x) {
+		b.Failf("experts: %d experts for logits of %d columns", all, b.Cols(logits))
 	}
 	switch {
-	case r.Used < 1 || r.Used > n:
-		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, n)
+	case r.Used < 1 || r.Used > all:
+		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, all)
 	case r.Score >= numScores:
 		b.Failf("experts: unknown score %d", r.Score)
 	case !(r.Scale > 0 && r.Scale < 1e30):
 		b.Failf("experts: weights cannot be scaled by %v, want a positive number", r.Scale)
-	case r.Groups > 1 && (n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > n/r.Groups || r.GroupsUsed*(n/r.Groups) < r.Used):
-		b.Failf("experts: cannot choose %d of %d experts from %d of %d groups by their %d best", r.Used, n, r.GroupsUsed, r.Groups, r.GroupTop)
+	case r.Groups > 1 && (all%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > all/r.Groups || r.GroupsUsed*(all/r.Groups) < r.Used):
+		b.Failf("experts: cannot choose %d of %d experts from %d of %d groups by their %d best", r.Used, all, r.GroupsUsed, r.Groups, r.GroupTop)
 	}
 	if bias != nil {
-		b.vector(bias, n)
+		b.vector(bias, all)
 	}
 	b.glu(a.GLU)
 	b.matrix(a.Gate[0])
@@ -148,5 +157,9 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 			}
 		}
 	}
-	return b.add(Node{Op: Experts, In: []Value{x, logits}, Bias: bias, State: NoState, Attr: a}, b.Rows(x), Dim(d))
+	in := []Value{x, logits}
+	if a.Identity > 0 {
+		in = append(in, x) // as the results of identities
+	}
+	return b.add(Node{Op: Experts, In: in, Bias: bias, State: NoState, Attr: a}, b.Rows(x), Dim(d))
 }

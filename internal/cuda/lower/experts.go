@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/realizar/realizar/internal/cuda/device"
@@ -55,6 +56,9 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
+	if n.Attr.(plan.ExpertsAttr).Identity > 0 {
+		return errors.New("no kernel for experts whose result is their input")
+	}
 	if count := len(n.Attr.(plan.ExpertsAttr).Gate); count > maxExperts {
 		return fmt.Errorf("no kernel for %d experts, of which %d is the most", count, maxExperts)
 	}
