@@ -3,6 +3,7 @@ package modelfile
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // A Meta is the metadata of a file: an ordered, typed, flat list of keys and values.
@@ -70,6 +71,19 @@ func (m *Meta) Ints(key string) ([]int64, bool) { return getAll(m, key, toInt) }
 // Floats returns the array of numbers at key, each read as by [Meta.Float]. ok is false if there is
 // none or an element has another type.
 func (m *Meta) Floats(key string) ([]float64, bool) { return getAll(m, key, toFloat) }
+
+// Under returns the members of the JSON object at key, by their own keys. It is empty if there is no
+// such object.
+func (m *Meta) Under(key string) *Meta {
+	under := &Meta{values: map[string]any{}}
+	for _, k := range m.Keys() {
+		if own, ok := strings.CutPrefix(k, key+"."); ok {
+			under.keys = append(under.keys, own)
+			under.values[own] = m.values[k]
+		}
+	}
+	return under
+}
 
 // Type returns the name of the type of the value at key, for error messages: "uint32", "[]string",
 // "null", "object", or "" if there is none.

@@ -114,7 +114,7 @@ func build(f *modelfile.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config{m: f.Meta(), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn}
+	c := &config{m: textMeta(f), gguf: f.Format() == modelfile.GGUF, name: name, keys: a.keys, defaults: a.defaults, ffn: a.ffn}
 	m := &Model{Architecture: name, Spec: c.spec(cmp.Or(a.norm, plan.RMSNorm))}
 	if a.adapt != nil {
 		a.adapt(c, &m.Spec)

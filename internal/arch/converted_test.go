@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,17 @@ var (
 	aroundNames = map[string]string{
 		"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
 	}
+	gemma4Names = combined(aroundNames, map[string]string{
+		"layer_scalar": "layer_output_scale.weight", "model.embed_tokens_per_layer": "per_layer_token_embd", "model.per_layer_model_projection": "per_layer_model_proj",
+		"model.per_layer_projection_norm": "per_layer_proj_norm", "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
+		"post_feedforward_layernorm_1": "post_ffw_norm_1", "post_feedforward_layernorm_2": "post_ffw_norm_2", "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+		"router.proj": "ffn_gate_inp", "router.scale": "ffn_gate_inp.scale", "router.per_expert_scale": "ffn_down_exps.scale",
+		"experts.gate_up_proj": "ffn_gate_up_exps.weight", "experts.down_proj": "ffn_down_exps.weight",
+	})
+	gemma4Keys = map[string]any{
+		"attention.sliding_window": 8, "attention.key_length": 64, "attention.value_length": 64, "attention.key_length_swa": 32, "attention.value_length_swa": 32,
+		"rope.dimension_count": 64, "rope.dimension_count_swa": 32, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4,
+	}
 	lfm2Names = map[string]string{
 		"model.embedding_norm": "token_embd_norm", "operator_norm": "attn_norm", "ffn_norm": "ffn_norm",
 		"self_attn.out_proj": "attn_output", "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
@@ -63,12 +75,28 @@ var conversions = map[string]conversion{
 	"exaone4": {arch: "exaone4", names: aroundNames, config: map[string]any{
 		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}}},
 	"hunyuan": {arch: "hunyuan-dense"},
+	"gemma4": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
+		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "final_logit_softcapping": 30.0,
+		"attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
+	"gemma4-moe": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
+		"attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 48,
+		"attention.sliding_window_pattern": []bool{true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
 	"lfm2": {arch: "lfm2", names: lfm2Names, config: map[string]any{
 		"attention.head_count_kv": []int32{0, 2, 0, 2}, "shortconv.l_cache": 3, "attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e6}},
 	"phi3": {arch: "phi3", config: map[string]any{"attention.sliding_window": 0, "rope.scaling.original_context_length": 4096}},
 	"phi3-longrope": {arch: "phi3", config: map[string]any{"attention.sliding_window": 0, "rope.scaling.original_context_length": 16, "rope.scaling.attn_factor": math.Sqrt2},
 		vectors: map[string][]float32{
 			"rope_factors_short.weight": {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7}, "rope_factors_long.weight": {1.5, 1.8, 2.1, 2.4, 2.7, 3, 3.3, 3.6}}},
+}
+
+// proportional are the factors by which a quarter of the pairs of 64 elements are rotated.
+var proportional = append(slices.Repeat([]float32{1}, 8), slices.Repeat([]float32{1e30}, 24)...)
+
+// combined returns all entries of both maps.
+func combined[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
 
 // A checkpoint and its GGUF file compute the same.
@@ -89,7 +117,7 @@ func TestConvertedGGUF(t *testing.T) {
 	}
 }
 
-var layerName = regexp.MustCompile(`^(?:model\.layers\.(\d+)\.)?(.*)(\.weight|\.bias|_bias)$`)
+var layerName = regexp.MustCompile(`^(?:model\.layers\.(\d+)\.)?(.*?)(\.weight|\.bias|)$`)
 
 func (conv *conversion) write(t *testing.T, folder string) string {
 	t.Helper()

@@ -27,6 +27,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		}
 		x = b.Add(x, b.Position(table, 0))
 	}
+	w.embedded = x
 	for i := range s.Layers {
 		b.Layer(i)
 		x = block(b, s.at(i), layer{w, i}, x)
@@ -92,7 +93,7 @@ func attend(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
 	a := s.attention(w.index)
 	w.states[w.index] = b.State(plan.State{
 		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken,
-		KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window,
+		KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk,
 	})
 	y := b.Attention(q, k, v, w.sinks(s), w.states[w.index], a)
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
@@ -112,6 +113,9 @@ func (s *Spec) attention(i int) plan.AttentionAttr {
 	}
 	if s.ValueDim != s.HeadDim {
 		a.ValueDim = s.ValueDim
+	}
+	if s.Chunks != nil {
+		a.Chunk = s.Chunks[i]
 	}
 	if a.Scale == 0 {
 		a.Scale = 1 / math.Sqrt(float64(s.HeadDim))

@@ -139,11 +139,7 @@ func (c *config) among(def int, keys ...string) int {
 
 // experts returns the result of a layer's mixture of experts and its shared expert.
 func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	logits := linear(b, w, x, "ffn_gate_inp", s.Experts+s.Identity, s.RouterBias)
-	a := plan.ExpertsAttr{Route: s.Route, GLU: s.ExpertGLU, Identity: s.Identity}
-	a.Gate, a.Up, a.GateBias, a.UpBias = w.gates(s)
-	a.Down, a.DownBias = w.matrices("ffn_down", s.Experts, s.Hidden, s.ExpertFFN), w.vectors("ffn_down", s.Experts, s.Hidden, s.ExpertBias)
-	y := b.Experts(x, logits, w.bias("exp_probs_b", s.ChoiceBias), a)
+	y := routed(b, s, w, x, linear(b, w, x, "ffn_gate_inp", s.Experts+s.Identity, s.RouterBias), nil)
 	if s.SharedFFN == 0 {
 		return y
 	}
@@ -152,6 +148,14 @@ func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		shared = b.GLU(b.Linear(x, gate, nil), shared, plan.GLUAttr{Act: plan.Sigmoid})
 	}
 	return b.Add(y, shared)
+}
+
+// routed returns the result of the experts that logits choose. scales is [experts] or nil.
+func routed(b *plan.Builder, s *Spec, w layer, x, logits plan.Value, scales *tensor.Tensor) plan.Value {
+	a := plan.ExpertsAttr{Route: s.Route, GLU: s.ExpertGLU, Identity: s.Identity, Scales: scales}
+	a.Gate, a.Up, a.GateBias, a.UpBias = w.gates(s)
+	a.Down, a.DownBias = w.matrices("ffn_down", s.Experts, s.Hidden, s.ExpertFFN), w.vectors("ffn_down", s.Experts, s.Hidden, s.ExpertBias)
+	return b.Experts(x, logits, w.bias("exp_probs_b", s.ChoiceBias), a)
 }
 
 // sharedGate returns the row that computes the gate of the shared expert, or nil.

@@ -18,7 +18,7 @@ var latentGGUFNames = func() map[string]string {
 	all := map[string]string{
 		"self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
 		"self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b",
-		"mlp.gate": "ffn_gate_inp", "mlp.gate.e_score_correction": "exp_probs_b",
+		"mlp.gate": "ffn_gate_inp", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
 	}
 	for _, s := range []string{"gate", "up", "down"} {
 		all["mlp.shared_experts."+s+"_proj"] = "ffn_" + s + "_shexp"
@@ -80,13 +80,6 @@ func stackExperts(_ *testing.T, tensors map[string]*tensor.Tensor) {
 			into := fmt.Sprintf("blk.%d.ffn_%s_exps.weight", layer, kind)
 			fuse(tensors, into, parts...)
 			tensors[into].Shape = []int{len(parts), shape[0], shape[1]}
-		}
-	}
-	for layer := range 3 {
-		name := fmt.Sprintf("blk.%d.exp_probs_b", layer)
-		if w := tensors[name+"_bias"]; w != nil {
-			tensors[name+".bias"] = w
-			delete(tensors, name+"_bias")
 		}
 	}
 }

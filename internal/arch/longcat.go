@@ -88,16 +88,16 @@ func longcatLayer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 			w.find(w.numbered(short, ".weight", s.Experts+e))
 		}
 	}
-	var routed plan.Value
+	var mixed plan.Value
 	for i := range 2 {
 		half := w.half(i)
 		h := norm(b, s, half, x, "attn_norm", s.Hidden)
 		x = b.Add(x, latentAttention(b, s, half, h, fmt.Sprintf("kv.%d.%d", w.index, i)))
 		h = norm(b, s, half, x, "ffn_norm", s.Hidden)
 		if i == 0 {
-			routed = experts(b, s, w, h)
+			mixed = experts(b, s, w, h)
 		}
 		x = b.Add(x, glu(b, s, half, h, "", s.FFN))
 	}
-	return b.Add(x, routed)
+	return b.Add(x, mixed)
 }

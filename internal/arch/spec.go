@@ -36,22 +36,27 @@ type Spec struct {
 	Rope      plan.RopeAttr
 	Partial   float64        // share of a head that is rotated, if the file does not say
 	RopeBase  float64        // base of the frequencies, if the file does not say
+	LocalDims int            // elements rotated in layers with a window; 0: as in others
 	LocalBase float64        // base in layers with a window; 0: RopeBase
 	Local     *plan.RopeAttr // for layers with a window; nil: Rope
 	Unturned  []bool         // by layer, or nil: heads are not rotated
 	Unrounded bool           // YaRN's bounds are fractions of pairs; GGUF has no key for it
 
-	Act        plan.Activation // activation of the feed-forward layer
-	QKVBias    bias            // biases of the projections to queries, keys and values
-	OutBias    bias            // bias of the output projection of attention
-	MLPBias    bias            // biases of the feed-forward layer
-	HeadBias   bias            // bias of the head
-	QKNorm     qkNorm
-	Sinks      bool    // attention has a sink for each head
-	SinksFound bool    // it has, in layers that have a tensor for them
-	EachSinks  []bool  // by layer, or nil: Sinks
-	Learned    bool    // positions are learned and added to embeddings; heads are not rotated
-	Latent     *Latent // latent attention, or nil
+	Act          plan.Activation // activation of the feed-forward layer
+	QKVBias      bias            // biases of the projections to queries, keys and values
+	OutBias      bias            // bias of the output projection of attention
+	MLPBias      bias            // biases of the feed-forward layer
+	HeadBias     bias            // bias of the head
+	QKNorm       qkNorm
+	Chunks       []int            // by layer, or nil: length of the chunks within which attention sees; 0: all
+	Temper       *plan.TemperAttr // of queries, in layers that do not rotate heads; nil: none
+	KeysAsValues bool             // keys before their norm are the values, in layers without a window
+	PerLayer     int              // width of per-layer embeddings; 0: none
+	Sinks        bool             // attention has a sink for each head
+	SinksFound   bool             // it has, in layers that have a tensor for them
+	EachSinks    []bool           // by layer, or nil: Sinks
+	Learned      bool             // positions are learned and added to embeddings; heads are not rotated
+	Latent       *Latent          // latent attention, or nil
 
 	Taps     int  // tokens that a short convolution reads
 	ConvBias bias // biases of short convolutions

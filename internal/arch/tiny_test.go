@@ -2,9 +2,11 @@ package arch_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -72,7 +74,13 @@ func (m tiny) write(t *testing.T) string {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var list []*tensor.Tensor
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
-		list = append(list, plantest.Weight(rng, name, dtypes[name], 0.15, shapes[name]...))
+		w := plantest.Weight(rng, name, dtypes[name], 0.15, shapes[name]...)
+		if strings.HasPrefix(name, "rope_f") { // factors, which are positive
+			for i := range w.Elems() {
+				binary.LittleEndian.PutUint32(w.Data[4*i:], math.Float32bits(float32(i+1)))
+			}
+		}
+		list = append(list, w)
 	}
 	return writeModel(t, m.config, list, m.gguf)
 }

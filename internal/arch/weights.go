@@ -15,17 +15,20 @@ import (
 
 // weights finds a file's tensors by their short names and records which were used.
 type weights struct {
-	b     *plan.Builder
-	f     *modelfile.File
-	hub   bool   // names are those of safetensors checkpoints
-	names names  // the architecture's own names
-	base  string // prefix of names
-	spec  *Spec
-	used  map[string]bool
+	b        *plan.Builder
+	f        *modelfile.File
+	hub      bool   // names are those of safetensors checkpoints
+	names    names  // the architecture's own names
+	base     string // prefix of names
+	headBase string // prefix of the head's name, if it is not in names
+	towers   bool   // the file has other parts than the language model
+	spec     *Spec
+	used     map[string]bool
 
-	layouts map[string]layout                 // of the file's tensors, by short name
-	states  map[int]int                       // by layer: the state of its keys and values
-	made    map[*tensor.Tensor]*tensor.Tensor // converted weights
+	layouts  map[string]layout                 // of the file's tensors, by short name
+	embedded plan.Value                        // the first layer's input
+	states   map[int]int                       // by layer: the state of its keys and values
+	made     map[*tensor.Tensor]*tensor.Tensor // converted weights
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
@@ -34,6 +37,9 @@ func newWeights(f *modelfile.File, a *architecture) *weights {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
 			w.base = "" // a bare model has no prefix
+		}
+		if len(f.Meta().Under("text_config").Keys()) > 0 {
+			w.nested()
 		}
 	}
 	return w
@@ -126,6 +132,28 @@ func flat(t *tensor.Tensor) *tensor.Tensor {
 	return &v
 }
 
+// ones returns a vector of n ones: the weight of a norm that has none.
+func ones(n int) *tensor.Tensor {
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = 1
+	}
+	return vectorOf("ones", values)
+}
+
+// scalar returns the tensor short.weight of one number, or 1 if GGUF has none.
+func (l layer) scalar(short string) float64 {
+	if !l.hub && !l.has(short) {
+		return 1
+	}
+	t := l.weight(short)
+	values, err := t.Float32s()
+	if err != nil || len(values) != 1 {
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want one number", ErrTensor, t.Name, t.Shape))
+	}
+	return float64(values[0])
+}
+
 // vectorOf returns a vector of those values.
 func vectorOf(name string, values []float32) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, DType: tensor.F32, Shape: []int{len(values)}, Data: make([]byte, 0, 4*len(values))}
@@ -214,7 +242,7 @@ func (w *weights) factors(short string, n int) []float64 {
 func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
-		if !w.used[t.Name] && !w.predicting(s, t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
+		if !w.used[t.Name] && !w.predicting(s, t.Name) && !w.elsewhere(t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
 			left = append(left, t.Name)
 		}
 	}

@@ -34,6 +34,7 @@ type expertSpace struct {
 	weights []float32 // [T, Used]
 	place   []int32   // [T, Used]
 	token   []int32   // by place
+	weight  []float32 // by place
 	start   []int32   // [experts+1] first place of each expert
 	next    []int32   // [experts]
 	active  []int32   // experts with tokens, in order, without identities
@@ -87,13 +88,13 @@ func (b *Backend) expertRoom(p *plan.Program, lim *plan.Limits) (z expertSizes) 
 
 func (z expertSizes) bytes(workers int) int {
 	desk := (2*8+2)*z.experts + 8*z.groups
-	return workers*desk + 4*(4*z.choices+3*z.experts+1+z.in+z.hidden) + z.inRec + z.hiddenRec
+	return workers*desk + 4*(5*z.choices+3*z.experts+1+z.in+z.hidden) + z.inRec + z.hiddenRec
 }
 
 func newExpertSpace(z expertSizes, workers int) *expertSpace {
 	s := &expertSpace{
 		desks:  make([]routeDesk, workers),
-		chosen: make([]int32, z.choices), weights: make([]float32, z.choices), place: make([]int32, z.choices), token: make([]int32, z.choices),
+		chosen: make([]int32, z.choices), weights: make([]float32, z.choices), place: make([]int32, z.choices), token: make([]int32, z.choices), weight: make([]float32, z.choices),
 		start: make([]int32, z.experts+1), next: make([]int32, z.experts), active: make([]int32, 0, z.experts),
 		in: make([]float32, z.in), hidden: make([]float32, z.hidden), inRec: make([]byte, z.inRec), hiddenRec: make([]byte, z.hiddenRec),
 	}
@@ -126,7 +127,7 @@ func (s *expertSpace) group(choices, used, identity int) {
 		s.first.Store(s.active[0])
 	}
 	for i, e := range s.chosen[:choices] {
-		s.place[i], s.token[s.next[e]] = s.next[e], int32(i/used)
+		s.place[i], s.token[s.next[e]], s.weight[s.next[e]] = s.next[e], int32(i/used), s.weights[i]
 		s.next[e]++
 	}
 }

@@ -59,7 +59,7 @@ func TestExpertRoom(t *testing.T) {
 		lim := plantest.LimitsFor(p, tokens, 1, 64, 16, plan.Limits{Cache: tensor.F16, Activations: activations})
 		z := New(workers).expertRoom(p, &lim)
 		s := newExpertSpace(z, workers)
-		n := 4*(len(s.chosen)+len(s.weights)+len(s.place)+len(s.token)+len(s.start)+len(s.next)+cap(s.active)+len(s.in)+len(s.hidden)) + len(s.inRec) + len(s.hiddenRec)
+		n := 4*(len(s.chosen)+len(s.weights)+len(s.place)+len(s.token)+len(s.weight)+len(s.start)+len(s.next)+cap(s.active)+len(s.in)+len(s.hidden)) + len(s.inRec) + len(s.hiddenRec)
 		for _, d := range s.desks {
 			n += 8*(len(d.scores)+len(d.choice)+len(d.groups)) + len(d.out) + len(d.counted)
 		}

@@ -68,6 +68,7 @@ var operations = map[*plan.Op]operation{
 	plan.RMSNorm:       rmsNorm{},
 	plan.LayerNorm:     layerNorm{},
 	plan.Rope:          rope{},
+	plan.Temper:        temper{},
 	plan.Attention:     attention{},
 	plan.Bidirectional: bidirectional{},
 	plan.GLU:           glu{},

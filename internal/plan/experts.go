@@ -30,6 +30,7 @@ type ExpertsAttr struct {
 
 	Gate, Up, Down             []*tensor.Tensor // [ffn, d], [ffn, d], [d, ffn]
 	GateBias, UpBias, DownBias []*tensor.Tensor // [ffn], [ffn], [d]; each list may be nil
+	Scales                     *tensor.Tensor   // [experts], or nil: multiply the experts' weights, after Route.Scale
 }
 
 func (a *ExpertsAttr) lists() [6]*[]*tensor.Tensor {
@@ -49,6 +50,9 @@ func (a ExpertsAttr) weights() []Weight {
 			all = append(all, Weight{w, role, a.Route.Used, len(a.Gate)})
 		}
 	}
+	if a.Scales != nil {
+		all = append(all, Weight{a.Scales, Vector, 1, 1})
+	}
 	return all
 }
 
@@ -58,6 +62,9 @@ func (a ExpertsAttr) replace(f func(*tensor.Tensor) *tensor.Tensor) any {
 		for i, w := range *list {
 			(*list)[i] = f(w)
 		}
+	}
+	if a.Scales != nil {
+		a.Scales = f(a.Scales)
 	}
 	return a
 }
@@ -99,6 +106,7 @@ type RouteAttr struct {
 	Score     Score
 	Normalize bool    // weights are divided by their sum
 	Scale     float64 // weights are multiplied by Scale, after Normalize
+	Before    bool    // weights multiply the experts' inputs instead of their outputs
 
 	Groups, GroupsUsed, GroupTop int // with 0 or 1 groups, all experts can be chosen
 }
@@ -113,6 +121,9 @@ func (a RouteAttr) String() string {
 	}
 	if a.Scale != 1 {
 		s += fmt.Sprintf(", scale %.6g", a.Scale)
+	}
+	if a.Before {
+		s += ", before"
 	}
 	return s
 }
@@ -135,8 +146,13 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 	case r.Groups > 1 && (all%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > all/r.Groups || r.GroupsUsed*(all/r.Groups) < r.Used):
 		b.Failf("experts: cannot choose %d of %d experts from %d of %d groups by their %d best", r.Used, all, r.GroupsUsed, r.Groups, r.GroupTop)
 	}
-	if bias != nil {
-		b.vector(bias, all)
+	if r.Before && (len(a.GateBias) > 0 || len(a.UpBias) > 0) {
+		b.Failf("experts: weights that multiply inputs, beside biases of gate and up, are not supported")
+	}
+	for _, v := range []*tensor.Tensor{bias, a.Scales} {
+		if v != nil {
+			b.vector(v, all)
+		}
 	}
 	b.glu(a.GLU)
 	b.matrix(a.Gate[0])

@@ -56,11 +56,15 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
-	if n.Attr.(plan.ExpertsAttr).Identity > 0 {
+	switch a := n.Attr.(plan.ExpertsAttr); {
+	case len(a.Gate) > maxExperts:
+		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
+	case a.Identity > 0:
 		return errors.New("no kernel for experts whose result is their input")
-	}
-	if count := len(n.Attr.(plan.ExpertsAttr).Gate); count > maxExperts {
-		return fmt.Errorf("no kernel for %d experts, of which %d is the most", count, maxExperts)
+	case a.Route.Before:
+		return errors.New("no kernel for weights of experts that multiply their inputs")
+	case a.Scales != nil:
+		return errors.New("no kernel for experts with scales of their own")
 	}
 	return nil
 }

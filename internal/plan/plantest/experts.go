@@ -24,6 +24,7 @@ type mixture struct {
 	biases       bool         // products have biases
 	choice       bool         // the router has biases
 	derived      bool         // weights have a source of rows instead of bytes
+	scaled       bool         // the experts have scales
 
 	attr          plan.ExpertsAttr
 	table, router *tensor.Tensor
@@ -86,6 +87,9 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 		m.attr.GateBias, m.attr.UpBias = list("gate.bias", tensor.F32, 0.5, m.ffn), list("up.bias", tensor.F32, 0.5, m.ffn)
 		m.attr.DownBias = list("down.bias", tensor.BF16, 0.5, m.d)
 	}
+	if m.scaled {
+		m.attr.Scales = vector(rng, "scales", 1, 0.5, m.experts)
+	}
 	m.program = single(t, m.table, func(b *plan.Builder, x plan.Value) plan.Value {
 		return b.Experts(x, b.Embed(m.router), m.bias, m.attr)
 	})
@@ -111,17 +115,32 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 	var out [][]float64
 	for _, id := range tokens {
 		chosen, weights, _ := routed(logits[int(id)*m.experts:][:m.experts], choice, m.route)
+		for k, e := range chosen {
+			if m.scaled {
+				weights[k] *= matrix(m.attr.Scales)[0][e]
+			}
+		}
 		sum := make([]float64, m.d)
 		for k, e := range chosen {
 			y := known[[2]int{int(id), e}]
 			if y == nil {
 				x := rounded(rowsOf(matrix(m.table), []int32{id}), activations, m.format)
-				h := gated(product(x, matrix(m.attr.Gate[e]), bias(m.attr.GateBias, e)), product(x, matrix(m.attr.Up[e]), bias(m.attr.UpBias, e)), m.glu)
+				gate, up := product(x, matrix(m.attr.Gate[e]), bias(m.attr.GateBias, e)), product(x, matrix(m.attr.Up[e]), bias(m.attr.UpBias, e))
+				if m.route.Before {
+					for i := range gate[0] {
+						gate[0][i], up[0][i] = weights[k]*gate[0][i], weights[k]*up[0][i]
+					}
+				}
+				h := gated(gate, up, m.glu)
 				y = product(rounded(h, activations, m.back), matrix(m.attr.Down[e]), bias(m.attr.DownBias, e))[0]
 				known[[2]int{int(id), e}] = y
 			}
+			out := weights[k]
+			if m.route.Before {
+				out = 1
+			}
 			for i, v := range y {
-				sum[i] += weights[k] * v
+				sum[i] += out * v
 			}
 		}
 		out = append(out, sum)
@@ -219,6 +238,7 @@ func softmax(x []float64) []float64 {
 func experts(t *testing.T, b plan.Backend) {
 	t.Run("Formats", func(t *testing.T) { expertFormats(t, b) })
 	t.Run("Routes", func(t *testing.T) { expertRoutes(t, b) })
+	t.Run("Forms", func(t *testing.T) { expertForms(t, b) })
 	t.Run("SameBits", func(t *testing.T) { expertBits(t, b) })
 }
 
@@ -301,6 +321,28 @@ func expertRoutes(t *testing.T, b plan.Backend) {
 			m.make(t, rng, draw)
 			list := ids(rng, 33, mixtureVocab)
 			near(t, m.name, outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32}, 16, 0), m.want(list, tensor.F32), 2e-5, 0)
+		}
+	}
+}
+
+// expertForms runs experts whose weights multiply their inputs, and experts with scales.
+func expertForms(t *testing.T, b plan.Backend) {
+	for i, m := range []mixture{
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 4, route: plan.RouteAttr{Used: 1, Score: plan.SigmoidEach, Before: true}},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 8, route: plan.RouteAttr{Used: 3, Score: plan.SigmoidEach, Before: true}},
+		{format: tensor.BF16, back: tensor.BF16, d: 64, ffn: 40, experts: 8, route: plan.RouteAttr{Used: 2, Normalize: true}, scaled: true},
+		{format: tensor.Q4_0, back: tensor.Q4_0, d: 64, ffn: 64, experts: 8, route: plan.RouteAttr{Used: 2, Before: true}, scaled: true},
+	} {
+		rng := newRand(uint64(400 + i))
+		m.name = fmt.Sprintf("%v, %v", m.format, m.route)
+		m.make(t, rng, normal(rng, 1))
+		if lacks(t, b, m.program) {
+			continue
+		}
+		for _, tokens := range []int{1, 20} {
+			list := ids(rng, tokens, mixtureVocab)
+			got := outputsWith(t, b, m.program, list, plan.Limits{Cache: tensor.F32}, 16, 0)
+			near(t, fmt.Sprintf("%s, %d tokens", m.name, tokens), got, m.want(list, tensor.F32), 2e-5, 0)
 		}
 	}
 }

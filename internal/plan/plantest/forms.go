@@ -135,3 +135,23 @@ func mul(t *testing.T, b plan.Backend) {
 		near(t, w.Name, outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
 	}
 }
+
+// temper scales rows by their positions.
+func temper(t *testing.T, b plan.Backend) {
+	rng := newRand(24)
+	table := Weight(rng, "table", tensor.F32, 1, 23, 65)
+	list := ids(rng, 40, 23)
+	for _, a := range []plan.TemperAttr{{By: 0.1, Every: 16, Shift: 1}, {By: 0.7, Every: 1}, {By: -0.2, Every: 7}} {
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Temper(x, a) })
+		if lacks(t, b, p) {
+			continue
+		}
+		want := make([][]float64, len(list))
+		for i, row := range rowsOf(matrix(table), list) {
+			for _, v := range row {
+				want[i] = append(want[i], v*(1+a.By*math.Log(1+math.Floor(float64(i+a.Shift)/float64(a.Every)))))
+			}
+		}
+		near(t, a.String(), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-6, 0)
+	}
+}

@@ -40,6 +40,7 @@ func All(t *testing.T, b plan.Backend) {
 	t.Run("Map", func(t *testing.T) { functions(t, b) })
 	t.Run("GLU", func(t *testing.T) { glus(t, b) })
 	t.Run("Mul", func(t *testing.T) { mul(t, b) })
+	t.Run("Temper", func(t *testing.T) { temper(t, b) })
 	t.Run("Experts", func(t *testing.T) { experts(t, b) })
 	t.Run("Pick", func(t *testing.T) { pick(t, b) })
 	t.Run("PickMean", func(t *testing.T) { pickMean(t, b) })
