@@ -18,7 +18,8 @@ type mixture struct {
 	name         string
 	route        plan.RouteAttr
 	glu          plan.GLUAttr
-	experts      int
+	experts      int // identities included
+	identities   int
 	d, ffn       int
 	format, back tensor.DType // of gate and up; of down
 	biases       bool         // products have biases
@@ -68,7 +69,7 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	}
 	m.router = floatTable("router", rows...)
 	list := func(name string, d tensor.DType, scale float64, shape ...int) (all []*tensor.Tensor) {
-		for e := range m.experts {
+		for e := range m.experts - m.identities {
 			w := Weight(rng, fmt.Sprintf("%s.%d", name, e), d, scale, shape...)
 			if m.derived && len(shape) == 2 {
 				w = Derive(w)
@@ -79,7 +80,7 @@ func (m *mixture) make(t *testing.T, rng *rand.Rand, draw func(token, expert int
 	}
 	size := 1 / math.Sqrt(float64(m.d))
 	m.attr = plan.ExpertsAttr{
-		Route: m.route, GLU: m.glu,
+		Route: m.route, GLU: m.glu, Identity: m.identities,
 		Gate: list("gate", m.format, 2*size, m.ffn, m.d), Up: list("up", m.format, 2*size, m.ffn, m.d),
 		Down: list("down", m.back, 1/math.Sqrt(float64(m.ffn)), m.d, m.ffn),
 	}
@@ -123,6 +124,9 @@ func (m *mixture) want(tokens []int32, activations tensor.DType) [][]float64 {
 		sum := make([]float64, m.d)
 		for k, e := range chosen {
 			y := known[[2]int{int(id), e}]
+			if e >= m.experts-m.identities {
+				y = matrix(m.table)[id]
+			}
 			if y == nil {
 				x := rounded(rowsOf(matrix(m.table), []int32{id}), activations, m.format)
 				gate, up := product(x, matrix(m.attr.Gate[e]), bias(m.attr.GateBias, e)), product(x, matrix(m.attr.Up[e]), bias(m.attr.UpBias, e))
@@ -332,6 +336,8 @@ func expertForms(t *testing.T, b plan.Backend) {
 		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 8, route: plan.RouteAttr{Used: 3, Score: plan.SigmoidEach, Before: true}},
 		{format: tensor.BF16, back: tensor.BF16, d: 64, ffn: 40, experts: 8, route: plan.RouteAttr{Used: 2, Normalize: true}, scaled: true},
 		{format: tensor.Q4_0, back: tensor.Q4_0, d: 64, ffn: 64, experts: 8, route: plan.RouteAttr{Used: 2, Before: true}, scaled: true},
+		{format: tensor.F32, back: tensor.F32, d: 37, ffn: 19, experts: 5, identities: 4, route: plan.RouteAttr{Used: 2, Scale: 6}, choice: true},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4, Scale: 6}},
 	} {
 		rng := newRand(uint64(400 + i))
 		m.name = fmt.Sprintf("%v, %v", m.format, m.route)
@@ -355,6 +361,7 @@ func expertBits(t *testing.T, b plan.Backend) {
 		{format: tensor.BF16, back: tensor.BF16, d: 80, ffn: 56, experts: 8, route: plan.RouteAttr{Used: 2, Score: plan.SigmoidEach}},
 		{format: tensor.Q4_0, back: tensor.Q8_0, d: 64, ffn: 32, experts: 64, route: plan.RouteAttr{Used: 8, Normalize: true}},
 		{format: tensor.IQ2_XS, back: tensor.Q5_0, d: 256, ffn: 256, experts: 4, route: plan.RouteAttr{Used: 1}},
+		{format: tensor.Q8_0, back: tensor.Q8_0, d: 64, ffn: 96, experts: 12, identities: 4, route: plan.RouteAttr{Used: 4}},
 	} {
 		rng := newRand(uint64(300 + i))
 		m.name = fmt.Sprintf("%v, %d experts", m.format, m.experts)
