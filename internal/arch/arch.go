@@ -161,7 +161,11 @@ func find(f *modelfile.File) (*architecture, string, error) {
 		return nil, "", fmt.Errorf("%w: safetensors files need a config.json beside them", ErrConfig)
 	}
 	if list, ok := f.Meta().Strings("architectures"); ok && len(list) > 0 {
-		return lookup(list[0], func(a *architecture) string { return a.hub })
+		a, name, err := lookup(list[0], func(a *architecture) string { return a.hub })
+		if inner := innerArchitecture(f); a == nil && inner != nil {
+			return inner, name, nil
+		}
+		return a, name, err
 	}
 	kind, _ := f.Meta().String("model_type")
 	if kind == "" {
@@ -176,5 +180,5 @@ func lookup(name string, of func(*architecture) string) (*architecture, string, 
 			return &registry[i], name, nil
 		}
 	}
-	return nil, "", fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearestOf(name, known(of)))
+	return nil, name, fmt.Errorf("%w %q; the nearest known are %s", ErrUnknown, name, nearestOf(name, known(of)))
 }

@@ -22,9 +22,10 @@ type Latent struct {
 	Turned    int // elements that are rotated, after the others; keys of all heads share them
 	Value     int // length of a head's value
 
-	Eps   float64 // of the norms of rows
-	Scale float64 // multiplies latent rows
-	Bias  bias    // biases of the projections to rows
+	Eps    float64          // of the norms of rows
+	Scale  float64          // multiplies latent rows
+	Bias   bias             // biases of the projections to rows
+	Temper *plan.TemperAttr // of queries; nil: none
 }
 
 // latentDefaults are transformers' values of missing keys.
@@ -100,6 +101,9 @@ func latentAttention(b *plan.Builder, s *Spec, w layer, x plan.Value, name strin
 		q = b.Rope(q, turn)
 		turn.HeadDim, turn.First = l.Turned, 0
 		r = b.Rope(r, turn)
+	}
+	if l.Temper != nil {
+		q = b.Temper(q, *l.Temper)
 	}
 	keys, values := w.latentWeights(s)
 	a := plan.AttentionAttr{

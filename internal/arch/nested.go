@@ -20,13 +20,28 @@ func textMeta(f *modelfile.File) *modelfile.Meta {
 	return f.Meta()
 }
 
+// innerArchitecture returns the architecture of the language model in a checkpoint of another class,
+// or nil.
+func innerArchitecture(f *modelfile.File) *architecture {
+	text := f.Meta().Under("text_config")
+	if list, ok := text.Strings("architectures"); ok && len(list) > 0 {
+		a, _, _ := lookup(list[0], func(a *architecture) string { return a.hub })
+		return a
+	}
+	if kind, _ := text.String("model_type"); kind != "" {
+		a, _, _ := lookup(kind, func(a *architecture) string { return a.kind })
+		return a
+	}
+	return nil
+}
+
 // textBases are the prefixes that the tensors of a language model, and its head, may have beside other
 // parts.
 var textBases = []struct{ base, head string }{{"model.language_model.", ""}, {"language_model.model.", "language_model."}}
 
 // towers are the prefixes of the tensors of other parts, after "model." if they have it.
 var towers = []string{
-	"vision_tower.", "vision_model.", "audio_tower.", "embed_vision.", "embed_audio.", "multi_modal_projector.",
+	"vision_tower.", "vision_model.", "audio_tower.", "embed_vision.", "embed_audio.", "multi_modal_projector.", "mm_projector.",
 }
 
 // nested sets the prefix of the language model's tensors if the file has other parts too.
