@@ -100,7 +100,6 @@ var unsupportedMore = []string{
 	"falcon-h1",
 	"falcon-mamba",
 	"flex-olmo",
-	"gemma3n",
 	"glm-moe-dsa",
 	"glm4-moe-lite",
 	"granite-hybrid",

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -100,7 +101,16 @@ func MoEModel(t *testing.T, change func(*tensor.Tensor)) *plan.Program {
 }
 
 // models are the whole programs whose bits must not depend on how they are run.
-var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel}
+var models = map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": Model, "experts": MoEModel, "recurrent": RecurrentModel, "forms": FormsModel}
+
+// modelsOf returns the models for which b has kernels.
+func modelsOf(t *testing.T, b plan.Backend) map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program {
+	all := maps.Clone(models)
+	if lacks(t, b, FormsModel(t, nil)) {
+		delete(all, "forms")
+	}
+	return all
+}
 
 // notFiniteExperts damages weights of experts so that results leave the range of float32.
 func notFiniteExperts(t *testing.T, b plan.Backend) {
