@@ -26,7 +26,7 @@ func mustParse(t testing.TB, source string) *Template {
 	return tmpl
 }
 
-// marked writes a text with the caller's spans in «».
+// marked returns a text with the caller's spans in «».
 func marked(t Text) string {
 	var b strings.Builder
 	for _, s := range t {
@@ -39,8 +39,8 @@ func marked(t Text) string {
 	return b.String()
 }
 
-// TestConformance renders the chat templates of real models by RenderJSON, and
-// those cases that a Request can express by Render as well.
+// TestConformance renders the chat templates of real models with RenderJSON, and with Render if a
+// Request can express the case.
 func TestConformance(t *testing.T) {
 	dir := os.Getenv("REALIZAR_CONFORMANCE")
 	if dir == "" {
@@ -72,8 +72,8 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		tmpl, parseErr := ParseTemplate(string(source))
-		// transformers has no from_json. With it, arguments that are text read as those that are
-		// objects.
+		// transformers has no from_json. With it, arguments as text give the same prompts as
+		// arguments as objects.
 		if strings.Contains(string(source), "from_json") {
 			wants["tools_strargs"] = wants["tools_full"]
 		}
@@ -99,8 +99,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// asRequest translates the variables of a case, or returns nil when they have
-// another form than a Request gives them.
+// asRequest returns the variables of a case as a Request, or nil if a Request cannot express them.
 func asRequest(t *testing.T, data []byte) *Request {
 	var vars struct {
 		Tools []struct {
@@ -154,7 +153,7 @@ func asRequest(t *testing.T, data []byte) *Request {
 		}
 		for _, c := range m.Tool_calls {
 			if strings.HasPrefix(string(c.Function.Arguments), `"`) {
-				return nil // templates see these as a string
+				return nil // templates get these as a string
 			}
 			c.Function.ID = c.ID
 			out.ToolCalls = append(out.ToolCalls, c.Function)
@@ -187,7 +186,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestVariables looks at what templates see of a request.
+// TestVariables checks what templates see of a request.
 func TestVariables(t *testing.T) {
 	for _, c := range []struct {
 		name, template string
@@ -226,7 +225,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestRoles gives templates roles that are theirs, and some that are not.
+// TestRoles checks roles that templates may compare with, and others.
 func TestRoles(t *testing.T) {
 	tmpl := mustParse(t, `{% for m in messages %}<|{{ m.role }}|>{{ '<|' + m['role'] + '|>' }}{% endfor %}`)
 	for role, want := range map[string]string{
@@ -241,7 +240,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("role %q: got %s, %v; want %s", role, marked(got), err, want)
 		}
 	}
-	// The words are the caller's wherever else they stand.
+	// Elsewhere the same words count as the caller's.
 	got, err := mustParse(t, `{{ messages[0].content }}|{{ messages[0].name }}|{{ v }}`).Render(t.Context(), &Request{
 		Messages: []Message{{Role: "user", Content: "user", Name: "tool"}},
 		Vars:     map[string]json.RawMessage{"v": json.RawMessage(`"model"`)},
@@ -255,7 +254,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestCanceled ends the context of renderings that would go on.
+// TestCanceled checks that a rendering ends with its context.
 func TestCanceled(t *testing.T) {
 	tmpl := mustParse(t, `{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}`)
 	cause := errors.New("the caller went away")
@@ -346,7 +345,7 @@ func TestTakesTools(t *testing.T) {
 	}
 }
 
-// TestLargeRequest renders as much text as any context can hold.
+// TestLargeRequest renders as much text as fits any context.
 func TestLargeRequest(t *testing.T) {
 	content := strings.Repeat("All work and no play. ", 1<<16)
 	r := &Request{Messages: make([]Message, 40)}

@@ -10,13 +10,13 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
 )
 
-// A fieldCheck compares what came with the client's types.
+// A fieldCheck compares a JSON answer with the client's types.
 type fieldCheck struct {
-	extra   []string // what the types do not know
-	missing []string // what they call required, and is not there
+	extra   []string // fields that the types do not have
+	missing []string // required fields that are absent
 }
 
-// look looks at a value of the client's types, and all that it holds.
+// look checks a value of the client's types and all that it contains.
 func (c *fieldCheck) look(path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -58,8 +58,8 @@ func (c *fieldCheck) look(path string, v reflect.Value) {
 	}
 }
 
-// Whatever comes is in the client's types. What they call required is there, but for parts
-// that say nothing here.
+// TestMessageFields checks that the client's types have all fields of the answers, and that
+// all required fields are there, except those that have no meaning here.
 func TestMessageFields(t *testing.T) {
 	thinking := messaged("Tell me a story.", 60)
 	thinking.Thinking = anthropic.ThinkingConfigParamUnion{OfEnabled: &anthropic.ThinkingConfigEnabledParam{BudgetTokens: 12}}

@@ -12,7 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 )
 
-// anthropic is Anthropic's client of the server; it asks no second time where that fails.
+// anthropic returns Anthropic's client for the server. It does not retry.
 func (s *server) anthropic(options ...option.RequestOption) *anthropic.Client {
 	c := anthropic.NewClient(append([]option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithBaseURL(s.url), option.WithAPIKey(key), option.WithMaxRetries(0),
@@ -20,7 +20,7 @@ func (s *server) anthropic(options ...option.RequestOption) *anthropic.Client {
 	return &c
 }
 
-// messaged is a conversation of one question, answered by the likeliest tokens.
+// messaged returns a conversation of one question, to be answered with the likeliest tokens.
 func messaged(question string, tokens int64) anthropic.MessageNewParams {
 	return anthropic.MessageNewParams{
 		Model: modelName, MaxTokens: tokens, Temperature: anthropic.Float(0),
@@ -28,7 +28,8 @@ func messaged(question string, tokens int64) anthropic.MessageNewParams {
 	}
 }
 
-// accumulated is a stream's message as the client adds it up, and the types of its events.
+// accumulated returns the message that the client assembles from a stream, and the types of
+// the events.
 func accumulated(ctx context.Context, c *anthropic.Client, p anthropic.MessageNewParams) (m anthropic.Message, kinds []string, err error) {
 	stream := c.Messages.NewStreaming(ctx, p)
 	defer stream.Close()
@@ -65,7 +66,7 @@ func TestMessages(t *testing.T) {
 	if len(kinds) < 8 || kinds[0] != "message_start" || kinds[len(kinds)-1] != "message_stop" || kinds[len(kinds)-2] != "message_delta" {
 		t.Errorf("the events are %q", kinds)
 	}
-	// An answer that has begun goes on.
+	// The client gives the beginning of the answer.
 	begun := messaged(question, 12)
 	begun.Messages = append(begun.Messages, anthropic.NewAssistantMessage(anthropic.NewTextBlock("Once upon a time")))
 	whole, err := s.anthropic().Messages.New(t.Context(), begun)
@@ -75,7 +76,7 @@ func TestMessages(t *testing.T) {
 	if streamed, _, err := accumulated(t.Context(), s.anthropic(), begun); err != nil || len(streamed.Content) != 1 || streamed.Content[0].Text != whole.Content[0].Text {
 		t.Errorf("as a stream an answer goes on with %s, want %s (%v)", streamed.RawJSON(), whole.RawJSON(), err)
 	}
-	// The system's words, and what was said before.
+	// A system prompt and earlier messages.
 	p := messaged(question, 12)
 	p.System = []anthropic.TextBlockParam{{Text: "Be brief.", CacheControl: anthropic.NewCacheControlEphemeralParam()}}
 	p.Messages = append([]anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Hello!")), streamed.ToParam()}, p.Messages...)
@@ -90,7 +91,7 @@ func TestMessages(t *testing.T) {
 	if n := longer.Usage.InputTokens + longer.Usage.CacheReadInputTokens; count.InputTokens != n || n < want.Usage.Prompt+40 {
 		t.Errorf("the prompt is counted as %d tokens, and ran as %d", count.InputTokens, n)
 	}
-	// The endpoint of the beta, and the other way to send a key.
+	// The beta endpoint, with the key in the other header.
 	beta, err := s.anthropic(option.WithHeaderDel("X-Api-Key"), option.WithHeader("Authorization", "Bearer "+key)).Beta.Messages.New(t.Context(), anthropic.BetaMessageNewParams{
 		Model: modelName, MaxTokens: 30, Temperature: anthropic.Float(0), Betas: []anthropic.AnthropicBeta{"nothing-2030-01-01"},
 		Messages: []anthropic.BetaMessageParam{anthropic.NewBetaUserMessage(anthropic.NewBetaTextBlock(question))},
@@ -122,13 +123,13 @@ func TestMessageStops(t *testing.T) {
 	}
 }
 
-// city is a tool that a city is given to.
+// city is a tool that takes a city.
 var city = anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 	Name: "weather", Description: anthropic.String("Says what the weather is like."),
 	InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{"city": map[string]any{"type": "string", "enum": []string{"Oslo", "Rome"}}}, Required: []string{"city"}, ExtraFields: map[string]any{"additionalProperties": false}},
 }}
 
-// The model calls a tool, is given what came of it, and answers.
+// TestMessageTools lets the model call a tool, gives it the result, and lets it answer.
 func TestMessageTools(t *testing.T) {
 	s := serveModel(t, demo)
 	p := messaged("What is the weather like in Oslo?", 200)
@@ -156,7 +157,7 @@ func TestMessageTools(t *testing.T) {
 	}
 }
 
-// Left to itself, the model calls a tool and says what came of it.
+// TestMessageToolLoop lets the model decide whether to call a tool.
 func TestMessageToolLoop(t *testing.T) {
 	s := serveDemo(t)
 	p := messaged(weatherQuestion, 100)
@@ -271,7 +272,7 @@ func TestMessageErrors(t *testing.T) {
 	fails("thoughts between tools", p, 400, "invalid_request_error", "thinking.type")
 }
 
-// A client that leaves a stream harms nobody else's.
+// TestMessageCancel checks that a client that leaves a stream does not harm another stream.
 func TestMessageCancel(t *testing.T) {
 	s := serve(t, "--parallel", "2")
 	want := run(t, question, "--max-tokens", "300").Text

@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// tokens are those of all prompts and all answers, as the server counts them.
+// tokens returns the sums of the prompt tokens and of the answer tokens that the server
+// counts.
 func (s *server) tokens() [2]float64 {
 	return [2]float64{s.metric("vllm:request_prompt_tokens_sum"), s.metric("vllm:request_generation_tokens_sum")}
 }
 
-// The load generator and the server agree on what was sent and answered.
+// TestBenchServe checks that the load generator and the server count the same tokens.
 func TestBenchServe(t *testing.T) {
 	s := serve(t)
 	for _, endpoint := range []string{"chat", "completions"} {

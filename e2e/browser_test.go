@@ -25,7 +25,7 @@ import (
 // Action is a step of a test in the browser.
 type Action = chromedp.Action[chromedp.Void]
 
-// A tab is one of a browser that nobody has used before, and shows the server's page.
+// A tab is a tab of a fresh browser, which shows the server's page.
 type tab struct {
 	t         *testing.T
 	ctx       context.Context
@@ -33,16 +33,16 @@ type tab struct {
 	downloads string
 
 	mu       sync.Mutex
-	asked    []string // addresses
-	faults   []string // what the console has of errors, and dialogs that opened
-	expected []string // parts of faults that belong to the test
+	asked    []string // addresses of requests
+	faults   []string // errors in the console, and dialogs that opened
+	expected []string // parts of the messages of faults that the test provokes
 }
 
 // patience is how long a step may take.
 const patience = 20 * time.Second
 
-// open shows the page of a server. It skips the test where there is no browser, but not
-// where CI has put one.
+// open shows the page of a server. It skips the test if there is no browser; in CI, where
+// REALIZAR_BROWSER is set, the test fails then.
 func open(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
@@ -78,7 +78,7 @@ func open(t *testing.T, address string, options ...chromedp.ExecAllocatorOption)
 	return b
 }
 
-// note is told of every event of the tab.
+// note is called with every event of the tab.
 func (b *tab) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +98,7 @@ func (b *tab) note(event any) {
 	}
 }
 
-// check is that no other host was asked, and that nothing went wrong.
+// check checks that the page asked no other host and that nothing went wrong.
 func (b *tab) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +119,7 @@ func (b *tab) check() {
 	}
 }
 
-// do runs steps.
+// do runs steps and fails the test if one fails.
 func (b *tab) do(what string, steps ...Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -129,7 +129,7 @@ func (b *tab) do(what string, steps ...Action) {
 	}
 }
 
-// text is what the page says, for messages.
+// text returns the text of the page, for error messages.
 func (b *tab) text() string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
@@ -137,7 +137,7 @@ func (b *tab) text() string {
 	return text
 }
 
-// eval is the value of an expression, of a promise what it comes to.
+// eval returns the value of a JavaScript expression. It waits for a promise.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -149,7 +149,7 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// wait waits until an expression holds.
+// wait waits until an expression is true.
 func (b *tab) wait(expression string) {
 	b.t.Helper()
 	for begun := time.Now(); !eval[bool](b, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
@@ -159,7 +159,7 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// click clicks the first element that is so, by its selector.
+// click clicks the first element that matches the selector.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
@@ -171,7 +171,8 @@ func (b *tab) write(selector, text string) {
 	b.do("write into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// enter presses the key, as a keyboard does: where its press is taken, no line begins.
+// enter presses the Enter key as a keyboard does: if the page handles the key press, no line
+// break is inserted.
 func (b *tab) enter() {
 	b.t.Helper()
 	b.do("press Enter", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -184,7 +185,7 @@ func (b *tab) enter() {
 	}))
 }
 
-// replace types into an element in place of what it has.
+// replace replaces the content of an element by typing.
 func (b *tab) replace(selector, text string) {
 	b.t.Helper()
 	b.wait(`document.querySelector('` + selector + `')`)
@@ -192,7 +193,7 @@ func (b *tab) replace(selector, text string) {
 	b.write(selector, text)
 }
 
-// composer is where a message is written.
+// composer is the field in which a message is written.
 const composer = `textarea[aria-label^="Message to"]`
 
 // say sends a message and waits for the end of its answer.
@@ -214,7 +215,7 @@ func (b *tab) answered() {
 	b.wait(`document.querySelector('article[aria-busy=false].assistant') && !document.querySelector('[aria-busy=true]')`)
 }
 
-// attach gives a file to an input.
+// attach puts a file into a file input.
 func (b *tab) attach(selector, name, text string) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), name)
@@ -224,7 +225,7 @@ func (b *tab) attach(selector, name, text string) {
 	b.do("attach "+name, chromedp.SetUploadFiles(chromedp.CSS(selector), []string{file}))
 }
 
-// downloaded is the next file that the browser saves.
+// downloaded waits for the next file that the browser saves.
 func (b *tab) downloaded() (name, text string) {
 	b.t.Helper()
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(20 * time.Millisecond) {

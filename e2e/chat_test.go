@@ -14,7 +14,7 @@ import (
 
 const question = "Tell me a story."
 
-// asked is a chat of one question, answered by the likeliest tokens.
+// asked returns a chat of one question, to be answered with the likeliest tokens.
 func asked(question string, tokens int64) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
 		Model: modelName, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(question)},
@@ -22,7 +22,8 @@ func asked(question string, tokens int64) openai.ChatCompletionNewParams {
 	}
 }
 
-// gathered is a stream's answer as the client adds it up, and how many chunks it had.
+// gathered returns the answer that the client assembles from a stream, and the number of
+// chunks.
 func gathered(ctx context.Context, c *openai.Client, p openai.ChatCompletionNewParams) (*openai.ChatCompletion, int, error) {
 	stream := c.Chat.Completions.NewStreaming(ctx, p)
 	defer stream.Close()
@@ -246,7 +247,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// What biases and penalties do shows in the tokens.
+// TestBias checks the effect of a bias on the tokens.
 func TestBias(t *testing.T) {
 	s := serve(t)
 	likeliest := run(t, question, "--max-tokens", "1").Tokens[0]
@@ -264,7 +265,7 @@ func TestBias(t *testing.T) {
 	}
 }
 
-// Many streams at one time say what each says alone.
+// TestManyStreams checks that simultaneous streams have the text that each has alone.
 func TestManyStreams(t *testing.T) {
 	s := serve(t, "--parallel", "8")
 	const streams = 48
@@ -302,7 +303,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// A caller that leaves ends its own answer and no other one.
+// TestCancellation checks that a client that leaves ends its own answer and no other.
 func TestCancellation(t *testing.T) {
 	s := serve(t, "--parallel", "2")
 	other := make(chan error, 1)
@@ -334,7 +335,7 @@ func TestCancellation(t *testing.T) {
 	if err := <-other; err != nil {
 		t.Error(err)
 	}
-	for s.metric("vllm:num_requests_running") > 0 { // until the test's own time is over
+	for s.metric("vllm:num_requests_running") > 0 { // at most until the time of the test is over
 		if t.Context().Err() != nil {
 			t.Fatal("answers that nobody reads go on")
 		}
@@ -345,7 +346,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// The template of this model has no place for tools.
+// TestNoTools uses a model whose chat template does not support tools.
 func TestNoTools(t *testing.T) {
 	s := serve(t)
 	p := asked(question, 5)

@@ -11,7 +11,7 @@ import (
 
 const beginning = "once upon a time"
 
-// continued is a completion of texts by the likeliest tokens.
+// continued returns a completion of texts with the likeliest tokens.
 func continued(tokens int64, texts ...string) openai.CompletionNewParams {
 	p := openai.CompletionNewParams{Model: modelName, Temperature: openai.Float(0), MaxTokens: openai.Int(tokens)}
 	if p.Prompt.OfArrayOfStrings = texts; len(texts) == 1 {
@@ -38,7 +38,7 @@ func TestCompletions(t *testing.T) {
 	if c := two.Choices; len(c) != 2 || c[0].Text != want.Text || c[1].Text != other.Text || c[1].Index != 1 {
 		t.Errorf("got %s, want %q and %q", two.RawJSON(), want.Text, other.Text)
 	}
-	// The same prompts as ids.
+	// The same prompts as token ids.
 	p := continued(20)
 	p.Prompt = openai.CompletionNewParamsPromptUnion{OfArrayOfTokenArrays: [][]int64{s.tokenize(beginning), s.tokenize(question)}}
 	ids, err := s.client().Completions.New(t.Context(), p)
@@ -79,8 +79,8 @@ func TestCompletionStream(t *testing.T) {
 	}
 }
 
-// textScores are the scores of a completion. The client's own type has no place for the
-// first token of a prompt, whose scores are null.
+// textScores are the scores of a completion. The client's own type cannot hold those of the
+// first token of a prompt, which are null.
 type textScores struct {
 	Tokens []string
 	Own    []*float64           `json:"token_logprobs"`
@@ -114,15 +114,15 @@ func scored(t *testing.T, s *server, tokens, top int64) (*openai.Completion, tex
 	return got, scores
 }
 
-// An answer of no tokens with echo scores the prompt.
+// TestScores scores a prompt, by echo and an answer of no tokens.
 func TestScores(t *testing.T) {
 	s := serve(t)
 	alone, prompt := scored(t, s, 0, 3)
 	if alone.Choices[0].Text != beginning || alone.Usage.CompletionTokens != 0 {
 		t.Errorf("got %s", alone.RawJSON())
 	}
-	// With an answer behind it the prompt has the same scores, and the likeliest tokens
-	// are those of the answer.
+	// With an answer after it, the prompt has the same scores, and the tokens of the answer
+	// are the likeliest.
 	want := run(t, beginning, "--raw", "--max-tokens", "5")
 	both, scores := scored(t, s, 5, 1)
 	if both.Choices[0].Text != beginning+want.Text {

@@ -37,7 +37,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// The client has no type for base64: the numbers are there as a text.
+// TestEmbeddingsBase64 decodes the numbers itself, as the client has no type for base64.
 func TestEmbeddingsBase64(t *testing.T) {
 	s := serve(t)
 	p := openai.EmbeddingNewParams{Model: modelName, Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String(question)}}

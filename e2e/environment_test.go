@@ -8,7 +8,8 @@ import (
 	"github.com/openai/openai-go/v3"
 )
 
-// Clients find the server by the environment, as docs/clients.md says.
+// TestEnvironment checks that clients take the server's address and key from the environment
+// variables in docs/clients.md.
 func TestEnvironment(t *testing.T) {
 	s := serve(t)
 	t.Setenv("OPENAI_BASE_URL", s.url+"/v1")
@@ -26,7 +27,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("Anthropic's client with %s: %v", name, err)
 		}
 	}
-	open := serve(t, "--api-key-file=") // Ollama's client has no key
+	open := serve(t, "--api-key-file=") // Ollama's client does not send a key
 	t.Setenv("OLLAMA_HOST", open.url)
 	o, err := api.ClientFromEnvironment()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// metric is the value of a gauge or counter of one model.
+// metric returns the value of the first gauge or counter with the given name.
 func (s *server) metric(name string) float64 {
 	s.t.Helper()
 	for line := range strings.Lines(s.get("/metrics")) {
@@ -30,8 +30,8 @@ func (s *server) metric(name string) float64 {
 	return 0
 }
 
-// refusal checks an error of the API: its status, the field or the code that it names,
-// and what its message says.
+// refusal checks an error of the API: its status, its field or code, and parts of its
+// message.
 func refusal(t *testing.T, err error, status int, names string, says ...string) {
 	t.Helper()
 	var e *openai.Error
@@ -82,7 +82,7 @@ func TestKeys(t *testing.T) {
 	}
 	_, err := s.client(option.WithHeaderDel("Authorization")).Models.List(t.Context())
 	refusal(t, err, 401, "missing_api_key", "Authorization")
-	if text := s.get("/health"); !strings.Contains(text, "ok") { // without a key
+	if text := s.get("/health"); !strings.Contains(text, "ok") { // needs no key
 		t.Errorf("/health says %q", text)
 	}
 }
@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 	refusal(t, chat(same, option.WithJSONSet("wings", 2)), 400, "wings")
 	refusal(t, chat(same, option.WithJSONSet("logit_bias", map[string]int{"100000": 1})), 400, "logit_bias", "100000")
 	refusal(t, chat(same, option.WithJSONSet("seed", "seven")), 400, "seed")
-	// In a stream too, an error before its beginning is a status.
+	// For a stream too, an error before the first event is an HTTP status.
 	stream := c.Chat.Completions.NewStreaming(t.Context(), asked(long, 5))
 	for stream.Next() {
 	}
@@ -122,8 +122,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Requests beyond those that may wait are refused with the time to come back, and the
-// client comes back.
+// TestFullQueue checks that a request for which the queue has no room is refused with a
+// Retry-After, and that the client then repeats it.
 func TestFullQueue(t *testing.T) {
 	s := serve(t, "--parallel", "1", "--max-queue", "0")
 	held := s.client().Chat.Completions.NewStreaming(t.Context(), asked(question, 900))

@@ -11,7 +11,7 @@ import (
 	"github.com/ollama/ollama/api"
 )
 
-// Whatever comes is in the client's types.
+// TestOllamaFields checks that the client's types have all fields of the answers.
 func TestOllamaFields(t *testing.T) {
 	s := serveModel(t, demo)
 	const ask = `"model":"babble","options":{"temperature":0,"num_predict":60}`

@@ -25,13 +25,13 @@ import (
 	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
-// A shop is where models come from: a hub and registries on loopback, with the model of the
-// tests, and folders of this test's own for what is fetched.
+// A shop offers models: it has a hub and registries on loopback that offer the model of the
+// tests. The store of the test is a folder of its own.
 type shop struct {
 	*hubtest.Server
 	babble []byte
-	name   string // of the model in the registry
-	open   string // a registry that takes models
+	name   string // name of the model in the registry
+	open   string // host of a registry that accepts models
 }
 
 func newShop(t *testing.T) *shop {
@@ -64,7 +64,7 @@ func (s *shop) managed(t *testing.T, args ...string) *server {
 	return serve(t, append([]string{"--manage-models", "--allow-registry", s.Host, "--allow-registry", s.open}, args...)...)
 }
 
-// steps are the lines of a stream of progress.
+// steps are the lines of a progress stream.
 type steps []api.ProgressResponse
 
 func (s *steps) add(p api.ProgressResponse) error {
@@ -72,7 +72,7 @@ func (s *steps) add(p api.ProgressResponse) error {
 	return nil
 }
 
-// are checks the lines, and that the file of that digest is there as a whole in the end.
+// are checks the lines, and that the file with the digest is complete at the end.
 func (s steps) are(t *testing.T, digest string, size int, want ...string) {
 	t.Helper()
 	var got []string
@@ -89,7 +89,7 @@ func (s steps) are(t *testing.T, digest string, size int, want ...string) {
 	}
 }
 
-// listed are the names of the models.
+// listed returns the names of the models.
 func listed(t *testing.T, c *api.Client) []string {
 	t.Helper()
 	list, err := c.List(t.Context())
@@ -113,7 +113,7 @@ func has(t *testing.T, c *api.Client, want ...string) {
 	}
 }
 
-// Without the flag nothing is fetched or changed.
+// TestOllamaStoreClosed checks that without --manage-models nothing is fetched or changed.
 func TestOllamaStoreClosed(t *testing.T) {
 	shop := newShop(t)
 	s := serve(t)
@@ -160,7 +160,7 @@ func TestOllamaPull(t *testing.T) {
 		if err != nil || show.ModelInfo["llama.context_length"] != 1024.0 || show.Template == "" || len(show.Tensors) != 21 || !strings.Contains(show.Modelfile, "FROM "+name) || fmt.Sprint(show.Capabilities) != "[completion]" {
 			t.Errorf("%+v (%v)", show, err)
 		}
-		// It is not served, and the error says so.
+		// The server does not serve it, and the error says so.
 		r := talk(question, 5)
 		r.Model = name
 		_, err = s.talk(r)
@@ -182,8 +182,9 @@ func TestOllamaPull(t *testing.T) {
 	unhappy(t, c.Pull(t.Context(), &api.PullRequest{Model: shop.Host + "/ns/other", Stream: new(false)}, lines.add), 404, "no such model or tag")
 }
 
-// With --models store a model can be used as soon as it is pulled, by its name in the hub or by
-// Ollama's, and no longer when it is deleted. The store may be empty at first.
+// TestOllamaPullServed checks that with --models store a model can be used as soon as it is
+// pulled, by its name in the hub or in Ollama's registry, and no longer after it is deleted.
+// The store is empty at first.
 func TestOllamaPullServed(t *testing.T) {
 	shop := newShop(t)
 	s := start(t, "--models", "store", "--manage-models", "--allow-registry", shop.Host)
@@ -212,7 +213,7 @@ func TestOllamaPullServed(t *testing.T) {
 	has(t, c)
 }
 
-// stalls is a server that sends half of a large file and then nothing.
+// stalls makes a server send half of a large file and then nothing.
 var stalls = hubtest.Behavior{Fault: func(_ string, size int64) (hubtest.Fault, int64) {
 	if size > 1000 {
 		return hubtest.Stall, size / 2
@@ -220,7 +221,8 @@ var stalls = hubtest.Behavior{Fault: func(_ string, size int64) (hubtest.Fault, 
 	return hubtest.None, 0
 }}
 
-// A client that leaves ends its pull, and the next one goes on.
+// TestOllamaPullCancelled checks that a pull ends when its client leaves, and that the next
+// one continues it.
 func TestOllamaPullCancelled(t *testing.T) {
 	shop := newShop(t)
 	shop.Set(stalls)
@@ -246,7 +248,8 @@ func TestOllamaPullCancelled(t *testing.T) {
 	has(t, c, modelName+":latest", shop.name)
 }
 
-// A server that is told to stop ends its pulls; the cleanup checks that it leaves with 0.
+// TestOllamaPullStopped checks that a server that is told to stop ends its pulls. The cleanup
+// of the test checks that it exits with 0.
 func TestOllamaPullStopped(t *testing.T) {
 	shop := newShop(t)
 	shop.Set(stalls)
@@ -292,7 +295,7 @@ func TestOllamaCopyDelete(t *testing.T) {
 	}
 	has(t, c, modelName+":latest", "mine:latest")
 	unhappy(t, c.Delete(t.Context(), &api.DeleteRequest{Model: "team/again:2"}), 404, "not found")
-	unhappy(t, c.Delete(t.Context(), &api.DeleteRequest{Model: modelName}), 404, "not found") // it is a file that was named to the server
+	unhappy(t, c.Delete(t.Context(), &api.DeleteRequest{Model: modelName}), 404, "not found") // it is a file that the command line names
 	unhappy(t, c.Delete(t.Context(), &api.DeleteRequest{Model: "/etc/passwd"}), 400, "want ollama:")
 	unhappy(t, c.Copy(t.Context(), &api.CopyRequest{Source: "none", Destination: "b"}), 404, "not found")
 	unhappy(t, c.Copy(t.Context(), &api.CopyRequest{Source: "mine"}), 400, "destination")
@@ -301,7 +304,7 @@ func TestOllamaCopyDelete(t *testing.T) {
 	}
 }
 
-// A model that is loaded is not deleted until it is unloaded.
+// TestOllamaDeleteLoaded checks that a loaded model cannot be deleted until it is unloaded.
 func TestOllamaDeleteLoaded(t *testing.T) {
 	shop := newShop(t)
 	if out, err := exec.Command(command, "pull", "ollama:"+shop.name, "--quiet").CombinedOutput(); err != nil {
@@ -359,7 +362,7 @@ func TestOllamaCreate(t *testing.T) {
 	}
 	unhappy(t, c.CreateBlob(t.Context(), digest, strings.NewReader("something else")), 400, digest)
 	unhappy(t, c.CreateBlob(t.Context(), "sha256:12", strings.NewReader("a")), 400, "64 hexadecimal digits")
-	// A client that leaves in the middle leaves nothing.
+	// A client that leaves before the end leaves nothing behind.
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := c.CreateBlob(ctx, digest, io.MultiReader(bytes.NewReader(shop.babble[:1000]), leaving{cancel})); !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -367,7 +370,7 @@ func TestOllamaCreate(t *testing.T) {
 	if got := blob(); got != 404 {
 		t.Errorf("HEAD: %d", got)
 	}
-	for range 2 { // the second one is there already
+	for range 2 { // the second time the file exists already
 		if err := c.CreateBlob(t.Context(), digest, io.MultiReader(bytes.NewReader(shop.babble))); err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +403,7 @@ func TestOllamaCreate(t *testing.T) {
 	has(t, c, modelName+":latest", "made:latest")
 }
 
-// A leaving reader ends its request.
+// A leaving reader cancels the request that it is the body of.
 type leaving struct{ leave func() }
 
 func (l leaving) Read([]byte) (int, error) {
@@ -442,7 +445,7 @@ func TestOllamaPush(t *testing.T) {
 	has(t, c, modelName+":latest", name)
 }
 
-// Clients without a key can do none of this.
+// TestOllamaStoreKeys checks that clients without a valid key can do none of this.
 func TestOllamaStoreKeys(t *testing.T) {
 	shop := newShop(t)
 	s := shop.managed(t)

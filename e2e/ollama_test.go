@@ -24,7 +24,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// ollama is Ollama's client of the server.
+// ollama returns Ollama's client for the server.
 func (s *server) ollama() *api.Client {
 	s.t.Helper()
 	base, err := url.Parse(s.url)
@@ -34,17 +34,17 @@ func (s *server) ollama() *api.Client {
 	return api.NewClient(base, &http.Client{Transport: keyed{key}})
 }
 
-// likeliest are the options of an answer of the likeliest tokens.
+// likeliest returns the options of an answer of the likeliest tokens.
 func likeliest(tokens int) map[string]any {
 	return map[string]any{"temperature": 0, "num_predict": tokens}
 }
 
-// talk is a chat of one question.
+// talk returns a chat of one question.
 func talk(question string, tokens int) *api.ChatRequest {
 	return &api.ChatRequest{Model: modelName, Messages: []api.Message{{Role: "user", Content: question}}, Options: likeliest(tokens)}
 }
 
-// A talked answer is what a chat's lines say together.
+// A talked answer joins the lines of a chat's stream.
 type talked struct {
 	api.ChatResponse
 	lines int
@@ -134,7 +134,7 @@ func TestOllamaGenerate(t *testing.T) {
 	if text != want.Text || !last.Done || last.Model != modelName+":latest" || len(last.Context) < last.PromptEvalCount {
 		t.Errorf("%q and %+v, want %q", text, last, want.Text)
 	}
-	// By its context a conversation has the prompts that it has by its messages.
+	// With the context, the prompt is the same as with the messages.
 	r.Context, r.Prompt = last.Context, "And then?"
 	next, end := generate()
 	chat := talk(question, 20)
@@ -157,7 +157,7 @@ func TestOllamaGenerate(t *testing.T) {
 	}
 }
 
-// The model calls a tool, is told what came of it, and says so.
+// TestOllamaTools lets the model call a tool, gives it the result, and lets it answer.
 func TestOllamaTools(t *testing.T) {
 	s := serveModel(t, demo)
 	var tools api.Tools
@@ -356,7 +356,7 @@ func TestOllamaErrors(t *testing.T) {
 	}
 }
 
-// A client that leaves its stream frees its place.
+// TestOllamaCancel checks that a client that leaves its stream frees its slot.
 func TestOllamaCancel(t *testing.T) {
 	s := serve(t, "--parallel", "1")
 	want := run(t, question, "--max-tokens", "5")
@@ -370,12 +370,12 @@ func TestOllamaCancel(t *testing.T) {
 			}
 			return nil
 		})
-		// The client says nothing, or calls a piece of a line an error.
+		// The client returns nil, or an error about a part of a line.
 		if lines < 3 {
 			t.Errorf("%d lines", lines)
 		}
 	}
-	for s.metric("vllm:num_requests_running") > 0 { // until the test's own time is over
+	for s.metric("vllm:num_requests_running") > 0 { // at most until the time of the test is over
 		if t.Context().Err() != nil {
 			t.Fatal("answers that nobody reads go on")
 		}

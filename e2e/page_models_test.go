@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// serveSeveral starts a server of the models one, two and three, of which two have room, and of
-// broken, which cannot be loaded.
+// serveSeveral starts a server of the models one, two and three, two of which fit into its
+// memory, and broken, which cannot be loaded.
 func serveSeveral(t *testing.T, args ...string) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,24 +32,24 @@ func serveSeveral(t *testing.T, args ...string) *server {
 	return startOpen(t, append([]string{"--models", filepath.Join(dir, "models.yaml"), "--memory", "32MiB", "--context", "1024", "--parallel", "2"}, args...)...)
 }
 
-// choices are the models to choose from, as the page shows them.
+// choices is an expression for the models to choose from, as the page shows them.
 const choices = `[...document.querySelectorAll('main select option')].map((o) => o.innerText).join(', ')`
 
-// row is a row of the table of models, its columns beside each other. How much memory a model has
-// depends on the machine.
+// row returns an expression for a row of the table of models. Numbers of MiB are replaced,
+// as they depend on the machine.
 func row(name string) string {
 	return `[...document.querySelectorAll('[aria-label="Table of models"] tbody tr')].map((r) => [...r.children].map((c) => c.innerText).join(' ').replace(/[0-9.]+ MiB/, 'n MiB')).find((r) => r.startsWith('` + name + ` '))`
 }
 
-// choose has the conversation be with another model.
+// choose selects another model for the conversation.
 func (b *tab) choose(name string) {
 	b.t.Helper()
 	b.do("the model "+name, chromedp.SetValue(chromedp.CSS(`main select`), name))
 	eval[bool](b, `document.querySelector('main select').dispatchEvent(new Event('change', {bubbles: true}))`)
 }
 
-// The models to choose from say how they stand, and go on saying so while others load and unload
-// them; an answer that waits for its model says that.
+// TestPageSeveral checks that the list of models shows their states and follows them when
+// other clients load and unload models, and that an answer that waits for its model says so.
 func TestPageSeveral(t *testing.T) {
 	s := serveSeveral(t)
 	b := open(t, s.url)
@@ -66,7 +66,7 @@ func TestPageSeveral(t *testing.T) {
 	b.wait(`document.querySelector('article .fault')?.innerText.includes('"broken" cannot be loaded')`)
 	b.wait(choices + `.endsWith('broken · failed')`)
 
-	// Two long answers have the memory that the third model needs.
+	// Two long answers occupy the memory that the third model needs.
 	b.click(`.new`)
 	b.choose("three")
 	ended := make(chan struct{}, 2)
@@ -92,8 +92,8 @@ func TestPageSeveral(t *testing.T) {
 	}
 }
 
-// The view of the server has a row for each model, with a button that loads or unloads it; what
-// goes wrong is said.
+// TestPageModels checks that the server view has a row for each model, with a button to load
+// or unload it, and that it shows errors.
 func TestPageModels(t *testing.T) {
 	s := serveSeveral(t)
 	b := open(t, s.url+"/#/server")
@@ -114,7 +114,7 @@ func TestPageModels(t *testing.T) {
 	b.wait(`[...document.querySelectorAll('main .two p bdi')].map((m) => m.innerText).join() === 'three,two'`)
 }
 
-// Where the server asks for a key, the buttons and the events bear it.
+// TestPageModelsKey checks that the buttons and the event stream use the key.
 func TestPageModelsKey(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(keys, []byte(key+"\n"), 0o600); err != nil {
@@ -132,8 +132,8 @@ func TestPageModelsKey(t *testing.T) {
 	b.wait(choices + `.startsWith('one · ready, two · ready')`)
 }
 
-// A server of another version, which has no states, no events and no models in its metrics, is
-// shown as before.
+// TestPageWithoutStates checks that the page works with a server of an earlier version, which
+// has no model states, no events and no metrics by model.
 func TestPageWithoutStates(t *testing.T) {
 	s := startOpen(t, demo)
 	target, err := url.Parse(s.url)
@@ -172,7 +172,8 @@ func TestPageWithoutStates(t *testing.T) {
 	}
 }
 
-// What axe finds in the views of several models, light and dark, wide and narrow.
+// TestPageSeveralForEveryone runs axe on the views of several models, light and dark, wide
+// and narrow.
 func TestPageSeveralForEveryone(t *testing.T) {
 	script := axe(t)
 	s := serveSeveral(t)

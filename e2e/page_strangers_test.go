@@ -11,8 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A stranger's page, in a browser of the machine that a server listens on for itself alone,
-// cannot show the server's page in a frame, ask the model, or take a name for the server's.
+// TestPageStrangers checks what a web page of another origin can do, in a browser of the
+// machine on whose loopback address the server listens. It must not be able to show the
+// server's page in a frame, ask the model, or make its own name refer to the server.
 func TestPageStrangers(t *testing.T) {
 	s := startOpen(t, demo)
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -49,7 +50,8 @@ func TestPageStrangers(t *testing.T) {
 		}
 	}
 
-	// His name now means this machine, so that to the browser he is the server.
+	// The name of the other page now resolves to this machine, so that for the browser it is
+	// the origin of the server.
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), ":")
 	b.do("his name", chromedp.Navigate("http://stranger.example:"+port))
 	if text := b.text(); !strings.Contains(text, "host_not_allowed") {
@@ -67,6 +69,6 @@ func TestPageStrangers(t *testing.T) {
 		t.Error("the model was asked")
 	}
 	b.mu.Lock()
-	b.asked, b.faults = b.asked[:1], nil // they were the test's own
+	b.asked, b.faults = b.asked[:1], nil // the requests and faults were the test's own
 	b.mu.Unlock()
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A script is what a server answers in place of the model: pieces of a stream, and whether
+// A script is what a server answers instead of the model: the pieces of a stream, and whether
 // the connection breaks off after them.
 type script struct {
 	pieces []string
 	breaks bool
 }
 
-// data is an event of a stream.
+// data returns an event of a stream.
 func data(delta string) string {
 	return `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}` + "\n\n"
 }
 
 const done = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 
-// scripted is a server below a path of its own, as behind a proxy, which answers chats by
-// what script gives and everything else by s.
+// scripted returns the address of a server below a path, as behind a proxy. It answers chats
+// with the script and passes all other requests on to s.
 func scripted(t *testing.T, s *server, answers *atomic.Pointer[script], asked *atomic.Pointer[string]) string {
 	t.Helper()
 	target, err := url.Parse(s.url)
@@ -58,8 +58,8 @@ func scripted(t *testing.T, s *server, answers *atomic.Pointer[script], asked *a
 	return h.URL + "/below/"
 }
 
-// What streams can have, and how they can end: thoughts, calls beside each other, pieces
-// that are cut anywhere, errors, and connections that break off.
+// TestPageStreams covers what streams can contain and how they can end: thoughts, parallel
+// calls, pieces that are cut anywhere, errors, and connections that break off.
 func TestPageStreams(t *testing.T) {
 	s := startOpen(t, demo, "--served-model-name", "first", "--served-model-name", "second")
 	var answers atomic.Pointer[script]
@@ -88,7 +88,7 @@ func TestPageStreams(t *testing.T) {
 		t.Error("the thought is not folded")
 	}
 
-	// Bytes of a letter, an event's name and its line ends are cut apart.
+	// The bytes of a letter, of an event's name and of line ends arrive separately.
 	whole := ": a comment\r\nevent: x\r\n" + strings.ReplaceAll(data(`{"content":"Größe 漢字 🦊"}`), "\n", "\r\n") + done
 	pieces := make([]string, len(whole))
 	for i := range len(whole) {
@@ -135,7 +135,7 @@ func TestPageStreams(t *testing.T) {
 		t.Errorf("the second call is shown as %q", text)
 	}
 
-	// A script that streams, cut within its tags.
+	// A script that arrives in pieces, with its tags cut.
 	say([]string{data(`{"content":"<scr"}`), data(`{"content":"ipt>window.hit=2</script><img src=x on"}`), data(`{"content":"error=window.hit=3>"}`), done}, false)
 	if hit := eval[int](b, `window.hit ?? 0`); hit != 0 {
 		t.Errorf("script %d ran", hit)

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// openPage is the page of a server of the model in the program, which asks for no key.
+// openPage opens the page of a server of the built-in model, which asks for no key.
 func openPage(t *testing.T, args ...string) (*server, *tab) {
 	t.Helper()
 	s := startOpen(t, append([]string{demo}, args...)...)
@@ -23,7 +23,7 @@ func openPage(t *testing.T, args ...string) (*server, *tab) {
 	return s, b
 }
 
-// A conversation from the first visit to its export, and back.
+// TestPage follows a conversation from the first visit to its export and import.
 func TestPage(t *testing.T) {
 	_, b := openPage(t)
 
@@ -41,14 +41,14 @@ func TestPage(t *testing.T) {
 		t.Errorf("the title is %q", title)
 	}
 
-	// Again, which is a second version beside the first.
+	// A second answer to the same message becomes a second version.
 	b.click(`button[aria-label="Answer again"]`)
 	b.answered()
 	b.wait(`document.querySelector('article.assistant .versions')?.textContent.includes('2 of /2')`)
 	b.click(`article.assistant button[aria-label="Version before"]`)
 	b.wait(`document.querySelector('article.assistant .versions').textContent.includes('1 of /2')`)
 
-	// Another message in place of the first, which is a branch.
+	// An edited message becomes a branch.
 	b.click(`article.user button[aria-label="Edit the message"]`)
 	b.replace(`.editing textarea`, "What is 2 plus 3?")
 	b.enter()
@@ -58,11 +58,11 @@ func TestPage(t *testing.T) {
 	b.wait(`document.querySelector('article.user .text').innerText === 'What does --port do?'`)
 	b.wait(`document.querySelector('article.assistant .versions').textContent.includes('1 of /2')`)
 
-	// The conversation is there after the page was loaded again.
+	// The conversation is still there after a reload.
 	b.do("reload", chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS(`article.assistant`)))
 	b.wait(`document.querySelectorAll('nav .list li a').length === 1`)
 
-	// Its name, a second one, and the search among both.
+	// Rename it, begin a second one, and search both.
 	b.click(`nav button[aria-label^="More for"]`)
 	b.click(`.menu button:nth-child(1)`)
 	b.replace(`nav li input`, "Ports and sums")
@@ -75,7 +75,7 @@ func TestPage(t *testing.T) {
 	b.wait(`document.querySelectorAll('nav .list li a').length === 1 && document.querySelector('nav .list a bdi').innerText === 'Ports and sums'`)
 	b.replace(`input[type=search]`, kb.Backspace)
 
-	// All of it as a file, and from the file.
+	// Export all conversations to a file, and import it.
 	b.click(`button[aria-label="Export all conversations"]`)
 	name, text := b.downloaded()
 	if name != "realizar-conversations.json" {
@@ -105,7 +105,7 @@ func TestPage(t *testing.T) {
 	b.attach(`nav input[type=file]`, "other.json", `{"format": "another"}`)
 	b.wait(`document.querySelector('nav .fault')?.innerText.includes('no conversations')`)
 
-	// From the middle of a long conversation to a new one, which is at its end.
+	// Scroll up in a long conversation, then begin a new one, which is at its end.
 	b.attach(`nav input[type=file]`, "long.json", imported(strings.Repeat("Line.\n\n", 100)))
 	b.wait(`document.querySelectorAll('article.assistant p').length === 100`)
 	eval[int](b, `document.querySelector('.messages').scrollTop = 0`)
@@ -119,7 +119,7 @@ func TestPage(t *testing.T) {
 	b.do("reload", chromedp.Navigate(b.url+"/#/c/%E0%A4%A"), chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS(`.welcome`)))
 }
 
-// imported is a conversation of a question and an answer, as a file.
+// imported returns an export file with a conversation of a question and an answer.
 func imported(answer string) string {
 	text, _ := json.Marshal(answer)
 	return fmt.Sprintf(`{"format": "realizar conversations", "version": 1, "conversations": [{"title": "Imported", "named": true,
@@ -128,8 +128,8 @@ func imported(answer string) string {
 		{"id": "b", "parent": "a", "role": "assistant", "text": %s, "created": 2}]}]}`, text)
 }
 
-// Whatever an answer says is text: it runs nothing, loads nothing and links to nothing but
-// the web.
+// TestPageHostileAnswer checks that whatever an answer contains is text: it runs nothing,
+// loads nothing, and links to the web only.
 func TestPageHostileAnswer(t *testing.T) {
 	_, b := openPage(t)
 	answer := strings.Join([]string{
@@ -171,13 +171,13 @@ func TestPageHostileAnswer(t *testing.T) {
 		t.Errorf("a link has the rel %q", rel)
 	}
 
-	// What is nested beyond all measure is shown as it was written.
+	// Text that is nested too deeply is shown as it was written.
 	b.attach(`nav input[type=file]`, "deep.json", imported(strings.Repeat("> ", 5000)+"deep"))
 	b.wait(`document.querySelector('article.assistant')?.innerText.includes('> > deep')`)
 	b.attach(`nav input[type=file]`, "many.json", imported(strings.Repeat("*a **b ", 2000)+strings.Repeat("- x\n  ", 300)))
 	b.wait(`document.querySelector('article.assistant')?.innerText.includes('b')`)
 
-	// The policy itself: a script in the page is refused.
+	// The content security policy itself: it refuses a script in the page.
 	b.mu.Lock()
 	b.expected = append(b.expected, "Content Security Policy", "TrustedHTML", "Trusted")
 	b.mu.Unlock()
@@ -206,7 +206,8 @@ func TestPageHostileAnswer(t *testing.T) {
 	}
 }
 
-// Tools, a schema, alternatives of tokens, files, settings and what the server refuses.
+// TestPageSettings covers tools, a schema, alternative tokens, files, settings and what the
+// server refuses.
 func TestPageSettings(t *testing.T) {
 	_, b := openPage(t)
 	b.click(`button[title="Settings"]`)
@@ -225,14 +226,14 @@ func TestPageSettings(t *testing.T) {
 		t.Errorf("the result is shown as %q", text)
 	}
 
-	// The settings are still there after the page was loaded again.
+	// The settings are still there after a reload.
 	b.do("reload", chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS(`article.tool`)))
 	b.click(`button[title="Settings"]`)
 	if kept := eval[string](b, `document.querySelector('input[aria-describedby="help-maxTokens"]').value`); kept != "60" {
 		t.Errorf("of the settings %q tokens are kept", kept)
 	}
 
-	// An answer of a schema, with the alternatives of its tokens.
+	// An answer by a schema, with the alternatives of its tokens.
 	b.click(`.new`)
 	b.write(`input[aria-describedby="help-temperature"]`, "0")
 	b.write(`aside textarea[placeholder^="{"]`, `{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}`)
@@ -256,7 +257,7 @@ func TestPageSettings(t *testing.T) {
 	b.click(`article.assistant button[aria-label="Show the tokens"]`)
 	b.do("as Markdown", chromedp.WaitVisible(chromedp.CSS(`article.assistant .markdown`)))
 
-	// What is wrong with a schema is said before, and what the server refuses after.
+	// The page reports an invalid schema before sending, and a refusal by the server after.
 	b.click(`.new`)
 	b.write(`aside textarea[placeholder^="{"]`, `{"type": `)
 	b.wait(`document.querySelector('#schema-fault').classList.contains('fault')`)
@@ -266,7 +267,7 @@ func TestPageSettings(t *testing.T) {
 	b.say("Hi")
 	b.wait(`document.querySelector('article .fault')?.innerText.includes('effort high')`)
 
-	// A file goes with a message, as text.
+	// A file is sent with a message, as text.
 	b.click(`.new`)
 	b.attach(`main input[type=file]`, "notes.txt", "The port is 9000.\n```\nfence\n```\n")
 	b.do("it is there", chromedp.WaitVisible(chromedp.CSS(`.files li`)))
@@ -279,7 +280,7 @@ func TestPageSettings(t *testing.T) {
 	b.wait(`document.querySelector('nav .fault')?.innerText.includes('not JSON')`)
 }
 
-// An answer can be stopped, by the button and by a key.
+// TestPageStop checks that an answer can be stopped, by the button and by a key.
 func TestPageStop(t *testing.T) {
 	_, b := openPage(t)
 	b.click(`button[title="Settings"]`)
@@ -297,7 +298,8 @@ func TestPageStop(t *testing.T) {
 	}
 }
 
-// The page asks for the key where the server does, and the key is gone with the tab.
+// TestPageKey checks that the page asks for the key if the server wants one, and keeps it no
+// longer than the tab.
 func TestPageKey(t *testing.T) {
 	s := serve(t)
 	b := open(t, s.url)
@@ -317,7 +319,8 @@ func TestPageKey(t *testing.T) {
 	b.wait(`document.querySelector('article.assistant')?.innerText.length > 10`)
 }
 
-// The page works by a name of the server's and over plain http, where browsers give less.
+// TestPageByName checks that the page works under a host name and plain HTTP, where browsers
+// permit less.
 func TestPageByName(t *testing.T) {
 	s := startOpen(t, demo, "--allow-host", "llm.example")
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), ":")
@@ -334,7 +337,7 @@ func TestPageByName(t *testing.T) {
 	b.wait(`document.querySelector('article.assistant .acts').innerText.includes('Copied')`)
 }
 
-// The views of the server and of a prompt show what it is.
+// TestPageViews checks what the views of the server and of a prompt show.
 func TestPageViews(t *testing.T) {
 	_, b := openPage(t)
 	b.say("Hi")
@@ -354,8 +357,8 @@ func tokens(t *testing.T, b *tab, text string) []int {
 	return eval[struct{ Tokens []int }](b, `fetch('/tokenize', {method: 'POST', body: JSON.stringify({prompt: `+string(quoted)+`})}).then((r) => r.json())`).Tokens
 }
 
-// axe is the script that looks for what people with disabilities cannot use: that of
-// REALIZAR_AXE, or the one that npm has put beside the page's source.
+// axe returns axe-core, the script that finds barriers for people with disabilities. It is
+// the file in REALIZAR_AXE, or the one that npm installed beside the page's source.
 func axe(t *testing.T) string {
 	t.Helper()
 	file := os.Getenv("REALIZAR_AXE")
@@ -372,7 +375,7 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
-// look says what axe finds in what is shown.
+// look reports what axe finds in the current view.
 func (b *tab) look(script, what string) {
 	b.t.Helper()
 	type finding struct {
@@ -387,7 +390,7 @@ func (b *tab) look(script, what string) {
 	}
 }
 
-// What axe finds in the views, light and dark, wide and narrow.
+// TestPageForEveryone runs axe on the views, light and dark, wide and narrow.
 func TestPageForEveryone(t *testing.T) {
 	script := axe(t)
 	_, b := openPage(t)
@@ -422,7 +425,7 @@ func TestPageForEveryone(t *testing.T) {
 		}
 	}
 
-	// The list where it covers the page, which keeps the keyboard.
+	// On a phone the list of conversations covers the page and keeps the keyboard focus.
 	b.do("a phone", chromedp.EmulateViewport(390, 800), chromedp.Sleep(300*time.Millisecond)) // the list moves out
 	b.click(`.opener`)
 	b.wait(`document.activeElement.getAttribute('aria-label') === 'Close the list' && document.querySelector('main').inert`)
@@ -432,7 +435,7 @@ func TestPageForEveryone(t *testing.T) {
 	b.do("Escape", chromedp.KeyEvent(kb.Escape))
 	b.wait(`document.activeElement.getAttribute('aria-label') === 'Open the list' && !document.querySelector('main').inert`)
 
-	// Calls, tokens with their alternatives, and the dialog of keys.
+	// Calls, tokens with their alternatives, and the dialog for keys.
 	b.do("wide", chromedp.EmulateViewport(1024, 800))
 	b.click(`.new`)
 	b.click(`button[title="Settings"]`)
@@ -450,8 +453,8 @@ func TestPageForEveryone(t *testing.T) {
 	}
 }
 
-// The first paint comes within 0.3 s. It is the quickest of a few, as others share the
-// machine.
+// TestPageFirstPaint checks that the first paint comes within 0.3 s. It takes the quickest of
+// several, as other processes share the machine.
 func TestPageFirstPaint(t *testing.T) {
 	_, b := openPage(t)
 	best := 1e9

@@ -9,7 +9,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// responded is a response to one question, by the likeliest tokens.
+// responded returns a request for a response to one question, by the likeliest tokens.
 func responded(question string, tokens int64) responses.ResponseNewParams {
 	return responses.ResponseNewParams{
 		Model: modelName, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(question)},
@@ -32,7 +32,7 @@ func TestResponses(t *testing.T) {
 	if got.Status != "incomplete" || got.IncompleteDetails.Reason != "max_output_tokens" || got.Metadata["colour"] != "blue" || got.Model != modelName || len(got.Output) != 1 || got.Output[0].Role != "assistant" {
 		t.Errorf("the response is %s", got.RawJSON())
 	}
-	// Instructions are the conversation's first message.
+	// Instructions become the first message of the conversation.
 	p = responded(question, 20)
 	p.Instructions = openai.String("Be brief.")
 	instructed, err := s.client().Responses.New(t.Context(), p)

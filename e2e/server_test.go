@@ -1,6 +1,6 @@
 // Package e2e_test runs clients of OpenAI's, Anthropic's and Ollama's APIs against
-// `realizar serve`, a process of its own on the small model of the tests. What an answer has
-// to say comes from `realizar run`, which knows nothing of the server.
+// `realizar serve`, a process of its own with the small model of the tests. Most expected
+// answers come from `realizar run`, which does not use the server.
 package e2e_test
 
 import (
@@ -31,7 +31,7 @@ const (
 	key       = "open-sesame"
 )
 
-// command is the binary: that of REALIZAR_BINARY, or one built for these tests.
+// command is the path of the binary: REALIZAR_BINARY, or one built for these tests.
 var command string
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // it is the system's folder for such files
+	defer os.RemoveAll(dir) //nolint:errcheck // it is in the system's temporary folder
 	command = filepath.Join(dir, "realizar")
 	build := exec.Command("go", "build", "-tags", "nocuda", "-o", command, "./cmd/realizar")
 	build.Dir = ".."
@@ -62,7 +62,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// A server is a process that serves.
+// A server is a process that runs `realizar serve`.
 type server struct {
 	t   *testing.T
 	url string
@@ -70,7 +70,7 @@ type server struct {
 	log *lockedBuffer
 }
 
-// A lockedBuffer is a text that is written while it may be read.
+// A lockedBuffer is a buffer that may be written and read at the same time.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -90,23 +90,23 @@ func (l *lockedBuffer) String() string {
 
 var address = regexp.MustCompile(`http://\S+`)
 
-// serve starts a server that asks for the key. When the test ends it is told to stop,
-// and must leave with 0.
+// serve starts a server that asks for the key. At the end of the test it is told to stop, and
+// must exit with 0.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
 	return serveModel(t, model, args...)
 }
 
-// serveModel is serve of another model, under the same name.
+// serveModel is serve with another model, under the same name.
 func serveModel(t *testing.T, model string, args ...string) *server {
 	t.Helper()
 	return start(t, append([]string{model, "--served-model-name", modelName}, args...)...)
 }
 
-// demo is the model in the program, which calls tools and writes JSON.
+// demo is the built-in model, which can call tools and write JSON.
 const demo = "demo"
 
-// serveDemo is serve with that model.
+// serveDemo is serve with the built-in model, under its own name.
 func serveDemo(t *testing.T, args ...string) *server {
 	t.Helper()
 	return start(t, append([]string{demo}, args...)...)
@@ -121,7 +121,7 @@ func start(t *testing.T, args ...string) *server {
 	return startOpen(t, append([]string{"--api-key-file", keys}, args...)...)
 }
 
-// startOpen starts a server that asks for no key but where args have it.
+// startOpen starts a server that asks for no key, unless args set one.
 func startOpen(t *testing.T, args ...string) *server {
 	t.Helper()
 	args = append([]string{"serve", "--device", "cpu", "--port", "0"}, args...)
@@ -152,7 +152,7 @@ func (s *server) stop() {
 	}
 }
 
-// client asks the server, and no second time where that fails.
+// client returns OpenAI's client for the server. It does not retry.
 func (s *server) client(options ...option.RequestOption) *openai.Client {
 	c := openai.NewClient(append([]option.RequestOption{
 		option.WithBaseURL(s.url + "/v1"), option.WithAPIKey(key), option.WithMaxRetries(0),
@@ -160,7 +160,7 @@ func (s *server) client(options ...option.RequestOption) *openai.Client {
 	return &c
 }
 
-// get is what the server says at an address that is no part of OpenAI's API.
+// get returns what the server answers at a path outside OpenAI's API.
 func (s *server) get(path string) string {
 	s.t.Helper()
 	r, err := http.Get(s.url + path)
@@ -175,7 +175,7 @@ func (s *server) get(path string) string {
 	return string(text)
 }
 
-// post is the status of the server's answer to a request that bears no key.
+// post sends a request without a key and returns the status of the answer.
 func (s *server) post(path, body string) int {
 	r, err := http.Post(s.url+path, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *server) post(path, body string) int {
 	return r.StatusCode
 }
 
-// tokenize is what the server takes a text for.
+// tokenize returns the tokens that the server makes of a text.
 func (s *server) tokenize(text string) []int64 {
 	s.t.Helper()
 	var answer struct{ Tokens []int64 }
@@ -211,7 +211,7 @@ type oracle struct {
 	}
 }
 
-// run is what the model answers without a server, by the likeliest tokens.
+// run returns what the model answers without a server, by the likeliest tokens.
 func run(t *testing.T, prompt string, args ...string) oracle {
 	t.Helper()
 	cmd := exec.Command(command, append([]string{"run", model, prompt, "--device", "cpu", "--json", "--temperature", "0"}, args...)...)

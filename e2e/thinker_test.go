@@ -8,14 +8,15 @@ import (
 	"testing"
 )
 
-// thinker is the model of the tests with a chat template that has thoughts.
+// thinker returns the path of the model of the tests with a chat template that has thoughts.
 func thinker(t *testing.T) string {
 	t.Helper()
 	return withTemplate(t, "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ '<think>' ~ m.reasoning_content ~ '</think>' if m.reasoning_content }}{{ m.content }}<|im_end|>\n"+
 		"{% endfor %}<|im_start|>assistant\n{{ '<think></think>' if enable_thinking is defined and not enable_thinking else '<think>' }}")
 }
 
-// withTemplate is the model of the tests with another chat template, which is no longer.
+// withTemplate returns the path of the model of the tests with another chat template, which
+// must not be longer than the model's own.
 func withTemplate(t *testing.T, template string) string {
 	t.Helper()
 	data, err := os.ReadFile(model)

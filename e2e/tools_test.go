@@ -13,7 +13,7 @@ import (
 
 const weatherQuestion = "What is the weather in Paris?"
 
-// object is the schema of an object that has these properties and no others.
+// object returns the schema of an object that has exactly these properties.
 func object(properties map[string]any) map[string]any {
 	required := make([]string, 0, len(properties))
 	for name := range properties {
@@ -22,8 +22,8 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// A shape is an answer that the demo model has never seen: that it fits is the server's
-// work.
+// A shape is an answer of a form that the built-in model was not trained on, so that only the
+// server's grammar can make an answer fit.
 type shape struct {
 	Colour string `json:"colour"`
 	Size   int    `json:"size"`
@@ -40,7 +40,7 @@ var shapeSchema = object(map[string]any{
 	"inner":  object(map[string]any{"on": map[string]any{"type": "boolean"}}),
 })
 
-// isShape checks a JSON text.
+// isShape checks that a JSON text is a shape.
 func isShape(t *testing.T, text string) {
 	t.Helper()
 	var s shape
@@ -62,14 +62,14 @@ var (
 	paintTool = openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: "paint", Strict: openai.Bool(true), Parameters: shapeSchema})
 )
 
-// weatherAsked is a chat about the weather, answered by the likeliest tokens.
+// weatherAsked returns a chat about the weather, to be answered with the likeliest tokens.
 func weatherAsked(tools ...openai.ChatCompletionToolUnionParam) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
 		Model: demo, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(weatherQuestion)}, Tools: tools, Temperature: openai.Float(0),
 	}
 }
 
-// isParis checks the arguments of a call of the weather's tool.
+// isParis checks the name and the arguments of a call of the weather tool.
 func isParis(t *testing.T, name, arguments string) {
 	t.Helper()
 	var a struct{ City string }
@@ -106,7 +106,7 @@ func TestSchema(t *testing.T) {
 		}
 		isShape(t, response.OutputText())
 	}
-	// vLLM's names.
+	// The names that vLLM uses.
 	p := weatherAsked()
 	got, err := s.client().Chat.Completions.New(t.Context(), p, option.WithJSONSet("structured_outputs", map[string]any{"choice": []string{"sunny", "rainy"}}))
 	if err != nil || got.Choices[0].Message.Content != "sunny" && got.Choices[0].Message.Content != "rainy" {
@@ -134,7 +134,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestToolsRequired: calls that must be made are well-formed, whatever the model.
+// TestToolsRequired checks that calls that must be made are well-formed, whatever the model
+// generates.
 func TestToolsRequired(t *testing.T) {
 	s := serveDemo(t)
 	for _, temperature := range []float64{0, 1, 2} {

@@ -26,7 +26,7 @@ func withUserDefined(m metadata, tokens ...string) metadata {
 	return m
 }
 
-// TestLongestFirst holds in which order llama.cpp finds the added tokens of a GGUF.
+// TestLongestFirst checks the order in which llama.cpp finds the added tokens of a GGUF.
 func TestLongestFirst(t *testing.T) {
 	named := func(m metadata, key, value string) metadata {
 		m[key] = value
@@ -64,8 +64,8 @@ func TestLongestFirst(t *testing.T) {
 	}
 }
 
-// partition finds added tokens by their definition: one token after another, the longest first, in every
-// fragment of raw text that is left. A raw byte is its value.
+// partition finds added tokens by their definition: one token after another, the longest first, in
+// every remaining fragment of raw text. The id of a raw byte is its value.
 func partition(text string, allowed []bool, tokens []string, control int, rstrip bool) []int32 {
 	type fragment struct {
 		start, end int
@@ -113,8 +113,8 @@ func partition(text string, allowed []bool, tokens []string, control int, rstrip
 	return ids
 }
 
-// TestLongestFirstIsPartition compares the added tokens found with those of the definition, over tokens and
-// texts that overlap in every way.
+// TestLongestFirstIsPartition compares the added tokens with those of the definition, for tokens
+// and texts that overlap in every way.
 func TestLongestFirstIsPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringOfN(rapid.SampledFrom([]rune("aab ")), 1, 9, -1)
@@ -147,7 +147,7 @@ func TestLongestFirstIsPartition(t *testing.T) {
 	})
 }
 
-// nestedTokens returns n tokens that begin with each other and overlap each other.
+// nestedTokens returns n tokens that are prefixes of each other or overlap.
 func nestedTokens(n int) []string {
 	var tokens []string
 	for i := 1; i <= n/2; i++ {
@@ -156,7 +156,7 @@ func nestedTokens(n int) []string {
 	return tokens
 }
 
-// addedTexts are texts of a megabyte in which nestedTokens are found in many ways.
+// addedTexts returns texts of a megabyte in which nestedTokens occur in many ways.
 func addedTexts() map[string]string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var mixed strings.Builder
@@ -172,8 +172,8 @@ func addedTexts() map[string]string {
 	}
 }
 
-// TestManyAddedTokens encodes texts that take forever when every token is looked for in turn, or every
-// one that begins at a position.
+// TestManyAddedTokens encodes texts that would take forever if every token were searched for in
+// turn, or every token that begins at a position.
 func TestManyAddedTokens(t *testing.T) {
 	tok := fromMetadata(t, withUserDefined(byteMetadata("gpt-2"), nestedTokens(4000)...))
 	for name, text := range addedTexts() {
@@ -208,7 +208,8 @@ func BenchmarkAddedTokens(b *testing.B) {
 	}
 }
 
-// TestOutlivesFile holds that a tokenizer keeps nothing of the mapped file that it was made of.
+// TestOutlivesFile checks that a tokenizer keeps no reference to the mapped file that it was made
+// from.
 func TestOutlivesFile(t *testing.T) {
 	for name, m := range map[string]metadata{
 		"spm":   spmMetadata("▁", "a", "b", "ab"),

@@ -10,7 +10,7 @@ import (
 
 const megabyte = 1 << 20
 
-// megabytes are texts of a megabyte that are hard for one part or another.
+// megabytes are texts of a megabyte, each hard for some part of a tokenizer.
 var megabytes = map[string]string{
 	"letter":  strings.Repeat("a", megabyte),
 	"letters": strings.Repeat("aB", megabyte/2),
@@ -85,7 +85,7 @@ func BenchmarkFromJSON(b *testing.B) {
 	}
 }
 
-// largeTokenizerJSON returns a tokenizer with n tokens more than the letters.
+// largeTokenizerJSON returns a tokenizer.json with the letters and n more tokens.
 func largeTokenizerJSON(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	var vocab, merges strings.Builder

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// fataler is what helpers need of a test, or of a check of properties.
+// A fataler is the part of a test, or of a property check, that helpers need.
 type fataler interface {
 	Helper()
 	Fatal(args ...any)
@@ -32,7 +32,8 @@ func byteSpelling(b byte) string {
 	return string(r)
 }
 
-// byteVocab returns a vocabulary in which each byte has its value as id, and then the results of merges.
+// byteVocab returns a vocabulary in which each byte has its value as id, followed by the results of
+// merges.
 func byteVocab(merges ...[2]string) object {
 	vocab := object{}
 	for b := range 256 {
@@ -58,7 +59,7 @@ func byteLevel(added []object, merges ...[2]string) object {
 	}
 }
 
-// added returns an added token; options are the names of the fields to be true.
+// added returns an added token. options are the names of the fields that are true.
 func added(content string, options ...string) object {
 	token := object{"id": 0, "content": content}
 	for _, o := range options {
@@ -67,7 +68,7 @@ func added(content string, options ...string) object {
 	return token
 }
 
-// sentencePiece returns a tokenizer.json in the manner of Llama 2: byte fallback, and ▁ for a space.
+// sentencePiece returns a tokenizer.json like that of Llama 2: byte fallback, and ▁ for a space.
 func sentencePiece(normalizer any, added []object, pieces ...string) object {
 	vocab := object{"<unk>": 0, "<s>": 1, "</s>": 2}
 	for b := range 256 {
@@ -100,7 +101,7 @@ func sentencePiece(normalizer any, added []object, pieces ...string) object {
 	}
 }
 
-// llamaNormalizer puts ▁ before a text and in the place of its spaces.
+// llamaNormalizer puts ▁ before a text and replaces its spaces by ▁.
 var llamaNormalizer = object{"type": "Sequence", "normalizers": []object{
 	{"type": "Prepend", "prepend": "▁"},
 	{"type": "Replace", "pattern": object{"String": " "}, "content": "▁"},
@@ -143,8 +144,8 @@ func (m metadata) Strings(key string) ([]string, bool) { return value[[]string](
 func (m metadata) Ints(key string) ([]int64, bool)     { return value[[]int64](m, key) }
 func (m metadata) Floats(key string) ([]float64, bool) { return value[[]float64](m, key) }
 
-// spmMetadata returns GGUF metadata of a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, and pieces
-// with falling scores.
+// spmMetadata returns GGUF metadata of a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, and
+// pieces with descending scores.
 func spmMetadata(pieces ...string) metadata {
 	tokens := []string{"<unk>", "<s>", "</s>"}
 	types := []int64{2, 3, 3}
@@ -163,7 +164,7 @@ func spmMetadata(pieces ...string) metadata {
 	}
 }
 
-// byteMetadata returns GGUF metadata of a byte-level vocabulary with the control tokens given.
+// byteMetadata returns GGUF metadata of a byte-level vocabulary with the given control tokens.
 func byteMetadata(pre string, control ...string) metadata {
 	var tokens []string
 	var types []int64
@@ -190,7 +191,7 @@ func fromMetadata(t fataler, m tokenizer.Metadata) *tokenizer.Tokenizer {
 	return tok
 }
 
-// spellings returns the tokens of ids with | between them.
+// spellings returns the tokens of ids, separated by |.
 func spellings(tok *tokenizer.Tokenizer, ids []int32) string {
 	var tokens []string
 	for _, id := range ids {
@@ -203,7 +204,7 @@ func spellings(tok *tokenizer.Tokenizer, ids []int32) string {
 	return strings.Join(tokens, "|")
 }
 
-// tokenizers returns small tokenizers of every kind by name.
+// tokenizers returns small tokenizers of every kind, by name.
 func tokenizers(t fataler) map[string]*tokenizer.Tokenizer {
 	t.Helper()
 	chat := []object{

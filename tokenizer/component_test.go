@@ -7,7 +7,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// characters returns a tokenizer.json whose tokens are the characters of alphabet, each with its place as id.
+// characters returns a tokenizer.json whose tokens are the characters of alphabet; a character's
+// index is its id.
 func characters(alphabet string) object {
 	vocab := object{}
 	for _, c := range alphabet {
@@ -27,7 +28,7 @@ func bertNormalizer(clean, chinese, lower bool, accents any) object {
 // charsmap is a precompiled charsmap that replaces a by ce, and X by x.
 var charsmap = func() []byte {
 	units := make([]uint32, 512)
-	const children = 256 // of the root, from here on by exclusive or
+	const children = 256 // of the root, from here on combined by exclusive or
 	units[0] = children << 10
 	for place, value := range map[byte]uint32{'a': 0, 'X': 3} {
 		at := uint32(children) ^ uint32(place)
@@ -84,8 +85,8 @@ func TestNormalizers(t *testing.T) {
 	}
 }
 
-// TestPreTokenizerSteps tells pieces apart by merging all that is in one: the vocabulary has every run of the
-// letter a, and merges them, and of digits.
+// TestPreTokenizerSteps makes pieces visible by merging all letters and digits within a piece: the
+// vocabulary has merges for every run of the letter a, and of digits.
 func TestPreTokenizerSteps(t *testing.T) {
 	sequence := func(steps ...object) object { return object{"type": "Sequence", "pretokenizers": steps} }
 	split := func(pattern object, behavior string) object {
@@ -141,7 +142,7 @@ func TestPreTokenizerSteps(t *testing.T) {
 	}
 }
 
-// TestOldMetaspace reads a metaspace from before prepend_scheme.
+// TestOldMetaspace checks a metaspace in the form that preceded prepend_scheme.
 func TestOldMetaspace(t *testing.T) {
 	for prefix, want := range map[bool]string{true: "_|a|_|a", false: "a|_|a"} {
 		file := characters("_a")
@@ -168,7 +169,7 @@ func TestDecoders(t *testing.T) {
 	tests := []struct {
 		name    string
 		decoder any
-		want    string // of _ _ a ab b _
+		want    string // of the tokens _ _ a ab b _
 	}{
 		{"none", nil, "_ _ a ab b _"},
 		{"replace", replace, "__a-b_"},
@@ -197,7 +198,7 @@ func TestDecoders(t *testing.T) {
 	}
 }
 
-// TestAddedTokensInHoles holds how ids are given to added tokens that the model does not have.
+// TestAddedTokensInHoles checks the ids of added tokens that the model lacks.
 func TestAddedTokensInHoles(t *testing.T) {
 	numbered := func(content string, id int) object {
 		token := added(content, "special")
@@ -222,7 +223,7 @@ func TestAddedTokensInHoles(t *testing.T) {
 	}
 }
 
-// TestOldGGUF holds that a vocabulary of Llama needs no keys for its BOS and EOS.
+// TestOldGGUF checks that a Llama vocabulary needs no keys for its BOS and EOS.
 func TestOldGGUF(t *testing.T) {
 	m := spmMetadata("▁", "a")
 	delete(m, "tokenizer.ggml.bos_token_id")

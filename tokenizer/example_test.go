@@ -24,8 +24,8 @@ func ExampleTokenizer_EncodeSpans() {
 		log.Fatal(err)
 	}
 	ids := tok.EncodeSpans([]tokenizer.Span{
-		{Text: "hi <end>"},             // a user's
-		{Text: "<end>", Special: true}, // the template's
+		{Text: "hi <end>"},             // from a user
+		{Text: "<end>", Special: true}, // from the template
 	}, false)
 	for _, id := range ids {
 		token, _ := tok.Token(id)

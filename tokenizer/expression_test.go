@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExpressionsAgreeWithMatchers runs the expressions that have a matcher as programs too.
+// TestExpressionsAgreeWithMatchers compares the expressions that have matchers with their programs.
 func TestExpressionsAgreeWithMatchers(t *testing.T) {
 	parts := []string{
 		"a", "B", "é", "ſ", "世", "ー", "ก", "\u0301", "1", "²", "٣", " ", "  ", "\t", "\u3000", "\u0085", "\n", "\r\n", "'", "'s", "'LL",
@@ -18,7 +18,7 @@ func TestExpressionsAgreeWithMatchers(t *testing.T) {
 	}
 	for expression, matcher := range patterns {
 		if expression == `\s+$` {
-			continue // its matcher counts on what is cut before
+			continue // its matcher relies on what is cut before
 		}
 		e, err := compileExpression(expression)
 		if err != nil {
@@ -34,8 +34,8 @@ func TestExpressionsAgreeWithMatchers(t *testing.T) {
 	}
 }
 
-// TestExpressionsAgreeWithRegexp compares programs with package regexp, which has the same meaning for what it
-// knows.
+// TestExpressionsAgreeWithRegexp compares programs with package regexp, which gives the same
+// meaning to what it supports.
 func TestExpressionsAgreeWithRegexp(t *testing.T) {
 	parts := []string{
 		"a", "b", "c", "(?:", "(", ")", ")", "|", "*", "+", "?", "*?", "+?", "??", "{2,}", "{1,3}", "{0,2}?", "[a-b]", "[^b]", ".", "(?i:", "A",
@@ -128,7 +128,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestEmptyMatches holds what becomes of a text where a match is empty.
+// TestEmptyMatches checks the pieces of a text with an empty match.
 func TestEmptyMatches(t *testing.T) {
 	e, err := compileExpression(`(?=b)|-`)
 	if err != nil {
@@ -150,7 +150,8 @@ func TestEmptyMatches(t *testing.T) {
 	}
 }
 
-// TestExpressionsAreLinear runs expressions that take forever where every way is tried.
+// TestExpressionsAreLinear runs expressions that would take forever if every alternative were
+// tried.
 func TestExpressionsAreLinear(t *testing.T) {
 	const n = 200_000
 	letters, pairs := strings.Repeat("a", n), strings.Repeat("ab", n/2)
@@ -173,7 +174,7 @@ func TestExpressionsAreLinear(t *testing.T) {
 	}
 }
 
-// FuzzExpression holds that an expression makes no panic and cuts no character.
+// FuzzExpression checks that an expression does not panic and does not split characters.
 func FuzzExpression(f *testing.F) {
 	f.Add(`(?i)[^\W\d]+|(?<!a)\p{N}{1,3}(?=(?:\d{3})*\b)`, "Ab 12345")
 	f.Add(`(?>[a-c&&[^b]]|\R)++|^.$`, "ac\r\nb")

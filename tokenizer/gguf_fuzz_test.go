@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// jsonMetadata is metadata written as JSON, whose numbers are of every type that they can be.
+// jsonMetadata is metadata written as JSON. A number has every type that it fits.
 type jsonMetadata map[string]any
 
 func (m jsonMetadata) String(key string) (string, bool) { s, ok := m[key].(string); return s, ok }
@@ -46,8 +46,8 @@ func elements[T any](m jsonMetadata, key string) ([]T, bool) {
 	return values, ok
 }
 
-// FuzzFromGGUF holds that no metadata and no text makes a panic, an id that is not there, text that is not UTF-8, or
-// a control token of typed text.
+// FuzzFromGGUF checks that no metadata and no text lead to a panic, an id outside the vocabulary,
+// text that is not UTF-8, or a control token in typed text.
 func FuzzFromGGUF(f *testing.F) {
 	const text = "it's <s> 世界 12345  x\n\n é e\u0301 ภาษา 한국어 <sentinel:1>~ 👩\u200d💻\xff"
 	seed := func(m metadata, more ...any) {
@@ -122,7 +122,8 @@ func FuzzFromGGUF(f *testing.F) {
 	})
 }
 
-// TestPreTokenizerChoice chooses pre-tokenizers for files that name none, a wrong one, or have none to choose.
+// TestPreTokenizerChoice checks the choice of pre-tokenizers for files that name none or a wrong
+// one, and for files that need none.
 func TestPreTokenizerChoice(t *testing.T) {
 	m := byteMetadata("llama-bpe")
 	if tok := fromMetadata(t, m); tok.Guessed() || tok.Name() != "llama-bpe" {
@@ -161,7 +162,8 @@ func TestPreTokenizerChoice(t *testing.T) {
 	}
 }
 
-// TestRefusedGGUFModels holds that a model that is not there is refused by its name, with those that are.
+// TestRefusedGGUFModels checks that the error for an unsupported model names it and the supported
+// ones.
 func TestRefusedGGUFModels(t *testing.T) {
 	for _, model := range []string{"rwkv", "plamo2", "hybriddna", "whitespace", "none", "no_vocab"} {
 		_, err := tokenizer.FromGGUF(metadata{"tokenizer.ggml.model": model, "tokenizer.ggml.tokens": []string{"a"}})
@@ -171,8 +173,8 @@ func TestRefusedGGUFModels(t *testing.T) {
 	}
 }
 
-// TestGGUFControlTokens holds that tokens of known spellings are control tokens whatever their type, and that those of
-// them that end something end an answer.
+// TestGGUFControlTokens checks that tokens with known spellings are control tokens, whatever their
+// type, and that those that mark an end are end tokens.
 func TestGGUFControlTokens(t *testing.T) {
 	tokens := []string{"a", "<|im_end|>", "<|fim_middle|>", "<|file_sep|>", "</s>", "<|end|>", "<u>"}
 	m := metadata{

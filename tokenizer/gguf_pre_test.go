@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// prePieces returns what a pre-tokenizer of GGUF makes of text, with | between.
+// prePieces returns the pieces of text under one of GGUF's pre-tokenizers, separated by |.
 func prePieces(t testing.TB, pre, text string) string {
 	t.Helper()
 	p, ok := ggufPreTokenizers[pre]
@@ -46,7 +46,7 @@ func TestGGUFPreTokenizers(t *testing.T) {
 		{"whitespace", "ab  c", "ab|  |c"},
 		{"granite-embed-multi-97m", "aB'll 1234", "a|B'll| |123|4"},
 
-		// What llama.cpp has in another way than the tokenizers that it speaks for.
+		// Where llama.cpp differs from the tokenizers that it reimplements.
 		{"qwen2", "\t'ſー x", "\t|'ſー| x"},
 		{"llama3", "\U00013460a", "\U00013460a"}, // not a letter before Unicode 16
 		{"gpt-4o", "camelCase ПриветМир é\u0301", "camel|Case| ПриветМир| é|\u0301"},
@@ -64,7 +64,7 @@ func TestGGUFPreTokenizers(t *testing.T) {
 			t.Errorf("%s: %q: got %q, want %q", test.pre, test.text, got, test.want)
 		}
 	}
-	// Every name makes pieces that are together the text.
+	// The pieces of every pre-tokenizer together are the text.
 	const text = "Hello, 世界! 1234567  \n\n\tit's <sentinel:1>  ОК ครับ 한국어。\r\n   "
 	for name := range ggufPreTokenizers {
 		if got := strings.ReplaceAll(prePieces(t, name, text), "|", ""); got != text {
@@ -73,7 +73,7 @@ func TestGGUFPreTokenizers(t *testing.T) {
 	}
 }
 
-// TestGGUFPreTokenizersAreLinear cuts texts that take forever when something is quadratic.
+// TestGGUFPreTokenizersAreLinear cuts texts that would take forever if anything were quadratic.
 func TestGGUFPreTokenizersAreLinear(t *testing.T) {
 	const size = 1 << 17
 	texts := map[string]string{}

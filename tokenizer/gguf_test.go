@@ -7,7 +7,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// t5Metadata returns GGUF metadata of T5: <pad>, </s>, <unk> and pieces with scores, the last user-defined.
+// t5Metadata returns GGUF metadata of T5: <pad>, </s>, <unk> and pieces with scores, the last of
+// which is user-defined.
 func t5Metadata(pieces []string, scores []float64) metadata {
 	types := []int64{3, 3, 2}
 	for range pieces {
@@ -77,8 +78,8 @@ func TestGGUFWordPiece(t *testing.T) {
 	}
 }
 
-// TestGGUFWordPieceText holds that text becomes words as in llama.cpp, which keeps but the first character of what a
-// character is made of.
+// TestGGUFWordPieceText checks that text is normalized as in llama.cpp, which keeps only the first
+// character of a decomposition.
 func TestGGUFWordPieceText(t *testing.T) {
 	m := metadata{
 		"tokenizer.ggml.model": "bert", "tokenizer.ggml.tokens": []string{"[UNK]", "[CLS]", "[SEP]", "▁ᄀ", "▁~", "▁i", "▁é", "▁e", "▁ab", "▁$"},
@@ -101,8 +102,8 @@ func TestGGUFWordPieceText(t *testing.T) {
 	}
 }
 
-// TestGGUFCutVocabulary holds that merges of tokens that are not there merge as in llama.cpp, and that what is left of
-// them becomes its bytes.
+// TestGGUFCutVocabulary checks that merges of tokens that the vocabulary lacks work as in
+// llama.cpp, and that what remains of them becomes bytes.
 func TestGGUFCutVocabulary(t *testing.T) {
 	m := metadata{
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
@@ -141,7 +142,7 @@ func TestGGUFGemma4(t *testing.T) {
 	tok := fromMetadata(t, metadata{
 		"tokenizer.ggml.model": "gemma4", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
 		"tokenizer.ggml.merges": []string{"▁ a"}, "tokenizer.ggml.bos_token_id": int64(0),
-		"tokenizer.ggml.add_bos_token": false, // which does not count
+		"tokenizer.ggml.add_bos_token": false, // ignored
 	})
 	ids := tok.Encode("a a\n\né", true)
 	if got, want := spellings(tok, ids), "<bos>|a|▁a|\n\n|<0xC3>|<0xA9>"; got != want {

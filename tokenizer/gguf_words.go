@@ -88,7 +88,7 @@ func (t *Tokenizer) ggufUnigram(m Metadata, types []int64, unknown int32) error 
 
 // unigramText is SentencePiece's normalization in llama.cpp: a charsmap, and ▁ for spaces.
 type unigramText struct {
-	chars *charsmap // nil for none
+	chars *charsmap // nil if there is none
 	user  *trie     // user-defined tokens, which the charsmap does not change
 	first bool      // put a space before the first word
 	merge bool      // put one before the other words; remove all other spaces

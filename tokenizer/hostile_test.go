@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// TestRefusedJSON holds what a tokenizer.json is refused for, and that the error names it.
+// TestRefusedJSON checks what a tokenizer.json is refused for, and that the error names it.
 func TestRefusedJSON(t *testing.T) {
 	bpe := func(change object) string {
 		model := object{"type": "BPE", "vocab": object{"a": 0, "b": 1, "ab": 2}, "merges": []string{"a b"}}
@@ -134,7 +134,7 @@ func TestRefusedGGUF(t *testing.T) {
 	}
 }
 
-// TestOddGGUF holds that metadata which contradicts itself where llama.cpp does not mind makes a tokenizer.
+// TestOddGGUF checks that metadata with contradictions that llama.cpp tolerates gives a tokenizer.
 func TestOddGGUF(t *testing.T) {
 	bytes := byteMetadata("gpt-2", "<s>")
 	bytes["tokenizer.ggml.tokens"] = append(bytes["tokenizer.ggml.tokens"].([]string), "", "a", "ab", "\xff")
@@ -152,7 +152,7 @@ func TestOddGGUF(t *testing.T) {
 	}
 }
 
-// TestSmallFilesStaySmall holds that a short file cannot make a large tokenizer.
+// TestSmallFilesStaySmall checks that a short file cannot make a large tokenizer.
 func TestSmallFilesStaySmall(t *testing.T) {
 	file := marshal(t, object{"model": object{"type": "BPE", "vocab": object{"a": 262144}, "merges": []string{}}})
 	var before, after runtime.MemStats
@@ -166,8 +166,8 @@ func TestSmallFilesStaySmall(t *testing.T) {
 	}
 }
 
-// FuzzFromJSON holds that no file and no text makes a panic, text that is not UTF-8, or a special token of
-// typed text.
+// FuzzFromJSON checks that no file and no text lead to a panic, text that is not UTF-8, or a
+// special token in typed text.
 func FuzzFromJSON(f *testing.F) {
 	chat := []object{added("<s>", "special"), added("tool", "single_word", "lstrip", "rstrip", "normalized")}
 	f.Add(marshal(f, byteLevel(chat, [2]string{"a", "b"})), "ab<s> tool \xff")
@@ -245,7 +245,7 @@ func FuzzFromJSON(f *testing.F) {
 	})
 }
 
-// FuzzEncode holds the same for the texts and ids of sound tokenizers.
+// FuzzEncode checks the same for texts and ids of valid tokenizers.
 func FuzzEncode(f *testing.F) {
 	kinds := tokenizers(f)
 	f.Add("<|im_start|>hello, it's 世界 e\u0301\xff", 3)

@@ -6,8 +6,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// The tokens around a gap are those that the file names, by the newer keys before the older,
-// or those of one family's spelling.
+// TestInfill checks that the tokens for infilling are those that the file names, the newer keys
+// first, or those of one family's spelling.
 func TestInfill(t *testing.T) {
 	qwen := []string{"<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|repo_name|>", "<|file_sep|>"}
 	for name, test := range map[string]struct {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestJoins holds that a long piece that is cut where no token lies across has the ids that it has as a whole.
+// TestJoins checks that a long piece that is split where no token crosses has the same ids as the
+// whole piece.
 func TestJoins(t *testing.T) {
 	cut := 0
 	for seed := range uint64(20) {

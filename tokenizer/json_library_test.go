@@ -7,9 +7,10 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// These hold what the tokenizers library was found to compute where one would expect something else.
+// These tests record where the tokenizers library computes something unexpected.
 
-// TestPostProcessorsInTurn holds that each piece of a template is a sequence to the next post-processor.
+// TestPostProcessorsInTurn checks that each piece of a template is a sequence for the next
+// post-processor.
 func TestPostProcessorsInTurn(t *testing.T) {
 	tokens := object{}
 	for i, name := range []string{"<s>", "</s>", "[C]", "[S]"} {
@@ -57,8 +58,8 @@ func TestPostProcessorsInTurn(t *testing.T) {
 	}
 }
 
-// TestModelMakesSpecialTokens holds that the model may make a special token that is not matched as such, of
-// a template's text and not of a user's.
+// TestModelMakesSpecialTokens checks that the model may make a special token that did not match as
+// such, from a template's text and not from a user's.
 func TestModelMakesSpecialTokens(t *testing.T) {
 	lower := object{"type": "Lowercase"}
 	bpe := characters("<s>a")
@@ -87,8 +88,8 @@ func TestModelMakesSpecialTokens(t *testing.T) {
 	}
 }
 
-// TestWhiteSpaceTwice holds that of a token with lstrip in the white space that one before took nothing is
-// left.
+// TestWhiteSpaceTwice checks that a token with lstrip that is inside the white space that the token
+// before it removed is dropped.
 func TestWhiteSpaceTwice(t *testing.T) {
 	file := byteLevel([]object{added("<r>", "rstrip"), added("\t", "lstrip"), added("\n")})
 	tok := fromObject(t, file, nil)
@@ -101,7 +102,7 @@ func TestWhiteSpaceTwice(t *testing.T) {
 	}
 }
 
-// TestSkippedByText holds that every token that is spelled like a special one is left out.
+// TestSkippedByText checks that every token that is spelled like a special one is skipped.
 func TestSkippedByText(t *testing.T) {
 	file := unigramFile(false, scoredTokens{{"<unk>", 0.0}, {"<s>", 0.0}, {"a", -1.0}, {"<s>", 0.0}})
 	file["added_tokens"] = []object{added("<s>", "special"), added("<t>")}
@@ -114,7 +115,8 @@ func TestSkippedByText(t *testing.T) {
 	}
 }
 
-// TestFirstWord holds where a text begins to a metaspace that is put before its first word alone.
+// TestFirstWord checks where the text begins for a metaspace that is put only before the first
+// word.
 func TestFirstWord(t *testing.T) {
 	replace := func(from, to string) object {
 		return object{"type": "Replace", "pattern": object{"String": from}, "content": to}

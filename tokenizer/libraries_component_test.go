@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// libraryComponent is a normalizer or pre-tokenizer with what the tokenizers library makes with it of texts
-// and of every character.
+// libraryComponent is a normalizer or pre-tokenizer, with the tokenizers library's results for
+// texts and for every character.
 type libraryComponent struct {
 	Error        string `json:"error"`
 	Normalizer   string `json:"normalizer"`    // as in tokenizer.json
@@ -20,17 +20,18 @@ type libraryComponent struct {
 
 	Texts []struct {
 		Text       string          `json:"text"`
-		Normalized json.RawMessage `json:"normalized"` // an object when the library failed, as in all below
+		Normalized json.RawMessage `json:"normalized"` // an object if the library failed, as in all fields below
 		Pieces     json.RawMessage `json:"pieces"`
 	} `json:"texts"`
 
-	// Changed are the texts that become another, by the character, in hexadecimal, between the a and the b of the
-	// text. Characters after Last were not tried.
+	// Changed are the normalized texts that differ from their originals, which are a character
+	// between a and b, by the character in hexadecimal. Characters after Last were not tried.
 	Changed map[string]json.RawMessage `json:"changed"`
 	Last    rune                       `json:"last"`
 
-	// Sweeps are the pieces of every character between two texts: the first and the last character of a run with
-	// the same pieces, and these as the place of a shape, in which the character is □.
+	// Sweeps are the pieces of every character between two texts: the first and the last character
+	// of a run with the same pieces, and the index in Shapes of these pieces, in which □ stands for
+	// the character.
 	Shapes []json.RawMessage `json:"shapes"`
 	Sweeps []struct {
 		Before string    `json:"before"`
@@ -70,7 +71,7 @@ func libraryComponents(t *testing.T, prefix string, use func(t *testing.T, c *li
 	}
 }
 
-// built skips a component that there is not.
+// built skips the test if the component is not supported.
 func built(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, ErrUnsupported) {
@@ -81,7 +82,7 @@ func built(t *testing.T, err error) {
 	}
 }
 
-// told limits how many differences of a component are told.
+// told limits how many differences of a component are reported.
 type told struct {
 	t *testing.T
 	n int

@@ -16,11 +16,11 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// maxReports is how many differences of one tokenizer are told.
+// maxReports is how many differences of one tokenizer are reported.
 const maxReports = 4
 
 // libraryFiles returns the files of a kind among the results of other libraries, which the programs in
-// testdata/libraries make where Python has those:
+// testdata/libraries make if Python has these libraries:
 //
 //	python3 gen_tokenizers.py OUT; python3 gen_sentencepiece.py OUT
 func libraryFiles(t *testing.T, kind string) []string {
@@ -51,7 +51,7 @@ func readLibraryFile(t *testing.T, path string, into any) {
 	}
 }
 
-// result is what a library returned, unless it failed.
+// result is what a library returned, or why it failed.
 type result[T any] struct {
 	value  T
 	failed string // why
@@ -70,21 +70,21 @@ func (r *result[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &r.value)
 }
 
-// libraryDecode is what a library decodes ids to.
+// libraryDecode is the text that a library decodes ids to.
 type libraryDecode struct {
 	IDs         result[[]int32] `json:"ids"`
 	Decoded     result[string]  `json:"decoded"`
 	DecodedSkip result[string]  `json:"decoded_skip"`
 }
 
-// libraryCase is what a library computes of a text.
+// libraryCase is a library's result for a text.
 type libraryCase struct {
 	Text       string          `json:"text"`
 	IDsSpecial result[[]int32] `json:"ids_special"`
 	libraryDecode
 }
 
-// libraryTokenizer is a tokenizer with what its own library computes with it.
+// libraryTokenizer is a tokenizer with the results of its own library.
 type libraryTokenizer struct {
 	Error     string          `json:"error"`
 	Tokenizer string          `json:"tokenizer"` // tokenizer.json
@@ -93,13 +93,13 @@ type libraryTokenizer struct {
 	Decodes   []libraryDecode `json:"decodes"`
 }
 
-// differences tells the first differences of a tokenizer and counts the others.
+// differences reports the first differences of a tokenizer and counts the others.
 type differences struct {
 	t *testing.T
 	n int
 }
 
-// equal tells when got is not what want holds.
+// equal reports a difference if got is not want, unless the library failed.
 func equal[T any](d *differences, want result[T], got T, same func(a, b T) bool, format string, args ...any) {
 	if want.failed != "" || same(want.value, got) {
 		return
@@ -110,7 +110,7 @@ func equal[T any](d *differences, want result[T], got T, same func(a, b T) bool,
 	}
 }
 
-// quoted returns a text as a literal and anything else as it is.
+// quoted returns a text as a literal, and other values unchanged.
 func quoted(value any) any {
 	if text, ok := value.(string); ok {
 		return strconv.Quote(text)
@@ -128,7 +128,7 @@ func (d *differences) end() {
 func sameIDs(a, b []int32) bool { return slices.Equal(a, b) }
 func sameText(a, b string) bool { return a == b }
 
-// tokenTexts returns what the vocabulary calls ids, to be read in a report.
+// tokenTexts returns the tokens of ids for a report.
 func tokenTexts(tok *tokenizer.Tokenizer, ids []int32) []string {
 	spelled := make([]string, len(ids))
 	for i, id := range ids {
@@ -137,13 +137,13 @@ func tokenTexts(tok *tokenizer.Tokenizer, ids []int32) []string {
 	return spelled
 }
 
-// equalIDs tells when got is not what want holds, in the spellings of tokens.
+// equalIDs reports a difference between ids, with their tokens.
 func equalIDs(d *differences, tok *tokenizer.Tokenizer, want result[[]int32], got []int32, what, text string) {
 	d.t.Helper()
 	equal(d, want, got, sameIDs, "%s of %q, %q for %q", what, text, tokenTexts(tok, want.value), tokenTexts(tok, got))
 }
 
-// loadable skips what the library itself refuses or this package says that it does not have.
+// loadable skips the test if the library refused the tokenizer or this package does not support it.
 func loadable(t *testing.T, library string, err error) {
 	t.Helper()
 	switch {
@@ -156,7 +156,7 @@ func loadable(t *testing.T, library string, err error) {
 	}
 }
 
-// broken says why a library's results with a tokenizer are not to be equalled; "" for most.
+// broken returns why a library's results with a tokenizer cannot be reproduced, or "".
 func (l *libraryTokenizer) broken() string {
 	for _, c := range l.Cases {
 		if strings.Contains(c.IDs.failed, "AddedVocabulary bad split") {
@@ -214,7 +214,7 @@ func TestLibrariesJSON(t *testing.T) {
 	}
 }
 
-// check compares what ids decode to, and withSpecial without special tokens.
+// check compares the decoded texts of the ids, and of withSpecial without special tokens.
 func (c *libraryDecode) check(d *differences, tok *tokenizer.Tokenizer, withSpecial []int32) {
 	d.t.Helper()
 	ids := c.IDs.value
@@ -223,7 +223,8 @@ func (c *libraryDecode) check(d *differences, tok *tokenizer.Tokenizer, withSpec
 		tokenTexts(tok, withSpecial))
 }
 
-// SentencePiece finds no control symbol in a text, so that none is allowed in these.
+// TestLibrariesSentencePiece compares with SentencePiece, which finds no control symbols in a text;
+// so none may match here.
 func TestLibrariesSentencePiece(t *testing.T) {
 	for _, path := range libraryFiles(t, "sentencepiece") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// TestTokenLimit: a text has the ids within a limit of so many that it has without one, and a lower limit is an error
-// that names it, whatever the text.
+// TestTokenLimit checks that a text has the same ids within a limit of as many tokens as without
+// one, and that a lower limit is an error that names it.
 func TestTokenLimit(t *testing.T) {
 	for name, tok := range allTokenizers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestTokenLimit(t *testing.T) {
 	}
 }
 
-// TestReserve: encoding asks for memory in proportion to the text, ends where there is none, and gives back all but
-// that of the ids.
+// TestReserve checks that encoding reserves memory in proportion to the text, ends if there is
+// none, and releases all but that of the ids.
 func TestReserve(t *testing.T) {
 	text := strings.Repeat("a", 1<<20)
 	for name, tok := range tokenizers(t) {
@@ -76,7 +76,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestEncodeStops: encoding a long text ends with the error of its context.
+// TestEncodeStops checks that encoding a long text ends with the error of its context.
 func TestEncodeStops(t *testing.T) {
 	text := strings.Repeat("a", 1<<20)
 	ended, cancel := context.WithCancelCause(t.Context())
@@ -95,7 +95,8 @@ func TestEncodeStops(t *testing.T) {
 	}
 }
 
-// TestLongTextIsRefusedAtOnce: a text that is too long for its limit, whatever it is made of, takes no memory.
+// TestLongTextIsRefusedAtOnce checks that a text that is too long for its limit is refused before
+// any memory is reserved.
 func TestLongTextIsRefusedAtOnce(t *testing.T) {
 	text := strings.Repeat("ab c", 1<<20)
 	bounded := 0
@@ -118,7 +119,8 @@ func TestLongTextIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestBlankOfOthers: a text of which a normalizer makes white space, which it removes then, is not too long.
+// TestBlankOfOthers checks that a text that a normalizer turns into white space and then removes is
+// not too long.
 func TestBlankOfOthers(t *testing.T) {
 	file := byteLevel(nil)
 	file["normalizer"] = object{"type": "Sequence", "normalizers": []object{

@@ -14,16 +14,16 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// scriptsOfText are characters to make words of, none of which a normalizer composes with another.
+// scriptsOfText are characters for words. No normalizer composes any of them.
 var scriptsOfText = [][]rune{
 	[]rune("etaoinshrdlu"), []rune("ETAOIN"), []rune("приветмуж"), []rune("ελάδβγ"), []rune("世界你好中文天地人"),
 	[]rune("ひらがなカタ"), []rune("한국어말"), []rune("ภาษไทย"), []rune("नमतहद"), []rune("العربي"), []rune("עבריתש"),
 	[]rune("😀🎉🚀👍"), []rune("0123456789"), []rune("٣٤٥"), []rune(".,;:!?-_/()[]{}<>|\"'"), []rune("ßøæœñ"),
 }
 
-// longText returns a text of about size bytes whose parts are what tokenizers find hard: scripts mixed by paragraphs
-// and within words, and as long as a part is words without an end, runs of one character, of spaces, digits and
-// punctuation, and text without spaces. Every part ends with a line of "a\nb".
+// longText returns a text of about size bytes with what is hard for tokenizers: scripts mixed by
+// paragraph and within words; words without an end; runs of one character, of spaces, digits and
+// punctuation; and text without spaces. Every part ends with a line of "a\nb".
 func longText(size int) string {
 	g := rand.New(rand.NewPCG(1, 2))
 	script := func() []rune { return scriptsOfText[g.IntN(len(scriptsOfText))] }
@@ -71,8 +71,8 @@ func longText(size int) string {
 	return b.String()
 }
 
-// TestLongText encodes and decodes a text of many scripts, of the length that REALIZAR_TOKENIZER_LOAD says in bytes,
-// and logs how much longer a byte of it takes than one of its parts.
+// TestLongText encodes and decodes a text of many scripts, whose length in bytes
+// REALIZAR_TOKENIZER_LOAD gives. It logs the time per byte for the whole and for its parts.
 func TestLongText(t *testing.T) {
 	size := 2 << 20
 	if s := os.Getenv("REALIZAR_TOKENIZER_LOAD"); s != "" {
@@ -87,7 +87,8 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// allTokenizers are those of the tests, and those of the conformance data where these are.
+// allTokenizers returns the tokenizers of the tests, and those of the conformance data if there are
+// any.
 func allTokenizers(t *testing.T) map[string]*tokenizer.Tokenizer {
 	t.Helper()
 	kinds := tokenizers(t)
@@ -112,8 +113,8 @@ func glob(t *testing.T, pattern string) []string {
 	return paths
 }
 
-// encodeLong holds that in a byte-level vocabulary the ids of a text are those of its parts and become the text again,
-// and in others that they become a text that stays what it is.
+// encodeLong checks that with a byte-level vocabulary the ids of a text are those of its parts and
+// decode to the text, and with others that decoding and encoding again changes nothing.
 func encodeLong(t *testing.T, tok *tokenizer.Tokenizer, text string) {
 	const part = 1 << 20
 	var before, after runtime.MemStats
@@ -132,7 +133,7 @@ func encodeLong(t *testing.T, tok *tokenizer.Tokenizer, text string) {
 		end := len(rest)
 		if len(rest) > part {
 			if i := strings.Index(rest[part:], "a\nb"); i >= 0 {
-				end = part + i + len("a\n") // what no pre-tokenizer of bytes joins
+				end = part + i + len("a\n") // no byte-level pre-tokenizer joins these
 			}
 		}
 		parts = append(parts, tok.Encode(rest[:end], false)...)
@@ -151,14 +152,14 @@ func encodeLong(t *testing.T, tok *tokenizer.Tokenizer, text string) {
 		}
 		return
 	}
-	settled := tok.Decode(ids, true) // without what is unknown, where spaces may meet
+	settled := tok.Decode(ids, true) // without unknown tokens, between which spaces may meet
 	settled = tok.Decode(tok.Encode(settled, false), true)
 	if got := tok.Decode(tok.Encode(settled, false), true); got != settled {
 		t.Errorf("decoded again %s", firstDifference(got, settled))
 	}
 }
 
-// firstDifference shows where two texts differ.
+// firstDifference shows where two texts differ first.
 func firstDifference(got, want string) string {
 	i := 0
 	for i < len(got) && i < len(want) && got[i] == want[i] {

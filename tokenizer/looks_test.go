@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A lookedAt is a context that counts how often it is asked whether it has ended.
+// A lookedAt is a context that counts calls of Err.
 type lookedAt struct {
 	context.Context
 	looks int
@@ -29,7 +29,7 @@ func mustExpression(t *testing.T, text string) *expression {
 	return e
 }
 
-// Whatever reads a long text looks at its context while it does, not before or after it.
+// TestLooks checks that everything that reads a long text checks its context while it does.
 func TestLooks(t *testing.T) {
 	const size = 1 << 20
 	texts := map[string]string{"letters": "a", "capitals": "A", "blanks": " ", "marks": "e\u0301\u0323", "no text": "\xff", "digits": "7", "signs": "!", "Chinese": "世", "words": "aB c"}
@@ -75,7 +75,7 @@ func TestLooks(t *testing.T) {
 		}
 		for what, step := range normalizers {
 			if got, _ := step.apply(nil, text, nil); got == text && !always[what] {
-				continue // which can be seen in no time
+				continue // it returns at once
 			}
 			check(what, func(w *work) { step.apply(w, text, nil) })
 		}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mergeSlowly merges the characters of text as defined: of all neighbours with a rank the pair with the
-// lowest, of equals the leftmost, until there is none.
+// mergeSlowly merges the characters of text by definition: again and again the neighbors with the
+// lowest rank, the leftmost of equals, until no pair has a rank.
 func mergeSlowly(text string, rank func(left, right string) (int, bool)) []string {
 	parts := strings.Split(text, "")
 	for {
@@ -27,7 +27,8 @@ func mergeSlowly(text string, rank func(left, right string) (int, bool)) []strin
 	}
 }
 
-// drawPieces draws distinct strings over a small alphabet, each the concatenation of two that come before.
+// drawPieces draws distinct strings over a small alphabet, each the concatenation of two earlier
+// ones.
 func drawPieces(t *rapid.T) (pieces []string, pairs [][2]string) {
 	pieces = []string{"a", "b", "c"}
 	for range rapid.IntRange(0, 12).Draw(t, "merges") {

@@ -10,10 +10,10 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// scoredTokens are a vocabulary of Unigram.
+// scoredTokens is a vocabulary of Unigram.
 type scoredTokens [][2]any
 
-// unigramFile returns a tokenizer.json of Unigram whose unknown token is the first of vocab.
+// unigramFile returns a tokenizer.json of Unigram. Its unknown token is the first of vocab.
 func unigramFile(fallback bool, vocab scoredTokens) object {
 	return object{"model": object{"type": "Unigram", "unk_id": 0, "byte_fallback": fallback, "vocab": vocab}}
 }
@@ -113,10 +113,10 @@ func TestWordPiece(t *testing.T) {
 	for text, want := range map[string]string{
 		"unaff":     "una|##ff",
 		"un":        "un",
-		"un aff":    "un|[UNK]", // no token begins a word like this
-		"unaf":      "[UNK]",    // a part has no token
+		"un aff":    "un|[UNK]", // no token begins a word with aff
+		"unaf":      "[UNK]",    // one part has no token
 		"ééééé":     "é|##é|##é|##é|##é",
-		"éééééé":    "[UNK]", // longer than a word may be
+		"éééééé":    "[UNK]", // longer than the limit for a word
 		"unaffable": "[UNK]",
 		"##":        "##",
 		"":          "",
@@ -128,7 +128,7 @@ func TestWordPiece(t *testing.T) {
 	}
 }
 
-// TestTypedSpecialTokens holds that the model makes no special token of text that was typed.
+// TestTypedSpecialTokens checks that the model makes no special token from typed text.
 func TestTypedSpecialTokens(t *testing.T) {
 	special := []object{added("<s>", "special")}
 	scored := unigramFile(false, scoredTokens{{"<unk>", 0.0}, {"<s>", -1.0}, {"<", -2.0}, {"s", -2.0}, {">", -2.0}})
@@ -152,7 +152,7 @@ func TestTypedSpecialTokens(t *testing.T) {
 	}
 }
 
-// TestWordEnds holds what BPE makes of the characters that begin, go on with and end a word.
+// TestWordEnds checks BPE with affixes for characters inside and at the end of a word.
 func TestWordEnds(t *testing.T) {
 	tok := fromObject(t, object{
 		"pre_tokenizer": object{"type": "WhitespaceSplit"},

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// typed are the spellings of a pair, each with its type.
+// typed returns the spellings of a pair's tokens, and their types.
 func typed(t *testing.T, tok *tokenizer.Tokenizer, first, then string) string {
 	t.Helper()
 	ids, types, err := tok.EncodePair([]tokenizer.Span{{Text: first}}, []tokenizer.Span{{Text: then}})
@@ -22,8 +22,8 @@ func typed(t *testing.T, tok *tokenizer.Tokenizer, first, then string) string {
 	return spellings(tok, ids) + fmt.Sprint(types)
 }
 
-// TestEncodePair holds how post-processors join pairs. What they should become is what the tokenizers
-// library makes of them.
+// TestEncodePair checks how post-processors join pairs. The expected results are those of the
+// tokenizers library.
 func TestEncodePair(t *testing.T) {
 	piece := func(kind, id string, typeID int) object {
 		return object{kind: object{"id": id, "type_id": typeID}}
@@ -79,7 +79,7 @@ func TestEncodePair(t *testing.T) {
 	}
 }
 
-// TestEncodePairMarks holds that what looks like a special token in a text that a user typed is none.
+// TestEncodePairMarks checks that what looks like a special token in typed text is plain text.
 func TestEncodePairMarks(t *testing.T) {
 	file := byteLevel([]object{added("[C]", "special"), added("[S]", "special")})
 	file["post_processor"] = object{"type": "BertProcessing", "cls": []any{"[C]", 256}, "sep": []any{"[S]", 257}}
@@ -93,7 +93,7 @@ func TestEncodePairMarks(t *testing.T) {
 	}
 }
 
-// TestEncodePairGGUF holds what stands between the texts of a pair, for which GGUF has no template.
+// TestEncodePairGGUF checks the tokens between the texts of a pair, for which GGUF has no template.
 func TestEncodePairGGUF(t *testing.T) {
 	tokens := []string{"[C]", "[E]", "[S]", "a", "b"}
 	base := func(change metadata) metadata {

@@ -10,7 +10,7 @@ const deepSeek3Words = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^
 //	[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|
 //	 ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// Control and unassigned characters before no letter match none of it.
+// Control and unassigned characters that no letter follows match none of it.
 func (p *properties) matchDeepSeek3(w *work, text string, i int) int {
 	c, n := p.at(text, i)
 	if isASCIIPunctuation(text[i]) {
@@ -43,14 +43,14 @@ func (p *properties) matchDeepSeek3(w *work, text string, i int) int {
 	return i
 }
 
-// isASCIIPunctuation reports whether c is a visible character of ASCII that is no letter and no digit.
+// isASCIIPunctuation reports whether c is a visible ASCII character other than a letter or a digit.
 func isASCIIPunctuation(c byte) bool {
 	return '!' <= c && c <= '/' || ':' <= c && c <= '@' || '[' <= c && c <= '`' || '{' <= c && c <= '~'
 }
 
-// The character sets of DeepSeek's expressions, as they stand between the brackets.
+// The character sets of DeepSeek's expressions, as written inside the brackets.
 const (
-	// deepSeekEastAsian are Chinese characters, everything from Samaritan to them, and Hangul.
+	// deepSeekEastAsian are Chinese characters, everything from Samaritan to Chinese, and Hangul.
 	deepSeekEastAsian = "\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF"
 
 	// deepSeek3EastAsian are Chinese characters and kana.

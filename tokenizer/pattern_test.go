@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pieces returns the pieces of text under patterns that each isolate their matches, with | between them.
+// pieces returns the pieces of text under patterns that each isolate their matches, separated by |.
 func pieces(text string, patterns ...finder) string {
 	var s splitter
 	for _, p := range patterns {
@@ -56,7 +56,8 @@ func TestPreTokenizers(t *testing.T) {
 	}
 }
 
-// TestPublishedPatterns cuts by expressions of tokenizer.json whose matchers are written by hand, or that are programs.
+// TestPublishedPatterns checks expressions of tokenizer.json whose matchers are written by hand, or
+// that are programs.
 func TestPublishedPatterns(t *testing.T) {
 	const (
 		kimi  = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -82,14 +83,14 @@ func TestPublishedPatterns(t *testing.T) {
 	}
 }
 
-// TestInvalidBytes holds that bytes of no character are symbols.
+// TestInvalidBytes checks that invalid bytes count as symbols.
 func TestInvalidBytes(t *testing.T) {
 	if got, want := pieces("a \xff\xfeb", classes.matcher((*properties).matchGPT2)), "a| \xff\xfe|b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// TestUnicode16 holds that characters newer than package unicode have their class.
+// TestUnicode16 checks that characters newer than package unicode have their class.
 func TestUnicode16(t *testing.T) {
 	tests := []struct {
 		r    rune
@@ -108,7 +109,7 @@ func TestUnicode16(t *testing.T) {
 	}
 }
 
-// TestMatchesAdvance holds that every pattern finds matches in order that are not empty.
+// TestMatchesAdvance checks that every pattern finds its matches in order and none that is empty.
 func TestMatchesAdvance(t *testing.T) {
 	alphabet := []rune("aB'sſt 1２\n\r\t.!é\u0301中あ\u3000\u0085\u200d\U0001F600\x00")
 	rapid.Check(t, func(t *rapid.T) {

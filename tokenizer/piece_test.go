@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// The pieces of a text's tokens are the text, wherever characters are split. A
-// vocabulary that begins every text with a space has that too.
+// TestPiece checks that the pieces of a text's tokens together are the text, even if tokens split
+// characters, and with a vocabulary that puts a space before every text.
 func TestPiece(t *testing.T) {
 	fromGGUF := func(m metadata) *tokenizer.Tokenizer {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// texts draws texts of fragments that matter to some part of a tokenizer, and of anything.
+// texts draws texts of arbitrary fragments and of those that matter to some part of a tokenizer.
 func texts() *rapid.Generator[string] {
 	fragment := rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -28,7 +28,7 @@ func texts() *rapid.Generator[string] {
 	})
 }
 
-// cutText cuts a text anywhere.
+// cutText cuts a text at random positions.
 func cutText(t *rapid.T, text string) []string {
 	cuts := rapid.SliceOfN(rapid.IntRange(0, len(text)), 0, 5).Draw(t, "cuts")
 	slices.Sort(cuts)
@@ -48,7 +48,7 @@ func spansOf(parts []string, special bool) []tokenizer.Span {
 	return spans
 }
 
-// TestSpansDoNotSplitText holds that text of one origin is tokenized as if it were one span.
+// TestSpansDoNotSplitText checks that text of one origin is tokenized as if it were one span.
 func TestSpansDoNotSplitText(t *testing.T) {
 	for name, tok := range tokenizers(t) {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
@@ -68,7 +68,7 @@ func TestSpansDoNotSplitText(t *testing.T) {
 	}
 }
 
-// TestTypedTextIsNeverSpecial holds that what a user types becomes no special token, wherever it stands.
+// TestTypedTextIsNeverSpecial checks that typed text never becomes a special token.
 func TestTypedTextIsNeverSpecial(t *testing.T) {
 	for name, tok := range tokenizers(t) {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
@@ -86,7 +86,7 @@ func TestTypedTextIsNeverSpecial(t *testing.T) {
 	}
 }
 
-// TestByteLevelRoundTrip holds that a byte-level tokenizer gives back the text it is given.
+// TestByteLevelRoundTrip checks that a byte-level tokenizer decodes the ids of a text to the text.
 func TestByteLevelRoundTrip(t *testing.T) {
 	tok := fromObject(t, byteLevel(
 		[]object{added("<|im_start|>", "special"), added("<tool>")},
@@ -102,7 +102,8 @@ func TestByteLevelRoundTrip(t *testing.T) {
 	})
 }
 
-// TestStreamIsDecode holds that a stream gives whole characters and in all what Decode gives.
+// TestStreamIsDecode checks that a stream returns whole characters, and in total what Decode
+// returns.
 func TestStreamIsDecode(t *testing.T) {
 	for name, tok := range tokenizers(t) {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
@@ -112,7 +113,7 @@ func TestStreamIsDecode(t *testing.T) {
 			})).Draw(t, "ids")
 			for _, skip := range []bool{false, true} {
 				stream := tok.NewStream(skip)
-				for range 2 { // a flushed stream begins again
+				for range 2 { // a flushed stream starts anew
 					var got strings.Builder
 					for _, id := range ids {
 						part := stream.Push(id)

@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// message is a message of protocol buffers while it is written.
+// message is a protocol buffers message that is being built.
 type message []byte
 
 func (m message) number(field protowire.Number, v int64) message {
@@ -43,7 +43,7 @@ func spmFile(kind int64, trainer, normalizer message, pieces ...piece) []byte {
 	return file.bytes(2, append(message{}.number(3, kind), trainer...)).bytes(3, normalizer)
 }
 
-// asLlama are the normalizer's options of Llama: a space before the text, and none taken out.
+// asLlama are Llama's normalizer options: a space before the text, and no spaces removed.
 var asLlama = message{}.number(3, 1).number(4, 0)
 
 func fromSPM(t testing.TB, file []byte, config object) *tokenizer.Tokenizer {
@@ -124,7 +124,7 @@ func TestSentencePieceUnigram(t *testing.T) {
 	}
 }
 
-// TestSentencePieceOptions holds the models and options that few files have.
+// TestSentencePieceOptions checks models and options that few files have.
 func TestSentencePieceOptions(t *testing.T) {
 	letters := []piece{{"▁", -1, 1}, {"a", -2, 1}, {"b", -2, 1}, {"aa", 0, 4}, {"▁x▁", 0, 4}, {" ", -2, 1}}
 	words := []piece{{"▁a", -1, 1}, {"▁ab", -2, 1}, {"a▁", -3, 1}}
@@ -159,8 +159,8 @@ func TestSentencePieceOptions(t *testing.T) {
 	}
 }
 
-// TestSentencePieceDecode decodes what stands between the pieces in each test: bytes, spaces at the start,
-// and what is no text.
+// TestSentencePieceDecode checks the decoding of bytes, of spaces at the start, and of what is not
+// text.
 func TestSentencePieceDecode(t *testing.T) {
 	pieces := append(byteFallbackPieces(), piece{"▁", -1, 1}, piece{"▁a", -1, 1}, piece{"b", -1, 1}, piece{"▁x▁", 0, 4})
 	for _, test := range []struct {
@@ -246,7 +246,8 @@ func TestRefusedSentencePiece(t *testing.T) {
 	}
 }
 
-// FuzzFromSentencePiece holds that no file and no text makes a panic, or text that is not UTF-8.
+// FuzzFromSentencePiece checks that no file and no text lead to a panic, or to text that is not
+// UTF-8.
 func FuzzFromSentencePiece(f *testing.F) {
 	words := []piece{{"▁a", -1, 1}, {"▁", -3, 1}, {"a", -4, 1}, {"b", -5, 1}, {"[u]", 0, 4}}
 	f.Add(spmFile(2, message{}.number(35, 1), asLlama, append(byteFallbackPieces(), words...)...), "ab [u]é\xff")

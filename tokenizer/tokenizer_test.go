@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// TestAddedTokens holds what Hugging Face tokenizers do with the options of added tokens. The vocabulary
-// has no merges, so that other text is one token per byte, here joined.
+// TestAddedTokens checks the options of added tokens against Hugging Face tokenizers. The
+// vocabulary has no merges, so other text is one token per byte; the tests join these.
 func TestAddedTokens(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -38,8 +38,8 @@ func TestAddedTokens(t *testing.T) {
 	}
 }
 
-// TestNormalizedAddedTokens holds that a normalized token is looked for as the normalizer spells it, in
-// normalized text, and that Decode gives that spelling to the decoder.
+// TestNormalizedAddedTokens checks that a normalized token is searched for in its normalized
+// spelling in normalized text, and that Decode passes that spelling to the decoder.
 func TestNormalizedAddedTokens(t *testing.T) {
 	tokens := []object{
 		added("<s>", "special", "normalized"), added("</s>", "special"), added("tool", "normalized"),
@@ -63,7 +63,8 @@ func TestNormalizedAddedTokens(t *testing.T) {
 	}
 }
 
-// TestTypedSpecials holds that a special token matches in a template's text alone, however the text is cut.
+// TestTypedSpecials checks that a special token matches only in a template's text, however the text
+// is cut.
 func TestTypedSpecials(t *testing.T) {
 	template := func(text string) tokenizer.Span { return tokenizer.Span{Text: text, Special: true} }
 	user := func(text string) tokenizer.Span { return tokenizer.Span{Text: text} }
@@ -97,8 +98,8 @@ func TestTypedSpecials(t *testing.T) {
 	}
 }
 
-// TestNoMergeMakesASpecialToken holds that a special token whose spelling the model could reach by merges,
-// scores or as a whole piece is out of reach for typed text.
+// TestNoMergeMakesASpecialToken checks that typed text cannot become a special token by merges, by
+// scores or as a whole piece.
 func TestNoMergeMakesASpecialToken(t *testing.T) {
 	user := []tokenizer.Span{{Text: "</s>"}}
 
@@ -196,8 +197,8 @@ func TestUnknownCharacters(t *testing.T) {
 	}
 }
 
-// TestDecodeBytes holds where U+FFFD stands for bytes that are no UTF-8, as Rust's from_utf8_lossy and the
-// byte fallback of Hugging Face tokenizers have it.
+// TestDecodeBytes checks which bytes become U+FFFD: those that do with Rust's from_utf8_lossy and
+// with the byte fallback of Hugging Face tokenizers.
 func TestDecodeBytes(t *testing.T) {
 	levels := fromObject(t, byteLevel([]object{added("é")}), nil)
 	fallback := fromObject(t, sentencePiece(nil, nil, "x"), nil)
@@ -228,7 +229,7 @@ func TestDecodeBytes(t *testing.T) {
 	}
 }
 
-// TestStreamHoldsBack holds when the text of a stream comes.
+// TestStreamHoldsBack checks when a stream returns its text.
 func TestStreamHoldsBack(t *testing.T) {
 	levels := fromObject(t, byteLevel(nil), nil)
 	stream := levels.NewStream(false)
@@ -356,7 +357,7 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// TestOldMerges reads merges as one string each.
+// TestOldMerges checks merges that are one string each.
 func TestOldMerges(t *testing.T) {
 	file := object{"model": object{
 		"vocab": object{"a": 0, "b": 1, "ab": 2}, "merges": []string{"#version: 0.2", "a b"},
@@ -392,7 +393,7 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
-// TestPhi3 holds that the special tokens of Phi 3 take the white space after them.
+// TestPhi3 checks that the special tokens of Phi 3 remove the white space after them.
 func TestPhi3(t *testing.T) {
 	m := spmMetadata("▁", "a", "<|end|>")
 	types := m["tokenizer.ggml.token_type"].([]int64)
@@ -404,7 +405,7 @@ func TestPhi3(t *testing.T) {
 	}
 }
 
-// TestUserDefined holds that user-defined tokens match in any text and decode as they are.
+// TestUserDefined checks that user-defined tokens match in any text and decode unchanged.
 func TestUserDefined(t *testing.T) {
 	m := spmMetadata("▁", "a", "  ")
 	types := m["tokenizer.ggml.token_type"].([]int64)
@@ -420,7 +421,7 @@ func TestUserDefined(t *testing.T) {
 	}
 }
 
-// TestLargeTexts encodes texts that take forever when something is quadratic.
+// TestLargeTexts encodes texts that would take forever if anything were quadratic.
 func TestLargeTexts(t *testing.T) {
 	tokens := []object{
 		added("<|im_start|>", "special"), added(strings.Repeat("<", 2000) + "!"), added(" [R]", "rstrip"),

@@ -13,8 +13,8 @@ import (
 
 var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
 
-// TestUnicodeForms compares with package norm where the two agree: in characters of Unicode 9.0, with few
-// marks in a row.
+// TestUnicodeForms compares with package norm where the two must agree: for characters of Unicode
+// 9.0, with few marks in a row.
 func TestUnicodeForms(t *testing.T) {
 	alphabet := []rune("aeoA é\u0301\u0323\u0307\u0344\u0f71\u0f72\u1100\u1161\u11a8가각ﬁÅ\u212bẛ\u09c7\u09be世\u3099か")
 	rapid.Check(t, func(t *rapid.T) {
@@ -50,12 +50,12 @@ func TestUnicodeFormsBeyondNorm(t *testing.T) {
 	}
 }
 
-// TestMarksFollow holds that a mark stays with what becomes of its character.
+// TestMarksFollow checks that a mark stays with what its character becomes.
 func TestMarksFollow(t *testing.T) {
 	tests := []struct {
 		name         string
 		n            normalizer
-		text, typed  string // x for a byte that is marked
+		text, typed  string // x is a marked byte
 		want, marked string
 	}{
 		{"compose", normalizer{unicodeForm(norm.NFC)}, "ae\u0301b", "..xx.", "aéb", ".xx."},
@@ -83,7 +83,7 @@ func TestMarksFollow(t *testing.T) {
 	}
 }
 
-// A text that is normalized in parts becomes what it does as a whole.
+// TestFormInParts checks that a text that is normalized in parts gives the same result as a whole.
 func TestFormInParts(t *testing.T) {
 	chars := []string{"a", "e", "\u0301", "\u0323", "\u1100", "\u1161", "\u11a8", "\uac00", "か", "\u3099", "\u0344", "\u0f71", "\u0f74", "ﾞ", "ﾊ", "世", "\xff", "\xe4\xb8", "\u09c7", "\u09be", "𝟙", "ﷺ", "\U0001e8d0", "\u1dfb"}
 	g := rand.New(rand.NewPCG(1, 2))

@@ -2,8 +2,8 @@ package tokenizer
 
 import "testing"
 
-// TestUnicodeVersions holds characters of which Hugging Face tokenizers know less, or more, than package
-// unicode.
+// TestUnicodeVersions checks characters that Hugging Face tokenizers classify by an older or a
+// newer version of Unicode than package unicode.
 func TestUnicodeVersions(t *testing.T) {
 	for _, test := range []struct {
 		name string

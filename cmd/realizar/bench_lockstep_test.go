@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// What sequences choose side by side, as often as they do it, is what each
-// chooses alone.
+// TestLockstepTokens checks that sequences that run side by side, and run again, get the tokens
+// that each gets alone.
 func TestLockstepTokens(t *testing.T) {
 	plain := modeltest.Llama(t, modeltest.DType(tensor.Q8_0), modeltest.Context(1024))
 	window := modeltest.Llama(t, modeltest.Context(1024), modeltest.Window(40))
@@ -93,7 +93,8 @@ func TestLockstepTokens(t *testing.T) {
 	}
 }
 
-// A model that computes nonsense is an error, not a speed.
+// TestLockstepNotFinite checks that a model with values that are not finite is an error and has no
+// speed.
 func TestLockstepNotFinite(t *testing.T) {
 	m, err := openLockstep(modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")), "", realizar.Options{})
 	if err != nil {
@@ -110,7 +111,7 @@ func TestLockstepNotFinite(t *testing.T) {
 	}
 }
 
-// A window's pages do not grow with the context.
+// TestLockstepPages checks that the pages of a window do not grow with the context.
 func TestLockstepPages(t *testing.T) {
 	m, err := openLockstep(modeltest.Llama(t, modeltest.Context(8192), modeltest.Window(40)), "", realizar.Options{})
 	if err != nil {
@@ -126,8 +127,8 @@ func TestLockstepPages(t *testing.T) {
 	}
 }
 
-// A step reads a sequence's state from one slot and writes it to another, and the state after the
-// prompt stays for the answers.
+// TestLockstepSlots checks that a step reads a sequence's state from one slot and writes it to
+// another, if it is taken again, and that the state after the prompt is kept for the answers.
 func TestLockstepSlots(t *testing.T) {
 	for _, g := range []plan.Group{{Kind: plan.PerSequence}, {Kind: plan.PerSequence, Every: 64}} {
 		for _, depth := range []int{1, 256, 300, 340, 1000} {

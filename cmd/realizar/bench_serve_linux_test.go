@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// On a terminal one line changes, and leaves nothing behind.
+// TestBenchServeProgress checks that the progress on a terminal is one line, which is erased at the
+// end.
 func TestBenchServeProgress(t *testing.T) {
 	s := newOpenServer(t)
 	s.held = make(chan struct{}, 1)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What was measured until an interrupt is shown.
+// TestBenchServeInterrupted checks that an interrupt shows what was measured until then.
 func TestBenchServeInterrupted(t *testing.T) {
 	s := newOpenServer(t)
 	s.held = make(chan struct{}, 2)

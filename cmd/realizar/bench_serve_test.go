@@ -16,15 +16,15 @@ import (
 	"testing"
 )
 
-// An openServer answers as OpenAI's do: each answer is of as many words as were asked
-// for, in streams.
+// An openServer answers as OpenAI's API does, in streams. Each answer has as many words as the
+// request asked for.
 type openServer struct {
 	url   string
 	under atomic.Int64
 	most  atomic.Int64
 	asked atomic.Int64
 	fails func(n int64) bool
-	held  chan struct{} // nil, or each answer stays after its first word, and says so here
+	held  chan struct{} // unless nil, each answer stops after its first word and reports it here
 }
 
 func newOpenServer(t *testing.T) *openServer {
@@ -76,7 +76,7 @@ func (s *openServer) chat(w http.ResponseWriter, r *http.Request) {
 		len(strings.Fields(body.Messages[0].Content)), body.MaxTokens)
 }
 
-// A loadResult is what --json writes.
+// A loadResult is the output of --json.
 type loadResult struct {
 	URL, Model, Endpoint         string
 	Concurrency                  int
@@ -199,7 +199,7 @@ func TestBenchServeFailures(t *testing.T) {
 	none := httptest.NewServer(nil)
 	none.Close()
 	fails(t, realizarRun(t, "bench", "serve", none.URL), 1, "connection refused", none.URL)
-	// A file that cannot be made is found before anything is sent.
+	// A file that cannot be created is reported before any request is sent.
 	asked := s.asked.Load()
 	fails(t, realizarRun(t, "bench", "serve", s.url, "--svg", filepath.Join(t.TempDir(), "no", "x.svg")), 1, "there is no folder")
 	if s.asked.Load() != asked {
@@ -207,8 +207,7 @@ func TestBenchServeFailures(t *testing.T) {
 	}
 }
 
-// The name of what bench measures without a further word may be left out, and has the
-// help of bench.
+// TestBenchServeHelp checks that bench is short for bench model, and has its help.
 func TestBenchServeHelp(t *testing.T) {
 	serve := output(t, "", "bench", "serve", "--help")
 	if output(t, "", "help", "bench", "serve") != serve || !strings.Contains(serve, "--concurrency") || strings.Contains(serve, "--threads") || !strings.Contains(serve, "Examples:\n\n    ") {
@@ -220,8 +219,8 @@ func TestBenchServeHelp(t *testing.T) {
 	}
 }
 
-// A sweep has a row, an object and a point of the drawing for each load, and ends where
-// the server refuses.
+// TestBenchServeSweep checks that a sweep has a row, an object and a point in the drawing for each
+// load, and ends when the server refuses requests.
 func TestBenchServeSweep(t *testing.T) {
 	s := newOpenServer(t)
 	s.fails = func(int64) bool { return s.under.Load() > 3 }

@@ -34,7 +34,7 @@ type benchResult struct {
 	TokenFloats   *int64   `json:"token_floats"`
 }
 
-// benchResults runs bench with --json, which says nothing else.
+// benchResults runs bench with --json and checks that it writes nothing else.
 func benchResults(t *testing.T, args ...string) []benchResult {
 	t.Helper()
 	var all []benchResult
@@ -51,7 +51,7 @@ func benchResults(t *testing.T, args ...string) []benchResult {
 	return all
 }
 
-// near says whether a share was computed from the other numbers.
+// near reports whether a share has the expected value.
 func near(share *float64, want float64) bool {
 	return share != nil && math.Abs(*share-want) <= 1e-9*want
 }
@@ -89,7 +89,7 @@ func TestBenchBatch(t *testing.T) {
 	if len(all) != len(want) {
 		t.Fatalf("results %+v, want three", all)
 	}
-	const token = 2 * 2 * 2 * 16 * 2 // bytes that a sequence keeps of one
+	const token = 2 * 2 * 2 * 16 * 2 // bytes that a sequence keeps of one token
 	weights := *all[0].StepBytes - 103*token
 	for i, r := range all {
 		if r.Test != want[i].test || r.Batch != want[i].batch || r.Depth != 100 || r.Model != model {
@@ -111,8 +111,8 @@ func TestBenchBatch(t *testing.T) {
 	}
 }
 
-// Requests wait where a server with the same flags has them wait, and need no more of the
-// context than they ask for.
+// TestBenchBatchServer checks that requests are queued as on a server with the same flags, and that
+// they take no more of the context than they ask for.
 func TestBenchBatchServer(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, args := range [][]string{
@@ -129,13 +129,13 @@ func TestBenchBatchServer(t *testing.T) {
 	}
 }
 
-// All the words of the table, with other numbers.
+// TestBench checks the words of the table, with all numbers replaced.
 func TestBench(t *testing.T) {
 	model := modeltest.Llama(t)
 	number := regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 	plain := func(s string) string {
 		s = number.ReplaceAllString(s, "N")
-		s = regexp.MustCompile(`, resident memory .*`).ReplaceAllString(s, "") // not every system says
+		s = regexp.MustCompile(`, resident memory .*`).ReplaceAllString(s, "") // some systems do not report it
 		s = regexp.MustCompile(`, multiplies and adds N G N-bit or N G floatN values a second`).ReplaceAllString(s, "")
 		s = regexp.MustCompile(`N(µs|ms|s)`).ReplaceAllString(s, "TIME")
 		s = regexp.MustCompile(`([KM]iB|bytes)`).ReplaceAllString(s, "BYTES")
@@ -173,8 +173,8 @@ device: cpu, threads: N, runs: N, reads N GB/s, a step reads N BYTES
 	output(t, "", "bench", model, "-p", "0", "-n", "255", "-r", "1")
 }
 
-// The usual lengths are shortened to the context, and the tests named by what
-// was measured.
+// TestBenchSmallContext checks that the default lengths are shortened to the context, and that the
+// tests are named by what was measured.
 func TestBenchSmallContext(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, test := range []struct {
@@ -213,8 +213,8 @@ func TestBenchSmallContext(t *testing.T) {
 	}
 }
 
-// A length asked for that does not fit is an error, which tells only of ways out
-// that there are.
+// TestBenchTooLong checks that a requested length that does not fit is an error with the ways out
+// that exist.
 func TestBenchTooLong(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, test := range []struct {
@@ -264,14 +264,14 @@ func TestBenchWrongUsage(t *testing.T) {
 	}
 }
 
-// A limit counts for batches too.
+// TestBenchBatchLimit checks that a memory limit applies to batches.
 func TestBenchBatchLimit(t *testing.T) {
 	fails(t, realizarRun(t, "bench", modeltest.Llama(t), "-d", "64", "--batch", "1,64", "--memory", "8KiB"), 2,
 		"--batch 1: 1 sequences of 192 tokens take", "but 8.0 KiB may be taken; lower --batch, --depth or -n")
 }
 
-// A batch that memory has no room for is wrong usage, found before anything is
-// measured.
+// TestBenchBatchMemory checks that a batch that does not fit into memory is a usage error, reported
+// before anything is measured.
 func TestBenchBatchMemory(t *testing.T) {
 	free := cpu.New(0).Memory().Free
 	if free == 0 {
@@ -287,7 +287,7 @@ func TestBenchBatchMemory(t *testing.T) {
 		"--batch 4096: 4096 sequences of", "of cache", "of scratch", "are free; lower --batch, --depth or -n")
 }
 
-// A model that cannot be run has no speed.
+// TestBenchBatchProblem checks that a model that cannot run is an error.
 func TestBenchBatchProblem(t *testing.T) {
 	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.Architecture("abacus")), "--batch", "2"), 1, "abacus")
 	fails(t, realizarRun(t, "bench", modeltest.Llama(t, modeltest.Overflow("blk.1.ffn_down.weight")), "-p", "0", "--batch", "2"), 1, "not finite")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Words with a slash are no messages: known ones do what they say, others are errors.
+// TestChatCommands checks that a text that begins with a slash and a word is a command or an error,
+// and not a message.
 func TestChatCommands(t *testing.T) {
 	s := newScreen(t, 512, 4)
 	file := filepath.Join(t.TempDir(), "talk.json")
@@ -48,7 +49,7 @@ func TestChatCommands(t *testing.T) {
 	if s.c.generation.Temperature != 0.5 || *s.c.generation.MaxTokens != 3 {
 		t.Errorf("the settings are %v", s.c.generation)
 	}
-	s.say("/usr/bin is a folder") // begins with no word
+	s.say("/usr/bin is a folder") // not a command, as /usr is followed by a slash
 	s.until(s.idle)
 	if m := s.c.messages; len(m) < 4 || m[3].Content != "/usr/bin is a folder" {
 		t.Errorf("the messages are %v", m)
@@ -57,7 +58,7 @@ func TestChatCommands(t *testing.T) {
 	s.until(func() bool { return s.left })
 }
 
-// Enter within quotes begins a line, and sends after them.
+// TestChatBlock checks that Enter inside triple quotes begins a line, and sends after them.
 func TestChatBlock(t *testing.T) {
 	s := newScreen(t, 512, 4)
 	s.say(`"""one`)
@@ -72,7 +73,8 @@ func TestChatBlock(t *testing.T) {
 	}
 }
 
-// The messages of one chat are there for the cursor keys of the next, and for nobody else.
+// TestChatHistory checks that the cursor keys bring back the messages of earlier chats, and that
+// only the user can read them.
 func TestChatHistory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "folder", "history")
 	t.Setenv("REALIZAR_HISTORY", file)

@@ -14,8 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A screen drives a conversation as the terminal does, and keeps what went into
-// the scrollback.
+// A screen drives a conversation as the terminal does, and collects the scrollback.
 type screen struct {
 	t          *testing.T
 	c          *conversation
@@ -48,7 +47,7 @@ func newScreen(t *testing.T, context int, maxTokens int) *screen {
 	return s
 }
 
-// do runs a command on the side, as the program does.
+// do runs a command in the background, as the program does.
 func (s *screen) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -68,7 +67,7 @@ func (s *screen) do(cmd tea.Cmd) {
 	}()
 }
 
-// until lets the conversation go on until done is true.
+// until runs the conversation until done returns true.
 func (s *screen) until(done func() bool) {
 	s.t.Helper()
 	deadline := time.After(time.Minute)
@@ -91,7 +90,7 @@ func (s *screen) send(msg tea.Msg) {
 	s.do(cmd)
 }
 
-// view is what is redrawn, without the blanks at the ends of its rows.
+// view returns what is redrawn, without the spaces at the ends of its rows.
 func (s *screen) view() string {
 	rows := strings.Split(ansi.Strip(s.c.View().Content), "\n")
 	for i, row := range rows {
@@ -200,7 +199,7 @@ func TestChatContextIsFull(t *testing.T) {
 	}
 }
 
-// What the model writes cannot steer the terminal.
+// TestChatIsPrintable checks that what the model writes cannot steer the terminal.
 func TestChatIsPrintable(t *testing.T) {
 	s := newScreen(t, 64, 0)
 	_, s.c.cancel = context.WithCancel(t.Context())
@@ -217,8 +216,8 @@ func TestChatIsPrintable(t *testing.T) {
 	}
 }
 
-// Keys that mean something else where the input is not empty, or not at its
-// first or last row.
+// TestChatKeys checks keys that act differently if the input is not empty, or the cursor is not in
+// its first or last row.
 func TestChatKeys(t *testing.T) {
 	s := newScreen(t, 64, 0)
 	s.send(tea.PasteMsg{Content: "one\r\ntwo"})
@@ -258,7 +257,8 @@ func TestChatKeys(t *testing.T) {
 	s.until(func() bool { return s.left })
 }
 
-// The renderer is never asked for what it cannot do; see [conversation.draw].
+// TestChatFrame checks that the renderer gets only frames that it can draw; see
+// [conversation.draw].
 func TestChatFrame(t *testing.T) {
 	s := newScreen(t, 64, 2)
 	s.until(s.printed)

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// What a check finds is the command's error.
+// TestCheckFlags checks that a deviation found by a check is the command's error.
 func TestCheckFlags(t *testing.T) {
 	device := withAbacus(t)
 	model := modeltest.Llama(t)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A line that a shell completes, and what it offers: exactly want, or has among others.
+// completedLines are lines that a shell completes, with the offers: all of them in want, or one of
+// them in has.
 var completedLines = []struct{ line, want, has string }{
 	{"realizar sho", "show", ""},
 	{"realizar s", "serve show synth", ""},
@@ -25,8 +26,8 @@ var completedLines = []struct{ line, want, has string }{
 	{"realizar run --max-tokens 8 --kv-c", "--kv-cache", ""},
 }
 
-// script writes the completion for a shell into a folder of its own, beside a file, and
-// returns both.
+// script writes the completion for a shell into a new folder with another file, and returns the
+// folder and the script.
 func script(t *testing.T, shell string) (folder, file string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -47,7 +48,7 @@ func offers(t *testing.T, shell, line string, got []string, want, has string) {
 	}
 }
 
-// bash runs the script and completes lines by it.
+// TestBashCompletion runs the script in bash and completes lines.
 func TestBashCompletion(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -90,8 +91,8 @@ func TestFishCompletion(t *testing.T) {
 	}
 }
 
-// zsh has no way to complete a line but on a terminal: it reads the script, and the script
-// names what the command line has.
+// TestZshCompletion has zsh parse the script, and checks that the script names commands and flags.
+// zsh completes lines only on a terminal.
 func TestZshCompletion(t *testing.T) {
 	_, file := script(t, "zsh")
 	text, err := os.ReadFile(file)
@@ -115,7 +116,8 @@ func TestZshCompletion(t *testing.T) {
 	}
 }
 
-// Every command and every flag is in every script and in the manual page.
+// TestNothingIsLeftOut checks that every command and flag is in every script and in the manual
+// page.
 func TestNothingIsLeftOut(t *testing.T) {
 	app := commandLine(t).Model.Node
 	man := manPage(app, environment)

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// conformance is the folder of data made by other programs.
+// conformance returns the folder of data made by other programs.
 func conformance(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("REALIZAR_CONFORMANCE")
@@ -163,7 +163,7 @@ func TestConformanceTemplates(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no templates: %v", err)
 	}
-	// Each template with one of the cases; package chat has them all.
+	// Each template with one case; package chat tests all cases.
 	names := make([]string, 0, len(cases))
 	for name := range cases {
 		names = append(names, name)

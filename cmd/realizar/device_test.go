@@ -17,13 +17,13 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// An abacus is a device that computes as the processor does, or adds off to every
-// logit but the first.
+// An abacus is a device that computes as the processor does, but adds off to every logit but the
+// first.
 type abacus struct {
 	*cpu.Backend
 	off    float32
 	closed int
-	spent  func(*plan.Batch) (plan.Times, []plan.Span) // what a step takes; nil: as the processor says
+	spent  func(*plan.Batch) (plan.Times, []plan.Span) // the times of a step; nil means the processor's
 }
 
 func (a *abacus) Name() string                               { return "abacus" }
@@ -81,13 +81,14 @@ func (s *bead) Wait(ctx context.Context) (*plan.Result, error) {
 	return r, err
 }
 
-// testApp is what a command is run with in the test's own process.
+// testApp returns an app for running a command in the test's process, with its standard output and
+// error.
 func testApp(t *testing.T) (a *app, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
 	return &app{ctx: t.Context(), stdin: &bytes.Buffer{}, stdout: os.Stdout, stderr: os.Stderr, out: out, err: err}, out, err
 }
 
-// withAbacus lets the process have a device.
+// withAbacus makes an abacus the preferred device of the process.
 func withAbacus(t *testing.T) *abacus {
 	a, all := &abacus{Backend: cpu.New(1)}, backends.All
 	t.Cleanup(func() { backends.All = all })
@@ -95,7 +96,7 @@ func withAbacus(t *testing.T) *abacus {
 	return a
 }
 
-// What is measured on a device is a share of what the device can do, and no other's.
+// TestBenchOnDevice checks that speeds are shares of the limits of the device that ran the model.
 func TestBenchOnDevice(t *testing.T) {
 	withAbacus(t)
 	model := modeltest.Llama(t)
@@ -143,7 +144,7 @@ func TestBenchOnDevice(t *testing.T) {
 	mentions(t, out.String(), "device: abacus (Large Abacus), runs: 1, reads 2.0 GB/s")
 }
 
-// What is measured is computed: no run finds what another one left in the cache.
+// TestBenchFindsNothing checks that no run finds tokens of another run in the cache.
 func TestBenchFindsNothing(t *testing.T) {
 	a, _, _ := testApp(t)
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{})
@@ -162,7 +163,7 @@ func TestBenchFindsNothing(t *testing.T) {
 	}
 }
 
-// mentions checks that a text has each of parts.
+// mentions checks that a text contains parts.
 func mentions(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -174,7 +175,7 @@ func mentions(t *testing.T, text string, parts ...string) {
 
 func nearly(a, b float64) bool { return a > 0.999*b && a < 1.001*b }
 
-// The plan shows what runs it on a device, and the memory is the device's.
+// TestInspectOnDevice checks that the plan shows the device's kernels and memory.
 func TestInspectOnDevice(t *testing.T) {
 	a := withAbacus(t)
 	model := modeltest.Llama(t)

@@ -269,8 +269,8 @@ func decodeGreedily(ctx context.Context, p *plan.Program, b plan.Backend, c engi
 	return a, err
 }
 
-// compare says how many of b's tokens equal those of a, the reference's. The answers differ from
-// the first token on at which b's choice is another one, likely enough for the bound.
+// compare says how many of b's tokens equal those of a, the reference's. At the first token that
+// differs, it returns an error if the choice of b is less likely than the bound permits.
 func (a *greedyAnswer) compare(b greedyAnswer, bound float64) (string, error) {
 	for i, want := range a.tokens {
 		if off := distance(b.logits[i], a.logits[i]); !(off <= bound) {

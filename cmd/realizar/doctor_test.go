@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/cuda/driver/drivertest"
 )
 
-// The findings about GPUs, whatever this machine has.
+// TestDoctorGPUs checks the findings about GPUs on any machine, with fake drivers.
 func TestDoctorGPUs(t *testing.T) {
 	good, wrong := &abacus{Backend: cpu.New(1)}, &abacus{Backend: cpu.New(1), off: 1}
 	two := drivertest.Options{Devices: []drivertest.Device{{Name: "Good", Memory: 1 << 30}, {Name: "Wrong", Memory: 1 << 30}}}
@@ -36,8 +36,8 @@ func TestDoctorGPUs(t *testing.T) {
 		device string
 		driver func() (*driver.Driver, error)
 		failed int
-		want   string   // all of it, or
-		says   []string // parts
+		want   string   // the whole output, or
+		says   []string // parts of it
 	}{
 		{what: "no driver", device: "auto", driver: missing, says: []string{"cuda          driver     none    no usable NVIDIA driver: "}},
 		{what: "no driver, wanted", device: "cuda", driver: missing, failed: 1, says: []string{"driver     failed  no usable NVIDIA driver: "}},
@@ -69,13 +69,14 @@ func missing() (*driver.Driver, error) {
 	return driver.OpenLibrary(func(string) (uintptr, error) { return 0, errors.New("no such library") })
 }
 
-// faked is a driver that is there while t runs.
+// faked returns a fake driver that exists while t runs.
 func faked(t *testing.T, o drivertest.Options) func() (*driver.Driver, error) {
 	fake := drivertest.New(t, o)
 	return func() (*driver.Driver, error) { return driver.OpenLibrary(fake.Lookup) }
 }
 
-// Every set of instructions that the processor has computes what the reference does.
+// TestDoctorProcessor checks that every instruction set of the processor computes what the
+// reference does.
 func TestDoctorProcessor(t *testing.T) {
 	app, out, notes := testApp(t)
 	if err := (&doctorCommand{Device: "cpu", JSON: true}).Run(app); err != nil || notes.Len() > 0 {
@@ -101,7 +102,7 @@ func TestDoctorProcessor(t *testing.T) {
 	}
 }
 
-// Answers may go apart where two tokens are as likely, and nowhere else.
+// TestCompareGreedyAnswers checks that answers may differ only where two tokens are equally likely.
 func TestCompareGreedyAnswers(t *testing.T) {
 	reference := greedyAnswer{tokens: []int32{1, 0}, logits: [][]float32{{0, 4, 3.99, 1}, {5, 0, 1, 2}}}
 	answer := func(token int32, logits ...float32) greedyAnswer {

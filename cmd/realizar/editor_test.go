@@ -21,7 +21,7 @@ func edited(t *testing.T, width, height int, text string) *editor {
 	return &e
 }
 
-// with shows the cursor as |.
+// with returns the text of e with | at the cursor.
 func with(e *editor) string {
 	lines := strings.Split(e.Value(), "\n")
 	line := []rune(lines[e.Line()])
@@ -29,7 +29,7 @@ func with(e *editor) string {
 	return strings.Join(lines, "\n")
 }
 
-// keyNamed is a key by its name without what it types.
+// keyNamed returns a key by its name, without the text that it types.
 func keyNamed(name string) tea.KeyPressMsg {
 	var k tea.KeyPressMsg
 	parts := strings.Split(name, "+")
@@ -52,7 +52,7 @@ func keyNamed(name string) tea.KeyPressMsg {
 func TestEditor(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
-		keys       string // + before a text inserts it
+		keys       string // a text after + is inserted
 		want       string
 	}{
 		{"type", "ab", "+c", "abc|"},
@@ -98,7 +98,8 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// What would be cut or takes too long to show is refused.
+// TestEditorLimits checks that the editor refuses text that would be cut, or that takes too long to
+// show.
 func TestEditorLimits(t *testing.T) {
 	e := newEditor()
 	if err := e.insert(strings.Repeat("\n", maxLines-1)); err != nil || e.LineCount() != maxLines {
@@ -162,8 +163,8 @@ func rows(e *editor) string {
 	return strings.Join(lines, "/")
 }
 
-// Whatever is done, the rows fit, hold the cursor, and the cursor stands
-// between characters.
+// TestEditorProperties checks that after any edits the rows fit, the cursor is in one of them, and
+// it is between characters.
 func TestEditorProperties(t *testing.T) {
 	pieces := rapid.SliceOf(rapid.SampledFrom([]string{"a", " ", "\n", "日", "e", "\u0301", "👩", "\u200d", "🇩", "word ", "long words"}))
 	keys := rapid.SampledFrom([]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// evaluated is what the command finds, as far as tests look at it.
+// evaluated is the part of the command's output that the tests check.
 type evaluated struct {
 	Bytes, Tokens, Scored, Window, Stride int
 	Nats, Perplexity                      float64
@@ -36,7 +36,7 @@ func evaluate(t *testing.T, stdin string, args ...string) (e evaluated) {
 	return e
 }
 
-// probabilities are those of the tokens that may follow ids.
+// probabilities returns the probabilities of the tokens that may follow ids.
 func probabilities(t *testing.T, m *realizar.Model, ids []int32) []float64 {
 	t.Helper()
 	var p []float64
@@ -56,7 +56,7 @@ func probabilities(t *testing.T, m *realizar.Model, ids []int32) []float64 {
 	return p
 }
 
-// The figures are those of their definitions, computed from the logits one by one.
+// TestEval compares the figures with their definitions, computed from the logits of each position.
 func TestEval(t *testing.T) {
 	model, other := modeltest.Llama(t), modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
 	text := "The quick brown fox jumps over the lazy dog, and the dog sleeps on."

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A disk without room, or that may not be written to, is one sentence that says what to
-// do. Only root can make such disks.
+// TestFirstHourDisks checks that a disk that is full or not writable gives one sentence that says
+// what to do. It needs root to mount such disks.
 func TestFirstHourDisks(t *testing.T) {
 	s, _ := babbleHub(t)
 	u := newUser(t, s.URL)
@@ -32,7 +32,7 @@ func TestFirstHourDisks(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(disk, "hub"), 0o500); err != nil {
 				t.Fatal(err)
 			}
-			if err := unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil { // root may write else
+			if err := unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil { // root could write otherwise
 				t.Fatal(err)
 			}
 		}

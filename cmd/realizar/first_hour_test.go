@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What goes wrong in the first hour is one sentence that says what to do.
+// TestFirstHour checks that mistakes of new users give one sentence that says what to do.
 func TestFirstHour(t *testing.T) {
 	s, _ := babbleHub(t)
 	u := newUser(t, s.URL)

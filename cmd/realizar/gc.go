@@ -19,7 +19,7 @@ folder that no version and no name leads to. What is being pulled is left alone,
 the hub's cache within the last hour.`
 }
 
-// Run removes garbage.
+// Run removes the garbage.
 func (c *gcCommand) Run(a *app) error {
 	all, err := models().Garbage(!c.DryRun, time.Now())
 	var sum int64

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// generationFlags say how an answer is chosen and when it ends.
+// generationFlags say how tokens are sampled and when an answer ends.
 type generationFlags struct {
 	MaxTokens   *int     `short:"n" placeholder:"N" group:"answer" help:"End the answer after N tokens. Default: when the context is full."`
 	MinTokens   int      `default:"0" placeholder:"N" group:"answer" help:"Keep the model from ending the answer before N tokens."`
@@ -28,8 +28,8 @@ type generationFlags struct {
 	Stop []string `placeholder:"TEXT" sep:"none" group:"answer" help:"End the answer before TEXT. May be given several times."`
 }
 
-// Validate says which value makes no sense. The parser does not see flags that
-// are embedded, so that the command's own Validate calls it.
+// Validate checks the values. The parser does not call it for embedded flags; the command's own
+// Validate does.
 func (f *generationFlags) Validate() error {
 	if f.MaxTokens != nil && *f.MaxTokens < 0 {
 		return fmt.Errorf("--max-tokens=%d: want 0 or more", *f.MaxTokens)
@@ -72,8 +72,8 @@ func (f *generationFlags) Validate() error {
 	return nil
 }
 
-// generation is what the model recommends, or greedy, with what the flags say
-// instead.
+// generation returns the sampling that the model's files recommend, or greedy sampling, as changed
+// by the flags.
 func (f *generationFlags) generation(m *realizar.Model) realizar.Generation {
 	s, _ := m.DefaultSampling()
 	replace(&s.Temperature, f.Temperature)
@@ -97,7 +97,7 @@ func replace[T any](v *T, by *T) {
 	}
 }
 
-// idle names the flags that have no effect on g because it is greedy.
+// idle returns the flags that have no effect because g is greedy.
 func (f *generationFlags) idle(g *realizar.Generation) []string {
 	if g.Temperature > 0 {
 		return nil

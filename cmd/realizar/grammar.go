@@ -32,7 +32,7 @@ Examples:
     realizar grammar --grammar list.gbnf --check - < answer.txt`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *grammarCommand) Validate() error {
 	if c.JSONSchema == "" && c.Regex == "" && c.GrammarFile == "" {
 		return errors.New("there is no grammar: give --json-schema, --regex or --grammar")
@@ -43,10 +43,10 @@ func (c *grammarCommand) Validate() error {
 // A fitReport is what --json writes.
 type fitReport struct {
 	Result string `json:"result"` // "fits", "may be continued", "fails"
-	Bytes  int    `json:"bytes"`  // of the text that a text which fits begins with
+	Bytes  int    `json:"bytes"`  // of the text's longest prefix that can begin a fitting text
 }
 
-// Run checks the grammar and the text.
+// Run checks the grammar, and the text if there is one.
 func (c *grammarCommand) Run(a *app) error {
 	o := c.jsonOptions()
 	if c.Check != nil && !c.Exact {

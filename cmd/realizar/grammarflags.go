@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// grammarFlags say what a text must be.
+// grammarFlags say what form a text must have.
 type grammarFlags struct {
 	JSONSchema  string `name:"json-schema" placeholder:"FILE" group:"answer" help:"The answer is JSON that fits the JSON Schema in FILE."`
 	Regex       string `name:"regex" placeholder:"PATTERN" group:"answer" help:"The answer matches the regular expression, as a whole."`
@@ -24,12 +24,12 @@ type jsonFlags struct {
 
 var jsonSpaces = map[string]realizar.JSONSpace{"natural": realizar.JSONSpaceNatural, "compact": realizar.JSONSpaceNone, "any": realizar.JSONSpaceAny}
 
-// jsonOptions are those that the flags say.
+// jsonOptions returns the options that the flags select.
 func (f *jsonFlags) jsonOptions() realizar.JSONOptions {
 	return realizar.JSONOptions{Space: jsonSpaces[f.JSONWhitespace]}
 }
 
-// Validate says which flags do not go together.
+// Validate returns an error if there is more than one grammar.
 func (f *grammarFlags) Validate() error {
 	var given []string
 	for _, flag := range []struct{ name, value string }{{"--json-schema", f.JSONSchema}, {"--regex", f.Regex}, {"--grammar", f.GrammarFile}} {
@@ -43,7 +43,7 @@ func (f *grammarFlags) Validate() error {
 	return nil
 }
 
-// compile is the grammar that the flags name, or nil.
+// compile returns the grammar that the flags name, or nil.
 func (f *grammarFlags) compile(o realizar.JSONOptions) (*realizar.Grammar, error) {
 	var g *realizar.Grammar
 	name := f.JSONSchema

@@ -11,26 +11,26 @@ import (
 	"golang.org/x/term"
 )
 
-// Help begins with what fits a screen: usage, two examples, arguments, and the flags, or of
-// many flags the common ones. The rest follows below headings.
+// Help begins with a part that fits a screen: usage, two examples, arguments, and all flags or, if
+// there are many, the common ones. The rest follows under headings.
 
 const (
-	screenLines = 40  // of the first part of help
-	narrowest   = 60  // columns that help is written for at least
-	widest      = 200 // columns that a table of flags takes at most
+	screenLines = 40  // of the first part
+	narrowest   = 60  // columns; help is at least this wide
+	widest      = 200 // columns; a table of flags is at most this wide
 	widestProse = 100
-	flagColumns = 26 // of a flag, where there is room
+	flagColumns = 26 // columns for the names of flags, if the width allows
 )
 
-// commonFlags are those that help begins with where a command has too many for a screen, the
-// most important first.
+// commonFlags are the flags that the first part shows if a command has too many, the most important
+// first.
 var commonFlags = []string{
 	"help", "system", "max-tokens", "temperature", "seed", "json", "host", "port", "served-model-name", "api-key-file",
 	"config", "context", "device", "threads", "prompt", "tokens", "runs", "concurrency", "requests", "rate", "duration",
 }
 
-// textWidth is how many columns text written to f may have: those of the terminal, those
-// that the variable COLUMNS says, or 80.
+// textWidth returns the width of text for f in columns: COLUMNS if it is set, else that of the
+// terminal, else 80.
 func textWidth(f *os.File) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return max(narrowest, min(n, widest))
@@ -43,7 +43,7 @@ func textWidth(f *os.File) int {
 	return 80
 }
 
-// helpOf is the help of a command, or of the program.
+// helpOf returns the help of a command or of the program.
 func helpOf(node *kong.Node, width int) string {
 	if node.Type == kong.ApplicationNode {
 		return programHelp(node, width)
@@ -103,8 +103,7 @@ func helpOf(node *kong.Node, width int) string {
 	return h.String()
 }
 
-// commonFlags writes as many of the common flags as the screen has room for, and the others
-// below.
+// commonFlags writes a table of as many common flags as fit the screen, and one of the others.
 func (h *helpText) commonFlags(all []*kong.Flag) *helpText {
 	with := h
 	var common []*kong.Flag
@@ -123,7 +122,7 @@ func (h *helpText) commonFlags(all []*kong.Flag) *helpText {
 	return with
 }
 
-// ungrouped are flags that are shown in one table.
+// ungrouped returns copies of flags without groups, for a single table.
 func ungrouped(flags []*kong.Flag) []*kong.Flag {
 	out := make([]*kong.Flag, len(flags))
 	for i, f := range flags {
@@ -134,7 +133,7 @@ func ungrouped(flags []*kong.Flag) []*kong.Flag {
 	return out
 }
 
-// programHelp is the help of the program: a line for each command.
+// programHelp returns the help of the program: a line for each command.
 func programHelp(app *kong.Node, width int) string {
 	h := &helpText{width: width}
 	h.line("Usage: realizar COMMAND")
@@ -155,10 +154,10 @@ func programHelp(app *kong.Node, width int) string {
 	return h.String()
 }
 
-// commands are the commands that do something, in the order in which they are defined.
+// commands returns the commands that do something, in the order of their definition.
 func commands(app *kong.Node) []*kong.Node { return app.Leaves(true) }
 
-// usageOf is how a command is written.
+// usageOf returns the usage line of a command.
 func usageOf(node *kong.Node) string {
 	words := []string{pathOf(node)}
 	for _, p := range node.Positional {
@@ -167,7 +166,7 @@ func usageOf(node *kong.Node) string {
 	return strings.Join(append(words, "[flags]"), " ")
 }
 
-// argumentName is an argument as usage has it: MODEL, [PROMPT], NAME...
+// argumentName returns an argument as usage shows it: MODEL, [PROMPT], NAME...
 func argumentName(p *kong.Positional) string {
 	name := strings.ToUpper(p.Name)
 	if p.IsCumulative() {
@@ -179,7 +178,7 @@ func argumentName(p *kong.Positional) string {
 	return name
 }
 
-// flagRows are the rows of a table of flags.
+// flagRows returns the rows of a table of flags.
 func flagRows(flags []*kong.Flag) [][2]string {
 	var rows [][2]string
 	for _, f := range flags {
@@ -198,8 +197,8 @@ func flagRows(flags []*kong.Flag) [][2]string {
 	return rows
 }
 
-// splitDetail takes the text of a command's Help apart: what is before its examples, the
-// examples, and what is behind them.
+// splitDetail splits the text of a command's Help into the part before the examples, the examples,
+// and the part after them.
 func splitDetail(detail string) (intro string, examples []string, rest string) {
 	intro, rest, found := strings.Cut(detail, "Examples:\n\n")
 	if !found {
@@ -220,7 +219,7 @@ func splitDetail(detail string) (intro string, examples []string, rest string) {
 	return strings.TrimSpace(intro), examples, strings.TrimSpace(rest)
 }
 
-// A helpText is help that is being written.
+// A helpText builds help.
 type helpText struct {
 	b     string
 	width int
@@ -232,21 +231,21 @@ func (h *helpText) lines() int { return strings.Count(h.b, "\n") }
 
 func (h *helpText) line(s string) { h.b += s + "\n" }
 
-// gap writes an empty line, but not two.
+// gap writes an empty line, unless there is one.
 func (h *helpText) gap() {
 	if h.b != "" && !strings.HasSuffix(h.b, "\n\n") {
 		h.b += "\n"
 	}
 }
 
-// prose writes a paragraph in lines.
+// prose writes a wrapped paragraph.
 func (h *helpText) prose(text string) {
 	for _, l := range words(text, min(h.width, widestProse)) {
 		h.line(l)
 	}
 }
 
-// words breaks text into lines between its words.
+// words wraps text to lines of at most width bytes.
 func words(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(text) {
@@ -259,9 +258,9 @@ func words(text string, width int) []string {
 	return lines
 }
 
-// paragraphs writes a text whose paragraphs are parted by empty lines. Indented ones are
-// written as they are, or where a line is too long as tables: each line a name, three blanks
-// and what it means.
+// paragraphs writes paragraphs, which empty lines separate. Indented paragraphs are written as they
+// are. If one has a line that is too long, it is written as a table: each line is a name, three
+// spaces and a description.
 func (h *helpText) paragraphs(text string) {
 	for i, p := range strings.Split(text, "\n\n") {
 		if i > 0 {
@@ -286,7 +285,7 @@ func (h *helpText) paragraphs(text string) {
 	}
 }
 
-// table writes rows of a name and what it means.
+// table writes rows of a name and a description.
 func (h *helpText) table(rows [][2]string) {
 	column := 0
 	for _, r := range rows {
@@ -317,8 +316,7 @@ func (h *helpText) table(rows [][2]string) {
 	}
 }
 
-// flags writes tables of flags: first those of no group below title, then the groups in their
-// order.
+// flags writes tables of flags: first those without a group, under title, then the groups in order.
 func (h *helpText) flags(title string, flags []*kong.Flag) {
 	titles := []string{title}
 	byTitle := map[string][]*kong.Flag{}
@@ -341,7 +339,7 @@ func (h *helpText) flags(title string, flags []*kong.Flag) {
 	}
 }
 
-// firstSteps is what the program says where it is given nothing to do.
+// firstSteps is the output of the program without arguments.
 const firstSteps = `realizar runs open-weight language models. To begin with:
 
     realizar run demo "How do I serve a model?"    ask the small model that is in the program
@@ -352,7 +350,7 @@ const firstSteps = `realizar runs open-weight language models. To begin with:
 realizar --help lists all commands.
 `
 
-// printHelp writes help where the parser is asked for it.
+// printHelp writes help when the parser asks for it.
 func printHelp(_ kong.HelpOptions, command *kong.Context) error {
 	node := command.Model.Node
 	if selected := command.Selected(); selected != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Help that cannot be written is a failure, not a wrong command line.
+// TestHelpDiskFull checks that help that cannot be written is a failure and not a usage error.
 func TestHelpDiskFull(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"bench", "--help"}, {"help", "bench"}, {"version"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestHelpDiskFull(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), binary, args...)
 			var stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = full, &stderr
-			_ = cmd.Run() // its exit code says more
+			_ = cmd.Run() // the exit code says more
 			r := result{stderr: stderr.String(), code: cmd.ProcessState.ExitCode()}
 			fails(t, r, 1, "no space left on device")
 			if strings.Contains(r.stderr, "--help") {

@@ -18,7 +18,8 @@ func commandLine(t *testing.T) *kong.Kong {
 	return parser
 }
 
-// Help begins with two examples, and with the flags or the common ones, on one screen.
+// TestHelpFitsAScreen checks that help begins with two examples and with the flags, or the common
+// ones, on one screen.
 func TestHelpFitsAScreen(t *testing.T) {
 	var seen []string
 	for _, c := range commands(commandLine(t).Model.Node) {
@@ -57,7 +58,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 	}
 }
 
-// Help fits terminals of 60 columns and uses those of 200. Examples are not broken.
+// TestHelpWidths checks that help fits 60 columns and uses 200, and that examples are not wrapped.
 func TestHelpWidths(t *testing.T) {
 	app := commandLine(t).Model.Node
 	for _, width := range []int{60, 79, 100, 200} {
@@ -66,7 +67,7 @@ func TestHelpWidths(t *testing.T) {
 			for line := range strings.Lines(helpOf(node, width)) {
 				line = strings.TrimRight(line, "\n")
 				if strings.HasPrefix(line, "    realizar ") || strings.HasPrefix(line, "    curl ") {
-					continue // an example, which is not broken
+					continue // examples are not wrapped
 				}
 				if len(line) > width && !strings.Contains(strings.Join(examples, "\n"), strings.TrimSpace(line)) && strings.Contains(strings.TrimSpace(line), " ") {
 					t.Errorf("%s at %d columns has a line of %d: %s", node.FullPath(), width, len(line), line)
@@ -82,7 +83,8 @@ func TestHelpWidths(t *testing.T) {
 	}
 }
 
-// A short flag means the same in all commands but bench serve, which has no answer of its own.
+// TestShortFlags checks that a short flag means the same in all commands but bench serve, which
+// produces no answer of its own.
 func TestShortFlags(t *testing.T) {
 	meaning := map[rune]string{'n': "max-tokens", 't': "threads", 's': "seed", 'c': "context"}
 	for _, c := range commands(commandLine(t).Model.Node) {
@@ -96,7 +98,7 @@ func TestShortFlags(t *testing.T) {
 					meaning[f.Short] = f.Name
 				}
 				if f.Name == "tokens" {
-					continue // those of bench, which is -n too
+					continue // bench's flag, which is also -n
 				}
 				if common && f.Name != want {
 					t.Errorf("%s: -%c is --%s, and --%s elsewhere", c.FullPath(), f.Short, f.Name, want)

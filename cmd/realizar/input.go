@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// read is what the file of that name holds, or all of standard input for "-".
+// read returns the contents of a file, or of standard input for "-".
 func (a *app) read(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(a.stdin)

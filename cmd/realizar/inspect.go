@@ -53,7 +53,7 @@ Examples:
     realizar inspect model.gguf --json | jq .dtypes`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *inspectCommand) Validate() error {
 	if c.Context < 0 {
 		return fmt.Errorf("--context=%d: want 1 or more, or 0 for what the model was made for", c.Context)
@@ -105,15 +105,15 @@ func (c *inspectCommand) Run(a *app) error {
 	return err
 }
 
-// A plannedModel is how a model would run.
+// A plannedModel is a plan for running a model.
 type plannedModel struct {
-	memory   *realizar.Memory      // nil: it cannot
-	expected *realizar.Expectation // nil: nobody asked
+	memory   *realizar.Memory      // nil if the model cannot run
+	expected *realizar.Expectation // nil if it was not requested
 	kernels  []string
 }
 
-// plan is the memory that the model takes, and on a GPU how fast it is expected to
-// run where its memory is bounded, and where the plan is wanted the kernels.
+// plan plans the memory of the model. It adds the expected speed if a GPU's memory is limited, and
+// the kernels if --plan asks for them.
 func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, err error) {
 	activations, err := realizar.ParseActivations(c.Activations)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *inspectCommand) plan(a *app, d *realizar.Description) (p plannedModel, 
 	return p, err
 }
 
-// writeJSON writes what was asked for as one object.
+// writeJSON writes the requested parts as one object.
 func (c *inspectCommand) writeJSON(w io.Writer, d *realizar.Description, p *plannedModel) error {
 	all := struct {
 		*realizar.Description
@@ -188,8 +188,8 @@ type jsonEntry struct {
 	Value any    `json:"value"`
 }
 
-// jsonValue is a value that encoding/json takes: it has no object of this
-// project's, writes bytes as numbers and what is not finite as text.
+// jsonValue converts a metadata value for encoding/json: objects become maps, bytes become numbers,
+// and floats that are not finite become strings.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case *modelfile.Meta:
@@ -218,7 +218,7 @@ func jsonValue(v any) any {
 	return v
 }
 
-// summary is the description that every inspection begins with.
+// summary returns the description that begins every inspection.
 func summary(d *realizar.Description, p *plannedModel) string {
 	t := newTable()
 	add := func(name, value string) {
@@ -256,7 +256,7 @@ func summary(d *realizar.Description, p *plannedModel) string {
 	return t.text() + memoryText(p.memory, d.Dimensions.Layers) + expectedText(p.expected, p.memory.Streaming)
 }
 
-// oneLine is text that cannot break a line.
+// oneLine returns s as one printable line.
 func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
 
 func positive(n int, unit string) string {
@@ -273,7 +273,7 @@ func aside(n int, format string) string {
 	return fmt.Sprintf(format, n)
 }
 
-// count writes millions and more with three digits.
+// count formats a number; from a million up it has three digits and a unit.
 func count(n int64) string {
 	for _, u := range []struct {
 		size float64
@@ -294,7 +294,7 @@ func shares(d *realizar.Description) string {
 	return strings.Join(parts, ", ")
 }
 
-// windows says how many layers see only a part of the past.
+// windows says how many layers have an attention window.
 func windows(by map[int]int) string {
 	var parts []string
 	for _, w := range slices.Sorted(maps.Keys(by)) {
@@ -368,8 +368,8 @@ func tensorList(d *realizar.Description) string {
 	return t.text(3)
 }
 
-// partsText says what a tensor is made of, by what the names do not share with its
-// own.
+// partsText says what a derived tensor is made of. Names are shortened by the prefix that they
+// share with the tensor's own.
 func partsText(x realizar.TensorDescription) string {
 	if len(x.Parts) == 0 {
 		return ""
@@ -389,13 +389,13 @@ func metadataList(d *realizar.Description) string {
 	return b.String()
 }
 
-// What a line of metadata shows of long values.
+// How much of a long metadata value is shown.
 const (
 	shownElements = 8
 	shownText     = 200 // characters
 )
 
-// short writes a value on one line, and how much there is of a long one.
+// short formats a value on one line. A long one is cut, and its length added.
 func short(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -423,7 +423,7 @@ func short(v any) string {
 	return text + "]"
 }
 
-// madeFor says what an encoder is for.
+// madeFor says what an encoder is for, by its number of labels.
 func madeFor(labels int) string {
 	switch labels {
 	case 0:

@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/internal/machine"
 )
 
-// memoryText is the part of a description that says what a model of so many layers
-// takes while it runs: what adds up to the total, and what comes beside it.
+// memoryText returns the part of a description about memory: the parts of the total, and what is
+// needed in addition. layers is the model's number of layers.
 func memoryText(m *realizar.Memory, layers int) string {
 	t := newTable()
 	s := m.Streaming
@@ -62,7 +62,7 @@ func memoryText(m *realizar.Memory, layers int) string {
 	return fmt.Sprintf("\nMemory for %s of %d tokens\n\n", answers, m.Context) + t.text(1) + poolText(m)
 }
 
-// residentText says which weights stay on the device, of a model of so many layers.
+// residentText says which weights stay on the device. layers is the model's number of layers.
 func residentText(s *realizar.Streaming, layers int) string {
 	stay := layers
 	for _, r := range s.Layers {
@@ -98,7 +98,7 @@ func streamedText(s *realizar.Streaming) string {
 	return text + ": layers " + strings.Join(ranges, ", ")
 }
 
-// freeText says what there is for the total.
+// freeText says how much memory is free.
 func freeText(m *realizar.Memory) string {
 	if m.Free == 0 {
 		return ""
@@ -113,7 +113,7 @@ func freeText(m *realizar.Memory) string {
 	return text
 }
 
-// expectedText says how fast one answer is expected to come, and by what.
+// expectedText says how fast one answer is expected to be, and why.
 func expectedText(e *realizar.Expectation, s *realizar.Streaming) string {
 	if e == nil {
 		return ""
@@ -134,7 +134,7 @@ func expectedText(e *realizar.Expectation, s *realizar.Streaming) string {
 	return fmt.Sprintf("\nOne answer is expected to come at %.4g tokens a second at most\n\n", e.Rate) + t.text(1)
 }
 
-// poolText says what the cache holds at one time.
+// poolText says how many sequences the cache holds at a time.
 func poolText(m *realizar.Memory) string {
 	if m.Sequences == 0 {
 		return ""

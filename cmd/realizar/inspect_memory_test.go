@@ -101,7 +101,8 @@ step     48.810 ms  at least
 	}
 }
 
-// On a device inspect says what run would do there, measured, and what does not work.
+// TestInspectStreaming checks that inspect shows the plan and the measured speeds of a device, and
+// what does not work there.
 func TestInspectStreaming(t *testing.T) {
 	a := withAbacus(t)
 	model := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
@@ -151,7 +152,7 @@ func TestInspectStreaming(t *testing.T) {
 	}
 }
 
-// What streams is a share of the link, where that is the limit.
+// TestBenchStreaming checks that if weights stream, the speed is a share of the link's.
 func TestBenchStreaming(t *testing.T) {
 	withAbacus(t)
 	model := modeltest.Llama(t, modeltest.DType(tensor.Q8_0))
@@ -179,7 +180,8 @@ func TestBenchStreaming(t *testing.T) {
 	}
 }
 
-// A batch streams what it leaves no room for, and no more.
+// TestLockstepStreams checks that a batch streams the weights that it leaves no room for, and no
+// others.
 func TestLockstepStreams(t *testing.T) {
 	withAbacus(t)
 	model := modeltest.Llama(t, modeltest.DType(tensor.Q8_0), modeltest.Context(4096))

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// says checks that a text has each of parts.
+// says checks that a text contains parts.
 func says(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -107,7 +107,7 @@ func TestInspectJSON(t *testing.T) {
 	if d.Tensors != nil || d.Metadata != nil || d.Plan != "" {
 		t.Errorf("got lists that were not asked for: %+v", d)
 	}
-	// 2 answers of 64 tokens, keys and values of 2 heads of 24 in 2 layers, 2 bytes each.
+	// Two answers of 64 tokens: keys and values of 2 heads of 24 in 2 layers, 2 bytes each.
 	m := d.Memory
 	if m == nil || m.Context != 64 || m.Parallel != 2 || len(m.States) != 1 || m.States[0].Kind != "kv" || m.States[0].Layers != 2 ||
 		m.States[0].Bytes != 2*64*2*2*24*2*2 || m.Total != m.Weights+m.States[0].Bytes+m.Scratch {

@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// knowledge is what the demo model was taught of the command line: train/knowledge.json,
-// from which all its answers take the names of commands and flags.
+// knowledge is train/knowledge.json: what the demo model learned of the command line. All its
+// answers take the names of commands and flags from it.
 type knowledge struct {
 	Commands map[string]struct {
 		Flags map[string]struct {
@@ -25,7 +25,7 @@ type knowledge struct {
 
 const trainAnew = "the demo model says otherwise than the command line: mend train/knowledge.json and what train/text says of it, then train the model anew as train/README.md tells"
 
-// The demo model names the commands and flags that there are, and no others.
+// TestKnowledge checks that the demo model names all existing commands and flags, and no others.
 func TestKnowledge(t *testing.T) {
 	folder := filepath.Join("..", "..", "train")
 	data, err := os.ReadFile(filepath.Join(folder, "knowledge.json"))
@@ -65,7 +65,7 @@ func TestKnowledge(t *testing.T) {
 	checkTexts(t, filepath.Join(folder, "text"), flags)
 }
 
-// definitions are the commands, and their flags after each: "run --seed " or "run
+// definitions returns the commands, and each flag after its command: "run --seed " or "run
 // --verbose -v".
 func definitions(t *testing.T) map[string]bool {
 	t.Helper()
@@ -95,12 +95,12 @@ func definitions(t *testing.T) map[string]bool {
 
 var (
 	flagForm = regexp.MustCompile(`--[a-z][a-z0-9-]*[a-z0-9]`)
-	// foreignFlags are those of other programs that users ask for; they are told that
+	// foreignFlags matches the flags of other programs that users ask for. The model answers that
 	// realizar has no such flag.
 	foreignFlags = regexp.MustCompile(`(?s)\n_FOREIGN = \{.*?\n\}`)
 )
 
-// checkTexts checks that the texts to train on name flags that exist.
+// checkTexts checks that all flags in the training texts exist.
 func checkTexts(t *testing.T, folder string, flags map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.py"))

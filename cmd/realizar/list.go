@@ -26,7 +26,7 @@ func (*listCommand) Help() string {
 Memory is what the model takes on the device that run would choose, with its weights, for one answer.`
 }
 
-// A listedModel is a model as list and show write it.
+// A listedModel is a model in the output of list and show.
 type listedModel struct {
 	Name         string    `json:"name"`
 	Place        string    `json:"place"`
@@ -41,7 +41,7 @@ type listedModel struct {
 	Used         time.Time `json:"used,omitzero"`
 }
 
-// listed looks into a model's files.
+// listed describes a model from its files.
 func (a *app) listed(s *store.Store, m *store.Model) (l listedModel, d *realizar.Description) {
 	l = listedModel{
 		Name: shortName(m.Name), Place: string(m.Place), Path: m.Path, Size: m.Size(), Quant: m.Quant, Modified: m.Modified, Used: s.LastUsed(m),
@@ -116,7 +116,7 @@ func (c *listCommand) Run(a *app) error {
 	return err
 }
 
-// agoText is how long ago something was, in the largest unit of which there is one.
+// agoText returns how long ago then was, in the largest unit that gives at least one.
 func agoText(now, then time.Time) string {
 	if then.IsZero() {
 		return "never"

@@ -40,7 +40,7 @@ func (c *logitsCommand) Run(a *app) error {
 	if err != nil {
 		return fmt.Errorf("--ids: %w", err)
 	}
-	// What cannot be written need not wait for the model.
+	// A file that cannot be written is reported before the model is loaded.
 	out, err := newOutFile(c.Out)
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
@@ -73,8 +73,8 @@ func (c *logitsCommand) write(a *app, ids []int32, w io.Writer) error {
 	return out.Flush()
 }
 
-// readIDs reads numbers separated by white space or commas; the brackets of a
-// JSON array may be around them.
+// readIDs reads numbers separated by white space or commas, optionally in the brackets of a JSON
+// array.
 func readIDs(a *app, name string) ([]int32, error) {
 	data, err := a.read(name)
 	if err != nil {
@@ -100,14 +100,14 @@ func readIDs(a *app, name string) ([]int32, error) {
 	return ids, nil
 }
 
-// writeLogitsHeader begins a safetensors file whose only tensor is as large as
-// the rows that follow, which need not be in memory together.
+// writeLogitsHeader writes the header of a safetensors file with one tensor [tokens, vocab]. The
+// rows follow, so they need not be in memory together.
 func writeLogitsHeader(w io.Writer, tokens, vocab int) error {
 	if tokens > math.MaxInt/4/max(1, vocab) {
 		return fmt.Errorf("the logits of %d tokens of %d are too many for one file", tokens, vocab)
 	}
 	header := fmt.Sprintf(`{"logits":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,%d]}}`, tokens, vocab, 4*tokens*vocab)
-	header += strings.Repeat(" ", (8-len(header)%8)%8) // the data stays aligned
+	header += strings.Repeat(" ", (8-len(header)%8)%8) // aligns the data
 	if err := binary.Write(w, binary.LittleEndian, uint64(len(header))); err != nil {
 		return err
 	}

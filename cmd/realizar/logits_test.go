@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/tensor"
 )
 
-// readLogits reads what the command wrote: [ids, vocabulary].
+// readLogits reads the file that the command wrote: a tensor [ids, vocabulary].
 func readLogits(t *testing.T, path string) (shape []int, values []float32) {
 	t.Helper()
 	f, err := modelfile.Open(path)
@@ -99,8 +99,8 @@ func TestLogitsErrors(t *testing.T) {
 	fails(t, realizarIn(t, "1", "logits", model, "--ids", "-", "--out="), 1, "--out", "empty")
 }
 
-// What cannot be written is said before the model is opened, by the name that
-// was given.
+// TestLogitsNowhere checks that an output that cannot be written is reported before the model is
+// opened, by the given name.
 func TestLogitsNowhere(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "no")
 	file := writeFile(t, "file", "")
@@ -134,7 +134,7 @@ func TestLogitsNowhere(t *testing.T) {
 			}
 		})
 	}
-	// Nor is anything left behind when it is the model that is not there.
+	// If the model is missing, nothing is left behind either.
 	dir := t.TempDir()
 	fails(t, realizarIn(t, "1", "logits", "absent.gguf", "--ids", "-", "--out", filepath.Join(dir, "o")), 1, "absent.gguf")
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -142,7 +142,7 @@ func TestLogitsNowhere(t *testing.T) {
 	}
 }
 
-// A file that was there stays until the new one is complete.
+// TestLogitsKeepsTheOld checks that an existing file stays until the new one is complete.
 func TestLogitsKeepsTheOld(t *testing.T) {
 	out := writeFile(t, "logits.safetensors", "old")
 	fails(t, realizarIn(t, "1 2", "logits", modeltest.Llama(t, modeltest.Overflow("output_norm.weight")), "--ids", "-", "--out", out), 1, "not finite")

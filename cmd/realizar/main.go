@@ -1,17 +1,14 @@
 // Command realizar runs open-weight language models from the command line.
 //
-// It reads a prompt or opens a chat (run), serves a model over HTTP (serve), says
-// what a model file holds (inspect), turns text into token ids and back (tokenize),
-// keeps models by name (pull, list, show, cp, rm, gc, verify, push), renders chat
-// templates (template), computes logits (logits), measures how well a
-// model predicts a text (eval) and how fast it is (bench), watches a running server
-// (top), makes files to measure with (synth) and checks what computes (doctor).
-// Each command is a file of its own here. What a model is and how it runs is the
-// business of package realizar.
+// It answers a prompt or holds a chat (run), serves models over HTTP (serve), describes a model file
+// (inspect), converts text to token ids and back (tokenize), manages models by name (pull, list,
+// show, cp, rm, gc, verify, push), renders chat templates (template), computes logits (logits),
+// measures how well a model predicts a text (eval) and how fast it is (bench), watches a running
+// server (top), makes model files for measurements (synth) and checks the devices (doctor). Each
+// command has a file of its own. Package realizar opens and runs models.
 //
-// Results go to standard output, everything else to standard error. The exit
-// code is 0, or 1 for a failure, 2 for a command line that makes no sense, 130
-// when interrupted.
+// Results go to standard output, everything else to standard error. The exit code is 0 for success,
+// 1 for a failure, 2 for an invalid command line, and 130 after an interrupt.
 package main
 
 import (
@@ -85,11 +82,11 @@ type app struct {
 	out, err       io.Writer // the same two, for text
 	parser         *kong.Kong
 	args           []string // of the command line
-	kernels        string   // that the environment asks for, or empty
+	kernels        string   // value of REALIZAR_CPU, or empty
 }
 
-// kernelsVariable is the environment variable that names the CPU instructions to
-// compute with, for tests and to find out where a difference comes from.
+// kernelsVariable is the environment variable that selects the CPU instructions of the kernels, for
+// tests and to find the cause of a difference.
 const kernelsVariable = "REALIZAR_CPU"
 
 // A usageError reports an invalid command line.
@@ -105,8 +102,8 @@ func main() { os.Exit(start(os.Args[1:])) }
 func start(args []string) int {
 	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once, and does so before anybody learns of
-	// the first.
+	// stop comes before cancel, so that a second signal ends the process at once even if it arrives
+	// before anything has reacted to the first.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	context.AfterFunc(signals, func() {
@@ -132,10 +129,10 @@ func (a *app) readEnvironment() error {
 	return nil
 }
 
-// makeRoom lets the process run two threads beside those that compute, which never
-// give theirs away while a model runs: one for what prepares and reports the
-// work, one for the garbage collector. GOMAXPROCS in the environment has precedence;
-// where it leaves no room, idle threads stop spinning sooner.
+// makeRoom lets the process run two threads in addition to those that compute, which do not yield
+// while a model runs: one to prepare and report the work, and one for the garbage collector.
+// GOMAXPROCS in the environment has precedence. If it leaves no room, idle threads stop spinning
+// sooner.
 func makeRoom(threads int) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(cpu.Threads(threads) + 2)
@@ -143,8 +140,8 @@ func makeRoom(threads int) {
 }
 
 func (a *app) parse(args []string) (*kong.Context, error) {
-	if len(args) == 0 { // nothing is asked for, so that nothing is done
-		fmt.Fprint(a.err, firstSteps) //nolint:errcheck // there is nowhere left to say it
+	if len(args) == 0 { // do nothing, as the user asked for nothing
+		fmt.Fprint(a.err, firstSteps) //nolint:errcheck // there is nowhere else to report it
 		os.Exit(exitUsage)
 	}
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-V") {
@@ -172,8 +169,8 @@ func newParser(g *grammar, options ...kong.Option) (*kong.Kong, error) {
 	)...)
 }
 
-// A helpError is help that could not be written. The parser writes help while it
-// parses, and returns this as it returns what is wrong with the arguments.
+// A helpError reports that help could not be written. The parser writes help while it parses, and
+// returns this error like those about the arguments.
 type helpError struct{ error }
 
 func (e helpError) Unwrap() error { return e.error }
@@ -208,7 +205,7 @@ func (a *app) report(command *kong.Context, err error) int {
 		if command != nil && command.Selected() != nil {
 			help = pathOf(command.Selected()) + " --help"
 		}
-		fmt.Fprintf(a.err, "See %s.\n", help) //nolint:errcheck // there is nowhere left to say it
+		fmt.Fprintf(a.err, "See %s.\n", help) //nolint:errcheck // there is nowhere else to report it
 		return exitUsage
 	}
 	a.notef("%s", message(err))
@@ -232,7 +229,7 @@ func (a *app) notef(format string, args ...any) {
 	if width, _, err := term.GetSize(int(a.stderr.Fd())); err == nil && width > 0 && !strings.Contains(text, "\n") {
 		text = strings.Join(words(text, width), "\n")
 	}
-	fmt.Fprintln(a.err, text) //nolint:errcheck // there is nowhere left to say it
+	fmt.Fprintln(a.err, text) //nolint:errcheck // there is nowhere else to report it
 }
 
 // helpCommand is `realizar help`.
@@ -249,8 +246,7 @@ func (c *helpCommand) Run(a *app) error {
 	return nil
 }
 
-// A contextReader ends with its context, even while a read waits for a terminal
-// or a pipe.
+// A contextReader ends with its context, even while a read waits for a terminal or a pipe.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// binary is the command as its users have it.
+// binary is the path of the built command.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -37,14 +37,14 @@ func buildAndRun(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // it is the system's folder for such files
+	defer os.RemoveAll(dir) //nolint:errcheck // in the system's folder for temporary files
 	binary = filepath.Join(dir, "realizar")
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
 	args := []string{"build", "-o", binary}
 	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
-		args = append(args, "-tags", "nocuda") // so that the tests say the same on every machine
+		args = append(args, "-tags", "nocuda") // so that the tests are the same on every machine
 	}
 	build := exec.Command("go", append(args, ".")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -54,7 +54,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// A result is what a command left behind.
+// A result is the output and the exit code of a command.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -79,7 +79,8 @@ func realizarRun(t *testing.T, args ...string) result {
 	return realizarIn(t, "", args...)
 }
 
-// output is the standard output of a command that works and says nothing else.
+// output runs a command that succeeds without output on standard error, and returns its standard
+// output.
 func output(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	r := realizarIn(t, stdin, args...)
@@ -89,8 +90,8 @@ func output(t *testing.T, stdin string, args ...string) string {
 	return r.stdout
 }
 
-// fails checks a command that ends with code, says each of parts on standard
-// error after one prefix, and writes no result.
+// fails checks that a command ended with code, wrote nothing to standard output, and wrote parts to
+// standard error after one prefix.
 func fails(t *testing.T, r result, code int, parts ...string) {
 	t.Helper()
 	if r.code != code {
@@ -215,7 +216,8 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// Options for a device are wrong usage where the processor is to run the model.
+// TestDeviceFlagsOfTheProcessor checks that flags for a GPU are usage errors if the model runs on
+// the CPU.
 func TestDeviceFlagsOfTheProcessor(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, args := range [][]string{{"run", model, "hi"}, {"inspect", model}, {"bench", model}} {
@@ -232,7 +234,7 @@ func TestDeviceFlagsOfTheProcessor(t *testing.T) {
 	}
 }
 
-// A device that is not there is a failure, and no wrong usage.
+// TestNoDevice checks that a missing device is a failure and not a usage error.
 func TestNoDevice(t *testing.T) {
 	if _, err := driver.Open(); !errors.Is(err, driver.ErrNoDriver) {
 		t.Skip("there is a driver")
@@ -249,8 +251,8 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
-// A build without CUDA has nothing of it but the words, and needs no libraries of the
-// system.
+// TestWithoutCUDA checks that a build without CUDA does not contain CUDA's packages, nor the
+// package that loads libraries.
 func TestWithoutCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-tags", "nocuda", ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -337,7 +339,8 @@ func TestVersionVerbose(t *testing.T) {
 	}
 }
 
-// The environment chooses the kernels, and a wrong choice stops every command.
+// TestKernelsOfTheEnvironment checks that the environment selects the kernels, and that an invalid
+// value stops every command.
 func TestKernelsOfTheEnvironment(t *testing.T) {
 	t.Setenv("REALIZAR_CPU", "generic")
 	want := fmt.Sprintf("generic (of %s), by REALIZAR_CPU\n", strings.Join(cpu.Tiers(), ", "))
@@ -366,8 +369,8 @@ func TestNoModel(t *testing.T) {
 	}
 }
 
-// A model that is elsewhere, or of which a file is missing, is said to be
-// downloaded first.
+// TestModelToDownload checks that if a model or one of its files is missing, the error says that it
+// must be downloaded.
 func TestModelToDownload(t *testing.T) {
 	part := filepath.Join(t.TempDir(), "m-00001-of-00002.gguf")
 	f, err := os.Create(part)

@@ -27,10 +27,10 @@ func (c *manCommand) Run(a *app) error {
 	return err
 }
 
-// An envVariable is a variable of the environment that the program reads.
+// An envVariable is an environment variable that the program reads.
 type envVariable struct{ name, help string }
 
-// environment are the variables that the manual page names.
+// environment are the variables on the manual page.
 var environment = []envVariable{
 	{kernelsVariable, "The CPU instructions to compute with, to find out where a difference comes from."},
 	{"REALIZAR_HOME", "The folder of names and of models that are not of Hugging Face's hub."},
@@ -46,7 +46,7 @@ var environment = []envVariable{
 	{"GOMAXPROCS", "Threads that run Go at one time; --threads is what a model computes with."},
 }
 
-// manPage is the manual page of app, in the language of troff's macros man.
+// manPage returns the manual page of app in troff, with the macros of man.
 func manPage(app *kong.Node, variables []envVariable) string {
 	m := &manText{}
 	m.macro("TH", "REALIZAR", "1")
@@ -95,10 +95,10 @@ func manPage(app *kong.Node, variables []envVariable) string {
 	return m.b.String()
 }
 
-// A manText is a manual page that is being written.
+// A manText builds a manual page.
 type manText struct {
 	b       strings.Builder
-	heading bool // nothing was written since a heading, which begins a paragraph
+	heading bool // nothing was written since a heading, which implies a paragraph
 }
 
 func (m *manText) macro(name string, args ...string) {
@@ -118,7 +118,7 @@ func (m *manText) text(s string) {
 	m.b.WriteString(manEscape(s) + "\n")
 }
 
-// item is a name and what it means.
+// item writes a name and its description.
 func (m *manText) item(name, help string) {
 	m.macro("TP")
 	m.b.WriteString("\\fB" + manEscape(name) + "\\fR\n")
@@ -146,8 +146,8 @@ func (m *manText) paragraphs(s string) {
 	}
 }
 
-// manEscape keeps troff from reading a text as anything else: backslashes, dashes, and a dot
-// or an apostrophe that begins a line.
+// manEscape escapes what troff would interpret: backslashes, dashes, and a dot or an apostrophe at
+// the beginning of a line.
 func manEscape(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

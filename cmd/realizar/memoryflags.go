@@ -2,7 +2,7 @@ package main
 
 import "github.com/realizar/realizar"
 
-// memoryFlags say what memory a model may take, and what it keeps there.
+// memoryFlags say how much memory a model may take, and what it keeps there.
 type memoryFlags struct {
 	KVCache       string      `name:"kv-cache" default:"auto" enum:"auto,f16,q8,f32" placeholder:"auto|f16|q8|f32" group:"model" help:"Numbers to keep keys and values in. auto is f16, or f32 beside --activations f32; q8 takes about half of f16's memory."`
 	GPUMemory     memoryLimit `name:"gpu-memory" placeholder:"SIZE|FRACTION" group:"model" help:"What of a GPU's memory weights, the cache and a step may take together: 8GiB, 0.5 or 50% for example. Default: what is free, where the cache takes half of what the weights leave at most."`
@@ -11,9 +11,9 @@ type memoryFlags struct {
 	KVHost        byteSize    `name:"kv-host" default:"0" placeholder:"SIZE" group:"model" help:"The host's memory for parts of the cache that the device has no room for. Default: none."`
 }
 
-// apply sets what the flags say.
+// apply sets the options that the flags select.
 func (f *memoryFlags) apply(o *realizar.Options) {
-	o.Cache, _ = realizar.ParseCache(f.KVCache) // the parser knows the values
+	o.Cache, _ = realizar.ParseCache(f.KVCache) // the parser has checked the values
 	o.StreamWeights, _ = realizar.ParseStreamWeights(f.StreamWeights)
 	o.DeviceMemory, o.Memory, o.HostCache = realizar.MemoryLimit(f.GPUMemory), int64(f.Memory), int64(f.KVHost)
 }

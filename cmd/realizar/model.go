@@ -34,8 +34,8 @@ type tokenizerFlags struct {
 	PreTokenizer string `placeholder:"NAME" group:"model" help:"How text is cut before the tokenizer, by its name in tokenizer.ggml.pre, for a GGUF file that names none or one that is not known. Default: what the file names."`
 }
 
-// Validate says which value makes no sense. A command with a Validate of its own
-// calls it there.
+// Validate returns an error for an invalid value. A command that has a Validate method itself must
+// call it there.
 func (f *modelFlags) Validate() error {
 	if f.Threads < 0 {
 		return wrongFlag("threads", f.Threads, "1 or more, or 0 for one for each processor core")
@@ -128,8 +128,8 @@ func (a *app) openWith(ctx context.Context, path string, o realizar.Options) (*r
 	return m, err
 }
 
-// A progressBar shows how far something has come, once that has taken a while, and
-// leaves nothing behind. The zero bar shows nothing.
+// A progressBar shows the progress of something that takes a while. It removes itself at the end. The
+// zero bar shows nothing.
 type progressBar struct {
 	a     *app
 	label string

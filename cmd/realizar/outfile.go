@@ -10,16 +10,16 @@ import (
 	"path/filepath"
 )
 
-// An outFile is a file in the making: it takes its path's place when it is
-// finished; until then, and after an error, what was at the path stays. A path
-// that is no regular file, such as a pipe, is written to directly.
+// An outFile is a file that replaces the one at its path when it is complete. Until then, and after
+// an error, the old file stays. A path that is not a regular file, such as a pipe, is written to
+// directly.
 type outFile struct {
 	file    *os.File
 	path    string
-	partial string // where it is until then, empty for what is written to directly
+	partial string // the path until then; empty if written to directly
 }
 
-// newOutFile begins a file. An error names path, or its folder, and the way out.
+// newOutFile begins a file. An error names path or its folder, and the way out.
 func newOutFile(path string) (*outFile, error) {
 	if path == "" {
 		return nil, errors.New("the name is empty: name a file")
@@ -45,8 +45,8 @@ func newOutFile(path string) (*outFile, error) {
 	return &outFile{file: f, path: path, partial: partial}, nil
 }
 
-// folderError says that no file can be made at path, without the name that only
-// the making has.
+// folderError returns the error that no file can be made at path. It does not show the temporary
+// name.
 func folderError(path string, err error) error {
 	folder := filepath.Dir(path)
 	if _, absent := os.Stat(folder); errors.Is(absent, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func folderError(path string, err error) error {
 	return fmt.Errorf("%s cannot be made in the folder %s: %w; name a file in one that can be written to", path, folder, cause(err))
 }
 
-// cause is err without the operation and the path.
+// cause returns err without the operation and the path.
 func cause(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -64,7 +64,7 @@ func cause(err error) error {
 	return err
 }
 
-// Write adds to the file.
+// Write appends to the file.
 func (f *outFile) Write(b []byte) (int, error) {
 	n, err := f.file.Write(b)
 	if err != nil {
@@ -73,8 +73,8 @@ func (f *outFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// finish ends the file that was filled with err, and returns err or what went
-// wrong since.
+// finish completes the file, or removes it if err is not nil. It returns err joined with its own
+// errors.
 func (f *outFile) finish(err error) error {
 	err = errors.Join(err, f.file.Close())
 	switch {
@@ -86,7 +86,7 @@ func (f *outFile) finish(err error) error {
 	return os.Rename(f.partial, f.path)
 }
 
-// replaceFile lets write fill an [outFile].
+// replaceFile replaces the file at path by what write writes.
 func replaceFile(path string, write func(io.Writer) error) error {
 	f, err := newOutFile(path)
 	if err != nil {

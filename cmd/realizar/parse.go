@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/turn"
 )
 
-// readTools reads a file of tools, as OpenAI's API has them; none where name is empty.
+// readTools reads a file of tools in the form of OpenAI's API. It returns none if name is empty.
 func readTools(a *app, name string) ([]chat.Tool, error) {
 	if name == "" {
 		return nil, nil
@@ -33,7 +33,7 @@ func readTools(a *app, name string) ([]chat.Tool, error) {
 	return tools.Functions, nil
 }
 
-// A parsedMessage is what --parse writes.
+// A parsedMessage is the output of --parse.
 type parsedMessage struct {
 	Role      string       `json:"role"`
 	Content   *string      `json:"content"`
@@ -50,7 +50,7 @@ type parsedCall struct {
 	} `json:"function"`
 }
 
-// parse writes the message that an assistant's text is.
+// parse writes an assistant's text as a message.
 func (c *templateCommand) parse(a *app) error {
 	tools, err := readTools(a, c.Tools)
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *templateCommand) parse(a *app) error {
 	return err
 }
 
-// tail is the end of the prompt that belongs to text: of the rendered variables, or what the
-// template writes by itself, unless text has it.
+// tail returns the end of the prompt that text continues: that of the rendered variables, or the
+// template's default unless text already has it.
 func (c *templateCommand) tail(a *app, f *turn.Form, t *chat.Template, special map[string]string, text string) (string, error) {
 	if c.Vars == "" {
 		if f.Reasoning.Begin != "" && strings.HasPrefix(strings.TrimSpace(text), strings.TrimSpace(f.Reasoning.Begin)) {

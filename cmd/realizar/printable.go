@@ -10,9 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// printable is s without what could steer a terminal: control characters but
-// the line feed and the tab, and those that change the direction of the text
-// around them.
+// printable returns s without the characters that could steer a terminal: control characters except
+// line feed and tab, and those that change the direction of text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
@@ -22,9 +21,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// safely is where text goes to f: a terminal gets only what is printable,
-// because the text may come from a model or its files; anything else gets every
-// byte.
+// safely returns a writer to f. A terminal gets only printable text, because the text may come from
+// a model or its files; other files get every byte.
 func safely(f *os.File) io.Writer {
 	if term.IsTerminal(int(f.Fd())) {
 		return &printableWriter{w: f}
@@ -32,11 +30,10 @@ func safely(f *os.File) io.Writer {
 	return f
 }
 
-// A printableWriter writes what is printable. A character may be split over
-// calls.
+// A printableWriter writes what is printable. A character may be split between calls.
 type printableWriter struct {
 	w    io.Writer
-	held []byte // the beginning of a character
+	held []byte // the beginning of an incomplete character
 }
 
 func (p *printableWriter) Write(b []byte) (int, error) {

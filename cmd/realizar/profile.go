@@ -12,42 +12,40 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A profile is what the parts of all steps took. It grows with the kernels and layers
-// that there are, and keeps whole steps for the trace file while these have no more
-// than so many spans.
+// A profile sums up the spans of all steps, by kernel and by layer. For the trace file it keeps
+// whole steps, up to a total of most spans.
 type profile struct {
 	model      string
 	device     string
 	deviceName string // as [realizar.Model.DeviceName] has it
 
-	reads float64 // bytes a second, of the memory that the model was in; 0: not known
+	reads float64 // bandwidth of the model's memory in bytes per second; 0 if unknown
 
-	answers work // steps of one token of each answer
-	prompts work // all others
+	answers work // decode steps: one token for each answer
+	prompts work // all other steps
 
-	most    int // spans to keep
-	spans   int // that are kept
+	most    int // spans to keep at most
+	spans   int // spans kept
 	kept    []tracedStep
-	dropped int // steps after them
+	dropped int // steps not kept
 }
 
-// maxTraced is how many spans a trace file has at most, those of some 900 steps of 300
-// kernels, which make a file of 50 MB.
+// maxTraced bounds the spans of a trace file. About 900 steps of 300 kernels make a file of 50 MB.
 const maxTraced = 1 << 18
 
-// A work is steps of one sort.
+// A work sums up steps of one kind.
 type work struct {
 	steps  int
 	tokens int
-	device time.Duration // that the steps took where the model runs
-	clock  time.Duration // that they took
+	device time.Duration // time of the steps on the device
+	clock  time.Duration // time of the steps for the host
 	all    share
 
 	kernels map[string]*share
 	layers  map[int]*share
 }
 
-// A share is what some of the spans took.
+// A share sums up some of the spans.
 type share struct {
 	calls int
 	time  time.Duration
@@ -89,7 +87,7 @@ func (p *profile) step(s *realizar.StepTiming) {
 	p.kept = append(p.kept, newTracedStep(s))
 }
 
-// shareOf is that of a key, made where there is none.
+// shareOf returns the share of a key, and adds one if there is none.
 func shareOf[K comparable](all map[K]*share, key K) *share {
 	s := all[key]
 	if s == nil {
@@ -119,7 +117,7 @@ func (p *profile) write(w io.Writer) {
 	_, _ = io.WriteString(w, text)
 }
 
-// text is the tables of steps of one sort.
+// text returns the tables of steps of one kind.
 func (p *profile) text(name string, w *work) string {
 	text := fmt.Sprintf("\nsteps of %s: %d, of %d tokens\n", name, w.steps, w.tokens)
 	text += fmt.Sprintf("on %s %s, by the clock %s; the parts below add up to %s", p.device, durationText(w.device), durationText(w.clock), durationText(w.all.time))
@@ -155,7 +153,7 @@ func (p *profile) text(name string, w *work) string {
 	return text + "\n\n" + kernels.text(1, 2, 3, 4, 5, 6, 7) + "\n" + layers.text(0, 1, 2, 3, 4, 5, 6)
 }
 
-// speed is how fast s read and wrote, in GB/s and as a share of what the memory gives.
+// speed returns how fast s read and wrote, in GB/s and as a share of the memory's bandwidth.
 func (p *profile) speed(s *share) []string {
 	if s.bytes == 0 || s.time <= 0 {
 		return []string{"-", "-"}

@@ -10,7 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// On the processor too steps have times and parts, which cover the model's weights.
+// TestRunProfile checks that steps on the processor have times and parts, which cover the model's
+// weights.
 func TestRunProfile(t *testing.T) {
 	model, path := modeltest.Llama(t, modeltest.EndTokens()), filepath.Join(t.TempDir(), "steps.json")
 	args := []string{"run", model, "hello world", "--raw", "--max-tokens", "6"}

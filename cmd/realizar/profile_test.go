@@ -14,12 +14,12 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// at is a time of the tests, in microseconds.
+// at returns a time for the tests, in microseconds.
 func at(us int) time.Time { return time.Unix(1_700_000_000, int64(us)*1000) }
 
 func us(n float64) time.Duration { return time.Duration(n * 1000) }
 
-// The tables of a profile, of a prompt and two tokens of two answers.
+// TestProfileText checks the tables of a profile with a prompt and two tokens of two answers.
 func TestProfileText(t *testing.T) {
 	p := newProfile("model.gguf", 100)
 	p.device, p.deviceName, p.reads = "abacus", "Large Abacus", 4e9
@@ -75,7 +75,7 @@ of memory: 4.0 GB/s, as Large Abacus reads it from first to last, measured after
 	mentions(t, text.String(), "no step was made")
 }
 
-// A parsedTrace is what a viewer reads of a trace file.
+// A parsedTrace is a trace file as viewers read it.
 type parsedTrace struct {
 	DisplayTimeUnit string
 	OtherData       struct {
@@ -97,7 +97,7 @@ type parsedEvent struct {
 	Args      map[string]any
 }
 
-// nanoseconds is a number of the file, which has three digits after its point.
+// nanoseconds converts a time of the file, which has three decimal places, to nanoseconds.
 func nanoseconds(t *testing.T, n *json.Number) int64 {
 	t.Helper()
 	if n == nil {
@@ -110,9 +110,8 @@ func nanoseconds(t *testing.T, n *json.Number) int64 {
 	return 1000*whole + part
 }
 
-// checkTrace checks what viewers rely on: threads have names, the events of a thread
-// come in order and do not overlap, and a step's kernels lie in it. It returns the
-// kernels of each step.
+// checkTrace checks what viewers rely on: threads have names, the events of a thread are in order
+// and do not overlap, and a step contains its kernels. It returns the kernels of each step.
 func checkTrace(t *testing.T, data []byte) (parsed parsedTrace, kernels [][]parsedEvent) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -157,8 +156,8 @@ func checkTrace(t *testing.T, data []byte) (parsed parsedTrace, kernels [][]pars
 	return parsed, kernels
 }
 
-// Whatever a device says of its times, the file is one that viewers open, has no more
-// spans than it may and says what it leaves out; the tables leave nothing out.
+// TestTraceFile checks that for any times of a device the file can be opened by viewers, has no
+// more spans than allowed, and counts the steps left out, and that the tables count all spans.
 func TestTraceFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for trial := range 200 {
@@ -171,7 +170,7 @@ func TestTraceFile(t *testing.T) {
 			s := realizar.StepTiming{Step: uint64(n + 1), Answers: 1, Tokens: 1 + rng.IntN(2), Begun: at(clock)}
 			clock += 1 + rng.IntN(500)
 			s.Done = at(clock)
-			s.Device = us(float64(rng.IntN(600))) // a device may know better than the host
+			s.Device = us(float64(rng.IntN(600))) // not limited to the host's times
 			begin := time.Duration(0)
 			for range rng.IntN(40) {
 				span := realizar.Span{Kernel: "k<\"é\x00", Where: "here", Layer: rng.IntN(4) - 1, Begin: max(0, begin+time.Duration(rng.IntN(40)-20)), Time: time.Duration(rng.IntN(20_000)), Bytes: rng.Int64N(1e9)}
@@ -181,7 +180,7 @@ func TestTraceFile(t *testing.T) {
 			calls += len(s.Spans)
 			p.step(&s)
 			steps = append(steps, slices.Clone(s.Spans))
-			clear(s.Spans) // they are the model's
+			clear(s.Spans) // the model owns them
 		}
 		var data bytes.Buffer
 		if err := p.writeTrace(&data); err != nil {

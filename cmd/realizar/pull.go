@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// pullFlags say how a model is fetched, and how that is shown.
+// pullFlags say how a model is downloaded, and how progress is shown.
 type pullFlags struct {
 	Quiet       bool `short:"q" help:"Show no progress."`
 	JSON        bool `name:"json" help:"Write progress as JSON, an object a line, to standard output."`
@@ -57,7 +57,7 @@ HF_TOKEN, or the file that the hub's tools keep, is for private and gated reposi
 mirror; HTTPS_PROXY, HTTP_PROXY and NO_PROXY are proxies. docs/models-by-name.md has more.`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *pullCommand) Validate() error {
 	if c.Connections < 1 || c.Connections > 64 {
 		return fmt.Errorf("--connections=%d: want 1 to 64", c.Connections)
@@ -97,7 +97,7 @@ func (c *pullCommand) Run(a *app) error {
 	return err
 }
 
-// nothingToPull says why a text that is read as a path is not pulled.
+// nothingToPull returns the error for a text that is a path and not the name of a model to pull.
 func nothingToPull(path string) error {
 	if modelfile.Registered(path) {
 		return fmt.Errorf("%s is in the program: there is nothing to pull", path)
@@ -108,7 +108,7 @@ func nothingToPull(path string) error {
 	return noName(path)
 }
 
-// pull fetches a model and shows how far it is.
+// pull fetches a model and shows the progress.
 func (a *app) pull(n names.Name, f pullFlags) (*store.Model, error) {
 	p, err := puller(f.Connections)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// A pullProgress shows how far a pull is.
+// A pullProgress shows the progress of a pull.
 type pullProgress interface {
 	pull.Watcher
 	end(m *store.Model, err error)
@@ -29,7 +29,7 @@ func (silentPull) Came(int, int64)         {}
 func (silentPull) Waits(int)               {}
 func (silentPull) end(*store.Model, error) {}
 
-// pullNotes are lines at the beginning and the end, for where there is no terminal.
+// pullNotes writes lines at the beginning and the end, if there is no terminal.
 type pullNotes struct {
 	a     *app
 	name  names.Name
@@ -40,7 +40,7 @@ type pullNotes struct {
 	size  int64
 }
 
-// Plan says what is to come.
+// Plan reports the files to be downloaded.
 func (p *pullNotes) Plan(files []store.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,10 +58,10 @@ func fileCount(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
-// Came does not show bytes.
+// Came does nothing.
 func (p *pullNotes) Came(int, int64) {}
 
-// Waits says that somebody else is at it.
+// Waits reports that another process is downloading a file.
 func (p *pullNotes) Waits(int) {
 	p.a.notef("another process is downloading a file of %s: waiting for it", p.name)
 }
@@ -72,7 +72,7 @@ func (p *pullNotes) end(_ *store.Model, err error) {
 	}
 }
 
-// pullBars are a bar for each file that comes, and one for all of them.
+// pullBars shows a bar for each file that is downloaded, and one for all.
 type pullBars struct {
 	a    *app
 	bars *mpb.Progress
@@ -89,7 +89,7 @@ func newPullBars(a *app) *pullBars {
 	return &pullBars{a: a, bars: mpb.NewWithContext(a.ctx, mpb.WithOutput(a.stderr), mpb.WithWidth(30))}
 }
 
-// Plan makes the bar for all files; others come with their first bytes.
+// Plan makes the bar for all files. The others appear with their first bytes.
 func (p *pullBars) Plan(files []store.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *pullBars) bar(label string, size int64, priority int) *mpb.Bar {
 		mpb.AppendDecorators(decor.CountersKibiByte("% .1f of % .1f", decor.WCSyncSpace), decor.Name("  "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f"), decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO)))
 }
 
-// Came moves the bars.
+// Came updates the bars.
 func (p *pullBars) Came(i int, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *pullBars) Came(i int, n int64) {
 	p.all.SetCurrent(p.sum)
 }
 
-// Waits says so above the bars.
+// Waits writes a line above the bars.
 func (p *pullBars) Waits(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *pullBars) end(*store.Model, error) {
 	p.bars.Wait()
 }
 
-// pullLines are objects, one a line.
+// pullLines writes JSON objects, one per line.
 type pullLines struct {
 	a    *app
 	name names.Name
@@ -164,14 +164,14 @@ type pullEvent struct {
 	Path  string     `json:"path,omitempty"`
 }
 
-// A pullFile is a file that is to come.
+// A pullFile is a file of the plan.
 type pullFile struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	Digest string `json:"digest"`
 }
 
-// everyLine is how long there is no other line of progress.
+// everyLine is the least time between two lines of progress.
 const everyLine = time.Second
 
 func (p *pullLines) write(e pullEvent) {
@@ -196,7 +196,7 @@ func (p *pullLines) Plan(files []store.File) {
 	p.write(pullEvent{Event: "plan", Files: all})
 }
 
-// Came writes how much there is, now and then.
+// Came writes the progress, at most once in everyLine.
 func (p *pullLines) Came(i int, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *pullLines) Came(i int, n int64) {
 	}
 }
 
-// Waits says that another process is at a file.
+// Waits writes that another process is downloading a file.
 func (p *pullLines) Waits(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

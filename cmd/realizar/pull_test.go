@@ -19,7 +19,7 @@ import (
 	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
-// A user is somebody with a hub and a home folder of their own.
+// A user runs commands with a hub and a new home folder.
 type user struct {
 	t    *testing.T
 	home string
@@ -51,7 +51,7 @@ func (u *user) run(args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// does is the standard output of a command that works.
+// does runs a command that succeeds and returns its standard output.
 func (u *user) does(args ...string) string {
 	u.t.Helper()
 	r := u.run(args...)
@@ -70,7 +70,7 @@ func babbleHub(t *testing.T) (*hubtest.Server, []byte) {
 	return s, babble
 }
 
-// A model by its name, from the pull to the end of it.
+// TestModelsByName uses a model by name, from its pull to its removal.
 func TestModelsByName(t *testing.T) {
 	s, babble := babbleHub(t)
 	u := newUser(t, s.URL)
@@ -105,12 +105,12 @@ func TestModelsByName(t *testing.T) {
 	if out := u.does("verify"); out != "org/babble:Q8_0  whole\n" {
 		t.Errorf("verify: %q", out)
 	}
-	// A short name.
+	// Short names.
 	u.does("cp", "hf:org/babble:Q8_0", "small")
 	if got := u.does("run", "small", "hi", "--max-tokens", "5"); got != want {
 		t.Errorf("small answers %q, want %q", got, want)
 	}
-	// A damaged file.
+	// Damaged files.
 	blob, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestModelsByName(t *testing.T) {
 	if r := u.run("verify", "small"); r.code != 1 || !strings.Contains(r.stdout, "damaged") || !strings.Contains(r.stderr, "realizar rm") {
 		t.Errorf("verify: %+v", r)
 	}
-	// It goes when somebody says so.
+	// A removal must be confirmed.
 	fails(t, u.run("rm", "org/babble"), 2, "--yes")
 	u.does("rm", "org/babble", "--yes")
 	if out := u.does("list"); out != "" {
@@ -131,7 +131,7 @@ func TestModelsByName(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Name() != ".locks" {
 		t.Errorf("%v, %v are left, want the locks", left, err)
 	}
-	// A command that is told to fetches it.
+	// With --pull a command downloads the model.
 	if got := u.does("run", "org/babble", "hi", "--max-tokens", "5", "--pull"); got != want {
 		t.Errorf("--pull: %q, want %q", got, want)
 	}
@@ -154,7 +154,7 @@ func TestPullJSON(t *testing.T) {
 	}
 }
 
-// A model goes to a registry and comes back.
+// TestPush checks that a model that is pushed to a registry can be pulled again.
 func TestPush(t *testing.T) {
 	s, babble := babbleHub(t)
 	r := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -173,7 +173,7 @@ func TestPush(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	// It goes on as it came, and under a name of one's own.
+	// A model from a registry keeps its digest, and can get names of the user's own.
 	name := "oci://" + host + "/team/babble:1"
 	if again := strings.TrimSpace(other.does("push", name, "oci://"+host+"/other:3")); again != digest {
 		t.Errorf("given on as %s, want %s", again, digest)
@@ -197,7 +197,7 @@ func TestPush(t *testing.T) {
 	fails(t, other.run("pull", name[:len(name)-1]+"9"), 1, "the registry has no such model or tag")
 }
 
-// A model that Ollama has is found by its name.
+// TestOllamaStoreByName checks that a model in Ollama's folders is found by its name.
 func TestOllamaStoreByName(t *testing.T) {
 	u := newUser(t, "http://127.0.0.1:1")
 	babble := modeltest.Babble(t)

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// residentMemory is how much of the process lies in memory, now and at most, in
-// bytes.
+// residentMemory returns the resident memory of the process, now and at most, in bytes.
 func residentMemory() (now, peak *int64) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package main
 
-// residentMemory is not read on this system.
+// residentMemory is not known on this system.
 func residentMemory() (now, peak *int64) { return nil, nil }

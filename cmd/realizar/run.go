@@ -129,7 +129,7 @@ func (c *runCommand) Run(a *app) error {
 	return t.end(a, c, c.answer(a, t, prompt, interactive))
 }
 
-// answer opens the model and answers a prompt, of which t is told, or holds a chat.
+// answer opens the model, and answers a prompt or holds a chat. It reports the model to t.
 func (c *runCommand) answer(a *app, t *tracing, prompt string, interactive bool) error {
 	bound, err := c.compile(c.jsonOptions())
 	if err != nil {
@@ -230,8 +230,8 @@ func piped(f *os.File) bool {
 	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
 }
 
-// events is the answer: to a message where the model has a chat template, or
-// the continuation of the prompt.
+// events returns the answer to the prompt as a message, or if the model has no chat template, the
+// continuation of the prompt.
 func (c *runCommand) events(a *app, m *realizar.Model, g realizar.Generation, prompt string, tools []chat.Tool) (iter.Seq2[realizar.Event, error], error) {
 	raw := c.Raw
 	if !raw {

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// answer is what the library makes of a request.
+// answer returns the library's answer to a request.
 func answer(t *testing.T, model string, chatting bool, prompt string, g realizar.Generation) (text string, tokens []int32, finish *realizar.Finish) {
 	t.Helper()
 	m, err := realizar.Open(t.Context(), model, realizar.Options{Parallel: 1})
@@ -103,7 +103,7 @@ func TestRunMaxTokens(t *testing.T) {
 	}
 }
 
-// jsonAnswer is what --json writes.
+// A jsonAnswer is the output of --json.
 type jsonAnswer struct {
 	Choice       *int    `json:"choice"`
 	Text         string  `json:"text"`
@@ -156,7 +156,8 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// Several answers are written one after the other, each as it is among any number.
+// TestRunSeveral checks that several answers are written one after the other, and that an answer
+// does not depend on their number.
 func TestRunSeveral(t *testing.T) {
 	model := modeltest.Llama(t)
 	args := []string{"run", model, "hi", "--max-tokens", "16", "--temperature", "1", "--seed", "3"}
@@ -192,7 +193,7 @@ func TestRunSeveral(t *testing.T) {
 	}
 }
 
-// What the flags say of how tokens are chosen is what the library does with it.
+// TestRunPenalties checks that the sampling flags have the effect of the library's fields.
 func TestRunPenalties(t *testing.T) {
 	model := modeltest.Llama(t)
 	n := 30
@@ -222,7 +223,7 @@ func TestRunPenalties(t *testing.T) {
 	}
 }
 
-// A cache that is too small is told of with what would fit.
+// TestRunMemory checks that the error of a cache that is too small says what would fit.
 func TestRunMemory(t *testing.T) {
 	model := modeltest.Llama(t, modeltest.Context(4096))
 	fails(t, realizarRun(t, "run", model, "hi", "--memory", "10K"), 1, "one answer of 512 tokens takes", "10.0 KiB may be taken", "a memory of ")
@@ -351,7 +352,8 @@ func TestRunUnknownArchitecture(t *testing.T) {
 	fails(t, realizarRun(t, "run", modeltest.Llama(t, modeltest.Architecture("abacus")), "hi"), 1, `"abacus"`, "llama")
 }
 
-// Without a model the one in the program answers, and one line says so.
+// TestRunWithoutModel checks that the built-in model answers if none is named, with one line that
+// says so.
 func TestRunWithoutModel(t *testing.T) {
 	r := realizarIn(t, "What is 12 + 30?", "run")
 	if r.code != 0 || !strings.Contains(r.stdout, "42") {

@@ -202,7 +202,7 @@ func (c *serveCommand) Run(a *app) error {
 		return err
 	}
 	h.begin(certificate)
-	defer h.http.Close() //nolint:errcheck // whoever is still there is cut off
+	defer h.http.Close() //nolint:errcheck // it cuts off the remaining clients
 	r := &reloader{a: a, running: c, config: config, alone: h.alone, certificate: certificate, named: named, list: list, now: make(chan chan struct{}), ended: make(chan struct{})}
 	hangups, stopHangups := r.hangups()
 	defer stopHangups()
@@ -212,12 +212,12 @@ func (c *serveCommand) Run(a *app) error {
 	models, err := c.pool(loader, list)
 	if err != nil {
 		if a.ctx.Err() != nil {
-			return nil // it was told to stop before it began
+			return nil // the process was told to stop before it served anything
 		}
 		return err
 	}
 	defer func() {
-		_ = h.http.Close() // whoever is still there is cut off, as models are closed when nobody uses them
+		_ = h.http.Close() // cuts off the remaining clients, as models can be closed only when no request uses them
 		_ = models.Close()
 	}()
 	_, limits := models.Memory()
@@ -357,7 +357,7 @@ func (c *serveCommand) announce(a *app, addresses []net.Addr, name string, size 
 	return nil
 }
 
-// lastWords is how long what was answered may take to be read when answers have ended.
+// lastWords is how long clients have to read the rest of their answers when all answers have ended.
 const lastWords = 2 * time.Second
 
 // flushSpans sends the remaining spans. An unreachable collector must not keep the server from
@@ -380,6 +380,6 @@ func (c *serveCommand) drain(h *http.Server, s *server.Server, log *slog.Logger)
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
-	_ = h.Shutdown(ctx) // who does not read is cut off
+	_ = h.Shutdown(ctx) // clients that do not read are cut off
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/realizar/realizar/modelfile"
 )
 
-// Where something writes into a page of a model's file that is served from it, the log says
-// so, and the server is not ready and says why, until the file is again what it was.
+// TestServeOverwritten checks that if a page of the served model's file is overwritten, the log
+// says so, and the server is not ready and says why until the page is restored.
 func TestServeOverwritten(t *testing.T) {
 	path := modeltest.Llama(t)
 	s := serve(t, path, "--activations", "f32")
@@ -31,7 +31,7 @@ func TestServeOverwritten(t *testing.T) {
 		t.Fatalf("the first tensor is %s", table.Name)
 	}
 	page := int64(os.Getpagesize())
-	at += page - at%page // the first page of the table alone
+	at += page - at%page // the first page that only the table is on
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}

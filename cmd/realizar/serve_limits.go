@@ -14,15 +14,16 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Files that the process needs in addition to connections: the model's, the log, and what the
-// system tells about memory. At most a quarter of the limit is reserved.
+// Files that the process needs in addition to connections: the model's, the log, and the system's
+// files about memory. At most a quarter of the limit is reserved.
 const spareFiles = 64
 
 // mostConnections is the limit if the system does not bound the number of files.
 const mostConnections = 16384
 
-// connectionLimits returns the most connections in all and for an address, if the flags do not say
-// and the process may open that many files: one address leaves a quarter to others.
+// connectionLimits returns the maximum number of connections, in all and for one address. By
+// default it is as many as the process may have files open, and one address leaves a quarter of
+// them to others.
 func connectionLimits(most, perAddress, files int) (all, each int) {
 	all = cmp.Or(most, max(1, min(files-min(spareFiles, files/4), mostConnections)))
 	return all, cmp.Or(perAddress, max(1, all-all/4))
@@ -44,10 +45,9 @@ const (
 	unknownRequests = 256 << 20
 )
 
-// planServe divides what is free between a model that takes so much, and requests, which
-// may hold so many bytes, or for 0 a quarter of what the model leaves. The heap may then
-// grow by as much as they hold and a part more: what is in use, what was, and what the
-// collector has not seen yet.
+// planServe divides the free memory between a model that needs model bytes and requests. Requests
+// may hold the given bytes, or if that is 0, a quarter of what the model leaves. The limit of the
+// heap allows for what requests hold and for garbage that the collector has not freed yet.
 func planServe(m machine.Memory, model, requests, heap int64) servePlan {
 	p := servePlan{machine: m, model: model, requests: requests}
 	rest := m.Free - model
@@ -92,8 +92,9 @@ func (p *servePlan) log(l *slog.Logger, c *server.Connections) {
 	l.Info("limits", attrs...)
 }
 
-// The heap is given back where it is larger than after the model was loaded by keptHeap,
-// and requests hold little. The collector runs by itself only when the heap grows.
+// The memory of the heap is returned to the system if the heap has grown by more than keptHeap
+// since the model was loaded and requests hold little. The collector by itself runs only when the
+// heap grows.
 const (
 	keptHeap  = 16 << 20
 	tidyEvery = time.Second

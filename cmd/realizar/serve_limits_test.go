@@ -18,7 +18,7 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
-// TestPlanServe: the model, the requests and the heap have room together.
+// TestPlanServe checks that the model, the requests and the heap fit together.
 func TestPlanServe(t *testing.T) {
 	const mib = 1 << 20
 	for _, free := range []int64{200 * mib, 512 * mib, 8 << 30, 1 << 40} {

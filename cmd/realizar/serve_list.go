@@ -22,12 +22,11 @@ type servedModel struct {
 	name string
 	modelSettings
 
-	// version differs when the settings or the files do.
+	// version changes when the settings or the files change.
 	version string
 }
 
-// modelSettings are the keys of a model in a file of models. How the model runs is as the flags
-// of serve say where the file does not.
+// modelSettings are the keys of a model in a file of models. The flags of serve set the defaults.
 type modelSettings struct {
 	Source  string        `help:"What the model is: a path, seen from the file's folder, or a name. Default: the model's own name."`
 	Aliases []string      `help:"Other names that requests may use."`
@@ -39,24 +38,24 @@ type modelSettings struct {
 	stepFlags
 }
 
-// stepFlags say how a model that is served divides its steps.
+// stepFlags say how steps are divided between prompts and answers.
 type stepFlags struct {
 	TargetITL time.Duration `name:"target-itl" default:"0s" placeholder:"TIME" group:"model" help:"The longest that an answer should wait for its next token as prompts of others are read: each step reads as much of them as fits. Default: 40ms on a GPU, 100ms on the CPU."`
 }
 
-// shared are the flags of how a model runs that hold for all models together.
+// shared are the model flags that apply to all models together.
 var shared = []string{"memory", "gpu-memory", "stream-weights"}
 
-// spec is m as the pool has it.
+// spec returns m for the pool.
 func (m *servedModel) spec() pool.Spec {
 	return pool.Spec{Name: m.name, Aliases: m.Aliases, Pinned: m.Pinned, TTL: m.TTL, Version: m.version}
 }
 
-// allStored is the value of --models for all models that are on this machine.
+// allStored is the value of --models that stands for all models of this machine.
 const allStored = "store"
 
-// alone reports whether there is one model, which has all memory and is loaded before requests
-// are answered.
+// alone reports whether there is only one model. It gets all memory and is loaded before the server
+// answers requests.
 func (c *serveCommand) alone() bool { return len(c.Models) == 1 && c.ModelsFrom == "" }
 
 // named returns the models of the arguments.
@@ -105,21 +104,21 @@ func (c *serveCommand) withListed(named []servedModel) ([]servedModel, error) {
 	return list, nil
 }
 
-// newModel is a model as the flags say.
+// newModel returns a model with the settings of the flags.
 func (c *serveCommand) newModel(name, source string) servedModel {
 	m := servedModel{name: name, modelSettings: modelSettings{Source: source, TTL: c.KeepAlive, modelFlags: c.modelFlags, stepFlags: c.stepFlags}}
 	m.version = m.versionWith("")
 	return m
 }
 
-// versionWith is the version of m with these settings. The files count, unless the source is a
-// name.
+// versionWith returns the version of m with the given settings. It includes the files, unless the
+// source is a name.
 func (m *servedModel) versionWith(settings string) string {
 	return fmt.Sprintf("%s\n%s%s", m.Source, settings, filesOf(m.Source))
 }
 
-// filesOf lists the files of the model at path with their sizes and times; it is empty if there is
-// none.
+// filesOf lists the files of the model at path with their sizes and times. It returns "" if there
+// is no model.
 func filesOf(path string) string {
 	m, err := store.Local(path)
 	if err != nil {
@@ -149,7 +148,7 @@ func (c *serveCommand) listed() ([]servedModel, error) {
 	return c.inFile(c.ModelsFrom)
 }
 
-// stored returns the models that names lead to on this machine.
+// stored returns the models of this machine that have names.
 func (c *serveCommand) stored() ([]servedModel, error) {
 	found, err := models().List()
 	if err != nil && len(found) == 0 {
@@ -172,7 +171,7 @@ func (c *serveCommand) stored() ([]servedModel, error) {
 	return list, nil
 }
 
-// inFolder returns the models of a folder: its GGUF files, and those of each of its folders.
+// inFolder returns the models of a folder and of its immediate subfolders.
 func (c *serveCommand) inFolder(folder string) ([]servedModel, error) {
 	found, err := store.Folder(folder)
 	if err != nil {
@@ -216,7 +215,7 @@ func (c *serveCommand) inFile(file string) ([]servedModel, error) {
 	return list, nil
 }
 
-// read sets m as a table of a file says.
+// read sets the settings of m from a table of a file.
 func (m *servedModel) read(file string, t filesettings.Table) error {
 	parser, err := kong.New(&m.modelSettings)
 	if err != nil {

@@ -11,17 +11,18 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A hearing is what is listened on, first for a model that is being loaded.
+// A hearing is the server's listeners and what answers on them: while the model is being loaded,
+// that is loading.
 type hearing struct {
 	listeners []net.Listener
 	http      *http.Server
 	loading   server.Loading
-	ended     chan error // why it ended before it was told to
-	alone     bool       // the address is one of the machine's own alone
+	ended     chan error // errors that ended it early
+	alone     bool       // the address is reachable only from this machine
 }
 
-// listen listens on the ports of the flags. Where the address is one of the machine's own
-// alone, config then says so.
+// listen listens on the ports of the flags. If the address is reachable only from this machine, it
+// says so in config.
 func (c *serveCommand) listen(config *server.Config) (*hearing, error) {
 	ports := []int{c.Port}
 	if c.OllamaPort != nil {
@@ -47,8 +48,8 @@ func (c *serveCommand) listen(config *server.Config) (*hearing, error) {
 	return h, nil
 }
 
-// hostsOf are the names that requests may call a server by, where its address is one of the
-// machine's own alone or not: without any, addresses and localhost, or any name.
+// hostsOf returns the host names that requests may use, for server.Config. If names is empty, these
+// are IP addresses and localhost if alone is set, and otherwise any name.
 func hostsOf(names []string, alone bool) []string {
 	if len(names) == 0 && alone {
 		return []string{}
@@ -56,14 +57,14 @@ func hostsOf(names []string, alone bool) []string {
 	return names
 }
 
-// close ends listening that has not begun.
+// close closes the listeners before begin.
 func (h *hearing) close() {
 	for _, l := range h.listeners {
 		_ = l.Close()
 	}
 }
 
-// addresses are those that are listened on.
+// addresses returns the addresses of the listeners.
 func (h *hearing) addresses() []net.Addr {
 	all := make([]net.Addr, len(h.listeners))
 	for i, l := range h.listeners {
@@ -72,7 +73,7 @@ func (h *hearing) addresses() []net.Addr {
 	return all
 }
 
-// begin listens, with TLS where there is a certificate.
+// begin serves on the listeners, with TLS if there is a certificate.
 func (h *hearing) begin(c *certificate) {
 	serve := h.http.Serve
 	if c != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// manager lets clients change the models of this machine, where the flags allow it; nil: they
-// do not.
+// manager returns the manager of this machine's models for clients, or nil if the flags do not
+// allow it.
 func (c *serveCommand) manager(models *server.Models, config *server.Config, r *reloader) (*manage.Manager, error) {
 	if !c.ManageModels {
 		return nil, nil
@@ -31,10 +31,10 @@ func (c *serveCommand) manager(models *server.Models, config *server.Config, r *
 	return m, nil
 }
 
-// pullConnections are those of all pulls of clients together.
+// pullConnections is the number of connections of all pulls of clients together.
 const pullConnections = 8
 
-// loadedFrom is what the model is called that was loaded from path, and whether there is one.
+// loadedFrom returns the name of the model that was loaded from path, and whether there is one.
 func loadedFrom(models *server.Models, path string) (name string, ok bool) {
 	at := resolved(path)
 	for _, m := range models.Models() {
@@ -50,7 +50,7 @@ func loadedFrom(models *server.Models, path string) (name string, ok bool) {
 	return "", false
 }
 
-// resolved is a path without links, as far as there is such.
+// resolved returns an absolute path without links, as far as they can be resolved.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -20,8 +20,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// fiveModels are the demo and four models of random weights, of several sizes, by name, or what
-// REALIZAR_MANY_MODELS lists, with commas.
+// fiveModels returns the demo model and four models of random weights and different sizes, by name,
+// or the models that REALIZAR_MANY_MODELS lists, separated by commas.
 func fiveModels(t *testing.T) map[string]string {
 	t.Helper()
 	if list := os.Getenv("REALIZAR_MANY_MODELS"); list != "" {
@@ -40,10 +40,10 @@ func fiveModels(t *testing.T) map[string]string {
 	}
 }
 
-// A question is a request of many clients, by model.
+// A question is a request to a model.
 type question struct{ model, body string }
 
-// ask sends it, and returns the text of the answer.
+// ask sends q and returns the text of the answer.
 func (s *served) ask(q question) (text string, err error) {
 	status, _, text, err := s.completion(q.body)
 	if err == nil && status != http.StatusOK {
@@ -52,9 +52,9 @@ func (s *served) ask(q question) (text string, err error) {
 	return text, err
 }
 
-// Five models in the memory of two, and 32 clients that ask at random: every answer is that of a
-// server with the one model, and what the models take is never above the limit. It goes on for
-// REALIZAR_MANY_TIME, or until each client has four answers.
+// TestServeMany serves five models in the memory of two to 32 clients that ask at random. Every
+// answer must be that of a server with the one model, and the models must never exceed the limit.
+// The test runs for REALIZAR_MANY_TIME, or until each client has four answers.
 func TestServeMany(t *testing.T) {
 	models := fiveModels(t)
 	names := make([]string, 0, len(models))
@@ -119,7 +119,7 @@ func TestServeMany(t *testing.T) {
 	}
 }
 
-// askMany has 32 clients ask while more says so, and a watcher look at the memory.
+// askMany lets 32 clients ask until more returns false, while a watcher checks the memory.
 func askMany(t *testing.T, s *served, names []string, questions map[string][]question, want map[question]string, more func(asked int, begun time.Time) bool) {
 	const clients = 32
 	var (
@@ -192,7 +192,7 @@ func askMany(t *testing.T, s *served, names []string, questions map[string][]que
 		waits[len(waits)/2].Round(time.Millisecond), waits[len(waits)*99/100].Round(time.Millisecond), waits[len(waits)-1].Round(time.Millisecond), float64(anon)/1e6, looks, list.Data)
 }
 
-// residentOf is a process's memory that is no file's, in bytes.
+// residentOf returns a process's anonymous resident memory, in bytes.
 func residentOf(t *testing.T, pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

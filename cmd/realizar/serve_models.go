@@ -20,17 +20,16 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Defaults for several models: how many answers of one model are under way at a time, the length to
-// which a context is halved while the model would take more than half of the device's limit, and
-// how long a model in use stays while others wait.
+// Defaults for several models: the running requests of one model; the context, in tokens, down to
+// which it is halved while the model would take more than half of the device's limit; and how long
+// a model in use stays while others wait.
 const (
 	severalParallel = 16
 	severalContext  = 4096
 	severalStay     = 2 * time.Second
 )
 
-// hostPart is the part of the host's free memory that several models may take if no flag says how
-// much.
+// hostPart is the part of the host's free memory that several models may take by default.
 const hostPart = 0.75
 
 // A modelLoader loads the models of a server.
@@ -38,24 +37,24 @@ type modelLoader struct {
 	app *app
 	log *slog.Logger
 
-	// limits are what all models together may take of each device; nil for one model alone, which
-	// its own options bound.
+	// limits are the bytes that all models together may take of each device. They are nil for a
+	// single model, which its own options bound.
 	limits pool.Need
 	pull   bool
-	target time.Duration // between tokens
+	target time.Duration // the target time between two tokens of an answer
 	models map[string]*servedModel
 
 	plans *plans
 	kept  *keptCaches
 }
 
-// keptCaches are the caches of models in host memory, by name, loaded or not.
+// keptCaches are the KV caches of models in host memory, by name, loaded or not.
 type keptCaches struct {
 	mu    sync.Mutex
 	names map[string]*realizar.KeptCache
 }
 
-// of returns the cache of a name.
+// of returns the cache of a model.
 func (k *keptCaches) of(name string) *realizar.KeptCache {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,20 +64,20 @@ func (k *keptCaches) of(name string) *realizar.KeptCache {
 	return k.names[name]
 }
 
-// only drops the caches of other models.
+// only drops the caches of models that are not in the map.
 func (k *keptCaches) only(models map[string]*servedModel) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.names, func(name string, _ *realizar.KeptCache) bool { return models[name] == nil })
 }
 
-// plans are the estimates of models by name.
+// plans are the estimates of models, by name.
 type plans struct {
 	mu    sync.Mutex
 	names map[string]modelPlan
 }
 
-// A modelPlan is how a model will be opened.
+// A modelPlan says how to open a model.
 type modelPlan struct {
 	path    string
 	version string // of the model and its files
@@ -90,7 +89,7 @@ func newModelLoader(a *app, log *slog.Logger) *modelLoader {
 	return &modelLoader{app: a, log: log, kept: &keptCaches{names: map[string]*realizar.KeptCache{}}}
 }
 
-// with returns a loader of these models, under the same limits.
+// with returns a loader of these models with the same limits.
 func (l *modelLoader) with(list []servedModel) *modelLoader {
 	own := *l
 	own.models, own.plans = map[string]*servedModel{}, &plans{names: map[string]modelPlan{}}
@@ -101,15 +100,15 @@ func (l *modelLoader) with(list []servedModel) *modelLoader {
 	return &own
 }
 
-// options are those of m, for several answers at a time.
+// options returns the options of m, for several answers at a time.
 func (m *servedModel) options() realizar.Options {
 	o := m.modelFlags.options()
 	o.Parallel, o.TargetITL = cmp.Or(m.Parallel, severalParallel), m.TargetITL
 	return o
 }
 
-// Estimate plans the model of that name. What it takes does not depend on what is free, so it is
-// planned once for the same files.
+// Estimate plans the model with a name. The plan does not depend on free memory, so it is made once
+// for the same files.
 func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, error) {
 	m := l.models[name]
 	path, err := l.app.modelPath(m.Source, l.pull)
@@ -147,8 +146,8 @@ func (l *modelLoader) Estimate(ctx context.Context, name string) (pool.Need, err
 	return p.need, nil
 }
 
-// deviceKey names a device among those that models share: its kind, with the number that a flag
-// gives it. The first of a kind is the one that a flag without a number means.
+// deviceKey returns the key of a device among those that models share: its kind, and the number
+// that a flag gives. Without a number, or with 0, it is the first device of the kind.
 func deviceKey(kind, flag string) string {
 	if _, number, ok := strings.Cut(flag, ":"); ok && number != "0" && !onHost(kind) {
 		return kind + ":" + number
@@ -156,11 +155,11 @@ func deviceKey(kind, flag string) string {
 	return kind
 }
 
-// onHost reports whether a device computes in the host's memory.
+// onHost reports whether a device computes in host memory.
 func onHost(device string) bool { return backends.All.Kind(device).Host }
 
-// least is the least that the model at path takes. A context that nobody asked for is halved while
-// the model would take more than half of the device's limit.
+// least returns the least memory of the model at path. An automatic context is halved while the
+// model would take more than half of the device's limit.
 func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options) (*realizar.LeastMemory, error) {
 	d, err := realizar.DescribeWith(path, o.PreTokenizer)
 	if err != nil {
@@ -178,7 +177,7 @@ func (l *modelLoader) least(ctx context.Context, path string, o realizar.Options
 	}
 }
 
-// Load opens the model of that name as it was estimated.
+// Load opens the model as estimated.
 func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*server.Model, error) {
 	l.plans.mu.Lock()
 	p := l.plans.names[name]
@@ -202,7 +201,7 @@ func (l *modelLoader) Load(ctx context.Context, name string, _ pool.Need) (*serv
 	return served, nil
 }
 
-// specsOf are the models of a list as the pool has them.
+// specsOf returns the models of a list for the pool.
 func specsOf(list []servedModel) []pool.Spec {
 	specs := make([]pool.Spec, len(list))
 	for i := range list {
@@ -211,7 +210,8 @@ func specsOf(list []servedModel) []pool.Spec {
 	return specs
 }
 
-// hostCaches is how many bytes of host memory the caches of several models may take, loaded or not.
+// hostCaches returns the bytes of host memory that the caches of several models may take, loaded or
+// not.
 func hostCaches(list []servedModel) (n int64) {
 	for _, m := range list {
 		n += int64(m.KVHost)
@@ -219,7 +219,7 @@ func hostCaches(list []servedModel) (n int64) {
 	return n
 }
 
-// parallelOf is how many answers of several models may be under way at a time.
+// parallelOf returns how many requests several models may run at a time.
 func parallelOf(list []servedModel) (n int) {
 	for _, m := range list {
 		n += cmp.Or(m.Parallel, severalParallel)
@@ -227,15 +227,15 @@ func parallelOf(list []servedModel) (n int) {
 	return cmp.Or(n, severalParallel)
 }
 
-// pool makes the pool of the models. A model that is alone is loaded, and an error of that is
-// returned; several are loaded on demand.
+// pool makes the pool of the models. A model that is alone is loaded at once, and an error of the
+// load is returned. Several models are loaded on demand.
 func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models, error) {
 	l.pull, l.target = c.Pull, c.TargetITL
 	*l = *l.with(list)
 	if !c.alone() {
 		var err error
 		measured := list
-		if len(list) == 0 { // the devices are those of any model
+		if len(list) == 0 { // any model has the same devices
 			measured = []servedModel{c.newModel(demo.Name, demo.Name)}
 		}
 		if l.limits, err = l.limitsOf(measured, int64(c.Memory)); err != nil {
@@ -258,8 +258,9 @@ func (c *serveCommand) pool(l *modelLoader, list []servedModel) (*server.Models,
 	return all, nil
 }
 
-// limitsOf returns what all models together may take of the host, which is memory if that is not 0,
-// and of each device that one of them runs on. It is an error if none of them can be read.
+// limitsOf returns what all models together may take of the host and of each device that one of
+// them runs on. For the host it is memory, unless that is 0. It is an error if none of the models
+// can be read.
 func (l *modelLoader) limitsOf(list []servedModel, memory int64) (pool.Need, error) {
 	limits := pool.Need{}
 	var first error
@@ -287,20 +288,20 @@ func (l *modelLoader) limitsOf(list []servedModel, memory int64) (pool.Need, err
 	return limits, nil
 }
 
-// unlimited is more than any device has.
+// unlimited exceeds the memory of any device.
 const unlimited = 1 << 62
 
-// preload loads those of the models that are to be loaded when the server starts.
+// preload loads the models that are marked to be loaded when the server starts.
 func preload(ctx context.Context, models *server.Models, list []servedModel) {
 	for _, m := range list {
 		if !m.Preload {
 			continue
 		}
-		_ = models.Load(ctx, m.name) // the log has the error
+		_ = models.Load(ctx, m.name) // the error is logged
 	}
 }
 
-// logModels logs how models come and go, until ctx ends.
+// logModels logs the loads and unloads of models until ctx ends.
 func logModels(ctx context.Context, models *server.Models, log *slog.Logger) {
 	var after uint64
 	begun := map[string]time.Time{} // loads

@@ -18,8 +18,8 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// manyModels are the files of five models alike, of which the last is cut in half, and what one
-// of them takes.
+// manyModels returns the files of five equal models, of which the last is cut in half, and the
+// bytes that one model takes.
 func manyModels(t *testing.T) (paths []string, each int64) {
 	t.Helper()
 	data, err := os.ReadFile(modeltest.Llama(t))
@@ -48,8 +48,8 @@ func manyModels(t *testing.T) (paths []string, each int64) {
 	return paths, least.Bytes
 }
 
-// TestServeSeveral: of models of which two have room all are served, and a damaged one disturbs
-// no other.
+// TestServeSeveral checks that models of which only two fit are all served, and that a damaged
+// model does not affect the others.
 func TestServeSeveral(t *testing.T) {
 	paths, each := manyModels(t)
 	s := serveAll(t, paths, "--parallel", "4", "--memory", fmt.Sprint(2*each+each/2))
@@ -100,7 +100,7 @@ func TestServeSeveral(t *testing.T) {
 	}
 }
 
-// TestServeNamesClash: two models of one name are an error that says what to do.
+// TestServeNamesClash checks that two models with the same name are an error that says what to do.
 func TestServeNamesClash(t *testing.T) {
 	path := modeltest.Llama(t)
 	other := filepath.Join(t.TempDir(), filepath.Base(path))
@@ -111,8 +111,8 @@ func TestServeNamesClash(t *testing.T) {
 	fails(t, realizarRun(t, "serve", path, other, "--served-model-name", "x"), 2, "--served-model-name is for one model")
 }
 
-// completion asks for a completion and returns the model that it names and its text, or the whole
-// body of any other answer.
+// completion requests a completion. It returns the model's name and the text of the answer, or if
+// the status is not 200 the body.
 func (s *served) completion(body string) (status int, model, text string, err error) {
 	resp, err := s.post("/v1/completions", body)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *served) completion(body string) (status int, model, text string, err er
 	return resp.StatusCode, answer.Model, answer.Choices[0].Text, nil
 }
 
-// complete asks a model for eight tokens.
+// complete requests eight tokens of a model.
 func (s *served) complete(model string) (status int, text string) {
 	s.t.Helper()
 	status, _, text, err := s.completion(fmt.Sprintf(`{"model":%q,"prompt":"hello","max_tokens":8,"seed":1,"ignore_eos":true}`, model))
@@ -146,7 +146,7 @@ func (s *served) complete(model string) (status int, text string) {
 	return status, text
 }
 
-// stateOf is how models stand, by GET /models, with their aliases: "a ready, b (c) absent".
+// stateOf returns the states of the models from GET /models, with aliases: "a ready, b (c) absent".
 func (s *served) stateOf() string {
 	s.t.Helper()
 	var list struct {
@@ -169,7 +169,7 @@ func (s *served) stateOf() string {
 	return strings.Join(all, ", ")
 }
 
-// reread has the server read its models again.
+// reread makes the server read its models again.
 func (s *served) reread() {
 	s.t.Helper()
 	const done = "the models "
@@ -178,9 +178,9 @@ func (s *served) reread() {
 	s.log.waitFor(func(log string) bool { return strings.Count(log, done) > before })
 }
 
-// A file of models says what there is: names, sources beside the file, aliases, what is loaded at
-// once and how each runs. A change of the file applies while the server runs; one with an error
-// changes nothing.
+// TestServeModelsFile checks what a file of models can say: names, sources relative to the file,
+// aliases, which models are loaded at once, and how each runs. A change of the file applies while
+// the server runs; a file with an error changes nothing.
 func TestServeModelsFile(t *testing.T) {
 	paths, _ := manyModels(t)
 	file := filepath.Join(filepath.Dir(paths[0]), "models.yaml")
@@ -239,7 +239,8 @@ func TestServeModelsFile(t *testing.T) {
 	}
 }
 
-// With room in host memory a prefix is found after its model was unloaded and loaded again.
+// TestServeKeepsCache checks that with room in host memory, a prefix is found after its model was
+// unloaded and loaded again.
 func TestServeKeepsCache(t *testing.T) {
 	s := serveAll(t, nil, "--models", writeFile(t, "models.yaml", "m: {source: "+modeltest.Llama(t, modeltest.Context(1024))+", kv-host: 4MiB}\n"))
 	cached := func() (n int) {
@@ -277,8 +278,8 @@ func TestServeKeepsCache(t *testing.T) {
 	}
 }
 
-// A folder's models are served by the names of their files. A file that comes, goes or is replaced
-// counts without a signal.
+// TestServeModelsFolder checks that a folder's models are served by their file names, and that
+// added, removed and replaced files apply without a signal.
 func TestServeModelsFolder(t *testing.T) {
 	paths, _ := manyModels(t)
 	folder := filepath.Dir(paths[0])
@@ -299,7 +300,7 @@ func TestServeModelsFolder(t *testing.T) {
 	if status != 200 {
 		t.Errorf("%d %s", status, want)
 	}
-	if err := os.Rename(paths[2], paths[4]); err != nil { // c takes the place of half
+	if err := os.Rename(paths[2], paths[4]); err != nil { // c replaces half
 		t.Fatal(err)
 	}
 	s.log.wait("the models were read again")

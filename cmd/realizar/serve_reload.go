@@ -29,7 +29,7 @@ type certificate struct {
 	loaded    atomic.Pointer[tls.Certificate]
 }
 
-// certificate returns the certificate that the flags name; nil for none.
+// certificate returns the certificate that the flags name, or nil if they name none.
 func (c *serveCommand) certificate() (*certificate, error) {
 	if c.TLSCert == "" {
 		return nil, nil
@@ -46,7 +46,7 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// reload reads the files again. After an error the certificate stays.
+// reload reads the files again. After an error the old certificate stays.
 func (c *certificate) reload() error {
 	pair, err := readPair(c.cert, c.key)
 	if err == nil {
@@ -55,7 +55,7 @@ func (c *certificate) reload() error {
 	return err
 }
 
-// set replaces the files and what they hold.
+// set replaces the files and the certificate.
 func (c *certificate) set(cert, key string, pair *tls.Certificate) {
 	c.cert, c.key = cert, key
 	c.loaded.Store(pair)
@@ -65,23 +65,24 @@ func (c *certificate) config() *tls.Config {
 	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.loaded.Load(), nil }}
 }
 
-// A reloader applies changed files to a running server: the file of settings and the models of
-// --models when they change, and these, keys and certificate on SIGHUP.
+// A reloader applies changed files to a running server. It reads the file of settings and the
+// models of --models again when they change, and on SIGHUP these and also the keys and the
+// certificate.
 type reloader struct {
 	a           *app
-	running     *serveCommand // whose settings hold
-	config      server.Config // what they come to
-	alone       bool          // the address is one of the machine's own alone
-	certificate *certificate  // nil for none
-	named       []servedModel // by the arguments
-	list        []servedModel // with those of --models
+	running     *serveCommand // the current settings
+	config      server.Config // the configuration made from them
+	alone       bool          // the address is reachable only from this machine
+	certificate *certificate  // nil if there is none
+	named       []servedModel // the models that the arguments name
+	list        []servedModel // these and the models of --models
 	loader      *modelLoader  // of list
 	server      *server.Server
 
 	settings, models watched
 
-	now   chan chan struct{} // asks for models to be read again; what is sent is closed when they are
-	ended chan struct{}      // closed when nothing is read again any more
+	now   chan chan struct{} // asks to read the models again; the channel that is sent is closed afterwards
+	ended chan struct{}      // closed when nothing will be read again
 }
 
 // modelsNow reads the list of models again, and returns when it applies.
@@ -96,18 +97,19 @@ func (r *reloader) modelsNow() {
 
 // A watched is a file or a folder that is read again when it has changed.
 type watched struct {
-	text   func() string // what it is now
-	reread func()        // nil: nothing is watched
-	tried  string        // what was read last
-	seen   string        // what it was a moment ago
+	text   func() string // returns the current content
+	reread func()        // nil if nothing is watched
+	tried  string        // the content that was applied last, even if that failed
+	seen   string        // the content at the last look
 }
 
-// watchEvery is how often a watched file is looked at. A change counts when it is the same twice, as the writer
-// may not be done. Contents are compared: a file may be on a disk that tells nobody of changes, be
-// replaced, or be behind a link that then leads elsewhere.
+// watchEvery is how often a watched file is checked. A change is applied when two checks find the
+// same content, as the writer may not have finished. Contents are compared and not times: the file
+// system may not report changes, and the file may be replaced or reached through a link that
+// changes.
 const watchEvery = time.Second
 
-// look rereads after a change, once the writer is done.
+// look calls reread after a change, once the writer has finished.
 func (w *watched) look() {
 	if w.reread == nil {
 		return
@@ -120,7 +122,7 @@ func (w *watched) look() {
 	w.again()
 }
 
-// again rereads in any case.
+// again calls reread in any case.
 func (w *watched) again() {
 	if w.reread != nil {
 		w.tried = w.text()
@@ -198,7 +200,7 @@ func (r *reloader) note(what string, err error) {
 func (r *reloader) file() string {
 	data, err := filesettings.Read(r.running.settings.file)
 	if err != nil {
-		return "\x00" + err.Error() // which no file is that can be parsed
+		return "\x00" + err.Error() // no file that can be parsed begins like this
 	}
 	return string(data)
 }
@@ -240,8 +242,8 @@ func (c *serveCommand) reread(a *app) (*serveCommand, error) {
 	return &g.Serve, err
 }
 
-// changes are the settings that are others in next, for the log: those that can be set while
-// the server runs, and those that cannot, which next then has as c does.
+// changes returns, for the log, the settings that differ in next: those that can be set while the
+// server runs, and those that cannot. It sets the latter in next to the values that they have in c.
 func (c *serveCommand) changes(next *serveCommand) (set, held [][]any) {
 	for i, was := range c.settings.list {
 		is := next.settings.list[i]

@@ -21,7 +21,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A printed setting is what serve --print-config --json writes of one.
+// A printed is a setting in the output of serve --print-config --json.
 type printed struct {
 	Name   string
 	Value  any
@@ -29,7 +29,7 @@ type printed struct {
 	Place  string
 }
 
-// settings are what serve would go by, with more variables in the environment.
+// settings returns the settings of serve with env added to the environment.
 func settings(t *testing.T, env []string, args ...string) map[string]printed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, append([]string{"serve", "--print-config", "--json"}, args...)...)
@@ -49,7 +49,8 @@ func settings(t *testing.T, env []string, args ...string) map[string]printed {
 	return all
 }
 
-// A flag goes before the environment, that before the file, and that before the default.
+// TestServeSettings checks that flags override the environment, the environment the file, and the
+// file the defaults.
 func TestServeSettings(t *testing.T) {
 	file := writeFile(t, "serve.yaml", "max-queue: 1\nlenient: true\ncors: [https://a.example, https://b.example]\nmodel: file.gguf\nmax-body: 1MiB\nollama-port: 0\nwrite-timeout: 1m\ngpu-memory: 50%\nlog: json\n")
 	place := func(line int) string { return fmt.Sprintf("%s:%d", file, line) }
@@ -84,7 +85,7 @@ func TestServeSettings(t *testing.T) {
 		{nil, config, printed{"write-timeout", "1m0s", "file", place(7)}},
 		{nil, config, printed{"gpu-memory", "50%", "file", place(8)}},
 		{nil, config, printed{"log", "json", "file", place(9)}},
-		// Secrets are not shown.
+		// Secrets are hidden.
 		{[]string{"REALIZAR_OTLP_ENDPOINT=https://user:secret@collector:4318/v1?key=secret"}, nil,
 			printed{"otlp-endpoint", "https://xxxxx@collector:4318/v1?xxxxx", "environment", "REALIZAR_OTLP_ENDPOINT"}},
 		{[]string{"REALIZAR_MODEL=https://user:%zz@host/m.gguf"}, nil, printed{"model", []any{"xxxxx"}, "environment", "REALIZAR_MODEL"}},
@@ -96,7 +97,7 @@ func TestServeSettings(t *testing.T) {
 	}
 }
 
-// What --print-config writes is a file that means the same.
+// TestServePrintConfig checks that the output of --print-config is a file with the same settings.
 func TestServePrintConfig(t *testing.T) {
 	args := []string{
 		"m: \"x\".gguf", "--cors", "*", "--cors", "https://a.example", "--served-model-name", "a, b", "--served-model-name", "Null", "--max-body", "1536KiB",
@@ -118,7 +119,7 @@ func TestServePrintConfig(t *testing.T) {
 	}
 }
 
-// A setting that makes no sense is one error that says where it stands.
+// TestServeSettingErrors checks that an invalid setting is an error that says where it is.
 func TestServeSettingErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"\nmax-queu: 1":                "serve.yaml:2: \"max-queu\" is no setting; the nearest are max-queue, ",
@@ -148,7 +149,7 @@ func TestServeSettingErrors(t *testing.T) {
 	} {
 		fails(t, realizarRun(t, "serve", "--config", writeFile(t, "serve.yaml", text)), 2, want)
 	}
-	// The flag goes before the file, which is wrong all the same.
+	// A value in the file is checked even if a flag overrides it.
 	fails(t, realizarRun(t, "serve", "--config", writeFile(t, "serve.yaml", "port: http"), "--port", "0"), 2, "serve.yaml:1: port: expected")
 	fails(t, realizarRun(t, "serve", "--config", "/nothing"), 2, "--config: stat /nothing: no such file")
 	fails(t, realizarRun(t, "serve", "--config", t.TempDir()), 2, "is not a regular file")
@@ -173,7 +174,7 @@ func TestServeSettingErrors(t *testing.T) {
 	}
 }
 
-// limit is how many answers the server takes at one time.
+// limit returns how many requests the server runs and queues at a time.
 func (s *served) limit() int {
 	s.t.Helper()
 	_, body := s.get("/ready")
@@ -184,7 +185,7 @@ func (s *served) limit() int {
 	return ready.Limit
 }
 
-// The file is read again however it is replaced, and on SIGHUP.
+// TestServeFileChanges checks that the file is read again however it is replaced, and on SIGHUP.
 func TestServeFileChanges(t *testing.T) {
 	model := modeltest.Llama(t)
 	must := func(err error) {
@@ -194,7 +195,7 @@ func TestServeFileChanges(t *testing.T) {
 		}
 	}
 	write := func(path, text string) { t.Helper(); must(os.WriteFile(path, []byte(text), 0o600)) }
-	link := func(to, path string) { // as Kubernetes replaces a link
+	link := func(to, path string) { // Kubernetes replaces links this way
 		t.Helper()
 		must(os.Symlink(to, path+".new"))
 		must(os.Rename(path+".new", path))
@@ -245,7 +246,8 @@ func TestServeFileChanges(t *testing.T) {
 	}
 }
 
-// A file with an error changes nothing, and flags go before what it says.
+// TestServeReload checks that a file with an error changes nothing, and that flags override the
+// file.
 func TestServeReload(t *testing.T) {
 	first, second := writeFile(t, "first", "first-key\n"), writeFile(t, "second", "second-key\n")
 	cert, certKey, _ := writeCertificate(t, 1)

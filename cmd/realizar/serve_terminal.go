@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A lineHandler writes what the server logs for somebody who watches: of each request the
-// time, what was asked, the status, how long it took, tokens and their speed, in 80 columns.
+// A lineHandler writes the server's log for a person at a terminal. A request is a line of up to 80
+// columns: time, method, path, status, duration, tokens and speed.
 type lineHandler struct {
 	mu  *sync.Mutex
 	out io.Writer
@@ -51,7 +51,7 @@ func (h *lineHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 // WithGroup implements [slog.Handler]; the server makes none.
 func (h *lineHandler) WithGroup(string) slog.Handler { return h }
 
-// requestLine is what the log says of a request.
+// requestLine returns the line of a request.
 func requestLine(f map[string]slog.Value) string {
 	took := f["duration"].Duration()
 	b := fmt.Sprintf("%s %-20s %s %s", f["method"], f["path"], f["status"], shortTime(took))
@@ -67,7 +67,7 @@ func requestLine(f map[string]slog.Value) string {
 	return b
 }
 
-// shortTime is a duration with three digits at most.
+// shortTime formats a duration in microseconds, milliseconds or seconds, by its size.
 func shortTime(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -78,7 +78,7 @@ func shortTime(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// introduce says on a terminal what is served and a line to try.
+// introduce writes to a terminal what is served, and a command to try.
 func introduce(out io.Writer, address string, s *servedSize) error {
 	text := ""
 	if s != nil {
@@ -94,7 +94,7 @@ func introduce(out io.Writer, address string, s *servedSize) error {
 	return err
 }
 
-// servedSize is what a server's only model can do.
+// servedSize describes a server's only model.
 type servedSize struct {
 	name, device      string
 	context, parallel int

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Lines of requests fit 80 columns and say how fast the answer was.
+// TestRequestLines checks that the lines of requests fit 80 columns and have the speed of the
+// answer.
 func TestRequestLines(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(newLineHandler(&out))

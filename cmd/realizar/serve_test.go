@@ -29,7 +29,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A served is a server process that answers.
+// A served is a running server process.
 type served struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -39,7 +39,7 @@ type served struct {
 	log    *logLines
 }
 
-// logLines is standard error, which can be waited for.
+// logLines collects standard error and can be waited for.
 type logLines struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -59,12 +59,12 @@ func (l *logLines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// wait returns when the log has text.
+// wait waits until the log contains text.
 func (l *logLines) wait(text string) {
 	l.waitFor(func(log string) bool { return strings.Contains(log, text) })
 }
 
-// waitFor returns when the log is as it is waited for.
+// waitFor waits until is returns true for the log.
 func (l *logLines) waitFor(is func(log string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *logLines) String() string {
 	return l.text.String()
 }
 
-// serve starts a server on a free port and waits for its line.
+// serve starts a server on a free port and waits until it serves.
 func serve(t *testing.T, model string, args ...string) *served {
 	t.Helper()
 	if model == "" {
@@ -88,7 +88,7 @@ func serve(t *testing.T, model string, args ...string) *served {
 	return serveAll(t, []string{model}, args...)
 }
 
-// serveAll is serve of several models.
+// serveAll is serve with any number of models.
 func serveAll(t *testing.T, models []string, args ...string) *served {
 	t.Helper()
 	s := &served{t: t, log: newLog(), client: &http.Client{Transport: &http.Transport{}}}
@@ -116,7 +116,7 @@ func serveAll(t *testing.T, models []string, args ...string) *served {
 	return s
 }
 
-// post sends a request that is JSON.
+// post posts a JSON body, with headers in pairs.
 func (s *served) post(path, body string, header ...string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -129,14 +129,14 @@ func (s *served) post(path, body string, header ...string) (*http.Response, erro
 	return s.client.Do(r)
 }
 
-// status is that of a GET.
+// status returns the status of a GET.
 func (s *served) status(path string, header ...string) int {
 	s.t.Helper()
 	status, _ := s.get(path, header...)
 	return status
 }
 
-// get is the answer to a GET.
+// get returns the answer to a GET.
 func (s *served) get(path string, header ...string) (status int, body string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
@@ -158,7 +158,7 @@ func (s *served) get(path string, header ...string) (status int, body string) {
 	return resp.StatusCode, string(data)
 }
 
-// signal sends one to the process.
+// signal sends a signal to the process.
 func (s *served) signal(sig os.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
@@ -166,7 +166,7 @@ func (s *served) signal(sig os.Signal) {
 	}
 }
 
-// exit waits for the process's end.
+// exit waits for the end of the process and returns its exit code.
 func (s *served) exit() int {
 	s.t.Helper()
 	if _, err := io.Copy(io.Discard, s.stdout); err != nil {
@@ -206,8 +206,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// SIGTERM while many streams are under way: all of them come to their ends, that of the events
-// of models at once, and new requests are refused.
+// TestServeDrains sends SIGTERM while many streams are running. All answers must complete, the
+// stream of models' events must end at once, and new requests must be refused.
 func TestServeDrains(t *testing.T) {
 	const streams = 24
 	s := serve(t, modeltest.Hub(t, modeltest.Context(4096)), "--served-model-name", "m", "--parallel", "4")
@@ -270,7 +270,7 @@ func TestServeDrains(t *testing.T) {
 
 func tail(data []byte) []byte { return data[max(0, len(data)-200):] }
 
-// waitForQueue returns when n requests were let in, those that have ended included.
+// waitForQueue waits until n requests have been admitted, including those that have ended.
 func waitForQueue(t *testing.T, s *served, n int) {
 	t.Helper()
 	for {
@@ -290,7 +290,8 @@ func waitForQueue(t *testing.T, s *served, n int) {
 	}
 }
 
-// What takes longer than --drain-timeout is cut off with an error that says so.
+// TestServeDrainTimeout checks that an answer that takes longer than --drain-timeout ends with an
+// error that says so.
 func TestServeDrainTimeout(t *testing.T) {
 	s := serve(t, longAnswer(t), "--served-model-name", "m", "--drain-timeout", "1ms")
 	resp, err := s.post("/v1/completions", `{"model":"m","prompt":"x","stream":true,"max_tokens":60000,"ignore_eos":true}`)
@@ -325,8 +326,8 @@ func TestServeSecondSignal(t *testing.T) {
 	}
 }
 
-// A server that was killed leaves nothing behind that keeps the next one from its
-// place.
+// TestServeKilled checks that a killed server leaves nothing behind that prevents another from
+// using its address.
 func TestServeKilled(t *testing.T) {
 	model := longAnswer(t)
 	s := serve(t, model, "--served-model-name", "m")
@@ -351,7 +352,7 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
-// Browsers are shown a page, but not where it is not wanted.
+// TestServePage checks that browsers get a page, unless --no-ui is set.
 func TestServePage(t *testing.T) {
 	model := modeltest.Llama(t)
 	for _, test := range []struct {
@@ -408,7 +409,7 @@ func TestServeKeys(t *testing.T) {
 	}
 }
 
-// writeCertificate writes one that signs itself, with a serial number, and its key.
+// writeCertificate writes a self-signed certificate with a serial number, and its key.
 func writeCertificate(t *testing.T, serial int64) (certFile, keyFile string, certPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -453,8 +454,8 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// A second port, for clients of Ollama, has all endpoints, and strangers' names are refused
-// there too.
+// TestServeOllamaPort checks that a second port, for Ollama's clients, has all endpoints, and
+// refuses foreign host names, too.
 func TestServeOllamaPort(t *testing.T) {
 	s := serve(t, modeltest.Llama(t), "--served-model-name", "m", "--ollama-port", "0")
 	line, err := s.stdout.ReadString('\n')
@@ -494,7 +495,7 @@ func TestServeFailures(t *testing.T) {
 	}
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	// The address is bound before the model is looked for.
+	// The address is bound before the model is opened.
 	fails(t, realizarRun(t, "serve", model, "--port", port), 1, "port "+port+" of 127.0.0.1 is in use; --port takes another one")
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--ollama-port", port), 1, "is in use")
 	fails(t, realizarRun(t, "serve", "/nothing", "--port", "0", "--ollama-port", "65536"), 2, "--ollama-port=65536: want 1 to 65535")
@@ -504,7 +505,7 @@ func TestServeFailures(t *testing.T) {
 	fails(t, realizarRun(t, "serve", model, "--port", "0", "--otlp-endpoint", "http://localhost:4318"), 1, "-tags otel")
 }
 
-// Without a model the one in the program is served.
+// TestServeWithoutModel checks that the built-in model is served if none is named.
 func TestServeWithoutModel(t *testing.T) {
 	s := serve(t, "")
 	resp, err := s.post("/v1/chat/completions", `{"model": "demo", "messages": [{"role": "user", "content": "What is 12 + 30?"}]}`)
@@ -522,7 +523,7 @@ func TestServeWithoutModel(t *testing.T) {
 	}
 }
 
-// TestServeUnloaded: a model that a client unloads is loaded again for the next one.
+// TestServeUnloaded checks that a model that a client unloads is loaded again for the next request.
 func TestServeUnloaded(t *testing.T) {
 	s := serve(t, modeltest.Llama(t), "--served-model-name", "m")
 	for range 2 {

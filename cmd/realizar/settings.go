@@ -19,8 +19,8 @@ import (
 	filesettings "github.com/realizar/realizar/internal/settings"
 )
 
-// settingsFlags are the flags of a command whose other flags are settings: the environment
-// and a file can set them, too. What has the tag setting:"no" is none.
+// settingsFlags are embedded in a command whose flags can also be set by the environment and by a
+// file. A flag with the tag setting:"no" cannot.
 type settingsFlags struct {
 	Config      string `setting:"no" placeholder:"FILE" help:"Read settings from FILE. It is read again when it changes, and on SIGHUP."`
 	PrintConfig bool   `name:"print-config" setting:"no" help:"Write the settings that hold and where each comes from, as a file of settings, and end."`
@@ -29,34 +29,33 @@ type settingsFlags struct {
 	settings settings
 }
 
-// settings are those of a command, and where their values come from.
+// settings are the settings of a command, and where their values come from.
 type settings struct {
 	list []*setting
-	// The path of the file and what was read of it, empty where there is none.
+	// The path and the content of the file of settings; empty if there is none.
 	file, content string
 }
 
-// A setting is a flag of a command, or its argument, by its name.
+// A setting is a flag of a command, or its argument.
 type setting struct {
 	*kong.Value
 	live  liveness
 	from  origin
-	place string // of its value: --port, REALIZAR_PORT, serve.yaml:3; empty for the default
-	raw   any    // what the environment or the file has, as the parser takes it; else nil
+	place string // of the value: --port, REALIZAR_PORT, serve.yaml:3; empty for the default
+	raw   any    // the value from the environment or the file, in the parser's form; else nil
 }
 
-// A liveness says whether a setting can change while the command runs. It is the tag live
-// of a flag.
+// A liveness says whether a setting can change while the command runs. It is the flag's tag live.
 type liveness string
 
 // The kinds of liveness.
 const (
-	liveNot  liveness = ""     // a restart is needed
-	liveYes  liveness = "yes"  // it can
-	liveFile liveness = "file" // it can name another file, where it names one
+	liveNot  liveness = ""     // a change requires a restart
+	liveYes  liveness = "yes"  // the value can change
+	liveFile liveness = "file" // the name of a file can change to another name
 )
 
-// An origin is where a value comes from. A later one goes before an earlier one.
+// An origin is the source of a value. Later origins override earlier ones.
 type origin string
 
 // The origins.
@@ -67,15 +66,15 @@ const (
 	fromFlag        origin = "flag"
 )
 
-// configVariable names the file of settings where --config does not.
+// configVariable names the file of settings if --config does not.
 const configVariable = "REALIZAR_CONFIG"
 
-// variable is the setting's in the environment.
+// variable returns the setting's environment variable.
 func (s *setting) variable() string {
 	return "REALIZAR_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// argument is the setting's on the command line.
+// argument returns the setting's name on the command line.
 func (s *setting) argument() string {
 	if s.Flag == nil {
 		return strings.ToUpper(s.Name)
@@ -83,7 +82,7 @@ func (s *setting) argument() string {
 	return "--" + s.Name
 }
 
-// settingsOf are those of a command.
+// settingsOf returns the settings of a command.
 func settingsOf(command *kong.Node) []*setting {
 	var all []*setting
 	for _, argument := range command.Positional {
@@ -101,7 +100,7 @@ func newSetting(v *kong.Value) *setting {
 	return &setting{Value: v, live: liveness(v.Tag.Get("live")), from: fromDefault}
 }
 
-// find is the setting of a name; nil for none.
+// find returns the setting with a name, or nil.
 func (s *settings) find(name string) *setting {
 	i := slices.IndexFunc(s.list, func(one *setting) bool { return one.Name == name })
 	if i < 0 {
@@ -110,8 +109,8 @@ func (s *settings) find(name string) *setting {
 	return s.list[i]
 }
 
-// resolve finds out what sets the settings of the command that was parsed, and gives the
-// parser what flags do not set. All that the file and the environment have is checked.
+// resolve finds the origin of each setting of the parsed command, and gives the parser the values
+// that flags do not set. It checks all values of the file and the environment.
 func (s *settings) resolve(c *kong.Context) error {
 	command := c.Selected()
 	s.list = settingsOf(command)
@@ -149,7 +148,7 @@ func (s *settings) resolve(c *kong.Context) error {
 	return nil
 }
 
-// readFile reads the file, if one is named at place.
+// readFile reads the file, if there is one. place is where it was named, for errors.
 func (s *settings) readFile(place string) error {
 	if s.file == "" {
 		return nil
@@ -183,7 +182,7 @@ func (s *settings) readFile(place string) error {
 	return nil
 }
 
-// nearest are the names that an unknown one may have been meant for, the nearest first.
+// nearest returns the known names nearest to an unknown one, nearest first.
 func (s *settings) nearest(name string) string {
 	var known []string
 	for _, one := range s.list {
@@ -192,8 +191,8 @@ func (s *settings) nearest(name string) string {
 	return nearest.OneOf(nearest.Names(strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), known, 3))
 }
 
-// readEnvironment reads the setting's variable. An empty one counts as none. A list has
-// commas.
+// readEnvironment reads the setting's variable. An empty variable counts as unset. The elements of
+// a list are separated by commas.
 func (s *setting) readEnvironment() error {
 	text := os.Getenv(s.variable())
 	if text == "" {
@@ -217,7 +216,7 @@ func (s *setting) readEnvironment() error {
 	return fmt.Errorf("%s: %w", s.variable(), err)
 }
 
-// list is texts as the parser takes the value of a list.
+// list converts texts to the parser's form of a list.
 func list(texts []string) []any {
 	all := make([]any, len(texts))
 	for i, text := range texts {
@@ -226,7 +225,7 @@ func list(texts []string) []any {
 	return all
 }
 
-// set notes what sets the setting, if it can be its value.
+// set sets the value and its origin, if the value is valid.
 func (s *setting) set(from origin, place string, raw any) error {
 	if _, err := s.read(raw); err != nil {
 		return err
@@ -235,14 +234,14 @@ func (s *setting) set(from origin, place string, raw any) error {
 	return nil
 }
 
-// read is the value that the parser makes of raw.
+// read returns the value that the parser makes of raw.
 func (s *setting) read(raw any) (reflect.Value, error) {
 	target := reflect.New(s.Target.Type()).Elem()
 	if target.Kind() == reflect.Pointer {
 		target.Set(reflect.New(target.Type().Elem()))
 	}
 	scan := kong.Scan()
-	if texts, ok := raw.([]any); ok && s.Flag == nil { // an argument's values stand by themselves
+	if texts, ok := raw.([]any); ok && s.Flag == nil { // each value of an argument is a token of its own
 		for _, text := range slices.Backward(texts) {
 			scan.PushTyped(text, kong.PositionalArgumentToken)
 		}
@@ -256,7 +255,7 @@ func (s *setting) read(raw any) (reflect.Value, error) {
 	return target, err
 }
 
-// applyArguments sets the command's arguments, which the parser does for flags alone.
+// applyArguments sets the command's arguments; the parser sets only flags.
 func (s *settings) applyArguments() error {
 	for _, one := range s.list {
 		if one.Flag != nil || one.raw == nil {
@@ -271,7 +270,7 @@ func (s *settings) applyArguments() error {
 	return nil
 }
 
-// placed is err with the place of the value that it is of, where a flag did not set it.
+// placed adds the place of the value to an error about a setting that no flag set.
 func (s *settings) placed(err error) error {
 	var wrong *flagError
 	if !errors.As(err, &wrong) {
@@ -287,7 +286,7 @@ func (s *settings) placed(err error) error {
 	return err
 }
 
-// value is what the setting is, as JSON has it: nil where it is not set.
+// value returns the setting's value for JSON, or nil if it is not set.
 func (s *setting) value() any {
 	v := s.Target
 	if v.Kind() == reflect.Pointer {
@@ -320,8 +319,7 @@ func (s *setting) value() any {
 	return nil
 }
 
-// withoutSecret is a text without what may be one: in an address the user, the password and
-// what is asked.
+// withoutSecret hides what may be secret in an address: the user, the password and the query.
 func withoutSecret(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -342,10 +340,10 @@ func withoutSecret(text string) string {
 	return u.String()
 }
 
-// plainValue is what YAML takes for the text that it is.
+// plainValue matches texts that need no quotes in YAML.
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9./][A-Za-z0-9./_:%+-]*$`)
 
-// text is the value as a file has it; empty where it is not set.
+// text returns the value as written in a file, or "" if it is not set.
 func (s *setting) text() string {
 	switch value := s.value().(type) {
 	case nil:
@@ -363,7 +361,7 @@ func (s *setting) text() string {
 	}
 }
 
-// quoted is a text as YAML takes it.
+// quoted returns a text for YAML, in quotes if it needs them.
 func quoted(text string) string {
 	if plainValue.MatchString(text) && !strings.HasSuffix(text, ":") && !strings.EqualFold(text, "null") {
 		return text
@@ -398,7 +396,7 @@ func (s *settings) write(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// A printedSetting is what --print-config --json writes of one.
+// A printedSetting is a setting in the output of --print-config --json.
 type printedSetting struct {
 	Name   string `json:"name"`
 	Value  any    `json:"value"`

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// serveSettings are those of serve.
+// serveSettings returns the settings of serve.
 func serveSettings(t *testing.T) []*setting {
 	t.Helper()
 	parser, err := newParser(&grammar{})
@@ -23,8 +23,8 @@ func serveSettings(t *testing.T) []*setting {
 	return settingsOf(parser.Model.Children[i])
 }
 
-// The table of docs/configuration.md has every setting, and what can change while the
-// server runs.
+// TestSettingsTable checks that the table in docs/configuration.md has every setting and says which
+// can change while the server runs.
 func TestSettingsTable(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
 	if err != nil {
@@ -50,7 +50,7 @@ func TestSettingsTable(t *testing.T) {
 	}
 }
 
-// No setting has the name of a variable that means something else.
+// TestSettingsVariables checks that no setting's variable has another meaning.
 func TestSettingsVariables(t *testing.T) {
 	taken := []string{kernelsVariable, configVariable, "REALIZAR_HOME", "REALIZAR_ALIASES", "REALIZAR_API_KEY", "REALIZAR_CONFORMANCE", "REALIZAR_HISTORY"}
 	for _, one := range serveSettings(t) {

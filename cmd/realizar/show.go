@@ -21,7 +21,7 @@ func (*showCommand) Help() string {
 memory it takes here. realizar inspect looks deeper, and at files of any place.`
 }
 
-// A shownFile is a file as show writes it.
+// A shownFile is a file in the output of show.
 type shownFile struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`

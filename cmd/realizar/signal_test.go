@@ -17,13 +17,13 @@ import (
 	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
-// longAnswer is a model whose answer to "hi" takes longer than any test.
+// longAnswer returns a model whose answer to "hi" takes longer than any test.
 func longAnswer(t *testing.T) string {
 	t.Helper()
 	return modeltest.Hub(t, modeltest.Context(1<<16))
 }
 
-// start begins a command whose standard input stays open.
+// start starts a command whose standard input stays open.
 func start(t *testing.T, args ...string) (cmd *exec.Cmd, stdin io.WriteCloser, stdout *bufio.Reader, stderr *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), binary, args...)
@@ -54,7 +54,7 @@ func TestInterrupted(t *testing.T) {
 			if _, err := io.WriteString(stdin, "\"hi\"\n"); err != nil && !errors.Is(err, syscall.EPIPE) {
 				t.Fatal(err)
 			}
-			if args[0] == "run" { // which reads all of standard input before it answers
+			if args[0] == "run" { // it reads all of standard input before it answers
 				if err := stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 					t.Fatal(err)
 				}
@@ -76,7 +76,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A pull that is interrupted says that it can go on, and does.
+// TestPullInterrupted checks that an interrupted pull says that it can be continued, and that it
+// can.
 func TestPullInterrupted(t *testing.T) {
 	s, babble := babbleHub(t)
 	s.Set(hubtest.Behavior{Token: "hf_secret", Fault: func(path string, _ int64) (hubtest.Fault, int64) {
@@ -114,7 +115,7 @@ func TestPullInterrupted(t *testing.T) {
 	}
 }
 
-// A reader that has enough, such as head, is no failure to speak of.
+// TestReaderLeaves checks that a closed standard output, as by head, is not reported as an error.
 func TestReaderLeaves(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // A byteSize is a flag's number of bytes: 8GiB, 512MiB, 1.5G, 4096.
 type byteSize int64
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (s *byteSize) UnmarshalText(text []byte) error {
 	n, err := bytesize.Parse(string(text))
 	if err == nil {
@@ -20,7 +20,7 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 	return err
 }
 
-// String is what UnmarshalText reads, in the largest unit that leaves a whole number.
+// String formats a size for UnmarshalText, in the largest unit that gives a whole number.
 func (s byteSize) String() string {
 	for _, u := range []struct {
 		size byteSize
@@ -36,7 +36,7 @@ func (s byteSize) String() string {
 // A memoryLimit is a flag's part of a device's memory: 8GiB, 0.5, 50%.
 type memoryLimit realizar.MemoryLimit
 
-// UnmarshalText reads a limit.
+// UnmarshalText parses a limit.
 func (l *memoryLimit) UnmarshalText(text []byte) error {
 	limit, err := realizar.ParseMemoryLimit(string(text))
 	if err != nil {
@@ -46,9 +46,9 @@ func (l *memoryLimit) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is what UnmarshalText reads.
+// String formats a limit for UnmarshalText.
 func (l memoryLimit) String() string {
-	if l.Bytes > 1 { // 1 is all of it
+	if l.Bytes > 1 { // 1 byte stands for all of the memory
 		return byteSize(l.Bytes).String()
 	}
 	return realizar.MemoryLimit(l).String()

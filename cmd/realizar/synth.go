@@ -33,7 +33,7 @@ func (*synthCommand) Help() string {
 		s := &synth.Shapes[i]
 		shapes.row("    "+s.Name, fmt.Sprintf("%.2f billion weights", float64(s.Params())/1e9))
 	}
-	// The shape for which llama.cpp publishes its figures.
+	// llama.cpp publishes its figures for this shape.
 	const published = "llama-3.1-8b"
 	s, _ := synth.FindShape(published)
 	for i := range synth.Mixes {
@@ -59,7 +59,7 @@ Examples:
     realizar run synth.gguf "hi" --max-tokens 8`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *synthCommand) Validate() error {
 	if _, ok := synth.FindShape(c.Shape); !ok {
 		var names []string
@@ -103,7 +103,7 @@ func (c *synthCommand) Run(a *app) error {
 	return nil
 }
 
-// free says whether there is a file that would be lost.
+// free returns an error if the file exists and may not be replaced.
 func (c *synthCommand) free() error {
 	info, err := os.Stat(c.Out)
 	switch {
@@ -117,7 +117,7 @@ func (c *synthCommand) free() error {
 	return nil
 }
 
-// A progressWriter shows how much has gone through it.
+// A progressWriter shows how many bytes were written through it.
 type progressWriter struct {
 	w   io.Writer
 	bar *progressBar

@@ -10,7 +10,8 @@ func TestSynthDiskFull(t *testing.T) {
 	fails(t, realizarRun(t, "synth", "qwen2.5-0.5b", "Q4_0", "/dev/full"), 1, "MiB to /dev/full", "no space left on device")
 }
 
-// Writing shows how far it is, and ends when interrupted without leaving anything.
+// TestTerminalSynth checks that writing shows its progress, and leaves nothing behind if it is
+// interrupted.
 func TestTerminalSynth(t *testing.T) {
 	dir := t.TempDir()
 	x := onTerminal(t, "synth", "qwen3-8b", "F32", filepath.Join(dir, "synth.gguf"))

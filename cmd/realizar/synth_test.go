@@ -9,7 +9,8 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A file in the shape of a real model is what it says it is, and talks.
+// TestSynth checks that a file in the shape of a real model has that shape, and that the model
+// answers.
 func TestSynth(t *testing.T) {
 	if testing.Short() || os.Getenv("REALIZAR_LONG") == "" {
 		t.Skip("it writes 350 MB")
@@ -35,7 +36,7 @@ func TestSynth(t *testing.T) {
 	}
 }
 
-// What is there stays, unless told otherwise.
+// TestSynthKeepsTheOld checks that an existing file is kept without --force.
 func TestSynthKeepsTheOld(t *testing.T) {
 	path := writeFile(t, "synth.gguf", "old")
 	fails(t, realizarRun(t, "synth", "qwen2.5-0.5b", "Q4_0", path), 1, path, "--force")

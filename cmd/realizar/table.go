@@ -15,8 +15,7 @@ func newTable() *table { return &table{} }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text is the table with two spaces between columns; the columns named by right
-// end where their widest cell ends.
+// text returns the table with two spaces between columns. The columns in right are right-aligned.
 func (t *table) text(right ...int) string {
 	var widths []int
 	for _, r := range t.rows {
@@ -47,6 +46,5 @@ func (t *table) text(right ...int) string {
 	return b.String()
 }
 
-// byteText is a number of bytes in the largest unit that leaves one before the
-// point.
+// byteText formats a number of bytes, in the largest unit that gives at least one.
 func byteText(n int64) string { return bytesize.Text(n) }

@@ -46,10 +46,10 @@ that goes on from a prompt which has opened its thought may begin inside the tho
 rendered prompt says so.`
 }
 
-// timeFormat is how --now is written: local time without a zone.
+// timeFormat is the form of --now: local time without a zone.
 const timeFormat = "2006-01-02T15:04:05"
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *templateCommand) Validate() error {
 	switch {
 	case c.Parse == nil && c.Vars == "":
@@ -66,7 +66,7 @@ func (c *templateCommand) Validate() error {
 	return nil
 }
 
-// Run renders the template, or takes a text apart.
+// Run renders the template, or parses a text.
 func (c *templateCommand) Run(a *app) error {
 	if c.Parse != nil {
 		return c.parse(a)
@@ -90,7 +90,8 @@ func (c *templateCommand) Run(a *app) error {
 	return err
 }
 
-// render renders the template with the variables and the special tokens that they do not name.
+// render renders the template with the variables, and with the special tokens that the variables
+// lack.
 func (c *templateCommand) render(a *app, vars map[string]json.RawMessage, t *chat.Template, special map[string]string) (chat.Text, error) {
 	var err error
 	for name, text := range special {
@@ -115,8 +116,8 @@ func (c *templateCommand) render(a *app, vars map[string]json.RawMessage, t *cha
 	return t.RenderJSON(a.ctx, data, now)
 }
 
-// variables reads the object by its members, so that members can be added and
-// the rest stays as it is written.
+// variables reads the object as raw members, so that members can be added and the others stay as
+// written.
 func (c *templateCommand) variables(a *app) (map[string]json.RawMessage, error) {
 	data, err := a.read(c.Vars)
 	if err != nil {
@@ -133,13 +134,13 @@ func (c *templateCommand) variables(a *app) (map[string]json.RawMessage, error) 
 	return vars, nil
 }
 
-// hasTools reports whether the variables name tools.
+// hasTools reports whether the variables include tools.
 func hasTools(vars map[string]json.RawMessage) bool {
 	var tools []json.RawMessage
 	return json.Unmarshal(vars["tools"], &tools) == nil && len(tools) > 0
 }
 
-// open reads the template, and for a model's own the texts of its special
+// open reads the template. For a model's own template it also returns the texts of the special
 // tokens.
 func (c *templateCommand) open(tools bool) (*chat.Template, map[string]string, error) {
 	model, err := isModel(c.Source)
@@ -160,8 +161,8 @@ func (c *templateCommand) open(tools bool) (*chat.Template, map[string]string, e
 	return t, nil, nil
 }
 
-// isModel reports whether path leads to a model and not to a template: a
-// folder, a GGUF file, one in the program, or by its name a safetensors or a JSON file.
+// isModel reports whether path is a model and not a template: a folder, a GGUF file, a registered
+// name, or a file whose name ends in .safetensors or .json.
 func isModel(path string) (bool, error) {
 	if modelfile.Registered(path) {
 		return true, nil

@@ -15,13 +15,13 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// A terminal is a command that runs on one (a pseudoterminal).
+// A terminal is a command that runs on a pseudoterminal.
 type terminal struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	device *os.File
 	seen   chan string
-	text   string // all that was shown, with what steers the terminal
+	text   string // all output since the last match of until, with control sequences
 }
 
 func onTerminal(t *testing.T, args ...string) *terminal {
@@ -59,7 +59,7 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 		defer close(x.seen)
 		for buf := make([]byte, 4096); ; {
 			n, err := device.Read(buf)
-			if err != nil { // the other end is gone
+			if err != nil { // the other end was closed
 				return
 			}
 			select {
@@ -72,7 +72,7 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 	return x
 }
 
-// until waits for a text that was not shown before the last one waited for.
+// until waits for a text in the output after the last text that was waited for.
 func (x *terminal) until(text string) {
 	x.t.Helper()
 	deadline := time.After(time.Minute)
@@ -90,7 +90,7 @@ func (x *terminal) until(text string) {
 	_, x.text, _ = strings.Cut(x.text, text)
 }
 
-// last is the end of what was shown.
+// last returns the end of the output.
 func (x *terminal) last() string { return x.text[max(0, len(x.text)-1000):] }
 
 func (x *terminal) keys(s string) {
@@ -133,7 +133,7 @@ func TestTerminalPrompt(t *testing.T) {
 	want := output(t, "", "run", model, "hi", "--max-tokens", "30")
 	x := onTerminal(t, "run", model, "hi", "--max-tokens", "30")
 	x.ends(0)
-	var plain strings.Builder // what the terminal may get of it
+	var plain strings.Builder // what a terminal may get of it
 	for _, r := range want {
 		if r == '\n' || r == '\t' || r >= ' ' && r < 0x7f || r >= 0xa0 {
 			plain.WriteRune(r)

@@ -38,7 +38,7 @@ Examples:
     printf '"one text"\n"another"\n' | realizar tokenize tokenizer.json --jsonl`
 }
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *tokenizeCommand) Validate() error {
 	if c.Special && c.Decode {
 		return errors.New("--special adds tokens to a text; it has no meaning with --decode")
@@ -79,8 +79,8 @@ func (c *tokenizeCommand) Run(a *app) error {
 	return nil
 }
 
-// eachLine calls do for every line without its line feed, and flushes out when
-// there is nothing more to read at the moment.
+// eachLine calls do with every line, without its line feed. It flushes out when no more input is
+// buffered.
 func eachLine(r io.Reader, out *bufio.Writer, do func(line []byte) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
@@ -125,7 +125,7 @@ func (c *tokenizeCommand) encode(tok *tokenizer.Tokenizer, in []byte, out *bufio
 }
 
 func (c *tokenizeCommand) decode(tok *tokenizer.Tokenizer, in []byte, out *bufio.Writer) error {
-	var elements []json.RawMessage // a json.Number would take a number in quotes too
+	var elements []json.RawMessage // json.Number would accept a number in quotes
 	if err := unmarshal(in, &elements); err != nil {
 		return fmt.Errorf("want a JSON array of token ids: %w", err)
 	}
@@ -150,9 +150,8 @@ func (c *tokenizeCommand) decode(tok *tokenizer.Tokenizer, in []byte, out *bufio
 	return enc.Encode(text)
 }
 
-// wholeCharacters is an error when text, a JSON string that has been read, holds
-// what is no character and would silently become U+FFFD: bytes that are not
-// UTF-8, or an escaped half of a surrogate pair.
+// wholeCharacters returns an error if text, a JSON string, has invalid UTF-8 or an escaped half of
+// a surrogate pair, which would silently become U+FFFD.
 func wholeCharacters(text []byte) error {
 	for i := 0; i < len(text); {
 		if text[i] == '\\' {
@@ -179,8 +178,7 @@ func wholeCharacters(text []byte) error {
 	return nil
 }
 
-// escapedUnit is the UTF-16 code unit that text, valid JSON, begins with as \uXXXX,
-// or -1 where it begins otherwise.
+// escapedUnit returns the UTF-16 code unit that text, valid JSON, begins with as \uXXXX, or -1.
 func escapedUnit(text []byte) rune {
 	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
 		return -1
@@ -192,7 +190,7 @@ func escapedUnit(text []byte) rune {
 	return rune(unit)
 }
 
-// unmarshal reads JSON that is not empty and not null.
+// unmarshal decodes JSON that is neither empty nor null.
 func unmarshal(data []byte, v any) error {
 	switch string(bytes.TrimSpace(data)) {
 	case "":

@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/modeltest"
 )
 
-// jsonLine is a value as one line of JSON.
+// jsonLine returns a value as one line of JSON.
 func jsonLine(t *testing.T, v any) string {
 	t.Helper()
 	var b strings.Builder
@@ -25,7 +25,7 @@ func jsonLine(t *testing.T, v any) string {
 	return b.String()
 }
 
-// texts are what tokenizers stumble over.
+// texts are difficult texts for tokenizers.
 var texts = []string{
 	"hello world", "hello\n", "", " ", "\n\n", "größer als 日本語 👩‍👩‍👧", "<b>&amp;</b>\u2028", "<|im_start|>user\nhi<|im_end|>",
 	"a\x00b", strings.Repeat("x", 10000),
@@ -71,7 +71,7 @@ func TestTokenize(t *testing.T) {
 			if got := output(t, lines.String(), "tokenize", path, "--jsonl", "--special"); got != special.String() || got == arrays.String() {
 				t.Errorf("--jsonl --special wrote %.200s, want %.200s", got, special.String())
 			}
-			// The last line need not end, and a carriage return may precede its end.
+			// The last line may lack its line feed, and a carriage return may precede a line feed.
 			if got, want := output(t, "\"hello\"\r\n\"hello\"", "tokenize", path, "--jsonl"), jsonLine(t, tok.Encode("hello", false)); got != want+want {
 				t.Errorf("lines of another system are %s, want %s twice", got, want)
 			}
@@ -79,7 +79,7 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// Whatever way JSON has of writing a character, it is the character.
+// TestTokenizeEscapes checks that all ways to write a character in JSON give the same character.
 func TestTokenizeEscapes(t *testing.T) {
 	model := modeltest.Llama(t)
 	for escaped, text := range map[string]string{
@@ -131,7 +131,7 @@ func TestTokenizeErrors(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%q %q", test.stdin, test.args), func(t *testing.T) {
 			r := realizarIn(t, test.stdin, append([]string{"tokenize", model}, test.args...)...)
-			r.stdout = "" // the lines before are there
+			r.stdout = "" // the preceding lines were written
 			fails(t, r, 1, test.says...)
 		})
 	}

@@ -18,16 +18,16 @@ type tokenTimings struct {
 	begun time.Time // opening the model
 	setup realizar.LoadTimings
 	tok   *tokenizer.Tokenizer // nil: texts are empty
-	texts []string             // of the tokens that were given
+	texts []string             // of the tokens that the caller got
 
 	mu      sync.Mutex    // guards the fields that steps change
 	first   time.Time     // begin of the first step
 	last    time.Time     // begin of the first step, then the time of the last token
-	capture time.Duration // of steps up to the first token, as far as it was in their way
+	capture time.Duration // time to capture graphs that delayed steps up to the first token
 	prompt  int           // tokens of these steps
-	steps   int           // how many these are
+	steps   int           // number of these steps
 	next    tokenTime
-	tokens  []tokenTime // that were chosen: steps under way may choose more than are given
+	tokens  []tokenTime // all chosen tokens, which may be more than the caller got
 }
 
 // A tokenTime is the time of the steps from one token to the next.
@@ -36,7 +36,7 @@ type tokenTime [tokenTimeParts]time.Duration
 // The parts of a [tokenTime].
 const (
 	embedTime  = iota // before the first layer
-	deviceTime        // all of it, where the model runs
+	deviceTime        // all of the work on the model's device
 	sampleTime        // the choice of the token
 	totalTime         // by the clock
 	tokenTimeParts
@@ -69,7 +69,7 @@ func (t *tokenTimings) step(s *realizar.StepTiming) {
 		t.first, t.last = s.Begun, s.Begun
 	}
 	if len(t.tokens) == 0 {
-		t.capture += max(0, s.Capture-s.Begun.Sub(s.Submitted)) // what the step before ran beside cost nothing
+		t.capture += max(0, s.Capture-s.Begun.Sub(s.Submitted)) // what ran beside the step before cost nothing
 		t.prompt += s.Tokens
 		t.steps++
 	}
@@ -98,8 +98,8 @@ type phase struct {
 	what string
 }
 
-// phases are those that there were, in order, and their sum. What they are made of
-// stays as it is once the first token is given.
+// phases returns the phases so far, in order, and their sum. They do not change after the first
+// token is given.
 func (t *tokenTimings) phases() []phase {
 	s := &t.setup
 	all := []phase{
@@ -129,8 +129,8 @@ type timeSummary struct {
 	time tokenTime
 }
 
-// summaries are the median of each part, what 95 of a hundred do not exceed, and the
-// sum, of the tokens after the first; none where there are no such.
+// summaries returns, for the tokens after the first, the median of each part, the 95th percentile
+// and the sum. It returns nil if there are no such tokens.
 func summaries(tokens []tokenTime) []timeSummary {
 	if len(tokens) < 2 {
 		return nil
@@ -150,7 +150,7 @@ func summaries(tokens []tokenTime) []timeSummary {
 	return []timeSummary{median, most, sum}
 }
 
-// write writes two tables: how the first token came to be, and what each took.
+// write writes two tables: the phases up to the first token, and the times of each token.
 func (t *tokenTimings) write(w io.Writer) {
 	given := t.given()
 	all := summaries(given)

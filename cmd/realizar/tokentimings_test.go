@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// someTimings are those of a prompt in two steps and four tokens, of which the caller
-// was given three.
+// someTimings returns the timings of a prompt in two steps and of four tokens, of which the caller
+// got three.
 func someTimings() *tokenTimings {
 	t := &tokenTimings{
 		begun: at(0),
@@ -22,7 +22,7 @@ func someTimings() *tokenTimings {
 		t.step(&realizar.StepTiming{Submitted: at(submitted), Begun: at(begun), Done: at(done), Capture: us(capture), Device: us(device), Embed: us(embed), Choose: us(choose), Tokens: tokens, Chosen: chosen})
 	}
 	step(9000, 9000, 11000, 300, 1600, 10, 0, 256, 0)
-	step(10000, 11000, 12500, 700, 1400, 8, 20, 44, 1) // captured while the first was at work
+	step(10000, 11000, 12500, 700, 1400, 8, 20, 44, 1) // captured while the first step ran
 	step(11100, 12500, 13000, 200, 400, 2, 20, 1, 1)
 	step(12600, 13000, 13700, 0, 600, 4, 30, 1, 1)
 	step(13100, 13700, 14200, 0, 400, 2, 20, 1, 1)
@@ -59,8 +59,8 @@ median, 95% and sum are of the 2 tokens after the first: 1666.67 tok/s, 83.3% of
 	}
 }
 
-// The phases of the first token add up to the time that went by until it was there,
-// and none is negative.
+// TestPhasesAddUp checks that the phases of the first token add up to the time until it came, and
+// that none is negative.
 func TestPhasesAddUp(t *testing.T) {
 	x := someTimings()
 	phases := x.phases()

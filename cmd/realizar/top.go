@@ -60,13 +60,13 @@ Examples:
     realizar top http://127.0.0.1:8080 --json >> load.jsonl`
 }
 
-// The shortest and the longest time between two looks.
+// The bounds of the interval.
 const (
 	minInterval = 100 * time.Millisecond
 	maxInterval = time.Hour
 )
 
-// Validate is called by the parser.
+// Validate implements the parser's interface.
 func (c *topCommand) Validate() error {
 	if c.Interval < minInterval || c.Interval > maxInterval {
 		return fmt.Errorf("--interval=%s: want %s to %s", c.Interval, minInterval, maxInterval)
@@ -103,7 +103,7 @@ func (c *topCommand) Run(a *app) error {
 	return err
 }
 
-// plainWidth is that of what is not written to a terminal.
+// plainWidth is the width in columns of output that is not written to a terminal.
 const plainWidth = 100
 
 func topWidth(a *app) int {
@@ -113,8 +113,8 @@ func topWidth(a *app) int {
 	return plainWidth
 }
 
-// follow calls show after each interval, or after one where that is enough: a server
-// that is away is an error then.
+// follow calls show after each interval. With --once it does so once, and an unreachable server is
+// an error.
 func (c *topCommand) follow(a *app, w *watch.Watcher, s *serverState, show func() error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
@@ -140,14 +140,14 @@ func (c *topCommand) follow(a *app, w *watch.Watcher, s *serverState, show func(
 	}
 }
 
-// lookTimeout is how long a server may take to say how it stands.
+// lookTimeout is how long a server may take to send its metrics.
 const lookTimeout = 5 * time.Second
 
-// A topReading is what came of a look at the server.
+// A topReading is the result of reading the server's metrics.
 type topReading struct {
 	sample *watch.Sample
 	err    error
-	at     time.Time // its end
+	at     time.Time // the end of the reading
 }
 
 func look(ctx context.Context, read func(context.Context) (*watch.Sample, error)) topReading {
@@ -163,10 +163,10 @@ type topView struct {
 	state         *serverState
 	read          func(context.Context) (*watch.Sample, error)
 	width, height int
-	begun         time.Time // the last look
+	begun         time.Time // the beginning of the last reading
 }
 
-// lookMsg says that it is time to look.
+// lookMsg says that it is time to read the metrics.
 type lookMsg struct{}
 
 // Init implements [tea.Model].
@@ -207,7 +207,7 @@ func (v *topView) View() tea.View {
 	return f
 }
 
-// writeTop writes how a server stands as one line of JSON.
+// writeTop writes the server's state as one line of JSON.
 func writeTop(w io.Writer, s *serverState) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)

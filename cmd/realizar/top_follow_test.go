@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Away and back again: a line for each look that has something to say.
+// TestTopJSONFollows follows a server that disappears and returns: each reading is a line.
 func TestTopJSONFollows(t *testing.T) {
 	first, second, restarted := recordedPage(t, "first.txt"), recordedPage(t, "second.txt"), recordedPage(t, "restarted.txt")
 	url, _ := metricsServer(t, "", first, second, "", "", restarted, restarted)

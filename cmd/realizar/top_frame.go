@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/watch"
 )
 
-// A paint is how the parts of a frame look.
+// A paint is the styles of a frame's parts.
 type paint struct{ strong, faint, good, warn, bad func(...string) string }
 
 var (
@@ -38,7 +38,7 @@ const (
 	latencyWidth = 8 // of each
 )
 
-// A frame is rows of text that fit a width.
+// A frame is rows of text of a given width.
 type frame struct {
 	paint
 	width int
@@ -50,8 +50,8 @@ func (f *frame) row(label string, cells ...string) {
 	f.flow(f.faint(fmt.Sprintf("%-*s", labelWidth, label)), labelWidth, cells)
 }
 
-// flow adds cells after what takes the first columns of a row, in as many rows as they
-// take. A cell that is too wide by itself is cut.
+// flow adds cells after line, which takes the first columns of a row, in as many rows as they need.
+// A cell that is wider than the row is cut.
 func (f *frame) flow(line string, columns int, cells []string) {
 	room := f.width - columns
 	used := 0
@@ -75,8 +75,8 @@ func (f *frame) flow(line string, columns int, cells []string) {
 
 func (f *frame) blank() { f.rows = append(f.rows, "") }
 
-// text is the rows, each cut to the width; of those that are too many for a height that
-// is not 0, first empty ones and then the last are left out.
+// text returns the rows, each cut to the width. If height is not 0 and there are too many rows,
+// first empty ones and then the last ones are left out.
 func (f *frame) text(height int) string {
 	var rows []string
 	spare := len(f.rows) - height
@@ -93,7 +93,7 @@ func (f *frame) text(height int) string {
 	return strings.Join(rows, "\n")
 }
 
-// bar shows shares of a whole, one after the other.
+// bar draws shares of a whole, one after the other.
 func (f *frame) bar(shares ...float64) string {
 	width := max(8, min(barWidth, (f.width-labelWidth)/2))
 	var b strings.Builder
@@ -105,7 +105,7 @@ func (f *frame) bar(shares ...float64) string {
 		end += s
 		to := max(at, min(width, int(math.Round(end*float64(width)))))
 		if s > 0 && to == at && at < width {
-			to++ // a little is not nothing
+			to++ // a small share is visible
 		}
 		b.WriteString(f.good(strings.Repeat([]string{"█", "▒"}[i%2], to-at)))
 		at = to
@@ -113,8 +113,8 @@ func (f *frame) bar(shares ...float64) string {
 	return b.String() + f.faint(strings.Repeat("░", width-at))
 }
 
-// frame is how a server stands, in width columns and at most height rows; 0: as many
-// as it takes.
+// frame draws a server's state in width columns and at most height rows. A height of 0 means no
+// limit.
 func (s *serverState) frame(width, height int, hint string, p paint) string {
 	f := &frame{paint: p, width: max(minWidth, width)}
 	f.title(s, hint)
@@ -141,10 +141,10 @@ func (s *serverState) frame(width, height int, hint string, p paint) string {
 	return f.text(height)
 }
 
-// roomyHeight is that of terminals with room for a curve of several rows.
+// roomyHeight is the least height of terminals with room for a curve of several rows.
 const roomyHeight = 32
 
-// title is whose server it is, where, and whether it is there, and a hint.
+// title writes the server's models, its address, whether it answers, and a hint.
 func (f *frame) title(s *serverState, hint string) {
 	var cells []string
 	if s.last != nil {
@@ -178,10 +178,10 @@ func (f *frame) title(s *serverState, hint string) {
 	}
 }
 
-// maxNames is how many models are named in a title.
+// maxNames is how many models a title names.
 const maxNames = 8
 
-// servedText is what a server serves.
+// servedText says what a server serves.
 func servedText(s *watch.Sample) string {
 	switch n := max(len(s.Models), len(s.Statuses)); {
 	case s.Several(), n > maxNames:
@@ -196,7 +196,7 @@ func servedText(s *watch.Sample) string {
 	return strings.Join(names, ", ")
 }
 
-// rate is that of a counter over the last interval, NaN where there is none.
+// rate returns the rate of a counter in the last interval, or NaN if there is none.
 func (s *serverState) rate(c watch.Counter) float64 {
 	if s.between == nil {
 		return math.NaN()
@@ -364,7 +364,7 @@ func (f *frame) latencies(s *serverState) {
 	}
 }
 
-// levels are the shares of the values that percentiles are of.
+// levels are the shares that the percentiles stand for.
 var levels = []float64{.5, .9, .99}
 
 var percentiles = inColumns("p50", "p90", "p99")
@@ -380,7 +380,7 @@ func inColumns(texts ...string) string {
 	return b.String()
 }
 
-// quantiles are those of a histogram, in columns.
+// quantiles returns the percentiles of a histogram, in columns.
 func quantiles(h watch.Histogram) string {
 	var texts []string
 	for _, level := range levels {
@@ -394,7 +394,7 @@ func quantiles(h watch.Histogram) string {
 	return inColumns(texts...)
 }
 
-// latencyText has three digits or so, and never more than 8 characters.
+// latencyText formats a latency with about three digits, in at most 8 characters.
 func latencyText(seconds float64) string {
 	switch ms := seconds * 1e3; {
 	case math.IsNaN(seconds):
@@ -413,7 +413,7 @@ func latencyText(seconds float64) string {
 	return "> 1 day"
 }
 
-// countText is a number that is whole where the server is as it should be.
+// countText formats a number that should be whole.
 func countText(v float64) string {
 	if v == math.Trunc(v) && v < 1e6 {
 		return fmt.Sprintf("%.0f", v)
@@ -421,7 +421,7 @@ func countText(v float64) string {
 	return rateText(v)
 }
 
-// rateText is a number with three digits or so, in few characters.
+// rateText formats a number briefly, with about three digits.
 func rateText(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -451,7 +451,7 @@ func percent(share float64) string {
 
 func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// spanText is a time in its two largest units.
+// spanText formats a duration in its two largest units.
 func spanText(d time.Duration) string {
 	switch s := int64(d.Round(time.Second).Seconds()); {
 	case d > 0 && d < 10*time.Second:
@@ -467,8 +467,9 @@ func spanText(d time.Duration) string {
 	}
 }
 
-// sparkline draws values as columns in rows of text, the first the highest, as parts of
-// the largest; none where there is no value. A column without a value is empty.
+// sparkline draws values as columns in rows of text, the highest row first. A full column is the
+// largest value, which most returns. NaN leaves a column empty; if all values are NaN there are no
+// rows.
 func sparkline(values []float64, rows int) (lines []string, most float64) {
 	known := false
 	for _, v := range values {

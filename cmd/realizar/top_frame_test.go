@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden frames anew")
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// page is one of a server's that was recorded, read at that time.
+// page returns a recorded page of a server as read at a time.
 func page(t testing.TB, name string, at time.Time) topReading {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "watch", "testdata", name))
@@ -48,7 +48,7 @@ func read(t testing.TB, text string, at time.Time) topReading {
 
 var errNobody = errors.New("dial tcp 127.0.0.1:8080: connect: connection refused")
 
-// refused is what comes of looking at a server that is not there.
+// refused returns the reading of a server that cannot be reached.
 func refused(at time.Time) topReading {
 	return topReading{err: &url.Error{Op: "Get", URL: "http://127.0.0.1:8080/metrics", Err: errNobody}, at: at}
 }
@@ -61,8 +61,8 @@ func newState(readings ...topReading) *serverState {
 	return s
 }
 
-// rich has several of everything, waiting answers, errors, and latencies above the last
-// bound.
+// rich returns a page with several of everything, waiting requests, errors, and latencies above the
+// last bound.
 func rich(n int) string {
 	var b strings.Builder
 	for _, line := range []string{
@@ -87,7 +87,7 @@ func rich(n int) string {
 	return b.String()
 }
 
-// manyModels is a server of n models in all states, with caches of their own.
+// manyModels returns the page of a server with n models in all states, each with its own cache.
 func manyModels(n int) string {
 	var b strings.Builder
 	b.WriteString(`realizar_models_memory_bytes{device="NVIDIA H200"} 97e9` + "\n" + `realizar_models_memory_limit_bytes{device="NVIDIA H200"} 140e9` + "\n")
@@ -110,7 +110,7 @@ func manyModels(n int) string {
 	return b.String()
 }
 
-// Each frame is as wide and as high as it may be, and looks as it did.
+// TestTopFrames compares frames with golden files and checks their widths and heights.
 func TestTopFrames(t *testing.T) {
 	begun := newState(page(t, "first.txt", noon), page(t, "second.txt", noon.Add(time.Second)))
 	begun.last.Up = 3*time.Hour + 25*time.Minute
@@ -163,8 +163,7 @@ func TestTopFrames(t *testing.T) {
 	}
 }
 
-// trimRows is text without blanks at the ends of its rows: what is painted may end with
-// some.
+// trimRows returns text without spaces at the ends of rows; colored rows may have some.
 func trimRows(text string) string {
 	rows := strings.Split(text, "\n")
 	for i, r := range rows {
@@ -173,7 +172,7 @@ func trimRows(text string) string {
 	return strings.Join(rows, "\n")
 }
 
-// A frame fits every terminal.
+// TestTopFrameFits checks that a frame fits a terminal of any size.
 func TestTopFrameFits(t *testing.T) {
 	states := []*serverState{
 		newState(), newState(refused(noon)), newState(read(t, rich(1), noon), read(t, rich(7), noon.Add(time.Second))),
@@ -195,7 +194,7 @@ func TestTopFrameFits(t *testing.T) {
 	})
 }
 
-// Nothing that a server says steers the terminal.
+// TestTopIsPrintable checks that no text of a server can steer the terminal.
 func TestTopIsPrintable(t *testing.T) {
 	evil := `\u001b[2J\n\t\u202e` + "\x1b]0;title\x07\x9b31m\u202e" + strings.Repeat("x", 300)
 	text := fmt.Sprintf("vllm:num_requests_running{model_name=\"%[1]s\"} 1\nrealizar_device_memory_total_bytes{device=\"%[1]s\"} 5\n", "\x1b[2J\\n\u202e\u0085"+strings.Repeat("x", 300))
@@ -240,7 +239,8 @@ func TestSparkline(t *testing.T) {
 	}
 }
 
-// A curve's columns are means of neighbours who stay together, and all that there is.
+// TestHistory checks that a curve's columns are means of neighboring values, that neighbors stay
+// together, and that all values count.
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h history
@@ -287,8 +287,8 @@ func TestTopTexts(t *testing.T) {
 	}
 }
 
-// A server that goes away and comes back is followed, looks come one after the other,
-// and keys leave.
+// TestTopView follows a server that disappears and returns, and checks that readings do not overlap
+// and that keys end the view.
 func TestTopView(t *testing.T) {
 	readings := []topReading{refused(noon), page(t, "first.txt", noon.Add(time.Second)), page(t, "second.txt", noon.Add(2*time.Second)), refused(noon.Add(3 * time.Second)), page(t, "restarted.txt", noon.Add(9*time.Second))}
 	shows := []string{"no answer since 12:00:00, for 0s: dial tcp 127.0.0.1:8080: connect: connection refused", "16 running", "rates over 1.0s", "This is of 12:00:02.", "The server began anew; seen at 12:00:09."}

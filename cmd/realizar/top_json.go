@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/watch"
 )
 
-// topAway is a server that does not say how it stands.
+// A topAway reports a server that does not answer.
 type topAway struct {
 	At    time.Time `json:"at"`
 	URL   string    `json:"url"`
@@ -15,7 +15,7 @@ type topAway struct {
 	Away  float64   `json:"away_s"`
 }
 
-// A topResult is how a server stands, and what it did in an interval.
+// A topResult is a server's state, and what it did in an interval.
 type topResult struct {
 	At        time.Time `json:"at"`
 	URL       string    `json:"url"`
@@ -45,7 +45,7 @@ type topResult struct {
 
 	Latency map[string]topLatency `json:"latency"`
 
-	States   map[watch.ModelState]int `json:"states,omitempty"` // these three where there are several models
+	States   map[watch.ModelState]int `json:"states,omitempty"` // only with several models, as the next two
 	Statuses []topModel               `json:"statuses,omitempty"`
 	Reserved []topReserve             `json:"reserved,omitempty"`
 }
@@ -65,7 +65,7 @@ type topReserve struct {
 }
 
 type topPool struct {
-	Model     string  `json:"model,omitempty"` // where there are several
+	Model     string  `json:"model,omitempty"` // only with several models
 	Pool      int     `json:"pool"`
 	Used      float64 `json:"used"`
 	Idle      float64 `json:"idle"`
@@ -91,10 +91,10 @@ type topQuantiles struct {
 	P50   *float64 `json:"p50_ms"`
 	P90   *float64 `json:"p90_ms"`
 	P99   *float64 `json:"p99_ms"`
-	Above []string `json:"above"` // those that are above the number given
+	Above []string `json:"above"` // percentiles that are above the given number
 }
 
-// known is a number, or nil for what JSON has no number for.
+// known returns v, or nil if JSON cannot represent it.
 func known(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -102,7 +102,7 @@ func known(v float64) *float64 {
 	return &v
 }
 
-// newTopResult is of the last interval, which must be there.
+// newTopResult returns the result for the last interval, which must exist.
 func newTopResult(s *serverState) *topResult {
 	rate := func(c watch.Counter) *float64 { return known(s.between.Rate(c)) }
 	r := &topResult{

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/watch"
 )
 
-// counted is how many models are in each state.
+// counted returns the number of models in each state.
 func counted(models []watch.ModelStatus) map[watch.ModelState]int {
 	n := map[watch.ModelState]int{}
 	for i := range models {
@@ -19,7 +19,7 @@ func counted(models []watch.ModelStatus) map[watch.ModelState]int {
 	return n
 }
 
-// painted is a text about a model, or the model's state, in the colour of the state.
+// painted returns a text about a model in the color of the model's state.
 func (f *frame) painted(state watch.ModelState, text string) string {
 	switch state {
 	case watch.ModelReady:
@@ -32,7 +32,7 @@ func (f *frame) painted(state watch.ModelState, text string) string {
 	return f.faint(text)
 }
 
-// models is how many models are in which state, and what memory they have.
+// models writes the number of models in each state, and their reserved memory.
 func (f *frame) models(s *serverState) {
 	n := counted(s.last.Statuses)
 	var cells []string
@@ -53,12 +53,12 @@ func (f *frame) models(s *serverState) {
 
 // The rows of the table of models.
 const (
-	leastTable = 6  // where there is little room, as many are there before other rows
-	plainTable = 22 // where there is no bound
+	leastTable = 6  // without enough height, at the expense of other rows
+	plainTable = 22 // without a limit of height
 	leastName  = 4  // columns
 )
 
-// table is a row for each model, in so many rows at most, which are 3 or more.
+// table returns a row for each model, but at most most rows, which is at least 3.
 func (f *frame) table(models []watch.ModelStatus, most int) (rows []string) {
 	shown := models
 	if len(models) > most-1 {
@@ -77,7 +77,7 @@ func (f *frame) table(models []watch.ModelStatus, most int) (rows []string) {
 		}
 		cells = append(cells, []string{briefly(m.Name, 60), string(m.State), countText(m.Requests), countText(m.Waiting), memory})
 	}
-	widths := []int{latencyLabel, 8, len(head[2]), len(head[3]), 9} // so that they stay where numbers change
+	widths := []int{latencyLabel, 8, len(head[2]), len(head[3]), 9} // the columns do not move when numbers change
 	for _, row := range cells {
 		for i, c := range row {
 			widths[i] = max(widths[i], ansi.StringWidth(c))
@@ -115,8 +115,8 @@ func (f *frame) table(models []watch.ModelStatus, most int) (rows []string) {
 	return rows
 }
 
-// middleOut is a name without its middle where it is wider than so many columns: names of models
-// differ at both ends.
+// middleOut shortens a name to a width in columns by its middle, because names of models differ at
+// both ends.
 func middleOut(name string, width int) string {
 	wide := ansi.StringWidth(name)
 	if wide <= width {
@@ -126,8 +126,8 @@ func middleOut(name string, width int) string {
 	return ansi.Truncate(name, width-1-end, "") + "…" + ansi.TruncateLeft(name, wide-end, "")
 }
 
-// insert puts a table of models before the row of that index, in the rows that a height leaves;
-// 0: there is no bound.
+// insert inserts a table of models before the row at. It takes the rows that height leaves; a
+// height of 0 means no limit.
 func (f *frame) insert(at int, models []watch.ModelStatus, height int) {
 	most := plainTable
 	if height > 0 {

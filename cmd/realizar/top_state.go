@@ -86,8 +86,9 @@ func (h *history) add(v float64) {
 	h.count++
 }
 
-// columns are the means of so many neighbours that what may be there at most fits
-// width, the last at the end. A value stays with its neighbours when others come.
+// columns returns means of each neighboring values, with each chosen so that the full history fits
+// width. The last mean is of the last values. New values do not change which values a mean
+// combines.
 func (h *history) columns(width int) (means []float64, each int) {
 	each = (historyLength + width - 1) / width
 	sum, n := 0.0, 0
@@ -96,7 +97,7 @@ func (h *history) columns(width int) (means []float64, each int) {
 			sum, n = sum+v, n+1
 		}
 		if at := h.count - len(h.values) + i; at%each == each-1 || i == len(h.values)-1 {
-			means = append(means, sum/float64(n)) // NaN where there is none
+			means = append(means, sum/float64(n)) // NaN if there are no values
 			sum, n = 0, 0
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A metricsServer shows recorded pages, one after the other, the last again and again.
-// An empty one is an error.
+// metricsServer serves pages in order, and the last one from then on. An empty page is an error.
+// looks counts the requests.
 func metricsServer(t *testing.T, pages ...string) (url string, looks *atomic.Int64) {
 	t.Helper()
 	looks = new(atomic.Int64)
@@ -44,7 +44,8 @@ func recordedPage(t *testing.T, name string) string {
 	return string(text)
 }
 
-// Where nobody looks at a terminal, top looks twice and writes one frame.
+// TestTopOnce checks that top reads twice and writes one frame if standard output is not a
+// terminal.
 func TestTopOnce(t *testing.T) {
 	for _, args := range [][]string{nil, {"--once"}} {
 		url, looks := metricsServer(t, recordedPage(t, "first.txt"), recordedPage(t, "second.txt"))
@@ -60,7 +61,7 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
-// topLine is what --json writes, as far as tests look at it.
+// A topLine is the part of the output of --json that the tests check.
 type topLine struct {
 	Error     string
 	Away      *float64 `json:"away_s"`
@@ -106,7 +107,8 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
-// Of several models there is the state of each; of one there is nothing more than before.
+// TestTopJSONSeveral checks that the output has the state of each model if there are several, and
+// no such members for one.
 func TestTopJSONSeveral(t *testing.T) {
 	page := recordedPage(t, "second.txt")
 	for _, name := range []string{"a", "b"} {

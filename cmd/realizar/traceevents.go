@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// A tracedStep is a step as the trace file shows it.
+// A tracedStep is a step in the trace file.
 type tracedStep struct {
 	number  uint64
 	answers int
@@ -20,7 +20,7 @@ type tracedStep struct {
 	chosen  int
 	done    time.Time
 	clock   time.Duration
-	device  time.Duration // or what the spans take, if that is more
+	device  time.Duration // at least the time of the spans
 	spans   []realizar.Span
 }
 
@@ -38,9 +38,8 @@ const (
 	kernelsThread
 )
 
-// A traceEvent is one of the Trace Event Format's, which Chrome's viewer and Perfetto
-// open: of the phase M, which names something, or X, which has a beginning and a
-// duration.
+// A traceEvent is an event of the Trace Event Format, which Chrome's viewer and Perfetto open.
+// Phase M names a process or a thread; phase X has a beginning and a duration.
 type traceEvent struct {
 	Name     string        `json:"name"`
 	Category string        `json:"cat,omitempty"`
@@ -52,7 +51,7 @@ type traceEvent struct {
 	Args     any           `json:"args"`
 }
 
-// What the viewer shows beside a name, a step and a kernel.
+// The arguments of an event that names something, of a step and of a kernel.
 type (
 	nameArgs struct {
 		Name string `json:"name"`
@@ -71,30 +70,29 @@ type (
 	}
 )
 
-// microseconds are written with the nanoseconds after the point.
+// microseconds are written with nanoseconds after the decimal point.
 type microseconds time.Duration
 
-// MarshalJSON writes a number.
+// MarshalJSON returns a number.
 func (m microseconds) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%03d", m/1000, m%1000), nil
 }
 
-// complete is an event of a thread that has a beginning and a duration.
+// complete returns an event of a thread with a beginning and a duration.
 func complete(thread int, category, name string, begin, took time.Duration, args any) *traceEvent {
 	at, d := microseconds(begin), microseconds(took)
 	return &traceEvent{Name: name, Category: category, Phase: "X", Time: &at, Duration: &d, Process: 1, Thread: thread, Args: args}
 }
 
-// named is the event that names a process or a thread.
+// named returns the event that names a process or a thread.
 func named(what string, thread int, name string) *traceEvent {
 	return &traceEvent{Name: what, Phase: "M", Process: 1, Thread: thread, Args: nameArgs{name}}
 }
 
-// writeTrace writes the steps that are kept as a trace file: a JSON object with an
-// event for each step and each of its spans, in the order of their beginnings. Two
-// threads show the device: its steps, and in the same time their kernels. The device
-// has no clock in common with the host, so a step ends when the host knew that it was
-// done, or as much later as the steps before it take.
+// writeTrace writes the kept steps as a trace file: a JSON object with an event for each step and
+// each of its spans, in the order of their beginnings. Two threads show the device: its steps, and
+// at the same time their kernels. The device and the host have no common clock, so a step ends when
+// the host learned that it was done, or later by the time of the steps before it.
 func (p *profile) writeTrace(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	head, err := json.Marshal(map[string]any{"model": p.model, "device": p.device, "device_name": p.deviceName, "steps": len(p.kept), "steps_left_out": p.dropped})
@@ -136,7 +134,7 @@ func (p *profile) writeTrace(w io.Writer) error {
 	return out.Flush()
 }
 
-// events puts those of s, which begins at the time at.
+// events writes the events of s, which begins at the time at.
 func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error {
 	name := "step of " + strconv.Itoa(s.tokens) + " tokens"
 	if s.tokens == 1 {
@@ -145,10 +143,10 @@ func (s *tracedStep) events(at time.Duration, put func(*traceEvent) error) error
 	if err := put(complete(stepsThread, "step", name, at, s.device, stepArgs{s.number, s.answers, s.tokens, s.chosen, microseconds(s.clock)})); err != nil {
 		return err
 	}
-	past := time.Duration(0) // of the span before
+	past := time.Duration(0) // of the previous span
 	for i := range s.spans {
 		span := &s.spans[i]
-		// Timers round: a span begins when the one before it has ended.
+		// Timers round: a span begins only after the previous one has ended.
 		begin := max(past, span.Begin)
 		past = max(begin, span.Begin+span.Time)
 		args := kernelArgs{Where: span.Where, Bytes: span.Bytes}

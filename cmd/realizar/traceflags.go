@@ -7,13 +7,13 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// traceFlags say what is to be told of the steps that answer.
+// traceFlags say what to report about the steps of an answer.
 type traceFlags struct {
 	TraceTiming bool    `help:"Say on standard error what each token took, and what came before the first one; with --json in the object."`
 	Profile     *string `placeholder:"FILE" help:"Take every step apart: say on standard error what kernels and layers took, and write FILE for Chrome's trace viewer. The steps take longer."`
 }
 
-// Validate says which value makes no sense.
+// Validate checks the values.
 func (f *traceFlags) Validate() error {
 	if f.Profile != nil && *f.Profile == "" {
 		return errors.New("--profile: the name is empty: name a file")
@@ -21,7 +21,7 @@ func (f *traceFlags) Validate() error {
 	return nil
 }
 
-// allow says which flag has no place beside n answers, or in a chat.
+// allow returns an error if a flag does not go with n answers, or with a chat.
 func (f *traceFlags) allow(n int, interactive bool) error {
 	name := "--trace-timing"
 	if f.Profile != nil {
@@ -36,17 +36,16 @@ func (f *traceFlags) allow(n int, interactive bool) error {
 	return nil
 }
 
-// A tracing is what the flags ask for, in the making. Its parts are nil where they are
-// not wanted.
+// A tracing collects what the flags ask for. Parts that they do not ask for are nil.
 type tracing struct {
 	timings *tokenTimings
 	profile *profile
 	file    *outFile // of the profile
-	steps   int      // that were told of
+	steps   int      // steps seen
 }
 
-// startTracing makes ready for what the flags ask for. What cannot be written need not wait
-// for the model.
+// startTracing prepares what the flags ask for. A file that cannot be written is reported before
+// the model is loaded.
 func (f *traceFlags) startTracing(model string) (t *tracing, err error) {
 	t = &tracing{}
 	if f.TraceTiming {
@@ -61,7 +60,7 @@ func (f *traceFlags) startTracing(model string) (t *tracing, err error) {
 	return t, nil
 }
 
-// watch has o tell t of the steps.
+// watch makes o report its steps to t.
 func (t *tracing) watch(o *realizar.Options) {
 	if t.timings == nil && t.profile == nil {
 		return
@@ -78,7 +77,7 @@ func (t *tracing) watch(o *realizar.Options) {
 	}
 }
 
-// opened notes what runs.
+// opened notes the model and its device.
 func (t *tracing) opened(m *realizar.Model) {
 	if t.timings != nil {
 		t.timings.opened(m)
@@ -88,9 +87,9 @@ func (t *tracing) opened(m *realizar.Model) {
 	}
 }
 
-// end ends what the flags asked for, after the model is closed. An answer that ended
-// with err, or was interrupted, counts as far as it came. What the memory's speed is to
-// be compared with is measured now that no model holds memory.
+// end writes what the flags asked for, after the model is closed. err is the answer's error; an
+// answer that failed or was interrupted is reported as far as it came. The memory's bandwidth, for
+// comparison, is measured now because no model uses the memory.
 func (t *tracing) end(a *app, c *runCommand, err error) error {
 	nothing := err != nil && t.steps == 0
 	if t.timings != nil && !c.JSON && !nothing {

@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/plan"
 )
 
-// spentBeads are two kernels of every step, and what they and it took.
+// spentBeads returns two kernels for each step, and the times of the step.
 func spentBeads(b *plan.Batch) (t plan.Times, spans []plan.Span) {
 	if b.Timed {
 		t = plan.Times{Embed: 1000, Choose: 2000, Total: 8000}
@@ -25,7 +25,7 @@ func spentBeads(b *plan.Batch) (t plan.Times, spans []plan.Span) {
 	return t, spans
 }
 
-// traced runs a model of a device with the flags, up to 6 tokens.
+// traced runs a model on an abacus with the flags, for up to 6 tokens.
 func traced(t *testing.T, f traceFlags, more func(*runCommand, *app)) (out, text string, err error) {
 	t.Helper()
 	withAbacus(t).spent = spentBeads
@@ -40,7 +40,7 @@ func traced(t *testing.T, f traceFlags, more func(*runCommand, *app)) (out, text
 	return written.String(), notes.String(), err
 }
 
-// The flags change nothing of the answer; what they tell is of its steps.
+// TestTraced checks that the flags do not change the answer, and report its steps.
 func TestTraced(t *testing.T) {
 	plain, notes, err := traced(t, traceFlags{}, nil)
 	if err != nil || notes != "" {
@@ -78,7 +78,8 @@ func TestTraced(t *testing.T) {
 	}
 }
 
-// Nothing chosen is told of as such, and leaves a file of no steps.
+// TestTracedNothing checks that an answer of no tokens is reported as such, with a trace file
+// without steps.
 func TestTracedNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "steps.json")
 	_, notes, err := traced(t, traceFlags{TraceTiming: true, Profile: &path}, func(c *runCommand, _ *app) { *c.MaxTokens = 0 })
@@ -93,8 +94,8 @@ func TestTracedNothing(t *testing.T) {
 	checkTrace(t, data)
 }
 
-// What was interrupted is told of as far as it came; where nothing came, no file is
-// left, and what was there before stays.
+// TestTracedInterrupted checks that an interrupted answer is reported as far as it came. If there
+// was no step, no file is written and an old one is kept.
 func TestTracedInterrupted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "steps.json")
 	if err := os.WriteFile(path, []byte("before"), 0o666); err != nil {
@@ -131,7 +132,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// What cannot be told of is refused before the model is opened.
+// TestTraceFlagsRefused checks that what cannot be traced is refused before the model is opened.
 func TestTraceFlagsRefused(t *testing.T) {
 	folder := t.TempDir()
 	for _, test := range []struct {

@@ -18,7 +18,7 @@ func (*verifyCommand) Help() string {
 is named, and the exit code is 1.`
 }
 
-// errDamaged says that files are damaged, which are listed.
+// errDamaged reports that files, which were listed, are damaged.
 var errDamaged = errors.New("files are damaged; realizar rm and realizar pull fetch their models anew")
 
 // Run checks the models.

@@ -30,9 +30,9 @@ func (c *versionCommand) Run(a *app) error {
 // build is what the binary knows of its origin.
 type build struct {
 	version  string
-	revision string // empty when it was not built from a repository
+	revision string // empty if not built from a repository
 	time     string // of the revision
-	modified bool   // the files were not those of the revision
+	modified bool   // the files differed from the revision
 }
 
 func readBuild() build {
@@ -57,7 +57,7 @@ func readBuild() build {
 	return b
 }
 
-// line is the version, the revision, the Go version and the machine's kind.
+// line returns the version, the revision, the Go version and the system.
 func (b *build) line() string {
 	revision := ""
 	if b.revision != "" {
@@ -69,8 +69,8 @@ func (b *build) line() string {
 	return fmt.Sprintf("realizar %s%s %s %s", b.version, revision, runtime.Version(), system())
 }
 
-// table is a line for each thing that tells builds and machines apart. kernels are
-// those that the user wants, or empty.
+// table returns a line for each property that distinguishes builds and machines. kernels are the
+// CPU kernels that the user selected, or "".
 func (b *build) table(kernels string) string {
 	revision := "unknown"
 	if b.revision != "" {

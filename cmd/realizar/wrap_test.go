@@ -12,7 +12,7 @@ import (
 func TestWrap(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		want string // complete lines, then the rest, with / between
+		want string // complete lines, then the rest, separated by /
 	}{
 		{"", ""},
 		{"one", "one"},
@@ -26,7 +26,7 @@ func TestWrap(t *testing.T) {
 		{"  ab\n  cd", "  ab/  cd"},
 		{"\n\na", "//a"},
 		{"日本語日本語", "日本語日/本語"},
-		{"abcdefg - b", "abcdefg /-/b"}, // by itself, ansi.Wrap leaves nine columns here
+		{"abcdefg - b", "abcdefg /-/b"}, // ansi.Wrap alone would make a line of nine columns
 	} {
 		complete, rest := wrap(test.text, 8)
 		if got := strings.Join(append(complete, rest), "/"); got != test.want {
@@ -35,8 +35,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// Text that comes in pieces is broken into lines that fit, without losing
-// anything but blanks where lines end, and without joining words.
+// TestWrapPieces checks that text in pieces is broken into lines that fit, that only spaces at line
+// ends are lost, and that words are not joined.
 func TestWrapPieces(t *testing.T) {
 	alphabet := rapid.SliceOf(rapid.SampledFrom([]string{
 		"a", "bb ", " ", "  ", "\n", "日", "\u3000", "\u00a0", "e\u0301", "👩‍👩‍👧", "🇩", "-", "--", "- b", "long words", "x\ny",

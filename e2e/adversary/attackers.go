@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Attackers are a process of their own, so that they have a core of their own. This one
-// starts itself again with -attack; it ends when its standard input does, and says on
-// standard output what came of it.
+// The attackers run in a process of their own, so that they have a core of their own. This
+// program starts itself again with -attack for that. The process ends when its standard
+// input is closed, and writes its outcome to standard output.
 
-// An outcome is what attackers were answered.
+// An outcome counts the answers that the attackers got.
 type outcome struct {
 	Answers tally
-	Wrong   string // an answer that the attack must not have
+	Wrong   string // an answer that the attack must not get
 }
 
-// attackers do an attack until ctx ends.
+// attackers is a process that repeats an attack until its standard input is closed.
 type attackers struct {
 	cmd  *exec.Cmd
 	end  io.Closer
@@ -35,10 +35,10 @@ type saying struct {
 	err     error
 }
 
-// slowEnd is how long attackers may take to end: as long as what they wait for at most.
+// slowEnd is how long the attackers may take to end: the longest time that they wait for.
 const slowEnd = 2 * time.Minute
 
-// startAttackers starts so many clients of an attack on url.
+// startAttackers starts the given number of clients of an attack on url.
 func startAttackers(c *cores, a *attack, clients int, url string) (*attackers, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,7 +65,7 @@ func startAttackers(c *cores, a *attack, clients int, url string) (*attackers, e
 	return all, nil
 }
 
-// stop ends them, and is what came of it.
+// stop ends the attackers and returns their outcome.
 func (a *attackers) stop() (outcome, error) {
 	_ = a.end.Close()
 	select {
@@ -78,7 +78,7 @@ func (a *attackers) stop() (outcome, error) {
 	}
 }
 
-// beAttackers is what the other process does.
+// beAttackers runs in the attackers' process.
 func beAttackers(name, url string, clients int) error {
 	for i := range attacks {
 		if a := &attacks[i]; a.name == name {
@@ -93,7 +93,7 @@ func beAttackers(name, url string, clients int) error {
 	return fmt.Errorf("there is no attack %q", name)
 }
 
-// besiege has so many clients do a again and again until ctx ends.
+// besiege lets the given number of clients repeat a until ctx ends.
 func besiege(ctx context.Context, a *attack, url string, clients int) outcome {
 	o := outcome{Answers: tally{}}
 	var mu sync.Mutex

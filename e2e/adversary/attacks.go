@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// An attack is a client that means ill. It is done again and again by several at a time.
+// An attack is what a malicious client does. Several clients repeat it at a time.
 type attack struct {
 	name string
-	// do does it once and returns the status of each answer, or cut.
+	// do attacks once and returns the status of each answer, or cut.
 	do func(ctx context.Context, url string) []int
-	// wants are the statuses that it may be answered with; none: any but 500.
+	// wants are the permitted statuses of an answer. If it is nil, all but 500 are permitted.
 	wants []int
 }
 
-// cut is in the place of a status where the server cut the connection, or the attack did.
+// cut stands for the status if the server, or the attack, cut the connection.
 const cut = 0
 
 func (a *attack) may(status int) bool {
@@ -33,7 +33,7 @@ func (a *attack) may(status int) bool {
 	return slices.Contains(a.wants, status)
 }
 
-// A tally counts answers by status.
+// A tally maps a status to the number of answers that had it.
 type tally map[int]int
 
 func (t tally) add(statuses []int) {
@@ -64,11 +64,11 @@ func (t tally) String() string {
 	return b.String()
 }
 
-// large is a body of so many bytes that a client sends without having it in memory.
+// large is a request body that a client sends without having it in memory.
 type large struct {
 	head, tail string
 	fill       string
-	n          int // bytes between them
+	n          int // bytes of fill between head and tail
 }
 
 func (l *large) length() int64 { return int64(len(l.head) + l.n + len(l.tail)) }
@@ -77,7 +77,7 @@ func (l *large) reader() io.Reader {
 	return io.MultiReader(strings.NewReader(l.head), io.LimitReader(&repeated{text: l.fill}, int64(l.n)), strings.NewReader(l.tail))
 }
 
-// repeated is a text again and again.
+// repeated reads a text over and over.
 type repeated struct {
 	text string
 	at   int
@@ -92,10 +92,10 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// quick are the connections of clients that send and read all.
+// quick is the HTTP client of attacks that send the whole request and read the whole answer.
 var quick = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 
-// post sends a body and reads the answer.
+// post sends a body, reads the answer and returns its status.
 func post(ctx context.Context, url, path string, body *large) []int {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, body.reader())
 	if err != nil {
@@ -114,7 +114,7 @@ func post(ctx context.Context, url, path string, body *large) []int {
 
 func text(s string) *large { return &large{head: s, fill: " "} }
 
-// dial connects to the server and sends text.
+// dial connects to the server and sends text. It returns nil if that fails.
 func dial(ctx context.Context, url, text string) net.Conn {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(url, "http://"))
@@ -129,7 +129,7 @@ func dial(ctx context.Context, url, text string) net.Conn {
 	return c
 }
 
-// status reads the status of an answer, or cut.
+// status reads the status of an answer. It returns cut if there is none.
 func status(c net.Conn) int {
 	head := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(c, head); err != nil {
@@ -139,7 +139,7 @@ func status(c net.Conn) int {
 	return n
 }
 
-// hold keeps a connection open for a while, or until it is cut.
+// hold keeps a connection open for d, or until it is cut or ctx ends.
 func hold(ctx context.Context, c net.Conn, d time.Duration) {
 	_ = c.SetReadDeadline(time.Now().Add(d))
 	ended := make(chan struct{})
@@ -155,13 +155,13 @@ func hold(ctx context.Context, c net.Conn, d time.Duration) {
 	<-ended
 }
 
-// megabytes is so many of them.
+// megabytes returns n MiB in bytes.
 func megabytes(n int) int { return n << 20 }
 
-// refusals are for what the server has no room for, or may not have.
+// refusals are the statuses of requests that are invalid or for which there is no room.
 var refusals = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}
 
-// fill has the model work as much as one request can.
+// fill makes the model work as much as a single request can.
 var fill = attack{"128 answers with the likeliest of each token", func(ctx context.Context, url string) []int {
 	return post(ctx, url, "/v1/chat/completions", text(`{"model":"demo","messages":[{"role":"user","content":"Tell me a story."}],"n":128,"max_tokens":100,"logprobs":true,"top_logprobs":20,"ignore_eos":true}`))
 }, append([]int{http.StatusOK}, refusals...)}

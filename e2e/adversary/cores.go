@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cores divides the machine's processor cores. Real attackers have machines of their own:
-// here they have a core of their own, so that they do not slow the server or the honest
-// client by computing.
+// cores divides the processor cores of the machine. Real attackers have machines of their
+// own. Here they have at least a core of their own, so that their computing does not slow
+// the server or the honest client.
 type cores struct {
 	server, attackers, honest []int
 	all                       []int
@@ -51,7 +51,7 @@ func (c *cores) String() string {
 	return "too few cores: the server, the attackers and the honest client share one"
 }
 
-// setOf is the cores as the system has them.
+// setOf returns the cores in the form that the system calls take.
 func setOf(all []int) (set unix.CPUSet) {
 	for _, i := range all {
 		set.Set(i)
@@ -59,12 +59,12 @@ func setOf(all []int) (set unix.CPUSet) {
 	return set
 }
 
-// startOn starts a process that runs on those cores alone.
+// startOn starts a process that runs on the given cores only.
 func startOn(all []int, cmd *exec.Cmd) error {
 	if len(all) == 0 {
 		return cmd.Start()
 	}
-	// A process begins with the cores of the thread that starts it.
+	// A process inherits the cores of the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var before unix.CPUSet
@@ -79,7 +79,7 @@ func startOn(all []int, cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// stayOn has this process run on those cores alone.
+// stayOn makes this process run on the given cores only.
 func stayOn(all []int) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil || len(all) == 0 {
@@ -88,7 +88,7 @@ func stayOn(all []int) {
 	set := setOf(all)
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.SchedSetaffinity(id, &set) // a thread may have ended
+			_ = unix.SchedSetaffinity(id, &set) // it fails if the thread has ended, which does not matter
 		}
 	}
 }

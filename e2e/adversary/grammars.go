@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Grammars, schemas and tools that cost more than they say. Each is another one, so that
-// none is shared with the request before.
+// These are grammars, schemas and tools that take much more work than their size suggests.
+// Each has a random name, so that the server cannot reuse the grammar of an earlier request.
 
-// grammarAnswers are those of grammars: some are answered, others refused, or found to be
-// too large while the model answers.
+// grammarAnswers are the permitted statuses: some requests are answered, and others are
+// refused at once or when their grammar becomes too large during the answer.
 var grammarAnswers = append([]int{http.StatusOK, http.StatusUnprocessableEntity}, refusals...)
 
-// ask is a chat with further fields, which run for a few tokens.
+// ask sends a chat with additional fields. The answer has few tokens.
 func ask(ctx context.Context, url string, fields map[string]any) []int {
 	fields["model"] = "demo"
 	fields["messages"] = []any{map[string]any{"role": "user", "content": "Answer."}}
@@ -29,16 +29,16 @@ func ask(ctx context.Context, url string, fields map[string]any) []int {
 	return post(ctx, url, "/v1/chat/completions", text(string(body)))
 }
 
-// other is a name that no other request has.
+// other returns a name that no other request has.
 func other() string { return fmt.Sprintf("n%d", rand.Uint64()) }
 
-// schemas are bombs: what each asks for is much larger than itself.
+// schemas are small schemas that lead to very large grammars.
 var schemas = []func() map[string]any{
-	// Texts whose automata have many states.
+	// Strings whose automata have many states.
 	func() map[string]any {
 		return object(map[string]any{other(): map[string]any{"type": "string", "pattern": "(a|b)*a(a|b){20}", "minLength": 100, "maxLength": 5000}})
 	},
-	// A text that many patterns must allow at once.
+	// A string that must match many patterns at once.
 	func() map[string]any {
 		var all []any
 		for i := range 12 {
@@ -46,7 +46,7 @@ var schemas = []func() map[string]any{
 		}
 		return object(map[string]any{other(): map[string]any{"allOf": all}})
 	},
-	// Definitions that double: 2^40 alternatives.
+	// Definitions that each refer twice to the one before, which makes 2^40 values.
 	func() map[string]any {
 		defs := map[string]any{"d0": map[string]any{"const": other()}}
 		for i := range 40 {
@@ -55,7 +55,7 @@ var schemas = []func() map[string]any{
 		}
 		return map[string]any{"$ref": "#/$defs/d40", "$defs": defs}
 	},
-	// Exclusion of what overlaps.
+	// Alternatives that overlap and must exclude each other.
 	func() map[string]any {
 		var all []any
 		for range 16 {
@@ -63,7 +63,7 @@ var schemas = []func() map[string]any{
 		}
 		return map[string]any{"oneOf": all}
 	},
-	// A great many names and values.
+	// Thousands of properties and values.
 	func() map[string]any {
 		properties, values := map[string]any{}, []any{}
 		for range 2000 {
@@ -73,13 +73,13 @@ var schemas = []func() map[string]any{
 		properties["values"] = map[string]any{"enum": values}
 		return map[string]any{"type": "object", "properties": properties}
 	},
-	// Counted repetitions.
+	// Large counts of repetitions.
 	func() map[string]any {
 		return map[string]any{"type": "array", "items": map[string]any{"const": other()}, "minItems": 1_000_000, "maxItems": 2_000_000}
 	},
 }
 
-// object is the schema of an object that has all of these properties.
+// object returns the schema of an object that has all of these properties.
 func object(properties map[string]any) map[string]any {
 	var names []string
 	for name := range properties {
@@ -89,7 +89,7 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": names, "additionalProperties": false}
 }
 
-// texts are grammars in notations other than JSON Schema, by the field that holds them.
+// texts are grammars in notations other than JSON Schema, with the request field for each.
 var texts = []func() (field, grammar string){
 	func() (string, string) { return "guided_regex", other() + "(a?){500}a{500}" },
 	func() (string, string) { return "guided_regex", other() + "(((a*)*b*)*c*)*[0-9]{1,900}" },
@@ -112,7 +112,7 @@ var texts = []func() (field, grammar string){
 	},
 }
 
-// grammarAttacks are those by what an answer must be.
+// grammarAttacks are the attacks that restrict the form of the answer.
 var grammarAttacks = []attack{
 	{"schemas that grow", func(ctx context.Context, url string) []int {
 		schema := schemas[rand.IntN(len(schemas))]()

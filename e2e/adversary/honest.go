@@ -21,17 +21,17 @@ func newHonest(url string) *honest {
 	return &honest{url: url, client: &http.Client{Timeout: time.Minute}}
 }
 
-// A period is how an honest client fared.
+// A period records how an honest client fared for a while.
 type period struct {
 	answers, lost int
 	median, worst time.Duration
-	err           error // the last that a request was lost by
+	err           error // the error of the last request that failed
 }
 
-// patience is how long a client asks again that is told to.
+// patience is how long the client repeats a request after answers with status 429.
 const patience = 20 * time.Second
 
-// ask asks for one answer, again where it is told to.
+// ask gets one answer. It repeats the request if the server says so.
 func (h *honest) ask(ctx context.Context) error {
 	var last error
 	for end, cuts := time.Now().Add(patience), 0; cuts < 4 && time.Now().Before(end); {
@@ -45,7 +45,7 @@ func (h *honest) ask(ctx context.Context) error {
 		if err != nil {
 			last = err
 			cuts++
-			continue // as it is before an answer that a connection gives way
+			continue // a connection may be cut before an answer has begun
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
@@ -63,7 +63,7 @@ func (h *honest) ask(ctx context.Context) error {
 	return last
 }
 
-// during asks until d is over.
+// during asks for one answer after another until d is over.
 func (h *honest) during(ctx context.Context, d time.Duration) (p period) {
 	var times []time.Duration
 	for end := time.Now().Add(d); time.Now().Before(end); {

@@ -1,14 +1,14 @@
-// Adversary attacks `realizar serve`, a process of its own with little memory and few
-// files, over loopback and for a bounded time, and says what that did to the process and
-// to an honest client beside it.
+// Adversary attacks `realizar serve` over loopback for a limited time, and reports what that
+// did to the server and to an honest client at the same time. The server is a process of its
+// own, with little memory and few files.
 //
 //	go run ./adversary -binary PATH               # two minutes
 //	go run ./adversary -binary PATH -time 1h -markdown
 //
-// It exits with 1 where the process died, took more memory than it may, lost a request of
-// the honest client, gave an attack another answer than it must, or kept what it held.
-// How long things take is in its table and decides nothing but for bounds that no machine
-// in order comes near.
+// It exits with 1 if the server died, took more memory than it may, failed a request of the
+// honest client, answered an attack in a way that is not permitted, or did not release what
+// it had taken. The times in the table decide nothing, except that some have limits that no
+// working machine comes near.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// An options is what the flags say.
+// options are the values of the flags.
 type options struct {
 	binary, model string
 	time          time.Duration
@@ -32,7 +32,7 @@ type options struct {
 	memory        int64 // MiB
 	files         int
 	only          string
-	attack, url   string // of attackers
+	attack, url   string // for the process of the attackers
 	markdown      bool
 }
 
@@ -72,13 +72,14 @@ func main() {
 	}
 }
 
-// warmTime is how long a cache has to fill before anything is measured.
+// warmTime is how long each cache has to fill before anything is measured.
 const warmTime = 5 * time.Second
 
-// aloneOf is the part of an attack's time in which the honest client is alone.
+// aloneOf divides an attack's time: for the first part of that length the honest client is
+// alone.
 const aloneOf = 4
 
-// run does all attacks, and reports whether all held.
+// run runs all attacks, and reports whether the server passed them all.
 func run(ctx context.Context, o *options) (held bool, err error) {
 	c := divide()
 	p, err := start(ctx, o, &c)
@@ -94,17 +95,17 @@ func run(ctx context.Context, o *options) (held bool, err error) {
 	fmt.Println(&c)
 	stayOn(c.honest)
 	h := newHonest(p.url)
-	for range 20 { // so that what is made once is there
+	for range 20 { // so that what is made only once exists
 		if err := h.ask(ctx); err != nil {
 			return false, fmt.Errorf("before any attack: %w", err)
 		}
 	}
-	for _, a := range slices.Concat([]attack{fill}, grammarAttacks) { // which have the caches take their memory
+	for _, a := range slices.Concat([]attack{fill}, grammarAttacks) { // these make the caches take their memory
 		if _, _, err = p.attack(&a, o.clients, func() { pause(ctx, warmTime) }); err != nil {
 			return false, err
 		}
 	}
-	pause(ctx, warmTime) // the heap is given back
+	pause(ctx, warmTime) // so that the heap is given back to the system
 	var chosen []attack
 	for _, a := range attacks {
 		if strings.Contains(a.name, o.only) {
@@ -140,7 +141,7 @@ func run(ctx context.Context, o *options) (held bool, err error) {
 	return ok && len(rows) == len(chosen), ctx.Err()
 }
 
-// A row is what came of an attack.
+// A row has the results of an attack.
 type row struct {
 	name    string
 	answers tally
@@ -154,10 +155,10 @@ type row struct {
 	died    bool
 }
 
-// one does one attack with o.clients at a time, beside the honest client.
+// one runs one attack with o.clients clients at a time, beside the honest client.
 func one(ctx context.Context, p *process, h *honest, a *attack, o *options, d time.Duration, before usage) (r row, err error) {
 	r = row{name: a.name, before: before, limit: o.memory << 20}
-	alone := h.during(ctx, d/aloneOf) // just before, as others may keep the machine busy
+	alone := h.during(ctx, d/aloneOf) // just before the attack, as other processes may slow the machine
 	r.usual = alone.median
 	var came outcome
 	came, r.peak, err = p.attack(a, o.clients, func() { r.honest = h.during(ctx, d-d/aloneOf) })
@@ -178,17 +179,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// What is small may grow by so much.
+// Small values may grow by this much.
 const (
 	slackMemory = 24 << 20
 	slackCount  = 12
 )
 
-// slackTime is by how much the honest client may wait longer, beside many times what is
-// usual: others may keep the machine busy.
+// slackTime is how much longer the honest client may wait, in addition to many times its
+// usual time: other processes may keep the machine busy.
 const slackTime = 20 * time.Second
 
-// verdict is "held", or what did not.
+// verdict returns "held", or what went wrong.
 func (r *row) verdict() string {
 	switch {
 	case r.died:
@@ -213,7 +214,7 @@ func (r *row) verdict() string {
 	return "held"
 }
 
-// show writes the table.
+// show prints the table.
 func show(rows []row, markdown bool) {
 	head := []string{"attack", "tries", "answers", "most memory", "honest: answers, median, worst", "alone: median", "times that", "after: memory, goroutines, files", ""}
 	var lines [][]string

@@ -19,23 +19,23 @@ import (
 	"time"
 )
 
-// A process is a server that is attacked.
+// A process is the server that is attacked.
 type process struct {
 	cmd    *exec.Cmd
 	url    string
-	limit  string // what bounds its memory
-	group  string // the folder of its control group, "" for none
+	limit  string // what limits its memory
+	group  string // the folder of its control group; empty if there is none
 	log    *logTail
 	ended  chan struct{}
 	client *http.Client
 	cores  cores
 }
 
-// groupName is that of the control group that is made.
+// groupName begins the name of the control group.
 const groupName = "realizar-adversary"
 
-// group makes a control group of so many bytes and returns its folder, or "" where none
-// can be made.
+// group makes a control group that is limited to the given bytes, and returns its folder. It
+// returns "" if it cannot make one.
 func group(bytes int64) string {
 	for _, g := range []struct{ folder, file string }{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, // version 1
@@ -56,7 +56,7 @@ func group(bytes int64) string {
 // start starts the server and waits until it answers.
 func start(ctx context.Context, o *options, c *cores) (*process, error) {
 	p := &process{cores: *c, ended: make(chan struct{}), limit: "no control group could be made", group: group(o.memory << 20), client: &http.Client{Timeout: 10 * time.Second}}
-	// The shell joins the group and lowers the limits before the program begins.
+	// The shell joins the group and sets the limits before the program starts.
 	script := "ulimit -n " + strconv.Itoa(o.files) + "\n"
 	if p.group != "" {
 		p.limit = p.group
@@ -111,7 +111,7 @@ func (p *process) stop() {
 	}
 }
 
-// dumpLog writes the end of the log of a server that was stopped.
+// dumpLog prints the end of the log of a server that has ended.
 func (p *process) dumpLog() {
 	fmt.Fprintf(os.Stderr, "\nthe end of the server's log:\n%s\n", p.log.end())
 }
@@ -125,13 +125,13 @@ func (p *process) dead() bool {
 	}
 }
 
-// A usage is what the process has.
+// A usage is what the process uses at one moment.
 type usage struct {
 	rss, held         int64
 	goroutines, files int
 }
 
-// resident is the process's memory.
+// resident returns the memory of the process.
 func (p *process) resident() int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *process) resident() int64 {
 	return 0
 }
 
-// processorTime is how long the process has been at work.
+// processorTime returns how much processor time the process has used.
 func (p *process) processorTime() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
@@ -155,10 +155,10 @@ func (p *process) processorTime() time.Duration {
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	user, _ := strconv.ParseInt(f[11], 10, 64)
 	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond // of a hundredth of a second each
+	return time.Duration(user+system) * 10 * time.Millisecond // the unit is a hundredth of a second
 }
 
-// read is what the process has now.
+// read returns what the process uses now.
 func (p *process) read(ctx context.Context) (u usage, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/metrics", nil)
 	if err != nil {
@@ -188,8 +188,8 @@ func (p *process) read(ctx context.Context) (u usage, err error) {
 	return u, err
 }
 
-// settled waits, for a while, until the process has no more than before, and is what it
-// has.
+// settled waits, for a limited time, until the process uses no more than before. It returns
+// what the process then uses.
 func (p *process) settled(ctx context.Context, before *usage) (u usage) {
 	p.client.CloseIdleConnections()
 	for range 120 {
@@ -208,8 +208,8 @@ func (p *process) settled(ctx context.Context, before *usage) (u usage) {
 	return u
 }
 
-// attack has so many clients do a again and again while beside goes on. It is how they were
-// answered, and the most memory that the process had.
+// attack lets the given number of clients repeat a while beside runs. It returns how they
+// were answered and the most memory that the process had.
 func (p *process) attack(a *attack, clients int, beside func()) (o outcome, peak int64, err error) {
 	all, err := startAttackers(&p.cores, a, clients, p.url)
 	if err != nil {

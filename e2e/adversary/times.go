@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Bounds that no machine comes near, however busy it is with other things.
+// These limits leave room for a machine that is busy with other work.
 const (
 	slowRefusal = 20 * time.Second
-	slowClose   = 40 * time.Second // below the minute that a body may take
+	slowClose   = 40 * time.Second // less than the minute that a body may take
 )
 
-// A process that is at work for less than idle in a second has stopped; it has so many
-// seconds for that.
+// A process that uses less processor time than idle in a second has stopped working. It
+// must do so within slowStop seconds.
 const (
 	idle     = 500 * time.Millisecond
 	slowStop = 10
 )
 
-// grace is how long what a client asked for may go on when it has left.
+// grace is how long work for a client may go on after it has left.
 const grace = 100 * time.Millisecond
 
-// measure takes the times that a single client sees, alone.
+// measure measures the times that a single client sees while there is no other.
 func measure(ctx context.Context, p *process) (lines []string, ok bool) {
 	ok = true
 	say := func(good bool, format string, a ...any) {
@@ -55,7 +55,7 @@ func measure(ctx context.Context, p *process) (lines []string, ok bool) {
 	return lines, ok
 }
 
-// refusal is how long after its last byte a request is answered, and with what.
+// refusal returns how long after its last byte a request is answered, and the status.
 func refusal(ctx context.Context, url string, body *large) (time.Duration, int) {
 	var sent time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }})
@@ -73,7 +73,7 @@ func refusal(ctx context.Context, url string, body *large) (time.Duration, int) 
 	return d, resp.StatusCode
 }
 
-// stops is how long the process is at work after a client has left that sent a lot to do.
+// stops measures how long the process works for a client that sent a large body and left.
 func stops(ctx context.Context, p *process, path string, body *large) (good bool, format string, took time.Duration) {
 	c := dial(ctx, p.url, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, body.length()))
 	if c == nil {

@@ -1,5 +1,5 @@
-// Screenshots makes the pictures of docs/page.md: it shows a browser the page of a server
-// that runs, with a conversation that was written for it.
+// Screenshots makes the pictures in docs/page.md: it opens the page of a running server in a
+// browser and shows it with a prepared conversation.
 //
 //	go run ./screenshots -url http://localhost:8080 -out ../docs/page
 package main
@@ -51,13 +51,13 @@ func run(url, out string, watch time.Duration, all bool) error {
 	if err := os.WriteFile(file, conversation, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(file) //nolint:errcheck // it is the system's folder for such files
+	defer os.Remove(file) //nolint:errcheck // it is in the system's temporary folder
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("hide-scrollbars", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	if err := chromedp.Do(ctx); err != nil { // the browser ends with the context of the first one
+	if err := chromedp.Do(ctx); err != nil { // the browser ends with the context that is used first
 		return err
 	}
 	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute)
@@ -117,7 +117,7 @@ func shots(all bool) []shot {
 	return list
 }
 
-// settle is how long charts and fonts have.
+// settle is how long to wait for charts and fonts.
 const settle = 700 * time.Millisecond
 
 func take(ctx context.Context, url, out string, watch time.Duration, s shot) error {
@@ -149,10 +149,10 @@ func take(ctx context.Context, url, out string, watch time.Duration, s shot) err
 	if len(picture.Data) == 0 {
 		return errors.New("the picture is empty")
 	}
-	return os.WriteFile(filepath.Join(out, s.name), picture.Data, 0o644) //nolint:gosec // it is for everyone
+	return os.WriteFile(filepath.Join(out, s.name), picture.Data, 0o644) //nolint:gosec // everyone may read the picture
 }
 
-// prefer has the page be light or dark.
+// prefer sets whether the browser prefers light or dark pages.
 func prefer(theme string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

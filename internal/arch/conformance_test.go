@@ -98,7 +98,6 @@ var unsupportedMore = []string{
 	"falcon-h1",
 	"falcon-mamba",
 	"flex-olmo",
-	"gemma3n",
 	"glm-moe-dsa",
 	"granite-hybrid",
 	"granite-hybrid-dense",

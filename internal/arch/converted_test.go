@@ -3,6 +3,7 @@ package arch_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -25,6 +26,7 @@ type conversion struct {
 	names    map[string]string // names of tensors that are not the usual ones
 	plusOne  bool              // GGUF stores the weights of norms plus one
 	permuted bool              // GGUF permutes the rows of queries and keys
+	stacked  []string          // matrices of these names, numbered, are one tensor
 	vectors  map[string][]float32
 	change   func(t *testing.T, tensors map[string]*tensor.Tensor)
 }
@@ -42,6 +44,16 @@ var (
 	aroundNames = map[string]string{
 		"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
 	}
+	gemma3nNames = combined(aroundNames, map[string]string{
+		"model.embed_tokens_per_layer": "per_layer_token_embd", "model.per_layer_model_projection": "per_layer_model_proj",
+		"model.per_layer_projection_norm": "per_layer_proj_norm", "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
+		"model.altup_projections.0": "altup_proj.0", "model.altup_projections.1": "altup_proj.1",
+		"model.altup_unembed_projections.0": "altup_unembd_proj.0", "model.altup_unembed_projections.1": "altup_unembd_proj.1",
+		"altup.correct_output_scale": "altup_correct_scale.weight", "altup.correction_coefs": "altup_correct_coef", "altup.prediction_coefs": "altup_predict_coef",
+		"altup.modality_router": "altup_router", "altup.router_norm": "altup_router_norm",
+		"laurel.linear_left": "laurel_l", "laurel.linear_right": "laurel_r", "laurel.post_laurel_norm": "laurel_post_norm",
+	})
+	negInf      = float32(math.Inf(-1))
 	gemma4Names = combined(aroundNames, map[string]string{
 		"layer_scalar": "layer_output_scale.weight", "model.embed_tokens_per_layer": "per_layer_token_embd", "model.per_layer_model_projection": "per_layer_model_proj",
 		"model.per_layer_projection_norm": "per_layer_proj_norm", "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
@@ -75,6 +87,10 @@ var conversions = map[string]conversion{
 	"exaone4": {arch: "exaone4", names: aroundNames, config: map[string]any{
 		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}}},
 	"hunyuan": {arch: "hunyuan-dense"},
+	"gemma3n": {arch: "gemma3n", names: gemma3nNames, stacked: []string{"altup_proj", "altup_unembd_proj"}, config: map[string]any{
+		"feed_forward_length": 96, "attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false},
+		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "altup.num_inputs": 3, "altup.active_idx": 0, "rope.freq_base": 1e6,
+		"activation_sparsity_scale": []float32{1.6448536, 1.6448536, 1.6448536, negInf, negInf, negInf, negInf, negInf}}},
 	"gemma4": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
 		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "final_logit_softcapping": 30.0,
 		"attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
@@ -163,6 +179,18 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 		"attention.key_length": head, "attention.value_length": head, "attention.layer_norm_rms_epsilon": eps, "rope.freq_base": 10000.0,
 	}
 	maps.Copy(config, conv.config)
+	for _, name := range conv.stacked {
+		var all tensor.Tensor
+		for i := 0; ; i++ {
+			one := tensors[fmt.Sprintf("%s.%d.weight", name, i)]
+			if one == nil {
+				break
+			}
+			delete(tensors, fmt.Sprintf("%s.%d.weight", name, i))
+			all = tensor.Tensor{DType: one.DType, Shape: []int{i + 1, one.Rows(), one.Cols()}, Data: append(all.Data, one.Data...)}
+		}
+		tensors[name+".weight"] = &all
+	}
 	for name, values := range conv.vectors {
 		tensors[name] = floatVector(values)
 	}

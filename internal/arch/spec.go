@@ -51,12 +51,14 @@ type Spec struct {
 	Chunks       []int            // by layer, or nil: length of the chunks within which attention sees; 0: all
 	Temper       *plan.TemperAttr // of queries, in layers that do not rotate heads; nil: none
 	KeysAsValues bool             // keys before their norm are the values, in layers without a window
-	PerLayer     int              // width of per-layer embeddings; 0: none
-	Sinks        bool             // attention has a sink for each head
-	SinksFound   bool             // it has, in layers that have a tensor for them
-	EachSinks    []bool           // by layer, or nil: Sinks
-	Learned      bool             // positions are learned and added to embeddings; heads are not rotated
-	Latent       *Latent          // latent attention, or nil
+	AltUp        altUp
+	Sparsity     []float64 // by layer, or nil: deviations above the mean from which gates are kept; -Inf: all are
+	PerLayer     int       // width of per-layer embeddings; 0: none
+	Sinks        bool      // attention has a sink for each head
+	SinksFound   bool      // it has, in layers that have a tensor for them
+	EachSinks    []bool    // by layer, or nil: Sinks
+	Learned      bool      // positions are learned and added to embeddings; heads are not rotated
+	Latent       *Latent   // latent attention, or nil
 
 	Taps     int  // tokens that a short convolution reads
 	ConvBias bias // biases of short convolutions
@@ -169,7 +171,7 @@ func (c *config) hubSpec(s *Spec) {
 	s.Layers = c.integer("num_hidden_layers", -1)
 	s.Hidden = c.integer("hidden_size", -1)
 	s.Heads = c.integer("num_attention_heads", -1)
-	s.FFN = c.integer("intermediate_size", cmp.Or(c.ffn*s.Hidden, -1))
+	s.FFN, s.EachFFN = c.each("intermediate_size", s.Layers, cmp.Or(c.ffn*s.Hidden, -1))
 	s.Context = c.integer("max_position_embeddings", -1)
 	s.Eps = c.number("rms_norm_eps", 1e-6)
 	if s.Norm == plan.LayerNorm {

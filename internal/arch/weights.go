@@ -26,6 +26,7 @@ type weights struct {
 	used     map[string]bool
 
 	layouts  map[string]layout                 // of the file's tensors, by short name
+	streams  []plan.Value                      // of a residual of several
 	embedded plan.Value                        // the first layer's input
 	states   map[int]int                       // by layer: the state of its keys and values
 	made     map[*tensor.Tensor]*tensor.Tensor // converted weights

@@ -110,7 +110,7 @@ func feed(t *testing.T, b plan.Backend, p *plan.Program, base plan.Limits, vocab
 // A device that computes in float32, in any order and with any format, never has an error.
 func TestSound(t *testing.T) {
 	found := drifts{}
-	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel} {
+	for name, model := range map[string]func(*testing.T, func(*tensor.Tensor)) *plan.Program{"dense": plantest.Model, "experts": plantest.MoEModel, "forms": plantest.FormsModel} {
 		p := model(t, nil)
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 			for _, activations := range []tensor.DType{tensor.F32, cpu.Rounds} {

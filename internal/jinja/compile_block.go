@@ -11,8 +11,8 @@ func (c *compiler) scope(body []node, r *region) stmtCode {
 	}
 }
 
-// captured compiles the statements of a scope whose text goes through a
-// filter, if there is one, and then to use. A break or continue drops it.
+// captured compiles the statements of a scope whose text is captured. The text goes through filter,
+// unless nil, and then to use. A break or continue discards the text.
 func (c *compiler) captured(line int, body []node, filter *filterExpr, inner *region, use assigner) stmtCode {
 	enter, run, leave := c.enter(inner), c.block(body, inner), c.leave(inner)
 	var apply func(fr *frame, text Value) Value

@@ -47,7 +47,7 @@ func (c *compiler) expr(n node, r *region) exprCode {
 	case *getitemExpr:
 		return c.getitem(n, r)
 	case *sliceExpr:
-		// Within a tuple of subscripts; nothing here can be indexed so.
+		// A slice within a tuple of subscripts: no value supports it.
 		return func(*frame) Value { panic(typeErrorf("indices must be integers or slices, not tuple")) }
 	case *concatExpr:
 		return c.concat(n, r)
@@ -86,7 +86,7 @@ func evalAll(fr *frame, codes []exprCode) []Value {
 	return out
 }
 
-// variable compiles the reading of a name, nil for one that is not set.
+// variable compiles the reading of a name. It reads nil if the name is not set.
 func (c *compiler) variable(name string, r *region) func(fr *frame) Value {
 	from := r.symbols.find(name)
 	if from == nil {
@@ -170,7 +170,7 @@ func (c *compiler) arguments(a *arguments, r *region) func(fr *frame) *callArgs 
 	}
 }
 
-// addKeywords adds the entries of a mapping behind ** to keyword arguments.
+// addKeywords adds the entries of a mapping after ** to keyword arguments.
 func addKeywords(in *interp, kw *Dict, v Value) {
 	d, ok := v.(*Dict)
 	if !ok {
@@ -199,8 +199,8 @@ func (c *compiler) call(n *callExpr, r *region) exprCode {
 	}
 }
 
-// methodCall compiles obj.name(...). It spares the bound method where obj is a
-// string or a dict, as it mostly is.
+// methodCall compiles obj.name(...). Most objects are strings or dicts, for which it needs no bound
+// method.
 func (c *compiler) methodCall(n *getattrExpr, args func(*frame) *callArgs, r *region) exprCode {
 	obj, name := c.expr(n.node, r), String(n.attr, true)
 	strMethod, dictMethod := strMethods[n.attr], dictMethods[n.attr]
@@ -232,7 +232,7 @@ func (c *compiler) filter(n *filterExpr, r *region) exprCode {
 	}
 }
 
-// blockFilter compiles a chain of filters applied to the text of a block.
+// blockFilter compiles a chain of filters that are applied to the text of a block.
 func (c *compiler) blockFilter(n *filterExpr, r *region) func(fr *frame, text Value) Value {
 	apply := c.applyFilter(n, r)
 	if n.node == nil {

@@ -1,8 +1,8 @@
 package jinja
 
-// forStmt compiles a loop. Its body is a scope that is entered anew for every
-// item; its condition runs in a frame of its own, for it may be asked about
-// the next item while the body still works on this one.
+// forStmt compiles a loop. Its body is a scope that is entered anew for every item. Its condition
+// runs in a frame of its own, because it may be evaluated for the next item while the body still
+// runs.
 func (c *compiler) forStmt(n *forStmt, r *region) stmtCode {
 	extended := n.recursive || reads(n.body, "loop")["loop"]
 	containsNode(n, func(m node) bool {
@@ -57,7 +57,7 @@ func (c *compiler) forStmt(n *forStmt, r *region) stmtCode {
 }
 
 type loopCode struct {
-	loopSlot int // of the variable loop, or -1
+	loopSlot int // slot of the variable loop, or -1
 	target   assigner
 	enter    func(*frame)
 	body     stmtCode
@@ -73,7 +73,7 @@ type loopTest struct {
 	holds  exprCode
 }
 
-// filter iterates over the items of v for which the test holds.
+// filter returns a generator of the items of v for which the test holds.
 func (t *loopTest) filter(outer *frame, v Value) *generator {
 	next := outer.in.iterate(v)
 	var fr *frame
@@ -95,7 +95,7 @@ func (t *loopTest) filter(outer *frame, v Value) *generator {
 	})
 }
 
-// run runs the loop over v in the frame fr, which is within outer.
+// run runs the loop over v in the frame fr, whose parent is outer.
 func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) *Str, depth int) control {
 	if l.test != nil {
 		chosen := l.test.filter(outer, v)
@@ -107,8 +107,8 @@ func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) *Str,
 		loop = &loopContext{iterable: v, next: next, index0: -1, recurseInto: recurse, depth0: depth}
 		next = loop.advance
 	}
-	// A pass that break or continue cuts short does not count: the else
-	// part runs unless some pass reached its end.
+	// A pass that break or continue ends does not count: the else part runs unless some pass
+	// completed.
 	finished := false
 	for {
 		item, ok := next()
@@ -134,12 +134,12 @@ func (l *loopCode) run(fr, outer *frame, v Value, recurse func(Value, int) *Str,
 	return proceed
 }
 
-// A loopContext is the variable loop.
+// A loopContext is the value of the variable loop.
 type loopContext struct {
 	iterable      Value
 	next          nextFunc
 	index0        int
-	size          int // valid once counted
+	size          int // valid if counted is set
 	counted       bool
 	ahead         Value // the next item, read early
 	current, prev Value
@@ -150,7 +150,7 @@ type loopContext struct {
 
 func (*loopContext) typeName() string { return "LoopContext" }
 
-// advance moves to the next item.
+// advance moves to the next item and returns it.
 func (l *loopContext) advance() (Value, bool) {
 	item := l.ahead
 	if item == nil {
@@ -165,7 +165,7 @@ func (l *loopContext) advance() (Value, bool) {
 	return item, true
 }
 
-// peek returns the next item without moving, nil at the end.
+// peek returns the next item without moving, or nil at the end.
 func (l *loopContext) peek() Value {
 	if l.ahead == nil {
 		item, ok := l.next()
@@ -177,7 +177,7 @@ func (l *loopContext) peek() Value {
 	return l.ahead
 }
 
-// count is the number of items, for which an iterator is read to its end.
+// count returns the number of items. It reads an iterator to its end.
 func (l *loopContext) count(in *interp) int {
 	if l.counted {
 		return l.size
@@ -255,7 +255,7 @@ func (l *loopContext) changed(in *interp, a *callArgs) Value {
 	return Bool(true)
 }
 
-// recurse renders the body of a recursive loop over other items.
+// recurse renders the body of a recursive loop with other items.
 func (l *loopContext) recurse(_ *interp, a *callArgs) Value {
 	a.name = "loop"
 	args := a.bind("iterable")

@@ -20,7 +20,7 @@ type macroParam struct {
 	undefine *undefined
 }
 
-// A macro is a macroCode with the frame it was defined in.
+// A macro is a macroCode with the frame that it was defined in.
 type macro struct {
 	def   *macroCode
 	outer *frame
@@ -81,8 +81,8 @@ func (c *compiler) macroStmt(n *macroStmt, r *region) stmtCode {
 	})
 }
 
-// callStmt compiles a call block, which hands its body to a macro, and a
-// generation block, which is a call block for a function that only calls it.
+// callStmt compiles a call block, which passes its body to a macro, or a generation block, which is
+// a call block whose function only calls it.
 func (c *compiler) callStmt(n *callStmt, r *region) stmtCode {
 	def := c.macro("", n.line, n.args, n.defaults, n.body, r)
 	invoke := func(fr *frame, caller *macro) Value { return fr.in.call(caller, &callArgs{}) }
@@ -107,7 +107,7 @@ func (c *compiler) callStmt(n *callStmt, r *region) stmtCode {
 	})
 }
 
-// call runs the macro: arguments by position, then by name, then defaults.
+// call runs the macro. Parameters are bound by position, then by name, then to their defaults.
 func (m *macro) call(in *interp, a *callArgs) Value {
 	in.enter()
 	defer in.leave()

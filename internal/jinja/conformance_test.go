@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// conformanceTime is what strftime_now was fixed at when the expected texts
-// were made.
+// conformanceTime is the time that strftime_now returned when the expected texts were made.
 var conformanceTime = time.Date(2025, 6, 15, 12, 34, 56, 0, time.UTC)
 
 // TestConformance renders the chat templates of real models and compares the
@@ -50,8 +49,8 @@ func TestConformance(t *testing.T) {
 		if len(wants) != len(cases) {
 			t.Errorf("%s: %d expected results for %d cases", name, len(wants), len(cases))
 		}
-		// transformers has no from_json. With it, arguments that are text
-		// read as those that are objects.
+		// transformers has no from_json. With it, arguments as text give the same prompts as
+		// arguments as objects.
 		if strings.Contains(string(source), "from_json") {
 			wants["tools_strargs"] = wants["tools_full"]
 		}
@@ -61,7 +60,7 @@ func TestConformance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// A template that does not compile refuses every case.
+				// If a template does not compile, all of its cases must fail.
 				var got Text
 				if err = parseErr; err == nil {
 					got, err = tmpl.Render(t.Context(), vars.(*Dict), Options{Now: func() time.Time { return conformanceTime }})

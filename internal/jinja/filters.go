@@ -8,9 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/nearest"
 )
 
-// filters are the filters that chat templates use: those of jinja2 3.1 that
-// are about text, numbers, sequences and mappings, the tojson of transformers,
-// and from_json.
+// filters are the filters that chat templates use: those of jinja2 3.1 for text, numbers, sequences
+// and mappings, transformers' tojson, and from_json.
 var filters map[string]method
 
 func init() {
@@ -55,7 +54,7 @@ func init() {
 	}
 }
 
-// callFilter applies a filter that is named at run time.
+// callFilter applies a filter whose name is a value.
 func (in *interp) callFilter(name Value, v Value, args []Value, kw *Dict) Value {
 	f, text := lookupNamed(in, filters, "filter", name)
 	in.enter()
@@ -63,7 +62,7 @@ func (in *interp) callFilter(name Value, v Value, args []Value, kw *Dict) Value 
 	return f(in, v, &callArgs{name: text, args: args, kw: kw})
 }
 
-// lookupNamed finds a filter or a test by a name that is a value.
+// lookupNamed finds a filter or a test whose name is a value.
 func lookupNamed[F any](in *interp, table map[string]F, kind string, name Value) (F, string) {
 	in.step(1)
 	if s, ok := name.(*Str); ok {
@@ -78,15 +77,14 @@ func lookupNamed[F any](in *interp, table map[string]F, kind string, name Value)
 	panic(raise(classRuntime, "No %s named %s.", kind, in.reprText(name)))
 }
 
-// unknownName says that there is no filter, test or method called name, and
-// which of those that there are may have been meant.
+// unknownName returns the message that there is no filter, test or method called name, with the
+// nearest known name.
 func unknownName[F any](kind, name string, table map[string]F) string {
 	name = clip(name)
 	return fmt.Sprintf("No %s named '%s'; the nearest is '%s'.", kind, name, nearest.Names(name, slices.Collect(maps.Keys(table)), 1)[0])
 }
 
-// missingMethod is the error of a value that is not of the type whose method
-// a filter needs.
+// missingMethod returns the error of a value that lacks a method that a filter needs.
 func (in *interp) missingMethod(v Value, method string) error {
 	if u, ok := v.(*undefined); ok {
 		return in.failUndefined(u)

@@ -2,11 +2,11 @@ package jinja
 
 import "strconv"
 
-// A getter derives from an item what a filter works on.
+// A getter returns the part of an item that a filter works on.
 type getter func(item Value) Value
 
-// attributeGetter follows a path such as "user.address.0". Without one it
-// returns the item itself. What is not found is replaced by absent, if given.
+// attributeGetter returns a getter that follows a path such as "user.address.0". Without a path it
+// returns the item itself. A missing attribute is replaced by absent, if given.
 func (in *interp) attributeGetter(path, absent Value) getter {
 	if path == nil || path == None {
 		return func(item Value) Value { return item }
@@ -30,7 +30,7 @@ func (in *interp) attributeGetter(path, absent Value) getter {
 	}
 }
 
-// pathParts splits a path at its points; digits are indices.
+// pathParts splits a path at its dots. Parts of digits are indices.
 func (in *interp) pathParts(path *Str) []Value {
 	var parts []Value
 	for i := 0; i <= len(path.s); {
@@ -59,8 +59,8 @@ func filterAttr(in *interp, v Value, a *callArgs) Value {
 	return &undefined{obj: v, name: name}
 }
 
-// mapped makes a generator that applies f to the items of v. It does nothing
-// for a value that is false, not even complain that it cannot be iterated.
+// mapped returns a generator that applies f to the items of v. If v is false it yields nothing,
+// even if v cannot be iterated.
 func (in *interp) mapped(v Value, f func(Value) (Value, bool)) *generator {
 	var next nextFunc
 	return in.newGenerator(func() (Value, bool) {

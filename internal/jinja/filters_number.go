@@ -20,7 +20,7 @@ func filterAbs(_ *interp, v Value, a *callArgs) Value {
 	return n
 }
 
-// toFloat is Python's float(v).
+// toFloat implements Python's float(v).
 func (in *interp) toFloat(v Value) (float64, error) {
 	if u, ok := v.(*undefined); ok {
 		return 0, in.failUndefined(u)
@@ -55,7 +55,7 @@ func filterFloat(in *interp, v Value, a *callArgs) Value {
 	return args[0]
 }
 
-// toInt is Python's int(v).
+// toInt implements Python's int(v).
 func (in *interp) toInt(v Value) (Value, error) {
 	switch x := v.(type) {
 	case *undefined:
@@ -78,7 +78,7 @@ func filterInt(in *interp, v Value, a *callArgs) Value {
 	n, err := in.toInt(v)
 	if isClass(err, classType, classValue) {
 		var f float64
-		if f, err = in.toFloat(v); err == nil { // so that "42.23" gives 42
+		if f, err = in.toFloat(v); err == nil { // "42.23" gives 42
 			n, err = truncate(f, isTrusted(v))
 		}
 	}
@@ -98,8 +98,7 @@ func isTrusted(v Value) bool {
 	return ok && s.trusted() || numberOrigin(v)
 }
 
-// filterRound rounds to a number of digits behind the point: halves to the
-// even digit, or up, or down.
+// filterRound rounds to a number of decimal places: halves to even, or up, or down.
 func filterRound(in *interp, v Value, a *callArgs) Value {
 	args := a.bind("precision?", "method?")
 	digits := a.argInt(args[0], 0)

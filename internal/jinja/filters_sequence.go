@@ -55,7 +55,7 @@ func filterReverse(in *interp, v Value, a *callArgs) Value {
 
 func filterItems(in *interp, v Value, a *callArgs) Value {
 	a.bind()
-	// A generator function: what is wrong shows when it is iterated over.
+	// It is a generator function: errors occur when it is iterated.
 	i := 0
 	return in.newGenerator(func() (Value, bool) {
 		switch v := v.(type) {
@@ -96,8 +96,7 @@ func filterDictsort(in *interp, v Value, a *callArgs) Value {
 	return NewList(pairs...)
 }
 
-// sortBy sorts items by their keys, stably, in descending order if reverse is
-// set.
+// sortBy sorts items by their keys, stably, in descending order if reverse is set.
 func (in *interp) sortBy(items []Value, reverse bool, key func(Value) Value) {
 	type keyed struct{ key, item Value }
 	in.items(4 * len(items))
@@ -115,8 +114,7 @@ func (in *interp) sortBy(items []Value, reverse bool, key func(Value) Value) {
 	}
 }
 
-// sortStable sorts rows by merging, and stops at the first comparison that
-// fails. It charges for its moves; comparisons charge for themselves.
+// sortStable is a merge sort. It charges for moves; comparisons charge for themselves.
 func sortStable[T any](in *interp, rows []T, before func(a, b T) bool) {
 	in.items(4 * len(rows))
 	from, to := rows, make([]T, len(rows))
@@ -144,7 +142,7 @@ func sortStable[T any](in *interp, rows []T, before func(a, b T) bool) {
 	copy(rows, from)
 }
 
-// foldCase is the key under which the sorting filters compare a value.
+// foldCase returns the key by which the sorting filters compare a value.
 func (in *interp) foldCase(v Value, caseSensitive bool) Value {
 	if s, ok := v.(*Str); ok && !caseSensitive {
 		return in.lower(s)

@@ -10,10 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON reads a value as Python's json.loads does: objects keep the order
-// of their keys, integers keep their size, NaN and Infinity are numbers.
-// Trusted says whose text the strings in it are, as for String. Errors match
-// ErrJSON.
+// FromJSON decodes a value as Python's json.loads does: objects keep the order of their keys,
+// integers keep their size, NaN and Infinity are numbers. trusted says whether strings in the value
+// count as the template's, as in [String]. Errors match [ErrJSON].
 func FromJSON(data []byte, trusted bool) (Value, error) {
 	d := &jsonDecoder{s: string(data), trusted: trusted}
 	v, err := d.value(0)
@@ -28,13 +27,13 @@ func FromJSON(data []byte, trusted bool) (Value, error) {
 	return v, nil
 }
 
-// filterFromJSON reads a string as JSON. Its strings are the template's where
-// all of the text is.
+// filterFromJSON decodes a string as JSON. The strings of the value count as the template's if all
+// of the text does.
 func filterFromJSON(in *interp, v Value, a *callArgs) Value {
 	a.bind()
 	in.needDefined(v)
 	s := a.argStr(v)
-	in.step(2 * len(s.s)) // it is read twice, byte by byte
+	in.step(2 * len(s.s)) // the text is read twice, byte by byte
 	values := 1
 	for i := range len(s.s) {
 		if strings.IndexByte(",:[{", s.s[i]) >= 0 {
@@ -50,8 +49,8 @@ func filterFromJSON(in *interp, v Value, a *callArgs) Value {
 	return out
 }
 
-// jsonValueSize is the most memory that a value of JSON takes, its text aside:
-// an entry of a dict with its place in the index.
+// jsonValueSize bounds the memory of a JSON value without its text, in bytes: an entry of a dict
+// and its place in the index.
 const jsonValueSize = 256
 
 type jsonDecoder struct {
@@ -66,7 +65,7 @@ func (d *jsonDecoder) space() {
 	}
 }
 
-// take skips c when it comes next.
+// take skips c if it comes next.
 func (d *jsonDecoder) take(c byte) bool {
 	if d.i < len(d.s) && d.s[d.i] == c {
 		d.i++
@@ -207,7 +206,7 @@ func (d *jsonDecoder) number() (Value, error) {
 	return wideInt(text, false), nil
 }
 
-// str reads a string. Half a surrogate pair becomes U+FFFD.
+// str decodes a string. Half a surrogate pair becomes U+FFFD.
 func (d *jsonDecoder) str() (*Str, error) {
 	d.i++
 	start := d.i

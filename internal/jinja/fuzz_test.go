@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRender renders anything: it may fail, but neither panic nor return
-// spans that are not what Text promises.
+// FuzzRender checks that Parse and Render do not panic, and that the spans of a rendering are what
+// Text promises.
 func FuzzRender(f *testing.F) {
 	var data struct {
 		Vars   json.RawMessage
@@ -42,8 +42,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzFromJSON compares FromJSON with encoding/json on what is JSON to both,
-// and with itself on what it writes.
+// FuzzFromJSON checks that a value that is written by tojson is read as an equal value.
 func FuzzFromJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"a": [1, -2.5e3, "\u00e9\ud83d\ude00\n", null, true, false], "b": {}}`, `123456789012345678901234567890`,
@@ -63,7 +62,7 @@ func FuzzFromJSON(f *testing.F) {
 		vars.Set("v", v)
 		got, err := render(t, `{{ v|tojson }}`, vars, Options{})
 		if err != nil {
-			return // too large an integer, or too deep
+			return // an integer is too large, or the value too deep
 		}
 		again, err := FromJSON([]byte(got.String()), true)
 		if err != nil {

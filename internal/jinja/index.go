@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// attribute is foo.name: an attribute of v, or else the item of that name.
+// attribute implements foo.name: an attribute of v, or else the item with that name.
 func (in *interp) attribute(v Value, name *Str) Value {
 	in.needDefined(v)
 	attr, ok := in.attributeOf(v, name.s)
@@ -18,7 +18,7 @@ func (in *interp) attribute(v Value, name *Str) Value {
 	return &undefined{obj: v, name: name}
 }
 
-// subscript is foo[key]: an item of v, or else the attribute of that name.
+// subscript implements foo[key]: an item of v, or else the attribute with that name.
 func (in *interp) subscript(v, key Value) Value {
 	in.needDefined(v)
 	if item, ok := in.item(v, key); ok {
@@ -33,8 +33,8 @@ func (in *interp) subscript(v, key Value) Value {
 	return &undefined{obj: v, name: key}
 }
 
-// attributeOf looks an attribute up. What the sandbox forbids is an undefined
-// value that fails when it is used.
+// attributeOf finds an attribute. For one that the sandbox forbids it returns an undefined value
+// that fails on use.
 func (in *interp) attributeOf(v Value, name string) (Value, bool) {
 	in.scan(len(name))
 	if _, isNamespace := v.(*namespace); !isNamespace && (strings.HasPrefix(name, "__") || isMutator(v, name)) {
@@ -65,7 +65,7 @@ func isMutator(v Value, name string) bool {
 	return false
 }
 
-// findAttribute looks up an attribute that the sandbox allows.
+// findAttribute finds an attribute that the sandbox allows.
 func (in *interp) findAttribute(v Value, name string) (Value, bool) {
 	if ns, ok := v.(*namespace); ok {
 		attr, ok := ns.attrs.Get(name)
@@ -100,7 +100,7 @@ func bind(v Value, name string, methods map[string]method) (Value, bool) {
 	}}, true
 }
 
-// item is Python's v[key], false where Python raises a TypeError or a
+// item implements Python's v[key]. It returns false where Python raises a TypeError or a
 // LookupError.
 func (in *interp) item(v, key Value) (Value, bool) {
 	if d, ok := v.(*Dict); ok {
@@ -139,7 +139,7 @@ func (in *interp) item(v, key Value) (Value, bool) {
 	return nil, false
 }
 
-// char returns the i-th character of s, from the end if i is negative.
+// char returns the i-th character of s, counted from the end if i is negative.
 func (in *interp) char(s *Str, i int) (Value, bool) {
 	if i < 0 {
 		if i += in.runeCount(s.s); i < 0 {
@@ -154,8 +154,8 @@ func (in *interp) char(s *Str, i int) (Value, bool) {
 	return s.slice(from, from+n), true
 }
 
-// bounds turns the parts of a slice of a sequence of n items into a start, a
-// stop and a step, as Python's slice.indices.
+// bounds converts the parts of a slice of n items to a start, a stop and a step, as Python's
+// slice.indices.
 func (in *interp) bounds(start, stop, step Value, n int) (int, int, int) {
 	by := 1
 	if step != None {
@@ -200,7 +200,7 @@ func (in *interp) sliceError(v Value) error {
 	panic(typeErrorf("slice indices must be integers or None or have an __index__ method"))
 }
 
-// sliceCount is the number of indices from i towards j by steps of by.
+// sliceCount returns the number of indices from i to j, j excluded, in steps of by.
 func sliceCount(i, j, by int) int {
 	switch {
 	case by > 0 && i < j:
@@ -211,7 +211,7 @@ func sliceCount(i, j, by int) int {
 	return 0
 }
 
-// sliceOf is Python's v[start:stop:step].
+// sliceOf implements Python's v[start:stop:step].
 func (in *interp) sliceOf(v, start, stop, step Value) Value {
 	in.needDefined(v)
 	n, ok := in.length(v)
@@ -237,8 +237,8 @@ func (in *interp) sliceOf(v, start, stop, step Value) Value {
 	return in.sliceStr(v.(*Str), n, i, by, count)
 }
 
-// pick returns count items from index i on, every by-th. A stretch shares the
-// memory of the sequence, which never changes.
+// pick returns count items from index i on, every by-th. If by is 1, the result shares the memory
+// of items, which never change.
 func (in *interp) pick(items []Value, i, by, count int) []Value {
 	if count == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// render is what most tests need: the text of a template, in spans.
+// render parses and renders a template.
 func render(t testing.TB, source string, vars *Dict, opt Options) (Text, error) {
 	t.Helper()
 	tmpl, err := Parse("test", source)
@@ -36,8 +36,8 @@ var errorKinds = map[string]error{
 	"raised":    ErrRaised,
 }
 
-// TestLanguage renders small templates that cover the language. What they give
-// was computed by jinja2 3.1.6 on CPython 3.11, in the setting of transformers.
+// TestLanguage renders small templates that cover the language. The expected texts were computed by
+// jinja2 3.1.6 on CPython 3.11, in the environment of transformers.
 func TestLanguage(t *testing.T) {
 	var data struct {
 		Vars   json.RawMessage
@@ -71,7 +71,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestDepartures holds what this package does unlike jinja2, on purpose.
+// TestDepartures tests the intended differences from jinja2.
 func TestDepartures(t *testing.T) {
 	for _, c := range []struct {
 		name, template string

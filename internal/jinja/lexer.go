@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A tokenKind is what a token is. Operators are of kind tokOp.
+// A tokenKind is the kind of a token. All operators are of kind tokOp.
 type tokenKind byte
 
 const (
@@ -24,8 +24,8 @@ const (
 	tokOp
 )
 
-// A token is a piece of a template. Text is what the template says, except
-// that the escapes of a string are resolved.
+// A token is a piece of a template. Its text is as in the template, but the escapes of strings are
+// resolved.
 type token struct {
 	kind  tokenKind
 	text  string
@@ -49,7 +49,7 @@ func (t token) isName(names ...string) bool {
 	return false
 }
 
-// describe names t in messages.
+// describe returns t's name for messages.
 func (t token) describe() string {
 	switch t.kind {
 	case tokEOF:
@@ -74,27 +74,26 @@ func (t token) describe() string {
 	return clip(t.text)
 }
 
-// operators are sorted so that the longest match comes first.
+// operators are ordered so that the longest match comes first.
 var operators = []string{
 	"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=",
 	".", ":", "|", ",", ";",
 }
 
-// A lexer splits a template into tokens, with trim_blocks and lstrip_blocks
-// on: a line end behind a tag goes, and so does the white space before a tag
-// that begins a line.
+// A lexer splits a template into tokens, with trim_blocks and lstrip_blocks on: a line end after a
+// block tag is removed, and so is the white space before a tag that begins a line.
 type lexer struct {
 	name   string
 	src    string
 	pos    int
 	line   int
 	tokens []token
-	// lineStart says that what was read last ended with a line end, or
-	// that nothing was read yet.
+	// lineStart is true if the text read last ended with a line end, and at the beginning of the
+	// template.
 	lineStart bool
 }
 
-// tokenize returns the tokens of a template, the last of which is tokEOF.
+// tokenize returns the tokens of a template. The last one is tokEOF.
 func tokenize(name, source string) ([]token, error) {
 	source = strings.ReplaceAll(source, "\r\n", "\n")
 	source = strings.ReplaceAll(source, "\r", "\n")
@@ -127,7 +126,7 @@ func (l *lexer) advance(n int) {
 	}
 }
 
-// spaces is the length of the white space at the start of s.
+// spaces returns the length of the white space at the start of s.
 func spaces(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
 
 // root reads text up to the next tag, and that tag.
@@ -183,8 +182,8 @@ func (l *lexer) root() error {
 	return l.tag("%}")
 }
 
-// data emits the text before a tag, without the white space that the tag or
-// its place in the line takes away.
+// data emits the text before a tag, without the white space that the tag or its place in the line
+// removes.
 func (l *lexer) data(text string, sign byte, canStrip bool) {
 	switch {
 	case sign == '-':
@@ -221,7 +220,7 @@ func rawOpening(s string) int {
 	return 0
 }
 
-// raw reads up to the endraw tag, which is not missed where nothing follows.
+// raw reads up to the endraw tag. At the end of the template the tag may be missing.
 func (l *lexer) raw() error {
 	rest := l.src[l.pos:]
 	if rest == "" {
@@ -255,8 +254,8 @@ func (l *lexer) raw() error {
 	}
 }
 
-// closing returns the length of the end of a tag at the start of s, with the
-// white space it takes away, or 0.
+// closing returns the length of the end of a tag at the start of s, including the white space that
+// it removes, or 0.
 func closing(s, end string, trim bool) int {
 	switch {
 	case strings.HasPrefix(s, end):
@@ -273,8 +272,7 @@ func closing(s, end string, trim bool) int {
 	return 0
 }
 
-// comment skips a comment, the end of which is not missed where nothing
-// follows.
+// comment skips a comment. At the end of the template the end of the comment may be missing.
 func (l *lexer) comment() error {
 	rest := l.src[l.pos:]
 	if rest == "" {
@@ -292,8 +290,7 @@ func (l *lexer) comment() error {
 	return nil
 }
 
-// tag reads the tokens of a tag up to its end. Within brackets the end does
-// not count as one.
+// tag reads the tokens of a tag up to its end. Inside brackets, end does not end the tag.
 func (l *lexer) tag(end string) error {
 	var open []byte
 	for l.pos < len(l.src) {
@@ -358,7 +355,7 @@ func (l *lexer) word(rest string) error {
 	if isDigitByte(rest[0]) {
 		if l.pos == 0 || l.src[l.pos-1] != '.' {
 			if n := floatLength(rest); n > 0 {
-				f, _ := strconv.ParseFloat(rest[:n], 64) // infinite where it is too large
+				f, _ := strconv.ParseFloat(rest[:n], 64) // infinite if too large
 				l.tokens = append(l.tokens, token{tokFloat, rest[:n], l.line, Float{f, true}})
 				l.advance(n)
 				return nil
@@ -382,11 +379,10 @@ func (l *lexer) word(rest string) error {
 	return nil
 }
 
-// digitsLength is the length of the digits at the start of s.
+// digitsLength returns the length of the digits at the start of s.
 func digitsLength(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// floatLength is the length of a number with a point or an exponent at the
-// start of s, or 0.
+// floatLength returns the length of a number with a point or an exponent at the start of s, or 0.
 func floatLength(s string) int {
 	n := digitsLength(s)
 	isFloat := false

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBombs renders templates that would use up any machine. Each has to end
-// in an error before it does. The limits are below the defaults to save time.
+// TestBombs renders templates that would exhaust any machine. Each must end in an error first. The
+// limits are below the defaults to save time.
 func TestBombs(t *testing.T) {
 	for name, template := range map[string]string{
 		"repeat":               `{{ 'a' * 10**12 }}`,
@@ -66,8 +66,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestDeepSyntax parses what would overflow the stack of a parser that does
-// not count, and templates too large to be any.
+// TestDeepSyntax parses templates that would overflow the stack of a parser without a depth limit,
+// and templates that are too large.
 func TestDeepSyntax(t *testing.T) {
 	const n = 100000
 	deep := func(open, middle, end string) string {
@@ -104,8 +104,8 @@ func TestDeepSyntax(t *testing.T) {
 	}
 }
 
-// TestLargeTemplates parses templates at the limit of size: none may take
-// time that grows faster than it.
+// TestLargeTemplates parses templates of the largest size. The time must not grow faster than the
+// size.
 func TestLargeTemplates(t *testing.T) {
 	fill := func(piece string) string { return strings.Repeat(piece, maxSource/len(piece)) }
 	for name, template := range map[string]string{
@@ -138,8 +138,8 @@ func TestLargeTemplates(t *testing.T) {
 	}
 }
 
-// TestMemoryIsCounted holds that what a template makes is what it was charged for: a
-// rendering that ends at its limit of memory has taken little more than that.
+// TestMemoryIsCounted checks that all memory is charged for: a rendering that reaches its memory
+// limit has allocated little more than that.
 func TestMemoryIsCounted(t *testing.T) {
 	const limit = 32 << 20
 	for name, template := range map[string]string{
@@ -177,7 +177,7 @@ func TestMemoryIsCounted(t *testing.T) {
 	}
 }
 
-// TestReserve ends a rendering for which there is no room.
+// TestReserve checks that a rendering ends if Reserve refuses memory.
 func TestReserve(t *testing.T) {
 	full := errors.New("full")
 	room := 1 << 20

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescapeLiteral resolves the escapes of a string literal as Python does.
-// The message is not empty when one is malformed.
+// unescapeLiteral resolves the escapes of a string literal as Python does. If one is malformed,
+// message is not empty.
 func unescapeLiteral(s string) (text, message string) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, ""
@@ -54,8 +54,8 @@ func unescapeLiteral(s string) (text, message string) {
 	return b.String(), ""
 }
 
-// hexEscape reads \x, \u or \U without the backslash, and the second half of
-// a surrogate pair. Half a pair becomes U+FFFD.
+// hexEscape decodes \x, \u or \U without the backslash, and the second half of a surrogate pair.
+// Half a pair becomes U+FFFD.
 func hexEscape(s string) (r rune, length int, message string) {
 	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[0]]
 	r, ok := hexDigits(s[1:], digits)
@@ -76,7 +76,7 @@ func hexEscape(s string) (r rune, length int, message string) {
 	return r, length, ""
 }
 
-// hexDigits reads n hexadecimal digits.
+// hexDigits decodes n hexadecimal digits.
 func hexDigits(s string, n int) (rune, bool) {
 	if len(s) < n {
 		return 0, false

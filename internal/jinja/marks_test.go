@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// marked writes a text with the caller's spans in «».
+// marked returns a text with the caller's spans in «».
 func marked(t Text) string {
 	var b strings.Builder
 	for _, s := range t {
@@ -21,8 +21,8 @@ func marked(t Text) string {
 	return b.String()
 }
 
-// TestMarks renders templates with a variable of the caller's and a trusted
-// one, and looks at who wrote what.
+// TestMarks renders templates with an untrusted and a trusted variable, and checks the origin of
+// each span.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct{ template, want string }{
 		{`a{{ u }}b`, `a«usEr»b`},
@@ -85,9 +85,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarksSurvive applies any operations in any order to text of the
-// caller's, which is all Greek, and of the template's, which is all ASCII: in
-// the end nothing Greek may count as the template's.
+// TestMarksSurvive applies random operations to text of the caller, which is all Greek, and of the
+// template, which is all ASCII. Nothing Greek may end up as the template's.
 func TestMarksSurvive(t *testing.T) {
 	steps := []string{
 		`@|upper`, `@|lower`, `@|title`, `@|trim`, `@|replace('a', 'bc')`, `@|replace('α', 'x')`, `@|indent(2, true)`,
@@ -111,7 +110,7 @@ func TestMarksSurvive(t *testing.T) {
 		}
 		got, err := tmpl.Render(t.Context(), vars, Options{})
 		if err != nil {
-			return // such as a format with a brace in it
+			return // for instance a format with a brace
 		}
 		checkSpans(t, got)
 		for _, s := range got {
@@ -122,7 +121,7 @@ func TestMarksSurvive(t *testing.T) {
 	})
 }
 
-// checkSpans checks what is promised of every Text.
+// checkSpans checks what Text promises.
 func checkSpans(t interface{ Fatalf(string, ...any) }, text Text) {
 	for i, s := range text {
 		if s.Text == "" {

@@ -3,7 +3,7 @@ package jinja
 // dictMethods are the methods of dicts that do not change them.
 var dictMethods map[string]method
 
-// sequenceMethods are those of lists, tuples and ranges.
+// sequenceMethods are the methods of lists, tuples and ranges.
 var sequenceMethods map[string]method
 
 func init() {
@@ -51,8 +51,7 @@ func dictGet(in *interp, recv Value, a *callArgs) Value {
 	return None
 }
 
-// occurrences counts the items of a sequence that equal the argument, and
-// returns the place of the first.
+// occurrences returns how many items of a sequence equal the argument, and the index of the first.
 func (in *interp) occurrences(recv Value, a *callArgs) (n, first int) {
 	args := a.positional(1, 1)
 	at := 0

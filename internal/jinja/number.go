@@ -34,7 +34,7 @@ func asFloat(v Value) (float64, bool) {
 	return float64(n.small), ok
 }
 
-// numberOrigin reports whether a number was computed by the template alone.
+// numberOrigin reports whether a number was computed from the template alone.
 func numberOrigin(v Value) bool {
 	switch v := v.(type) {
 	case Int:
@@ -45,8 +45,8 @@ func numberOrigin(v Value) bool {
 	return false
 }
 
-// arithmetic is a binary operator on two numbers. The last result is false
-// when one of the operands is no number.
+// arithmetic applies a binary operator to two numbers. It returns false if an operand is not a
+// number.
 func (in *interp) arithmetic(op string, a, b Value) (Value, bool) {
 	tmpl := numberOrigin(a) && numberOrigin(b)
 	x, okX := asInt(a)
@@ -107,13 +107,13 @@ func (in *interp) intArithmetic(op string, x, y Int, tmpl bool) Value {
 	return Int{small: r, tmpl: tmpl}
 }
 
-// product is a*b, false where it takes more than 64 bits.
+// product returns a*b, and false if that exceeds 64 bits.
 func product(a, b int64) (int64, bool) {
 	r := a * b
 	return r, a == 0 || r/a == b && (a != -1 || b != math.MinInt64)
 }
 
-// intPower is a to the b, which is not negative.
+// intPower returns a to the power b, which is not negative, and false if that exceeds 64 bits.
 func intPower(a, b int64) (int64, bool) {
 	r, ok := int64(1), true
 	for ; b > 0 && ok; b >>= 1 {
@@ -153,8 +153,7 @@ func (in *interp) floatArithmetic(op string, a, b float64) float64 {
 		if b == 0 {
 			panic(raise(classZeroDiv, "float floor division by zero"))
 		}
-		// The remainder takes a subtraction for every binary digit of the
-		// quotient.
+		// The remainder takes a subtraction for each binary digit of the quotient.
 		in.step(1 + max(0, math.Ilogb(a)-math.Ilogb(b))/2)
 		q, m := floatDivMod(a, b)
 		if op == "%" {
@@ -198,7 +197,7 @@ func floatDivMod(a, b float64) (q, m float64) {
 	return q, m
 }
 
-// negate is the operator - on a number.
+// negate returns -v for a number.
 func negate(v Value) Value {
 	if f, ok := v.(Float); ok {
 		return Float{-f.f, f.tmpl}
@@ -213,7 +212,7 @@ func negate(v Value) Value {
 	return Int{small: -n.small, tmpl: n.tmpl}
 }
 
-// parseInt is Python's int(text): white space around, a sign, digits.
+// parseInt implements Python's int(text): white space around, a sign, digits.
 func (in *interp) parseInt(text *Str) (Value, error) {
 	i, j := in.trimSpace(text.s)
 	in.step(j - i)
@@ -228,7 +227,7 @@ func (in *interp) parseInt(text *Str) (Value, error) {
 	return nil, valueErrorf("invalid literal for int() with base 10: %s", in.reprText(text))
 }
 
-// parseFloat is Python's float(text).
+// parseFloat implements Python's float(text).
 func (in *interp) parseFloat(text string) (float64, bool) {
 	i, j := in.trimSpace(text)
 	in.step(j - i)
@@ -243,7 +242,7 @@ func (in *interp) parseFloat(text string) (float64, bool) {
 
 func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
 
-// truncate is Python's int(f).
+// truncate implements Python's int(f).
 func truncate(f float64, tmpl bool) (Value, error) {
 	switch {
 	case math.Abs(f) < 1<<62:
@@ -256,8 +255,8 @@ func truncate(f float64, tmpl bool) (Value, error) {
 	return nil, errOverflow()
 }
 
-// chargeDecimal charges the conversion of f to decimal digits where the
-// shortest ones will not do: it works on all of them.
+// chargeDecimal charges a conversion of f that needs all decimal digits, not only the shortest that
+// identify f.
 func (in *interp) chargeDecimal(f float64) {
 	_, e := math.Frexp(f)
 	in.step(16 + max(e, -e)/2)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// binary is an arithmetic operator.
+// binary applies an arithmetic operator.
 func (in *interp) binary(op string, a, b Value) Value {
 	if v, ok := in.arithmetic(op, a, b); ok {
 		return v
@@ -35,7 +35,7 @@ func (in *interp) binary(op string, a, b Value) Value {
 	panic(typeErrorf("unsupported operand type(s) for %s: '%s' and '%s'", op, a.typeName(), b.typeName()))
 }
 
-// join is + on two sequences of one type.
+// join implements + on two sequences of one type.
 func (in *interp) join(a, b Value) (Value, bool) {
 	switch x := a.(type) {
 	case *Str:
@@ -62,7 +62,7 @@ func (in *interp) append(a, b []Value) []Value {
 	return append(append(make([]Value, 0, len(a)+len(b)), a...), b...)
 }
 
-// times is * on a sequence and a number, in either order.
+// times implements * on a sequence and a number, in either order.
 func (in *interp) times(a, b Value) (Value, bool) {
 	n, ok := asInt(b)
 	if !ok {
@@ -107,7 +107,7 @@ func (in *interp) cycleItems(items []Value, count int) []Value {
 	return out
 }
 
-// unary is the operator + or -.
+// unary applies the operator + or -.
 func (in *interp) unary(op string, v Value) Value {
 	in.needDefined(v)
 	if op == "-" {
@@ -122,7 +122,7 @@ func (in *interp) unary(op string, v Value) Value {
 	panic(typeErrorf("bad operand type for unary %s: '%s'", op, v.typeName()))
 }
 
-// equal is Python's a == b.
+// equal implements Python's a == b.
 func (in *interp) equal(a, b Value) bool { return in.equalAt(a, b, 0) }
 
 func (in *interp) equalAt(a, b Value, depth int) bool {
@@ -182,8 +182,8 @@ func (in *interp) equalItems(a, b []Value, depth int) bool {
 	return true
 }
 
-// compareNumbers orders two numbers exactly. It is false for what is not a
-// number or has no order, as NaN.
+// compareNumbers compares two numbers exactly. It returns false for NaN and for values that are not
+// numbers.
 func (in *interp) compareNumbers(a, b Value) (int, bool) {
 	x, okX := asInt(a)
 	y, okY := asInt(b)
@@ -198,8 +198,8 @@ func (in *interp) compareNumbers(a, b Value) (int, bool) {
 	return cmp.Compare(f, g), okF && okG && f == f && g == g
 }
 
-// compareWide orders the digits of two integers of one sign. One that is not
-// wide, at the end of what 64 bits hold, is the nearer to zero.
+// compareWide compares the digits of two integers with the same sign. An empty text is an integer
+// at the limit of 64 bits, which is nearer to zero than any wide one.
 func (in *interp) compareWide(a, b string) int {
 	c := cmp.Compare(len(a), len(b))
 	if c == 0 {
@@ -220,7 +220,7 @@ func isNumber(v Value) bool {
 	return false
 }
 
-// order is one of the operators <, <=, > and >=.
+// order applies one of the operators <, <=, > and >=.
 func (in *interp) order(op string, a, b Value) bool { return in.orderAt(op, a, b, 0) }
 
 func (in *interp) orderAt(op string, a, b Value, depth int) bool {
@@ -260,8 +260,8 @@ func (in *interp) orderItems(op string, a, b []Value, depth int) bool {
 	return holds(op, len(a)-len(b))
 }
 
-// holds reports whether an operator holds for two values of which the first
-// is smaller (c < 0), equal, or greater.
+// holds reports whether an operator holds for two values that compare as c: the first is smaller (c
+// < 0), equal, or greater.
 func holds(op string, c int) bool {
 	switch op {
 	case "<":
@@ -274,7 +274,7 @@ func holds(op string, c int) bool {
 	return c >= 0
 }
 
-// contains is Python's item in seq.
+// contains implements Python's item in seq.
 func (in *interp) contains(seq, item Value) bool {
 	switch x := seq.(type) {
 	case *Str:
@@ -289,7 +289,7 @@ func (in *interp) contains(seq, item Value) bool {
 		switch x.kind {
 		case "dict_keys":
 			return in.hasKey(x.dict, item)
-		case "dict_items": // as the set that it is
+		case "dict_items": // membership in a set of pairs
 			pair, ok := item.(*Tuple)
 			if !ok || len(pair.items) != 2 {
 				return false

@@ -11,13 +11,12 @@ type parser struct {
 	tokens []token
 	pos    int
 	depth  int
-	// ends are the tags that the open blocks wait for, tags the open blocks.
+	// ends are the tags that can end the open blocks; tags are the tags of the open blocks.
 	ends [][]string
 	tags []string
 }
 
-// parse returns the statements of a template. Within it, the parser panics with
-// its *SyntaxError.
+// parse returns the statements of a template. Inside, the parser panics with its *SyntaxError.
 func parse(name, source string) (body []node, err error) {
 	tokens, err := tokenize(name, source)
 	if err != nil {
@@ -53,7 +52,7 @@ func (p *parser) fail(line int, format string, args ...any) {
 	panic(&SyntaxError{Name: p.name, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-// deepen counts a level of the syntax tree; the caller takes it back.
+// deepen counts a level of the syntax tree. The caller restores the depth.
 func (p *parser) deepen() {
 	if p.depth++; p.depth > maxSyntaxDepth {
 		p.fail(p.cur().line, "nested deeper than %d", maxSyntaxDepth)
@@ -104,8 +103,8 @@ func (p *parser) expectName() token {
 	return p.next()
 }
 
-// statements reads until one of the tags in ends, which it leaves as the
-// current token, or until the end of the template when ends is nil.
+// statements reads statements up to one of the tags in ends, which becomes the current token. If
+// ends is nil it reads to the end of the template.
 func (p *parser) statements(ends []string) []node {
 	if ends != nil {
 		p.ends = append(p.ends, ends)
@@ -147,8 +146,8 @@ func (p *parser) statements(ends []string) []node {
 	}
 }
 
-// unclosed is the error of a tag that nothing waits for, or of the end of the
-// template where a tag is missing.
+// unclosed fails because of a tag that closes no block, or a tag that is missing at the end of the
+// template.
 func (p *parser) unclosed(tag string, line int) {
 	message := "Unexpected end of template."
 	if tag != "" {
@@ -174,8 +173,8 @@ func (p *parser) unclosed(tag string, line int) {
 	p.fail(line, "%s", message)
 }
 
-// body reads the end of a tag and the statements up to one of ends. It moves
-// past that one when drop is set.
+// body reads the end of a tag and the statements up to one of ends. If drop is set it also skips
+// that tag.
 func (p *parser) body(drop bool, ends ...string) []node {
 	p.skipOp(":")
 	p.expectKind(tokBlockEnd)

@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// expression reads an expression with conditions.
+// expression reads an expression, which may be conditional.
 func (p *parser) expression() node {
 	p.deepen()
 	defer func(depth int) { p.depth = depth }(p.depth - 1)
@@ -19,9 +19,8 @@ func (p *parser) expression() node {
 	return n
 }
 
-// chain reads a sequence of operands with operators between them, which
-// group from the left. Each level counts as depth, as it makes the tree
-// deeper.
+// chain reads operands with operators between them, which group from the left. Each operator counts
+// as a level of depth, because it makes the tree deeper.
 func (p *parser) chain(operand func() node, operator func() string) node {
 	depth := p.depth
 	defer func() { p.depth = depth }()
@@ -36,7 +35,7 @@ func (p *parser) chain(operand func() node, operator func() string) node {
 	}
 }
 
-// anyOp returns a function that takes one of the operators, if it comes next.
+// anyOp returns a function that skips one of the operators, if it comes next, and returns it.
 func (p *parser) anyOp(ops ...string) func() string {
 	return func() string {
 		for _, op := range ops {
@@ -174,16 +173,16 @@ func (p *parser) primary(namespace bool) node {
 	return nil
 }
 
-// tupleOptions are the ways in which expressions with commas are read.
+// tupleOptions are the ways to read an expression with commas.
 type tupleOptions struct {
 	simple    bool   // names and literals only
 	noCond    bool   // no conditional expressions
 	ends      string // a name that ends the tuple
-	parens    bool   // in brackets, where the tuple may be empty
+	parens    bool   // in brackets; the tuple may be empty
 	namespace bool   // attributes of namespaces are allowed
 }
 
-// tuple reads an expression, or several with commas between them.
+// tuple reads an expression, or several separated by commas.
 func (p *parser) tuple(o tupleOptions) node {
 	p.deepen()
 	defer func() { p.depth-- }()
@@ -225,8 +224,8 @@ func (p *parser) tuple(o tupleOptions) node {
 	return &tupleExpr{line, items}
 }
 
-// items calls read for each of the items up to the bracket end, with commas
-// between them and maybe behind the last.
+// items calls read for each item up to the bracket end. Items are separated by commas, with an
+// optional one at the end.
 func (p *parser) items(end string, read func()) {
 	for first := true; !p.cur().is(end); first = false {
 		if !first {
@@ -258,7 +257,7 @@ func (p *parser) dict() node {
 	return d
 }
 
-// postfix reads the attributes, items and calls behind n.
+// postfix reads the attributes, subscripts and calls after n.
 func (p *parser) postfix(n node) node {
 	for {
 		t := p.cur()
@@ -274,7 +273,7 @@ func (p *parser) postfix(n node) node {
 	}
 }
 
-// filterChain reads the filters, tests and calls behind n.
+// filterChain reads the filters, tests and calls after n.
 func (p *parser) filterChain(n node) node {
 	for {
 		t := p.cur()
@@ -380,8 +379,8 @@ func (p *parser) call(n node) node {
 	return &callExpr{p.cur().line, n, p.arguments()}
 }
 
-// filters reads the filters applied to n, or to the text of a block if n is
-// nil. Inline says that the first comes without a bar.
+// filters reads the filters applied to n, or to the text of a block if n is nil. If inline is set,
+// the first filter has no bar before it.
 func (p *parser) filters(n node, inline bool) node {
 	for inline || p.cur().is("|") {
 		if !inline {

@@ -1,6 +1,6 @@
 package jinja
 
-// target reads what an assignment or a loop assigns to.
+// target reads the target of an assignment or a loop.
 func (p *parser) target(o tupleOptions) node {
 	o.simple = true
 	line := p.cur().line
@@ -21,7 +21,7 @@ func (p *parser) targetName() *nameExpr {
 	return &nameExpr{t.line, t.text, store}
 }
 
-// setAccess marks the names in a target, and reports whether it is one.
+// setAccess marks the names in a target. It returns false if n cannot be a target.
 func setAccess(n node, a access) bool {
 	switch n := n.(type) {
 	case *nameExpr:

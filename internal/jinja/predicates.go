@@ -1,6 +1,6 @@
 package jinja
 
-// A test is what stands behind "is": a predicate with arguments.
+// A test is a predicate with arguments, as it follows "is".
 type test func(in *interp, v Value, a *callArgs) bool
 
 // tests are the tests of jinja2 3.1.
@@ -48,7 +48,7 @@ func init() {
 	}
 }
 
-// callTest applies a test that is named at run time.
+// callTest applies a test whose name is a value.
 func (in *interp) callTest(name Value, v Value, args []Value, kw *Dict) bool {
 	t, text := lookupNamed(in, tests, "test", name)
 	return t(in, v, &callArgs{name: text, args: args, kw: kw})
@@ -105,8 +105,8 @@ func isIterable(v Value) bool {
 	return false
 }
 
-// same is Python's "a is b", where values that are equal and of one type that
-// never changes count as one, as most of Python's are.
+// same implements Python's "a is b". Equal numbers, and equal strings, of the same type count as
+// one object, as most do in Python.
 func (in *interp) same(a, b Value) bool {
 	switch a.(type) {
 	case Int, Float, *Str:

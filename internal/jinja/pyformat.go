@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// floatText is Python's repr of a float: the shortest digits that read back
-// as the same number, positional from 1e-4 up to 1e16.
+// floatText implements Python's repr of a float: the shortest digits that identify the number,
+// positional from 1e-4 up to 1e16.
 func floatText(f float64) string {
 	switch {
 	case math.IsInf(f, 1):
@@ -34,7 +34,7 @@ func floatText(f float64) string {
 	return s
 }
 
-// intText is Python's str of an integer.
+// intText implements Python's str of an integer.
 func intText(n Int) string {
 	if n.wide != "" {
 		return n.wide
@@ -42,7 +42,7 @@ func intText(n Int) string {
 	return strconv.FormatInt(n.small, 10)
 }
 
-// str is Python's str(v).
+// str implements Python's str(v).
 func (in *interp) str(v Value) *Str {
 	switch v := v.(type) {
 	case *Str:
@@ -60,14 +60,14 @@ func (in *interp) str(v Value) *Str {
 
 var emptyStr = &Str{tmpl: true}
 
-// repr is Python's repr(v).
+// repr implements Python's repr(v).
 func (in *interp) repr(v Value) *Str {
 	b := in.builder()
 	in.writeRepr(b, v, 0)
 	return b.done()
 }
 
-// reprText is repr for messages: it never fails and is never long.
+// reprText is repr for messages: it never fails, and its result is short.
 func (in *interp) reprText(v Value) string {
 	s, ok := v.(*Str)
 	if !ok {
@@ -166,8 +166,8 @@ func (in *interp) writeDict(b *builder, d *Dict, depth int) {
 	b.write("}", false)
 }
 
-// writeStrRepr appends the repr of a string: in single quotes unless it holds
-// those and no double ones, with everything unprintable escaped.
+// writeStrRepr appends the repr of a string. It is in single quotes unless the string has those and
+// no double ones. Unprintable characters are escaped.
 func writeStrRepr(b *builder, s *Str) {
 	quote := byte('\'')
 	if b.in.index(s.s, "'") >= 0 && b.in.index(s.s, `"`) < 0 {
@@ -217,7 +217,7 @@ func writeStrRepr(b *builder, s *Str) {
 	b.write(string(quote), false)
 }
 
-// hex writes r in lower case with the given number of digits.
+// hex returns r in lower-case hexadecimal with the given number of digits.
 func hex(r rune, digits int) string {
 	const set = "0123456789abcdef"
 	out := make([]byte, digits)

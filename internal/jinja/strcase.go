@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// mapRunes replaces each character by f of it, and keeps its origin.
+// mapRunes replaces each character r by f(r), which keeps the origin of r.
 func (in *interp) mapRunes(s *Str, f func(r rune) string) *Str {
 	b := in.builder()
 	for i := 0; i < len(s.s); {
@@ -25,13 +25,13 @@ func (in *interp) mapRunes(s *Str, f func(r rune) string) *Str {
 	return b.done()
 }
 
-// mapUniform replaces the text of s as a whole when that is plain ASCII, of
-// one origin, and so needs no account of each character.
+// mapUniform replaces the text of s as a whole. It returns false unless s is ASCII and of one
+// origin.
 func (in *interp) mapUniform(s *Str, f func(string) string) (*Str, bool) {
 	if s.runs != nil || !in.isASCII(s.s) {
 		return nil, false
 	}
-	in.scan(4 * len(s.s)) // it is looked at, byte by byte, before it is changed
+	in.scan(4 * len(s.s)) // it is read byte by byte before it is changed
 	b := in.builder()
 	for i := 0; i < len(s.s); i += stretch {
 		b.write(f(s.s[i:min(i+stretch, len(s.s))]), s.tmpl)
@@ -53,8 +53,8 @@ func (in *interp) lower(s *Str) *Str {
 	return in.mapRunes(s, lowerRune)
 }
 
-// titleWhere writes the characters for which starts holds in title case, and
-// all others in lower case.
+// titleWhere returns s with the characters for which starts is true in title case, and all others
+// in lower case.
 func (in *interp) titleWhere(s *Str, starts func(r rune) bool) *Str {
 	return in.mapRunes(s, func(r rune) string {
 		switch {
@@ -77,8 +77,7 @@ func (in *interp) capitalize(s *Str) *Str {
 	})
 }
 
-// titlecase is str.title: a letter after another one is lower case, every
-// other one is title case.
+// titlecase implements str.title: letters after letters become lower case, all others title case.
 func (in *interp) titlecase(s *Str) *Str {
 	inWord := false
 	return in.titleWhere(s, func(r rune) bool {
@@ -88,8 +87,8 @@ func (in *interp) titlecase(s *Str) *Str {
 	})
 }
 
-// titleWords is the filter title, which unlike the method splits words at
-// white space and opening brackets only.
+// titleWords implements the filter title. Unlike str.title, it splits words only at white space,
+// hyphens and opening brackets.
 func (in *interp) titleWords(s *Str) *Str {
 	start := true
 	return in.titleWhere(s, func(r rune) bool {
@@ -99,7 +98,7 @@ func (in *interp) titleWords(s *Str) *Str {
 	})
 }
 
-// stepsPerCase is the work of a case conversion by the full rules of Unicode.
+// stepsPerCase is the charge for a case conversion by the full rules of Unicode, in steps.
 const stepsPerCase = 12
 
 func (in *interp) upperRune(r rune) string {
@@ -120,8 +119,8 @@ func lowerRune(r rune) string {
 func isUpper(r rune) bool { return unicode.In(r, unicode.Lu, unicode.Other_Uppercase) }
 func isLower(r rune) bool { return unicode.In(r, unicode.Ll, unicode.Other_Lowercase) }
 
-// hasCase is str.isupper and str.islower: some letter has the wanted case and
-// none has another.
+// hasCase implements str.isupper and str.islower: at least one letter has the wanted case, and none
+// another.
 func (in *interp) hasCase(s string, wanted, other func(rune) bool) bool {
 	found := false
 	return in.indexFunc(s, func(r rune) bool {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// strFormat is str.format with fields such as {}, {0}, {name} and {x:>8,.2f}:
-// arguments by number or name, and a specification of fill, alignment, sign,
-// width, thousands, precision and one of the types s, d, f and %.
+// strFormat implements str.format with fields such as {}, {0}, {name} and {x:>8,.2f}: arguments by
+// number or name, and a specification of fill, alignment, sign, width, thousands, precision and one
+// of the types s, d, f and %.
 func strFormat(in *interp, recv Value, a *callArgs) Value {
 	format := recv.(*Str)
 	in.step(len(format.s))
@@ -42,8 +42,8 @@ func strFormat(in *interp, recv Value, a *callArgs) Value {
 	return b.done()
 }
 
-// formatArgument finds the argument of a field by its name or its number; one
-// without either takes the next.
+// formatArgument returns the argument of a field by name or number. A field without either takes
+// the next argument.
 func (in *interp) formatArgument(name string, next *int, a *callArgs) Value {
 	n, err := strconv.Atoi(name)
 	switch {
@@ -70,14 +70,14 @@ func (in *interp) formatArgument(name string, next *int, a *callArgs) Value {
 	return a.args[n]
 }
 
-// A fieldSpec is what a field says of its text.
+// A fieldSpec is the format specification of a field.
 type fieldSpec struct {
 	fill      string
-	align     byte // '0' for zeros behind the sign of a number
+	align     byte // '0' for zeros after the sign of a number
 	sign      byte
 	width     int
 	thousands bool
-	precision int  // -1 when none is given
+	precision int  // -1 if there is none
 	verb      byte // 0, or one of s d f %
 }
 
@@ -123,7 +123,7 @@ func parseFieldSpec(text string) (spec fieldSpec, ok bool) {
 	return spec, s == ""
 }
 
-// formatValue is Python's format(v, spec).
+// formatValue implements Python's format(v, spec).
 func (in *interp) formatValue(v Value, text string) *Str {
 	if text == "" {
 		return in.str(v)
@@ -197,8 +197,8 @@ func groupThousands(digits string) string {
 	return digits
 }
 
-// justify fills sign and text to the width of spec. What is filled in counts
-// as the caller's: nobody wrote it.
+// justify pads sign and text to the width of spec. Padding counts as the caller's, because neither
+// side wrote it.
 func (in *interp) justify(spec fieldSpec, sign, text *Str) *Str {
 	more := max(0, spec.width-in.runeCount(sign.s)-in.runeCount(text.s))
 	left := 0

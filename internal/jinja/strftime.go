@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// writeTime appends t in the format of C's strftime in the C locale, for a time
-// without a zone. A directive that is not known stands for itself.
+// writeTime appends t in the format of C's strftime in the C locale, for a time without a zone. An
+// unknown directive is copied.
 func writeTime(b *builder, format *Str, t time.Time) {
 	s := format.s
 	for i := 0; i < len(s); {
@@ -26,7 +26,7 @@ func writeTime(b *builder, format *Str, t time.Time) {
 		n = min(n, len(s)-i)
 		text, ok := timeField(s[i+n-1], t)
 		if !ok {
-			n = stretchEnd(s[i:], 0, n+3) // whole characters
+			n = stretchEnd(s[i:], 0, n+3) // end after a whole character
 			b.slice(format, i, i+n)
 			i += n
 			continue
@@ -42,7 +42,7 @@ func writeTime(b *builder, format *Str, t time.Time) {
 	}
 }
 
-// timeLayouts are the directives for which package time has a layout.
+// timeLayouts are the directives that package time has layouts for.
 var timeLayouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'h': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02",
 	'D': "01/02/06", 'x': "01/02/06", 'e': "_2", 'F': "2006-01-02", 'H': "15", 'I': "03", 'j': "002", 'm': "01",

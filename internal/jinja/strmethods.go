@@ -66,8 +66,8 @@ func predicate(f func(*interp, string) bool) method {
 	}
 }
 
-// strip removes the characters of chars, or white space when it is nil, from
-// the chosen ends.
+// strip removes the characters of chars from the selected ends. If chars is nil it removes white
+// space.
 func (in *interp) strip(s *Str, chars *Str, left, right bool) *Str {
 	cut := isSpace
 	if chars != nil {
@@ -94,8 +94,8 @@ func stripper(left, right bool) method {
 	}
 }
 
-// within returns the byte bounds of s[start:end] for the optional arguments
-// of the searching methods. Ok is false when start lies behind the end of s.
+// within returns the byte bounds of s[start:end] for the optional arguments of the searching
+// methods. ok is false if start is beyond the end of s.
 func (in *interp) within(s *Str, start, end Value) (i, j int, ok bool) {
 	if start == nil && end == nil {
 		return 0, len(s.s), true
@@ -166,7 +166,7 @@ func strCount(in *interp, recv Value, a *callArgs) Value {
 	return Integer(int64(in.countText(s.s[i:j], sub.s)))
 }
 
-// replace replaces up to count occurrences of old, all when count is negative.
+// replace replaces up to count occurrences of old, or all if count is negative.
 func (in *interp) replace(s, old, with *Str, count int) *Str {
 	if count == 0 || old.s != "" && in.index(s.s, old.s) < 0 {
 		return s
@@ -203,7 +203,7 @@ func strReplace(in *interp, recv Value, a *callArgs) Value {
 	return in.replace(recv.(*Str), old, with, a.argInt(args[2], -1))
 }
 
-// joinWith joins the string forms of items. Str gives that form.
+// joinWith joins the string forms of items, which str returns.
 func (in *interp) joinWith(sep *Str, items Value, str func(int, Value) *Str) *Str {
 	b := in.builder()
 	n := 0
@@ -230,7 +230,7 @@ func strJoin(in *interp, recv Value, a *callArgs) Value {
 	})
 }
 
-// justifier makes ljust, rjust and zfill, which fills behind the sign.
+// justifier makes ljust, rjust and zfill, which pads after the sign.
 func justifier(align byte) method {
 	return func(in *interp, recv Value, a *callArgs) Value {
 		args := a.positional(1, 2)

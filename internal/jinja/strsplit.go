@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// splitArgs are the separator, nil for white space, and the greatest number
-// of cuts, negative for any.
+// splitArgs returns the separator, or nil for white space, and the largest number of splits, or a
+// negative number for any.
 func splitArgs(a *callArgs) (*Str, int) {
 	args := a.bind("sep?", "maxsplit?")
 	most := a.argInt(args[1], -1)
@@ -66,7 +66,7 @@ func strRsplit(in *interp, recv Value, a *callArgs) Value {
 	return NewList(in.rsplit(recv.(*Str), sep, most)...)
 }
 
-// rsplit cuts s from its end.
+// rsplit splits s from its end.
 func (in *interp) rsplit(s, sep *Str, most int) []Value {
 	var out []Value
 	add := func(i, j int) {
@@ -106,8 +106,7 @@ func (in *interp) rsplit(s, sep *Str, most int) []Value {
 	return out
 }
 
-// splitLines cuts s at its line ends, which are part of the lines if keep is
-// set.
+// splitLines splits s at its line ends, which stay in the lines if keep is set.
 func (in *interp) splitLines(s *Str, keep bool) []*Str {
 	var out []*Str
 	for i := 0; i < len(s.s); {
@@ -143,8 +142,8 @@ func strSplitlines(in *interp, recv Value, a *callArgs) Value {
 	return NewList(out...)
 }
 
-// partitioner makes partition and rpartition, which leave the text in the
-// first or the last place where the separator is not found.
+// partitioner makes partition and rpartition. If the separator is not found, the text is the first
+// part or the last.
 func partitioner(index func(m *meter, s, sub string) int, last bool) method {
 	return func(in *interp, recv Value, a *callArgs) Value {
 		args := a.positional(1, 1)

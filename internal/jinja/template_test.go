@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestConcurrent renders one template from many goroutines.
+// TestConcurrent renders one template in many goroutines.
 func TestConcurrent(t *testing.T) {
 	tmpl, err := Parse("test", `{% macro m(a) %}<{{ a }}>{% endmacro %}{% set ns = namespace(n=0) %}`+
 		`{% for a in l %}{% set ns.n = ns.n + a %}{{ m(a) }}{{ 'É'.lower() }}{{ strftime_now('%Y') }}{% endfor %}{{ ns.n }}`+
@@ -55,7 +55,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestVarsUnchanged renders what assigns to the names of variables.
+// TestVarsUnchanged checks that a template that assigns to the names of variables does not change
+// the caller's variables.
 func TestVarsUnchanged(t *testing.T) {
 	vars := mustJSON(t, `{"a": 1, "l": [3, 1, 2], "d": {"k": 1}}`)
 	const source = `{% set a = 2 %}{% set l = l + [4] %}{{ l|sort|join }}{{ dict(d, z=2) }}{{ l|reverse|list }}`
@@ -69,7 +70,7 @@ func TestVarsUnchanged(t *testing.T) {
 	}
 }
 
-// chatSource is a template of the common kind.
+// chatSource is a typical chat template.
 const chatSource = `{%- if messages[0].role == 'system' %}
     {%- set system = messages[0].content %}
     {%- set messages = messages[1:] %}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// isSpace is Python's str.isspace of one character, and \s of its regular
-// expressions: the bidirectional types WS, B and S and the category Zs.
+// isSpace implements Python's str.isspace for one character, and \s of its regular expressions: the
+// bidirectional types WS, B and S, and the category Zs.
 func isSpace(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -24,7 +24,7 @@ func isLineBreak(r rune) bool {
 	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
-// isWord is \w of Python's regular expressions.
+// isWord implements \w of Python's regular expressions.
 func isWord(r rune) bool {
 	if r < 0x80 {
 		return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -32,7 +32,7 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-// isIdentifierPart reports whether r may stand in a name after its start.
+// isIdentifierPart reports whether r may be in a name after its first character.
 func isIdentifierPart(r rune) bool {
 	if r < 0x80 {
 		return isWord(r)
@@ -41,7 +41,7 @@ func isIdentifierPart(r rune) bool {
 		unicode.In(r, unicode.Other_ID_Start, unicode.Other_ID_Continue)
 }
 
-// isIdentifier is Python's str.isidentifier.
+// isIdentifier implements Python's str.isidentifier.
 func isIdentifier(s string) bool {
 	first := true
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
@@ -51,7 +51,7 @@ func isIdentifier(s string) bool {
 	}) < 0
 }
 
-// isIdentifierRune reports whether r may stand in a name, or begin one.
+// isIdentifierRune reports whether r may be in a name, or begin it if first is set.
 func isIdentifierRune(r rune, first bool) bool {
 	start := r == '_' || unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Other_ID_Start)
 	return r != utf8.RuneError && (start || !first) && isIdentifierPart(r)

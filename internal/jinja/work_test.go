@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// workVars are the large values that the templates below work on.
+// workVars returns the large values that the expressions in work use.
 func workVars(t testing.TB) *Dict {
 	const n = 1 << 18
 	vars := mustJSON(t, `{"one": "x", "f": 1e308, "tiny": 1.5e-300}`)
@@ -62,8 +62,8 @@ func workVars(t testing.TB) *Dict {
 	return vars
 }
 
-// work holds expressions that take long once. Each has to be charged for what
-// it does, so that a loop around it ends.
+// work has expressions that take long. Each must be charged for its work, so that a loop around it
+// ends.
 var work = map[string]string{
 	// Operators.
 	"equal":           `s == same`,
@@ -174,7 +174,6 @@ var work = map[string]string{
 	"list index":         `list.index(30000)`,
 	"dict copy":          `ints.copy()`,
 	"long keys copied":   `keys.copy()`,
-	// The operator %.
 	// Filters.
 	"|length":         `s|length`,
 	"|length accents": `accents|length`,
@@ -221,7 +220,7 @@ var work = map[string]string{
 	"|int blank":      `blank|int`,
 	"|float":          `digits|float`,
 	"|float in vain":  `s|float`,
-	// Printing and the like.
+	// Printing, times, macros and loops.
 	"repr":            `[s]|string`,
 	"repr accents":    `[accents]|string`,
 	"repr cjk":        `[cjk]|string`,
@@ -249,8 +248,8 @@ func workTemplate(t testing.TB, expr string) *Template {
 	return tmpl
 }
 
-// TestWork renders each expression often. The loop alone is within the bound;
-// it has to be what the expression is charged that exceeds it.
+// TestWork renders each expression many times. The loop alone is within the limit; the expression's
+// charges must exceed it.
 func TestWork(t *testing.T) {
 	vars := workVars(t)
 	for name, expr := range work {
@@ -268,7 +267,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// small holds what is done with little charge each, to be measured.
+// small has expressions with a small charge each, for BenchmarkSteps.
 var small = map[string]string{
 	"nothing": `1`, "name": `one`, "attribute": `one.upper`, "unknown attribute": `one.nope`, "forbidden": `one.__class__`,
 	"call": `m()`, "method": `one.upper()`, "filter": `one|upper`, "test": `one is string`, "compare": `1 < 2`,
@@ -281,8 +280,8 @@ var small = map[string]string{
 	"nearest method": `'a'|map('nope')`,
 }
 
-// BenchmarkSteps measures what a step is worth: ns/step times Limits.Steps is
-// the longest that a rendering takes.
+// BenchmarkSteps measures the time per step. ns/step times Limits.Steps is the longest time of a
+// rendering.
 func BenchmarkSteps(b *testing.B) {
 	vars := workVars(b)
 	const steps = 1e7
@@ -309,7 +308,7 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// TestCanceled ends the context from within the rendering.
+// TestCanceled ends the context during the rendering.
 func TestCanceled(t *testing.T) {
 	cause := errors.New("the caller went away")
 	vars := workVars(t)

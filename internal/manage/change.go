@@ -15,11 +15,11 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// replaceable refuses to give a name away that a model has which must stay.
+// replaceable returns an error if name n belongs to a model that must stay.
 func (m *Manager) replaceable(n names.Name) error {
 	found, err := m.store.Find(n)
 	if err != nil {
-		return nil //nolint:nilerr // what is not there is not in use
+		return nil //nolint:nilerr // a missing model is not in use
 	}
 	if found.Place != store.OwnLayout {
 		return fault(server.NotAllowed, "%.200q is Ollama's own, which realizar does not change", n.Ollama())
@@ -27,7 +27,7 @@ func (m *Manager) replaceable(n names.Name) error {
 	return m.unused(found)
 }
 
-// unused refuses a model that is loaded.
+// unused returns an error if a model is loaded.
 func (m *Manager) unused(f *store.Model) error {
 	if name, loaded := m.config.Loaded(f.Path); loaded {
 		return fault(server.InUse, "%.200q is loaded, as %q; unload it first: a request with keep_alive 0 does, or POST /models/unload", f.Name.Ollama(), name)
@@ -62,7 +62,7 @@ func (m *Manager) Copy(ctx context.Context, from, to string) error {
 	return m.added(n)
 }
 
-// added tells of a new model.
+// added logs and reports a new model.
 func (m *Manager) added(n names.Name) error {
 	found, err := m.store.Find(n)
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *Manager) added(n names.Name) error {
 	return nil
 }
 
-// Create makes a model of files.
+// Create makes a model of uploaded files.
 func (m *Manager) Create(ctx context.Context, name string, files map[string]string, progress func(server.Progress) error) error {
 	n, err := destination(name)
 	if err != nil {
@@ -143,7 +143,7 @@ func (m *Manager) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// Push gives a model to the registry that its name leads to.
+// Push pushes a model to the registry that its name denotes.
 func (m *Manager) Push(ctx context.Context, name string, progress func(server.Progress) error) error {
 	to, err := m.target(name)
 	if err != nil {
@@ -176,7 +176,7 @@ func (m *Manager) Push(ctx context.Context, name string, progress func(server.Pr
 	return progress(server.Progress{Phase: server.WriteManifest})
 }
 
-// HasBlob reports whether there is a file with that digest.
+// HasBlob reports whether a file with the digest has been uploaded, or is part of a model.
 func (m *Manager) HasBlob(digest string) (bool, error) {
 	hex, err := names.CheckDigest(digest)
 	if err != nil {
@@ -186,7 +186,7 @@ func (m *Manager) HasBlob(digest string) (bool, error) {
 	return ok, nil
 }
 
-// AddBlob keeps a file that a client sends.
+// AddBlob stores a file that a client uploads.
 func (m *Manager) AddBlob(ctx context.Context, digest string, r io.Reader, size int64) error {
 	hex, err := names.CheckDigest(digest)
 	if err != nil {
@@ -202,7 +202,7 @@ func (m *Manager) AddBlob(ctx context.Context, digest string, r io.Reader, size 
 	case err == nil:
 		return nil
 	case errors.As(err, &refused):
-		return err // of the body
+		return err // an error of the request's body
 	default:
 		return m.told(digest, err)
 	}

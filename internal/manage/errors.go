@@ -21,8 +21,9 @@ func fault(f server.StoreFault, format string, a ...any) error {
 	return &server.StoreError{Fault: f, Message: fmt.Sprintf(format, a...)}
 }
 
-// told is an error about the model of that name as a client is told of it. What clients need
-// not know, such as where models lie, is left as it is, for the log alone.
+// told returns err, an error about the model name, as the client should see it. Errors with details
+// that clients need not know, such as paths of models, are returned unchanged; the server only logs
+// them.
 func (m *Manager) told(name string, err error) error {
 	var own *server.StoreError
 	var space *store.SpaceError
@@ -47,8 +48,8 @@ func (m *Manager) told(name string, err error) error {
 	return err
 }
 
-// toldBy is told of an error of a registry, of which a client is told all that is not about
-// this machine.
+// toldBy is told for errors of a registry. The client sees such an error unless it is about this
+// machine.
 func (m *Manager) toldBy(name string, err error) error {
 	var own *server.StoreError
 	var status *fetch.StatusError
@@ -67,7 +68,7 @@ func (m *Manager) toldBy(name string, err error) error {
 	return fault(server.NoRegistry, "%v", err)
 }
 
-// says reports whether an error says where models lie.
+// says reports whether an error's text has a path of the store.
 func (m *Manager) says(err error) bool {
 	return slices.ContainsFunc(append([]string{m.store.Hub, m.store.Own}, m.store.Ollama...), func(folder string) bool {
 		return folder != "" && strings.Contains(err.Error(), folder)

@@ -1,6 +1,6 @@
-// Package manage lets clients of a server list, fetch, copy, create, push and delete the
-// models of this machine, within bounds: names lead to models alone and never to a path,
-// hosts are those that the operator allows, and so much is under way at one time.
+// Package manage lets clients of a server list, fetch, copy, create, push and delete the models of
+// this machine, within bounds: names denote models and never paths, hosts are those that the
+// operator allows, and the number of operations at a time is limited.
 package manage
 
 import (
@@ -30,21 +30,22 @@ const (
 
 // A Config says what clients may do.
 type Config struct {
-	// Puller fetches models into its store. It has no watcher.
+	// Puller fetches models into its store. Its Watcher is not used.
 	Puller *pull.Puller
-	// Hosts are registries and web servers that clients may name, host or host:port, beside
-	// the hub and Ollama's registry.
+	// Hosts are registries and web servers, as host or host:port, that clients may name besides the
+	// hub and Ollama's registry.
 	Hosts []string
-	// AtOnce is how many pulls, pushes, copies, uploads and makings of models are under way at
-	// one time. 0: 4.
+	// AtOnce is the largest number of pulls, pushes, copies, uploads and creations at a time. 0
+	// means 4.
 	AtOnce int
-	// Every is the least time between two reports of a client's progress. 0: 100 milliseconds.
+	// Every is the least time between two reports of progress to a client. 0 means 100
+	// milliseconds.
 	Every time.Duration
-	// Loaded is what the server calls the model that it has loaded from path, and whether there
-	// is one. nil: there is none.
+	// Loaded reports whether the server has loaded a model from path, and returns its name in the
+	// server. nil means no.
 	Loaded func(path string) (name string, ok bool)
-	// Added and Removed are told of a model, by its name as [server.Stored] has it, that has
-	// come to the path or is gone from it. nil: nobody is.
+	// Added and Removed are called when a model has come to path or is gone from it, with its name
+	// as in [server.Stored]. They may be nil.
 	Added, Removed func(name, path string)
 	Logger         *slog.Logger
 }
@@ -54,19 +55,19 @@ type Manager struct {
 	config Config
 	store  *store.Store
 
-	stopped context.Context // ends when all pulls shall
+	stopped context.Context // the context of all pulls
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
 	mu    sync.Mutex
-	busy  int // of config.AtOnce
+	busy  int // operations, at most config.AtOnce
 	pulls map[names.Name]*sharedPull
 
-	described sync.Mutex // guards descriptions
+	described sync.Mutex // guards briefs
 	briefs    map[string]brief
 }
 
-// New makes a manager, which is to be closed.
+// New returns a manager. Close must be called when it is no longer used.
 func New(c Config) *Manager {
 	if c.AtOnce == 0 {
 		c.AtOnce = defaultAtOnce
@@ -92,13 +93,13 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Close ends all pulls. What has come of them is kept.
+// Close ends all pulls. What they have downloaded is kept.
 func (m *Manager) Close() {
 	m.stop()
 	m.work.Wait()
 }
 
-// begin takes a place for something that takes long, until done is called.
+// begin counts a long operation, until done is called.
 func (m *Manager) begin() (done func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +113,7 @@ func (m *Manager) begin() (done func(), err error) {
 	}, nil
 }
 
-// take takes a place. It is called with mu.
+// take counts an operation. The caller holds mu.
 func (m *Manager) take() error {
 	if m.busy >= m.config.AtOnce {
 		return fault(server.StoreBusy, "%d models are being fetched or changed, which is what the server does at one time; ask again soon", m.busy)
@@ -121,7 +122,7 @@ func (m *Manager) take() error {
 	return nil
 }
 
-// find is the model that a client names.
+// find returns the model that a client names.
 func (m *Manager) find(text string) (*store.Model, error) {
 	n, err := parse(text)
 	if err != nil {
@@ -129,7 +130,7 @@ func (m *Manager) find(text string) (*store.Model, error) {
 	}
 	found, err := m.store.Find(n)
 	if err != nil && n.Kind == names.Hub {
-		// Ollama may have fetched it from the hub itself.
+		// Ollama may have fetched the model from the hub itself.
 		if own, wrong := names.Parse("ollama:" + n.Ollama()); wrong == nil {
 			if other, absent := m.store.Find(own); absent == nil {
 				found, err = other, nil
@@ -142,7 +143,7 @@ func (m *Manager) find(text string) (*store.Model, error) {
 	return found, nil
 }
 
-// Find returns the model of that name.
+// Find returns the model with the name.
 func (m *Manager) Find(_ context.Context, name string) (*server.Stored, error) {
 	found, err := m.find(name)
 	if err != nil {
@@ -151,7 +152,7 @@ func (m *Manager) Find(_ context.Context, name string) (*server.Stored, error) {
 	return m.stored(found), nil
 }
 
-// List returns the models by name.
+// List returns the models, one for each name.
 func (m *Manager) List(ctx context.Context) ([]*server.Stored, error) {
 	found, err := m.store.List()
 	if err != nil {
@@ -173,7 +174,7 @@ func (m *Manager) List(ctx context.Context) ([]*server.Stored, error) {
 	return all, nil
 }
 
-// Describe says what the files of a model say.
+// Describe describes a model from its files.
 func (m *Manager) Describe(_ context.Context, name string) (*realizar.Description, error) {
 	found, err := m.find(name)
 	if err != nil {
@@ -187,11 +188,11 @@ func (m *Manager) Describe(_ context.Context, name string) (*realizar.Descriptio
 	return d, nil
 }
 
-// A brief is what lists say of a model.
+// A brief is a model's description for lists, with the size and time of the files that it is from.
 type brief struct {
 	size        int64
 	modified    time.Time
-	description *realizar.Description // nil where there is none
+	description *realizar.Description // nil if the files cannot be read
 }
 
 func (m *Manager) stored(f *store.Model) *server.Stored {
@@ -200,7 +201,7 @@ func (m *Manager) stored(f *store.Model) *server.Stored {
 	}
 }
 
-// briefly describes a model, and keeps the description while its files stay as they are.
+// briefly describes a model. The description is kept while the model's files stay the same.
 func (m *Manager) briefly(f *store.Model) *realizar.Description {
 	m.described.Lock()
 	defer m.described.Unlock()
@@ -219,13 +220,13 @@ func (m *Manager) briefly(f *store.Model) *realizar.Description {
 	return d
 }
 
-// long reports whether a value of metadata is more than a name or a number.
+// long reports whether a metadata value is a long text or an array.
 func long(v any) bool {
 	text, ok := v.(string)
 	return ok && len(text) > 1024 || reflect.ValueOf(v).Kind() == reflect.Slice
 }
 
-// forget lets go of descriptions of models that are gone.
+// forget removes the descriptions of models that are gone.
 func (m *Manager) forget(found []*store.Model) {
 	m.described.Lock()
 	defer m.described.Unlock()
@@ -236,11 +237,11 @@ func (m *Manager) forget(found []*store.Model) {
 	}
 }
 
-// digestOf tells models apart by their files.
+// digestOf returns a digest of the names, digests and sizes of a model's files.
 func digestOf(f *store.Model) string {
 	h := sha256.New()
 	for _, file := range f.Files {
-		_, _ = fmt.Fprintln(h, file.Name, file.Digest, file.Size) // a hash takes all
+		_, _ = fmt.Fprintln(h, file.Name, file.Digest, file.Size) // a hash never fails
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A place is a manager with a store of its own, and a hub and a registry to fetch from.
+// A place is a manager with a store, and a hub and a registry to fetch from.
 type place struct {
 	*manage.Manager
 	t      *testing.T
@@ -41,8 +41,8 @@ type place struct {
 	babble []byte
 
 	mu     sync.Mutex
-	loaded string   // the path of a model that is loaded
-	events []string // of Added and Removed
+	loaded string   // the path of the loaded model
+	events []string // calls of Added and Removed
 }
 
 func newPlace(t *testing.T, change func(*manage.Config)) *place {
@@ -79,7 +79,7 @@ func (p *place) note(event, path string) {
 	}
 }
 
-// add puts the model on the registry under a name, and returns the name to pull.
+// add adds the model to the registry and returns the name to pull.
 func (p *place) add(name string) string {
 	p.t.Helper()
 	m := store.Manifest{SchemaVersion: 2, MediaType: store.MediaManifest}
@@ -93,7 +93,7 @@ func (p *place) add(name string) string {
 	return p.remote.Host + "/" + name
 }
 
-// pulled is the name of a model that was pulled from the registry.
+// pulled pulls a model from the registry and returns its name.
 func (p *place) pulled() string {
 	p.t.Helper()
 	name := p.remote.Host + "/ns/babble:1"
@@ -105,7 +105,7 @@ func (p *place) pulled() string {
 
 func ignore(server.Progress) error { return nil }
 
-// names are those of all models.
+// names returns the names of all models.
 func (p *place) names() []string {
 	p.t.Helper()
 	all, err := p.List(p.t.Context())
@@ -129,7 +129,7 @@ func (p *place) has(want ...string) {
 	}
 }
 
-// faulty checks what a client is told.
+// faulty checks the error that a client sees.
 func faulty(t *testing.T, err error, fault server.StoreFault, says string) {
 	t.Helper()
 	var e *server.StoreError
@@ -165,7 +165,8 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// What a client may not name is asked of nobody, and no path of the machine is a name.
+// TestHostileNames checks that hosts that clients may not name are never contacted, and that paths
+// are not names.
 func TestHostileNames(t *testing.T) {
 	p := newPlace(t, nil)
 	secret := filepath.Join(t.TempDir(), "secret.gguf")
@@ -201,7 +202,8 @@ func TestHostileNames(t *testing.T) {
 	p.has(p.remote.Host + "/ns/babble:1")
 }
 
-// Clients that pull the same model share one pull, and it goes on until the last has left.
+// TestPullIsShared checks that clients that pull the same model share one pull, which continues
+// until the last client leaves.
 func TestPullIsShared(t *testing.T) {
 	p := newPlace(t, func(c *manage.Config) { c.AtOnce = 1 })
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -249,7 +251,8 @@ func TestPullIsShared(t *testing.T) {
 	}
 }
 
-// A pull whose clients have all left ends, and nothing has a name.
+// TestPullIsLeft checks that a pull ends when all of its clients have left, and that its files have
+// no names.
 func TestPullIsLeft(t *testing.T) {
 	p := newPlace(t, func(c *manage.Config) { c.AtOnce = 1 })
 	p.remote.Set(hubtest.Behavior{Fault: func(path string, size int64) (hubtest.Fault, int64) {
@@ -270,14 +273,14 @@ func TestPullIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.has()
-	// Its place is free, and what has come does not come again.
+	// The pull's place is free, and what it downloaded is not downloaded again.
 	p.remote.Set(hubtest.Behavior{})
 	for {
 		err := p.Pull(t.Context(), name, ignore)
 		if err == nil {
 			break
 		}
-		faulty(t, err, server.StoreBusy, "") // it is ending
+		faulty(t, err, server.StoreBusy, "") // the pull is ending
 	}
 	p.has(name)
 }
@@ -297,7 +300,7 @@ func TestPullFaults(t *testing.T) {
 	if strings.Contains(err.Error(), p.store.Own) {
 		t.Errorf("%v says where models lie", err)
 	}
-	// What is wrong with this machine is nothing for clients.
+	// Clients do not see errors of this machine.
 	if err := os.WriteFile(p.store.Hub, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +333,7 @@ func TestCopyAndDelete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A model that is loaded stays, by whatever name.
+	// A loaded model cannot be removed, by any of its names.
 	p.mu.Lock()
 	p.loaded = mine.Description.Path
 	p.mu.Unlock()
@@ -356,7 +359,7 @@ func TestCopyAndDelete(t *testing.T) {
 	}
 }
 
-// Ollama's own models are listed and described, and never changed.
+// TestOllamasOwn checks that Ollama's models are listed and described, and never changed.
 func TestOllamasOwn(t *testing.T) {
 	p := newPlace(t, nil)
 	digest := hubtest.SHA256(p.babble)
@@ -413,7 +416,7 @@ func TestCreate(t *testing.T) {
 	if m, err := p.Find(t.Context(), "made"); err != nil || m.Description == nil || m.Description.Architecture != "llama" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	// The same file makes another model, and what is none makes nothing.
+	// A file can become several models. A file that is not a model is refused.
 	if err := p.Create(t.Context(), "again", files, ignore); err != nil {
 		t.Error(err)
 	}
@@ -430,7 +433,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// Uploads that nobody makes a model of go after a day.
+// TestUploadsGo checks that unused uploads are removed after a day.
 func TestUploadsGo(t *testing.T) {
 	p := newPlace(t, nil)
 	digest := "sha256:" + hubtest.SHA256([]byte("x"))
@@ -473,7 +476,7 @@ func TestPush(t *testing.T) {
 			t.Fatal(err)
 		}
 		if from == name && !whole {
-			t.Errorf("%s: nothing said that all was sent", to) // what the registry has is not sent again
+			t.Errorf("%s: nothing said that all was sent", to) // the registry has the files already
 		}
 		if err := p.Delete(t.Context(), to); err != nil {
 			t.Fatal(err)
@@ -484,8 +487,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// FuzzNames: whatever a client calls a model, it is told that it is no name, that there is
-// none, or that it may not; and nothing is asked or written.
+// FuzzNames checks that for any name a client gets an error that the name is invalid, unknown or
+// not allowed, and that nothing is fetched or written.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"a", "../x", "hf.co/org/repo:Q8_0@main", "h:5/n/m:t", "oci://h/a:1", "/etc/passwd", "a\x00", "https://h/m.gguf#sha256=" + strings.Repeat("0", 64), "hf:../..", "ollama:a/../b"} {
 		f.Add(name)

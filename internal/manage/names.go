@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// parse reads the name that a client gives a model. It is never a path.
+// parse parses the name that a client gives a model. A name is never a path.
 func parse(text string) (names.Name, error) {
 	n, err := names.ParseOllama(text)
 	if err != nil {
@@ -17,7 +17,7 @@ func parse(text string) (names.Name, error) {
 	return n, nil
 }
 
-// remote reads a name that leads to a host which clients may have the server talk to.
+// remote parses a name whose host clients may have the server contact.
 func (m *Manager) remote(text string) (names.Name, error) {
 	n, err := parse(text)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *Manager) remote(text string) (names.Name, error) {
 	return n, nil
 }
 
-// destination reads a name that a model of this machine can be given.
+// destination parses a name for a model of this machine.
 func destination(text string) (names.Name, error) {
 	n, err := parse(text)
 	switch {
@@ -48,7 +48,7 @@ func destination(text string) (names.Name, error) {
 	return n, fault(server.NotAName, "%.200q: a model can be called name, name:tag, namespace/name:tag or host/namespace/name:tag", text)
 }
 
-// target is where a model of that name is pushed to.
+// target parses a name that a model can be pushed to.
 func (m *Manager) target(text string) (names.Name, error) {
 	n, err := m.remote(text)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// files are how far the files of a model are, for any number of clients that look at them.
+// files is the progress of a model's files, which any number of clients can follow.
 type files struct {
 	mu  sync.Mutex
 	all []server.Progress
 }
 
-// Plan is for [pull.Watcher].
+// Plan implements [pull.Watcher].
 func (f *files) Plan(files []store.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -24,17 +24,17 @@ func (f *files) Plan(files []store.File) {
 	}
 }
 
-// Came is for [pull.Watcher].
+// Came implements [pull.Watcher].
 func (f *files) Came(file int, n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all[file].Completed += n
 }
 
-// Waits is for [pull.Watcher].
+// Waits implements [pull.Watcher].
 func (*files) Waits(int) {}
 
-// sent notes bytes of a file that may be a new one.
+// sent counts n bytes of the file with the digest. It adds the file if it is new.
 func (f *files) sent(digest string, size, n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,14 +47,14 @@ func (f *files) sent(digest string, size, n int64) {
 	f.all = append(f.all, server.Progress{Phase: server.Transfer, Digest: digest, Total: size, Completed: n})
 }
 
-// A follower tells one client of files.
+// A follower reports progress of files to one client.
 type follower struct {
 	files    *files
 	told     []server.Progress
 	progress func(server.Progress) error
 }
 
-// look tells what is new.
+// look reports what has changed since the last call.
 func (f *follower) look() error {
 	f.files.mu.Lock()
 	var news []server.Progress
@@ -76,8 +76,8 @@ func (f *follower) look() error {
 	return nil
 }
 
-// follow tells a client of files no more often than every so often, until they are done or
-// the client has left.
+// follow reports progress of files to a client at the interval every, until done is closed or the
+// client has left.
 func follow(ctx context.Context, every time.Duration, of *files, done <-chan struct{}, progress func(server.Progress) error) error {
 	f := &follower{files: of, progress: progress}
 	if err := progress(server.Progress{Phase: server.ReadManifest}); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A sharedPull is one that clients wait for.
+// A sharedPull is a pull that clients wait for.
 type sharedPull struct {
 	files
-	waiting int // clients; guarded by the manager's mu
+	waiting int // number of clients; guarded by the manager's mu
 	cancel  context.CancelFunc
 	done    chan struct{}
-	err     error // after done
+	err     error // set before done is closed
 }
 
 // Pull fetches a model.
@@ -42,7 +42,7 @@ func (m *Manager) Pull(ctx context.Context, name string, progress func(server.Pr
 	return nil
 }
 
-// join has a client wait for the pull of a model, which begins where there is none.
+// join adds a client to the pull of a model. It starts the pull if there is none.
 func (m *Manager) join(n names.Name) (*sharedPull, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,8 +60,8 @@ func (m *Manager) join(n names.Name) (*sharedPull, error) {
 	return p, nil
 }
 
-// leave ends a pull that nobody waits for any more. Who comes then begins another, which
-// goes on where this one was.
+// leave removes a client from a pull, and ends the pull if it was the last. A later pull of the
+// model continues where this one ended.
 func (m *Manager) leave(n names.Name, p *sharedPull) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *Manager) leave(n names.Name, p *sharedPull) {
 	}
 }
 
-// run pulls.
+// run pulls a model.
 func (m *Manager) run(ctx context.Context, n names.Name, p *sharedPull) {
 	puller := *m.config.Puller
 	puller.Watcher = &p.files

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// small is a disk of so many bytes, which only root can make.
+// small mounts a disk with the given size and returns its path. It needs root.
 func small(t *testing.T, size string) string {
 	t.Helper()
 	at := t.TempDir()
@@ -30,7 +30,7 @@ func small(t *testing.T, size string) string {
 	return at
 }
 
-// A disk that has no room is an error before anything comes.
+// TestNoRoom checks that a disk without room is an error before anything is downloaded.
 func TestNoRoom(t *testing.T) {
 	s := hubtest.New(t)
 	s.AddRepo("org/x", map[string][]byte{"x.gguf": content(1, 3<<20)})
@@ -43,8 +43,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// A disk that fills up meanwhile is an error, what has come is kept, and the pull goes on
-// with it when there is room again.
+// TestFullDisk checks that a disk that fills up during a pull is an error, that the downloaded part
+// is kept, and that a later pull continues from it.
 func TestFullDisk(t *testing.T) {
 	s := hubtest.New(t)
 	data := content(1, 1500<<10)
@@ -74,7 +74,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A filling watcher fills the disk when a pull begins.
+// A filling is a watcher that fills the disk when a pull begins.
 type filling struct {
 	t    *testing.T
 	path string

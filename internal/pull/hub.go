@@ -18,10 +18,10 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// DefaultEndpoint is the hub.
+// DefaultEndpoint is the address of Hugging Face's hub.
 const DefaultEndpoint = "https://huggingface.co"
 
-// What a repository's listing may have at most.
+// Bounds on a repository's listing.
 const (
 	maxListing = 16 << 20 // bytes of a page
 	maxPages   = 128
@@ -31,8 +31,8 @@ const (
 	maxFile    = 1 << 46 // bytes
 )
 
-// HubEnvironment reads the hub's address, the key for it and whether it may be asked from
-// where the hub's own tools have these.
+// HubEnvironment reads the hub's address, its token and whether it may be contacted, from the
+// variables and the file that the hub's own tools use.
 func (p *Puller) HubEnvironment(getenv func(string) string, home string) error {
 	p.Endpoint = strings.TrimSuffix(getenv("HF_ENDPOINT"), "/")
 	if v := strings.ToUpper(getenv("HF_HUB_OFFLINE")); v == "1" || v == "TRUE" || v == "YES" || v == "ON" {
@@ -49,13 +49,13 @@ func (p *Puller) HubEnvironment(getenv func(string) string, home string) error {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil //nolint:nilerr // most have none, and one that cannot be read is as good as none
+		return nil //nolint:nilerr // most users have no token; an unreadable file counts as none
 	}
 	p.Token = strings.TrimSpace(string(data))
 	return checkToken(p.Token, path)
 }
 
-// checkToken refuses what no key is, without showing it.
+// checkToken returns an error if token cannot be one. The error does not show it.
 func checkToken(token, from string) error {
 	if len(token) > 1024 || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("%s holds no token of the hub: it has spaces, line feeds or too many characters; write the token alone", from)
@@ -70,7 +70,7 @@ func (p *Puller) endpoint() string {
 	return p.Endpoint
 }
 
-// A keyed client sends the hub's key to the hub.
+// A keyed client adds the hub's token to requests to the hub.
 type keyed struct {
 	client      fetch.Doer
 	scheme      string
@@ -85,7 +85,8 @@ func (k *keyed) Do(r *http.Request) (*http.Response, error) {
 	return k.client.Do(r)
 }
 
-// hubDoer is who asks the hub: with the key, if there is one and nobody can read along.
+// hubDoer returns the client for the hub. It adds the token unless the connection would send it in
+// the clear.
 func (p *Puller) hubDoer() (fetch.Doer, error) {
 	u, err := url.Parse(p.endpoint())
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
@@ -147,7 +148,7 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// commit is the commit of a revision.
+// commit returns the commit of a revision.
 func (p *Puller) commit(ctx context.Context, doer fetch.Doer, n names.Name) (string, error) {
 	revision := n.Revision
 	if revision == "" {
@@ -181,8 +182,8 @@ type entry struct {
 
 var hexForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// file is what has to come of an entry: files that are kept apart from git by SHA-256,
-// others by git's id.
+// file returns an entry as a file to download. A file that the hub keeps outside git (LFS) has a
+// SHA-256; others have git's id.
 func (e entry) file(path string) (store.File, error) {
 	f := store.File{Name: path, Size: e.Size}
 	switch {
@@ -201,7 +202,7 @@ func (e entry) file(path string) (store.File, error) {
 
 var nextPage = regexp.MustCompile(`<([^<>]+)>\s*;\s*rel="next"`)
 
-// listing is the files of a commit, by path.
+// listing returns the files of a commit by path.
 func (p *Puller) listing(ctx context.Context, doer fetch.Doer, n names.Name, commit string) (map[string]entry, error) {
 	all := map[string]entry{}
 	address := p.endpoint() + "/api/models/" + n.RepoID() + "/tree/" + commit + "?recursive=true"
@@ -225,8 +226,8 @@ func (p *Puller) listing(ctx context.Context, doer fetch.Doer, n names.Name, com
 	return nil, fmt.Errorf("the listing of %s has more than the %d pages that are read", p.endpoint(), maxPages)
 }
 
-// readPage puts the files of a page to the others. It makes nothing of more than left
-// entries.
+// readPage adds the files of a page to files. It subtracts the page's entries from left, and returns
+// an error if that becomes negative.
 func readPage(data []byte, left *int, files map[string]entry) error {
 	page := json.NewDecoder(bytes.NewReader(data))
 	if t, err := page.Token(); err != nil || t != json.Delim('[') {
@@ -252,7 +253,7 @@ func readPage(data []byte, left *int, files map[string]entry) error {
 	return err
 }
 
-// sameHub is the address of a next page, which is the hub's own.
+// sameHub returns the address of a next page, with the endpoint's host.
 func (p *Puller) sameHub(next string) (string, error) {
 	base, err := url.Parse(p.endpoint())
 	if err != nil {
@@ -262,12 +263,12 @@ func (p *Puller) sameHub(next string) (string, error) {
 	if err != nil {
 		return "", errors.New("the hub's listing goes on at something that is no address")
 	}
-	// A mirror may hand on the addresses of the hub that it mirrors.
+	// A mirror may pass on addresses of the hub that it mirrors.
 	u.Scheme, u.Host, u.User = base.Scheme, base.Host, nil
 	return u.String(), nil
 }
 
-// explainStatus says why a server refuses.
+// explainStatus adds to a server's refusal what the user can do.
 func (p *Puller) explainStatus(n names.Name, e *fetch.StatusError, err error) error {
 	if n.Kind != names.Hub {
 		return explainRegistry(n, e, err)
@@ -275,7 +276,7 @@ func (p *Puller) explainStatus(n names.Name, e *fetch.StatusError, err error) er
 	page := p.endpoint() + "/" + n.RepoID()
 	_, hub, _ := strings.Cut(p.endpoint(), "://")
 	switch {
-	case !strings.HasPrefix(e.Where, hub+"/"): // where its files are does not know of accounts
+	case !strings.HasPrefix(e.Where, hub+"/"): // the host of the files knows nothing of accounts
 	case e.Code == "GatedRepo" && p.Token == "", e.Status == http.StatusForbidden && p.Token == "":
 		return fmt.Errorf("%s is gated: accept its terms at %s and set HF_TOKEN to a token of your account (%w)", n, page, err)
 	case e.Code == "GatedRepo", e.Status == http.StatusForbidden:

@@ -22,14 +22,14 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// childVariable has what a child of the tests does: a [childPull].
+// childVariable is set for a child process of the tests. Its value is a [childPull] in JSON.
 const childVariable = "REALIZAR_PULL_CHILD"
 
-// A childPull is a pull in a process of its own.
+// A childPull is a pull in a child process.
 type childPull struct {
 	Endpoint, Token, Folder, Name string
 
-	KillAt int64 // the process kills itself at this event; 0: never
+	KillAt int64 // the process kills itself at this event; 0 means never
 }
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// No key of whoever runs the tests.
+	// The tests must not use credentials of the user who runs them.
 	if err := os.Setenv("DOCKER_CONFIG", os.DevNull); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -48,9 +48,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// doom ends the process, as kill -9 does, at the event with a number. Events are bytes
-// that come and files and folders that are about to be made durable, so that there is
-// one before and after every step of a pull.
+// A doom kills the process at the n-th event, as kill -9 does. Events are arrivals of bytes, and
+// files and folders about to be synced, so that there is an event before and after every step of a
+// pull.
 type doom struct{ left atomic.Int64 }
 
 func (d *doom) event() {
@@ -85,7 +85,7 @@ func runChild(text string) error {
 	return err
 }
 
-// start starts a pull in a process of its own.
+// start starts a pull in a child process.
 func (c childPull) start(t *testing.T) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -101,8 +101,8 @@ func (c childPull) start(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// A process that is killed at any moment leaves nothing that is taken for a model and is
-// none, and the next pull ends with the right bytes.
+// TestKilled checks that a process that is killed at any moment leaves nothing that is wrongly
+// taken for a model, and that the next pull ends with the right bytes.
 func TestKilled(t *testing.T) {
 	var started, killed atomic.Int64
 	t.Cleanup(func() { t.Logf("%d processes, of which %d were killed", started.Load(), killed.Load()) })
@@ -120,7 +120,7 @@ func TestKilled(t *testing.T) {
 			started.Add(1)
 			wantWhole(t, p.Store, m)
 			if cmd.ProcessState.Exited() {
-				break // it was through before, or gave up
+				break // it had finished, or it failed
 			}
 			killed.Add(1)
 		}
@@ -128,8 +128,8 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// Processes that pull the same at one time fetch each byte once, and all of them have
-// the model.
+// TestTogether checks that processes that pull the same model at the same time download each byte
+// once, and that all of them get the model.
 func TestTogether(t *testing.T) {
 	s := hubtest.New(t)
 	data := content(1, 300_000)
@@ -148,7 +148,7 @@ func TestTogether(t *testing.T) {
 	if sent := s.Sent("x.gguf"); sent != int64(len(data)) {
 		t.Errorf("%d bytes were sent of a file of %d", sent, len(data))
 	}
-	// One that waits for another can be interrupted.
+	// Waiting for another process can be interrupted.
 	hold, err := p.Store.PullHub(t.Context(), name(t, "hf:org/y"), hubtest.Commit)
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,8 @@
-// Package pull brings models to this machine: it asks a hub or a registry what files a
-// name means, downloads those that are not there, and has the store name them when all
-// are whole.
+// Package pull brings models to this machine. It asks a hub or a registry which files a name
+// denotes, downloads the missing ones, and has the store name them when all are complete.
 //
-// What servers send is hostile: sizes, names, digests and redirects. Nothing counts but
-// bytes with the digest that the listing has, or that the name itself has.
+// Servers are not trusted: sizes, names, digests and redirects may be hostile. Only bytes with the
+// digest of the listing, or of the name itself, are accepted.
 package pull
 
 import (
@@ -21,29 +20,29 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// A Watcher is told how far a pull is. Its methods are called by many goroutines.
+// A Watcher is told the progress of a pull. Its methods may be called by many goroutines.
 type Watcher interface {
-	// Plan is called once, when it is known what is to be there in the end.
+	// Plan is called once, when the files of the model are known.
 	Plan(files []store.File)
-	// Came is told of bytes of the file of that number, of those that are there from
-	// before too; of negative numbers where bytes turned out wrong.
+	// Came is called with n bytes of a file that have arrived or were there before. file is an
+	// index of Plan's files. n is negative if bytes turned out to be wrong.
 	Came(file int, n int64)
-	// Waits says that another process is downloading the file.
+	// Waits is called when another process is downloading the file.
 	Waits(file int)
 }
 
-// A Puller pulls. All but Store and Client may be left out.
+// A Puller pulls models. Only Store and Client are required.
 type Puller struct {
 	Store   *store.Store
 	Client  *fetch.Client
 	Watcher Watcher
 
-	Endpoint string // of the hub; empty: https://huggingface.co
+	Endpoint string // of the hub; empty means [DefaultEndpoint]
 	Token    string // for the hub
-	Offline  string // why nothing may be asked; empty: it may
+	Offline  string // why nothing may be contacted; empty if it may
 }
 
-// Pull brings the model of a name here, and returns it.
+// Pull brings the model with a name to this machine and returns it.
 func (p *Puller) Pull(ctx context.Context, n names.Name) (*store.Model, error) {
 	if p.Offline != "" {
 		return nil, fmt.Errorf("%s is not pulled: %s", n, p.Offline)
@@ -65,24 +64,24 @@ func (p *Puller) Pull(ctx context.Context, n names.Name) (*store.Model, error) {
 	return p.Store.Find(n)
 }
 
-// A place is where files are put.
+// A place is a folder of the store that files are downloaded to.
 type place interface {
 	Blob(fetch.Digest) string
 	Lock(context.Context, fetch.Digest, func()) (*store.Lock, error)
 	CheckSpace(int64) error
 }
 
-// A remote is a file and where it comes from.
+// A remote is a file and its source.
 type remote struct {
 	store.File
 	url  string
 	doer fetch.Doer
 }
 
-// together are the files that are downloaded at one time.
+// together is the number of files that are downloaded at the same time.
 const together = 4
 
-// download brings files to their places.
+// download downloads files to their places.
 func (p *Puller) download(ctx context.Context, to place, files []remote) error {
 	files = unique(files)
 	listed := make([]store.File, len(files))
@@ -129,7 +128,7 @@ func (p *Puller) downloadOne(ctx context.Context, to place, i int, f remote) err
 	return p.Client.Download(ctx, fetch.File{URL: f.url, Doer: f.doer, Size: f.Size, Digest: f.Digest}, at, came)
 }
 
-// unique leaves one of the files with the same bytes.
+// unique returns files with one file for each digest.
 func unique(files []remote) []remote {
 	seen := map[fetch.Digest]bool{}
 	var all []remote
@@ -142,7 +141,7 @@ func unique(files []remote) []remote {
 	return all
 }
 
-// explain puts into one sentence what can be said about an error, and what to do.
+// explain says in one sentence what is wrong and what the user can do.
 func (p *Puller) explain(n names.Name, err error) error {
 	var status *fetch.StatusError
 	var path *fs.PathError
@@ -166,7 +165,7 @@ func (p *Puller) explain(n names.Name, err error) error {
 	return fmt.Errorf("%s: %w", n, err)
 }
 
-// variableOf is the variable of the environment that says where a model is put.
+// variableOf returns the environment variable that selects the folder for a model.
 func variableOf(n names.Name) string {
 	if n.Kind == names.Hub {
 		return "HF_HUB_CACHE"

@@ -22,7 +22,7 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// quick are options for small files and no waiting.
+// quick returns options for small files and no waiting.
 func quick() fetch.Options {
 	return fetch.Options{
 		Connections: 3, Piece: 4 << 10, Record: 1 << 10, Stall: 30 * time.Second,
@@ -52,7 +52,7 @@ func name(tb testing.TB, text string) names.Name {
 	return n
 }
 
-// content is bytes that differ from file to file.
+// content returns n bytes that depend on seed.
 func content(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -62,7 +62,7 @@ func content(seed uint64, n int) []byte {
 	return b
 }
 
-// wantFiles checks that a model has these files and no others.
+// wantFiles checks that a model has exactly the given files.
 func wantFiles(tb testing.TB, m *store.Model, files map[string][]byte) {
 	tb.Helper()
 	for _, f := range m.Files {
@@ -110,7 +110,7 @@ func TestHub(t *testing.T) {
 	if link, err := os.Readlink(filepath.Join(repo, "snapshots", hubtest.Commit, "m-Q4_K_M.gguf")); err != nil || link != "../../blobs/"+hubtest.SHA256(gguf) {
 		t.Errorf("the snapshot's link is %q, %v", link, err)
 	}
-	// What is there is not fetched again.
+	// Files that are present are not downloaded again.
 	before := s.Sent("m-Q4_K_M.gguf")
 	if _, err := p.Pull(t.Context(), n); err != nil || s.Sent("m-Q4_K_M.gguf") != before {
 		t.Errorf("pulled again: %v, %d bytes", err, s.Sent("m-Q4_K_M.gguf")-before)
@@ -121,7 +121,8 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// Files that another tool has put into the cache are found, and not fetched.
+// TestHubCacheOfOthers checks that files that another tool put into the cache are found and not
+// downloaded.
 func TestHubCacheOfOthers(t *testing.T) {
 	s := hubtest.New(t)
 	p := puller(t, s, quick())
@@ -140,7 +141,7 @@ func TestHubCacheOfOthers(t *testing.T) {
 	if err != nil || m.Quant != "Q5_K_M" || m.Size() != 3 || s.Asked() != 0 {
 		t.Errorf("%+v, %v, %d requests", m, err, s.Asked())
 	}
-	// A link that leads out of the cache is an error, and one that leads nowhere no file.
+	// A link that leads out of the cache is an error. A dangling link counts as a missing file.
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "x")
 	for target, want := range map[string]string{secret: "leads to", "../../blobs/none": "is not on this machine"} {
@@ -167,7 +168,7 @@ func write(tb testing.TB, path, data string) {
 	}
 }
 
-// The token goes to the hub and nowhere else, and in no error.
+// TestToken checks that the token goes only to the hub, and appears in no error.
 func TestToken(t *testing.T) {
 	s := hubtest.New(t)
 	const token = "hf_verysecret"
@@ -221,7 +222,8 @@ func TestTokenFromFile(t *testing.T) {
 	}
 }
 
-// What a listing says that cannot be is an error before anything is written.
+// TestHostileListings checks that an invalid path in a listing is an error before anything is
+// written.
 func TestHostileListings(t *testing.T) {
 	for _, files := range []map[string][]byte{
 		{"../../x-Q4_K_M.gguf": {1}}, {"/etc/x.gguf": {1}}, {"a\\b.gguf": {1}}, {"x\x00.gguf": {1}}, {"config.json": {1}, "CONFIG.json": {2}, "model.safetensors": {3}},
@@ -239,8 +241,8 @@ func TestHostileListings(t *testing.T) {
 	}
 }
 
-// A hub that lists other sizes or digests than its files have, or more files than any
-// repository, gives no model.
+// TestLyingListings checks that a hub whose listing has wrong sizes or digests, or too many files,
+// gives no model.
 func TestLyingListings(t *testing.T) {
 	data := content(1, 20_000)
 	lfs := func(e map[string]any) map[string]any { return e["lfs"].(map[string]any) }

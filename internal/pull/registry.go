@@ -16,15 +16,14 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// manifestTypes are the kinds of manifests that are read.
+// manifestTypes are the types of manifests that are read.
 const manifestTypes = store.MediaManifest + ", " + store.MediaDockerManifest + ", " + store.MediaIndex + ", " + store.MediaDockerIndex
 
-// maxSmall are the most bytes of a layer that is taken though nothing here reads it, so
-// that the model can be pushed as it came.
+// maxSmall is the largest size, in bytes, of a layer that is downloaded although realizar does not
+// read it. With such layers the model can be pushed as it came.
 const maxSmall = 16 << 20
 
-// RegistryHost is the address of a registry. Docker's has another name than it is called
-// by.
+// RegistryHost returns the address of a registry. Docker's has an address other than its name.
 func RegistryHost(host string) string {
 	if host == "docker.io" || host == "index.docker.io" {
 		return "registry-1.docker.io"
@@ -32,8 +31,8 @@ func RegistryHost(host string) string {
 	return host
 }
 
-// RegistryClient is who asks registries: with the keys that docker login, or a program
-// that does it, has noted. That a key is refused, or missing, is a [fetch.StatusError].
+// RegistryClient returns a client for registries that uses the credentials of docker login or of
+// its credential helpers. If they are missing or refused, the error is a [fetch.StatusError].
 func RegistryClient(client *http.Client) fetch.Doer {
 	guarded := *client
 	guarded.Transport = noPlain{client.Transport}
@@ -59,8 +58,8 @@ func (d registryDoer) Do(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// noPlain sends nothing to another machine without TLS. A registry says where its tokens
-// come from, and that place gets the user's password.
+// A noPlain sends nothing to another machine without TLS. A registry names the server of its
+// tokens, which gets the user's password.
 type noPlain struct{ http.RoundTripper }
 
 // RoundTrip sends a request.
@@ -72,7 +71,7 @@ func (t noPlain) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (p *Puller) pullRegistry(ctx context.Context, n names.Name) error {
-	var doer fetch.Doer = p.Client.HTTP // Ollama's gives to everybody
+	var doer fetch.Doer = p.Client.HTTP // Ollama's registry requires no credentials
 	if n.Kind == names.Registry {
 		doer = RegistryClient(p.Client.HTTP)
 	}
@@ -116,7 +115,7 @@ func (p *Puller) pullOwn(ctx context.Context, n names.Name, manifest []byte, fil
 	return pull.Finish(ctx, n, manifest)
 }
 
-// manifest reads what a tag or a digest means; of a list of manifests the first one.
+// manifest reads the manifest of a tag or a digest. Of a list of manifests it reads the first.
 func (p *Puller) manifest(ctx context.Context, doer fetch.Doer, base, reference string) ([]byte, *store.Manifest, error) {
 	for range 3 {
 		data, header, err := p.Client.Read(ctx, doer, base+"/manifests/"+reference, http.Header{"Accept": {manifestTypes}}, store.MaxManifest)
@@ -146,7 +145,7 @@ func (p *Puller) manifest(ctx context.Context, doer fetch.Doer, base, reference 
 	return nil, nil, fmt.Errorf("%s/manifests: lists of lists of manifests", base)
 }
 
-// explainRegistry says why a registry or a web server refuses.
+// explainRegistry adds to the refusal of a registry or a web server what the user can do.
 func explainRegistry(n names.Name, e *fetch.StatusError, err error) error {
 	switch {
 	case n.Kind == names.URL && e.Status == http.StatusNotFound:

@@ -24,13 +24,13 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// A layer is one of a test's manifests.
+// A layer is a layer of a test's manifest.
 type layer struct {
 	media, name string
 	data        []byte
 }
 
-// addModel puts an artifact on a server.
+// addModel adds an artifact to a server.
 func addModel(t testing.TB, s *hubtest.Server, name string, layers ...layer) {
 	t.Helper()
 	m := store.Manifest{SchemaVersion: 2, MediaType: store.MediaManifest}
@@ -50,7 +50,7 @@ func addModel(t testing.TB, s *hubtest.Server, name string, layers ...layer) {
 	s.AddManifest(name, data)
 }
 
-// archive is a tar of files, or of what header makes of them.
+// archive returns a tar of files. header, unless nil, changes their headers.
 func archive(t *testing.T, files map[string]string, header func(*tar.Header)) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -98,7 +98,7 @@ func zstandard(t *testing.T, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// Artifacts of every form that is read have their files under their names.
+// TestArtifacts checks the files of artifacts of every form that is read, and their names.
 func TestArtifacts(t *testing.T) {
 	const docker, pack = "application/vnd.docker.ai.", "application/vnd.cncf.model."
 	config := archive(t, map[string]string{"config.json": "{}", "./tokenizer.json": "[]"}, nil)
@@ -146,7 +146,8 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// What manifests and archives say that cannot be is an error, and nothing has a name.
+// TestHostileArtifacts checks that invalid manifests and archives are errors, and that nothing gets
+// a name.
 func TestHostileArtifacts(t *testing.T) {
 	const pack = "application/vnd.cncf.model."
 	weights := layer{pack + "weight.v1.raw", "m.gguf", []byte("a")}
@@ -208,13 +209,13 @@ func TestHostileArtifacts(t *testing.T) {
 	}
 }
 
-// bomb is a small archive of a large file.
+// bomb returns a small archive of a large file.
 func bomb(t *testing.T) []byte {
 	t.Helper()
 	return zstandard(t, archive(t, map[string]string{"x": strings.Repeat("\x00", 300<<20)}, nil))
 }
 
-// sparse is an archive of files that are holes of 130 MiB.
+// sparse returns an archive of files that are holes of 130 MiB.
 func sparse(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var all []byte
@@ -226,7 +227,7 @@ func sparse(t *testing.T, files ...string) []byte {
 		}
 		size := strconv.Itoa(130 << 20)
 		extended := archive(t, map[string]string{"x": record("GNU.sparse.numblocks", "1") + record("GNU.sparse.size", size) + record("GNU.sparse.map", size+",0")}, nil)
-		// The writer makes none of these: the first header becomes one of records.
+		// The tar writer does not write sparse files: the first header becomes one of PAX records.
 		extended[156] = tar.TypeXHeader
 		copy(extended[148:156], "        ")
 		sum := 0
@@ -239,8 +240,8 @@ func sparse(t *testing.T, files ...string) []byte {
 	return append(all, make([]byte, 1024)...)
 }
 
-// Keys of a registry are those of docker login, and go to it alone: not to the host that
-// its files are on (which the server itself watches), and nowhere without TLS.
+// TestRegistryKeys checks that the credentials of docker login are used for their registry only.
+// They must not go to the host of its files, which hubtest checks, nor anywhere without TLS.
 func TestRegistryKeys(t *testing.T) {
 	s := hubtest.New(t)
 	s.Set(hubtest.Behavior{Bearer: true, Login: "me:verysecret"})
@@ -272,7 +273,7 @@ func TestRegistryKeys(t *testing.T) {
 	}
 }
 
-// A file of a web server is taken with its digest alone.
+// TestURL checks that a file of a web server is accepted only with its digest.
 func TestURL(t *testing.T) {
 	s := hubtest.New(t)
 	data := content(1, 20_000)
@@ -297,7 +298,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// Models that share files are removed one by one, and nothing is left.
+// TestRemove checks that models that share files are removed one by one, and that nothing remains.
 func TestRemove(t *testing.T) {
 	s := hubtest.New(t)
 	p := puller(t, s, quick())

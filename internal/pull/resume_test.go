@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
-// What has come and was noted is not fetched again.
+// TestResume checks that bytes that were downloaded and noted are not downloaded again.
 func TestResume(t *testing.T) {
 	s := hubtest.New(t)
 	data := content(1, 400_000)
@@ -29,7 +29,7 @@ func TestResume(t *testing.T) {
 	if missing == 0 || missing == int64(len(data)) {
 		t.Fatalf("%d bytes are missing", missing)
 	}
-	again := hubtest.New(t) // which has sent nothing yet
+	again := hubtest.New(t) // it has sent nothing yet
 	again.AddRepo("org/x", map[string][]byte{"x.gguf": data})
 	p.Watcher, p.Endpoint = nil, again.URL
 	m, err := p.Pull(t.Context(), n)

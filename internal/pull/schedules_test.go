@@ -20,8 +20,8 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// schedules runs a test for each of few numbers, or of as many as the environment says,
-// with one server for many of them.
+// schedules runs a test with few seeds, or with as many as REALIZAR_PULL_SCHEDULES says. Many seeds
+// share one server.
 func schedules(t *testing.T, few int, run func(t *testing.T, s *hubtest.Server, seed uint64)) {
 	t.Helper()
 	n := few
@@ -46,14 +46,14 @@ func schedules(t *testing.T, few int, run func(t *testing.T, s *hubtest.Server, 
 	}
 }
 
-// A sample is a model that is pulled, and how its server answers when nothing goes wrong.
+// A sample is a model to pull, and the behavior of its server without faults.
 type sample struct {
 	name     names.Name
 	files    map[string][]byte
 	behavior hubtest.Behavior
 }
 
-// sampleOf puts a model of some kind on a server.
+// sampleOf adds a random model to a server.
 func sampleOf(tb testing.TB, s *hubtest.Server, r *rand.Rand, seed uint64) sample {
 	tb.Helper()
 	file := func() []byte {
@@ -97,18 +97,18 @@ func sampleOf(tb testing.TB, s *hubtest.Server, r *rand.Rand, seed uint64) sampl
 	return m
 }
 
-// withFaults is how the sample's server answers when things go wrong.
+// withFaults returns the behavior of the sample's server with the faults of f.
 func (m sample) withFaults(f *schedule) hubtest.Behavior {
 	b := m.behavior
 	b.Fault = f.fault
 	return b
 }
 
-// A schedule is what goes wrong, by a number.
+// A schedule makes random faults.
 type schedule struct {
 	mu    sync.Mutex
 	r     *rand.Rand
-	left  int // faults that may come yet
+	left  int // faults still to be made
 	stall bool
 }
 
@@ -124,13 +124,13 @@ func (s *schedule) fault(path string, size int64) (hubtest.Fault, int64) {
 	switch {
 	case f == hubtest.Stall && !s.stall, f == hubtest.Expired && !hubtest.Large(path):
 		f = hubtest.Cut
-	case listing && f == hubtest.Flip: // nothing but TLS keeps a listing as it is
+	case listing && f == hubtest.Flip: // only TLS protects a listing
 		f = hubtest.Busy
 	}
 	return f, s.r.Int64N(max(1, size))
 }
 
-// A killer ends a pull when so many pieces have come.
+// A killer is a watcher that ends a pull after so many pieces.
 type killer struct {
 	mu     sync.Mutex
 	after  int
@@ -154,7 +154,7 @@ func (k *killer) Came(file int, n int64) {
 	}
 }
 
-// spoil does to what a pull has left behind what a crash of the machine may do.
+// spoil damages the remains of a pull as a crash of the machine may.
 func spoil(tb testing.TB, folder string, r *rand.Rand) {
 	tb.Helper()
 	for _, suffix := range []string{fetch.PartialSuffix, fetch.NotesSuffix} {
@@ -182,7 +182,7 @@ func spoil(tb testing.TB, folder string, r *rand.Rand) {
 	}
 }
 
-// walk is all files below a folder.
+// walk returns all files below a folder.
 func walk(tb testing.TB, folder string) (all []string) {
 	tb.Helper()
 	err := filepath.WalkDir(folder, func(at string, d os.DirEntry, err error) error {
@@ -197,8 +197,8 @@ func walk(tb testing.TB, folder string) (all []string) {
 	return all
 }
 
-// wantWhole checks that whatever has a file's name has its bytes, and that whatever the
-// store finds and lists is whole.
+// wantWhole checks that every file has the bytes that its name stands for, and that all models that
+// the store finds and lists are complete.
 func wantWhole(tb testing.TB, s *store.Store, m sample) {
 	tb.Helper()
 	byDigest := map[string][]byte{}
@@ -229,8 +229,8 @@ func wantWhole(tb testing.TB, s *store.Store, m sample) {
 	}
 }
 
-// wantPulled checks that a pull from a server without faults brings the model, says so
-// of all bytes, and leaves nothing but the model.
+// wantPulled checks that a pull from a server without faults gets the model, reports progress for
+// all bytes, and leaves nothing but the model.
 func wantPulled(tb testing.TB, p *pull.Puller, s *hubtest.Server, m sample) {
 	tb.Helper()
 	s.Set(m.behavior)
@@ -265,8 +265,8 @@ func wantPulled(tb testing.TB, p *pull.Puller, s *hubtest.Server, m sample) {
 	}
 }
 
-// After any faults and interruptions a pull ends with the right bytes or an error, the
-// store names nothing that is not whole, and in the end the model is there.
+// TestSchedules checks that after any faults and interruptions a pull ends with the right bytes or
+// an error, that the store names only complete models, and that a last pull succeeds.
 func TestSchedules(t *testing.T) {
 	schedules(t, 300, func(t *testing.T, s *hubtest.Server, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 2))

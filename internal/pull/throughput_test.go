@@ -12,10 +12,9 @@ import (
 	"github.com/realizar/realizar/internal/pull/hubtest"
 )
 
-// BenchmarkPull pulls a file from loopback to the disk, checked as it comes, and writes
-// the same bytes to the same disk alone, in turns: medians, in MB/s, and the one by the
-// other. The server is in the same process. REALIZAR_PULL_BYTES is how many bytes they
-// are.
+// BenchmarkPull pulls a file from loopback to the disk, with its digest verified, and writes the
+// same bytes to the same disk directly, in turns. It reports the medians, in MB/s, and their ratio.
+// The server is in the same process. REALIZAR_PULL_BYTES is the size in bytes.
 func BenchmarkPull(b *testing.B) {
 	size := 64 << 20
 	if n, err := strconv.Atoi(os.Getenv("REALIZAR_PULL_BYTES")); err == nil {

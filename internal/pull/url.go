@@ -16,7 +16,7 @@ func (p *Puller) pullURL(ctx context.Context, n names.Name) error {
 	}
 	f := store.File{Name: n.File(), Size: size, Digest: fetch.SHA256(n.SHA256)}
 	if !strings.HasSuffix(f.Name, ".gguf") {
-		f.Name = "model.gguf" // opening it says whether it is
+		f.Name = "model.gguf" // opening the file reports whether it is a GGUF
 	}
 	pull, err := p.Store.PullOwn(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package push gives models of this machine to OCI registries, in the form of CNCF's
-// ModelPack, which Docker's Model Runner reads too.
+// Package push pushes models of this machine to OCI registries, in the form of CNCF's ModelPack,
+// which Docker's Model Runner can read.
 package push
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// An Artifact is what a registry gets.
+// An Artifact is a model as a registry stores it.
 type Artifact struct {
 	Manifest []byte
 	blobs    map[string]blob // by digest
@@ -37,8 +37,8 @@ type blob struct {
 	data []byte
 }
 
-// Pack makes an artifact of a model. One that came from a registry is given on as it
-// came. Files of others need digests ([store.WithDigests]).
+// Pack makes an artifact of a model. A model that came from a registry keeps its manifest. The
+// files of other models need digests ([store.WithDigests]).
 func Pack(s *store.Store, m *store.Model) (*Artifact, error) {
 	a := &Artifact{blobs: map[string]blob{}}
 	if m.Place == store.OwnLayout {
@@ -69,9 +69,9 @@ func Pack(s *store.Store, m *store.Model) (*Artifact, error) {
 	return a, nil
 }
 
-// Model gives a model to a registry under a name with a tag, and returns the digest. hashed
-// is told of bytes of a model that is packed for it, as they are read, and sent of n bytes that
-// are sent of a file of size bytes.
+// Model pushes a model to a registry under a name with a tag, and returns the manifest's digest. If
+// the model has to be packed, its files are hashed first; hashed is called with the bytes read.
+// sent is called with n bytes sent of a file of size bytes.
 func Model(ctx context.Context, client *http.Client, s *store.Store, m *store.Model, to names.Name, hashed func(int64), sent func(digest string, size, n int64)) (string, error) {
 	if m.Place != store.OwnLayout {
 		packed := *m
@@ -88,8 +88,9 @@ func Model(ctx context.Context, client *http.Client, s *store.Store, m *store.Mo
 	return Push(ctx, client, artifact, to, sent)
 }
 
-// Push gives an artifact to a registry under a name with a tag. Progress is told of n bytes
-// that were sent of a file of size bytes. What the registry has is not sent again. It returns the digest.
+// Push pushes an artifact to a registry under a name with a tag, and returns the manifest's digest.
+// Files that the registry has are not sent again. progress is called with n bytes sent of a file of
+// size bytes.
 func Push(ctx context.Context, client *http.Client, a *Artifact, to names.Name, progress func(digest string, size, n int64)) (string, error) {
 	if to.Kind != names.Registry || to.Tag == "" {
 		return "", fmt.Errorf("%s: want a name with a tag: oci://registry/name:tag", to)
@@ -107,7 +108,7 @@ func Push(ctx context.Context, client *http.Client, a *Artifact, to names.Name, 
 	return d.Digest.String(), nil
 }
 
-// explain says what a registry's refusal means.
+// explain adds to a registry's error what the user can do.
 func explain(to names.Name, err error) error {
 	var refused *errcode.ErrorResponse
 	var key *fetch.StatusError
@@ -117,7 +118,7 @@ func explain(to names.Name, err error) error {
 		status = key.Status
 	case errors.As(err, &refused):
 		status = refused.StatusCode
-		for i := range refused.Errors { // what could steer a terminal is not shown
+		for i := range refused.Errors { // control characters could steer a terminal
 			refused.Errors[i].Message = fmt.Sprintf("%.200q", refused.Errors[i].Message)
 			refused.Errors[i].Code, refused.Errors[i].Detail = fmt.Sprintf("%.40q", refused.Errors[i].Code), nil
 		}
@@ -131,13 +132,13 @@ func explain(to names.Name, err error) error {
 	return fmt.Errorf("%s: %w; check the name and the network, and push again: what has arrived is not sent twice", to, err)
 }
 
-// A source has one artifact.
+// A source is an oras source with one artifact.
 type source struct {
 	a        *Artifact
 	progress func(digest string, size, n int64)
 }
 
-// Resolve is the artifact by whatever name.
+// Resolve returns the artifact's descriptor for any name.
 func (s *source) Resolve(context.Context, string) (ocispec.Descriptor, error) {
 	return s.descriptor()
 }
@@ -153,13 +154,13 @@ func (s *source) descriptor() (ocispec.Descriptor, error) {
 	return content.NewDescriptorFromBytes(m.MediaType, s.a.Manifest), nil
 }
 
-// Exists reports whether bytes are of the artifact.
+// Exists reports whether the artifact has the blob.
 func (s *source) Exists(_ context.Context, d ocispec.Descriptor) (bool, error) {
 	_, ok := s.a.blobs[d.Digest.String()]
 	return ok, nil
 }
 
-// Fetch reads bytes of the artifact.
+// Fetch opens the manifest or a blob of the artifact.
 func (s *source) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	if own, err := s.descriptor(); err != nil || own.Digest == d.Digest {
 		return io.NopCloser(bytes.NewReader(s.a.Manifest)), err
@@ -178,13 +179,14 @@ func (s *source) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, 
 	return &sending{f, func(n int64) { s.progress(d.Digest.String(), d.Size, n) }}, nil
 }
 
-// A sending file tells how much of it has been read, which is why all of it is read by Read.
+// A sending reports how much of a file has been read. It has no WriteTo, so that all reads go
+// through Read.
 type sending struct {
 	file     *os.File
 	progress func(int64)
 }
 
-// Read reads on.
+// Read reads from the file and reports the progress.
 func (s *sending) Read(p []byte) (int, error) {
 	n, err := s.file.Read(p)
 	s.progress(int64(n))

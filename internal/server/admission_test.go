@@ -2,8 +2,8 @@ package server
 
 import "testing"
 
-// A request for many answers leaves places to those for few, and is let in where there are
-// fewer in all.
+// TestAdmission checks that requests for many answers leave places for requests for few, and are
+// admitted even if the server has fewer places in all.
 func TestAdmission(t *testing.T) {
 	many := admission{limit: 1040}
 	let := 0

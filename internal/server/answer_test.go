@@ -10,10 +10,10 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// deltas is a writer that counts what it is given, and keeps the last of it.
+// deltas is a writer that counts its Deltas and can keep the last one.
 type deltas struct {
 	n    int
-	last *Delta // where it is wanted
+	last *Delta // if not nil, gets the last Delta
 }
 
 func (*deltas) Begin([][]int32) error { return nil }
@@ -25,8 +25,8 @@ func (w *deltas) Delta(d *Delta) error {
 	return nil
 }
 
-// TestCollector: events become answers, numbered over all prompts, without the
-// log-probability of a token that ended one; a prompt's tokens count once.
+// TestCollector checks that events become answers, numbered over all prompts, without the
+// log-probability of the token that ended one, and that the tokens of a prompt count once.
 func TestCollector(t *testing.T) {
 	c := newCollector(&Exchange{}, nil, 2, 2)
 	score := func(id int32) []realizar.TokenLogProb { return []realizar.TokenLogProb{{Token: id, LogProb: -1}} }
@@ -64,8 +64,8 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// TestAnswerParts: an answer has all parts of its Deltas, calls whole, and none that is
-// broken.
+// TestAnswerParts checks that an answer collects all parts of its Deltas, with complete calls and
+// without broken ones.
 func TestAnswerParts(t *testing.T) {
 	score := func(id int32) []realizar.TokenLogProb { return []realizar.TokenLogProb{{Token: id}} }
 	call := func(parts ...realizar.ToolCallPart) *Delta { return &Delta{ToolCalls: parts} }
@@ -93,7 +93,7 @@ func TestAnswerParts(t *testing.T) {
 	}
 }
 
-// TestDeltaAllocations: a token of a stream takes no memory on its way to the writer.
+// TestDeltaAllocations checks that passing a token of a stream to the writer allocates nothing.
 func TestDeltaAllocations(t *testing.T) {
 	w := &deltas{}
 	c := newCollector(&Exchange{stream: &Stream{}}, w, 1, 1)

@@ -25,7 +25,7 @@ import (
 
 const apiDocs = "../../docs/api.md"
 
-// pages are docs/api.md and those of dialects that have one of their own, docs/DIALECT.md.
+// pages returns docs/api.md and the pages of dialects that have one, docs/DIALECT.md.
 func pages(t *testing.T) []string {
 	t.Helper()
 	folders, err := os.ReadDir(".")
@@ -42,7 +42,7 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// documentedBy are what a pattern with one group matches in the pages, once each.
+// documentedBy returns what a pattern with one group matches in the pages, without duplicates.
 func documentedBy(t *testing.T, pattern string) []string {
 	t.Helper()
 	var all []string
@@ -59,7 +59,7 @@ func documentedBy(t *testing.T, pattern string) []string {
 	return slices.Compact(all)
 }
 
-// TestAPITables: every table of fields is of a dialect, whose test compares it.
+// TestAPITables checks that every table of fields belongs to a dialect, whose test compares it.
 func TestAPITables(t *testing.T) {
 	for _, name := range documentedBy(t, "<!-- fields: (\\S*)") {
 		if _, err := os.Stat(filepath.Join(name, "fields_test.go")); err != nil {
@@ -68,7 +68,7 @@ func TestAPITables(t *testing.T) {
 	}
 }
 
-// TestAPIErrors: every code of an error is on a page, and no other.
+// TestAPIErrors checks that the pages have exactly the codes of the code's errors.
 func TestAPIErrors(t *testing.T) {
 	codes := map[string]bool{}
 	literal := func(e ast.Expr) {
@@ -108,7 +108,7 @@ func TestAPIErrors(t *testing.T) {
 	}
 }
 
-// TestAPIRoutes: every endpoint has a heading, and nothing else has one.
+// TestAPIRoutes checks that the pages have a heading for each endpoint and no others.
 func TestAPIRoutes(t *testing.T) {
 	s, err := server.New(servertest.One(t, new(realizar.Model), "a"), server.Config{Dialects: dialects.All, Parallel: 1, Page: page.New()})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestAPIRoutes(t *testing.T) {
 	}
 }
 
-// TestAPIMetrics: every metric that is not the process' own is on the page, with its
+// TestAPIMetrics checks that the page has every metric, other than those of the process, with its
 // type.
 func TestAPIMetrics(t *testing.T) {
 	all, err := server.NewMetrics("babble", server.MadeUp, func() server.State { return server.State{} }).Names()

@@ -13,10 +13,10 @@ func FuzzNotText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var got string
 		if json.Unmarshal([]byte(s), &got) != nil {
-			_ = notText([]byte(s)) // which ends, whatever it says
+			_ = notText([]byte(s)) // it must end, whatever it returns
 			return
 		}
-		// The decoder puts U+FFFD where there is no character.
+		// The decoder replaces what is not a character by U+FFFD.
 		replaced := strings.Count(got, "\uFFFD") > strings.Count(s, "\uFFFD")+strings.Count(strings.ToLower(s), `\ufffd`)
 		if at := notText([]byte(s)); replaced && at < 0 {
 			t.Errorf("%q becomes %q", s, got)

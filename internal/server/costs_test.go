@@ -19,8 +19,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A connection with many requests that are refused has all of them answered, but later and
-// later; one of good ones has none later.
+// TestRefusalsAreSlowed checks that a connection with many refused requests gets all answers, but
+// with increasing delays, and one with good requests gets none delayed.
 func TestRefusalsAreSlowed(t *testing.T) {
 	const many, free = 1000, 256
 	s := serve(t, server.Config{}, realizar.Options{})
@@ -49,7 +49,7 @@ func TestRefusalsAreSlowed(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, resp.Body)
 		}
-		if len(waits) != test.slows { // all answers have come, so all waits have been
+		if len(waits) != test.slows { // all answers have come, so all delays are over
 			t.Errorf("%s: %d answers waited, want %d", test.path, len(waits), test.slows)
 		}
 	}
@@ -63,27 +63,28 @@ func TestRefusalsAreSlowed(t *testing.T) {
 	}
 }
 
-// A large request that is told to come again is told so later, so that it does not at once.
+// TestLargeRefusalsAreSlowed checks that a large request that is told to come again is told so with
+// a delay, so that it does not come at once.
 func TestLargeRefusalsAreSlowed(t *testing.T) {
 	s := serve(t, server.Config{RequestMemory: 32 << 20}, realizar.Options{})
 	bounds, address := listen(t, s.Config.Handler, 8, 8)
 	waits := make(chan time.Duration, 8)
 	bounds.WaitBy(func(_ context.Context, d time.Duration) { waits <- d })
-	const objects = 34000 // of half a KiB each
+	const objects = 34000 // each takes half a KiB
 	large := `{"prompt":"x","chat_template_kwargs":{"a":[` + strings.Repeat("{},", objects) + `{}]}}`
 	send := func(body string) net.Conn {
 		return connect(t, address, fmt.Sprintf("POST /tokenize HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	}
 	release := s.server.TakeTurns()
-	first := send(large)               // which waits for its turn
-	for s.server.Held() < objects<<9 { // and has been read
+	first := send(large)               // it waits for its turn
+	for s.server.Held() < objects<<9 { // until it has been read
 		runtime.Gosched()
 	}
 	for _, test := range []struct {
 		body, status string
 		slows        int
 	}{{`{"prompt":"x"}`, "200", 0}, {`{`, "400", 0}, {large, "429", 1}} {
-		answer, err := io.ReadAll(send(test.body)) // or until the connection is reset, as not all was read
+		answer, err := io.ReadAll(send(test.body)) // or until the connection is reset, because not all was read
 		if !strings.HasPrefix(string(answer), "HTTP/1.1 "+test.status) || len(waits) != test.slows {
 			t.Errorf("a body of %d bytes: %.80q, %v, %d answers waited, want %s and %d", len(test.body), answer, err, len(waits), test.status, test.slows)
 		}
@@ -100,7 +101,8 @@ func TestLargeRefusalsAreSlowed(t *testing.T) {
 	s.released()
 }
 
-// A connection whose answer waits as it has cost too much makes room for others.
+// TestSlowedConnectionsGiveWay checks that a connection whose answer is delayed because of its
+// costs is closed if another needs its place.
 func TestSlowedConnectionsGiveWay(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	bounds, address := listen(t, s.Config.Handler, 1, 1)
@@ -111,7 +113,7 @@ func TestSlowedConnectionsGiveWay(t *testing.T) {
 		<-ctx.Done()
 	})
 	c := connect(t, address, "")
-	go func() { // what comes after the one that waits is not sent, so that the server sees the end
+	go func() { // what follows the delayed answer is not sent, so that the server notices the close
 		_, _ = io.WriteString(c, strings.Repeat("GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 257))
 	}()
 	<-waiting
@@ -121,9 +123,9 @@ func TestSlowedConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// Where one user of a connection of HTTP/2 takes his requests back again and again, the
-// connection ends, but what another one is being answered on it goes on, and he is answered
-// on the next.
+// TestResetsRetireTheirConnection checks that if one user of an HTTP/2 connection cancels requests
+// again and again, the connection is retired: another user's running answer completes, and that
+// user's next request comes over a new connection.
 func TestResetsRetireTheirConnection(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 4}, realizar.Options{Parallel: 4}, long)
 	bounds, err := server.NewConnections(8, 8)
@@ -161,7 +163,7 @@ func TestResetsRetireTheirConnection(t *testing.T) {
 		for read := bufio.NewScanner(honest.Body); read.Scan(); {
 			select {
 			case lines <- read.Text():
-			default: // nobody waits for them
+			default: // nobody reads them now
 			}
 		}
 	})

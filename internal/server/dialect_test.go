@@ -19,10 +19,10 @@ import (
 	"github.com/realizar/realizar/internal/server/openai"
 )
 
-// A plainDialect is a whole dialect that has nothing in common with others: its fields,
-// its key, its errors and its streams, a JSON value a line.
+// A plainDialect is a complete dialect that shares nothing with others: it has its own fields, key,
+// errors, and streams of one JSON value per line.
 type plainDialect struct {
-	breaks bool // streams fail after their first piece
+	breaks bool // streams fail after their first part
 }
 
 func (d plainDialect) Routes() []server.Route {
@@ -105,7 +105,7 @@ func (w *plainWriter) line(text string) error {
 	return w.stream.Flush()
 }
 
-// TestDialect: the server knows nothing of a dialect but what its interface has.
+// TestDialect checks that the server uses only the interface of a dialect.
 func TestDialect(t *testing.T) {
 	speak := func(d plainDialect, c server.Config) *service {
 		t.Helper()
@@ -166,7 +166,7 @@ func TestDialect(t *testing.T) {
 	if r := s.get("/plain"); r.status != 405 || !strings.HasPrefix(r.body, `{"wrong":`) || r.header.Get("Allow") != "POST" {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	s.get("/nothing").fails(t, 404, "", "not_found") // which is the first dialect's
+	s.get("/nothing").fails(t, 404, "", "not_found") // the first dialect's error
 
 	file := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(file, []byte("sesame\n"), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/pool"
 )
 
-// What the tests in package server_test see beside what all do.
+// PromptNote and what follows are exported for the tests in package server_test.
 const PromptNote = promptNote
 
 var (
@@ -20,7 +20,7 @@ var (
 	RecoverTo                   = recoverTo
 )
 
-// NewMetrics are those of a server with one model.
+// NewMetrics returns the metrics of a server with one model.
 func NewMetrics(name string, read func() realizar.Metrics, stands func() state) *metrics {
 	return newMetrics(func(each func(string, realizar.Metrics)) { each(name, read()) }, func() state {
 		s, gib := stands(), pool.Need{"cpu": 1 << 30}
@@ -29,16 +29,16 @@ func NewMetrics(name string, read func() realizar.Metrics, stands func() state) 
 	})
 }
 
-// State is how a server stands.
+// State is the state of a server.
 type State = state
 
-// ErrorOf is err as a request is answered with it.
+// ErrorOf returns the error with which a request is answered for err.
 func ErrorOf(err error) *Error {
 	x := &Exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
 	return x.errorOf(err)
 }
 
-// StopTime has time stand still for what connections cost.
+// StopTime stops the clock for the costs of connections.
 func (c *Connections) StopTime() {
 	now := time.Now()
 	c.mu.Lock()
@@ -46,10 +46,10 @@ func (c *Connections) StopTime() {
 	c.now = func() time.Time { return now }
 }
 
-// WaitBy has wait called where a connection that costs too much makes an answer wait.
+// WaitBy replaces the waiting for answers of connections that cost too much.
 func (c *Connections) WaitBy(wait func(context.Context, time.Duration)) { c.wait = wait }
 
-// TakeTurns has no large request get its turn until release is called.
+// TakeTurns prevents large requests from getting their turns until release is called.
 func (s *Server) TakeTurns() (release func()) {
 	for range cap(s.turns) {
 		s.turns <- struct{}{}
@@ -61,13 +61,13 @@ func (s *Server) TakeTurns() (release func()) {
 	}
 }
 
-// Admitted is how many answers are let in and not over.
+// Admitted returns the number of answers that are admitted and have not ended.
 func (s *Server) Admitted() int {
 	taken, _ := s.admission.count()
 	return taken
 }
 
-// HoldPulse has nobody ask the model whether it is well until release is called.
+// HoldPulse prevents checks of the model's health until release is called.
 func (s *Server) HoldPulse() (release func()) {
 	h, _ := s.models.Look(s.Names()[0])
 	defer h.Release()
@@ -76,7 +76,7 @@ func (s *Server) HoldPulse() (release func()) {
 	return p.asking.Unlock
 }
 
-// Codes are those of errors of the model.
+// Codes returns the codes of errors of the model.
 func Codes() (codes []string) {
 	for _, k := range kinds {
 		codes = append(codes, k.code)
@@ -84,7 +84,7 @@ func Codes() (codes []string) {
 	return codes
 }
 
-// Routes are all that s serves, by method and path.
+// Routes returns all routes of s as "METHOD /path".
 func (s *Server) Routes() (routes []string) {
 	for path, methods := range s.methods {
 		for _, method := range methods {
@@ -95,10 +95,10 @@ func (s *Server) Routes() (routes []string) {
 	return routes
 }
 
-// Writer is what the answer to x is written to.
+// Writer returns the writer of the answer to x.
 func (x *Exchange) Writer() http.ResponseWriter { return x.w }
 
-// Names are those of all metrics that a request leaves, with their types.
+// Names returns the names of all metrics that a request leaves, with their types.
 func (m *metrics) Names() (names []string, err error) {
 	m.answered(&Exchange{Request: new(http.Request), status: http.StatusOK})
 	families, err := m.registry.Gather()
@@ -108,7 +108,7 @@ func (m *metrics) Names() (names []string, err error) {
 	return names, err
 }
 
-// HoldGrammars has no grammar be compiled until release is called.
+// HoldGrammars prevents the compilation of grammars until release is called.
 func (s *Server) HoldGrammars() (release func()) {
 	for range cap(s.grammars.slots) {
 		s.grammars.slots <- struct{}{}

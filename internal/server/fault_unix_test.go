@@ -14,8 +14,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Where the model's file is cut short, requests are told, and the server goes on. It is not
-// ready until the file is whole again.
+// TestCutShort checks that if the model's file is truncated, requests get errors and the server
+// keeps running, and that it is ready again once the file is restored.
 func TestCutShort(t *testing.T) {
 	modeltest.NeedsFaults(t)
 	path := modeltest.Llama(t)
@@ -45,7 +45,7 @@ func TestCutShort(t *testing.T) {
 			t.Errorf("message %q", e.Message)
 		}
 	}
-	if err := os.WriteFile(path, whole, 0o600); err != nil { // into the file that is mapped
+	if err := os.WriteFile(path, whole, 0o600); err != nil { // the mapped file, in place
 		t.Fatal(err)
 	}
 	for s.get("/ready").status != 200 {

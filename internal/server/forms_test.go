@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A formTest is a form of an answer, and whether a text has it.
+// A formTest is a form of an answer, and a check of a text for it.
 type formTest struct {
 	more string
 	fits func(t testing.TB, text string)
@@ -83,7 +83,7 @@ func formTests() []formTest {
 	}
 }
 
-// TestForms: whatever form is asked for, by whatever name, the answer has it: in chats and
+// TestForms checks that an answer has the requested form: by every field name, in chats and
 // completions, whole and as a stream, at any temperature, alone and with others.
 func TestForms(t *testing.T) {
 	s := serveTurns(t, server.Config{MaxQueue: 1000})
@@ -110,7 +110,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormFree: what asks for no form has none, and an object is one.
+// TestFormFree checks requests for no form and for any object.
 func TestFormFree(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	free := s.turn(`"temperature":0,"max_tokens":12`)
@@ -127,7 +127,7 @@ func TestFormFree(t *testing.T) {
 	}
 }
 
-// TestFormSpace: the server's own setting says how JSON is written.
+// TestFormSpace checks that the server's setting determines the white space in JSON.
 func TestFormSpace(t *testing.T) {
 	s := serveTurns(t, server.Config{JSON: realizar.JSONOptions{Space: realizar.JSONSpaceNone}})
 	for seed := range 5 {
@@ -142,7 +142,7 @@ func TestFormSpace(t *testing.T) {
 	}
 }
 
-// TestFormResponses: the format of a response, and its tools.
+// TestFormResponses checks the format of a response, and its tools.
 func TestFormResponses(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	const format = `"text":{"format":{"type":"json_schema","name":"shape","strict":true,"schema":` + shapeSchema + `}}`
@@ -185,13 +185,13 @@ func TestFormResponses(t *testing.T) {
 			t.Errorf("%s: the deltas are %q, want %q", more, deltas.String(), r.Output[0].Arguments)
 		}
 	}
-	// A thought comes first, and with it its summary. One that is cut is all there is.
+	// Reasoning comes first, with its summary. If it is cut off, it is the only item.
 	cut := s.respond(`"input":"hi","reasoning":{"effort":"high","summary":"auto"},"temperature":1,"seed":4,"max_output_tokens":9`)
 	if len(cut.Output) != 1 || cut.Output[0].Type != "reasoning" || cut.Output[0].Status != "incomplete" || cut.Output[0].Content[0].Text == "" ||
 		len(cut.Output[0].Summary) != 1 || cut.Output[0].Summary[0].Text != cut.Output[0].Content[0].Text || cut.Usage.OutputDetails.Reasoning == 0 {
 		t.Errorf("%+v", cut)
 	}
-	// What came out goes in again.
+	// Items of the output can be items of an input.
 	thought, _ := json.Marshal(cut.Output[0].Content[0].Text)
 	again := s.respond(`"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":` + string(thought) + `}]},
 		{"type":"function_call","call_id":"abcdefghi","name":"wait","arguments":"{\"seconds\":5}"},{"type":"function_call_output","call_id":"abcdefghi","output":"done"},
@@ -201,8 +201,8 @@ func TestFormResponses(t *testing.T) {
 	}
 }
 
-// TestFormErrors: a form that cannot be had, and two in one request, are errors that name
-// their fields.
+// TestFormErrors checks that a form that is not supported, and two forms in one request, are errors
+// that name their fields.
 func TestFormErrors(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	const bad, unsupported, missing, unknown = "invalid_value", "unsupported_parameter", "missing_required_parameter", "unknown_parameter"
@@ -252,8 +252,8 @@ func TestFormErrors(t *testing.T) {
 	}
 }
 
-// TestFormBounds: a grammar takes no longer than the phase that it belongs to, and no more
-// memory than requests may hold.
+// TestFormBounds checks that compiling a grammar is bounded by the time limit of its phase and by
+// the memory of requests.
 func TestFormBounds(t *testing.T) {
 	s := serveTurns(t, server.Config{Deadlines: server.Deadlines{Prepare: time.Millisecond}, RequestMemory: 8 << 20})
 	release := s.server.HoldGrammars()
@@ -263,8 +263,8 @@ func TestFormBounds(t *testing.T) {
 	s.post("/v1/chat/completions", chatBody("hi", `"guided_choice":["`+long+`"]`)).fails(t, 413, "", "request_too_large")
 }
 
-// TestFormTooLarge: a grammar that turns out to take too much while the model answers is the
-// request's error, and none of the model's.
+// TestFormTooLarge checks that a grammar that takes too much memory during the answer is an error
+// of the request, and not of the model.
 func TestFormTooLarge(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	var rules strings.Builder

@@ -12,12 +12,12 @@ import (
 	"github.com/realizar/realizar"
 )
 
-// keyOf is the key of a text.
+// keyOf returns the key of a text.
 func keyOf(text string) [sha256.Size]byte {
 	return (&Grammar{Kind: Regexp, Text: []byte(text)}).key("")
 }
 
-// counted compiles nothing, and counts how often.
+// counted returns a compiler that returns an empty grammar and counts its calls.
 func counted(n *atomic.Int64) func() (*realizar.Grammar, error) {
 	return func() (*realizar.Grammar, error) {
 		n.Add(1)
@@ -25,8 +25,8 @@ func counted(n *atomic.Int64) func() (*realizar.Grammar, error) {
 	}
 }
 
-// TestGrammarsShared: many that ask for one text at the same time have one grammar, which
-// is compiled once; so do those that ask later.
+// TestGrammarsShared checks that simultaneous and later requests for the same text share one
+// grammar, which is compiled once.
 func TestGrammarsShared(t *testing.T) {
 	gs := newGrammars()
 	var n atomic.Int64
@@ -58,8 +58,8 @@ func TestGrammarsShared(t *testing.T) {
 	}
 }
 
-// TestGrammarsBounded: so many are kept, of so many bytes, and those that were asked for
-// last; one that is too long is none of them.
+// TestGrammarsBounded checks that the number and the bytes of kept grammars are bounded, that those
+// used last are kept, and that one that is too long is not kept.
 func TestGrammarsBounded(t *testing.T) {
 	gs := newGrammars()
 	var n atomic.Int64
@@ -93,7 +93,8 @@ func TestGrammarsBounded(t *testing.T) {
 	}
 }
 
-// TestGrammarsLeft: who leaves does not wait, and what nobody waits for is not compiled.
+// TestGrammarsLeft checks that a client that leaves does not wait, and that a grammar that nobody
+// waits for is not compiled.
 func TestGrammarsLeft(t *testing.T) {
 	gs := newGrammars()
 	for range cap(gs.slots) {
@@ -112,7 +113,7 @@ func TestGrammarsLeft(t *testing.T) {
 	for range cap(gs.slots) {
 		<-gs.slots
 	}
-	for range 3 { // an error is kept as well, a panic does not end the process
+	for range 3 { // an error is kept, too, and a panic does not end the process
 		if _, err := gs.get(t.Context(), keyOf("b"), 1, func() (*realizar.Grammar, error) { n.Add(1); panic("no") }); err == nil {
 			t.Error("no error")
 		}

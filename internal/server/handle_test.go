@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// A testDialect is OpenAI's with an endpoint of a test.
+// A testDialect is OpenAI's dialect with the one endpoint of a test.
 type testDialect struct {
 	openai.Dialect
 	handle server.Handler
@@ -27,7 +27,7 @@ func (d testDialect) Routes() []server.Route {
 	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
-// withRoute is a server with a handler of a test.
+// withRoute returns a server with a test's handler.
 func withRoute(t *testing.T, log io.Writer, h server.Handler) *httptest.Server {
 	t.Helper()
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{Device: "cpu"})
@@ -49,8 +49,8 @@ func withRoute(t *testing.T, log io.Writer, h server.Handler) *httptest.Server {
 	return server
 }
 
-// A panic ends its request with an error and goes to the log, whether or not the answer
-// has begun, and in whichever goroutine it is.
+// TestPanic checks that a panic ends its request with an error and is logged, before or during the
+// answer, and in any goroutine.
 func TestPanic(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler server.Handler
@@ -75,7 +75,7 @@ func TestPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			server := withRoute(t, &log, test.handler)
-			for range 2 { // the process and the connection go on
+			for range 2 { // the process and the connection survive
 				resp, err := server.Client().Get(server.URL + "/test")
 				if err != nil {
 					t.Fatal(err)
@@ -94,7 +94,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// An answer that breaks off is no answer: the client learns of it.
+// TestBrokenOff checks that the client can tell that an answer was broken off.
 func TestBrokenOff(t *testing.T) {
 	var log bytes.Buffer
 	server := withRoute(t, &log, func(x *server.Exchange) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// When a server is gone, so is every file and connection that it had, whatever its
+// TestHandles checks that a closed server has closed all its files and connections, whatever its
 // clients did.
 func TestHandles(t *testing.T) {
 	round := func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestHandles(t *testing.T) {
 		}
 		return len(files)
 	}
-	t.Run("first", round) // what the process opens once and keeps
+	t.Run("first", round) // opens what the process keeps open
 	before := count()
 	for range 3 {
 		t.Run("again", round)

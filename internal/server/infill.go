@@ -2,8 +2,8 @@ package server
 
 import "github.com/realizar/realizar/internal/server/fields"
 
-// CheckSuffix refuses the field suffix, the text behind a gap that the answer fills, where the
-// model has no tokens for gaps.
+// CheckSuffix returns an error for the field suffix, the text after a gap that the answer fills, if
+// the model has no tokens for gaps.
 func (x *Exchange) CheckSuffix() error {
 	tok, err := x.Model().Tokenizer()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A shared buffer is one that several goroutines write to.
+// A shared is a buffer that several goroutines can write to.
 type shared struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -31,8 +31,8 @@ func (s *shared) String() string {
 	return s.buf.String()
 }
 
-// A lenient server answers as if fields that it does not know were not there, and names
-// them; all else is an error as before.
+// TestLenient checks that a lenient server ignores unknown fields and reports their names, and that
+// other errors remain.
 func TestLenient(t *testing.T) {
 	log := &shared{}
 	s := serve(t, server.Config{Lenient: true, Logger: slog.New(slog.NewTextHandler(log, nil))}, realizar.Options{}, modeltest.Template(toolTemplate))
@@ -68,7 +68,7 @@ func TestLenient(t *testing.T) {
 	if named := strings.Count(r.header.Get("X-Left-Out"), ", "); r.status != 200 || named != 16 || text(r) != text(want) {
 		t.Errorf("%d %s with %d names", r.status, r.body, named)
 	}
-	// A large body is not read for each of many.
+	// A large body is not read again for each of many unknown fields.
 	r = s.post("/v1/chat/completions", "{"+many.String()+strings.Replace(plain, "hi", strings.Repeat("a", 2<<20), 1)[1:])
 	r.fails(t, 400, "unknown128", "unknown_parameter")
 }

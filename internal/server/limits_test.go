@@ -20,7 +20,7 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// unfinished sends the beginning of a request whose body has n bytes more than what comes.
+// unfinished sends the beginning of a request whose announced body is n bytes longer than body.
 func (s *service) unfinished(line, body string, n int) net.Conn {
 	s.t.Helper()
 	return s.dial(fmt.Sprintf("%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", line, len(body)+n, body))
@@ -34,22 +34,22 @@ func (s *service) released() {
 	}
 }
 
-// A request that takes more memory than all may hold is refused with numbers, before its
-// body is read where it says its length, and what was taken is given back.
+// TestRequestMemory checks that a request that exceeds the memory of all requests is refused with
+// the numbers, before its body is read if its length is known, and that its memory is released.
 func TestRequestMemory(t *testing.T) {
 	s := serve(t, server.Config{RequestMemory: 64 << 10}, realizar.Options{})
 	long := `{"model":"small","prompt":"` + strings.Repeat("x", 30<<10) + `"}`
 	if e := s.post("/v1/completions", long).fails(t, 413, "", "request_too_large"); !strings.Contains(e.Message, "65536") {
 		t.Errorf("%q has no number", e.Message)
 	}
-	r, err := http.NewRequest(http.MethodPost, s.URL+"/v1/completions", io.MultiReader(strings.NewReader(long))) // of no known length
+	r, err := http.NewRequest(http.MethodPost, s.URL+"/v1/completions", io.MultiReader(strings.NewReader(long))) // of unknown length
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.send(r).fails(t, 413, "", "request_too_large")
 	objects := `{"model":"small","prompt":"x","metadata":{"a":[` + strings.Repeat("{},", 1000) + `{}]}}`
 	s.post("/v1/completions", objects).fails(t, 413, "", "request_too_large")
-	c := s.unfinished("POST /v1/completions", objects[:len(objects)-2], 10) // which has no need to come to its end
+	c := s.unfinished("POST /v1/completions", objects[:len(objects)-2], 10) // it is refused before the body ends
 	defer c.Close()
 	if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413") {
 		t.Errorf("%.80q, %v", answer, err)
@@ -63,7 +63,7 @@ func TestRequestMemory(t *testing.T) {
 	}
 }
 
-// An answer that grows beyond the memory of requests ends with an error.
+// TestAnswerMemory checks that an answer that exceeds the memory of requests ends with an error.
 func TestAnswerMemory(t *testing.T) {
 	s := serve(t, server.Config{RequestMemory: 64 << 10}, realizar.Options{}, long)
 	body := `{"model":"small","prompt":"x","max_tokens":2000,"ignore_eos":true,"logprobs":5`
@@ -75,7 +75,8 @@ func TestAnswerMemory(t *testing.T) {
 	s.idle()
 }
 
-// Bodies that do not come to their end give way to requests that need their memory.
+// TestUnfinishedBodiesGiveWay checks that requests whose bodies do not arrive give up their memory
+// to others.
 func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	const memory = 1 << 20
 	s := serve(t, server.Config{RequestMemory: memory}, realizar.Options{})
@@ -108,8 +109,8 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	s.released()
 }
 
-// Whatever a request without its body is answered with, the answer does not wait for it,
-// and the connection ends.
+// TestUnreadBodies checks that an answer that does not need the body does not wait for it, and that
+// the connection ends.
 func TestUnreadBodies(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, Hosts: []string{}}, realizar.Options{}) // a body may take a minute
 	for _, test := range []struct{ line, status string }{
@@ -128,7 +129,7 @@ func TestUnreadBodies(t *testing.T) {
 	if answer, _ := io.ReadAll(large); !strings.HasPrefix(string(answer), "HTTP/1.1 413") {
 		t.Errorf("%.80q", answer)
 	}
-	// A body that has come, and that nobody reads, does not end the connection.
+	// A body that has arrived and is not read does not end the connection.
 	c := s.dial("POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabcGET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	defer c.Close()
 	answers, err := io.ReadAll(c)
@@ -137,7 +138,7 @@ func TestUnreadBodies(t *testing.T) {
 	}
 }
 
-// The time of a request counts from its header on, whatever it is spent with.
+// TestPhases checks that the time of a request counts from its header, in every phase.
 func TestPhases(t *testing.T) {
 	soon := 20 * time.Millisecond
 	t.Run("request, in its body", func(t *testing.T) {
@@ -155,7 +156,7 @@ func TestPhases(t *testing.T) {
 	})
 	t.Run("first token", func(t *testing.T) {
 		s := serve(t, server.Config{Deadlines: server.Deadlines{FirstToken: time.Millisecond}}, realizar.Options{}, long)
-		prompt := strings.Repeat("5,", 50000) + "5" // which takes far longer
+		prompt := strings.Repeat("5,", 50000) + "5" // takes far longer
 		s.post("/v1/completions", `{"model":"small","prompt":[`+prompt+`],"max_tokens":1}`).fails(t, 503, "", "first_token_timeout")
 		s.released()
 		s.idle()
@@ -167,7 +168,7 @@ func TestPhases(t *testing.T) {
 		c := s.dial(fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 		defer c.Close()
 		read := bufio.NewScanner(c)
-		for begun := time.Now(); time.Since(begun) < first+first/2; { // a stream goes on for as long as it likes
+		for begun := time.Now(); time.Since(begun) < first+first/2; { // a stream is not limited
 			if !read.Scan() || strings.Contains(read.Text(), "timeout") {
 				t.Fatalf("%q, %v", read.Text(), read.Err())
 			}
@@ -175,7 +176,8 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// A large request waits for its turn and for no longer than it may, and small ones pass it.
+// TestTurns checks that a large request waits for its turn within its time limit, and that small
+// requests overtake it.
 func TestTurns(t *testing.T) {
 	s := serve(t, server.Config{Deadlines: server.Deadlines{Request: 2 * time.Second}}, realizar.Options{})
 	large := `{"prompt":"` + strings.Repeat("x y ", 1<<15) + `"}`
@@ -192,7 +194,7 @@ func TestTurns(t *testing.T) {
 	s.released()
 }
 
-// Where names are listed, no other one is answered to, on any address.
+// TestHosts checks that if host names are configured, no other name is accepted on any address.
 func TestHosts(t *testing.T) {
 	ask := func(s *service, path, host string) reply {
 		t.Helper()
@@ -221,7 +223,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// listen serves h by connections that are bounded.
+// listen serves h on bounded connections.
 func listen(t *testing.T, h http.Handler, most, each int) (*server.Connections, string) {
 	t.Helper()
 	bounds, err := server.NewConnections(most, each)
@@ -257,8 +259,8 @@ func connect(t *testing.T, address, text string) net.Conn {
 
 const healthy = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// Connections that wait for their client make room for new ones, the longest first; those
-// at work do not.
+// TestConnections checks that idle connections are closed for new ones, the longest idle first, and
+// busy ones are not.
 func TestConnections(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, long)
 	for _, each := range []int{2, 1000} {
@@ -269,7 +271,7 @@ func TestConnections(t *testing.T) {
 		if _, err := io.ReadFull(busy, make([]byte, 200)); err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, _ = io.Copy(io.Discard, busy) }() //nolint:errcheck // it is read so that it stays at work
+		go func() { _, _ = io.Copy(io.Discard, busy) }() //nolint:errcheck // reading keeps it busy
 		for range 3 * most {
 			silent := connect(t, address, "")
 			c := connect(t, address, healthy)
@@ -277,7 +279,7 @@ func TestConnections(t *testing.T) {
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatalf("beside connections that say nothing: %v, %v", resp, err)
 			}
-			if most == 2 { // the silent one had to go
+			if most == 2 { // the silent one had to be closed
 				if _, err := silent.Read(make([]byte, 1)); err == nil {
 					t.Error("a connection that says nothing was answered")
 				}
@@ -291,7 +293,7 @@ func TestConnections(t *testing.T) {
 	s.idle()
 }
 
-// Where all connections are at work, a new one is refused.
+// TestConnectionsAtWork checks that if all connections are busy, a new one is refused.
 func TestConnectionsAtWork(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, server.Config{}, realizar.Options{})
@@ -314,7 +316,7 @@ func TestConnectionsAtWork(t *testing.T) {
 	}
 }
 
-// A slowWriter writes when it is told to.
+// A slowWriter writes when release is closed.
 type slowWriter struct {
 	http.ResponseWriter
 	entered *sync.WaitGroup
@@ -327,7 +329,8 @@ func (w *slowWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// The client of a connection that ends can read its answer to the end.
+// TestConnectionsHalfClose checks that the client can read its answer to the end when its
+// connection is closed.
 func TestConnectionsHalfClose(t *testing.T) {
 	bounds, err := server.NewConnections(1, 1)
 	if err != nil {
@@ -356,7 +359,7 @@ func TestConnectionsHalfClose(t *testing.T) {
 	}
 }
 
-// A pausing writer lets time pass before a piece is written, as a model does that is busy.
+// A pausing writer pauses before it writes, as if the model were busy.
 type pausing struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -375,7 +378,7 @@ func (p *pausing) SetWriteDeadline(by time.Time) error {
 
 func (p *pausing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// A stream may pause for longer than its client may leave a piece of it unread.
+// TestStreamsPause checks that a stream may pause for longer than a client may leave a part unread.
 func TestStreamsPause(t *testing.T) {
 	const unread = time.Second
 	s := serve(t, server.Config{Deadlines: server.Deadlines{Write: unread}}, realizar.Options{})
@@ -399,7 +402,7 @@ func TestStreamsPause(t *testing.T) {
 	}
 }
 
-// A large answer is written in pieces and says what a small one does.
+// TestLargeAnswers checks that a large answer is written in pieces and has the same content.
 func TestLargeAnswers(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	text := strings.Repeat("hello wörld \"quoted\"\n", 10000)

@@ -13,7 +13,8 @@ import (
 	"github.com/realizar/realizar/internal/server/dialects"
 )
 
-// The address answers while the model is being loaded, and for the model afterwards.
+// TestLoading checks that the address answers while the model is being loaded, and serves the model
+// afterwards.
 func TestLoading(t *testing.T) {
 	loading := server.Loading{Dialects: dialects.All}
 	h := httptest.NewServer(&loading)
@@ -34,7 +35,7 @@ func TestLoading(t *testing.T) {
 	}
 }
 
-// Who says too much before the point is refused.
+// TestHeaderLimit checks that a request with too large a header is refused.
 func TestHeaderLimit(t *testing.T) {
 	bounds, err := server.NewConnections(4, 4)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A llamaAnswer is one of llama.cpp's, or an event of a stream.
+// A llamaAnswer is an answer in llama.cpp's dialect, or an event of a stream.
 type llamaAnswer struct {
 	Index     int
 	Content   string
@@ -37,7 +37,7 @@ func (r reply) llama(t testing.TB) (a llamaAnswer) {
 	return a
 }
 
-// gaps are the tokens around a gap, in the metadata.
+// gaps returns the metadata of tokens for gaps.
 func gaps(ids ...uint32) (all []modeltest.Option) {
 	for i, key := range []string{"fim_pre", "fim_suf", "fim_mid"} {
 		all = append(all, modeltest.Metadata("tokenizer.ggml."+key+"_token_id", ids[i]))
@@ -45,7 +45,7 @@ func gaps(ids ...uint32) (all []modeltest.Option) {
 	return all
 }
 
-// says is the greedy answer of the model by itself.
+// says returns the model's greedy answer, without the server.
 func (s *service) says(r *realizar.Request, tokens int) string {
 	s.t.Helper()
 	r.MaxTokens, r.IgnoreEnd = &tokens, true
@@ -59,7 +59,8 @@ func (s *service) says(r *realizar.Request, tokens int) string {
 	return b.String()
 }
 
-// An answer at llama.cpp's paths is the model's, whole and as a stream.
+// TestLlamaCompletion checks that the answer at llama.cpp's paths is the model's, whole and as a
+// stream.
 func TestLlamaCompletion(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	want := s.says(&realizar.Request{Prompt: "hello world"}, 8)
@@ -106,7 +107,8 @@ func TestLlamaCompletion(t *testing.T) {
 	s.post("/infill", `{"input_prefix": "a", "input_suffix": "b"}`).fails(t, http.StatusUnprocessableEntity, "", "unsuited_model")
 }
 
-// A gap is filled by the tokens that the file names, and in its texts they are text.
+// TestLlamaInfill checks that a gap is filled with the tokens that the file names, and that these
+// tokens are plain text in requests.
 func TestLlamaInfill(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, append(gaps(270, 271, 269), modeltest.AddBOS())...)
 	tok, err := s.model.Tokenizer()
@@ -135,8 +137,9 @@ func TestLlamaInfill(t *testing.T) {
 	s.post("/infill", `{"input_prefix": "a"}`).fails(t, 400, "input_suffix", "missing_required_parameter")
 }
 
-// Samplers count in the order in which settings apply, or in one that changes nothing, and
-// that of gaps is left out by name; answers end by the clock.
+// TestLlamaSamplers checks that samplers are accepted in the order in which settings apply or in an
+// equivalent one, that the infill sampler is left out by name, and that an answer can be limited by
+// time.
 func TestLlamaSamplers(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	for more, param := range map[string]string{
@@ -171,7 +174,7 @@ func TestLlamaSamplers(t *testing.T) {
 	}
 }
 
-// What the server is, and its chat template.
+// TestLlamaProps checks /props, /slots and the rendering of a chat.
 func TestLlamaProps(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{Parallel: 3}, modeltest.Template(toolTemplate))
 	var p struct {
@@ -198,7 +201,7 @@ func TestLlamaProps(t *testing.T) {
 	}
 }
 
-// One endpoint turns text into ids as vLLM's clients ask it, and as llama.cpp's do.
+// TestTokenizeContent checks that /tokenize accepts requests of vLLM's and of llama.cpp's clients.
 func TestTokenizeContent(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.AddBOS())
 	plain, added := s.tokenize(`{"content": "hello"}`), s.tokenize(`{"content": "hello", "add_special": true}`)

@@ -22,15 +22,15 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// manyConnections is a client's side that keeps n connections.
+// manyConnections returns a client transport that keeps n connections.
 func manyConnections(t testing.TB, n int) *http.Transport {
 	transport := &http.Transport{MaxIdleConnsPerHost: n}
 	t.Cleanup(transport.CloseIdleConnections)
 	return transport
 }
 
-// idle waits until the model is at work for nobody, and no request waits for it, and checks
-// that nothing is kept.
+// idle waits until the model runs no request and none is queued, and checks that no pages are in
+// use.
 func (s *service) idle() {
 	s.t.Helper()
 	for {
@@ -47,8 +47,8 @@ func (s *service) idle() {
 	}
 }
 
-// endless begins a stream that lasts longer than a test, and returns when the stream has begun. The
-// stream is read, because one that is not loses its place in the engine to others.
+// endless starts a stream that lasts longer than a test, and returns when the stream has begun. The
+// stream is read, because one that is not read is preempted for others.
 func (s *service) endless() (stop func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -73,7 +73,7 @@ func (s *service) endless() (stop func()) {
 	}
 }
 
-// long makes a model whose context has room for an endless stream.
+// long gives a model a context with room for an endless stream.
 var long = modeltest.Context(1 << 16)
 
 func TestQueueIsBounded(t *testing.T) {
@@ -93,7 +93,7 @@ func TestQueueIsBounded(t *testing.T) {
 			resp.Body.Close()
 		}
 	})
-	for s.server.Admitted() < 2 { // the first still runs
+	for s.server.Admitted() < 2 { // while the first still runs
 		runtime.Gosched()
 	}
 	r := s.post("/v1/completions", `{"model":"small","prompt":"z"}`)
@@ -113,8 +113,8 @@ func TestQueueIsBounded(t *testing.T) {
 	s.idle()
 }
 
-// Far more requests than there is room for: each is answered or refused, and a stream
-// that was there before is what it would be without them.
+// TestFlood sends far more requests than there is room for. Each must be answered or refused, and a
+// running stream must be as it is without them.
 func TestFlood(t *testing.T) {
 	const clients, each = 64, 16
 	s := serve(t, server.Config{Parallel: 4, MaxQueue: 8}, realizar.Options{Parallel: 4}, modeltest.Context(2048))
@@ -154,8 +154,8 @@ func TestFlood(t *testing.T) {
 	s.idle()
 }
 
-// Many requests wait for their turn, all of which comes, beside a stream that goes on as
-// if it were alone.
+// TestLongQueue checks that many queued requests are all answered, and that a running stream is as
+// it is alone.
 func TestLongQueue(t *testing.T) {
 	waiting := 300
 	if n, err := strconv.Atoi(os.Getenv("REALIZAR_QUEUED")); err == nil {
@@ -189,13 +189,13 @@ func TestLongQueue(t *testing.T) {
 func TestBodies(t *testing.T) {
 	s := serve(t, server.Config{MaxBody: 1 << 20}, realizar.Options{})
 	s.post("/v1/completions", `{"model":"small","prompt":"`+strings.Repeat("x", 1<<20)+`"}`).fails(t, 413, "", "body_too_large")
-	// One of 100 MB whose length is not said.
+	// A body of 100 MB whose length is not announced.
 	r, err := http.NewRequest(http.MethodPost, s.URL+"/v1/completions", io.MultiReader(strings.NewReader(`{"prompt":"`), io.LimitReader(endlessX{}, 100<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp, err := s.Client().Do(r)
-	if err == nil { // else the connection was cut while the client still wrote
+	if err == nil { // else the connection was closed while the client was still writing
 		resp.Body.Close()
 		if resp.StatusCode != 413 {
 			t.Errorf("status %d", resp.StatusCode)
@@ -235,12 +235,13 @@ func (s *service) dial(text string) net.Conn {
 	return c
 }
 
-// rawPost is a request as it is sent.
+// rawPost returns the bytes of a request.
 func rawPost(body string) string {
 	return fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// A body that does not come to its end ends with an error, and takes nobody's place.
+// TestBodyTimeout checks that a body that does not arrive ends with an error and takes up no place
+// meanwhile.
 func TestBodyTimeout(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1, Deadlines: server.Deadlines{Body: 20 * time.Millisecond}}, realizar.Options{Parallel: 1})
 	request := rawPost(`{"model":"small","prompt":"x"}`)
@@ -255,8 +256,8 @@ func TestBodyTimeout(t *testing.T) {
 	}
 }
 
-// A request that is refused before its body is read is answered, and its connection closed,
-// though the body never comes.
+// TestRefusedBodyTimeout checks that a request that is refused before its body is read gets an
+// answer, and that its connection is closed although the body never arrives.
 func TestRefusedBodyTimeout(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, Deadlines: server.Deadlines{Body: 20 * time.Millisecond}}, realizar.Options{Parallel: 1})
 	for _, test := range []struct{ line, status string }{
@@ -274,8 +275,8 @@ func TestRefusedBodyTimeout(t *testing.T) {
 	s.idle()
 }
 
-// Clients that leave at any byte of their request or of its answer take nothing with
-// them, and disturb nobody.
+// TestDisconnects checks that clients that leave at any byte of their request or of the answer
+// leave no resources in use and do not disturb others.
 func TestDisconnects(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 4, MaxQueue: 64}, realizar.Options{Parallel: 4}, modeltest.Context(2048))
 	steady := `{"model":"small","prompt":"steady","stream":true,"temperature":0,"ignore_eos":true,"max_tokens":400}`
@@ -311,7 +312,7 @@ func TestDisconnects(t *testing.T) {
 	s.idle()
 }
 
-// A client that does not read loses its stream; others have theirs.
+// TestSlowReader checks that a client that does not read loses its stream, and that others do not.
 func TestSlowReader(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 2, Deadlines: server.Deadlines{Write: 50 * time.Millisecond}}, realizar.Options{Parallel: 2}, long)
 	body := `{"model":"small","prompt":"steady","stream":true,"temperature":0,"ignore_eos":true,"max_tokens":100}`
@@ -339,8 +340,8 @@ func TestRequestTimeout(t *testing.T) {
 	s.idle()
 }
 
-// Draining refuses what is new, finishes what is under way, and ends streams without an end of
-// their own; stopping ends answers, too.
+// TestDrain checks that draining refuses new requests, completes running ones, and ends endless
+// streams, and that stopping ends answers, too.
 func TestDrain(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, long)
 	stop := s.endless()
@@ -432,7 +433,7 @@ func TestOrigins(t *testing.T) {
 	}
 	closed := serve(t, server.Config{}, realizar.Options{})
 	ask(closed, "POST", "https://page.example").fails(t, 403, "", "origin_not_allowed")
-	if r := ask(closed, "POST", closed.URL); r.status != 200 { // a page of its own
+	if r := ask(closed, "POST", closed.URL); r.status != 200 { // the server's own page
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	for host, status := range map[string]int{"localhost:8080": 200, "[::1]:8080": 200, "stranger.example:8080": 403} {
@@ -440,7 +441,8 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("a page of %s: %d %s", host, r.status, r.body)
 		}
 	}
-	// A page of this machine may, if it calls the server by an address, unless others are named.
+	// A page of this machine is allowed if it uses an IP address or localhost, unless other origins
+	// are configured.
 	for origin, status := range map[string]int{"http://localhost:3000": 200, "https://127.0.0.1": 200, "http://[::1]:1": 200, "http://localhost.example:3000": 403, "null": 403, "file://localhost": 403} {
 		r := ask(closed, "POST", origin, "Sec-Fetch-Site", "cross-site")
 		if allowed := r.header.Get("Access-Control-Allow-Origin"); r.status != status || (allowed == origin) != (status == 200) {
@@ -464,7 +466,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// The log has a line for each request: never what it says, unless that is wanted.
+// TestLog checks that the log has a line for each request, without prompts unless they are wanted.
 func TestLog(t *testing.T) {
 	for _, prompts := range []bool{false, true} {
 		var log bytes.Buffer
@@ -473,7 +475,7 @@ func TestLog(t *testing.T) {
 		s.post("/v1/chat/completions", chatBody("SECRET", `"temperature":"SECRET"`))
 		s.post("/v1/chat/completions", chatBody(strings.Repeat("SECRET", 100), ""))
 		s.post("/v1/chat/completions", `{"model":"small","messages":[{"role":"SECRET","content":"SECRET"}]}`)
-		s.Close() // the lines are written
+		s.Close() // after that all lines are written
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 4 || !strings.Contains(lines[0], "status=200") || !strings.Contains(lines[0], "completion_tokens=2") ||
 			!strings.Contains(lines[1], "temperature") || !strings.Contains(lines[2], "context_length_exceeded") {

@@ -36,7 +36,7 @@ func scrape(t *testing.T, url string) map[string]*dto.MetricFamily {
 	return families
 }
 
-// values are those of a family by a label, which is "" for a family of one.
+// values returns the values of a family by a label, or by "" if the family has one value.
 func values(t *testing.T, f *dto.MetricFamily, label string) map[string]float64 {
 	t.Helper()
 	if f == nil {
@@ -63,12 +63,12 @@ func values(t *testing.T, f *dto.MetricFamily, label string) map[string]float64 
 		if model != "babble" {
 			t.Errorf("%s is of model %q", f.GetName(), model)
 		}
-		all[key] += m.GetGauge().GetValue() + m.GetCounter().GetValue() // one of them is there
+		all[key] += m.GetGauge().GetValue() + m.GetCounter().GetValue() // one of them is set
 	}
 	return all
 }
 
-// histogram is the only one of a family, in the form of the model's metrics.
+// histogram returns the only histogram of a family, in the form of the model's metrics.
 func histogram(t *testing.T, f *dto.MetricFamily) realizar.Histogram {
 	t.Helper()
 	if f == nil || f.GetType() != dto.MetricType_HISTOGRAM || len(f.Metric) != 1 {
@@ -90,7 +90,7 @@ func histogram(t *testing.T, f *dto.MetricFamily) realizar.Histogram {
 	return h
 }
 
-// madeUp has another number in every place.
+// madeUp returns metrics with a different number in every place.
 func madeUp() realizar.Metrics {
 	next := 0.0
 	h := func() realizar.Histogram {
@@ -180,7 +180,7 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// shown is the address of the metrics that read returns.
+// shown serves the metrics that read returns, and returns the address.
 func shown(t *testing.T, read func() realizar.Metrics) string {
 	t.Helper()
 	m := NewMetrics("babble", read, func() state { return state{admitted: 12} })

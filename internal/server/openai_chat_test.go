@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// answerJSON is a chat's answer, or a chunk of it, or completions.
+// answerJSON is a chat's answer or a chunk of it, or an answer of completions.
 type answerJSON struct {
 	ID, Object, Model string
 	Created           int64
@@ -54,7 +54,7 @@ type scoresJSON struct {
 	Offsets []int                `json:"text_offset"`
 }
 
-// byte64 is a byte that JSON writes as a number.
+// byte64 is a byte that JSON has as a number.
 type byte64 int
 
 type promptScoreJSON struct {
@@ -72,7 +72,7 @@ type usageJSON struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// whole reads an answer that is not a stream.
+// whole decodes an answer that is not a stream.
 func (r reply) whole(t testing.TB) answerJSON {
 	t.Helper()
 	var a answerJSON
@@ -82,7 +82,7 @@ func (r reply) whole(t testing.TB) answerJSON {
 	return a
 }
 
-// streamed is what a stream sent.
+// streamed is the content of a stream.
 type streamed struct {
 	chunks []answerJSON
 	done   bool
@@ -91,7 +91,7 @@ type streamed struct {
 	usage  *usageJSON
 }
 
-// stream sends a request whose answer is a stream, and reads all of it.
+// stream sends a request for a stream and reads all of it.
 func (s *service) stream(path, body string) (streamed, error) {
 	resp, err := s.Client().Post(s.URL+path, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -147,7 +147,7 @@ func readStream(r io.Reader) (streamed, error) {
 	return all, lines.Err()
 }
 
-// chatBody is a chat request of one message.
+// chatBody returns a chat request of one message.
 func chatBody(text string, more string) string {
 	quoted, _ := json.Marshal(text)
 	if more != "" {
@@ -158,7 +158,7 @@ func chatBody(text string, more string) string {
 
 func TestChat(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
-	message := strings.Repeat("hello ", 20) // of several pages of the cache
+	message := strings.Repeat("hello ", 20) // several pages of the cache
 	a := s.post("/v1/chat/completions", chatBody(message, `"max_tokens":12,"temperature":0`)).whole(t)
 	want := expected(t, s.model, message, 12)
 	if a.Object != "chat.completion" || a.Model != name || !strings.HasPrefix(a.ID, "chatcmpl-") || len(a.Choices) != 1 {
@@ -192,7 +192,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// expected is the greedy answer to a message, from the model itself.
+// expected returns the greedy answer to a message, without the server.
 func expected(t testing.TB, m *realizar.Model, text string, tokens int) string {
 	t.Helper()
 	var out strings.Builder
@@ -301,8 +301,8 @@ func TestChatLogProbs(t *testing.T) {
 	}
 }
 
-// What steers the choice is heard: each of these answers differs from the greedy one,
-// or is made greedy.
+// TestChatSampling checks that every sampling field has an effect: each of these answers differs
+// from the greedy one, or is made greedy.
 func TestChatSampling(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	greedy := expected(t, s.model, "hello", 8)
@@ -423,7 +423,7 @@ func TestChatErrors(t *testing.T) {
 	}
 }
 
-// Fields that change nothing are taken, and null is as if the field were not there.
+// TestChatAccepted checks that fields without effect are accepted, and that null means absent.
 func TestChatAccepted(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	want := expected(t, s.model, "hello", 4)
@@ -443,7 +443,7 @@ func TestChatAccepted(t *testing.T) {
 			t.Errorf("%s: %q, want %q", more, got, want)
 		}
 	}
-	// Parts are one text, and a developer's message is the system's.
+	// Parts form one text, and role developer means system.
 	one := s.post("/v1/chat/completions", `{"model":"small","max_tokens":4,"temperature":0,"messages":[{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"hi"}]}`).whole(t)
 	other := s.post("/v1/chat/completions", `{"model":"small","max_tokens":4,"temperature":0,"messages":[{"role":"system","content":"a\nb"},{"role":"user","content":"hi"}]}`).whole(t)
 	if one.Choices[0].Message != other.Choices[0].Message || one.Usage.Prompt != other.Usage.Prompt {
@@ -451,7 +451,7 @@ func TestChatAccepted(t *testing.T) {
 	}
 }
 
-// A template that takes tools is given them, and the calls of the conversation.
+// TestChatTools checks that a template gets the tools, and the calls in the conversation.
 func TestChatTools(t *testing.T) {
 	const template = `{% if tools %}{% for t in tools %}[{{ t.function.name }}]{% endfor %}{% endif %}` +
 		`{% for m in messages %}{{ m.role }}:{{ m.content }}{% for c in m.tool_calls or [] %}({{ c.function.name }} {{ c.function.arguments.x }}){% endfor %}{% endfor %}`
@@ -469,8 +469,8 @@ func TestChatTools(t *testing.T) {
 	}
 }
 
-// What looks like a special token in a message is text: its characters are tokens of
-// their own.
+// TestTypedSpecialTokens checks that what looks like a special token in a message is tokenized as
+// plain text.
 func TestTypedSpecialTokens(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	plain := s.post("/v1/chat/completions", chatBody("xxxxxxxxxx", `"max_tokens":1`)).whole(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// continued is the greedy continuation of a prompt, from the model itself.
+// continued returns the greedy continuation of a prompt, without the server.
 func continued(t testing.TB, m *realizar.Model, prompt string, tokens int) string {
 	t.Helper()
 	var out strings.Builder
@@ -61,8 +61,8 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// Several prompts with several answers are numbered prompt by prompt; those of a prompt
-// are what it has alone.
+// TestCompletionsOfPrompts checks that the answers of several prompts are numbered prompt by
+// prompt, and are the same as for each prompt alone.
 func TestCompletionsOfPrompts(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 3}, realizar.Options{Parallel: 3})
 	more := `,"n":2,"max_tokens":6,"temperature":1.2,"seed":11}`
@@ -78,14 +78,14 @@ func TestCompletionsOfPrompts(t *testing.T) {
 			}
 		}
 	}
-	// Without a seed, equal prompts have answers of their own.
+	// Without a seed, equal prompts get different answers.
 	a := s.post("/v1/completions", `{"model":"small","prompt":["a","a","a","a"],"temperature":2}`).whole(t)
 	if a.Choices[0].Text == a.Choices[1].Text && a.Choices[1].Text == a.Choices[2].Text {
 		t.Errorf("%q three times", a.Choices[0].Text)
 	}
 }
 
-// A text is scored by echo, logprobs and no tokens.
+// TestCompletionsScore checks the scoring of a text with echo, logprobs and no new tokens.
 func TestCompletionsScore(t *testing.T) {
 	for _, options := range [][]modeltest.Option{nil, {modeltest.AddBOS()}} {
 		s := serve(t, server.Config{}, realizar.Options{}, options...)
@@ -160,7 +160,8 @@ func TestCompletionsEcho(t *testing.T) {
 	}
 }
 
-// A special token in a prompt counts where the request says so, and is text elsewhere.
+// TestCompletionsSpecial checks that a special token in a prompt matches if the request wants it,
+// and is text otherwise.
 func TestCompletionsSpecial(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	for more, want := range map[string]int{``: len("<|im_end|>"), `,"parse_special":true`: 1} {
@@ -202,8 +203,8 @@ func TestCompletionsErrors(t *testing.T) {
 	}
 }
 
-// prompt_logprobs are vLLM's: an object by token id for each place, none for the first,
-// beside those that echo has.
+// TestCompletionsPromptLogProbs checks prompt_logprobs in vLLM's form, an object by token id for
+// each token and null for the first, alone and with echo's.
 func TestCompletionsPromptLogProbs(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	prompt, err := s.model.Prompt(t.Context(), &realizar.Request{Prompt: "hello world"}, 0)
@@ -235,14 +236,14 @@ func TestCompletionsPromptLogProbs(t *testing.T) {
 			t.Errorf("%+v", c.LogProbs)
 		}
 	}
-	// A prompt of one token has nothing before it.
+	// The first token of a prompt has no score.
 	c := s.post("/v1/completions", `{"model":"small","prompt":[5],"max_tokens":0,"echo":true,"logprobs":0,"prompt_logprobs":0}`).whole(t).Choices[0]
 	if len(c.PromptLogProbs) != 1 || c.PromptLogProbs[0] != nil || len(c.LogProbs.Tokens) != 1 || c.LogProbs.Own[0] != nil || c.LogProbs.Top != nil {
 		t.Errorf("%+v, %+v", c, c.LogProbs)
 	}
 }
 
-// The token that ends an answer is counted, and is no part of its text or its scores.
+// TestEndToken checks that the end token is counted, and is in neither the text nor the scores.
 func TestEndToken(t *testing.T) {
 	plain := serve(t, server.Config{}, realizar.Options{})
 	var ids []int32
@@ -256,7 +257,7 @@ func TestEndToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := slices.Index(ids, ids[4]) // the first place that has it
+	last := slices.Index(ids, ids[4]) // the first index with this token
 	end, _ := tok.Token(ids[last])
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.EndTokens(end))
 	body := `{"model":"small","prompt":"hello","max_tokens":9,"temperature":0,"logprobs":1`
@@ -270,7 +271,7 @@ func TestEndToken(t *testing.T) {
 	}
 }
 
-// What the model's makers recommend holds where a request does not say.
+// TestDefaultSampling checks that the sampling that the model's files recommend is the default.
 func TestDefaultSampling(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Metadata("general.sampling.top_k", int32(1)))
 	want := continued(t, s.model, "hello", 16)

@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// embeddings are what POST /v1/embeddings answers.
+// embeddings is the answer of POST /v1/embeddings.
 type embeddings struct {
 	Object string
 	Model  string
@@ -107,7 +107,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// vector reads an embedding.
+// vector decodes an embedding.
 func vector(t *testing.T, data json.RawMessage, encoded bool) (v []float32) {
 	t.Helper()
 	if !encoded {
@@ -166,8 +166,8 @@ func TestEmbeddingsErrors(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsWithoutPooling: files that do not say one pooling are an error that a
-// request can do something about.
+// TestEmbeddingsWithoutPooling checks that if the files define no pooling, the error names the
+// field that does.
 func TestEmbeddingsWithoutPooling(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Metadata("llama.pooling_type", uint32(9)))
 	s.post("/v1/embeddings", `{"model": "small", "input": "a"}`).fails(t, 422, "pooling", "no_pooling")

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A request need not name the one model that is served.
+// TestUnnamedModel checks that a request need not name the only model.
 func TestUnnamedModel(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate))
 	for path, body := range map[string]string{
@@ -27,7 +27,7 @@ func TestUnnamedModel(t *testing.T) {
 	}
 }
 
-// What no client means anything by changes nothing.
+// TestMeaningless checks that fields without meaning here change nothing.
 func TestMeaningless(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate))
 	const nothing = `"user":"me","service_tier":"priority","store":false,"safety_identifier":null,"something_new":null,"temperature":0,"seed":null,"extra_body":{"a":1}`
@@ -43,7 +43,7 @@ func TestMeaningless(t *testing.T) {
 	}
 }
 
-// A suffix is the text behind a gap, and none for a model without the tokens for one.
+// TestSuffix checks infilling by suffix, for a model that has the tokens for it.
 func TestSuffix(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, gaps(270, 271, 269)...)
 	want := s.says(&realizar.Request{Infill: &realizar.Infill{Before: "hello", After: " world"}}, 6)
@@ -57,7 +57,8 @@ func TestSuffix(t *testing.T) {
 	s.post("/v1/completions", `{"prompt":[1,2],"suffix":"a"}`).fails(t, 400, "suffix", "invalid_value")
 }
 
-// An embedding of fewer dimensions is the head of the whole one, of unit length.
+// TestDimensions checks that an embedding of fewer dimensions is the beginning of the whole one,
+// normalized to length 1.
 func TestDimensions(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	vector := func(more string) []float64 {
@@ -85,7 +86,8 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
-// Tools that a model cannot have are left out, and named; functions beside them stay.
+// TestToolsLeftOut checks that tools of unsupported types are left out and reported, and that
+// functions next to them stay.
 func TestToolsLeftOut(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate))
 	const chatFunction, function = `{"type":"function","function":{"name":"f","parameters":{}}}`, `{"type":"function","name":"f","parameters":{}}`
@@ -122,7 +124,7 @@ func TestToolsLeftOut(t *testing.T) {
 	}
 }
 
-// An address that has nothing says what there is.
+// TestNothingThere checks that an unknown path is answered with what exists.
 func TestNothingThere(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{})
 	for path, says := range map[string]string{
@@ -143,7 +145,7 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// One model of a list, and the version of the program.
+// TestModelNamed checks GET /v1/models/{id} and GET /version.
 func TestModelNamed(t *testing.T) {
 	s := serveNamed(t, []string{"small", "org/other"}, server.Config{Version: "v1.2.3"}, realizar.Options{}, modeltest.Llama(t))
 	for _, id := range []string{"small", "org/other", "org%2Fother"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// response is what POST /v1/responses answers, as far as tests look at it.
+// response is the part of the answer of POST /v1/responses that the tests check.
 type response struct {
 	ID         string  `json:"id"`
 	Object     string  `json:"object"`
@@ -65,7 +65,7 @@ type outputLogProb struct {
 	Top     []outputLogProb `json:"top_logprobs"`
 }
 
-// respond sends a request for a response; fields are those beside the model.
+// respond sends a request for a response, with the given fields and the model.
 func (s *service) respond(fields string) (r response) {
 	s.t.Helper()
 	got := s.post("/v1/responses", `{"model": "small", `+fields+`}`)
@@ -81,7 +81,7 @@ func (s *service) respond(fields string) (r response) {
 	return r
 }
 
-// said is what the model answers to messages, greedily.
+// said returns the model's greedy answer to messages, without the server.
 func (s *service) said(n int, tools []chat.Tool, messages ...chat.Message) (text string, finish realizar.Finish) {
 	s.t.Helper()
 	for e, err := range s.model.Chat(s.t.Context(), &realizar.ChatRequest{
@@ -140,7 +140,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// toolTemplate takes any role, and tools.
+// toolTemplate accepts any role, and tools.
 const toolTemplate = `{% if tools %}{% for t in tools %}[{{ t.function.name }}: {{ t.function.parameters | tojson }}]{% endfor %}{% endif %}` +
 	`{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}{% for c in m.tool_calls %}({{ c.id }} {{ c.function.name }} {{ c.function.arguments | tojson }}){% endfor %}{{ m.tool_call_id }}<|im_end|>{% endfor %}` +
 	`{% if add_generation_prompt %}<|im_start|>assistant {% endif %}`
@@ -211,7 +211,7 @@ func TestResponseLogProbs(t *testing.T) {
 	}
 }
 
-// A responseEvent is one of a stream.
+// A responseEvent is an event of a stream.
 type responseEvent struct {
 	Type     string
 	Sequence *int `json:"sequence_number"`
@@ -226,7 +226,7 @@ type responseEvent struct {
 	LogProbs *[]outputLogProb
 }
 
-// stream reads the events of a response.
+// responseEvents reads the events of a response.
 func (s *service) responseEvents(body string) (events []responseEvent) {
 	s.t.Helper()
 	got := s.post("/v1/responses", body)
@@ -322,7 +322,7 @@ func TestResponseStream(t *testing.T) {
 	}
 }
 
-// TestResponseStreamFailure: an error after the first event is the last event.
+// TestResponseStreamFailure checks that an error after the first event is the last event.
 func TestResponseStreamFailure(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Context(4096))
 	r, err := http.NewRequest(http.MethodPost, s.URL+"/v1/responses", strings.NewReader(`{"model": "small", "input": "hello", "stream": true, "ignore_eos": true}`))
@@ -334,7 +334,7 @@ func TestResponseStreamFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	// What comes before the error has some text.
+	// Some text precedes the error.
 	var begun []byte
 	for piece := make([]byte, 512); !strings.Contains(string(begun), "event: response.output_text.delta\ndata: "); {
 		n, err := resp.Body.Read(piece)
@@ -417,7 +417,7 @@ func TestResponseErrors(t *testing.T) {
 		{`"input": "a", "metadata": {"` + strings.Repeat("k", 65) + `": "b"}`, "metadata", bad},
 		{`"input": "a", "tools": [{"type": "function"}]`, "tools[0].name", missing},
 		{`"input": "a", "tools": [{"type": "function", "name": "f", "strict": 1}]`, "tools[0].strict", bad},
-		{`"input": "a", "tools": [{"type": "function", "name": "f"}]`, "tools", bad}, // the template takes none
+		{`"input": "a", "tools": [{"type": "function", "name": "f"}]`, "tools", bad}, // the template has no tools
 		{`"input": "a", "tool_choice": "required"`, "tool_choice", bad},
 		{`"input": "a", "tool_choice": {"type": "web_search"}`, "tool_choice.type", unsupported},
 		{`"input": "` + strings.Repeat("a", 80) + `"`, "input", "context_length_exceeded"},

@@ -14,14 +14,14 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// failingDialect has an address whose requests the server fails by no fault of theirs.
+// failingDialect has an endpoint whose handler fails.
 type failingDialect struct{ server.Dialect }
 
 func (failingDialect) Routes() []server.Route {
 	return []server.Route{{Pattern: "GET /test/fails", Handle: servertest.Held(func(*server.Exchange) error { return errors.New("a secret reason") })}}
 }
 
-// A log is what a server writes, for tests that read it while the server is there.
+// A log collects what a server logs. It can be read while the server runs.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -39,7 +39,8 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// failed is a server of one answer at a time that has failed a request.
+// failed returns a server of one answer at a time that has failed a request. If hold is set, the
+// model's health is not checked.
 func failed(t *testing.T, hold bool) (s *service, written *log) {
 	t.Helper()
 	written = new(log)
@@ -52,8 +53,8 @@ func failed(t *testing.T, hold bool) (s *service, written *log) {
 	return s, written
 }
 
-// After a failure the server is not ready, says why where the queue is full too, and is
-// ready when the model has answered a request.
+// TestReadyAfterAnAnswer checks that after a failure the server is not ready and says why, even if
+// the queue is full, until the model has answered a request.
 func TestReadyAfterAnAnswer(t *testing.T) {
 	s, written := failed(t, true)
 	notReady := func() {
@@ -70,9 +71,9 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":0,"echo":true}`); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	notReady() // after requests that the model had no part in
+	notReady() // after requests that did not run the model
 	stop := s.endless()
-	notReady() // and where the queue is full
+	notReady() // even if the queue is full
 	stop()
 	s.idle()
 	if r := s.post("/v1/completions", `{"model":"small","prompt":"x","max_tokens":1}`); r.status != 200 {
@@ -86,7 +87,8 @@ func TestReadyAfterAnAnswer(t *testing.T) {
 	}
 }
 
-// The model is asked whether it is well where others have all places.
+// TestReadyWhereAllPlacesAreTaken checks that the model's health can be checked while all places
+// are taken.
 func TestReadyWhereAllPlacesAreTaken(t *testing.T) {
 	s, _ := failed(t, false)
 	defer s.endless()()

@@ -10,7 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A second turn that names the items of the answer before is the turn that sends them.
+// TestItemReference checks that a turn that refers to items of the previous answer equals the turn
+// that sends them.
 func TestItemReference(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate))
 	type response struct {
@@ -39,7 +40,7 @@ func TestItemReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ask(second(`{"role":"assistant","content":` + string(text) + `}`))
-	for range 2 { // as often as a conversation goes on
+	for range 2 { // any number of times
 		got := ask(second(`{"type":"item_reference","id":"` + a.Output[0].ID + `"}`))
 		if got.Usage != want.Usage || got.Output[0].Content[0].Text != want.Output[0].Content[0].Text {
 			t.Errorf("%+v, want %+v", got, want)

@@ -14,8 +14,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// What a short request takes of the server beside the model's work, its chat template
-// and its tokenizer: server-µs.
+// BenchmarkRequest measures the server's time for a short request without the model's, the chat
+// template's and the tokenizer's (server-µs).
 func BenchmarkRequest(b *testing.B) {
 	s := serveNamed(b, []string{"m"}, server.Config{}, realizar.Options{}, modeltest.Llama(b))
 	const body = `{"model":"m","messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"hello"}],"max_tokens":1,"temperature":0,"stream":%v}`

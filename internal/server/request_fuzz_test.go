@@ -18,9 +18,9 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// FuzzRequest: whatever a request has in its line, its headers and its body, with a key or
-// without, the server answers it, not with 500, in JSON where it says so, and holds nothing
-// afterwards.
+// FuzzRequest checks that any request line, headers and body, with or without a key, are answered,
+// not with status 500, with valid JSON if the answer says that it is JSON, and that no memory stays
+// reserved.
 func FuzzRequest(f *testing.F) {
 	m, err := realizar.Open(f.Context(), modeltest.Llama(f, modeltest.Context(64)), realizar.Options{Device: "cpu"})
 	if err != nil {
@@ -61,7 +61,7 @@ func FuzzRequest(f *testing.F) {
 		method, path, _ := strings.Cut(line, " ")
 		r, err := http.NewRequest(method, "http://localhost/", strings.NewReader(body))
 		if err != nil {
-			return // which net/http would not read either
+			return // net/http would not accept it either
 		}
 		r.URL.Path, r.Host, r.RemoteAddr = "/"+strings.TrimPrefix(path, "/"), host, "127.0.0.1:1"
 		for name, value := range map[string]string{"Authorization": key, "Origin": origin, "X-Request-Id": id, "X-Trace-Level": level, "Traceparent": trace, "Content-Type": "application/json"} {

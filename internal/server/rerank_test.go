@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// reranked is what POST /v1/rerank answers.
+// reranked is the answer of POST /v1/rerank.
 type reranked struct {
 	Object  string
 	Model   string
@@ -104,7 +104,8 @@ func TestRerankErrors(t *testing.T) {
 	}
 }
 
-// A model that is not made for an endpoint says what it is for.
+// TestUnsuitedModels checks that a model that an endpoint cannot use gives an error that says what
+// the model is for.
 func TestUnsuitedModels(t *testing.T) {
 	rerank := `{"model": "small", "query": "a", "documents": ["a"]}`
 	embed := `{"model": "small", "input": "hello"}`

@@ -7,16 +7,16 @@ import (
 
 // A ScoreForm is how a dialect writes tokens and the logarithms of their probabilities.
 type ScoreForm struct {
-	IDs    bool // tokens have their ids
-	Sparse bool // a token beside which no others are wanted has no list of them
+	IDs    bool // a token has an id
+	Sparse bool // a token without alternatives has no list of them
 }
 
-// Keep is what long lists go through in a stream, whose pieces are sent as they come; others
-// go through [Exchange.Spill].
+// Keep is the spill function of streams, whose pieces are sent one by one. Other answers use
+// [Exchange.Spill].
 func Keep(b []byte) []byte { return b }
 
-// AppendScores appends tokens to a list of them, without its brackets. What is long goes
-// through spill.
+// AppendScores appends the elements of a list of tokens, without the brackets. It calls spill between
+// tokens, so that a long list is written in parts.
 func (x *Exchange) AppendScores(b []byte, f ScoreForm, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	for i := range scores {
 		t := &scores[i]
@@ -40,7 +40,7 @@ func (x *Exchange) AppendScores(b []byte, f ScoreForm, scores []realizar.TokenLo
 	return b
 }
 
-// appendScore appends the members of a token.
+// appendScore appends the fields of a token.
 func (x *Exchange) appendScore(b []byte, f ScoreForm, id int32, p float64) []byte {
 	piece := x.Piece(id)
 	if f.IDs {

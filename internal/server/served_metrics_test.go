@@ -11,8 +11,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// TestServedMetrics: what is scraped is what the model says of itself, and what became
-// of the requests.
+// TestServedMetrics checks that the metrics are the model's own figures, with the outcomes of
+// requests.
 func TestServedMetrics(t *testing.T) {
 	s := serveNamed(t, []string{"babble"}, server.Config{Parallel: 4}, realizar.Options{}, modeltest.Llama(t))
 	m := s.model

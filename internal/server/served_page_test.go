@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/server/page"
 )
 
-// asked is the answer to a request with headers, of which Host is the server's name.
+// asked returns the answer to a request with headers, given in pairs. Host sets the server's name.
 func (s *service) asked(method, path string, header ...string) reply {
 	s.t.Helper()
 	r, err := http.NewRequest(method, s.URL+path, nil)
@@ -32,13 +32,14 @@ func (s *service) asked(method, path string, header ...string) reply {
 	return s.send(r)
 }
 
-// browsed is the answer to a browser.
+// browsed returns the answer to a browser.
 func (s *service) browsed(path string, header ...string) reply {
 	s.t.Helper()
 	return s.asked("GET", path, append([]string{"Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}, header...)...)
 }
 
-// isPage is that a reply is the page, with what keeps it from frames and other hosts.
+// isPage checks that a reply is the page, with the headers that keep it out of frames and from
+// other hosts.
 func (r reply) isPage(t testing.TB) {
 	t.Helper()
 	if r.status != 200 || !strings.Contains(r.header.Get("Content-Type"), "text/html") || !strings.Contains(r.body, "<title>realizar</title>") {
@@ -54,8 +55,8 @@ func (r reply) isPage(t testing.TB) {
 	}
 }
 
-// The page is there for who asks for it, by no name but the server's own, and everything
-// else is what it was.
+// TestPage checks that the page is served to browsers, under the server's own names only, and that
+// other paths are unaffected.
 func TestPage(t *testing.T) {
 	s := serve(t, server.Config{Page: page.New(), Hosts: []string{"named.example"}}, realizar.Options{})
 	s.browsed("/").isPage(t)
@@ -78,14 +79,15 @@ func TestPage(t *testing.T) {
 		t.Errorf("POST: %d %v", r.status, r.header)
 	}
 
-	// A page of a stranger, whose name was made to mean this machine, and one that frames it.
+	// A page of another site whose name resolves to this machine, and one that frames the page.
 	for _, path := range []string{"/", "/page/licences.txt", "/v1/models"} {
 		s.asked("GET", path, "Host", "stranger.example").fails(t, 403, "", "host_not_allowed")
 	}
-	s.browsed("/", "Origin", "https://stranger.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe").isPage(t) // which browsers refuse to show
+	s.browsed("/", "Origin", "https://stranger.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe").isPage(t) // browsers refuse to show it
 }
 
-// The page may ask the server that it comes from, by each name that the server has.
+// TestPageAsks checks that the page may send requests to its server, under each of the server's
+// names.
 func TestPageAsks(t *testing.T) {
 	ask := func(s *service, host string) reply {
 		t.Helper()
@@ -105,13 +107,13 @@ func TestPageAsks(t *testing.T) {
 		}
 	}
 	anyone := serve(t, server.Config{Page: page.New(), Hosts: []string{"*"}}, realizar.Options{})
-	ask(anyone, "named.example").fails(t, 403, "", "origin_not_allowed") // no name is known to be its own
+	ask(anyone, "named.example").fails(t, 403, "", "origin_not_allowed") // no name is known to be the server's
 	if r := ask(anyone, "localhost"); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }
 
-// keysOf are keys of a file that has one.
+// keysOf returns the keys of a file with one key.
 func keysOf(t *testing.T, key string) *server.Keys {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys")
@@ -125,14 +127,14 @@ func keysOf(t *testing.T, key string) *server.Keys {
 	return keys
 }
 
-// The page wants no key, as it asks for one; what it asks for does.
+// TestPageAndKeys checks that the page needs no key, and its requests do.
 func TestPageAndKeys(t *testing.T) {
 	s := serve(t, server.Config{Page: page.New(), Keys: keysOf(t, "secret")}, realizar.Options{})
 	s.browsed("/").isPage(t)
 	s.get("/v1/models").fails(t, 401, "", "missing_api_key")
 }
 
-// A rootDialect has an answer of its own at the server's address.
+// A rootDialect has an endpoint at /.
 type rootDialect struct{ openai.Dialect }
 
 func (rootDialect) Routes() []server.Route {
@@ -142,8 +144,8 @@ func (rootDialect) Routes() []server.Route {
 	}}}
 }
 
-// Where a dialect has an answer at the same address, browsers are shown the page, and
-// everyone else has that, with a key where keys are wanted.
+// TestPageBesideADialect checks that if a dialect has an endpoint at /, browsers get the page and
+// other clients the dialect's answer, with a key if keys are required.
 func TestPageBesideADialect(t *testing.T) {
 	for _, keys := range []*server.Keys{nil, keysOf(t, "secret")} {
 		c := server.Config{Page: page.New(), Keys: keys, Dialects: []server.Dialect{rootDialect{}}}
@@ -168,7 +170,7 @@ func TestPageBesideADialect(t *testing.T) {
 	}
 }
 
-// Without a page there is nothing at its paths, as before.
+// TestNoPage checks that without a page its paths are not found.
 func TestNoPage(t *testing.T) {
 	s := serve(t, server.Config{Dialects: []server.Dialect{openai.Dialect{}}}, realizar.Options{})
 	for _, path := range []string{"/", "/page/licences.txt"} {
@@ -177,14 +179,14 @@ func TestNoPage(t *testing.T) {
 	s.asked("POST", "/").fails(t, 404, "", "not_found")
 }
 
-// The page is there while the model is being loaded, and waits for it.
+// TestPageWhileLoading checks that the page is served while the model is being loaded.
 func TestPageWhileLoading(t *testing.T) {
 	loading := server.Loading{Dialects: dialects.All, Page: page.New(), Hosts: []string{}}
 	h := httptest.NewServer(&loading)
 	defer h.Close()
 	s := &service{Server: h, t: t}
 	s.browsed("/").isPage(t)
-	for _, path := range []string{"/", "/v1/models"} { // programs that look whether a model is there
+	for _, path := range []string{"/", "/v1/models"} { // programs that check whether a model is served
 		s.asked("GET", path).fails(t, 503, "", "loading")
 	}
 	s.asked("POST", "/").fails(t, 503, "", "loading")

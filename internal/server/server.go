@@ -1,12 +1,11 @@
 // Package server answers HTTP requests with a model, in the dialects of known APIs.
 //
-// A [Dialect] is a folder of its own: its endpoints, the fields of its requests, the
-// shape of its answers and errors. Everything here is for every dialect: who may ask,
-// how many at one time, how a body is read, how prompts are run and an answer streams.
+// The package of a [Dialect] has its endpoints, the fields of its requests, and the form of its
+// answers and errors. This package has what all dialects share: who may send requests and how many
+// at a time, how a body is read, how prompts are run, and how an answer is streamed.
 //
-// A request is read strictly. A field that is not known, or that would change the
-// answer and is not supported, is an error that names it; nothing is cut, clamped or
-// ignored silently.
+// A request is read strictly. A field that is not known, or that would change the answer and is not
+// supported, is an error that names it. Nothing is truncated, clamped or ignored silently.
 package server
 
 import (
@@ -22,13 +21,13 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// A Config says how a model is served.
+// A Config says how models are served.
 type Config struct {
-	// Version is the program's.
+	// Version is the program's version.
 	Version string
-	// Dialects are what clients may speak, one at least.
+	// Dialects are the dialects of the server, at least one.
 	Dialects []Dialect
-	// Parallel is the number of answers, of all models together, that run at one time.
+	// Parallel is the number of answers, of all models together, that run at a time.
 	Parallel int
 	// MaxQueue is the number of answers that may wait beyond Parallel; further requests are refused
 	// with 429. 0 means that none waits.
@@ -39,28 +38,28 @@ type Config struct {
 	// tokens, and answers that are not sent yet. 0 means 256 MiB.
 	RequestMemory int64
 	Deadlines     Deadlines
-	// JSON says how answers are written that are JSON; a request says itself whether its
-	// schema is strict.
+	// JSON says how JSON answers are written. Whether a schema is strict is in the request.
 	JSON realizar.JSONOptions
 	// Connections bounds the clients' connections, and is shown in the metrics. nil means no bound.
 	Connections *Connections
-	// Hosts are names that requests may call the server by, beside addresses and localhost;
-	// "*" stands for any. A page of a stranger may have let his name mean this machine, and
-	// then its scripts can ask. nil: any.
+	// Hosts are the names by which requests may call the server, besides IP addresses and
+	// localhost; "*" permits any name, and so does nil. Other names are refused, as the owner of a
+	// web page can make its name refer to this machine, so that scripts of the page could ask the
+	// server.
 	Hosts []string
 	// Keys are the keys of which a request must have one. nil means that no key is needed.
 	Keys *Keys
-	// Origins are the web pages, "https://example.org", whose scripts may use the
-	// server; "*" stands for all. None: those that the server's own address has, where
-	// that is an IP address or localhost, or keys are wanted.
+	// Origins are the origins of web pages whose scripts may use the server, for example
+	// "https://example.org"; "*" permits all. By default only pages from the server's own address
+	// may, if that is an IP address or localhost or if keys are needed.
 	Origins []string
 	// Logger logs a line for each request. nil means no log.
 	Logger *slog.Logger
 	// Lenient ignores unknown fields of requests, and reports them in the log and in a header.
 	// Otherwise they are errors.
 	Lenient bool
-	// StreamKeepAlive is how long a stream of events may be silent: then it has a comment, while
-	// the request waits for its turn or its prompt is read. 0: for ever.
+	// StreamKeepAlive is how long a stream of events may be silent before it gets a comment, while
+	// the request waits in the queue or its prompt is read. 0 means that there are no comments.
 	StreamKeepAlive time.Duration
 	// LogPrompts adds the bodies of requests to their log lines.
 	LogPrompts bool
@@ -103,7 +102,7 @@ func (c *Config) complete() error {
 type Server struct {
 	models    *Models
 	created   time.Time
-	config    Config // but for what settings has
+	config    Config // without what settings has
 	settings  atomic.Pointer[settings]
 	mux       *http.ServeMux
 	methods   map[string][]string // of the paths
@@ -115,7 +114,7 @@ type Server struct {
 	records   records
 	metrics   *metrics
 
-	stopped context.Context // ends when running requests shall end
+	stopped context.Context // ends when running requests must end
 	stop    context.CancelCauseFunc
 	ended   []func(*Exchange) // called after each request
 }
@@ -155,8 +154,8 @@ func (s *Server) Held() int64 {
 	return m.Used - m.Spare
 }
 
-// Spare begins an account of what is kept for later requests, as [budget.Budget.OpenSpare]
-// has it.
+// Spare opens a spare account for data that is kept for later requests, see
+// [budget.Budget.OpenSpare].
 func (s *Server) Spare(evict func()) *budget.Account { return s.memory.OpenSpare(evict) }
 
 // Version returns the program's version.
@@ -171,8 +170,8 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Drain refuses new requests with 503; running ones go on.
 func (s *Server) Drain() { s.admission.drain() }
 
-// Draining returns a channel that is closed by [Server.Drain]. A stream without an end of its own
-// ends then.
+// Draining returns a channel that [Server.Drain] closes. Streams that would never end must end
+// then.
 func (s *Server) Draining() <-chan struct{} { return s.admission.draining }
 
 // Wait waits until no request runs after [Server.Drain], or ctx ends.

@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// name is what the model is served under.
+// name is the model's default name.
 const name = "small"
 
-// A service is a server of a small model at an address.
+// A service is an HTTP server of a small model.
 type service struct {
 	*httptest.Server
 	t      testing.TB
@@ -31,7 +31,7 @@ type service struct {
 	server *server.Server
 }
 
-// serve serves a small model, as c says.
+// serve serves a small model with the configuration c.
 func serve(t testing.TB, c server.Config, o realizar.Options, options ...modeltest.Option) *service {
 	t.Helper()
 	return serveFile(t, c, o, modeltest.Llama(t, options...))
@@ -43,7 +43,7 @@ func serveFile(t testing.TB, c server.Config, o realizar.Options, path string) *
 	return serveNamed(t, []string{name}, c, o, path)
 }
 
-// serveNamed serves the model at path under these names.
+// serveNamed serves the model at path with these names.
 func serveNamed(t testing.TB, names []string, c server.Config, o realizar.Options, path string) *service {
 	t.Helper()
 	m := servertest.Open(t, path, o)
@@ -52,7 +52,7 @@ func serveNamed(t testing.TB, names []string, c server.Config, o realizar.Option
 	return s
 }
 
-// serveModels serves models, which it leaves open.
+// serveModels serves models. It does not close them.
 func serveModels(t testing.TB, models *server.Models, c server.Config) *service {
 	t.Helper()
 	if c.Parallel == 0 {
@@ -65,14 +65,14 @@ func serveModels(t testing.TB, models *server.Models, c server.Config) *service 
 	return &service{Server: h, t: t, server: s}
 }
 
-// A reply is an answer that has come as a whole.
+// A reply is a whole HTTP response.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// post sends body, which is JSON, to path.
+// post posts the JSON body to path.
 func (s *service) post(path, body string) reply {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.URL+path, strings.NewReader(body))
@@ -83,7 +83,7 @@ func (s *service) post(path, body string) reply {
 	return s.send(r)
 }
 
-// postWith sends body to path, and reads no answer.
+// postWith posts body to path and ignores the answer.
 func (s *service) postWith(ctx context.Context, path, body string) error {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, strings.NewReader(body))
@@ -129,7 +129,7 @@ type failure struct {
 	RequestID string `json:"request_id"`
 }
 
-// fails reads an error of that status about that field, "" for none.
+// fails checks that r is an error with the status, field and code, and returns it.
 func (r reply) fails(t testing.TB, status int, param, code string) failure {
 	t.Helper()
 	var body struct{ Error failure }

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// readKeys are those of a file with one key.
+// readKeys returns the keys of a file with one key.
 func readKeys(t *testing.T, key string) *server.Keys {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys")
@@ -30,7 +30,7 @@ func readKeys(t *testing.T, key string) *server.Keys {
 	return keys
 }
 
-// from asks for the models under another name of the server, or from a page, or with a key.
+// from requests the list of models with a header, which may be Host.
 func (s *service) from(header, value string) reply {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodGet, s.URL+"/v1/models", nil)
@@ -44,8 +44,8 @@ func (s *service) from(header, value string) reply {
 	return s.send(r)
 }
 
-// What may change while a server runs holds for the requests that come afterwards, and one
-// that makes no sense changes nothing.
+// TestReload checks that changed settings apply to later requests, and that an invalid change has
+// no effect.
 func TestReload(t *testing.T) {
 	log := &shared{}
 	c := server.Config{Parallel: 16, MaxQueue: 4, Logger: slog.New(slog.NewTextHandler(log, nil))}
@@ -119,7 +119,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Requests have the settings that they came under, whenever these change.
+// TestReloadBesideRequests checks that requests keep the settings that they began with, whenever
+// these change.
 func TestReloadBesideRequests(t *testing.T) {
 	c := server.Config{Parallel: 4, MaxQueue: 100}
 	s := serve(t, c, realizar.Options{})
@@ -149,11 +150,12 @@ func TestReloadBesideRequests(t *testing.T) {
 	}
 }
 
-// Connections that are bounded anew stay until a new one comes, which keeps to the bounds.
+// TestConnectionsBound checks that after a change of the bounds, connections stay until a new one
+// arrives, which obeys them.
 func TestConnectionsBound(t *testing.T) {
 	bounds, address := listen(t, http.NotFoundHandler(), 4, 4)
 	var come int64
-	connected := func(open, evicted int64) { // by one that says nothing
+	connected := func(open, evicted int64) { // opens a connection that sends nothing
 		t.Helper()
 		connect(t, address, "")
 		come++

@@ -19,10 +19,10 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A folder is a loader of models by the names of their files.
+// A folder loads models by their file names.
 type folder struct {
 	path  string
-	needs map[string]int64 // bytes; 1 of others
+	needs map[string]int64 // in bytes; 1 for models not listed
 	each  func(name string)
 }
 
@@ -45,8 +45,8 @@ func (f *folder) Load(ctx context.Context, name string, _ pool.Need) (*server.Mo
 	return &server.Model{Model: m}, nil
 }
 
-// several is a server of models a, b and c, of which two have room, and of broken and large,
-// which cannot be loaded.
+// several returns a server of models a, b and c, of which two fit, and of broken and large, which
+// cannot be loaded.
 func several(t *testing.T, f *folder) *service {
 	t.Helper()
 	f.path = t.TempDir()
@@ -79,7 +79,7 @@ func several(t *testing.T, f *folder) *service {
 	return s
 }
 
-// states are the models with their states, by GET /v1/models.
+// states returns the models and their states from GET /v1/models.
 func (s *service) states() string {
 	s.t.Helper()
 	var list struct {
@@ -95,8 +95,8 @@ func (s *service) states() string {
 	return strings.Join(all, ", ")
 }
 
-// TestSeveral: a request chooses its model by any of its names, in every dialect, and one that
-// cannot be loaded disturbs no other.
+// TestSeveral checks that a request selects its model by any name, in every dialect, and that a
+// model that cannot be loaded does not affect others.
 func TestSeveral(t *testing.T) {
 	s := several(t, new(folder))
 	if got := s.states(); got != "a absent, first absent, b absent, c absent, broken absent, large absent" {
@@ -158,7 +158,7 @@ func TestSeveral(t *testing.T) {
 	if r := s.post("/api/generate", `{"model":"b","keep_alive":0}`); !strings.Contains(r.body, `"done_reason":"unload"`) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	if err := s.server.Models().Unload(t.Context(), "b"); err != nil { // which waits
+	if err := s.server.Models().Unload(t.Context(), "b"); err != nil { // waits until it is unloaded
 		t.Error(err)
 	}
 	if got := s.states(); !strings.Contains(got, "b absent") {
@@ -166,8 +166,8 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// TestSeveralAtOnce: answers of many clients that ask for models of which there is room for
-// two are those of servers of one.
+// TestSeveralAtOnce checks that many clients of several models, of which two fit, get the same
+// answers as from servers of one model.
 func TestSeveralAtOnce(t *testing.T) {
 	s := several(t, new(folder))
 	ask := func(model string, seed int) string {
@@ -204,7 +204,8 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeavingALoad: who leaves while the model is being loaded disturbs nobody.
+// TestLeavingALoad checks that a client that leaves while the model is being loaded does not affect
+// others.
 func TestLeavingALoad(t *testing.T) {
 	begun, goOn := make(chan struct{}, 1), make(chan struct{})
 	s := several(t, &folder{each: func(string) {
@@ -234,7 +235,8 @@ func TestLeavingALoad(t *testing.T) {
 	}
 }
 
-// TestModelsAPI: models are loaded and unloaded by the API, and every state is an event.
+// TestModelsAPI checks that models can be loaded and unloaded by the API, and that every state is
+// an event.
 func TestModelsAPI(t *testing.T) {
 	s := several(t, new(folder))
 	for _, ask := range []struct{ path, body string }{
@@ -311,7 +313,8 @@ func TestModelsAPI(t *testing.T) {
 	t.Error("the events go on after the server")
 }
 
-// Counters go on where they were when a model is loaded again, and are there while it is not.
+// TestCountersSurviveUnload checks that a model's counters continue after it is loaded again, and
+// are shown while it is not loaded.
 func TestCountersSurviveUnload(t *testing.T) {
 	s := several(t, new(folder))
 	tokens := func() (n string) {

@@ -16,8 +16,9 @@ func retryOf(t *testing.T, err error) int {
 	return e.RetryAfter
 }
 
-// Whoever is refused is told to come when a place will be free by the speed at which answers
-// have left, one after the other, and no later than when all have.
+// TestRetryAfter checks that a refused request is told to come when a place should be free: by the
+// rate at which answers end, one refused request after the other, and no later than when all have
+// ended.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := admission{limit: 8}
@@ -29,7 +30,7 @@ func TestRetryAfter(t *testing.T) {
 		if got := retryOf(t, a.enter(1)); got != 1 {
 			t.Errorf("nothing is known: %d", got)
 		}
-		for range 20 { // an answer in four seconds
+		for range 20 { // one answer every four seconds
 			time.Sleep(4 * time.Second)
 			a.leave(1)
 			if err := a.enter(1); err != nil {
@@ -41,12 +42,12 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("refusal %d: %d, want about %d", i, got, want)
 			}
 		}
-		for range 2 { // who only looks does not wait
+		for range 2 { // a check for readiness does not queue
 			if got := retryOf(t, a.enter(0)); got < 30 || got > 34 {
 				t.Errorf("who looks is told %d", got)
 			}
 		}
-		time.Sleep(28 * time.Second) // those are gone, but for the last
+		time.Sleep(28 * time.Second) // all but the last have ended
 		a.leave(1)
 		if err := a.enter(1); err != nil {
 			t.Fatal(err)
@@ -57,7 +58,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// Where no answer has ended of late, tokens say how fast they will.
+// TestRetryAfterByTokens checks that if no answer has ended lately, the rate of tokens gives the
+// estimate.
 func TestRetryAfterByTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := admission{limit: 1}
@@ -65,10 +67,10 @@ func TestRetryAfterByTokens(t *testing.T) {
 		a.speed.tokens.Add(100)
 		time.Sleep(time.Second)
 		a.leave(1)
-		time.Sleep(time.Hour) // nobody is there
+		time.Sleep(time.Hour) // no requests
 		_ = a.enter(1)
 		time.Sleep(10 * time.Second)
-		a.speed.tokens.Add(50) // of answers of 100
+		a.speed.tokens.Add(50) // answers have 100 tokens
 		if got := retryOf(t, a.enter(1)); got != 20 {
 			t.Errorf("%d, want 20", got)
 		}

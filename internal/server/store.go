@@ -84,15 +84,15 @@ type StoreFault int
 // The faults.
 const (
 	NoModel    StoreFault = iota // there is no model of that name
-	NotAName                     // the name is none, or of a kind that cannot be used so
-	NotAModel                    // the files are no model
+	NotAName                     // the name is invalid, or of a kind that cannot be used here
+	NotAModel                    // the files are not a model
 	NoBlob                       // there is no file with that digest
 	WrongBlob                    // a file has another digest
-	NotAllowed                   // the host or the model is not one for clients
+	NotAllowed                   // clients may not use the host or the model
 	InUse                        // the model is loaded
-	StoreBusy                    // too much is under way, or something that excludes this
+	StoreBusy                    // too many operations are under way, or one that excludes this one
 	NoSpace                      // the disk has no room
-	NoRegistry                   // the other side does not do it
+	NoRegistry                   // the registry failed
 )
 
 // storeErrors maps faults to answers.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A pipe keeps what is written, until it breaks.
+// A pipe collects what is written, until it breaks.
 type pipe struct {
 	header http.Header
 	text   strings.Builder
@@ -33,7 +33,8 @@ func newStream(contentType string) (*Stream, *pipe) {
 	return x.Stream(contentType, nil), p
 }
 
-// A stream of events that is silent has comments, as often as is wanted, and none after its end.
+// TestStreamComments checks that a silent stream of events gets comments at the interval, and none
+// after its end.
 func TestStreamComments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newStream(Events)
@@ -78,7 +79,7 @@ func TestStreamComments(t *testing.T) {
 	(*Stream)(nil).keepAlive(time.Second, nil)()
 }
 
-// A client that does not take a comment ends its request.
+// TestStreamCommentUnread checks that a client that does not read a comment ends its request.
 func TestStreamCommentUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newStream(Events)

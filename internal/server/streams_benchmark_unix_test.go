@@ -17,9 +17,9 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// What tokens of many streams at one time take of the host beside the model and the engine: the
-// processor time of the whole process per token, over connections to a client that reads and does
-// nothing else, less what the same answers take without a server (host-µs/token).
+// BenchmarkSSE measures the host's work per token of many simultaneous streams, without the model
+// and the engine (host-µs/token): the CPU time of the whole process per token, over connections to
+// a client that only reads, less that of the same answers without a server.
 func BenchmarkSSE(b *testing.B) {
 	const tokens = 100
 	for _, streams := range []int{64, 1024} {
@@ -74,7 +74,7 @@ func BenchmarkSSE(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used.
+// processorTime returns the CPU time that the process has used.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// streamRequest is one of a kind: greedy or not, a chat or completions, with texts of
-// several lengths.
+// streamRequest returns the i-th of various requests: greedy or not, chats and completions, with
+// different lengths.
 func streamRequest(i int) (path, body string) {
 	more := fmt.Sprintf(`"max_tokens":%d,"seed":%d,"temperature":%v,"stream":true,"stream_options":{"include_usage":true}`, 8+i%17, i, float64(i%3)*0.7)
 	if i%2 == 0 {
@@ -26,7 +26,7 @@ func streamRequest(i int) (path, body string) {
 	return "/v1/completions", fmt.Sprintf(`{"model":"small","prompt":"text number %d",%s}`, i, more)
 }
 
-// Many streams at one time: each is what it is alone, and whole.
+// TestManyStreams checks that each of many simultaneous streams is complete, and the same as alone.
 func TestManyStreams(t *testing.T) {
 	const streams = 256
 	rounds := 1
@@ -73,7 +73,8 @@ func TestManyStreams(t *testing.T) {
 	s.idle()
 }
 
-// A stream that waits for its turn has comments. The rest of it is what it is without them.
+// TestWaitingStreamHasComments checks that a queued stream gets comments, and is otherwise
+// unchanged.
 func TestWaitingStreamHasComments(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 8, StreamKeepAlive: time.Millisecond}, realizar.Options{Parallel: 1}, long)
 	for path, body := range map[string]string{
@@ -84,7 +85,7 @@ func TestWaitingStreamHasComments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The endless stream may lose its place before the other one has waited for long.
+		// The endless stream may be preempted before the other one has waited for long.
 		const comments = ":\n\n:\n\n"
 		for begin := make([]byte, len(comments)); string(begin) != comments; {
 			stop := s.endless()

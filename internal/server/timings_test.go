@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// measured are the timings of an answer.
+// measured is the timings of an answer.
 type measured struct {
 	Level    string
 	Render   float64 `json:"render_ms"`
@@ -30,7 +30,8 @@ type measured struct {
 	}
 }
 
-// traced sends a request with a level; it returns the last object of the answer.
+// traced sends a request with a trace level. It returns the reply and the last object of the
+// answer.
 func (s *service) traced(level, path, body string) (reply, []byte) {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.URL+path, strings.NewReader(body))
@@ -46,7 +47,7 @@ func (s *service) traced(level, path, body string) (reply, []byte) {
 }
 
 func TestTimings(t *testing.T) {
-	const layers = 2 // of the usual test model
+	const layers = 2 // of the default test model
 	s := serve(t, server.Config{}, realizar.Options{})
 	for _, test := range []struct {
 		path, body string

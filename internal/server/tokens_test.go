@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// tokens are what POST /tokenize answers.
+// tokens is the answer of POST /tokenize.
 type tokens struct {
 	Count       int      `json:"count"`
 	MaxModelLen int      `json:"max_model_len"`
@@ -62,7 +62,7 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// TestRender: what a chat request is to the model, in text and in ids, is what it runs.
+// TestRender checks that the rendered text and ids of a chat request are what the request runs.
 func TestRender(t *testing.T) {
 	s := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate), modeltest.AddBOS())
 	for _, fields := range []string{

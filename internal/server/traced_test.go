@@ -20,14 +20,14 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// noted is what one request's span was told.
+// noted is what a request's span was told.
 type noted struct {
 	route  string
 	status int
 	notes  map[string]string
 }
 
-// testSpans keep what they are told.
+// testSpans collects what spans are told.
 type testSpans struct{ ended []noted }
 
 func (s *testSpans) Begin(*http.Request) (string, func(string, int, []slog.Attr)) {

@@ -18,7 +18,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// TestSpans: a collector is sent what became of each request.
+// TestSpans checks that a collector is sent a span for each request, with its outcome.
 func TestSpans(t *testing.T) {
 	var mu sync.Mutex
 	spans := map[string]*otlp.Span{}
@@ -56,7 +56,7 @@ func TestSpans(t *testing.T) {
 	if got := s.post("/detokenize", `{}`).header.Get("X-Trace-Id"); len(got) != 32 {
 		t.Errorf("a request of no trace begins %q", got)
 	}
-	s.Close() // the handlers have returned
+	s.Close() // waits for the handlers
 	if err := stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// turnTemplate is that of a model that calls tools, and thinks where it is told to: its
-// thought has begun then, so that one with random weights has one.
+// turnTemplate is the template of a model that calls tools and can reason. If reasoning is enabled,
+// the template begins it, so that a model with random weights has some.
 const turnTemplate = `{%- if tools %}{{ '<|im_start|>system\n' }}{% for t in tools %}{{ t.function | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
 {%- for m in messages %}
 {%- if m.role == 'tool' %}{{ '<|im_start|>user\n<tool_response>\n' ~ m.tool_call_id ~ ' ' ~ m.content ~ '\n</tool_response><|im_end|>\n' }}
@@ -29,14 +29,14 @@ const turnTemplate = `{%- if tools %}{{ '<|im_start|>system\n' }}{% for t in too
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% if enable_thinking %}{{ '<think>\n' }}{% else %}{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}`
 
-// serveTurns serves a model with random weights whose template is turnTemplate.
+// serveTurns serves a model with random weights and turnTemplate.
 func serveTurns(t testing.TB, c server.Config) *service {
 	t.Helper()
 	return serve(t, c, realizar.Options{}, modeltest.Template(turnTemplate), modeltest.Context(8192))
 }
 
-// The schema of an answer and of a call in these tests. It is short, so that answers of
-// random tokens are.
+// The schemas of an answer and of calls. They are short, so that answers of random tokens are
+// short.
 const (
 	shapeSchema = `{"type":"object","properties":{"colour":{"enum":["red","blue"]},"size":{"type":"integer","minimum":-9,"maximum":99},"name":{"type":"string","maxLength":6},"tags":{"type":"array","items":{"type":"boolean"},"maxItems":3}},
 		"required":["colour","size","name","tags"],"additionalProperties":false}`
@@ -50,8 +50,7 @@ var toolSchemas = map[string]string{
 	"wait":  `{"type":"object","properties":{"seconds":{"type":"integer","minimum":0,"maximum":60}},"required":["seconds"],"additionalProperties":false}`,
 }
 
-// fits checks a JSON text against a schema, by another package than the one that enforces
-// it.
+// fits validates a JSON text against a schema, with a package other than the one that enforces it.
 func fits(t testing.TB, schema, text string) {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
@@ -75,14 +74,14 @@ func fits(t testing.TB, schema, text string) {
 	}
 }
 
-// A callJSON is a call as chats have it.
+// A callJSON is a call in a chat's answer.
 type callJSON struct {
 	Index    *int
 	ID, Type string
 	Function struct{ Name, Arguments string }
 }
 
-// A turnJSON is an answer with all of its parts.
+// A turnJSON is an answer with all its parts.
 type turnJSON struct {
 	Content          *string
 	ReasoningContent string      `json:"reasoning_content"`
@@ -104,7 +103,7 @@ type turnUsage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// turn is the answer to a chat of one message.
+// turn returns the answer to a chat of one message.
 func (s *service) turn(more string) turnJSON {
 	s.t.Helper()
 	r := s.post("/v1/chat/completions", chatBody("hi", more))
@@ -127,7 +126,7 @@ func (s *service) turn(more string) turnJSON {
 	return m
 }
 
-// streamedTurn is the same as a stream, put together as clients do.
+// streamedTurn returns the same as a stream, put together as clients do.
 func (s *service) streamedTurn(more string) turnJSON {
 	s.t.Helper()
 	r := s.post("/v1/chat/completions", chatBody("hi", more+`,"stream":true,"stream_options":{"include_usage":true}`))
@@ -208,7 +207,7 @@ func (m *turnJSON) add(t testing.TB, d *turnJSON) {
 	}
 }
 
-// like reports whether two answers say the same, ids apart.
+// like reports whether two answers are equal except for ids.
 func (m turnJSON) like(o turnJSON) bool {
 	calls := func(m turnJSON) string {
 		var b bytes.Buffer
@@ -224,13 +223,14 @@ func (m turnJSON) like(o turnJSON) bool {
 		m.finish == o.finish && m.usage == o.usage && m.scores == o.scores
 }
 
-// TestTurnCalls: an answer by tools is well-formed at any temperature, whole and as a stream.
+// TestTurnCalls checks that an answer with calls is well-formed at any temperature, whole and as a
+// stream.
 func TestTurnCalls(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	for _, test := range []struct {
 		more  string
 		names []string // of the tools that may be called
-		calls int      // at most; 0: none is required
+		calls int      // at most; 0 means that none is required
 		old   bool
 	}{
 		{`"tool_choice":"required","parallel_tool_calls":false,` + bothTools, []string{"paint", "wait"}, 1, false},
@@ -256,7 +256,7 @@ func TestTurnCalls(t *testing.T) {
 				continue
 			}
 			if got.finish == "length" && test.calls > 1 {
-				got.ToolCalls = got.ToolCalls[:len(got.ToolCalls)-1] // the last one was cut
+				got.ToolCalls = got.ToolCalls[:len(got.ToolCalls)-1] // the last one was cut off
 			} else if got.finish != "tool_calls" || len(got.ToolCalls) == 0 || len(got.ToolCalls) > test.calls || got.Content != nil {
 				t.Errorf("%s: %s", more, got.raw)
 			}
@@ -274,7 +274,8 @@ func TestTurnCalls(t *testing.T) {
 	}
 }
 
-// TestTurnCut: a call that is cut off for its length is as long as it got, and no text.
+// TestTurnCut checks that a call that is cut off by the length is returned as far as it came, and
+// not as text.
 func TestTurnCut(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	const more = `"tool_choice":{"type":"function","name":"paint"},"temperature":1,"seed":9,` + bothTools
@@ -291,7 +292,7 @@ func TestTurnCut(t *testing.T) {
 		if len(got.ToolCalls) == 0 {
 			continue
 		}
-		arguments := strings.TrimSuffix(got.ToolCalls[0].Function.Arguments, "\uFFFD") // a character that is cut, too
+		arguments := strings.TrimSuffix(got.ToolCalls[0].Function.Arguments, "\uFFFD") // a character may be cut, too
 		if value(got.Content) != "" || !strings.HasPrefix(all.ToolCalls[0].Function.Arguments, arguments) || got.finish != "length" {
 			t.Errorf("%s, the whole is %s", got.raw, all.raw)
 		} else if arguments != "" {
@@ -303,8 +304,8 @@ func TestTurnCut(t *testing.T) {
 	}
 }
 
-// TestTurnThoughts: a thought is told apart from the answer and ends at its bound; a schema
-// binds the answer behind it.
+// TestTurnThoughts checks that reasoning is separated from the answer and ends at its budget, and
+// that a schema binds the answer after it.
 func TestTurnThoughts(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	const format = `"response_format":{"type":"json_schema","json_schema":{"name":"shape","strict":true,"schema":` + shapeSchema + `}}`
@@ -319,7 +320,7 @@ func TestTurnThoughts(t *testing.T) {
 			if streamed := s.streamedTurn(more); !got.like(streamed) || streamed.Reasoning != got.Reasoning {
 				t.Errorf("%s: %s\nas a stream %s", more, got.raw, streamed.raw)
 			}
-			if want := got.usage.Completion - 1; scores == "true" && got.scores != want { // without the end
+			if want := got.usage.Completion - 1; scores == "true" && got.scores != want { // without the end token
 				t.Errorf("%s: %d scores, want %d", more, got.scores, want)
 			}
 		}
@@ -329,7 +330,7 @@ func TestTurnThoughts(t *testing.T) {
 			t.Errorf("%s: %s", more, got.raw)
 		}
 	}
-	// Calls after a thought.
+	// Calls after reasoning.
 	more := `"reasoning_effort":"low","thinking_token_budget":0,"tool_choice":{"type":"function","function":{"name":"wait"}},"temperature":2,"seed":5,"max_tokens":3000,` + bothTools
 	got := s.turn(more)
 	if len(got.ToolCalls) != 1 || got.finish != "tool_calls" {
@@ -338,8 +339,8 @@ func TestTurnThoughts(t *testing.T) {
 	fits(t, toolSchemas["wait"], got.ToolCalls[0].Function.Arguments)
 }
 
-// TestTurnHistory: calls, their results and thoughts of before are part of the prompt, in
-// the older form as in the newer.
+// TestTurnHistory checks that earlier calls, results and reasoning are part of the prompt, in the
+// older and the newer form alike.
 func TestTurnHistory(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	render := func(messages string) string {
@@ -363,7 +364,7 @@ func TestTurnHistory(t *testing.T) {
 	}
 }
 
-// TestTurnErrors: what cannot be done is an error that names its field.
+// TestTurnErrors checks that what is not supported is an error that names its field.
 func TestTurnErrors(t *testing.T) {
 	s := serveTurns(t, server.Config{})
 	plain := serve(t, server.Config{}, realizar.Options{}, modeltest.Template(toolTemplate))

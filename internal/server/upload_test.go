@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// An uploading dialect answers with how much came.
+// An uploading dialect answers with the number of bytes received.
 type uploading struct {
 	openai.Dialect
 	came chan error
@@ -35,8 +35,8 @@ func (d uploading) Routes() []server.Route {
 	}}}
 }
 
-// A body that a handler reads itself may be larger than others, and ends when its client
-// says nothing more or has left, and when the server stops.
+// TestUpload checks that a body that a handler reads itself may exceed the limit for other bodies,
+// and that it ends when its client is silent or has left, and when the server stops.
 func TestUpload(t *testing.T) {
 	d := uploading{came: make(chan error, 1)}
 	h, s := servertest.Serve(t, servertest.One(t, new(realizar.Model), "a"), server.Config{
@@ -74,7 +74,7 @@ func TestUpload(t *testing.T) {
 	if err := <-d.came; err == nil {
 		t.Error("a body that did not come is there")
 	}
-	// Who sends a byte now and then does not stay either.
+	// A client that sends a byte now and then times out, too.
 	slow := begin()
 	defer slow.Close()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -101,7 +101,7 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// zeros never end.
+// zeros is an endless reader of zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/watch"
 )
 
-// TestWatched: whoever watches a server finds all that it shows.
+// TestWatched checks that package watch finds everything in a server's metrics.
 func TestWatched(t *testing.T) {
 	want := madeUp()
 	m := NewMetrics("babble", func() realizar.Metrics { return want }, func() state { return state{} })

@@ -7,9 +7,9 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Copy gives a model another name in the own layout. The files of a model that lies
-// elsewhere are copied, and progress is told of their bytes twice: as they are hashed and
-// as they are copied. A model of the own layout keeps its files and its manifest.
+// Copy gives a model another name in the own layout. A model of the own layout keeps its files and
+// its manifest. The files of other models are copied, and progress is called with their bytes
+// twice, while they are hashed and while they are copied.
 func (s *Store) Copy(ctx context.Context, m *Model, to names.Name, progress func(int64)) error {
 	if m.Place != OwnLayout {
 		files := &Model{Files: m.Weights()}
@@ -23,7 +23,7 @@ func (s *Store) Copy(ctx context.Context, m *Model, to names.Name, progress func
 		return err
 	}
 	defer p.Release()
-	if _, err := s.Find(m.Name); err != nil { // somebody may have removed it before nobody could
+	if _, err := s.Find(m.Name); err != nil { // it may have been removed before the lock was taken
 		return err
 	}
 	manifest, err := s.readManifest(m.Manifest)

@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Whatever is taken for a manifest has bounded sizes, digests that are names of files, and
-// names that can lie in one folder.
+// FuzzManifest checks that an accepted manifest has bounded sizes, digests that can be names of
+// files, and names that can be in one folder.
 func FuzzManifest(f *testing.F) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	for _, text := range []string{
@@ -58,7 +58,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// Whatever an archive holds, its files are in the folder, and are files.
+// FuzzUnpack checks that all that comes out of an archive is regular files within the folder.
 func FuzzUnpack(f *testing.F) {
 	for _, h := range []tar.Header{{Name: "a/b.json"}, {Name: "../x"}, {Name: "x", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: "x", PAXRecords: map[string]string{"path": "y"}}} {
 		f.Add(tarOf(f, h), uint8(layerTar))
@@ -92,7 +92,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// unpackAt unpacks an archive into a folder.
+// unpackAt unpacks an archive into a new folder.
 func unpackAt(tb testing.TB, at, archive string, kind layerKind) (*unpacking, error) {
 	tb.Helper()
 	if err := os.Mkdir(at, 0o700); err != nil {
@@ -107,7 +107,7 @@ func unpackAt(tb testing.TB, at, archive string, kind layerKind) (*unpacking, er
 	return u, u.unpack(tb.Context(), root, archive, kind)
 }
 
-// tarOf is an archive of one empty file.
+// tarOf returns an archive with one empty file.
 func tarOf(tb testing.TB, h tar.Header) []byte {
 	tb.Helper()
 	var b bytes.Buffer

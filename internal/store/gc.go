@@ -12,20 +12,19 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Garbage is a file or a folder that no model has.
+// Garbage is a file or a folder that no model uses.
 type Garbage struct {
 	Path string
 	Size int64
 	Why  string
 }
 
-// settled is how long ago a blob of the hub's cache must have come that no version has:
-// other tools give it a name after that.
+// settled is the least age of an unused blob of the hub's cache that is garbage. Other tools
+// download a blob first and give it a name later.
 const settled = time.Hour
 
-// Garbage finds what no model has: files that nothing names, and parts of files whose
-// download was broken off. What somebody pulls at the moment is left out. With remove it
-// is removed, too.
+// Garbage finds files that no name leads to, and parts of files whose download was interrupted.
+// Repositories that are being pulled are left out. If remove is set, the garbage is removed.
 func (s *Store) Garbage(remove bool, now time.Time) (all []Garbage, err error) {
 	repos, err := os.ReadDir(or(s.Hub, os.DevNull))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.Hub != "" {
@@ -45,7 +44,7 @@ func (s *Store) Garbage(remove bool, now time.Time) (all []Garbage, err error) {
 	return all, errors.Join(errs...)
 }
 
-// withLock finds garbage while nobody pulls; where somebody does, there is none.
+// withLock calls find while no other process pulls. During a pull, it finds nothing.
 func (s *Store) withLock(path string, remove bool, find func() ([]Garbage, error)) ([]Garbage, error) {
 	lock, err := tryLock(path, false)
 	if errors.Is(err, errLocked) {
@@ -109,16 +108,16 @@ func (s *Store) unlocked(n names.Name, blob string) bool {
 	return true
 }
 
-// brokenOff is why a file is garbage that was to become one of a model.
+// brokenOff says that a file is garbage because its download was interrupted.
 const brokenOff = "of a download that was broken off"
 
-// unfinished are the small files in a folder that were to replace others.
+// unfinished returns the temporary files in a folder, which replace leaves if it is interrupted.
 func unfinished(folder string) (all []Garbage) {
 	_ = filepath.WalkDir(folder, func(at string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(d.Name(), temporary) {
 			all = append(all, Garbage{Path: at, Why: brokenOff})
 		}
-		return nil //nolint:nilerr // what cannot be read is no garbage
+		return nil //nolint:nilerr // what cannot be read is not garbage
 	})
 	return all
 }
@@ -127,7 +126,7 @@ func isPartial(name string) bool {
 	return strings.HasSuffix(name, fetch.PartialSuffix) || strings.HasSuffix(name, fetch.NotesSuffix) || strings.HasPrefix(name, temporary)
 }
 
-// ownGarbage is what no name of the own layout leads to, and uploads that are old.
+// ownGarbage returns the files of the own layout that no name leads to, and old uploads.
 func (s *Store) ownGarbage(now time.Time) (all []Garbage, err error) {
 	index, err := s.readIndex()
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// The folders of a repository in the hub's cache, and that of locks beside them.
+// The folders of a repository in the hub's cache, the folder of locks next to the repositories, and
+// the prefix of a repository's folder.
 const (
 	blobsFolder     = "blobs"
 	snapshotsFolder = "snapshots"
@@ -24,7 +25,7 @@ const (
 	repoPrefix      = "models--"
 )
 
-// The most files that a snapshot may have, and how deep they may lie.
+// Bounds on a snapshot: the number of files, and the depth of folders.
 const (
 	maxSnapshotFiles = 20_000
 	maxSnapshotDepth = 8
@@ -34,7 +35,7 @@ func repoFolder(n names.Name) string {
 	return repoPrefix + strings.ReplaceAll(n.RepoID(), "/", "--")
 }
 
-// repoOf is the repository of a folder's name.
+// repoOf returns the repository that a folder's name stands for.
 func repoOf(folder string) (names.Name, bool) {
 	id, ok := strings.CutPrefix(folder, repoPrefix)
 	if !ok {
@@ -44,7 +45,7 @@ func repoOf(folder string) (names.Name, bool) {
 	return n, err == nil
 }
 
-// commit is which version a name means: a commit, or what refs says.
+// commit returns the commit of a name: its revision, or the commit that refs has for it.
 func (s *Store) commit(n names.Name) (string, error) {
 	revision := or(n.Revision, names.DefaultRevision)
 	if names.IsCommit(revision) {
@@ -107,8 +108,8 @@ func (s *Store) hubModel(n names.Name, commit string, c names.Choice, files map[
 	return m
 }
 
-// snapshot is the files of a version that are there. A link that leads elsewhere than to
-// the repository's blobs is an error; one that leads nowhere is a file that is not there.
+// snapshot returns the files of a commit. A link to a missing file is left out. A link to a place
+// outside the repository's blobs is an error.
 func (s *Store) snapshot(n names.Name, commit string) (map[string]File, error) {
 	repo := filepath.Join(s.Hub, repoFolder(n))
 	root := filepath.Join(repo, snapshotsFolder, commit)
@@ -118,7 +119,7 @@ func (s *Store) snapshot(n names.Name, commit string) (map[string]File, error) {
 	}
 	blobs, err := filepath.EvalSymlinks(filepath.Join(repo, blobsFolder))
 	if err != nil {
-		blobs = real // systems without links have none
+		blobs = real // without symbolic links there may be no blobs
 	}
 	files := map[string]File{}
 	err = filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
@@ -162,7 +163,7 @@ func within(path, folder string) bool {
 	return strings.HasPrefix(path, folder+string(filepath.Separator))
 }
 
-// blobDigest is what the name of a blob says of its bytes.
+// blobDigest returns the digest that a blob's name stands for.
 func blobDigest(name string) fetch.Digest {
 	switch {
 	case len(name) == 64 && isHex(name):
@@ -175,8 +176,8 @@ func blobDigest(name string) fetch.Digest {
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// listHub is the models of all repositories and versions. A model that several versions
-// share is there once, by the name of the version that a branch has.
+// listHub returns the models of all repositories and commits. A model that several commits share is
+// listed once, under a commit that a branch names.
 func (s *Store) listHub() ([]*Model, error) {
 	if s.Hub == "" {
 		return nil, nil
@@ -227,7 +228,8 @@ func (s *Store) listRepo(n names.Name) (all []*Model, err error) {
 			}
 			named.Quant = or(c.Quant, c.Main)
 			m := s.hubModel(named, commit, c, files)
-			// A quantisation that two files bear names the first; the others go by path.
+			// If two files have the same quantization, the quantization names the first; the others
+			// are named by their paths.
 			if again, err := s.findHub(named); err != nil || again.Path != m.Path {
 				m.Name.Quant = or(c.Main, c.Quant)
 			}
@@ -240,7 +242,7 @@ func (s *Store) listRepo(n names.Name) (all []*Model, err error) {
 	return all, errors.Join(errs...)
 }
 
-// rank orders main before other branches, and these before bare commits.
+// rank orders main before other branches, and branches before bare commits.
 func rank(revision string) int {
 	switch revision {
 	case names.DefaultRevision:
@@ -251,21 +253,21 @@ func rank(revision string) int {
 	return 1
 }
 
-// revisions are the branches and tags by their commits; main where it is one of several.
+// revisions returns a branch or tag for each commit that has one; main if main is one of several.
 func (s *Store) revisions(n names.Name) map[string]string {
 	root := filepath.Join(s.Hub, repoFolder(n), refsFolder)
 	byCommit := map[string]string{}
 	count := 0
 	_ = filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // what cannot be read names nothing
+			return nil //nolint:nilerr // unreadable files name nothing
 		}
 		if count++; count > maxSnapshotFiles {
 			return fs.SkipAll
 		}
 		name, err := filepath.Rel(root, at)
 		if err != nil || names.CheckRevision(filepath.ToSlash(name)) != nil {
-			return nil //nolint:nilerr // no name of a revision
+			return nil //nolint:nilerr // not the name of a revision
 		}
 		data, err := readSmall(at, 1024)
 		if commit := strings.TrimSpace(string(data)); err == nil && names.IsCommit(commit) && byCommit[commit] != names.DefaultRevision {
@@ -276,8 +278,8 @@ func (s *Store) revisions(n names.Name) map[string]string {
 	return byCommit
 }
 
-// A HubPull is a pull of a model of the hub: no other process removes anything of the
-// repository meanwhile.
+// A HubPull is a pull of a model from the hub. No other process removes files of the repository
+// until Release.
 type HubPull struct {
 	s      *Store
 	name   names.Name
@@ -285,7 +287,7 @@ type HubPull struct {
 	lock   *Lock
 }
 
-// PullHub begins one of a commit's files.
+// PullHub begins a pull of a commit's files.
 func (s *Store) PullHub(ctx context.Context, n names.Name, commit string) (*HubPull, error) {
 	lock, err := takeLock(ctx, s.hubLock(n, "realizar"), true, nil)
 	if err != nil {
@@ -308,21 +310,22 @@ func (s *Store) hubLock(n names.Name, what string) string {
 // Release ends the pull.
 func (p *HubPull) Release() { p.lock.Release() }
 
-// Blob is where a file's bytes belong.
+// Blob returns the path of a file's bytes.
 func (p *HubPull) Blob(d fetch.Digest) string {
 	return filepath.Join(p.s.Hub, repoFolder(p.name), blobsFolder, d.Hex())
 }
 
-// Lock waits until no other process downloads the file.
+// Lock waits until no other process downloads the file. It calls waiting, unless nil, if it has to
+// wait.
 func (p *HubPull) Lock(ctx context.Context, d fetch.Digest, waiting func()) (*Lock, error) {
 	return takeLock(ctx, p.s.hubLock(p.name, d.Hex()), false, waiting)
 }
 
-// CheckSpace refuses to begin what the disk has no room for.
+// CheckSpace returns an error if the disk has no room for want bytes.
 func (p *HubPull) CheckSpace(want int64) error { return checkSpace(p.s.Hub, want, "HF_HUB_CACHE") }
 
-// Finish gives the files their names in the order that they are in, when all are there,
-// and says that the revision is the commit.
+// Finish gives the files their names, in order, and points the revision at the commit. All files
+// must have been downloaded.
 func (p *HubPull) Finish(ctx context.Context, files []File) error {
 	lock, err := takeLock(ctx, p.s.hubLock(p.name, "realizar-names"), false, nil)
 	if err != nil {
@@ -339,7 +342,7 @@ func (p *HubPull) Finish(ctx context.Context, files []File) error {
 		}
 	}
 	repo := filepath.Join(p.s.Hub, repoFolder(p.name))
-	root, err := os.OpenRoot(repo) // nothing leads out of it
+	root, err := os.OpenRoot(repo) // no link leads out of it
 	if err != nil {
 		return err
 	}
@@ -359,8 +362,7 @@ func (p *HubPull) Finish(ctx context.Context, files []File) error {
 	return p.s.replace(filepath.Join(repo, refsFolder, filepath.FromSlash(revision)), []byte(p.commit))
 }
 
-// link makes one name of a snapshot. What is there leads to the same file, or is
-// replaced.
+// link makes one name of a snapshot. A name that leads to another file is replaced.
 func (p *HubPull) link(root *os.Root, f File) error {
 	name := path.Join(snapshotsFolder, p.commit, f.Name)
 	target := strings.Repeat("../", 2+strings.Count(f.Name, "/")) + path.Join(blobsFolder, f.Digest.Hex())
@@ -375,7 +377,7 @@ func (p *HubPull) link(root *os.Root, f File) error {
 		return err
 	}
 	if err := root.Symlink(filepath.FromSlash(target), filepath.FromSlash(beside)); err != nil {
-		// Where there are no such links, the file has a second name.
+		// Without symbolic links, the file gets a second name.
 		if err := root.Link(filepath.FromSlash(path.Join(blobsFolder, f.Digest.Hex())), filepath.FromSlash(beside)); err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// The parts of the own folder. models is an OCI image layout; views has a folder for
-// each of its manifests, in which the model's files bear their names.
+// The parts of the own folder. models is an OCI image layout. views has a folder for each manifest,
+// in which the model's files have their names.
 const (
 	modelsFolder = "models"
 	viewsFolder  = "views"
@@ -38,7 +38,7 @@ func (s *Store) ownLock(what string) string {
 	return filepath.Join(s.Own, "locks", what+".lock")
 }
 
-// readIndex is the names of the layout and the manifests that they mean.
+// readIndex reads the layout's index: names, and the manifests that they denote.
 func (s *Store) readIndex() (*Manifest, error) {
 	data, err := readSmall(filepath.Join(s.layout(), indexFile), maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (s *Store) readIndex() (*Manifest, error) {
 	return index, nil
 }
 
-// indexed is the form of an index, without what manifests have.
+// indexed is the JSON of an index. A [Manifest] would add the members of manifests.
 type indexed struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	MediaType     string       `json:"mediaType"`
@@ -88,7 +88,7 @@ func (s *Store) findOwn(n names.Name) (*Model, error) {
 	return nil, absent(n, nil)
 }
 
-// readManifest is the bytes of a manifest of the layout.
+// readManifest reads a manifest of the layout.
 func (s *Store) readManifest(digest string) ([]byte, error) {
 	hex, err := names.CheckDigest(digest)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) readManifest(digest string) ([]byte, error) {
 	return readSmall(s.ownBlob(hex), MaxManifest)
 }
 
-// ownModel is the model of a manifest, whose view has all of its files.
+// ownModel returns the model of a manifest if all of its files are present.
 func (s *Store) ownModel(n names.Name, d Descriptor) (*Model, error) {
 	hex, err := names.CheckDigest(d.Digest)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) ownModel(n names.Name, d Descriptor) (*Model, error) {
 		if l.kind == layerIgnored {
 			continue
 		}
-		hex, _ := names.CheckDigest(l.Digest) // ParseManifest has seen to it
+		hex, _ := names.CheckDigest(l.Digest) // ParseManifest has checked it
 		info, err := os.Stat(s.ownBlob(hex))
 		if err != nil || info.Size() != l.Size {
 			return nil, absent(n, fmt.Errorf("the file %.12s is not whole", hex))
@@ -138,7 +138,7 @@ func (s *Store) ownModel(n names.Name, d Descriptor) (*Model, error) {
 	return m, nil
 }
 
-// mainOf is what opens the model in a view: its GGUF file, or the folder.
+// mainOf returns the path that opens the model in a view: its GGUF file, or the folder.
 func mainOf(view string) (path, quant string, err error) {
 	var files []string
 	err = filepath.WalkDir(view, func(at string, d fs.DirEntry, err error) error {
@@ -157,7 +157,7 @@ func mainOf(view string) (path, quant string, err error) {
 	}
 	c, err := names.Choose(files, "")
 	if errors.Is(err, names.ErrNoModel) && slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, ".safetensors") }) {
-		return view, "", nil // what is missing, opening it says
+		return view, "", nil // opening the model reports what is missing
 	}
 	return filepath.Join(view, filepath.FromSlash(c.Main)), c.Quant, err
 }
@@ -171,7 +171,7 @@ func (s *Store) listOwn() (all []*Model, err error) {
 	for _, d := range index.Manifests {
 		n, err := names.Parse(d.Annotations[annotationName])
 		if err != nil || n.Kind == names.Path {
-			continue // another program's
+			continue // of another program
 		}
 		m, err := s.ownModel(n, d)
 		if err != nil {
@@ -183,13 +183,14 @@ func (s *Store) listOwn() (all []*Model, err error) {
 	return all, errors.Join(errs...)
 }
 
-// An OwnPull is a pull into the own layout: nothing is removed from it meanwhile.
+// An OwnPull is a pull into the own layout. No other process removes files of the layout until
+// Release.
 type OwnPull struct {
 	s    *Store
 	lock *Lock
 }
 
-// PullOwn begins one.
+// PullOwn begins a pull.
 func (s *Store) PullOwn(ctx context.Context) (*OwnPull, error) {
 	lock, err := takeLock(ctx, s.ownLock("realizar"), true, nil)
 	if err != nil {
@@ -205,18 +206,19 @@ func (s *Store) PullOwn(ctx context.Context) (*OwnPull, error) {
 // Release ends the pull.
 func (p *OwnPull) Release() { p.lock.Release() }
 
-// Blob is where a file's bytes belong.
+// Blob returns the path of a file's bytes.
 func (p *OwnPull) Blob(d fetch.Digest) string { return p.s.ownBlob(d.Hex()) }
 
-// Lock waits until no other process downloads the file.
+// Lock waits until no other process downloads the file. It calls waiting, unless nil, if it has to
+// wait.
 func (p *OwnPull) Lock(ctx context.Context, d fetch.Digest, waiting func()) (*Lock, error) {
 	return takeLock(ctx, p.s.ownLock(d.Hex()), false, waiting)
 }
 
-// CheckSpace refuses to begin what the disk has no room for.
+// CheckSpace returns an error if the disk has no room for want bytes.
 func (p *OwnPull) CheckSpace(want int64) error { return checkSpace(p.s.Own, want, "REALIZAR_HOME") }
 
-// WriteBlob puts a small file there by its digest, which it returns.
+// WriteBlob writes a small file under its digest, which it returns.
 func (p *OwnPull) WriteBlob(data []byte) (string, error) {
 	h := fetch.SHA256("").New(0)
 	h.Write(data)
@@ -224,12 +226,13 @@ func (p *OwnPull) WriteBlob(data []byte) (string, error) {
 	return string(d), p.s.replace(p.Blob(d), data)
 }
 
-// Finish gives a manifest, whose files are all there, a name. manifest are its bytes.
+// Finish gives a manifest a name. manifest is its bytes; all files that it lists must be present.
 func (p *OwnPull) Finish(ctx context.Context, n names.Name, manifest []byte) error {
 	return p.finish(ctx, n, manifest, nil)
 }
 
-// finish is Finish of a model that check, which may be nil, can refuse by what opens it.
+// finish is Finish with a check of the new model, which may be nil. check gets the path that opens
+// the model; if it fails, the model gets no name.
 func (p *OwnPull) finish(ctx context.Context, n names.Name, manifest []byte, check func(path string) error) error {
 	m, err := ParseManifest(manifest)
 	if err != nil {
@@ -270,12 +273,13 @@ func (p *OwnPull) finish(ctx context.Context, n names.Name, manifest []byte, che
 	return p.s.writeIndex(append(without(index.Manifests, n), d))
 }
 
-// without are the entries that bear another name.
+// without returns the entries with names other than n.
 func without(manifests []Descriptor, n names.Name) []Descriptor {
 	return slices.DeleteFunc(slices.Clone(manifests), func(d Descriptor) bool { return d.Annotations[annotationName] == n.String() })
 }
 
-// makeView makes the folder in which a manifest's files bear their names, all at once.
+// makeView makes the folder in which a manifest's files have their names. The folder appears
+// complete or not at all.
 func (s *Store) makeView(ctx context.Context, hex string, m *Manifest) (err error) {
 	layers, err := m.layers()
 	if err != nil {
@@ -294,10 +298,10 @@ func (s *Store) makeView(ctx context.Context, hex string, m *Manifest) (err erro
 			_ = os.RemoveAll(made)
 		}
 	}()
-	if err := os.Chmod(made, 0o755); err != nil { //nolint:gosec // models are for all to read, as files are
+	if err := os.Chmod(made, 0o755); err != nil { //nolint:gosec // all users may read models
 		return err
 	}
-	root, err := os.OpenRoot(made) // nothing leads out of it
+	root, err := os.OpenRoot(made) // no link leads out of it
 	if err != nil {
 		return err
 	}
@@ -309,7 +313,7 @@ func (s *Store) makeView(ctx context.Context, hex string, m *Manifest) (err erro
 		}
 	}
 	for _, l := range layers {
-		blob, _ := names.CheckDigest(l.Digest) // ParseManifest has seen to it
+		blob, _ := names.CheckDigest(l.Digest) // ParseManifest has checked it
 		switch l.kind {
 		case layerFile:
 			err = s.linkView(root, l.name, blob)
@@ -344,5 +348,5 @@ func (s *Store) linkView(root *os.Root, name, blob string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Link(s.ownBlob(blob), filepath.Join(root.Name(), filepath.FromSlash(name))) // where there are no such links
+	return os.Link(s.ownBlob(blob), filepath.Join(root.Name(), filepath.FromSlash(name))) // without symbolic links
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Local is the model at a path, which the store need not have: a GGUF file with its
-// other parts, or a folder. Its files have no digests.
+// Local returns the model at a path, which need not be in a store: a GGUF file with its other
+// parts, or a folder. Its files have no digests.
 func Local(path string) (*Model, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -37,8 +37,8 @@ func Local(path string) (*Model, error) {
 	return local(path, folder, c)
 }
 
-// Folder returns the models in a folder and in its folders, by path: GGUF files whose parts are all
-// there, and folders with safetensors. Folders whose names begin with a dot, and folders that
+// Folder returns the models in a folder and its immediate subfolders, by path: GGUF files with all
+// of their parts, and folders with safetensors. Subfolders whose names begin with a dot, or that
 // cannot be read, are left out.
 func Folder(path string) ([]*Model, error) {
 	_, folders, err := readFolder(path)
@@ -64,7 +64,8 @@ func Folder(path string) ([]*Model, error) {
 	return all, nil
 }
 
-// readFolder returns the names of the files and the folders in a folder, links included.
+// readFolder returns the names of the files and folders in a folder. Links count as what they lead
+// to.
 func readFolder(path string) (files, folders []string, err error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func readFolder(path string) (files, folders []string, err error) {
 	for _, e := range entries {
 		info, err := os.Stat(filepath.Join(path, e.Name()))
 		switch {
-		case err != nil: // a link that leads nowhere
+		case err != nil: // a dangling link
 		case info.IsDir():
 			folders = append(folders, e.Name())
 		default:
@@ -83,7 +84,7 @@ func readFolder(path string) (files, folders []string, err error) {
 	return files, folders, nil
 }
 
-// local is the model of a choice among the files of a folder, which path opens.
+// local returns the model that consists of the chosen files of a folder, and that path opens.
 func local(path, folder string, c names.Choice) (*Model, error) {
 	m := &Model{Name: names.Name{Kind: names.Path, Path: path}, Path: path, Quant: c.Quant}
 	for _, name := range c.Files {
@@ -97,7 +98,7 @@ func local(path, folder string, c names.Choice) (*Model, error) {
 	return m, nil
 }
 
-// WithDigests gives every file of a model its SHA-256, computed from its bytes.
+// WithDigests sets the SHA-256 and the size of every file of a model, computed from its bytes.
 func WithDigests(ctx context.Context, m *Model, progress func(int64)) error {
 	for i, f := range m.Files {
 		d, size, err := digestOf(ctx, f, fetch.SHA256(""), progress)
@@ -112,8 +113,7 @@ func WithDigests(ctx context.Context, m *Model, progress func(int64)) error {
 	return nil
 }
 
-// Weights are the files of a model that can stand alone: without what only its registry
-// knows.
+// Weights returns the files of a model without those that only Ollama's registry can use.
 func (m *Model) Weights() []File {
 	if m.Place != OllamaStore {
 		return m.Files
@@ -127,12 +127,13 @@ func (m *Model) Weights() []File {
 	return all
 }
 
-// Import puts a model's files, which have digests, into the own layout under a name.
+// Import copies a model's files, which have digests, into the own layout and gives the model a
+// name.
 func (s *Store) Import(ctx context.Context, n names.Name, files []File, progress func(int64)) error {
 	return s.importChecked(ctx, n, files, nil, progress)
 }
 
-// importChecked is Import of a model that check may refuse before it has its name.
+// importChecked is Import with a check of the new model, as finish has it.
 func (s *Store) importChecked(ctx context.Context, n names.Name, files []File, check func(path string) error, progress func(int64)) error {
 	manifest, config, err := Pack(files)
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *Store) importChecked(ctx context.Context, n names.Name, files []File, c
 	return p.finish(ctx, n, manifest, check)
 }
 
-// copy copies a file to its place, checked on its way.
+// copy copies a file into the layout and verifies its digest.
 func (p *OwnPull) copy(ctx context.Context, f File, progress func(int64)) error {
 	lock, err := p.Lock(ctx, f.Digest, nil)
 	if err != nil {
@@ -174,7 +175,8 @@ func (p *OwnPull) copy(ctx context.Context, f File, progress func(int64)) error 
 	return p.s.CopyFile(ctx, f, p.Blob(f.Digest), progress)
 }
 
-// CopyFile copies a file that has a digest to a path, where it is when it is whole.
+// CopyFile copies a file that has a digest to a path. The path exists only once the copy is
+// complete and verified.
 func (s *Store) CopyFile(ctx context.Context, f File, to string, progress func(int64)) (err error) {
 	from, err := os.Open(f.Path)
 	if err != nil {
@@ -212,7 +214,7 @@ func (s *Store) CopyFile(ctx context.Context, f File, to string, progress func(i
 	return fetch.SyncFolder(filepath.Dir(to), s.sync)
 }
 
-// told reads on while nobody interrupts, and tells how much.
+// told is a reader that ends with its context and reports how much was read.
 type told struct {
 	ctx      context.Context
 	r        fs.File

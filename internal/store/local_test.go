@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// Folder finds the models of a folder and of its folders, whole ones alone.
+// TestFolder checks that Folder finds the complete models of a folder and its subfolders.
 func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{
@@ -29,7 +29,7 @@ func TestFolder(t *testing.T) {
 	}
 	for link, to := range map[string]string{"linked": "sub", "nowhere": "none", "link.gguf": "a.gguf"} {
 		if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
-			t.Skip(err) // some systems want rights for it
+			t.Skip(err) // some systems require rights for links
 		}
 	}
 	found, err := store.Folder(folder)

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// A Lock keeps other processes away from what it is for, until it is released or the
-// process ends in whatever way.
+// A Lock keeps other processes away from what it protects, until it is released or the process
+// ends.
 type Lock struct{ file *os.File }
 
-// errLocked says that somebody else has a lock.
+// errLocked reports that another process holds a lock.
 var errLocked = errors.New("another process has the lock")
 
-// takeLock waits for the lock at path; shared ones go together. waiting is called if it
-// has to wait; it may be nil.
+// takeLock waits for the lock at path. Shared locks can be held together. It calls waiting, unless
+// nil, if it has to wait.
 func takeLock(ctx context.Context, path string, shared bool, waiting func()) (*Lock, error) {
 	l, err := tryLock(path, shared)
 	if !errors.Is(err, errLocked) {
@@ -40,7 +40,7 @@ func takeLock(ctx context.Context, path string, shared bool, waiting func()) (*L
 		}
 		return &Lock{f}, nil
 	case <-ctx.Done():
-		go func() { // the system's call cannot be called off
+		go func() { // the system call cannot be canceled
 			<-done
 			(&Lock{f}).Release()
 		}()
@@ -60,8 +60,8 @@ func tryLock(path string, shared bool) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// openLock opens the file of a lock, which stays for ever: who removed it would lock
-// another file than who opened it before.
+// openLock opens the file of a lock. The file is never removed: otherwise two processes could lock
+// different files of one name.
 func openLock(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 }
 
-// Release lets others have it, at once: a process that was forked meanwhile may have the
-// file open, too.
+// Release releases the lock. It unlocks explicitly, because a forked process may have the file
+// open, too.
 func (l *Lock) Release() {
 	unlockFile(l.file)
 	_ = l.file.Close()

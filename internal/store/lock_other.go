@@ -4,7 +4,7 @@ package store
 
 import "os"
 
-// lockFile does nothing where there is no lock that ends with its process.
+// lockFile does nothing on systems without locks that end with their process.
 func lockFile(*os.File, bool, bool) error { return nil }
 
 func unlockFile(*os.File) {}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes flock's lock, as the hub's own tools do.
+// lockFile takes a flock, as the hub's own tools do.
 func lockFile(f *os.File, shared, wait bool) error {
 	how := unix.LOCK_EX
 	if shared {

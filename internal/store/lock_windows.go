@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes the system's lock of the file's first byte.
+// lockFile locks the file's first byte.
 func lockFile(f *os.File, shared, wait bool) error {
 	var how uint32
 	if !shared {

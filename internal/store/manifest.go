@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// What a registry's manifest may have at most.
+// Bounds on a registry's manifest.
 const (
 	MaxManifest  = 4 << 20 // bytes
 	maxLayers    = 4096
@@ -26,8 +26,7 @@ const (
 	MediaDockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-// Media types of models, as Docker's Model Runner, CNCF's ModelPack and Ollama write
-// them.
+// Media types of models, as written by Docker's Model Runner, CNCF's ModelPack and Ollama.
 const (
 	MediaDockerGGUF   = "application/vnd.docker.ai.gguf.v3"
 	mediaDocker       = "application/vnd.docker.ai."
@@ -37,11 +36,11 @@ const (
 	mediaPackFile     = "application/vnd.cncf.model.weight.config.v1.raw"
 	MediaPackDoc      = "application/vnd.cncf.model.doc.v1.raw"
 	mediaPack         = "application/vnd.cncf.model."
-	mediaPackBefore   = "application/vnd.cnai.model." // what it was called
+	mediaPackBefore   = "application/vnd.cnai.model." // its former name
 	mediaOllama       = "application/vnd.ollama.image."
 )
 
-// Annotations that say what a layer's file is called.
+// Annotations with the name of a layer's file, and of a model in the index.
 const (
 	AnnotationPackPath = "org.cncf.model.filepath"
 	annotationBefore   = "org.cnai.model.filepath"
@@ -49,7 +48,7 @@ const (
 	annotationName     = "org.opencontainers.image.ref.name"
 )
 
-// A Descriptor names bytes by their digest.
+// A Descriptor identifies bytes by their digest.
 type Descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -57,8 +56,8 @@ type Descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// A Manifest is what a registry has under a name: a model's files, or Manifests of
-// several kinds of which the first counts.
+// A Manifest is what a registry has under a name: the files of a model, or a list of manifests, of
+// which the first counts.
 type Manifest struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	MediaType     string            `json:"mediaType,omitempty"`
@@ -70,13 +69,13 @@ type Manifest struct {
 	Manifests []Descriptor `json:"manifests,omitempty"`
 }
 
-// ParseManifest reads a manifest and refuses one that cannot be a model's, whatever it
-// says of sizes, digests and names.
+// ParseManifest parses a manifest. It checks sizes, digests and names, and refuses a manifest that
+// cannot be a model's.
 func ParseManifest(data []byte) (*Manifest, error) {
 	if len(data) > MaxManifest {
 		return nil, fmt.Errorf("a manifest of %d bytes, more than %d", len(data), MaxManifest)
 	}
-	// Each layer takes a comma: no more memory is spent than for a manifest that is read.
+	// Each layer needs a comma, so this bounds the memory of parsing.
 	if n := bytes.Count(data, []byte{','}); n > 16*maxLayers {
 		return nil, fmt.Errorf("a manifest with %d values, more than those of %d layers", n, maxLayers)
 	}
@@ -110,7 +109,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// A Kind is what is to be done with a layer.
+// A layerKind says what to do with a layer.
 type layerKind int
 
 const (
@@ -121,18 +120,18 @@ const (
 	layerIgnored
 )
 
-// A layer is a file of a model in a manifest.
+// A layer is a layer of a manifest with its file's name.
 type layer struct {
 	Descriptor
 	kind layerKind
-	name string // of the file; that of an archive is in it
+	name string // empty for an archive, which has names inside
 }
 
-// layers are the files of a model, with names that can lie in one folder.
+// layers returns the layers with names that can be in one folder.
 func (m *Manifest) layers() ([]layer, error) {
 	all := make([]layer, 0, len(m.Layers))
 	var list []string
-	weights := map[string]int{} // files of weights without a name, by extension
+	weights := map[string]int{} // unnamed files of weights, by extension
 	for _, d := range m.Layers {
 		l := layer{Descriptor: d, kind: kindOf(d.MediaType), name: nameOf(d)}
 		if l.name == "" && l.kind == layerFile {
@@ -182,8 +181,8 @@ func kindOf(media string) layerKind {
 	return layerFile
 }
 
-// nameOf is the name that a layer's annotations give its file. Archives have a folder's
-// or their own there, which does not count.
+// nameOf returns the name that a layer's annotations give its file. For archives this is a folder's
+// name or their own, which is not used.
 func nameOf(d Descriptor) string {
 	for _, key := range []string{AnnotationPackPath, annotationBefore, annotationTitle} {
 		if name := d.Annotations[key]; name != "" {
@@ -193,7 +192,7 @@ func nameOf(d Descriptor) string {
 	return ""
 }
 
-// weightsOf is the extension of a file of weights by its media type.
+// weightsOf returns the extension of a file of weights by its media type, or "" for other files.
 func weightsOf(media string) string {
 	switch media {
 	case MediaDockerGGUF, mediaOllama + "model", mediaPack + "weight.v1.gguf":
@@ -204,7 +203,7 @@ func weightsOf(media string) string {
 	return ""
 }
 
-// besideName is what a file is called that is no weights, by its media type.
+// besideName returns the name of a file other than weights by its media type.
 func besideName(media string) string {
 	switch media {
 	case mediaDocker + "mmproj", mediaDocker + "gguf.v3.mmproj", mediaOllama + "projector":
@@ -219,8 +218,7 @@ func besideName(media string) string {
 	return ""
 }
 
-// IsModel refuses a manifest of something else than a model, such as a container's
-// image.
+// IsModel returns an error if a manifest is not a model's, for instance a container image's.
 func (m *Manifest) IsModel() error {
 	for _, d := range m.Layers {
 		switch {

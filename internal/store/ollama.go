@@ -14,7 +14,7 @@ import (
 
 const manifestsFolder = "manifests"
 
-// findOllama looks into Ollama's own folders.
+// findOllama finds a model in Ollama's folders.
 func (s *Store) findOllama(n names.Name) (*Model, error) {
 	for _, root := range s.Ollama {
 		m, err := s.ollamaModel(root, n)
@@ -57,7 +57,7 @@ func (s *Store) ollamaModel(root string, n names.Name) (*Model, error) {
 	return m, nil
 }
 
-// nameByMedia is what the layers of Ollama's models are for.
+// nameByMedia returns the name of a layer's file in Ollama's models.
 func nameByMedia(media string) string {
 	if ext := weightsOf(media); ext != "" {
 		return "model" + ext
@@ -65,7 +65,7 @@ func nameByMedia(media string) string {
 	return or(besideName(media), strings.TrimPrefix(media, mediaOllama))
 }
 
-// listOllama is the models of Ollama's folders.
+// listOllama returns the models in Ollama's folders.
 func (s *Store) listOllama() (all []*Model, err error) {
 	var errs []error
 	seen := map[string]bool{}
@@ -89,7 +89,7 @@ func (s *Store) listOllama() (all []*Model, err error) {
 			}
 			n, err := names.Parse("ollama:" + strings.Join(parts[:3], "/") + ":" + parts[3])
 			if err != nil || seen[n.String()] {
-				return nil //nolint:nilerr // no manifest of a model
+				return nil //nolint:nilerr // not the manifest of a model
 			}
 			seen[n.String()] = true
 			m, err := s.ollamaModel(root, n)

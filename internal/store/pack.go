@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// Wanted are the files of a manifest that are to be there: those of the model, its
-// configuration, and others that have no more than small bytes.
+// Wanted returns the files of a manifest to download: those of the model, its configuration, and
+// others of at most small bytes.
 func (m *Manifest) Wanted(small int64) ([]File, error) {
 	layers, err := m.layers()
 	if err != nil {
@@ -18,7 +18,7 @@ func (m *Manifest) Wanted(small int64) ([]File, error) {
 	}
 	var all []File
 	add := func(d Descriptor, name string) {
-		hex, _ := names.CheckDigest(d.Digest) // ParseManifest has seen to it
+		hex, _ := names.CheckDigest(d.Digest) // ParseManifest has checked it
 		all = append(all, File{Name: name, Size: d.Size, Digest: fetch.SHA256(hex)})
 	}
 	if m.Config.Digest != "" {
@@ -32,7 +32,7 @@ func (m *Manifest) Wanted(small int64) ([]File, error) {
 	return all, nil
 }
 
-// A packed configuration is what ModelPack asks for at least.
+// A packedConfig is the least configuration that ModelPack requires.
 type packedConfig struct {
 	Descriptor struct{} `json:"descriptor"`
 	Config     struct {
@@ -44,8 +44,8 @@ type packedConfig struct {
 	} `json:"modelfs"`
 }
 
-// Pack makes a manifest and a configuration in ModelPack's form for the files of a model,
-// which have names, sizes and SHA-256 digests. The same files make the same bytes.
+// Pack makes a manifest and a configuration in ModelPack's form for the files of a model, which
+// have names, sizes and SHA-256 digests. The same files give the same bytes.
 func Pack(files []File) (manifest, config []byte, err error) {
 	var c packedConfig
 	c.ModelFS.Type = "layers"
@@ -82,8 +82,8 @@ func packMedia(name string) string {
 	return mediaPackFile
 }
 
-// Blobs are the files of a model of the own layout by digest, its configuration among
-// them, and its manifest.
+// Blobs returns the manifest of a model of the own layout, and the paths of its files and its
+// configuration by digest.
 func (s *Store) Blobs(m *Model) (manifest []byte, paths map[string]string, err error) {
 	if manifest, err = s.readManifest(m.Manifest); err != nil {
 		return nil, nil, err

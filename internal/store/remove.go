@@ -12,11 +12,11 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// ErrForeign says that a model is not removed as another program keeps it.
+// ErrForeign reports that a model cannot be removed because it belongs to another program.
 var ErrForeign = errors.New("is Ollama's, which keeps count of it")
 
-// Remove removes a model: its names first, and then the files that no other model has.
-// It returns how many bytes that freed. A model that somebody pulls is not removed.
+// Remove removes a model: first its names, then the files that no other model uses. It returns the
+// bytes freed. A model that is being pulled is not removed.
 func (s *Store) Remove(m *Model) (freed int64, err error) {
 	switch m.Place {
 	case HubCache:
@@ -27,11 +27,11 @@ func (s *Store) Remove(m *Model) (freed int64, err error) {
 	return 0, fmt.Errorf("%s %w: ollama rm %s removes it", m.Name, ErrForeign, strings.TrimPrefix(m.Name.String(), "ollama:"))
 }
 
-// ErrPulled says that a model is not removed as somebody pulls it, or another one to the
-// same place.
+// ErrPulled reports that a model cannot be removed because a model is being pulled to the same
+// place.
 var ErrPulled = errors.New("it is being pulled; try again when that has ended")
 
-// busy says that a lock is somebody's.
+// busy turns errLocked into ErrPulled.
 func busy(what string, err error) error {
 	if errors.Is(err, errLocked) {
 		return fmt.Errorf("%s: %w", what, ErrPulled)
@@ -47,7 +47,7 @@ func (s *Store) removeHub(m *Model) (freed int64, err error) {
 	defer lock.Release()
 	repo := filepath.Join(s.Hub, repoFolder(m.Name))
 	version := filepath.Join(repo, snapshotsFolder, m.Commit)
-	for i := len(m.Files) - 1; i >= 0; i-- { // what says that the model is whole goes first
+	for i := len(m.Files) - 1; i >= 0; i-- { // the file that marks the model complete goes first
 		at := filepath.Join(version, filepath.FromSlash(m.Files[i].Name))
 		if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
@@ -76,14 +76,14 @@ func (s *Store) removeHub(m *Model) (freed int64, err error) {
 	return freed, nil
 }
 
-// removeEmpty removes folders that have become empty, up to one that stays.
+// removeEmpty removes empty folders from folder upwards, below stays.
 func removeEmpty(folder, stays string) {
 	for within(folder, stays) && os.Remove(folder) == nil {
 		folder = filepath.Dir(folder)
 	}
 }
 
-// removeRefs removes the branches and tags of a commit that is gone.
+// removeRefs removes the branches and tags of a commit that was removed.
 func (s *Store) removeRefs(n names.Name, commit string) error {
 	root := filepath.Join(s.Hub, repoFolder(n), refsFolder)
 	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
@@ -98,7 +98,7 @@ func (s *Store) removeRefs(n names.Name, commit string) error {
 	})
 }
 
-// removeRepo removes a repository of which nothing is left.
+// removeRepo removes a repository without commits.
 func (s *Store) removeRepo(repo string) {
 	if os.Remove(filepath.Join(repo, snapshotsFolder)) != nil {
 		return
@@ -109,7 +109,7 @@ func (s *Store) removeRepo(repo string) {
 	}
 }
 
-// namedBlobs are the blobs that some version of a repository has.
+// namedBlobs returns the blobs that any commit of a repository uses.
 func (s *Store) namedBlobs(n names.Name) (map[string]bool, error) {
 	named := map[string]bool{}
 	versions, err := os.ReadDir(filepath.Join(s.Hub, repoFolder(n), snapshotsFolder))

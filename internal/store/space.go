@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// A SpaceError is a disk without room for what is to come.
+// A SpaceError reports a disk without room for Want bytes.
 type SpaceError struct {
 	Folder     string
 	Want, Free int64
-	Variable   string // that chooses another folder
+	Variable   string // the environment variable that chooses the folder
 }
 
-// Error has both numbers and the ways out.
+// Error returns both numbers and the ways out.
 func (e *SpaceError) Error() string {
 	return fmt.Sprintf("the disk of %s has %s free, and %s are to come: remove something (realizar list, rm and gc), or set %s to a folder on a larger disk",
 		e.Folder, sizeText(e.Free), sizeText(e.Want), e.Variable)
@@ -26,8 +26,8 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
-// checkSpace refuses to begin what the disk of folder has no room for. The folder need
-// not be there yet.
+// checkSpace returns an error if the disk of folder has no room for want bytes. The folder need not
+// exist.
 func checkSpace(folder string, want int64, variable string) error {
 	at := folder
 	for {

@@ -2,5 +2,5 @@
 
 package store
 
-// freeSpace is not known here.
+// freeSpace is not known on this system.
 func freeSpace(string) (int64, bool) { return 0, false }

@@ -4,7 +4,7 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// freeSpace is how many bytes a user may still write where path is.
+// freeSpace returns the bytes that a user may still write on the disk of path.
 func freeSpace(path string) (int64, bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {

@@ -2,7 +2,7 @@ package store
 
 import "golang.org/x/sys/windows"
 
-// freeSpace is how many bytes a user may still write where path is.
+// freeSpace returns the bytes that a user may still write on the disk of path.
 func freeSpace(path string) (int64, bool) {
 	p, err := windows.UTF16PtrFromString(path)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package store keeps the models of this machine in three places: the cache that the
-// tools of Hugging Face's hub share, the models of Ollama, which it only reads, and for
-// all others a folder of its own in the form of an OCI image layout. It finds a model by
-// its name, lists, checks and removes models, and stores whole files. It fetches nothing.
+// Package store keeps the models of this machine in three places: the cache that the tools of
+// Hugging Face's hub share; Ollama's folders, which it only reads; and for all others a folder of
+// its own in the form of an OCI image layout. It finds a model by its name, lists, verifies and
+// removes models, and stores complete files. It fetches nothing.
 //
-// A name leads to a model only when every file of it is there: files get their names
-// when all of their bytes have been checked, and a model when all of its files have
-// names.
+// A name leads to a model only when all of its files are present: a file gets its name when all of
+// its bytes have been verified, and a model when all of its files have names.
 package store
 
 import (
@@ -21,18 +20,18 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// A Store is the folders with models. Those that are empty or not there have none.
+// A Store is the folders with models. Folders may be empty strings or missing.
 type Store struct {
 	Hub    string   // the cache of the hub's tools
-	Ollama []string // Ollama's models
-	Own    string   // realizar's: models, locks, and when models were used
+	Ollama []string // Ollama's folders of models
+	Own    string   // realizar's folder: models, locks, and times of use
 
-	// Sync makes a file durable; nil: as the system does it.
+	// Sync makes a file durable; nil means its Sync method.
 	Sync func(interface{ Sync() error }) error
 }
 
-// FromEnvironment is where the environment says that models lie. home is the user's
-// folder; a variable that is not set is empty.
+// FromEnvironment returns the store that the environment variables select. home is the user's home
+// folder. getenv returns "" for a variable that is not set.
 func FromEnvironment(getenv func(string) string, home string) *Store {
 	cache := or(expand(getenv("XDG_CACHE_HOME"), home), filepath.Join(home, ".cache"))
 	s := &Store{
@@ -42,19 +41,19 @@ func FromEnvironment(getenv func(string) string, home string) *Store {
 	if models := expand(getenv("OLLAMA_MODELS"), home); models != "" {
 		s.Ollama = []string{models}
 	} else {
-		// The second one is that of Ollama's service on Linux.
+		// The second folder is that of Ollama's service on Linux.
 		s.Ollama = []string{filepath.Join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"}
 	}
 	return s
 }
 
-// HubHome is where the hub's tools keep their files.
+// HubHome returns the folder in which the hub's tools keep their files.
 func HubHome(getenv func(string) string, home string) string {
 	cache := or(expand(getenv("XDG_CACHE_HOME"), home), filepath.Join(home, ".cache"))
 	return or(expand(getenv("HF_HOME"), home), filepath.Join(cache, "huggingface"))
 }
 
-// expand reads a path that may begin with ~.
+// expand replaces a leading ~ of a path by home.
 func expand(path, home string) string {
 	if path == "~" {
 		return home
@@ -74,7 +73,7 @@ func or(paths ...string) string {
 	return ""
 }
 
-// Place is which of a store's folders a model lies in.
+// A Place is one of a store's folders.
 type Place string
 
 // The places.
@@ -84,27 +83,27 @@ const (
 	OwnLayout   Place = "realizar"
 )
 
-// A Model is one that is there with all of its files.
+// A Model is a model with all of its files on this machine.
 type Model struct {
 	Name     names.Name
 	Place    Place
-	Path     string // of the file or folder that opens it
-	Quant    string // by the file's name; may be empty
-	Commit   string // of the hub's
-	Manifest string // of the others: its digest
+	Path     string // the file or folder that opens the model
+	Quant    string // from the file's name; may be empty
+	Commit   string // of a model in the hub's cache
+	Manifest string // digest of the manifest, for the other places
 	Files    []File
-	Modified time.Time // when it came
+	Modified time.Time // time of the download
 }
 
-// A File is one of a model's.
+// A File is a file of a model.
 type File struct {
-	Name   string // in the model
-	Path   string // where its bytes lie
+	Name   string // within the model
+	Path   string // of its bytes
 	Size   int64
-	Digest fetch.Digest // empty where nothing says it
+	Digest fetch.Digest // empty if unknown
 }
 
-// Size is what a model's files take.
+// Size returns the bytes of a model's files.
 func (m *Model) Size() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -112,10 +111,10 @@ func (m *Model) Size() (n int64) {
 	return n
 }
 
-// ErrAbsent says that a model is not on this machine.
+// ErrAbsent reports that a model is not on this machine.
 var ErrAbsent = errors.New("is not on this machine")
 
-// absent says so of a name, and how it comes.
+// absent returns the error that a model is not on this machine, with the way to get it.
 func absent(n names.Name, why error) error {
 	hint := fmt.Sprintf("realizar pull %s fetches it", n)
 	if why != nil {
@@ -124,7 +123,7 @@ func absent(n names.Name, why error) error {
 	return fmt.Errorf("%s %w; %s", n, ErrAbsent, hint)
 }
 
-// Find returns the model of a name, or an error that wraps [ErrAbsent].
+// Find returns the model with a name, or an error that wraps [ErrAbsent].
 func (s *Store) Find(n names.Name) (*Model, error) {
 	switch n.Kind {
 	case names.Hub:
@@ -140,8 +139,8 @@ func (s *Store) Find(n names.Name) (*Model, error) {
 	return nil, fmt.Errorf("%s is a path, and no name of a model", n)
 }
 
-// List returns all models that are there. What cannot be read is left out and part of
-// the error.
+// List returns all models. Models that cannot be read are left out, and the error joins the
+// reasons.
 func (s *Store) List() ([]*Model, error) {
 	hub, err1 := s.listHub()
 	ollama, err2 := s.listOllama()
@@ -157,7 +156,7 @@ func (s *Store) sync(f interface{ Sync() error }) error {
 	return f.Sync()
 }
 
-// replace writes a small file that is whole at every moment.
+// replace writes a small file. Readers see either the old file or the complete new one.
 func (s *Store) replace(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -177,10 +176,10 @@ func (s *Store) replace(path string, data []byte) error {
 	return fetch.SyncFolder(filepath.Dir(path), s.sync)
 }
 
-// temporary is how files and folders begin that a crash may leave.
+// temporary is the prefix of files and folders that a crash may leave behind.
 const temporary = ".realizar-tmp-"
 
-// readSmall reads a file that has no more than most bytes.
+// readSmall reads a file of at most most bytes.
 func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

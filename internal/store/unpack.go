@@ -18,23 +18,22 @@ import (
 	"github.com/realizar/realizar/internal/names"
 )
 
-// What archives may hold: files alone, and no more bytes than a model's archive of that
-// size could sensibly have, holes in files included.
+// Bounds on archives: the number of files, and their total size, holes included. The total may be
+// archiveRatio times the archive's size plus archiveRoom.
 const (
 	maxArchiveFiles = 10_000
-	archiveRoom     = 256 << 20 // whatever its size
+	archiveRoom     = 256 << 20 // bytes
 	archiveRatio    = 8
 )
 
-// An unpacking is the archives of one model, which share a folder with the files that are
-// in none.
+// An unpacking unpacks the archives of one model into a folder, which may already have files.
 type unpacking struct {
-	files []string // all that the folder has
-	room  int64    // bytes that the files of the archive may have yet
+	files []string // all files in the folder
+	room  int64    // bytes left for the archive's files
 	sync  func(interface{ Sync() error }) error
 }
 
-// unpack puts an archive's files into the folder.
+// unpack unpacks an archive into the folder root.
 func (u *unpacking) unpack(ctx context.Context, root *os.Root, archive string, kind layerKind) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -86,7 +85,7 @@ func archiveError(archive string, err error) error {
 	return fmt.Errorf("the archive %.12s: %w; nothing of it is used", filepath.Base(archive), err)
 }
 
-// entry puts one file there. Folders come with their files.
+// entry writes one file of the archive. Folders are created with their files.
 func (u *unpacking) entry(root *os.Root, t *tar.Reader, h *tar.Header) error {
 	name := strings.TrimPrefix(h.Name, "./")
 	switch h.Typeflag {

@@ -14,23 +14,23 @@ import (
 	"github.com/realizar/realizar/internal/fetch"
 )
 
-// uploadsFolder is the part of the own folder with files that clients have sent and that
-// no model has yet, by their SHA-256.
+// uploadsFolder is the part of the own folder with uploaded files that no model uses yet, named by
+// SHA-256.
 const uploadsFolder = "uploads"
 
-// uploadKept is how long a file that was uploaded waits for its model.
+// uploadKept is how long an upload is kept if no model uses it.
 const uploadKept = 24 * time.Hour
 
-// spaceEvery is after how many bytes of an upload the room on the disk is looked at again.
+// spaceEvery is the number of bytes of an upload between two checks of the disk's free space.
 const spaceEvery = 64 << 20
 
-// ErrDigest says that a file has another digest than its sender says.
+// ErrDigest reports that a file's digest is not the one that its sender announced.
 var ErrDigest = errors.New("the file has another digest")
 
 func (s *Store) uploads() string { return filepath.Join(s.Own, uploadsFolder) }
 
-// Uploaded returns the file with the SHA-256 hex where an upload or a model of the own
-// layout has it, and reports whether that is so. It has no name.
+// Uploaded returns the file with the SHA-256 hex from the uploads or the own layout, and whether it
+// was found. The file has no name.
 func (s *Store) Uploaded(hex string) (File, bool) {
 	for _, at := range []string{filepath.Join(s.uploads(), hex), s.ownBlob(hex)} {
 		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {
@@ -40,9 +40,9 @@ func (s *Store) Uploaded(hex string) (File, bool) {
 	return File{}, false
 }
 
-// Upload keeps what r brings, whose SHA-256 is hex, for a day or until [Store.CreateOwn]
-// makes a model of it. The error wraps [ErrDigest] where r brings something else, and is a
-// [SpaceError] where the disk has no room. size is how much r will bring, or -1.
+// Upload stores the bytes of r, whose SHA-256 is hex, for a day or until [Store.CreateOwn] makes a
+// model of them. size is their number, or -1. The error wraps [ErrDigest] if the digest differs,
+// and is a [SpaceError] if the disk has no room.
 func (s *Store) Upload(ctx context.Context, hex string, r io.Reader, size int64) (err error) {
 	if err := os.MkdirAll(s.uploads(), 0o777); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Store) Upload(ctx context.Context, hex string, r io.Reader, size int64)
 	return fetch.SyncFolder(s.uploads(), s.sync)
 }
 
-// receive writes what r brings while the disk has room.
+// receive copies r to w while the disk has room.
 func (s *Store) receive(ctx context.Context, w io.Writer, r io.Reader, size int64) (came int64, err error) {
 	for ctx.Err() == nil {
 		if err := checkSpace(s.Own, max(spaceEvery, size-came), "REALIZAR_HOME"); err != nil {
@@ -98,7 +98,7 @@ func (s *Store) receive(ctx context.Context, w io.Writer, r io.Reader, size int6
 	return came, context.Cause(ctx)
 }
 
-// removeUploads removes what nobody has made a model of for too long.
+// removeUploads removes old uploads.
 func (s *Store) removeUploads(now time.Time) error {
 	for _, g := range s.oldUploads(now) {
 		if err := os.Remove(g.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +108,8 @@ func (s *Store) removeUploads(now time.Time) error {
 	return nil
 }
 
-// oldUploads are the files that no model was made of in time. The time of one that is
-// coming is that of its last bytes.
+// oldUploads returns the uploads that no model used in time. The age of an unfinished upload counts
+// from its last write.
 func (s *Store) oldUploads(now time.Time) (all []Garbage) {
 	entries, err := os.ReadDir(s.uploads())
 	if err != nil {
@@ -123,9 +123,8 @@ func (s *Store) oldUploads(now time.Time) (all []Garbage) {
 	return all
 }
 
-// CreateOwn makes a model of files that [Store.Uploaded] has, under the names that m gives
-// them. check is called with the path that opens the model before the model has its name,
-// and its error ends the making.
+// CreateOwn makes a model of files that [Store.Uploaded] finds, with the names in m. check gets the
+// path that opens the model; if it fails, the model gets no name.
 func (s *Store) CreateOwn(ctx context.Context, m *Model, check func(path string) error) error {
 	p, err := s.PullOwn(ctx)
 	if err != nil {

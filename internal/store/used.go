@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// usedAt is the file whose time says when a model was used.
+// usedAt returns the path of the file whose time is the last use of a model.
 func (s *Store) usedAt(m *Model) string {
 	sum := sha256.Sum256([]byte(m.Path))
 	return filepath.Join(s.Own, usedFolder, hex.EncodeToString(sum[:16]))
 }
 
-// Used notes that a model is used now. That it cannot be noted keeps nobody from using
-// it.
+// Used records that a model is used now. Errors are ignored, so that they do not prevent the use.
 func (s *Store) Used(m *Model, now time.Time) {
 	at := s.usedAt(m)
 	if err := os.Chtimes(at, now, now); errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +26,7 @@ func (s *Store) Used(m *Model, now time.Time) {
 	}
 }
 
-// LastUsed is when a model was used; zero where nobody noted it.
+// LastUsed returns the time of a model's last use, or zero if none was recorded.
 func (s *Store) LastUsed(m *Model) time.Time {
 	info, err := os.Stat(s.usedAt(m))
 	if err != nil {

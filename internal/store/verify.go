@@ -9,15 +9,14 @@ import (
 	"github.com/realizar/realizar/internal/fetch"
 )
 
-// A Fault is a file that is not what it is called.
+// A Fault is a file whose bytes do not match its digest.
 type Fault struct {
 	File    File
 	Problem string
 }
 
-// Verify reads all files of a model and compares them with their digests. Progress is
-// told of bytes; it returns the files that are damaged, and those of which nothing says
-// what they should be.
+// Verify reads all files of a model and compares them with their digests. It returns the damaged
+// files, and the files whose digests are unknown. progress is called with the bytes read.
 func (s *Store) Verify(ctx context.Context, m *Model, progress func(int64)) (damaged []Fault, unknown []File, err error) {
 	for _, f := range m.Files {
 		if f.Digest == "" {
@@ -48,7 +47,7 @@ func verify(ctx context.Context, f File, progress func(int64)) (problem string, 
 	return "", nil
 }
 
-// digestOf reads a file and returns its digest, of the kind of another one, and its size.
+// digestOf reads a file. It returns its digest, of the same kind as kind, and its size.
 func digestOf(ctx context.Context, f File, kind fetch.Digest, progress func(int64)) (fetch.Digest, int64, error) {
 	r, err := os.Open(f.Path)
 	if err != nil {

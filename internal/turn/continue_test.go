@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/grammar"
 )
 
-// A turn whose text the prompt has begun is read from there on, with the calls behind it, and
-// its grammar is that of the rest.
+// TestContinues checks that a turn that the prompt has begun is parsed from there on, with the
+// calls after it, and that its grammar is that of the rest.
 func TestContinues(t *testing.T) {
 	call := chat.ToolCall{ID: "abcdefghi", Name: "get_weather", Arguments: []byte(`{"location":"Paris","days":3}`)}
 	const begun, rest = "I look", " {it} up."
@@ -22,7 +22,7 @@ func TestContinues(t *testing.T) {
 				turn, ok := turnOf(tm, f, m)
 				_, text, found := strings.Cut(join(turn), begun)
 				if !ok || !found || f.Calls.Syntax == SyntaxHarmony && name == "call" {
-					continue // which is a message of its own
+					continue // the call is a message of its own
 				}
 				got := f.Parse(text, ParserOptions{Tools: testTools, Calls: true, Continues: true})
 				calls := 0
@@ -45,7 +45,7 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// What a request says of its text holds for the rest of it.
+// TestContinuesContent checks that the constraint on a turn's text applies to the rest of it.
 func TestContinuesContent(t *testing.T) {
 	for _, name := range []string{"hermes", "harmony", "command-r", "llama-3"} {
 		f := byName(t, name)

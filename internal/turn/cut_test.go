@@ -8,8 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/turn"
 )
 
-// A turn that is cut off anywhere keeps its calls as far as they have come, and nothing of a
-// mark within or behind a call becomes text.
+// TestCut checks that a turn that is cut off anywhere keeps its calls as far as they have come, and
+// that no part of a mark inside or after a call becomes text.
 func TestCut(t *testing.T) {
 	f := turn.Form{
 		Start: "<|im_start|>assistant\n", End: "<|im_end|>\n",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParser reads any text as a turn of each form, cut in two, and checks that
-// what comes out is well made and that no text is lost.
+// FuzzParser parses any text as a turn of each form, cut in two, and checks that the result is
+// well-formed and that no text is lost.
 func FuzzParser(f *testing.F) {
 	var forms []*Form
 	for _, tm := range templatesOf(f, "testdata/templates/*.jinja") {
@@ -30,7 +30,7 @@ func FuzzParser(f *testing.F) {
 		}
 		checkEvents(t, whole)
 		checkKept(t, text, whole)
-		// Without calls, everything but the marks of text and thought is text.
+		// Without calls, everything but the marks of text and reasoning is text.
 		checkKept(t, text, feed(form, ParserOptions{}, text))
 	})
 }
@@ -44,7 +44,7 @@ func feed(f *Form, o ParserOptions, texts ...string) []Event {
 	return append(events, p.Close()...)
 }
 
-// merged writes events down so that it does not matter how their texts are cut.
+// merged formats events so that the boundaries of their texts do not matter.
 func merged(events []Event) string {
 	var b strings.Builder
 	last := Event{Call: -1}
@@ -58,8 +58,8 @@ func merged(events []Event) string {
 	return b.String()
 }
 
-// checkEvents checks the order of events and that the arguments of complete
-// calls are JSON objects.
+// checkEvents checks the order of events, and that the arguments of complete calls are JSON
+// objects.
 func checkEvents(t *testing.T, events []Event) {
 	open, call := false, 0
 	var arguments strings.Builder
@@ -100,8 +100,8 @@ func checkEvents(t *testing.T, events []Event) {
 	}
 }
 
-// checkKept checks that texts, thoughts and broken calls stand in the turn in
-// their order, and that nothing is lost where there is no mark and no call.
+// checkKept checks that texts, reasoning and broken calls occur in the turn in their order, and
+// that nothing is lost if there are no marks and no calls.
 func checkKept(t *testing.T, text string, events []Event) {
 	at, calls, given := 0, 0, 0
 	for _, e := range events {

@@ -11,8 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestForms holds what is found for each template against golden files. Those of
-// real models are described by their names; the templates are not here.
+// TestForms compares the forms of templates with golden files. Templates of real models are not
+// part of the project; the golden file names them.
 func TestForms(t *testing.T) {
 	for file, pattern := range map[string]string{
 		"testdata/forms.json":             "testdata/templates/*.jinja",

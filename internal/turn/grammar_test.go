@@ -21,7 +21,7 @@ func compileSchema(b *grammar.Builder, schema json.RawMessage) (grammar.Symbol, 
 func testRequest(choice Choice) GrammarRequest {
 	r := GrammarRequest{Choice: choice, Parallel: true, Schema: compileSchema}
 	for _, t := range testTools {
-		// Some templates want these keywords; the arguments of the samples do not.
+		// Some templates require these keywords; the samples' arguments do not match them.
 		loose := strings.NewReplacer(`,"items":{"type":"string"}`, "", `,"additionalProperties":{"type":"string"}`, "")
 		t.Parameters = json.RawMessage(loose.Replace(string(t.Parameters)))
 		r.Tools = append(r.Tools, Tool{Tool: t})
@@ -42,7 +42,7 @@ func compileForm(t testing.TB, f *Form, r GrammarRequest) *grammar.Grammar {
 	return g
 }
 
-// check says how far a grammar lets a text through, and whether it may end there.
+// accepts returns how many bytes of a text a grammar accepts, and whether the text may end there.
 func accepts(g *grammar.Grammar, text string) (int, bool) {
 	s := g.Start()
 	for i := range len(text) {
@@ -74,7 +74,7 @@ func TestGrammarAcceptsTurns(t *testing.T) {
 				}
 				text := join(turn)
 				if strings.Contains(text, "{\n") {
-					continue // indented arguments are not what compileSchema makes
+					continue // compileSchema does not allow indented arguments
 				}
 				want, ok := expected(t, f, s.message, text)
 				if !ok || s.raw && f.Calls.Syntax == SyntaxBraces {
@@ -140,8 +140,7 @@ func TestGrammarRefuses(t *testing.T) {
 	}
 }
 
-// TestGrammarAgainstParser writes turns at random as the grammar lets it, and
-// reads them.
+// TestGrammarAgainstParser writes random turns that the grammar allows, and parses them.
 func TestGrammarAgainstParser(t *testing.T) {
 	for _, tm := range templatesOf(t, "testdata/templates/*.jinja") {
 		t.Run(tm.name, func(t *testing.T) {
@@ -150,7 +149,7 @@ func TestGrammarAgainstParser(t *testing.T) {
 				t.Skip("what stands in a string is not enforced")
 			}
 			request := testRequest(ChoiceRequired)
-			// Required arguments and few types make texts that come to an end.
+			// Required arguments of few types give texts that end.
 			request.Tools[0].Parameters = json.RawMessage(`{"type":"object","properties":{"location":{"type":"string"},` +
 				`"days":{"type":"integer"},"list":{"type":"array","items":{"type":"boolean"}},"kind":{"enum":["a b","c"]}},` +
 				`"required":["days","kind"],"additionalProperties":false}`)
@@ -187,7 +186,7 @@ func TestGrammarAgainstParser(t *testing.T) {
 	}
 }
 
-// write makes a text of the language, if it comes to its end.
+// write returns a random text of the grammar. It returns false if the text does not end.
 func write(g *grammar.Grammar, r *rand.Rand) (string, bool) {
 	printable := ""
 	for b := byte(' '); b < 0x7f; b++ {

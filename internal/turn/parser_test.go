@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// byName returns the form of a template of testdata.
+// byName returns the form of a template in testdata.
 func byName(t testing.TB, name string) *Form {
 	for _, tm := range templatesOf(t, "testdata/templates/"+name+".jinja") {
 		return testForm(t, tm)
@@ -99,7 +99,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestStream says what is known after which text.
+// TestStream checks which events follow which text.
 func TestStream(t *testing.T) {
 	f := byName(t, "hermes")
 	p := f.NewParser(ParserOptions{Calls: true, Tail: "<think>\n"})

@@ -17,8 +17,8 @@ import (
 	"github.com/realizar/realizar/chat"
 )
 
-// conformance matches the templates of real models, which are not part of the
-// project: REALIZAR_CONFORMANCE names the folder of conformance data.
+// conformance returns a pattern of the templates of real models, which are not part of the project:
+// REALIZAR_CONFORMANCE names the folder of conformance data.
 func conformance() string {
 	return os.Getenv("REALIZAR_CONFORMANCE") + "/templates/*.jinja"
 }
@@ -28,7 +28,7 @@ type template struct {
 	*chat.Template
 }
 
-// templates returns those of testdata, and those of conformance where they are.
+// templates returns the templates of testdata, and those of the conformance data if there are any.
 func templates(t testing.TB) []template {
 	return append(templatesOf(t, "testdata/templates/*.jinja"), templatesOf(t, conformance())...)
 }
@@ -71,7 +71,7 @@ var testTools = []chat.Tool{
 	{Name: "now", Description: "d", Parameters: json.RawMessage(`{"type":"object","properties":{"p":{"type":"string","description":"d"}},"required":[]}`)},
 }
 
-// marksOf lists what is likely to confuse a reader of the form.
+// marksOf lists texts that are likely to confuse the form's parser.
 func marksOf(f *Form) []string {
 	out := []string{`</tool_call>`, `{"name": "x", "arguments": {}}`}
 	for _, m := range []string{f.Reasoning.Begin, f.Reasoning.End, f.Calls.Begin, f.Calls.End} {
@@ -90,7 +90,7 @@ func marksOf(f *Form) []string {
 type sample struct {
 	name    string
 	message chat.Message
-	// raw says that strings hold what a tagged form can not hold unmarked.
+	// raw is true if strings contain what a tagged form cannot contain without marks.
 	raw bool
 }
 
@@ -131,7 +131,7 @@ func samples(f *Form) []sample {
 	return all
 }
 
-// A stretch is text as it comes from a model.
+// A stretch is a piece of text as a model produces it: ordinary text, or a special token.
 type stretch struct {
 	text    string
 	special bool
@@ -142,8 +142,8 @@ var tags = regexp.MustCompile(`<[^<>\s]{2,}>|\[/?[A-Z_]{4,}\]`)
 // isTag is a vocabulary in which every tag is a special token.
 func isTag(s string) bool { return tags.FindString(s) == s && s != "" }
 
-// turnOf renders a message and returns its turn in stretches, with the tags of
-// the template as special tokens; ok is false where the template can not show it.
+// turnOf renders a message and returns its turn in stretches, with the tags of the template as
+// special tokens. ok is false if the template cannot render the message.
 func turnOf(tm template, f *Form, m chat.Message) ([]stretch, bool) {
 	for _, tools := range [][]chat.Tool{testTools, testTools[1:], nil} {
 		vars := map[string]json.RawMessage{"functions": json.RawMessage(`"[]"`), "datetime": json.RawMessage(`"today"`)}
@@ -226,7 +226,7 @@ func join(in []stretch) string {
 	return b.String()
 }
 
-// compact returns JSON without white space, with its strings written alike.
+// compact returns JSON without white space, and with uniform escapes in strings.
 func compact(t testing.TB, raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
@@ -254,7 +254,7 @@ func plainOf(t testing.TB, content, reasoning string, calls []chat.ToolCall) pla
 	return m
 }
 
-// expected is the message as far as the rendered turn shows it.
+// expected returns the part of a message that the rendered turn contains.
 func expected(t testing.TB, f *Form, m chat.Message, turn string) (plainMessage, bool) {
 	content, reasoning, calls := m.Content, m.Reasoning, m.ToolCalls
 	if !strings.Contains(turn, content) {
@@ -361,8 +361,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// cuts returns ways to cut the ordinary text of a turn: each byte alone, all
-// splits in two of short ones, and random ones.
+// cuts returns ways to cut the ordinary text of a turn: into single bytes, short texts at every
+// position, and at random.
 func cuts(in []stretch) [][]stretch {
 	r := rand.New(rand.NewPCG(1, 2))
 	cut := func(every func() int) []stretch {

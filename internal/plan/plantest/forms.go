@@ -134,6 +134,99 @@ func mul(t *testing.T, b plan.Backend) {
 		}
 		near(t, w.Name, outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
 	}
+	by := vector(rng, "by", 1, 0.5, 65)
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.MulBy(x, by) })
+	if lacks(t, b, p) {
+		return
+	}
+	want := make([][]float64, len(x))
+	for i := range x {
+		for j, v := range x[i] {
+			want[i] = append(want[i], v*matrix(by)[0][j])
+		}
+	}
+	near(t, "by a weight", outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
+}
+
+// mix adds three values by columns that are not the first ones.
+func mix(t *testing.T, b plan.Backend) {
+	rng := newRand(25)
+	table, c := Weight(rng, "table", tensor.F32, 1, 23, 65), Weight(rng, "c", tensor.F32, 0.3, 5, 65)
+	weights := []*tensor.Tensor{Weight(rng, "0", tensor.F32, 0.2, 65, 65), Weight(rng, "1", tensor.F32, 0.2, 65, 65)}
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+		return b.Mix(b.Linear(x, c, nil), 2, x, b.Linear(x, weights[0], nil), b.Linear(x, weights[1], nil))
+	})
+	if lacks(t, b, p) {
+		return
+	}
+	list := ids(rng, 12, 23)
+	x := rowsOf(matrix(table), list)
+	by, values := product(x, matrix(c), nil), [][][]float64{x, product(x, matrix(weights[0]), nil), product(x, matrix(weights[1]), nil)}
+	want := make([][]float64, len(x))
+	for i := range x {
+		want[i] = make([]float64, 65)
+		for k, v := range values {
+			for j := range want[i] {
+				want[i][j] += by[i][2+k] * v[i][j]
+			}
+		}
+	}
+	near(t, "mix", outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
+}
+
+// rescale gives rows the sizes of others; one row is zeros.
+func rescale(t *testing.T, b plan.Backend) {
+	rng := newRand(26)
+	table, w := Weight(rng, "table", tensor.F32, 3, 23, 65), Weight(rng, "w", tensor.F32, 0.01, 65, 65)
+	clear(table.Row(5))
+	p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Rescale(b.Linear(x, w, nil), x, 1e-5) })
+	if lacks(t, b, p) {
+		return
+	}
+	size := func(x []float64) (sum float64) {
+		for _, v := range x {
+			sum += v * v
+		}
+		return sum / float64(len(x))
+	}
+	list := append(ids(rng, 12, 23), 5)
+	x := rowsOf(matrix(table), list)
+	want := product(x, matrix(w), nil)
+	for i, row := range want {
+		by := math.Sqrt(size(x[i])) / math.Sqrt(max(size(row), 1e-5))
+		for j := range row {
+			row[j] *= by
+		}
+	}
+	near(t, "rescale", outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
+}
+
+// sparsify keeps few elements of a row, or most.
+func sparsify(t *testing.T, b plan.Backend) {
+	rng := newRand(27)
+	table := Weight(rng, "table", tensor.F32, 3, 23, 130)
+	list := ids(rng, 12, 23)
+	for _, by := range []float64{1.6448536, -0.5, 0} {
+		p := single(t, table, func(b *plan.Builder, x plan.Value) plan.Value { return b.Sparsify(x, by) })
+		if lacks(t, b, p) {
+			continue
+		}
+		want := rowsOf(matrix(table), list)
+		for i, row := range want {
+			mean, variance := 0.0, 0.0
+			for _, v := range row {
+				mean += v / float64(len(row))
+			}
+			for _, v := range row {
+				variance += (v - mean) * (v - mean) / float64(len(row))
+			}
+			want[i] = nil
+			for _, v := range row {
+				want[i] = append(want[i], max(0, v-mean-by*math.Sqrt(variance)))
+			}
+		}
+		near(t, fmt.Sprint(by), outputs(t, b, p, list, tensor.F32, 16, 0), want, 1e-5, 0)
+	}
 }
 
 // temper scales rows by their positions.

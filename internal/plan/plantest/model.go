@@ -76,9 +76,6 @@ var sizes = []int{1, 2, 7, 8, 16, 17, 64, 65, 256}
 
 func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context int, base plan.Limits) *Runner {
 	t.Helper()
-	if lacks(t, b, p) {
-		t.Skip("no kernel for the model")
-	}
 	r, err := NewRunner(b, p, LimitsFor(p, tokens, seqs, context, 16, base))
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +85,7 @@ func runner(t *testing.T, b plan.Backend, p *plan.Program, tokens, seqs, context
 }
 
 func sameBits(t *testing.T, b plan.Backend) {
-	for name, model := range models {
+	for name, model := range modelsOf(t, b) {
 		tokens := 257 + 3
 		if name != "dense" {
 			tokens = 130 // the other model covers long contexts and other caches
@@ -142,7 +139,7 @@ func same(t *testing.T, what string, got, want [][]float32) {
 // A sequence whose pages were saved, overwritten and restored elsewhere continues with the same
 // bits.
 func states(t *testing.T, b plan.Backend) {
-	for name, model := range models {
+	for name, model := range modelsOf(t, b) {
 		for _, cache := range []tensor.DType{tensor.F32, tensor.F16, tensor.Q8_0} {
 			t.Run(fmt.Sprintf("%s, %v", name, cache), func(t *testing.T) { movedStates(t, b, model(t, nil), cache) })
 		}

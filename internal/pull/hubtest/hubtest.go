@@ -1,5 +1,5 @@
-// Package hubtest has hubs and registries for tests, over HTTP on loopback, that make
-// what faults a test wants.
+// Package hubtest has hubs and registries for tests. They serve HTTP on loopback and make the
+// faults that a test asks for.
 package hubtest
 
 import (
@@ -22,7 +22,7 @@ import (
 // Commit is the commit of every repository's main branch.
 const Commit = "0123456789abcdef0123456789abcdef01234567"
 
-// A Fault is what a server does wrong with one answer.
+// A Fault is an error in one answer of a server.
 type Fault int
 
 // The faults.
@@ -30,39 +30,39 @@ const (
 	None       Fault = iota
 	Cut              // the connection ends in the middle of the body
 	Close            // the connection ends before the answer
-	Busy             // 500, 502, 503 or 504
+	Busy             // status 500, 502, 503 or 504
 	Slow             // the body comes in many small pieces
-	TooMany          // 429 with Retry-After
-	WrongTotal       // Content-Range, or Content-Length, with another size of the file
-	WrongStart       // bytes from elsewhere than was asked for, and it says so
+	TooMany          // status 429 with Retry-After
+	WrongTotal       // Content-Range or Content-Length has another size of the file
+	WrongStart       // bytes of another range than requested, declared as such
 	Flip             // one bit is wrong
-	Short            // fewer bytes than were asked for, honestly
-	Whole            // the whole file where a part was asked for
-	NoRange          // 206 that does not say of what
-	Stall            // nothing more comes in the middle of the body
-	Expired          // 403 of an address that was good for a while
-	Faults           // how many there are
+	Short            // fewer bytes than requested, declared as such
+	Whole            // the whole file, though a part was requested
+	NoRange          // status 206 without a range
+	Stall            // the body stops in the middle
+	Expired          // status 403 of an address that was valid for a while
+	Faults           // the number of faults
 )
 
-// A Behavior is how a server answers.
+// A Behavior says how a server answers.
 type Behavior struct {
-	Token  string // that the hub asks for where it is not empty
-	Gated  bool   // the token's account may not have the files
+	Token  string // required by the hub, unless empty
+	Gated  bool   // the token's account has no access to the files
 	Direct bool   // large files are not on another host
 
-	Bearer bool   // registries ask for a token
-	Login  string // user:password, to whom alone that token is given; empty: to everybody
+	Bearer bool   // registries require a token
+	Login  string // user:password that gets this token; empty means any
 
 	// List changes a file's entry in the hub's listings.
 	List func(entry map[string]any)
 
-	// Fault is asked for each answer with what is asked and how many bytes it would have.
-	// n is where in these the fault is.
+	// Fault is called for each answer with the path requested and the answer's size in bytes. It
+	// returns the fault and its offset in the answer.
 	Fault func(path string, size int64) (f Fault, n int64)
 }
 
-// A Server is a hub of the kind of Hugging Face's, registries of the kinds of Ollama's
-// and of OCI's, a web server, and the other host that large files are on.
+// A Server is a hub like Hugging Face's, registries like Ollama's and like OCI's, a web server, and
+// the host of large files.
 type Server struct {
 	URL  string // of the hub
 	Host string // of the registry: host and port
@@ -74,14 +74,14 @@ type Server struct {
 	repos map[string]map[string][]byte
 	blobs map[string][]byte // by digest, sha256:...
 	tags  map[string][]byte // manifests by repository:tag
-	sent  map[string]int64  // bytes by the path of the file
+	sent  map[string]int64  // bytes by the file's path
 	asked int
 
 	digests map[*byte]string // of large files
 	files   *httptest.Server
 }
 
-// New starts a server that stays for the test.
+// New starts a server, which is closed when the test ends.
 func New(tb testing.TB) *Server {
 	s := &Server{tb: tb}
 	s.Clear()
@@ -112,7 +112,7 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// Set says how the server answers from now on.
+// Set sets the server's behavior.
 func (s *Server) Set(b Behavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Server) behaves() Behavior {
 	return s.behavior
 }
 
-// Clear takes everything from the server that was put there.
+// Clear removes all repositories, blobs and manifests.
 func (s *Server) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Server) Clear() {
 	s.sent, s.digests = map[string]int64{}, map[*byte]string{}
 }
 
-// AddRepo puts a repository there.
+// AddRepo adds a repository.
 func (s *Server) AddRepo(id string, files map[string][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Server) Warm(id string) {
 	}
 }
 
-// AddBlob puts a blob there and returns its digest.
+// AddBlob adds a blob and returns its digest.
 func (s *Server) AddBlob(data []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,27 +166,27 @@ func (s *Server) AddManifest(name string, data []byte) {
 	s.tags[name] = data
 }
 
-// Sent is how many bytes of a file the server began to send.
+// Sent returns how many bytes of a file the server has begun to send.
 func (s *Server) Sent(path string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent[path]
 }
 
-// Asked is how many requests there were.
+// Asked returns the number of requests.
 func (s *Server) Asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
 }
 
-// SHA256 is a digest in hexadecimal.
+// SHA256 returns a digest in hexadecimal.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// digest is the SHA-256 of a file that is there, computed once.
+// digest returns the SHA-256 of a file. The digest of a large file is computed once.
 func (s *Server) digest(data []byte) string {
 	if len(data) < 1<<20 {
 		return SHA256(data)
@@ -199,7 +199,7 @@ func (s *Server) digest(data []byte) string {
 	return s.digests[&data[0]]
 }
 
-// GitSHA1 is git's id of a file.
+// GitSHA1 returns git's id of a file.
 func GitSHA1(data []byte) string {
 	h := sha1.New() //nolint:gosec // as above
 	_, _ = fmt.Fprintf(h, "blob %d\x00", len(data))
@@ -207,12 +207,12 @@ func GitSHA1(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Large reports whether the hub keeps a file apart from git.
+// Large reports whether the hub keeps a file outside git.
 func Large(path string) bool {
 	return strings.HasSuffix(path, ".gguf") || strings.HasSuffix(path, ".safetensors")
 }
 
-// fault counts a request and says what is wrong with its answer.
+// fault counts a request and returns the fault of its answer.
 func (s *Server) fault(path string, size int64) (Fault, int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *Server) fault(path string, size int64) (Fault, int64) {
 	return s.behavior.Fault(path, size)
 }
 
-// allowed answers those who may not have a repository.
+// allowed reports whether a request may have its repository. If not, it answers it.
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	refuse := func(status int, code, text string) bool {
 		w.Header().Set("X-Error-Code", code)
@@ -265,7 +265,7 @@ func (s *Server) revision(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, "revision", []byte(`{"id":"x","sha":"`+Commit+`","gated":false}`))
 }
 
-// page is how many files a page of the listing has.
+// page is the number of files on a page of the listing.
 const page = 3
 
 func (s *Server) tree(w http.ResponseWriter, r *http.Request) {
@@ -325,7 +325,7 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, path, data)
 }
 
-// redirect sends a file, or says on which other host it is.
+// redirect sends a file, or redirects to the other host that has it.
 func (s *Server) redirect(w http.ResponseWriter, r *http.Request, path string, data []byte) {
 	if s.behaves().Direct {
 		s.send(w, r, path, data)
@@ -338,7 +338,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request, path string, d
 	http.Redirect(w, r, s.files.URL+"/"+digest+"?path="+url.QueryEscape(path)+"&signature=secret", http.StatusFound)
 }
 
-// file is the other host.
+// file handles requests to the other host.
 func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
 		s.tb.Errorf("a key was sent to another host than the hub: %s", r.URL.Path)
@@ -353,10 +353,10 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, r.URL.Query().Get("path"), data)
 }
 
-// registryToken is what a registry asks for.
+// registryToken is the token that registries require.
 const registryToken = "registry_secret"
 
-// token gives it to who may have it.
+// token handles requests for the registry's token.
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	user, password, _ := r.BasicAuth()
 	if login := s.behaves().Login; login != "" && login != user+":"+password {
@@ -366,7 +366,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, "token", []byte(`{"token":"`+registryToken+`"}`))
 }
 
-// admitted answers those who have no token where the registry asks for one.
+// admitted reports whether a request has the token, if the registry requires one. If not, it
+// answers it.
 func (s *Server) admitted(w http.ResponseWriter, r *http.Request) bool {
 	if !s.behaves().Bearer || r.Header.Get("Authorization") == "Bearer "+registryToken {
 		return true
@@ -406,7 +407,7 @@ func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
 	s.redirect(w, r, r.PathValue("digest"), data)
 }
 
-// plain is a web server's file: that of a digest that was put there.
+// plain handles requests for files of the web server: those of the repository plain/plain.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	files := s.repos["plain/plain"]
@@ -419,7 +420,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, r.PathValue("name"), data)
 }
 
-// send answers with a file or the part of it that is asked for, and a fault.
+// send answers with a file or the requested part of it, and with the fault of the answer.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, path string, data []byte) {
 	from, to, part := int64(0), int64(len(data)), false
 	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err == nil {
@@ -493,7 +494,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, path string, data 
 	}
 }
 
-// hangUp ends the connection, after what was written.
+// hangUp closes the connection after what was written.
 func hangUp(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 	if c, _, err := http.NewResponseController(w).Hijack(); err == nil {

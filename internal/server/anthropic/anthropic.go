@@ -1,6 +1,6 @@
-// Package anthropic is the dialect of Anthropic's Messages. A file knows one part of a
-// request or its answer: the fields of both endpoints, the blocks of a message, the system's
-// words, tools, thoughts, the form of the answer, and the writer of events.
+// Package anthropic is the dialect of Anthropic's Messages API. Each file has one part of a request
+// or its answer: the fields of both endpoints, the blocks of a message, system prompts, tools,
+// thinking, output formats, and the writers of whole answers and of streams.
 package anthropic
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Dialect is Anthropic's.
+// Dialect is Anthropic's dialect.
 type Dialect struct{}
 
-// Routes are its endpoints.
+// Routes returns the dialect's endpoints.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/messages", Handle: restated(messages)},
@@ -22,7 +22,7 @@ func (Dialect) Routes() []server.Route {
 	}
 }
 
-// Key is that of the header X-Api-Key, or of Authorization.
+// Key returns the key in the X-Api-Key header, or else in the Authorization header.
 func (Dialect) Key(r *http.Request) (string, error) {
 	if key := strings.TrimSpace(r.Header.Get("X-Api-Key")); key != "" {
 		return key, nil
@@ -35,8 +35,8 @@ func (Dialect) Key(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// Error is an error's body. Its clients look for the request's name in a header of their
-// own.
+// Error returns the body of an error. Anthropic's clients look for the request's id in a Request-Id
+// header.
 func (Dialect) Error(h http.Header, e *server.Error) []byte {
 	h.Set("Request-Id", e.RequestID)
 	return errorBody(e)
@@ -57,15 +57,15 @@ func errorBody(e *server.Error) []byte {
 		in.Details = &details{e.Code, e.Param}
 	}
 	if e.Code == tooLong {
-		in.Message = "prompt is too long: " + e.Message // by which agents know to shorten it
+		in.Message = "prompt is too long: " + e.Message // agents know these words and shorten the prompt
 	}
 	data, _ := json.Marshal(struct {
 		Type      string `json:"type"`
 		Error     inner  `json:"error"`
 		RequestID string `json:"request_id"`
-	}{"error", in, e.RequestID}) // there is nothing in it that fails
+	}{"error", in, e.RequestID}) // Marshal cannot fail here
 	return data
 }
 
-// tooLong is the code of the error that a prompt is longer than the context.
+// tooLong is the code of the error of a prompt that exceeds the context.
 const tooLong = "context_length_exceeded"

@@ -10,11 +10,11 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A message is one as a request has it.
+// A message is a message in a request.
 type message struct {
 	role    string
 	content json.RawMessage
-	passing bool // it is there until the user says something
+	passing bool // it is removed when the user speaks next
 }
 
 var messageFields = fields.List[message]{
@@ -36,18 +36,18 @@ var messageFields = fields.List[message]{
 // A block is a piece of a message.
 type block struct {
 	kind      string
-	text      string // of a text or a thought, or what a tool gave
+	text      string // of a text, a thought or a tool's result
 	hasText   bool
 	signature string
-	result    json.RawMessage // what a tool gave, as it came
-	failed    bool            // the tool did
+	result    json.RawMessage // a tool's result, as sent
+	failed    bool            // the tool failed
 	answers   string
 	call      chat.ToolCall
 }
 
 var blockType = fields.Text("type", "", func(b *block) *string { return &b.kind })
 
-// blockText is the field of what a block says.
+// blockText returns the field with a block's text.
 func blockText(name string) fields.Field[block] {
 	return fields.Text(name, "", func(b *block) *string {
 		b.hasText = true
@@ -55,7 +55,7 @@ func blockText(name string) fields.Field[block] {
 	})
 }
 
-// The fields of blocks by their type.
+// blockFields are the fields of blocks by type.
 var blockFields = map[string]fields.List[block]{
 	"text": {
 		blockType,
@@ -96,7 +96,7 @@ var blockFields = map[string]fields.List[block]{
 	},
 }
 
-// blocksOf are the types of blocks that each role has, and a tool's result.
+// blocksOf lists the types of blocks that a message of each role, and a tool's result, can have.
 var blocksOf = map[string][]string{
 	"user":        {"text", "tool_result"},
 	"assistant":   {"text", "thinking", "redacted_thinking", "tool_use"},
@@ -104,15 +104,15 @@ var blocksOf = map[string][]string{
 	"tool_result": {"text"},
 }
 
-// readMessages reads a conversation. A message becomes several where tools answer in it.
+// readMessages reads a conversation. A message with results of tools becomes several.
 func readMessages(v json.RawMessage) ([]chat.Message, error) {
 	list, err := fields.Elements(v)
 	if err != nil {
 		return nil, err
 	}
-	called := map[string]string{} // names of tools by the calls of them
+	called := map[string]string{} // names of tools by the ids of their calls
 	messages := make([]chat.Message, 0, len(list))
-	var passing []int // those of the system that pass when the user says something
+	var passing []int // indexes of system messages to remove when the user speaks next
 	for i, v := range list {
 		at := fmt.Sprintf("messages[%d]", i)
 		var m message
@@ -144,7 +144,7 @@ func readMessages(v json.RawMessage) ([]chat.Message, error) {
 	return messages, nil
 }
 
-// readContent reads what a message says.
+// readContent reads a message's content.
 func readContent(v json.RawMessage, at, role string) ([]block, error) {
 	if v[0] != '"' {
 		blocks, err := readBlocks(v, at, role)
@@ -155,7 +155,7 @@ func readContent(v json.RawMessage, at, role string) ([]block, error) {
 	return []block{b}, err
 }
 
-// readBlocks reads those of the field at, which belong to that role.
+// readBlocks reads the blocks in the field at, of a message with the role.
 func readBlocks(v json.RawMessage, at, role string) ([]block, error) {
 	list, err := fields.Elements(v)
 	if err != nil {
@@ -204,7 +204,7 @@ func (b *block) read(v json.RawMessage, at, role string) error {
 	return nil
 }
 
-// refused is the error of a block that a message cannot have.
+// refused returns the error of a block that a message of the role cannot have.
 func refused(param, kind, role string) error {
 	why := "want " + strings.Join(blocksOf[role], ", ")
 	switch {
@@ -218,7 +218,7 @@ func refused(param, kind, role string) error {
 	return unsupported(param, "a block of type %.50q is not supported: %s", kind, why)
 }
 
-// texts are those of blocks, as chat templates take one.
+// texts joins the texts of blocks, because chat templates take one string.
 func texts(blocks []block) string {
 	all := make([]string, len(blocks))
 	for i := range blocks {
@@ -227,8 +227,8 @@ func texts(blocks []block) string {
 	return strings.Join(all, "\n")
 }
 
-// asMessages is a message as chat templates have it. Each result of a tool is a message of
-// its own, which bears the tool's name.
+// asMessages converts a message for chat templates. Each result of a tool becomes a message with
+// the tool's name.
 func asMessages(role string, blocks []block, called map[string]string) []chat.Message {
 	var all conversation
 	for i := range blocks {
@@ -246,13 +246,13 @@ func asMessages(role string, blocks []block, called map[string]string) []chat.Me
 		}
 		all.add(m)
 	}
-	if len(all) == 0 { // so that who spoke is known
+	if len(all) == 0 { // an empty message still shows who spoke
 		all.add(chat.Message{Role: role})
 	}
 	return all
 }
 
-// given is what a tool gave, as a model reads it.
+// given returns a tool's result in the form that the model sees.
 func (b *block) given() string {
 	switch {
 	case !b.failed:

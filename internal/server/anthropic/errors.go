@@ -9,10 +9,10 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// statusOverloaded says that the server has too much to do, or is not there for now.
+// statusOverloaded is the status of a server that is overloaded or stopping.
 const statusOverloaded = 529
 
-// errorType is what goes with a status.
+// errorType returns the type of an error with the status.
 func errorType(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -36,12 +36,12 @@ func errorType(status int) string {
 	return "invalid_request_error"
 }
 
-// restated is h with the statuses of this dialect, which has none of 503.
+// restated returns h with the statuses of this dialect, which does not use 503.
 func restated(h server.Handler) server.Handler {
 	return func(x *server.Exchange) error { return restate(x.Work(), h(x)) }
 }
 
-// restate is an error of the work for a request as this dialect has it.
+// restate returns err, an error of a request with the context work, with this dialect's status.
 func restate(work context.Context, err error) error {
 	cause := err
 	if work.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
@@ -56,7 +56,7 @@ func restate(work context.Context, err error) error {
 	}
 	own := *e
 	own.Status = statusOverloaded
-	if own.Code == "request_timeout" || own.Code == "prepare_timeout" { // as it would be again
+	if own.Code == "request_timeout" || own.Code == "prepare_timeout" { // a retry would time out again
 		own.Status = http.StatusGatewayTimeout
 	}
 	return &own

@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/server/anthropic"
 )
 
-// fails reads an error of that status, type and code, about that field.
+// fails checks that r is an error with the status, type, code and field, and returns its message.
 func (r reply) fails(t testing.TB, status int, kind, code, param string) string {
 	t.Helper()
 	var e struct {
@@ -171,7 +171,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A holder is a dialect whose answer takes a place until it is let go.
+// A holder is a dialect with an answer that takes up a place until letGo is closed.
 type holder struct {
 	anthropic.Dialect
 	held, letGo chan struct{}
@@ -190,8 +190,7 @@ func (h holder) Routes() []server.Route {
 	}}}
 }
 
-// A server that has too much to do, that is going to stop, or that takes too long says so
-// by the statuses of this dialect.
+// TestOverload checks the statuses of a server that is overloaded, is stopping, or takes too long.
 func TestOverload(t *testing.T) {
 	h := holder{held: make(chan struct{}), letGo: make(chan struct{})}
 	s := serve(t, server.Config{Parallel: 1, Dialects: []server.Dialect{anthropic.Dialect{}, h}}, modeltest.Template(plainTemplate), modeltest.Context(2048))

@@ -6,34 +6,34 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// A kind is that of a block of the answer.
+// A kind is the kind of a block of an answer.
 type kind uint8
 
 const (
-	nothing kind = iota // goes on
+	nothing kind = iota // no block is open
 	thought
 	text
 	call
 )
 
-// events are how far a stream has come.
+// events is the state of a stream.
 type events struct {
-	opened  bool // the message was sent while nothing had come
-	on      kind // of the block that goes on
+	opened  bool // message_start was sent
+	on      kind // the kind of the open block
 	index   int  // of the next block
-	call    int  // the number of the call that goes on
+	call    int  // the number of the call in the open block
 	omitted []byte
 	finish  *realizar.Finish
 	data    []byte // scratch
 }
 
-// Delta sends what the answer goes on with.
+// Delta sends the next part of the answer.
 func (w *writer) Delta(d *server.Delta) error {
 	if !w.opened {
 		w.opened = true
 		b := w.appendHead(append(w.data[:0], `{"type":"message_start","message":`...))
 		b = append(b, `[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":`...)
-		// What of the prompt was in the cache is known at the end.
+		// The number of cached tokens is known at the end.
 		w.send("message_start", append(appendUsage(b, &realizar.Usage{PromptTokens: w.prompt}, tier), "}}"...))
 		w.send("ping", append(w.data[:0], `{"type":"ping"}`...))
 	}
@@ -58,7 +58,7 @@ func (w *writer) Delta(d *server.Delta) error {
 	return w.stream.Flush()
 }
 
-// addThought sends what a thought goes on with, unless the client wants none.
+// addThought sends the next part of the thinking, unless the client asked to omit it.
 func (w *writer) addThought(piece string) error {
 	if w.on != thought {
 		w.begin(thought, append(w.start("thinking"), `,"thinking":"","signature":""}}`...))
@@ -71,12 +71,12 @@ func (w *writer) addThought(piece string) error {
 	return nil
 }
 
-// omittedCopies bounds what a thought that is not shown takes: it grows, and its signature
-// is there twice.
+// omittedCopies bounds the memory of omitted thinking, in bytes per byte: its slice grows, and its
+// signature is held twice.
 const omittedCopies = 6
 
-// addCall sends what a call goes on with. That it is broken cannot be told; its text
-// follows.
+// addCall sends the next part of a call. The API has no way to say that a call is broken; the
+// call's text follows.
 func (w *writer) addCall(p *realizar.ToolCallPart) {
 	if p.ID != "" {
 		b := jsontext.AppendString(append(w.start("tool_use"), `,"id":`...), p.ID)
@@ -85,7 +85,7 @@ func (w *writer) addCall(p *realizar.ToolCallPart) {
 		w.call = p.Call
 	}
 	switch {
-	case w.on != call || p.Call != w.call: // of one that is broken
+	case w.on != call || p.Call != w.call: // part of a broken call
 	case p.Broken:
 		w.end()
 	case p.Arguments != "":
@@ -93,28 +93,29 @@ func (w *writer) addCall(p *realizar.ToolCallPart) {
 	}
 }
 
-// start is the event that begins a block of that type, up to what it holds. The block
-// before is ended.
+// start ends the open block and returns the beginning of the event that opens one of the given
+// type.
 func (w *writer) start(of string) []byte {
 	w.end()
 	b := jsontext.AppendInt(append(w.data[:0], `{"type":"content_block_start","index":`...), w.index)
 	return append(append(append(b, `,"content_block":{"type":"`...), of...), '"')
 }
 
-// begin sends that a block begins.
+// begin sends the event b, which opens a block.
 func (w *writer) begin(of kind, b []byte) {
 	w.on = of
 	w.index++
 	w.send("content_block_start", b)
 }
 
-// delta is an event of the block that goes on, whose delta is of a type and begins so.
+// delta returns the beginning of an event with a delta of the open block; of is the delta's type,
+// and may continue with its first members.
 func (w *writer) delta(of string) []byte {
 	b := jsontext.AppendInt(append(w.data[:0], `{"type":"content_block_delta","index":`...), w.index-1)
 	return append(append(b, `,"delta":{"type":"`...), of...)
 }
 
-// end ends the block that goes on, if there is one. A thought is signed.
+// end closes the open block, if there is one. A thinking block gets its signature.
 func (w *writer) end() {
 	switch w.on {
 	case nothing:
@@ -128,16 +129,16 @@ func (w *writer) end() {
 	w.send("content_block_stop", append(b, '}'))
 }
 
-// endStream sends why the answer ended, and its counts of tokens.
+// endStream sends why the answer ended, and its token counts.
 func (w *writer) endStream(r *server.Result) error {
 	b := append(w.data[:0], `{"type":"message_delta","delta":{`...)
-	b = append(b, w.appendEnd(nil, w.finish)[1:]...) // without its comma
+	b = append(b, w.appendEnd(nil, w.finish)[1:]...) // without the leading comma
 	b = appendUsage(append(b, `},"usage":`...), &r.Usage, "")
 	w.send("message_delta", append(appendTimings(b, r.Timings), '}'))
 	return w.stream.SendEvent("message_stop", []byte(`{"type":"message_stop"}`))
 }
 
-// send adds an event to those to be sent.
+// send adds an event to the stream.
 func (w *writer) send(name string, data []byte) {
 	w.data = data
 	w.stream.AddEvent(name, data)

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
 )
 
-// TestAPIFields: the tables of docs/anthropic.md are those of the code.
+// TestAPIFields checks that the tables of docs/anthropic.md match the lists of fields.
 func TestAPIFields(t *testing.T) {
 	tables := map[string]fieldstest.Table{
 		"messages":                fieldstest.TableOf(messagesFields),
@@ -24,6 +24,6 @@ func TestAPIFields(t *testing.T) {
 		"format":                  fieldstest.TableOf(formatFields),
 		"context management":      fieldstest.TableOf(managementFields),
 	}
-	lists := len(tables) - len(blockFields) + 1 // which are one list by type
+	lists := len(tables) - len(blockFields) + 1 // one list by type
 	fieldstest.Check(t, "../../../docs/anthropic.md", "anthropic", lists, tables)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// outputFields say what the answer shall be like.
+// outputFields are the fields of output_config.
 var outputFields = fields.List[request]{
 	fields.New("effort", `"low", "medium", "high", "xhigh" or "max", which a chat template that knows degrees of thought is told`, "as the chat template has it by itself", func(r *request, v json.RawMessage) error {
 		switch string(v) {
@@ -21,7 +21,7 @@ var outputFields = fields.List[request]{
 	fields.Refused[request]("task_budget", "the model does not see what is left of it; use max_tokens"),
 }
 
-// A format is the form of an answer.
+// A format is the required form of an answer.
 type format struct {
 	kind   string
 	schema json.RawMessage
@@ -38,7 +38,7 @@ var formatFields = fields.List[format]{
 	fields.Ignored[format]("name"),
 }
 
-// readFormat reads the field param.
+// readFormat returns a reader of the format in the field param.
 func readFormat(param string) func(*request, json.RawMessage) error {
 	return func(r *request, v json.RawMessage) error {
 		var f format
@@ -56,7 +56,7 @@ func readFormat(param string) func(*request, json.RawMessage) error {
 	}
 }
 
-// managementFields say what is left out of a long conversation.
+// managementFields are the fields of context_management.
 var managementFields = fields.List[request]{
 	fields.New("edits", "a list of edits of type clear_thinking_20251015: which thoughts of the conversation the model sees is for its chat template to say", "none", func(_ *request, v json.RawMessage) error {
 		list, err := fields.Elements(v)

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// FuzzFields: whatever a body holds, it is read, or refused with an error that says why.
+// FuzzFields checks that any body is read or refused with an error that says why.
 func FuzzFields(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"a","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"realizar.YQ"},

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A client that leaves its stream ends the answer, and its place is free.
+// TestLeft checks that an answer ends and frees its place when the client leaves the stream.
 func TestLeft(t *testing.T) {
 	s := serve(t, server.Config{Parallel: 1, MaxQueue: 1}, modeltest.Template(plainTemplate), modeltest.Context(16384))
 	resp, err := s.Client().Post(s.URL+"/v1/messages", "application/json", strings.NewReader(body(hello+`, "stream": true, "max_tokens": 16000,

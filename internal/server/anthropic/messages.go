@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A request is what both endpoints take: a conversation, and how it goes on.
+// A request is a conversation with its options, the body of both endpoints.
 type request struct {
 	model       string
 	system      string
@@ -20,16 +20,16 @@ type request struct {
 	choice      toolChoice
 	thinking    thinking
 	effort      string
-	forms       []server.Grammar // that the answer must have, of which there may be one
+	forms       []server.Grammar // constraints on the answer; more than one is an error
 
-	chat  realizar.ChatRequest // as the model takes it
-	names server.ChatFields    // of its parts
+	chat  realizar.ChatRequest // what the model gets
+	names server.ChatFields    // of the fields of chat
 
 	maxTokens *int
 	stream    bool
 }
 
-// askFields are those of both endpoints.
+// askFields are the fields of both endpoints.
 var askFields = fields.List[request]{
 	fields.Text("model", "the only model", func(r *request) *string { return &r.model }),
 	fields.New("messages", "a list of messages", "", func(r *request, v json.RawMessage) (err error) {
@@ -87,8 +87,8 @@ var messagesFields = slices.Concat(askFields, fields.List[request]{
 	}),
 })
 
-// noThreads says what to do in place of a conversation that the server keeps. Clients know
-// the code of the error, and do so.
+// noThreads says what to do instead of using a conversation that the server keeps. Clients know the
+// error's code and do so.
 const noThreads = "conversations are not kept; send the one so far as messages"
 
 func readStops(r *request, v json.RawMessage) (err error) {
@@ -99,7 +99,7 @@ func readStops(r *request, v json.RawMessage) (err error) {
 	return err
 }
 
-// read reads a request with the fields of list.
+// read reads a request with the fields of list and checks it.
 func read(x *server.Exchange, list fields.List[request]) (*request, error) {
 	r, err := server.ReadFor(x, list, func() *request { return &request{chat: realizar.ChatRequest{Generation: x.Defaults()}} })
 	if err != nil {
@@ -127,7 +127,7 @@ func read(x *server.Exchange, list fields.List[request]) (*request, error) {
 	return r, nil
 }
 
-// messages is POST /v1/messages.
+// messages handles POST /v1/messages.
 func messages(x *server.Exchange) error {
 	r, err := read(x, messagesFields)
 	switch {
@@ -153,7 +153,8 @@ func messages(x *server.Exchange) error {
 	return x.Answer(&asked, newWriter(x, r))
 }
 
-// countTokens is POST /v1/messages/count_tokens: how long the prompt of a request is.
+// countTokens handles POST /v1/messages/count_tokens, which returns the length of a request's
+// prompt.
 func countTokens(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
@@ -169,7 +170,7 @@ func countTokens(x *server.Exchange) error {
 	return x.JSON(map[string]int{"input_tokens": len(p.Tokens)})
 }
 
-// unsupported is the error that the field param asks for something that is not supported.
+// unsupported returns the error of a field that asks for something unsupported.
 func unsupported(param, format string, a ...any) *fields.Error {
 	e := fields.Unsupported(format, a...)
 	e.Param = param

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// toolTemplate has tools, calls and thoughts in the form of Hermes and Qwen.
+// toolTemplate has tools, calls and thinking in the form of Hermes and Qwen.
 const toolTemplate = `{%- if tools %}<|im_start|>system
 {%- for t in tools %}
 {{ t | tojson }}{% endfor %}<|im_end|>
@@ -39,10 +39,10 @@ const toolTemplate = `{%- if tools %}<|im_start|>system
 {% else %}<think>
 {% endif %}{% endif %}`
 
-// plainTemplate knows no thoughts.
+// plainTemplate has no thinking.
 var plainTemplate = toolTemplate[:strings.Index(toolTemplate, "{% if enable_thinking")] + "{% endif %}"
 
-// effortTemplate shows what it is told of efforts.
+// effortTemplate writes reasoning_effort into the prompt.
 var effortTemplate = strings.Replace(plainTemplate, "{%- if tools", "{{ reasoning_effort }}{%- if tools", 1)
 
 const (
@@ -52,7 +52,7 @@ const (
 	greedy  = `"temperature": 0, "max_tokens": 12`
 )
 
-// expected is what the model says to messages by itself, greedily.
+// expected returns the model's greedy answer to messages, without the server.
 func (s *service) expected(n int, messages ...chat.Message) (text string, f realizar.Finish) {
 	s.t.Helper()
 	for e, err := range s.model.Chat(s.t.Context(), &realizar.ChatRequest{Messages: messages, Continue: server.Continues(messages), Generation: realizar.Generation{MaxTokens: &n}}) {
@@ -91,15 +91,15 @@ func TestConversations(t *testing.T) {
 			{"type": "tool_result", "tool_use_id": "c3"}, {"type": "tool_result", "tool_use_id": "c1", "is_error": true}, {"type": "text", "text": "and?"}]}]`,
 			[]chat.Message{message("user", "go"), {Role: "assistant", Content: "wait", Reasoning: "well", ToolCalls: []chat.ToolCall{{ID: "c1", Name: "f", Arguments: json.RawMessage(`{"a": 1}`)}, {ID: "c2", Name: "g", Arguments: json.RawMessage(`{}`)}}},
 				{Role: "tool", Content: "one", ToolCallID: "c1", Name: "f"}, {Role: "tool", Content: "Error: two\nthree", ToolCallID: "c2", Name: "g"}, {Role: "tool", ToolCallID: "c3"}, {Role: "tool", Content: "Error", ToolCallID: "c1", Name: "f"}, message("user", "and?")}},
-		// Words of the system that pass are there until the user speaks.
+		// System messages that pass remain until the user speaks.
 		{`"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "system", "content": "gone", "clear_at": "next_user_message"}, {"role": "assistant", "content": "c"},
 			{"role": "system", "content": "gone, too", "clear_at": "next_user_message"}, {"role": "user", "content": "d"}, {"role": "system", "content": "kept", "clear_at": "never"},
 			{"role": "system", "content": "here", "clear_at": "next_user_message"}]`, []chat.Message{message("user", "a"), message("assistant", "b\nc"), message("user", "d"), message("system", "kept\nhere")}},
-		// The thought that is held by a signature is seen again.
+		// A signature brings omitted thinking back.
 		{`"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "realizar.d2VsbA"}, {"type": "text", "text": "no"}]}, {"role": "user", "content": "hm"}]`,
 			[]chat.Message{message("user", "go"), {Role: "assistant", Reasoning: "well", Content: "no"}, message("user", "hm")}},
 		{`"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "the world"}], "thinking": {"type": "adaptive"}`,
-			[]chat.Message{message("user", "go"), message("assistant", "the world")}}, // which the answer goes on with
+			[]chat.Message{message("user", "go"), message("assistant", "the world")}}, // the answer continues the last message
 	} {
 		want, finish := s.expected(12, test.messages...)
 		m := s.say(test.fields + ", " + greedy)
@@ -119,7 +119,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// What is counted may end with anything of the assistant's.
+// TestCountEnds checks that a counted conversation may end with any block of the assistant.
 func TestCountEnds(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
 	for _, blocks := range []string{`"b"`, `[]`, `[{"type": "thinking", "thinking": "b", "signature": "x"}]`, `[{"type": "tool_use", "id": "c", "name": "f", "input": {}}]`} {
@@ -130,8 +130,8 @@ func TestCountEnds(t *testing.T) {
 	}
 }
 
-// A template that takes a message of the system at the beginning alone has those amid the
-// conversation as the user's.
+// TestSystemAmid checks that if a template takes a system message only at the beginning, later ones
+// become the user's.
 func TestSystemAmid(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(strings.Replace(plainTemplate, "<|im_start|>{{ m.role }}", "{% if m.role == 'system' and not loop.first %}{{ raise_exception('the system is first') }}{% endif %}<|im_start|>{{ m.role }}", 1)), modeltest.Context(2048))
 	want, _ := s.expected(12, chat.Message{Role: "system", Content: "be kind"}, chat.Message{Role: "user", Content: "hello\nnow\nso?"})
@@ -169,7 +169,7 @@ func TestSampling(t *testing.T) {
 	} {
 		m := s.post("/v1/messages", body(hello+`, "max_tokens": 8, `+more), "Anthropic-Version", "2023-06-01", "Anthropic-Beta", "anything-2030-01-01").whole(t)
 		got := ""
-		if len(m.Content) > 0 { // what is chosen at random may end at once
+		if len(m.Content) > 0 { // a sampled answer may be empty
 			got = m.Content[0].Text
 		}
 		if (got == want) != same {
@@ -178,7 +178,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Calls are held to the schemas of their tools.
+// TestTools checks that calls match the schemas of their tools.
 func TestTools(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(4096))
 	tools := `"tools": [` + weather + `, ` + stop + `], "max_tokens": 400, ` + hello
@@ -204,12 +204,12 @@ func TestTools(t *testing.T) {
 	if n := calls(m); len(n) != 1 || n[0] != "weather" || value(m.StopReason) != "tool_use" {
 		t.Errorf("%+v", m)
 	}
-	// Several may be called.
+	// Parallel calls are allowed.
 	m = s.say(`"tools": [` + weather + `], "temperature": 0, "max_tokens": 200, "tool_choice": {"type": "any"}, ` + hello)
 	if len(m.Content) == 0 || value(m.StopReason) != "max_tokens" && value(m.StopReason) != "tool_use" {
 		t.Errorf("%+v", m)
 	}
-	// Without tools to be called there is no word of them.
+	// If no tool can be called, the prompt has none.
 	want, finish := s.expected(12, chat.Message{Role: "user", Content: "hello"})
 	m = s.say(hello + `, "tools": [` + weather + `], "tool_choice": {"type": "none"}, ` + greedy)
 	if m.Content[0].Text != want || m.Usage.prompt() != finish.Usage.PromptTokens {
@@ -217,7 +217,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// A call that is cut off has no input. Before it has a name it is none.
+// TestCutCalls checks that a call that is cut off in its input has an empty input, and one that is
+// cut off before its name is left out.
 func TestCutCalls(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
 	ask := func(tokens int) messageJSON {
@@ -246,7 +247,7 @@ func TestCutCalls(t *testing.T) {
 	}
 }
 
-// A schema binds the answer.
+// TestForms checks that a schema binds the answer.
 func TestForms(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
 	const schema = `{"type": "object", "properties": {"a": {"type": "integer", "minimum": 1, "maximum": 9}}, "required": ["a"], "additionalProperties": false}`
@@ -287,7 +288,7 @@ func TestThinking(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", test.thinking, m, test.kinds)
 		}
 	}
-	// A thought that is not shown comes back by its signature.
+	// Omitted thinking comes back by its signature.
 	count := func(thinking string) string {
 		m := s.post("/v1/messages", body(some+`, "thinking": `+thinking)).whole(t)
 		return s.post("/v1/messages/count_tokens", body(`"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": `+encoded(t, m.Content)+`}, {"role": "user", "content": "so?"}]`)).body
@@ -299,15 +300,15 @@ func TestThinking(t *testing.T) {
 	if shown := count(`{"type": "enabled", "budget_tokens": 10}`); shown != omitted {
 		t.Errorf("with the thought %s, without it %s", shown, omitted)
 	}
-	// A bound on a thought leaves the answer to its form.
+	// A budget for thinking does not affect the answer's format.
 	m = s.say(hello + `, "temperature": 0, "max_tokens": 200, "thinking": {"type": "enabled", "budget_tokens": 8}, "output_config": {"format": {"type": "json_schema", "schema": {"enum": ["yes", "no"]}}}`)
 	if last := m.Content[len(m.Content)-1]; last.Type != "text" || last.Text != `"yes"` && last.Text != `"no"` {
 		t.Errorf("%+v", m)
 	}
 }
 
-// A template that cannot switch thoughts off has them ended where they begin, and one that
-// knows none is not asked.
+// TestOtherThinking checks that if a template cannot disable thinking, it is ended where it begins,
+// and that a template without thinking is left alone.
 func TestOtherThinking(t *testing.T) {
 	always := strings.Replace(toolTemplate, "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}", "<think>\n", 1)
 	s := serve(t, server.Config{}, modeltest.Template(always), modeltest.Context(2048))
@@ -322,7 +323,7 @@ func TestOtherThinking(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", thinking, m, want)
 		}
 	}
-	// A template that knows degrees is told them.
+	// A template that knows efforts gets them.
 	s = serve(t, server.Config{}, modeltest.Template(effortTemplate), modeltest.Context(2048))
 	sizes := map[string]int{}
 	for _, more := range []string{``, `, "output_config": {"effort": "low"}`, `, "output_config": {"effort": "max"}, "thinking": {"type": "adaptive"}`, `, "thinking": {"type": "enabled"}`} {
@@ -333,10 +334,10 @@ func TestOtherThinking(t *testing.T) {
 	}
 }
 
-// names are what differs from one run to the next.
+// names matches what differs from one run to the next.
 var names = regexp.MustCompile(`msg_[A-Z0-9]{26}|"id":"[A-Z0-9]{9}"`)
 
-// A stream is, byte for byte, what it was.
+// TestGoldenStreams compares streams with testdata, byte by byte.
 func TestGoldenStreams(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(toolTemplate), modeltest.Context(2048))
 	for name, fields := range map[string]string{
@@ -345,7 +346,7 @@ func TestGoldenStreams(t *testing.T) {
 		"omitted": hello + `, "temperature": 0, "max_tokens": 24, "thinking": {"type": "enabled", "budget_tokens": 4, "display": "omitted"}`,
 		"call":    hello + `, "temperature": 0, "max_tokens": 400, "thinking": {"type": "disabled"}, "tools": [` + stop + `], "tool_choice": {"type": "any", "disable_parallel_tool_use": true}`,
 	} {
-		s.post("/v1/messages", body(fields)) // so that the cache holds the prompt
+		s.post("/v1/messages", body(fields)) // puts the prompt into the cache
 		_, text := s.stream(body(fields + `, "stream": true`))
 		got := names.ReplaceAllStringFunc(text, func(n string) string {
 			if strings.HasPrefix(n, "msg_") {
@@ -354,7 +355,7 @@ func TestGoldenStreams(t *testing.T) {
 			return `"id":"call"`
 		})
 		file := filepath.Join("testdata", name+".sse")
-		if flag.Lookup("update").Value.String() == "true" { // that of fieldstest
+		if flag.Lookup("update").Value.String() == "true" { // fieldstest registers the flag
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -366,7 +367,7 @@ func TestGoldenStreams(t *testing.T) {
 	}
 }
 
-// Times come where they are asked for.
+// TestTimings checks that answers have timings if a request asks for them.
 func TestTimings(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(2048))
 	if m := s.post("/v1/messages", body(hello+", "+greedy), "X-Trace-Level", "brick").whole(t); len(m.Timings) == 0 {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A service is a server of a small model at an address.
+// A service is an HTTP server of a small model.
 type service struct {
 	*httptest.Server
 	t      testing.TB
@@ -29,7 +29,7 @@ type service struct {
 	server *server.Server
 }
 
-// serve serves a small model, as c says.
+// serve serves a small model with the configuration c.
 func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service {
 	t.Helper()
 	if c.Dialects == nil {
@@ -43,14 +43,14 @@ func serve(t testing.TB, c server.Config, options ...modeltest.Option) *service 
 	return &service{h, t, m, s}
 }
 
-// A reply is an answer that has come as a whole.
+// A reply is a whole HTTP response.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// post sends body, which is JSON, to path, with headers in pairs.
+// post posts the JSON body to path, with headers in pairs.
 func (s *service) post(path, body string, headers ...string) reply {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.URL+path, strings.NewReader(body))
@@ -126,8 +126,8 @@ func value(s *string) string {
 	return *s
 }
 
-// say asks for an answer, whole and as a stream, which must be the same but for the names
-// of calls.
+// say asks for an answer, whole and as a stream, and checks that both agree except for the ids of
+// calls.
 func (s *service) say(fields string) messageJSON {
 	s.t.Helper()
 	whole := s.post("/v1/messages?beta=true", body(fields)).whole(s.t)
@@ -152,7 +152,7 @@ func (s *service) say(fields string) messageJSON {
 	return whole
 }
 
-// body is a request; fields are those beside the model.
+// body returns a request with the given fields and the model.
 func body(fields string) string { return `{"model": "small", ` + fields + `}` }
 
 func encoded(t testing.TB, v any) string {
@@ -164,8 +164,8 @@ func encoded(t testing.TB, v any) string {
 	return string(data)
 }
 
-// stream sends a request whose answer is a stream, and adds it up as Anthropic's clients
-// do. It returns the stream's text, too.
+// stream posts a request for a stream. It returns the answer, put together as Anthropic's clients
+// do, and the stream's text.
 func (s *service) stream(body string) (messageJSON, string) {
 	s.t.Helper()
 	r := s.post("/v1/messages", body)
@@ -179,7 +179,7 @@ func (s *service) stream(body string) (messageJSON, string) {
 	return m, r.body
 }
 
-// added adds a stream up.
+// added puts an answer together from the text of a stream.
 func added(text string) (m messageJSON, err error) {
 	name, open, ended, inputs := "", -1, false, map[int]string{}
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -248,7 +248,7 @@ func added(text string) (m messageJSON, err error) {
 			}
 			if in := inputs[open]; in != "" {
 				if m.Content[open].Input = json.RawMessage(in); !json.Valid([]byte(in)) {
-					m.Content[open].Input = json.RawMessage("{}") // it was cut off
+					m.Content[open].Input = json.RawMessage("{}") // the call was cut off
 				}
 			}
 			open = -1

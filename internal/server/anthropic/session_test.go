@@ -10,16 +10,16 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// An agent's tools, as a coding agent has them.
+// agentTools are tools like a coding agent's.
 const agentTools = `[
 	{"name": "Read", "description": "Reads a file. Give the path, and where to begin if it is long.", "input_schema": {"type": "object", "properties": {"path": {"enum": ["main.go", "go.mod", "README.md"]}, "offset": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["path"], "additionalProperties": false}},
 	{"name": "Edit", "description": "Replaces a text in a file.", "input_schema": {"type": "object", "properties": {"path": {"enum": ["main.go", "go.mod", "README.md"]}, "all": {"type": "boolean"}}, "required": ["path"], "additionalProperties": false}},
 	{"name": "Bash", "description": "Runs a command and gives what it writes.", "input_schema": {"type": "object", "properties": {"command": {"enum": ["go build ./...", "go test ./...", "git diff"]}}, "required": ["command"], "additionalProperties": false}, "cache_control": {"type": "ephemeral"}}
 ]`
 
-// An agent's session of twenty turns: each has the model call a tool, and gives it what
-// came of that. From the second turn on, nine tenths of each prompt and more are those of
-// the turn before, though the first block of the system is another one each time.
+// TestAgentSession runs an agent's session of twenty turns. In each the model calls a tool and gets
+// its result. From the second turn on, at least nine tenths of each prompt must come from the
+// cache, although the first system block differs in every turn.
 func TestAgentSession(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(plainTemplate), modeltest.Context(16384))
 	var messages []string

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// readSystem reads what the system says before the conversation.
+// readSystem reads the field system.
 func readSystem(r *request, v json.RawMessage) error {
 	if v[0] == '"' {
 		if err := fields.ReadText(v, &r.system); err != nil {
@@ -34,12 +34,11 @@ func readSystem(r *request, v json.RawMessage) error {
 	return nil
 }
 
-// attribution begins a line of the system's words that is none: a client says there for
-// whom it asks, and it is another one with every request. No prompt would begin as the one
-// before did, and nothing of it would be found in the cache.
+// attribution begins a line that some clients put before their system prompt. The line differs in
+// every request, so with it no prompt would find a prefix in the cache.
 const attribution = "x-anthropic-billing-header:"
 
-// withoutAttribution is the beginning of the system's words without such a line.
+// withoutAttribution removes an attribution line from the beginning of a system prompt.
 func withoutAttribution(text string) string {
 	if !strings.HasPrefix(text, attribution) {
 		return text
@@ -48,7 +47,7 @@ func withoutAttribution(text string) string {
 	return rest
 }
 
-// without is messages without those that are gone, by their places.
+// without returns messages without those at the indexes gone, which ascend.
 func without(messages []chat.Message, gone []int) []chat.Message {
 	kept := messages[:gone[0]]
 	for i := len(kept); i < len(messages); i++ {
@@ -61,8 +60,8 @@ func without(messages []chat.Message, gone []int) []chat.Message {
 	return kept
 }
 
-// settleMessages settles the conversation that the chat template is given. A message of the
-// system amid it is the user's where the template refuses such.
+// settleMessages makes the conversation for the chat template. A system message after the first
+// message becomes the user's if the template refuses it.
 func (r *request) settleMessages(x *server.Exchange) {
 	var all conversation
 	if r.system != "" {
@@ -86,8 +85,8 @@ func (r *request) settleMessages(x *server.Exchange) {
 	}
 }
 
-// takesSystemAmid reports whether the chat template takes a message of the system that is
-// not the first.
+// takesSystemAmid reports whether the chat template accepts a system message after the first
+// message.
 func (r *request) takesSystemAmid(x *server.Exchange) bool {
 	probe := realizar.ChatRequest{Messages: []chat.Message{
 		{Role: "user", Content: "."}, {Role: "assistant", Content: "."}, {Role: "system", Content: "."}, {Role: "user", Content: "."},
@@ -96,7 +95,7 @@ func (r *request) takesSystemAmid(x *server.Exchange) bool {
 	return !errors.Is(err, chat.ErrRefused)
 }
 
-// someTool stands for the tools of a request where its chat template is asked what it takes.
+// someTool returns a tool for probes of the chat template, if the request has tools.
 func (r *request) someTool() []chat.Tool {
 	if len(r.chat.Tools) == 0 {
 		return nil
@@ -104,11 +103,11 @@ func (r *request) someTool() []chat.Tool {
 	return []chat.Tool{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
 }
 
-// A conversation is one as chat templates take it.
+// A conversation is a list of messages for chat templates.
 type conversation []chat.Message
 
-// add adds a message. One of the same speaker as the one before goes on with it; those of
-// tools each answer a call of their own.
+// add appends a message, or joins it to the last one if both have the same role. Messages of tools
+// are not joined: each answers a call of its own.
 func (c *conversation) add(m chat.Message) {
 	last := len(*c) - 1
 	if last < 0 || m.Role == "tool" || (*c)[last].Role != m.Role {
@@ -121,7 +120,7 @@ func (c *conversation) add(m chat.Message) {
 	before.ToolCalls = append(before.ToolCalls, m.ToolCalls...)
 }
 
-// joined are two pieces of a text.
+// joined returns the two texts, on separate lines if neither is empty.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

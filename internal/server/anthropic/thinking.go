@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// thinking is what a request says about thoughts.
+// thinking is the field thinking of a request.
 type thinking struct {
 	given   bool
 	kind    string
@@ -44,18 +44,17 @@ var thinkingFields = fields.List[thinking]{
 	fields.Ignored[thinking]("block_binding"),
 }
 
-// What the library is told where a request wants thoughts, or none. The degree is the one
-// that templates take by themselves.
+// The efforts that the library gets to turn thinking on or off. Templates that know degrees default
+// to medium.
 const (
 	someThought = "medium"
 	noThought   = "none"
 )
 
-// effortVariable is what chat templates call the degree of thought.
+// effortVariable is the name of the effort in chat templates.
 const effortVariable = "reasoning_effort"
 
-// settleThinking settles how much the model thinks. A model that has no thoughts answers
-// without one, as any may that is free to.
+// settleThinking sets how much the model thinks. A model without thinking answers without it.
 func (r *request) settleThinking(x *server.Exchange) error {
 	t := &r.thinking
 	switch {
@@ -63,11 +62,11 @@ func (r *request) settleThinking(x *server.Exchange) error {
 		return fields.Missing("thinking.type")
 	case t.kind == "disabled" && t.budget != nil:
 		return fields.Invalid("thinking.budget_tokens", "thinking.budget_tokens bounds thoughts, and thinking.type is disabled; leave one out")
-	case t.kind == "disabled" && r.chat.Continue: // the thought is past
+	case t.kind == "disabled" && r.chat.Continue: // the answer has begun, so thinking is over
 		return nil
 	case t.kind == "disabled":
 		if r.chat.Effort = noThought; !r.suits(x, noThought) {
-			r.chat.Effort, r.chat.ThinkingTokens = "", new(0) // it is ended where it begins
+			r.chat.Effort, r.chat.ThinkingTokens = "", new(0) // thinking is ended where it begins
 		}
 		return nil
 	case t.kind != "" && !r.chat.Continue && r.suits(x, someThought):
@@ -80,7 +79,7 @@ func (r *request) settleThinking(x *server.Exchange) error {
 	return nil
 }
 
-// suits reports whether the chat template can do that effort.
+// suits reports whether the chat template accepts the effort.
 func (r *request) suits(x *server.Exchange, effort string) bool {
 	probe := realizar.ChatRequest{
 		Messages: []chat.Message{{Role: "user", Content: "."}}, Tools: r.someTool(), Effort: effort,
@@ -89,12 +88,12 @@ func (r *request) suits(x *server.Exchange, effort string) bool {
 	return !errors.Is(err, realizar.ErrRequest)
 }
 
-// signature is that of a thought, which clients send back with it. It proves nothing:
-// who sends a conversation may say what he likes in it. That of a thought which the client
-// did not want to see holds the thought.
+// signature begins the signature of a thinking block, which clients send back with the block. It
+// proves nothing: a client may send any conversation. If the client asked to omit the thinking, the
+// signature contains it.
 const signature = "realizar"
 
-// appendSignature appends the signature of a thought, omitted or not.
+// appendSignature appends the signature of a thinking block.
 func appendSignature(b, thought []byte, omitted bool) []byte {
 	b = append(b, signature...)
 	if !omitted {
@@ -103,7 +102,7 @@ func appendSignature(b, thought []byte, omitted bool) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(b, '.'), thought)
 }
 
-// thought is that of a block, which may be in its signature.
+// thought returns a block's thinking, from its text or its signature.
 func (b *block) thought() string {
 	held, ok := strings.CutPrefix(b.signature, signature+".")
 	if b.text != "" || !ok {

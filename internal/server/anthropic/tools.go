@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A tool is one as a request has it.
+// A tool is a tool in a request.
 type tool struct {
 	kind string
 	chat.Tool
@@ -29,10 +29,10 @@ var toolFields = fields.List[tool]{
 	fields.Ignored[tool]("cache_control"),
 }
 
-// schemaOf is the field of a tool's schema.
+// schemaOf returns the name of the field with a tool's schema.
 func schemaOf(tool int) string { return fmt.Sprintf("tools[%d].input_schema", tool) }
 
-// readTools reads the tools that a chat template is given.
+// readTools reads the tools for the chat template.
 func readTools(v json.RawMessage) ([]chat.Tool, error) {
 	list, err := fields.Elements(v)
 	if err != nil {
@@ -82,7 +82,7 @@ var toolModes = map[string]realizar.ToolMode{
 	`"auto"`: realizar.ToolAuto, `"any"`: realizar.ToolRequired, `"tool"`: realizar.ToolNamed, `"none"`: realizar.ToolNone,
 }
 
-// apply has r follow the choice. The model sees the tools that it may call.
+// apply applies the choice to r, so that the model sees only the tools that it may call.
 func (c *toolChoice) apply(r *realizar.ChatRequest) error {
 	switch {
 	case c.kind == "" && (c.name != "" || c.single):

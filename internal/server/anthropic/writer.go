@@ -12,11 +12,11 @@ import (
 type writer struct {
 	x         *server.Exchange
 	id        string
-	omit      bool // thoughts
+	omit      bool // thinking is omitted
 	maxTokens int
-	prompt    int // its tokens
+	prompt    int // its length in tokens
 
-	stream *server.Stream // nil where the answer comes as a whole
+	stream *server.Stream // nil if the answer is sent whole
 	events
 }
 
@@ -28,7 +28,7 @@ func newWriter(x *server.Exchange, r *request) *writer {
 	return w
 }
 
-// Begin is called before the model runs.
+// Begin notes the length of the prompt.
 func (w *writer) Begin(prompts [][]int32) error {
 	w.prompt = len(prompts[0])
 	return nil
@@ -55,9 +55,9 @@ func (w *writer) appendHead(b []byte) []byte {
 	return append(b, `,"content":`...)
 }
 
-// appendBlocks appends what an answer says: its thought, its text, its calls.
+// appendBlocks appends the blocks of an answer: thinking, text, calls.
 func (w *writer) appendBlocks(b []byte, a *server.Answer) []byte {
-	before := false // there is a block
+	before := false // a block precedes
 	begin := func(kind string) {
 		if before {
 			b = append(b, ',')
@@ -88,8 +88,7 @@ func (w *writer) appendBlocks(b []byte, a *server.Answer) []byte {
 	return b
 }
 
-// input is the arguments of a call, or an empty object where the answer was cut off amid
-// them.
+// input returns a call's arguments, or an empty object if they were cut off.
 func input(arguments []byte) []byte {
 	if !json.Valid(arguments) {
 		return []byte("{}")
@@ -97,7 +96,7 @@ func input(arguments []byte) []byte {
 	return arguments
 }
 
-// appendEnd appends why an answer ended, as members of a message, or of its last delta.
+// appendEnd appends why an answer ended, as members of a message or of its last delta.
 func (w *writer) appendEnd(b []byte, f *realizar.Finish) []byte {
 	b = append(append(append(b, `,"stop_reason":"`...), w.reason(f)...), `","stop_sequence":`...)
 	if f.StopString != "" {
@@ -108,7 +107,7 @@ func (w *writer) appendEnd(b []byte, f *realizar.Finish) []byte {
 	return append(b, `,"stop_details":null`...)
 }
 
-// reason is why an answer ended.
+// reason returns the stop reason.
 func (w *writer) reason(f *realizar.Finish) string {
 	switch {
 	case f.StopString != "":
@@ -123,11 +122,10 @@ func (w *writer) reason(f *realizar.Finish) string {
 	return "end_turn"
 }
 
-// tier is what the counts of a message end with, and those of its last delta do not.
+// tier ends the usage of a message. The usage in its last delta lacks it.
 const tier = `,"service_tier":"standard"`
 
-// appendUsage appends the counts of tokens. Those of the prompt that the cache held are
-// counted by themselves.
+// appendUsage appends the token counts. Cached tokens of the prompt are counted separately.
 func appendUsage(b []byte, u *realizar.Usage, end string) []byte {
 	b = jsontext.AppendInt(append(b, `{"input_tokens":`...), u.PromptTokens-u.CachedTokens)
 	b = jsontext.AppendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), u.CachedTokens)
@@ -136,11 +134,11 @@ func appendUsage(b []byte, u *realizar.Usage, end string) []byte {
 	return append(append(append(b, '}'), end...), '}')
 }
 
-// appendTimings appends the member of an answer that reports, where it was asked for.
+// appendTimings appends the timings if the request asked for them.
 func appendTimings(b []byte, t *server.Timings) []byte {
 	if t == nil {
 		return b
 	}
-	data, _ := json.Marshal(t) // there is nothing in it that fails
+	data, _ := json.Marshal(t) // Marshal cannot fail here
 	return append(append(b, `,"timings":`...), data...)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// A testDialect is Anthropic's with an endpoint of a test.
+// A testDialect is Anthropic's dialect with the one endpoint of a test.
 type testDialect struct {
 	Dialect
 	handle server.Handler
@@ -25,7 +25,7 @@ func (d testDialect) Routes() []server.Route {
 	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
-// written is what a client gets of an answer that handle writes.
+// written returns what a client receives of an answer that handle writes.
 func written(t testing.TB, handle server.Handler) string {
 	t.Helper()
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{Device: "cpu"})
@@ -51,12 +51,13 @@ func written(t testing.TB, handle server.Handler) string {
 	return string(data)
 }
 
-// streamer is a writer of a stream of at most ten tokens.
+// streamer returns a writer of a stream with at most ten tokens.
 func streamer(x *server.Exchange, display string) *writer {
 	return newWriter(x, &request{maxTokens: new(10), stream: true, thinking: thinking{display: display}})
 }
 
-// What a model can do to a stream: go from anything to anything, break calls off, and fail.
+// TestEvents covers what a model can do to a stream: any sequence of parts, broken calls, and
+// failures.
 func TestEvents(t *testing.T) {
 	calls := func(parts ...realizar.ToolCallPart) server.Delta { return server.Delta{ToolCalls: parts} }
 	finish := func(reason realizar.FinishReason, tokens int) server.Delta {
@@ -101,7 +102,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// shape is what a stream has, in short.
+// shape summarizes a stream.
 func shape(text string) string {
 	var all []string
 	after := func(data, mark string) string {
@@ -127,7 +128,8 @@ func shape(text string) string {
 	return strings.Join(all, " ")
 }
 
-// A whole answer has the blocks of its parts, and JSON for the input of every call.
+// TestWhole checks that a whole answer has a block for each part, and valid JSON as the input of
+// every call.
 func TestWhole(t *testing.T) {
 	answer := server.Answer{
 		Text: []byte("b"), Reasoning: []byte(strings.Repeat("a", 100<<10)), Finish: &realizar.Finish{Reason: realizar.FinishStop, StopString: "</s>"},
@@ -152,7 +154,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// What a token takes of the server on its way to a client over the network.
+// BenchmarkStreamedToken measures the server's work for a token that it streams to a client over
+// the network.
 func BenchmarkStreamedToken(b *testing.B) {
 	d := server.Delta{Text: " word"}
 	b.ReportAllocs()

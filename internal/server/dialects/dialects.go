@@ -1,4 +1,4 @@
-// Package dialects lists what clients may speak.
+// Package dialects lists the dialects that are served.
 package dialects
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/server/vllm"
 )
 
-// All are the dialects of this build. Errors that belong to none are in the first one.
+// All are the dialects of this build. The first one writes errors of requests that belong to no
+// dialect.
 var All = []server.Dialect{
 	openai.Dialect{},
 	anthropic.Dialect{},

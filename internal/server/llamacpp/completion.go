@@ -9,11 +9,11 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A completionRequest is what POST /completion takes.
+// A completionRequest is the body of POST /completion.
 type completionRequest struct {
 	settings
 	prompts []realizar.Request
-	several bool // the answer is a list
+	several bool // prompt was a list; so is the answer
 }
 
 var completionFields = slices.Concat(fields.List[completionRequest]{
@@ -29,7 +29,7 @@ func readPrompts(r *completionRequest, v json.RawMessage) error {
 	return err
 }
 
-// completion is POST /completion.
+// completion handles POST /completion.
 func completion(x *server.Exchange) error {
 	r, err := server.ReadFor(x, completionFields, func() *completionRequest { return &completionRequest{settings: newSettings(x)} })
 	if err != nil {

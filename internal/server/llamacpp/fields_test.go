@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
 )
 
-// TestAPIFields: the tables of docs/llamacpp.md are those of the code.
+// TestAPIFields checks that the tables of docs/llamacpp.md match the lists of fields.
 func TestAPIFields(t *testing.T) {
 	tables := map[string]fieldstest.Table{
 		"completion": fieldstest.TableOf(completionFields),
@@ -14,5 +14,5 @@ func TestAPIFields(t *testing.T) {
 		"file":       fieldstest.TableOf(fileFields),
 		"model":      fieldstest.TableOf(modelFields),
 	}
-	fieldstest.Check(t, "../../../docs/llamacpp.md", "llamacpp", len(tables)+1, tables) // settingsFields are part of others
+	fieldstest.Check(t, "../../../docs/llamacpp.md", "llamacpp", len(tables)+1, tables) // settingsFields is part of other lists
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// FuzzFields: whatever a body holds, it is read, or refused with an error that says
-// why.
+// FuzzFields checks that any body is read or refused with an error that says why.
 func FuzzFields(f *testing.F) {
 	for _, body := range []string{
 		`{"prompt":"a","n_predict":-1,"stop":["b"],"logit_bias":[[1,2],[3,false]],"samplers":["top_k"],"n_probs":2,"seed":-1}`,
@@ -30,7 +29,8 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// A text is cut before the first line that goes back behind its indentation.
+// TestIndented checks that a text is cut before the first line with less than the required
+// indentation.
 func TestIndented(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "",

@@ -10,12 +10,12 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// An infillRequest is what POST /infill takes.
+// An infillRequest is the body of POST /infill.
 type infillRequest struct {
 	settings
 	text         realizar.Infill
-	typed        string // between the text before and the gap
-	before, next bool   // what was given
+	typed        string // prompt: the text between the prefix and the gap
+	before, next bool   // input_prefix and input_suffix are present
 }
 
 var infillFields = slices.Concat(fields.List[infillRequest]{
@@ -37,10 +37,10 @@ var infillFields = slices.Concat(fields.List[infillRequest]{
 var fileFields = fields.List[realizar.File]{
 	fields.Text("filename", "the text is part of a file that is not named", func(f *realizar.File) *string { return &f.Name }),
 	fields.Text("text", "empty", func(f *realizar.File) *string { return &f.Text }),
-	fields.Ignored[realizar.File]("time"), // of editors' own
+	fields.Ignored[realizar.File]("time"), // for editors' own use
 }
 
-// maxFiles are the most of one request.
+// maxFiles bounds the files of one request.
 const maxFiles = 1024
 
 func readFiles(v json.RawMessage) ([]realizar.File, error) {
@@ -60,7 +60,7 @@ func readFiles(v json.RawMessage) ([]realizar.File, error) {
 	return files, nil
 }
 
-// infill is POST /infill: the text that belongs between two others.
+// infill handles POST /infill, which answers with the text between two others.
 func infill(x *server.Exchange) error {
 	r, err := server.ReadFor(x, infillFields, func() *infillRequest { return &infillRequest{settings: newSettings(x)} })
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package llamacpp is the dialect of llama.cpp's server: its completions, the text between
-// two others, what the server is, and the chat template by itself. Keys, errors and messages
-// are OpenAI's; /tokenize and /detokenize, which vLLM has too, are in its package.
+// Package llamacpp is the dialect of llama.cpp's server: completions, infilling, the server's
+// properties and models, and the rendering of chat templates. Keys, errors and messages are those
+// of package openai. Package vllm has /tokenize and /detokenize, which both servers have.
 package llamacpp
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/realizar/realizar/internal/server/openai"
 )
 
-// Dialect is that of llama.cpp's server.
+// Dialect is the dialect of llama.cpp's server.
 type Dialect struct{ openai.Dialect }
 
-// Routes are its endpoints beside OpenAI's.
+// Routes returns the endpoints that OpenAI's dialect lacks.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /completion", Handle: completion},

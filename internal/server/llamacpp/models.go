@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A modelEntry is how a model stands.
+// A modelEntry is a model in the list, with its state.
 type modelEntry struct {
 	ID       string      `json:"id"`
 	Object   string      `json:"object"`
@@ -28,7 +28,7 @@ type modelEntry struct {
 	Evicted  int         `json:"evictions"`
 }
 
-// modelStatus is the state in llama.cpp's words.
+// modelStatus is a state in llama.cpp's words.
 type modelStatus struct {
 	Value  string `json:"value"`
 	Failed bool   `json:"failed,omitempty"`
@@ -40,10 +40,10 @@ type deviceMemory struct {
 	Limit int64 `json:"limit"`
 }
 
-// words are llama.cpp's for states.
+// words are llama.cpp's names of states.
 var words = map[pool.State]string{pool.Absent: "unloaded", pool.Loading: "loading", pool.Ready: "loaded", pool.Draining: "loaded", pool.Failed: "unloaded"}
 
-// models is GET /models.
+// models handles GET /models.
 func models(x *server.Exchange) error {
 	all := x.Server.Models()
 	list := []modelEntry{}
@@ -62,7 +62,7 @@ func models(x *server.Exchange) error {
 	return x.JSON(map[string]any{"object": "list", "data": list, "memory": memory})
 }
 
-// known is t, or nil where it is zero.
+// known returns t, or nil if t is zero.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -77,7 +77,7 @@ var modelFields = fields.List[modelRequest]{
 	fields.Text("model", "", func(r *modelRequest) *string { return &r.model }),
 }
 
-// readModel is the model that a request is about.
+// readModel returns the name of the model that a request is about.
 func readModel(x *server.Exchange) (string, error) {
 	var r modelRequest
 	if err := server.Read(x, modelFields, &r); err != nil {
@@ -90,7 +90,7 @@ func readModel(x *server.Exchange) (string, error) {
 	return m.Name, err
 }
 
-// load is POST /models/load.
+// load handles POST /models/load.
 func load(x *server.Exchange) error {
 	name, err := readModel(x)
 	if err != nil {
@@ -102,7 +102,7 @@ func load(x *server.Exchange) error {
 	return x.JSON(map[string]bool{"success": true})
 }
 
-// unload is POST /models/unload.
+// unload handles POST /models/unload.
 func unload(x *server.Exchange) error {
 	name, err := readModel(x)
 	if err != nil {
@@ -122,7 +122,8 @@ type modelEvent struct {
 	State  string    `json:"state"`
 }
 
-// events is GET /models/events: those that are kept, and those that come until the server drains.
+// events handles GET /models/events. It streams the events that the pool keeps, and new ones until
+// the server drains.
 func events(x *server.Exchange) error {
 	var after uint64
 	if last := x.Header.Get("Last-Event-ID"); last != "" {
@@ -131,7 +132,7 @@ func events(x *server.Exchange) error {
 			return fields.Invalid("Last-Event-ID", "Last-Event-ID is %.50q; want the number of an event", last)
 		}
 	}
-	s := x.Stream(server.Events, func(*server.Error) error { return nil }) // it has no error of its own
+	s := x.Stream(server.Events, func(*server.Error) error { return nil }) // the stream has no event for errors
 	s.Add([]byte(": the states of models\n\n"))
 	for {
 		list, more := x.Server.Models().Events(after)

@@ -4,7 +4,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A propsAnswer is what the server is.
+// A propsAnswer describes the server and a model.
 type propsAnswer struct {
 	Defaults   defaultSettings `json:"default_generation_settings"`
 	Slots      int             `json:"total_slots"`
@@ -23,7 +23,8 @@ type defaultSettings struct {
 	Params  map[string]any `json:"params"`
 }
 
-// props is GET /props. Where the model lies is nothing that clients need to know.
+// props handles GET /props. model_path is the model's name: clients need not know where its files
+// are.
 func props(x *server.Exchange) error {
 	if err := x.Hold(x.URL.Query().Get("model")); err != nil {
 		return err
@@ -50,15 +51,15 @@ func props(x *server.Exchange) error {
 	return x.JSON(&a)
 }
 
-// A slotEntry is a place for an answer. Nothing is said of whose it is.
+// A slotEntry is a place for an answer. It says nothing about the answer.
 type slotEntry struct {
 	ID      int  `json:"id"`
 	Context int  `json:"n_ctx"`
 	Busy    bool `json:"is_processing"`
 }
 
-// slots is GET /slots. Answers have no place of their own here, so that those under way take
-// the first ones.
+// slots handles GET /slots. Answers have no fixed slots here, so the running ones are shown in the
+// first slots.
 func slots(x *server.Exchange) error {
 	if err := x.Hold(x.URL.Query().Get("model")); err != nil {
 		return err

@@ -14,10 +14,10 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// maxTop are the most tokens beside one whose probabilities a request may ask for.
+// maxTop bounds n_probs.
 const maxTop = 20
 
-// settings are what requests have in common.
+// settings are the fields that requests share.
 type settings struct {
 	model      string
 	stream     bool
@@ -27,13 +27,13 @@ type settings struct {
 	indent     int  // n_indent
 	scores     *int // n_probs
 	wanted     []string
-	samplers   []string // nil: all
-	left       []string // of the request, that the answer is made without
+	samplers   []string // nil means all
+	left       []string // fields of the request that have no effect on the answer
 	forms      []server.Grammar
 }
 
-// defaults are those of a request that says nothing: what the model's makers recommend, or
-// llama.cpp's.
+// defaults returns the sampling of a request without options: what the model's files recommend, or
+// llama.cpp's defaults.
 func defaults(m *realizar.Model) realizar.Sampling {
 	if d, ok := m.DefaultSampling(); ok {
 		return d
@@ -123,14 +123,14 @@ var settingsFields = fields.List[settings]{
 	fields.Ignored[settings]("dry_sequence_breakers"),
 	fields.Ignored[settings]("mirostat_tau"),
 	fields.Ignored[settings]("mirostat_eta"),
-	fields.Ignored[settings]("n_keep"), // of a context that is cut, which none is
+	fields.Ignored[settings]("n_keep"), // about truncating a context, which is never done
 	fields.Ignored[settings]("n_discard"),
 	fields.Ignored[settings]("id_slot"),
 	fields.Ignored[settings]("slot_id"),
 	fields.Ignored[settings]("cache_prompt"),
 	fields.Ignored[settings]("n_cache_reuse"),
 	fields.Ignored[settings]("timings_per_token"),
-	fields.Ignored[settings]("t_max_prompt_ms"), // by llama.cpp, too
+	fields.Ignored[settings]("t_max_prompt_ms"), // llama.cpp ignores it, too
 	fields.New("t_max_predict_ms", "a whole number: milliseconds from an answer's first token, after which it ends when it has a line break; 0 or -1 for any time", "-1", func(s *settings, v json.RawMessage) error {
 		ms, err := fields.ReadWhole(v, -1, math.MaxInt32)
 		s.generation.MaxTime = time.Duration(max(0, ms)) * time.Millisecond
@@ -138,7 +138,7 @@ var settingsFields = fields.List[settings]{
 	}),
 }
 
-// share is a field of a share of the probabilities, of which 0 keeps the likeliest token.
+// share returns a field with a share of the probabilities. 0 keeps the likeliest token.
 func share(name, otherwise string, to func(*settings) *float32) fields.Field[settings] {
 	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(s *settings, v json.RawMessage) (err error) {
 		*to(s), err = fields.ReadShareOr0(v)
@@ -206,8 +206,8 @@ func (s *settings) bias(name, v []byte) error {
 	return nil
 }
 
-// Names of samplers. Those of idleSamplers are of settings that are refused where they would
-// do something.
+// The names of samplers. idleSamplers belong to settings that are refused unless they have no
+// effect.
 var (
 	samplers     = []string{penalties, temperature, topK, typical, topP, minP} // in the order in which they apply
 	idleSamplers = []string{"dry", "xtc", "top_n_sigma"}
@@ -220,7 +220,7 @@ const (
 	typical     = "typ_p"
 	topP        = "top_p"
 	minP        = "min_p"
-	gapSampler  = "infill" // joins tokens that begin alike, and ends the answer early: there is none here
+	gapSampler  = "infill" // it joins tokens with a common beginning and ends the answer early; it has no counterpart here
 )
 
 func readSamplers(s *settings, v json.RawMessage) error {
@@ -246,7 +246,7 @@ func readSamplers(s *settings, v json.RawMessage) error {
 	return nil
 }
 
-// settle says what is wrong with settings as a whole, and fills in the rest.
+// settle checks the settings against each other and the model.
 func (s *settings) settle(x *server.Exchange) error {
 	m, g := x.Model(), &s.generation
 	for id := range g.LogitBias {
@@ -282,8 +282,8 @@ func (s *settings) settle(x *server.Exchange) error {
 	return nil
 }
 
-// choose switches off the settings that samplers leaves out, and refuses an order of the
-// others in which they would do something else.
+// choose turns off the settings whose samplers are not listed. It refuses an order of the others if
+// that order would change the answer.
 func (s *settings) choose() error {
 	g := &s.generation
 	out := func(name string) bool { return !slices.Contains(s.samplers, name) }
@@ -315,8 +315,8 @@ func (s *settings) choose() error {
 	return nil
 }
 
-// clash reports whether it matters which of two settings, of which last applies before first
-// here, does.
+// clash reports whether the order of two settings matters, of which this package applies last
+// before first.
 func (s *settings) clash(first, last string) bool {
 	g := &s.generation
 	acts := map[string]bool{
@@ -326,13 +326,13 @@ func (s *settings) clash(first, last string) bool {
 	switch {
 	case !acts[first] || !acts[last]:
 		return false
-	case last == temperature && g.Temperature == 0: // the likeliest token, which typ_p alone may drop
+	case last == temperature && g.Temperature == 0: // the likeliest token, which only typ_p may drop
 		return first == typical
 	}
-	return last != temperature || first != topK // which keeps the same tokens at any temperature
+	return last != temperature || first != topK // top_k keeps the same tokens at any temperature
 }
 
-// grammar is what the answer must be, or nil.
+// grammar returns the constraint on the answer, or nil.
 func (s *settings) grammar() *server.Grammar {
 	if len(s.forms) == 0 {
 		return nil

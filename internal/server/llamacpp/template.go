@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/server/openai"
 )
 
-// applyTemplate is POST /apply-template: a conversation as the chat template writes it.
+// applyTemplate handles POST /apply-template, which renders a conversation with the chat template.
 func applyTemplate(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err

@@ -13,12 +13,12 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// A writer writes answers, as a stream of server-sent events or as a whole.
+// A writer writes answers, as a stream of server-sent events or whole.
 type writer struct {
 	x        *server.Exchange
 	settings *settings
 	several  bool           // the whole answer is a list
-	stream   *server.Stream // nil where the answer comes as a whole
+	stream   *server.Stream // nil if the answer is sent whole
 	chunk    []byte         // scratch
 }
 
@@ -32,10 +32,10 @@ func newWriter(x *server.Exchange, s *settings, several bool) *writer {
 	return w
 }
 
-// Begin is called before the model runs.
+// Begin does nothing.
 func (w *writer) Begin([][]int32) error { return nil }
 
-// Delta sends what an answer goes on with.
+// Delta sends the next part of an answer.
 func (w *writer) Delta(d *server.Delta) error {
 	if d.Text == "" && len(d.LogProbs) == 0 && d.Finish == nil {
 		return nil
@@ -51,7 +51,7 @@ func (w *writer) Delta(d *server.Delta) error {
 	return w.stream.SendEvent("", b)
 }
 
-// End writes the whole answer. A stream has ended with its last event.
+// End writes the whole answer. A stream has already ended with its last event.
 func (w *writer) End(r *server.Result) error {
 	if w.stream != nil {
 		return nil
@@ -73,7 +73,7 @@ func (w *writer) End(r *server.Result) error {
 		b = w.appendScores(b, a.LogProbs, w.x.Spill)
 		b = w.appendEnd(b, a.Finish)
 		if r.Timings != nil {
-			data, _ := json.Marshal(r.Timings) // there is nothing in it that fails
+			data, _ := json.Marshal(r.Timings) // Marshal cannot fail here
 			b = append(append(b, `,"trace_timings":`...), data...)
 		}
 		b = w.x.Spill(append(b, '}'))
@@ -85,14 +85,14 @@ func (w *writer) End(r *server.Result) error {
 	return nil
 }
 
-// head appends what an answer or a part of it begins with.
+// head appends the beginning of an answer or of a part.
 func head[S ~string | ~[]byte](b []byte, index int, text S) []byte {
 	b = jsontext.AppendInt(append(b, `{"index":`...), index)
 	b = jsontext.AppendString(append(b, `,"content":`...), text)
 	return append(b, `,"tokens":[],"id_slot":-1`...)
 }
 
-// appendEnd appends what is said of an answer when it has ended.
+// appendEnd appends the members of an answer that has ended.
 func (w *writer) appendEnd(b []byte, f *realizar.Finish) []byte {
 	b = jsontext.AppendString(append(b, `,"stop":true,"model":`...), w.x.Name())
 	b = jsontext.AppendInt(append(b, `,"tokens_predicted":`...), f.Usage.CompletionTokens)
@@ -117,7 +117,7 @@ func (w *writer) appendEnd(b []byte, f *realizar.Finish) []byte {
 	return b
 }
 
-// stopType is why an answer ended.
+// stopType returns why an answer ended.
 func stopType(f *realizar.Finish) string {
 	switch {
 	case f.Reason == realizar.FinishLength:
@@ -128,7 +128,7 @@ func stopType(f *realizar.Finish) string {
 	return "eos"
 }
 
-// A measure is one of what is measured of an answer.
+// A measure is a measured figure of an answer.
 type measure struct {
 	name  string
 	value float64
@@ -139,7 +139,7 @@ func (m measure) append(b []byte, prefix string) []byte {
 	return strconv.AppendFloat(b, m.value, 'g', -1, 64)
 }
 
-// measures are those of an answer, in milliseconds.
+// measures returns the figures of an answer; times are in milliseconds.
 func measures(f *realizar.Finish) []measure {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	per := func(a, b float64) float64 {
@@ -157,8 +157,8 @@ func measures(f *realizar.Finish) []measure {
 	}
 }
 
-// indented is how much of a text comes before its first line, behind the one that it begins
-// in, that has text behind fewer than n blanks.
+// indented returns the length of text up to the first line feed that is followed by a line with
+// text and an indentation below n. The first line does not count.
 func indented(text []byte, n int) int {
 	for at := bytes.IndexByte(text, '\n'); at >= 0; {
 		line := text[at+1:]
@@ -178,7 +178,7 @@ func indented(text []byte, n int) int {
 	return len(text)
 }
 
-// appendScores appends the tokens of an answer, where they are asked for.
+// appendScores appends the tokens of an answer with their probabilities, if the request wants them.
 func (w *writer) appendScores(b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	if w.settings.generation.LogProbs == nil {
 		return b

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// blob returns the store, the digest that the path names, and whether the store has that file.
+// blob returns the store, the digest in the path, and whether the store has that file.
 func blob(x *server.Exchange) (store server.Store, digest string, there bool, err error) {
 	if store, err = x.Server.Store(); err != nil {
 		return nil, "", false, err
@@ -18,7 +18,7 @@ func blob(x *server.Exchange) (store server.Store, digest string, there bool, er
 	return store, digest, there, err
 }
 
-// hasBlob is HEAD /api/blobs/{digest}.
+// hasBlob handles HEAD /api/blobs/{digest}.
 func hasBlob(x *server.Exchange) error {
 	switch _, digest, there, err := blob(x); {
 	case err != nil:
@@ -30,8 +30,8 @@ func hasBlob(x *server.Exchange) error {
 	return nil
 }
 
-// addBlob is POST /api/blobs/{digest}, whose body is the file. If the store has the file, the body is
-// not read.
+// addBlob handles POST /api/blobs/{digest}. The body is the file; it is not read if the store has
+// the file.
 func addBlob(x *server.Exchange) error {
 	store, digest, there, err := blob(x)
 	switch {

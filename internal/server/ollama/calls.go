@@ -9,21 +9,21 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// pending are the calls of an answer that no line has yet. Arguments are objects, so that a
-// call is sent when it is complete; one that the end of the answer cuts off never is.
+// pending holds the calls of an answer that have not been sent. Arguments are sent as objects, so a
+// call is sent once it is complete, and never if the end of the answer cuts it off.
 type pending struct {
-	now   server.ToolCall // that goes on
-	open  bool            // there is one
-	ready []byte          // those that are complete, a list without brackets
-	count int             // of all that were complete
+	now   server.ToolCall // the open call
+	open  bool            // a call is open
+	ready []byte          // complete calls, a list without brackets
+	count int             // of all complete calls
 	space bytes.Buffer    // scratch
 }
 
-// callBytes is the memory of a call beside its texts.
+// callBytes bounds the memory of a call without its texts, in bytes.
 const callBytes = 128
 
-// add adds what calls go on with. A call is complete when another begins, when text
-// follows, and at the end.
+// add adds the next parts of calls. A call is complete when another begins, when text follows, and
+// at the end of the answer.
 func (p *pending) add(x *server.Exchange, d *server.Delta) error {
 	if d.Text != "" && len(d.ToolCalls) == 0 {
 		p.close()
@@ -48,14 +48,14 @@ func (p *pending) part(x *server.Exchange, part *realizar.ToolCallPart) error {
 	if part.Broken {
 		p.open = false
 	}
-	if err := x.Reserve(callBytes + 4*len(part.Arguments)); err != nil { // as they come, and as they are sent
+	if err := x.Reserve(callBytes + 4*len(part.Arguments)); err != nil { // the arguments as received, and as sent
 		return err
 	}
 	p.now.Arguments = append(p.now.Arguments, part.Arguments...)
 	return nil
 }
 
-// close ends the call that goes on.
+// close ends the open call.
 func (p *pending) close() {
 	if p.open {
 		p.finish(&p.now)
@@ -63,10 +63,10 @@ func (p *pending) close() {
 	p.open = false
 }
 
-// finish adds a whole call, unless it was cut off.
+// finish adds a complete call. It drops one whose arguments were cut off.
 func (p *pending) finish(c *server.ToolCall) {
 	p.space.Reset()
-	if json.Compact(&p.space, c.Arguments) != nil { // a line has no line feeds
+	if json.Compact(&p.space, c.Arguments) != nil { // a line must not have line feeds
 		return
 	}
 	b := p.ready
@@ -81,7 +81,7 @@ func (p *pending) finish(c *server.ToolCall) {
 	p.count++
 }
 
-// take appends the member of a message that has what is ready.
+// take appends the member with the complete calls, if there are any, and removes them from p.
 func (p *pending) take(b []byte) []byte {
 	if len(p.ready) == 0 {
 		return b

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// chatRequest is what POST /api/chat takes.
+// A chatRequest is the body of POST /api/chat.
 type chatRequest struct {
 	settings
 	chat realizar.ChatRequest
@@ -27,7 +27,7 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 	}),
 })
 
-// chatCompletion is POST /api/chat.
+// chatCompletion handles POST /api/chat.
 func chatCompletion(x *server.Exchange) error {
 	r, err := server.ReadFor(x, chatFields, func() *chatRequest { return &chatRequest{settings: newSettings(x)} })
 	if err != nil {
@@ -47,5 +47,5 @@ func chatCompletion(x *server.Exchange) error {
 	return r.explain(x.Answer(&server.Request{Chat: &r.chat, Seeded: r.options.seeded, Fields: names, Grammar: r.form}, w.begin()))
 }
 
-// toolParameters is the name of the schema of a tool.
+// toolParameters returns the name of the field with a tool's schema.
 func toolParameters(tool int) string { return fmt.Sprintf("tools[%d].function.parameters", tool) }

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// chatBody is a request of one message with more members.
+// chatBody returns a request of one message, with more members.
 func chatBody(more string) string {
 	if more != "" {
 		more = "," + more
@@ -24,7 +24,7 @@ func chatBody(more string) string {
 	return `{"model":"small","messages":[{"role":"user","content":"hello"}]` + more + `}`
 }
 
-// said is what the model says by itself.
+// said returns the model's answer to r, without the server.
 func said(t *testing.T, m *realizar.Model, r *realizar.ChatRequest) (text string, end *realizar.Finish) {
 	t.Helper()
 	if r.Messages == nil {
@@ -41,7 +41,8 @@ func said(t *testing.T, m *realizar.Model, r *realizar.ChatRequest) (text string
 	return text, end
 }
 
-// An answer goes on with the last message, where that is a text of the assistant's.
+// TestChatContinues checks that an answer continues the last message if that is the assistant's
+// text.
 func TestChatContinues(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(qwenTemplate))
 	messages := []chat.Message{{Role: "user", Content: "hello"}, {Role: "assistant", Content: "the world"}}
@@ -82,7 +83,7 @@ func TestChat(t *testing.T) {
 	if again := s.post("/api/chat", strings.Replace(chatBody(more+`,"stream":false`), `"small"`, `"small:latest"`, 1)).whole(t); again.text() != want || again.Model != "small:latest" {
 		t.Errorf("%+v", again)
 	}
-	// Without options an answer is Ollama's: of 40 tokens, at 0.8.
+	// Ollama's defaults: temperature 0.8, top_k 40, top_p 0.9.
 	g := realizar.Generation{Sampling: realizar.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9, Seed: 7}, MaxTokens: new(12)}
 	want, _ = said(t, s.model, &realizar.ChatRequest{Generation: g})
 	if got := s.post("/api/chat", chatBody(`"stream":false,"options":{"seed":7,"num_predict":12}`)).whole(t).text(); got != want {
@@ -90,7 +91,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// Every option reaches the model.
+// TestOptions checks that every option reaches the model.
 func TestOptions(t *testing.T) {
 	s := serve(t, server.Config{})
 	m := s.model.Context()
@@ -121,13 +122,13 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %q, %s; want %q, %s", option, a.text(), a.DoneReason, want, reason)
 		}
 	}
-	for _, n := range []string{"-1", "-2"} { // until the context is full, or an end
+	for _, n := range []string{"-1", "-2"} { // no limit but the context and an end token
 		a := s.post("/api/chat", chatBody(`"stream":false,"options":{"temperature":0,"num_predict":`+n+`}`)).whole(t)
 		if a.DoneReason == "length" && a.Prompt+a.Count < m-1 || a.Count < 20 {
 			t.Errorf("num_predict %s: %+v", n, a)
 		}
 	}
-	// Without a seed, or with -1, answers differ.
+	// Without a seed, or with seed -1, answers differ.
 	seen := map[string]bool{}
 	for range 4 {
 		seen[s.post("/api/chat", chatBody(`"stream":false,"options":{"num_predict":14,"seed":-1,"temperature":2}`)).whole(t).text()] = true
@@ -137,7 +138,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What the model's makers recommend comes before Ollama's defaults.
+// TestRecommended checks that the sampling that a model's files recommend takes the place of
+// Ollama's defaults.
 func TestRecommended(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Metadata("general.sampling.temp", float32(0.3)), modeltest.Metadata("general.sampling.top_k", int32(5)))
 	d, ok := s.model.DefaultSampling()
@@ -167,7 +169,7 @@ func TestLogProbs(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if got := string([]rune(string(bytes))); got != a.text() { // whose bytes that are no text are U+FFFD
+	if got := string([]rune(string(bytes))); got != a.text() { // in the text, invalid bytes are U+FFFD
 		t.Errorf("%q, want %q", bytes, a.text())
 	}
 	all, _ := s.post("/api/generate", `{"model":"small","prompt":"hello",`+more+`}`).lines(t)
@@ -217,8 +219,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A request without messages loads the model, which is there, and unloads it, where it
-// stays.
+// TestLoad checks that a request without messages reports the model as loaded, or with keep_alive 0
+// as unloaded.
 func TestLoad(t *testing.T) {
 	s := serve(t, server.Config{})
 	for body, want := range map[string]string{
@@ -330,7 +332,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// An answer says what it took where it is asked to.
+// TestTimings checks that an answer has timings if the request asks for them.
 func TestTimings(t *testing.T) {
 	s := serve(t, server.Config{})
 	for _, stream := range []string{"true", "false"} {
@@ -362,7 +364,7 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// A long answer is written while it is made.
+// TestLongAnswer checks an answer that is written in pieces while its JSON is made.
 func TestLongAnswer(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Context(2048))
 	a := s.post("/api/generate", `{"model":"small","prompt":"hello","stream":false,"logprobs":true,"top_logprobs":20,"options":{"temperature":0,"num_predict":400}}`).whole(t)

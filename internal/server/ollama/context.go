@@ -16,20 +16,20 @@ import (
 	"github.com/realizar/realizar/tokenizer"
 )
 
-// A context is a conversation as the chat template writes it, up to the end of the last
-// answer, as tokens. What the template writes from there on is found by rendering a
-// conversation with an answer that can be told from all else, and cutting behind it. So a
-// conversation by contexts has the prompts that the same one by messages has.
+// A context is a conversation as tokens: the text of the chat template up to the end of the last
+// answer. What the template writes after an answer is found by rendering a conversation with a
+// random answer and cutting the text behind it. So prompts made from contexts equal those made from
+// messages.
 
-// A memory makes the context of an answer.
+// A memory collects what the context of an answer consists of.
 type memory struct {
 	prompt       []int32               // of the answer
 	text         []byte                // of the answer
-	conversation *realizar.ChatRequest // nil where no template writes it
-	before       []int32               // the context that it went on from
+	conversation *realizar.ChatRequest // nil if no template is used
+	before       []int32               // the context in the request
 }
 
-// add adds text of the answer.
+// add adds a piece of the answer's text.
 func (m *memory) add(x *server.Exchange, text string) error {
 	if err := x.Reserve(2 * len(text)); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (m *memory) add(x *server.Exchange, text string) error {
 	return nil
 }
 
-// tokens are the context; nil where the chat template does not let the conversation go on.
+// tokens returns the context, or nil if the chat template cannot continue the conversation.
 func (m *memory) tokens(x *server.Exchange) ([]int32, error) {
 	head := m.prompt
 	if c := m.conversation; c != nil {
@@ -69,12 +69,12 @@ func (m *memory) tokens(x *server.Exchange) ([]int32, error) {
 	return slices.Concat(head, ids), err
 }
 
-// answered is a conversation whose answer is text.
+// answered returns a conversation whose answer is text.
 func answered(text string) []chat.Message {
 	return []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: text}}
 }
 
-// resume is the prompt of c behind a context.
+// resume returns the prompt of c after the context before.
 func resume(x *server.Exchange, c *realizar.ChatRequest, before []int32) (*realizar.Prompt, error) {
 	mark := rand.Text()
 	r := *c
@@ -98,13 +98,13 @@ func resume(x *server.Exchange, c *realizar.ChatRequest, before []int32) (*reali
 	return &p, nil
 }
 
-// templateFails reports whether err is that the chat template does not write a
-// conversation.
+// templateFails reports whether err says that the chat template cannot render a conversation.
 func templateFails(err error) bool {
 	return errors.Is(err, chat.ErrRefused) || errors.Is(err, chat.ErrRender) || errors.Is(err, chat.ErrLimit)
 }
 
-// cut is what stands behind one text of a caller and before another; "" is an end.
+// cut returns the part of text between the caller's texts after and before. An empty after means
+// the beginning, an empty before the end.
 func cut(text chat.Text, after, before string) (chat.Text, bool) {
 	var out chat.Text
 	inside := after == ""
@@ -127,7 +127,7 @@ func cut(text chat.Text, after, before string) (chat.Text, bool) {
 	return out, inside && before == ""
 }
 
-// encode is a text as tokens, without what the tokenizer adds to every text.
+// encode returns the tokens of a text, without those that the tokenizer adds to every text.
 func encode(x *server.Exchange, text chat.Text) ([]int32, error) {
 	tok, err := x.Model().Tokenizer()
 	if err != nil {
@@ -147,7 +147,7 @@ func limits(ctx context.Context) (l tokenizer.Limits) {
 	return l
 }
 
-// begun is a prompt with the token that begins every text, where there is one.
+// begun returns ids with the BOS token in front, if the model adds one and ids lack it.
 func begun(m *realizar.Model, ids []int32) []int32 {
 	tok, err := m.Tokenizer()
 	if err != nil {
@@ -159,7 +159,7 @@ func begun(m *realizar.Model, ids []int32) []int32 {
 	return ids
 }
 
-// appendIDs appends the context; an answer without one has no such member.
+// appendIDs appends the context if there is one.
 func appendIDs(b []byte, ids []int32) []byte {
 	if len(ids) == 0 {
 		return b

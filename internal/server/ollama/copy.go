@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// copyRequest is what POST /api/copy takes.
+// A copyRequest is the body of POST /api/copy.
 type copyRequest struct{ from, to string }
 
 var copyFields = fields.List[copyRequest]{
@@ -15,7 +15,7 @@ var copyFields = fields.List[copyRequest]{
 	fields.Text("destination", "", func(r *copyRequest) *string { return &r.to }),
 }
 
-// copyModel is POST /api/copy.
+// copyModel handles POST /api/copy.
 func copyModel(x *server.Exchange) error {
 	store, err := x.Server.Store()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// createRequest is what POST /api/create takes.
+// A createRequest is the body of POST /api/create.
 type createRequest struct {
 	model, older string
 	stream       bool
@@ -15,10 +15,10 @@ type createRequest struct {
 	files        map[string]string // digests by name
 }
 
-// fileMaxCount are the most files that a request makes a model of.
+// fileMaxCount bounds the files of a model that is created.
 const fileMaxCount = 1000
 
-// ownChat is why what changes a model's conversations is refused.
+// ownChat says why fields that change a model's conversations are refused.
 const ownChat = "a model has the chat template of its own files, and requests say the rest; leave it out"
 
 var createFields = fields.List[createRequest]{
@@ -59,8 +59,8 @@ func readFiles(r *createRequest, v json.RawMessage) error {
 	})
 }
 
-// create is POST /api/create: another name for a model, or a model of files that were
-// uploaded.
+// create handles POST /api/create. It gives a model another name, or makes a model of uploaded
+// files.
 func create(x *server.Exchange) error {
 	store, err := x.Server.Store()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// deleteRequest is what DELETE /api/delete takes.
+// A deleteRequest is the body of DELETE /api/delete.
 type deleteRequest struct{ model, older string }
 
 var deleteFields = fields.List[deleteRequest]{
@@ -15,7 +15,7 @@ var deleteFields = fields.List[deleteRequest]{
 	fields.Text("name", "model, which is its newer name", func(r *deleteRequest) *string { return &r.older }),
 }
 
-// deleteModel is DELETE /api/delete.
+// deleteModel handles DELETE /api/delete.
 func deleteModel(x *server.Exchange) error {
 	store, err := x.Server.Store()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A catalog is what lists say of a model, which is found once: files may have a hundred
+// A catalog is what lists say about a model. It is made once, because a model may have a hundred
 // thousand tensors.
 type catalog struct {
 	size    int64
@@ -20,10 +20,10 @@ type catalog struct {
 	details details
 }
 
-// catalogKey is that of a model's catalog.
+// catalogKey is the key of a model's catalog in its notes.
 type catalogKey struct{}
 
-// catalogOf is the catalog of m.
+// catalogOf returns the catalog of m.
 func catalogOf(m *server.Model) *catalog {
 	return server.Note(m, catalogKey{}, func() *catalog {
 		d := m.Description()
@@ -31,7 +31,7 @@ func catalogOf(m *server.Model) *catalog {
 	})
 }
 
-// details say what kind of model it is.
+// details describes a model: its format, architecture, size and quantization.
 type details struct {
 	Parent       string   `json:"parent_model"`
 	Format       string   `json:"format"`
@@ -49,7 +49,7 @@ func detailsOf(d *realizar.Description) details {
 	}
 }
 
-// familyOf is the architecture as GGUF has it, or config.json's model_type.
+// familyOf returns model_type of config.json, or else the architecture's name in GGUF.
 func familyOf(d *realizar.Description) string {
 	if name, ok := textOf(d, "model_type"); ok {
 		return name
@@ -57,7 +57,7 @@ func familyOf(d *realizar.Description) string {
 	return d.Architecture
 }
 
-// short is a number of parameters as people write it.
+// short formats a number of parameters for people.
 func short(n int64) string {
 	switch f := float64(n); {
 	case f >= 999.95e6:
@@ -68,7 +68,7 @@ func short(n int64) string {
 	return fmt.Sprintf("%.2fK", float64(n)/1e3)
 }
 
-// fileTypes are the mixes of number formats by GGUF's general.file_type.
+// fileTypes names the mixes of number formats by GGUF's general.file_type.
 var fileTypes = map[string]string{
 	"0": "F32", "1": "F16", "2": "Q4_0", "3": "Q4_1", "7": "Q8_0", "8": "Q5_0", "9": "Q5_1", "10": "Q2_K", "11": "Q3_K_S", "12": "Q3_K_M",
 	"13": "Q3_K_L", "14": "Q4_K_S", "15": "Q4_K_M", "16": "Q5_K_S", "17": "Q5_K_M", "18": "Q6_K", "19": "IQ2_XXS", "20": "IQ2_XS", "21": "Q2_K_S",
@@ -76,7 +76,7 @@ var fileTypes = map[string]string{
 	"31": "IQ1_M", "32": "BF16", "36": "TQ1_0", "37": "TQ2_0", "38": "MXFP4",
 }
 
-// quantization is the mix that the file names, or the format of most weights.
+// quantization returns the mix that the file names, or the format of most weights.
 func quantization(d *realizar.Description) string {
 	for _, e := range d.Metadata {
 		if e.Key == "general.file_type" {
@@ -91,11 +91,11 @@ func quantization(d *realizar.Description) string {
 	return d.DTypes[0].Name
 }
 
-// digest tells models apart by what their files say. It is no hash of the weights, which
-// would take minutes of a large file.
+// digest identifies a model by its metadata and tensor list. It does not hash the weights, which
+// would take minutes for a large file.
 func digest(d *realizar.Description) string {
 	h := sha256.New()
-	add := func(a ...any) { _, _ = fmt.Fprintln(h, a...) } // a hash takes all
+	add := func(a ...any) { _, _ = fmt.Fprintln(h, a...) } // a hash never fails
 	add(d.Format, d.FileBytes, d.Architecture)
 	for _, e := range d.Metadata {
 		v := reflect.ValueOf(e.Value)

@@ -16,10 +16,10 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// maxInputs is how many texts one request may bring.
+// maxInputs bounds the texts of one request.
 const maxInputs = 2048
 
-// embedRequest is what POST /api/embed takes.
+// An embedRequest is the body of POST /api/embed.
 type embedRequest struct {
 	model      string
 	options    options
@@ -62,7 +62,7 @@ func readInputs(r *embedRequest, v json.RawMessage) error {
 	return nil
 }
 
-// embed is POST /api/embed.
+// embed handles POST /api/embed.
 func embed(x *server.Exchange) error {
 	began := time.Now()
 	r, err := server.ReadFor(x, embedFields, func() *embedRequest { return &embedRequest{options: newOptions(x)} })
@@ -106,7 +106,7 @@ func (r *embedRequest) check(x *server.Exchange) error {
 	return r.options.settle(x)
 }
 
-// embeddingsRequest is what POST /api/embeddings takes.
+// An embeddingsRequest is the body of POST /api/embeddings.
 type embeddingsRequest struct {
 	model, prompt string
 	options       options
@@ -120,8 +120,8 @@ var embeddingsFields = fields.List[embeddingsRequest]{
 	keepAliveField(func(r *embeddingsRequest) *keepAlive { return &r.keep }),
 }
 
-// embeddings is POST /api/embeddings, whose vectors have the length that the model gives
-// them.
+// embeddings handles POST /api/embeddings. It returns vectors as the model makes them, not
+// normalized.
 func embeddings(x *server.Exchange) error {
 	r, err := server.ReadFor(x, embeddingsFields, func() *embeddingsRequest { return &embeddingsRequest{options: newOptions(x)} })
 	if err != nil {
@@ -144,7 +144,7 @@ func embeddings(x *server.Exchange) error {
 	return nil
 }
 
-// vectors are the embeddings of r, whose texts are the field param.
+// vectors returns the embeddings of r, whose texts are in the field param.
 func vectors(x *server.Exchange, param string, truncate bool, r *realizar.EmbedRequest) ([]realizar.Embedding, error) {
 	if err := x.NoTimings(); err != nil {
 		return nil, err
@@ -171,8 +171,8 @@ func vectors(x *server.Exchange, param string, truncate bool, r *realizar.EmbedR
 	return all, server.OfField(param, err)
 }
 
-// shorten cuts the end off an input that does not fit, but for a special token that the
-// tokenizer ends every text with.
+// shorten truncates an input that exceeds the context. A special token that the tokenizer appends
+// to every text is kept.
 func shorten(ctx context.Context, m *realizar.Model, in *realizar.EmbedInput) error {
 	p, err := m.Prompt(ctx, &realizar.Request{Prompt: in.Text}, 0)
 	if err != nil || len(p.Tokens) <= m.Context() {

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
 )
 
-// TestAPIFields: the tables of docs/ollama.md are those of the code.
+// TestAPIFields checks that the tables of docs/ollama.md match the lists of fields.
 func TestAPIFields(t *testing.T) {
 	tables := map[string]fieldstest.Table{
 		"chat":            fieldstest.TableOf(chatFields),
@@ -26,5 +26,5 @@ func TestAPIFields(t *testing.T) {
 		"copy":            fieldstest.TableOf(copyFields),
 		"delete":          fieldstest.TableOf(deleteFields),
 	}
-	fieldstest.Check(t, "../../../docs/ollama.md", "ollama", len(tables)+1, tables) // settingsFields are part of others
+	fieldstest.Check(t, "../../../docs/ollama.md", "ollama", len(tables)+1, tables) // settingsFields is part of other lists
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// FuzzFields: whatever a body holds, it is read, or refused with an error that says
-// why.
+// FuzzFields checks that any body is read or refused with an error that says why.
 func FuzzFields(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"a","messages":[{"role":"user","content":"a","images":[]},{"role":"assistant","thinking":"b","tool_calls":[{"id":"1","function":{"index":0,"name":"f","arguments":{}}}]},{"role":"tool","tool_name":"f","content":"c"}],"think":"low"}`,

@@ -11,11 +11,11 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// generateRequest is what POST /api/generate takes.
+// A generateRequest is the body of POST /api/generate.
 type generateRequest struct {
 	settings
 	prompt, system string
-	suffix         string // behind the gap that the answer fills
+	suffix         string // the text after the gap that the answer fills
 	raw            bool
 	context        []int32
 }
@@ -36,7 +36,7 @@ var generateFields = slices.Concat(fields.Within(func(r *generateRequest) *setti
 	fields.Only[generateRequest]("steps", "0", "the model writes text", "0"),
 })
 
-// generate is POST /api/generate.
+// generate handles POST /api/generate.
 func generate(x *server.Exchange) error {
 	r, err := server.ReadFor(x, generateFields, func() *generateRequest { return &generateRequest{settings: newSettings(x)} })
 	if err != nil {
@@ -62,7 +62,7 @@ func generate(x *server.Exchange) error {
 	return r.explain(r.converse(x, w))
 }
 
-// check says what is wrong with the request as a whole.
+// check checks the request's fields against each other and the vocabulary.
 func (r *generateRequest) check(vocab int) error {
 	switch {
 	case r.suffix != "" && (r.raw || r.system != "" || len(r.context) > 0):
@@ -82,10 +82,10 @@ func (r *generateRequest) check(vocab int) error {
 	return nil
 }
 
-// promptNames are those of the fields of a conversation of one prompt.
+// promptNames are the names of the fields of a conversation with one prompt.
 var promptNames = server.ChatFields{Messages: "prompt", Effort: "think"}
 
-// fill answers with what belongs between the prompt and the suffix.
+// fill answers with the text between the prompt and the suffix.
 func (r *generateRequest) fill(x *server.Exchange, w *writer) error {
 	if err := x.CheckSuffix(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *generateRequest) fill(x *server.Exchange, w *writer) error {
 	return x.Answer(&server.Request{Prompts: []realizar.Request{p}, Seeded: r.options.seeded, Param: "prompt", Grammar: r.form}, w.begin())
 }
 
-// noThought refuses a thought before an answer that no template begins.
+// noThought refuses reasoning if no chat template begins the answer.
 func (r *generateRequest) noThought() error {
 	if r.effort != "" && r.effort != "none" {
 		return fields.Invalid("think", "think is for the chat template, which has no part in the prompt; leave it out")
@@ -105,7 +105,8 @@ func (r *generateRequest) noThought() error {
 	return nil
 }
 
-// plain answers a prompt that no template writes: a raw one, or that of a model without one.
+// plain answers a prompt without a chat template: a raw prompt, or one of a model that has no
+// template.
 func (r *generateRequest) plain(x *server.Exchange, w *writer) error {
 	if err := r.noThought(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// qwenTemplate has a system message of its own, thoughts that can be switched, and tools.
+// qwenTemplate has a default system message, reasoning that can be disabled, and tools.
 const qwenTemplate = `{%- if messages[0].role != 'system' %}<|im_start|>system
 Be good.<|im_end|>
 {% endif %}{% for m in messages %}<|im_start|>{{ m.role }}
@@ -44,7 +44,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// With a suffix the answer is what belongs before it, of a model that has tokens for gaps.
+// TestGenerateSuffix checks infilling, with a model that has tokens for it.
 func TestGenerateSuffix(t *testing.T) {
 	var options []modeltest.Option
 	for name, id := range map[string]uint32{"fim_pre": 270, "fim_suf": 271, "fim_mid": 269} {
@@ -74,7 +74,7 @@ func TestGenerateSuffix(t *testing.T) {
 	}
 }
 
-// A raw prompt is the model's text as it stands, special tokens among it.
+// TestRaw checks that a raw prompt is taken literally, with special tokens.
 func TestRaw(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(qwenTemplate), modeltest.AddBOS())
 	const prompt = "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
@@ -93,7 +93,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// A conversation by contexts has the prompts that the same one by messages has.
+// TestContext checks that prompts made from contexts equal those made from messages.
 func TestContext(t *testing.T) {
 	for _, options := range [][]modeltest.Option{nil, {modeltest.Template(qwenTemplate)}, {modeltest.Template(qwenTemplate), modeltest.AddBOS()}} {
 		s := serve(t, server.Config{}, append(options, modeltest.Context(1024))...)
@@ -124,7 +124,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// A template that does not write answers gives no context, and goes on from none.
+// TestNoContext checks that if a template does not write answers, there is no context and none is
+// accepted.
 func TestNoContext(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(`{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}`))
 	if a := s.post("/api/generate", generateBody("hello", "")).whole(t); a.Context != nil {
@@ -137,7 +138,7 @@ func TestNoContext(t *testing.T) {
 	}
 }
 
-// A model without a template continues the prompt.
+// TestNoTemplate checks that a model without a template continues the prompt.
 func TestNoTemplate(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template("{% broken"))
 	a := s.post("/api/generate", generateBody("hello", "")).whole(t)

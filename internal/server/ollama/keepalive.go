@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A keepAlive is how long the model shall stay when nobody uses it: 0 unloads it, less than 0
-// keeps it until others need its memory.
+// A keepAlive is how long an idle model stays loaded: 0 unloads it at once, and less than 0 keeps
+// it until other models need its memory.
 type keepAlive struct {
 	given bool
 	time  time.Duration
@@ -19,7 +19,7 @@ type keepAlive struct {
 
 const keepAliveTakes = `a number of seconds, or a duration such as "5m", that the model stays when nobody uses it; 0 unloads it, and less than 0 keeps it until others need its memory; a model that is pinned stays`
 
-// keepAliveField is the field of a request that has one.
+// keepAliveField returns the field keep_alive.
 func keepAliveField[R any](of func(*R) *keepAlive) fields.Field[R] {
 	return fields.New("keep_alive", keepAliveTakes, "what a request said before, or the server", func(r *R, v json.RawMessage) error {
 		text, k := string(v), of(r)
@@ -42,15 +42,15 @@ func keepAliveField[R any](of func(*R) *keepAlive) fields.Field[R] {
 	})
 }
 
-// longest is a time in which nothing goes.
+// longest bounds the time of a keepAlive.
 const longest = 100 * 365 * 24 * time.Hour
 
-// apply has the request's model stay as long.
+// apply sets the time for the request's model.
 func (k *keepAlive) apply(x *server.Exchange) {
 	if k.given {
 		x.KeepAlive(k.time)
 	}
 }
 
-// unload reports whether the model shall go at once.
+// unload reports whether the model should be unloaded at once.
 func (k *keepAlive) unload() bool { return k.given && k.time == 0 }

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// A client that leaves its stream ends the answer, and its place is free.
+// TestLeft checks that an answer ends and frees its place when the client leaves the stream.
 func TestLeft(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Context(16384))
 	const long = `"format":{"type":"array","items":{"type":"boolean"},"minItems":2000}`

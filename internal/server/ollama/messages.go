@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// message is a message as a chat request has it.
+// A message is a message of a chat request.
 type message struct {
 	chat.Message
 	hasContent bool
@@ -30,12 +30,12 @@ var messageFields = fields.List[message]{
 	noImages[message](),
 }
 
-// noImages is the field of images, of which there may be none.
+// noImages returns the field images, which must be empty.
 func noImages[R any]() fields.Field[R] {
 	return fields.Only[R]("images", "[]", "the model reads text alone", "[]")
 }
 
-// toolCall is a call that an assistant made before.
+// A toolCall is a call in an assistant's message.
 type toolCall struct {
 	chat.ToolCall
 	hasFunction bool
@@ -76,7 +76,7 @@ func readCalls(m *message, v json.RawMessage) error {
 	return nil
 }
 
-// roles are those that messages have.
+// roles are the roles of messages.
 var roles = []string{"system", "user", "assistant", "tool"}
 
 // readMessages reads a conversation.
@@ -102,17 +102,18 @@ func readMessages(v json.RawMessage) ([]chat.Message, error) {
 	return messages, nil
 }
 
-// calls are those of a conversation that no message has answered yet.
+// calls are the calls of a conversation that have no result yet.
 type calls struct {
 	open  []chat.ToolCall
-	count int // of all
+	count int // of all calls so far
 }
 
-// add names the calls of m that have no id, or finds the one that m answers.
+// add gives ids to the calls of m that have none. If m is a tool's result, add finds the call that
+// it answers.
 func (c *calls) add(m *message) {
 	for i := range m.ToolCalls {
 		if m.ToolCalls[i].ID == "" {
-			m.ToolCalls[i].ID = fmt.Sprintf("call%05d", c.count%100000) // which has the form that Mistral's templates insist on
+			m.ToolCalls[i].ID = fmt.Sprintf("call%05d", c.count%100000) // Mistral's templates require this form
 		}
 		c.count++
 	}

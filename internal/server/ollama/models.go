@@ -7,22 +7,22 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// spoken is the version of Ollama whose API this is: clients ask for one that is new enough.
+// spoken is the version of Ollama whose API this is. Clients check it.
 const spoken = "0.17.4"
 
-// root is GET /, by which clients see that a server is there.
+// root handles GET /, which clients use to find a server.
 func root(x *server.Exchange) error {
 	s := x.Stream("text/plain; charset=utf-8", func(e *server.Error) error { return e })
 	s.Add([]byte("Ollama is running"))
 	return s.Flush()
 }
 
-// version is GET /api/version.
+// version handles GET /api/version.
 func version(x *server.Exchange) error {
 	return x.JSON(map[string]string{"version": spoken, "server": "realizar"})
 }
 
-// A modelEntry is a model as lists have it.
+// A modelEntry is a model in a list.
 type modelEntry struct {
 	Name       string    `json:"name"`
 	Model      string    `json:"model"`
@@ -32,8 +32,8 @@ type modelEntry struct {
 	Details    details   `json:"details"`
 }
 
-// tags is GET /api/tags: the models that are served, and those of the store. Of one that is
-// served and not loaded no more than its names is known.
+// tags handles GET /api/tags. It lists the served models and those of the store. A served model
+// that is not loaded has only its names.
 func tags(x *server.Exchange) error {
 	list := []modelEntry{}
 	for _, m := range x.Server.Models().Models() {
@@ -66,7 +66,7 @@ func tags(x *server.Exchange) error {
 	return x.JSON(map[string]any{"models": list})
 }
 
-// A runningEntry is a model as it runs.
+// A runningEntry is a loaded model in a list.
 type runningEntry struct {
 	Name      string    `json:"name"`
 	Model     string    `json:"model"`
@@ -78,10 +78,10 @@ type runningEntry struct {
 	Context   int       `json:"context_length"`
 }
 
-// never is when a model goes that stays.
+// never is the expiry of a model that stays loaded.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// running is GET /api/ps: the models that are loaded.
+// running handles GET /api/ps, which lists the loaded models.
 func running(x *server.Exchange) error {
 	list := []runningEntry{}
 	for _, status := range x.Server.Models().Models() {

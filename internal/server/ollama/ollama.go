@@ -1,7 +1,7 @@
-// Package ollama is the dialect of Ollama's API, at its paths. A file knows one endpoint:
-// the fields of its requests and the shape of its answers; settings.go, options.go and
-// writer.go have what chats and completions share. Nothing is cut silently: what Ollama
-// would drop to make a prompt fit is an error here.
+// Package ollama is the dialect of Ollama's API. Each endpoint has a file with the fields of its
+// requests and the shape of its answers; settings.go, options.go and writer.go have what chats and
+// completions share. Nothing is truncated silently: if Ollama would drop part of a prompt to make
+// it fit, this dialect returns an error.
 package ollama
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// Dialect is Ollama's.
+// Dialect is Ollama's dialect.
 type Dialect struct{}
 
-// Routes are its endpoints.
+// Routes returns the dialect's endpoints.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "GET /{$}", Handle: root},
@@ -37,10 +37,10 @@ func (Dialect) Routes() []server.Route {
 	}
 }
 
-// Key is that of the header Authorization.
+// Key returns the key in the Authorization header.
 func (Dialect) Key(r *http.Request) (string, error) { return server.BearerKey(r) }
 
-// Error is an error's body.
+// Error returns the body of an error.
 func (Dialect) Error(h http.Header, e *server.Error) []byte {
 	if e.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
@@ -48,7 +48,8 @@ func (Dialect) Error(h http.Header, e *server.Error) []byte {
 	return errorBody(e)
 }
 
-// errorBody is a text, which names the field that it is about.
+// errorBody returns an error's body. The format has no member for the field that the error is
+// about, so the message names it.
 func errorBody(e *server.Error) []byte {
 	text := e.Message
 	if !strings.Contains(text, e.Param) {

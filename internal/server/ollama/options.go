@@ -9,17 +9,17 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// options are how an answer is made.
+// options are the options of an answer.
 type options struct {
 	generation realizar.Generation
 	seeded     bool
-	context    int  // num_ctx; 0: what is loaded
+	context    int  // num_ctx; 0 means that of the loaded model
 	lastN      *int // repeat_last_n
 	newlines   bool // penalize_newline
 }
 
-// defaults are those of a request that says nothing: what the model's makers recommend, or
-// Ollama's.
+// defaults returns the sampling of a request without options: what the model's files recommend, or
+// Ollama's defaults.
 func defaults(m *realizar.Model) realizar.Sampling {
 	if d, ok := m.DefaultSampling(); ok {
 		return d
@@ -27,7 +27,7 @@ func defaults(m *realizar.Model) realizar.Sampling {
 	return orOllamas(nil)
 }
 
-// orOllamas is what the makers recommend, or where that is nil what Ollama does.
+// orOllamas returns makers, or Ollama's defaults if it is nil.
 func orOllamas(makers *realizar.Sampling) realizar.Sampling {
 	if makers != nil {
 		return *makers
@@ -35,7 +35,7 @@ func orOllamas(makers *realizar.Sampling) realizar.Sampling {
 	return realizar.Sampling{Temperature: 0.8, TopK: 40, TopP: 0.9}
 }
 
-// newOptions are those of a request that says nothing.
+// newOptions returns the options of a request without any.
 func newOptions(x *server.Exchange) options {
 	return options{generation: realizar.Generation{Sampling: defaults(x.Model().Model), Choices: 1}, newlines: true}
 }
@@ -83,7 +83,7 @@ var optionsFields = fields.List[options]{
 		o.context, err = fields.ReadWhole(v, 1, math.MaxInt32)
 		return err
 	}),
-	fields.Ignored[options]("num_keep"), // of a context that is cut, which none is
+	fields.Ignored[options]("num_keep"), // about truncating a context, which is never done
 	fields.Only[options]("mirostat", "0", "leave it out, and use top_p or min_p", "0"),
 	fields.Ignored[options]("mirostat_tau"),
 	fields.Ignored[options]("mirostat_eta"),
@@ -105,14 +105,14 @@ var optionsFields = fields.List[options]{
 	fields.Ignored[options]("logits_all"),
 }
 
-// optionsField is the field of a request that has them.
+// optionsField returns the field options.
 func optionsField[R any](of func(*R) *options) fields.Field[R] {
 	return fields.New("options", "an object", "none", func(r *R, v json.RawMessage) error {
 		return optionsFields.Decode(of(r), v, "options")
 	})
 }
 
-// share is a field of a share of the probabilities, of which 0 keeps the likeliest token.
+// share returns a field with a share of the probabilities. 0 keeps the likeliest token.
 func share(name, otherwise string, to func(*options) *float32) fields.Field[options] {
 	return fields.New(name, "a number from 0 to 1", recommended+otherwise, func(o *options, v json.RawMessage) (err error) {
 		*to(o), err = fields.ReadShareOr0(v)
@@ -125,7 +125,7 @@ func readStop(o *options, v json.RawMessage) (err error) {
 	return err
 }
 
-// settle says what is wrong with options as a whole.
+// settle checks the options against each other and the model.
 func (o *options) settle(x *server.Exchange) error {
 	if n := x.Model().Context(); o.context > n {
 		return fields.Invalid("options.num_ctx", "num_ctx is %d, and the model is loaded with a context of %d tokens; ask for no more, or start the server with --context %d", o.context, n, o.context)

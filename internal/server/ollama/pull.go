@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// pullRequest is what POST /api/pull takes.
+// A pullRequest is the body of POST /api/pull.
 type pullRequest struct {
 	model, older string
 	stream       bool
@@ -20,7 +20,7 @@ var pullFields = fields.List[pullRequest]{
 	fields.Ignored[pullRequest]("password"),
 }
 
-// pull is POST /api/pull. A model that is served and not of the store is there already.
+// pull handles POST /api/pull. A served model that is not in the store needs no pull.
 func pull(x *server.Exchange) error {
 	r := pullRequest{stream: true}
 	if err := server.Read(x, pullFields, &r); err != nil {
@@ -54,7 +54,7 @@ func pull(x *server.Exchange) error {
 	return to.success()
 }
 
-// stored reports whether the store has a model of that name.
+// stored reports whether the store has a model with the name.
 func stored(x *server.Exchange, store server.Store, name string) bool {
 	_, err := store.Find(x.Work(), name)
 	return err == nil

@@ -5,7 +5,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// pushRequest is what POST /api/push takes.
+// A pushRequest is the body of POST /api/push.
 type pushRequest struct {
 	model, older string
 	stream       bool
@@ -20,7 +20,7 @@ var pushFields = fields.List[pushRequest]{
 	fields.Ignored[pushRequest]("password"),
 }
 
-// push is POST /api/push.
+// push handles POST /api/push.
 func push(x *server.Exchange) error {
 	store, err := x.Server.Store()
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// name is what the model is served under.
+// name is the model's default name.
 const name = "small"
 
-// A service is a server of a small model that speaks Ollama's dialect alone.
+// A service is an HTTP server of a small model with Ollama's dialect only.
 type service struct {
 	*httptest.Server
 	t     testing.TB
@@ -41,7 +41,7 @@ func serveFile(t testing.TB, c server.Config, path string) *service {
 	return serveNamed(t, []string{name}, time.Time{}, c, path)
 }
 
-// serveNamed serves the model at path under these names, created at that time.
+// serveNamed serves the model at path with these names and time of creation.
 func serveNamed(t testing.TB, names []string, created time.Time, c server.Config, path string) *service {
 	t.Helper()
 	m := servertest.Open(t, path, realizar.Options{})
@@ -56,7 +56,7 @@ func serveNamed(t testing.TB, names []string, created time.Time, c server.Config
 	return &service{h, t, m}
 }
 
-// A reply is an answer that has come as a whole.
+// A reply is a whole HTTP response.
 type reply struct {
 	status int
 	header http.Header
@@ -86,7 +86,7 @@ func (s *service) post(path, body string) reply {
 	return s.send(http.MethodPost, path, body)
 }
 
-// fails reads an error of that status, whose text has all that it says.
+// fails checks that r is an error with the status whose message contains all of says.
 func (r reply) fails(t testing.TB, status int, says ...string) {
 	t.Helper()
 	var body map[string]string
@@ -100,7 +100,7 @@ func (r reply) fails(t testing.TB, status int, says ...string) {
 	}
 }
 
-// An answer is a line of a stream, or all of an answer.
+// An answer is a line of a stream, or a whole answer.
 type answer struct {
 	Model     string
 	CreatedAt string `json:"created_at"`
@@ -137,7 +137,7 @@ type answer struct {
 	Count      int   `json:"eval_count"`
 }
 
-// text is what the line says.
+// text returns the text of the line.
 func (a answer) text() string {
 	if a.Message != nil {
 		return a.Message.Content
@@ -148,7 +148,7 @@ func (a answer) text() string {
 	return ""
 }
 
-// whole reads an answer that is no stream.
+// whole reads an answer that is not a stream.
 func (r reply) whole(t testing.TB) answer {
 	t.Helper()
 	var a answer
@@ -158,7 +158,7 @@ func (r reply) whole(t testing.TB) answer {
 	return a
 }
 
-// lines reads a stream: all its lines, and what they say together.
+// lines reads a stream. It returns its lines, and their texts joined.
 func (r reply) lines(t testing.TB) (all []answer, text string) {
 	t.Helper()
 	if r.status != 200 || r.header.Get("Content-Type") != server.Lines {

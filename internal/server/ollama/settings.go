@@ -10,23 +10,23 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// maxTop are the most of the likeliest tokens that a request may ask for.
+// maxTop bounds top_logprobs.
 const maxTop = 20
 
-// settings are what requests for chats and for completions have in common.
+// settings are the fields that requests for chats and completions share.
 type settings struct {
 	model    string
 	stream   bool
 	options  options
 	keep     keepAlive
 	effort   string
-	form     *server.Grammar // that the answer must have
+	form     *server.Grammar // constrains the answer
 	truncate bool
 	logProbs bool
 	top      int
 }
 
-// newSettings are those of a request that says nothing.
+// newSettings returns the settings of a request without fields.
 func newSettings(x *server.Exchange) settings {
 	return settings{stream: true, options: newOptions(x)}
 }
@@ -73,7 +73,7 @@ func readThink(s *settings, v json.RawMessage) error {
 	return nil
 }
 
-// settle says what is wrong with settings as a whole, and fills in the rest.
+// settle checks the settings against each other and applies keep_alive.
 func (t *settings) settle(x *server.Exchange) error {
 	t.keep.apply(x)
 	if t.top > 0 && !t.logProbs {
@@ -85,10 +85,10 @@ func (t *settings) settle(x *server.Exchange) error {
 	return t.options.settle(x)
 }
 
-// names are those of the fields of a conversation, for errors about them.
+// names are the names of a conversation's fields, for errors.
 var names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tools", Effort: "think", Thinking: "think"}
 
-// explain says of a prompt that does not fit that truncate does not make it fit.
+// explain adds to the error of a prompt that does not fit that truncate is not supported.
 func (t *settings) explain(err error) error {
 	if !t.truncate || !errors.Is(err, realizar.ErrContext) {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// showRequest is what POST /api/show takes.
+// A showRequest is the body of POST /api/show.
 type showRequest struct {
 	model, older string
 	verbose      bool
@@ -31,11 +31,10 @@ var showFields = fields.List[showRequest]{
 	fields.Ignored[showRequest]("options"),
 }
 
-// describedBytes is what a [realizar.Description] takes for a tensor, at most.
+// describedBytes bounds the memory of one tensor in a [realizar.Description], in bytes.
 const describedBytes = 512
 
-// show is POST /api/show. A model of the store that is not served is shown as its files
-// describe it.
+// show handles POST /api/show. A model of the store that is not served is described from its files.
 func show(x *server.Exchange) error {
 	var r showRequest
 	if err := server.Read(x, showFields, &r); err != nil {
@@ -71,7 +70,7 @@ func show(x *server.Exchange) error {
 	return nil
 }
 
-// showStored shows a model of the store that is not loaded.
+// showStored answers with a model of the store that is not loaded.
 func showStored(x *server.Exchange, store server.Store, name string, verbose bool) error {
 	m, err := store.Find(x.Work(), name)
 	if err != nil {
@@ -101,7 +100,7 @@ func showStored(x *server.Exchange, store server.Store, name string, verbose boo
 	return nil
 }
 
-// shown is what POST /api/show says beside the metadata and the tensors.
+// shown is the answer of POST /api/show without the metadata and the tensors.
 type shown struct {
 	name         string
 	details      details
@@ -111,7 +110,7 @@ type shown struct {
 	modified     time.Time
 }
 
-// write answers with what a model's files say, and s.
+// write writes the answer: the metadata of d, its tensors if verbose, and s.
 func (s *shown) write(x *server.Exchange, d *realizar.Description, verbose bool) {
 	b := append(appendJSON([]byte(`{"details":`), s.details), `,"model_info":{`...)
 	b = appendInfo(x, b, d, verbose)
@@ -137,12 +136,12 @@ func (s *shown) write(x *server.Exchange, d *realizar.Description, verbose bool)
 func appendJSON(b []byte, v any) []byte {
 	data, err := jsontext.Encode(v)
 	if err != nil {
-		return append(b, "null"...) // a number that JSON cannot say
+		return append(b, "null"...) // JSON has no NaN and no infinity
 	}
 	return append(b, data...)
 }
 
-// textOf is the metadata of that key, where it is a text.
+// textOf returns the metadata with the key if it is a string.
 func textOf(d *realizar.Description, key string) (string, bool) {
 	for _, e := range d.Metadata {
 		if e.Key == key {
@@ -153,8 +152,8 @@ func textOf(d *realizar.Description, key string) (string, bool) {
 	return "", false
 }
 
-// appendInfo appends the metadata of the files, and what all clients look for and some
-// files do not say under GGUF's names. Long arrays are null unless they are asked for.
+// appendInfo appends the metadata of the files, and under GGUF's names what clients expect and some
+// files lack. Long arrays are null unless verbose.
 func appendInfo(x *server.Exchange, b []byte, d *realizar.Description, verbose bool) []byte {
 	known, first := map[string]bool{"tokenizer.chat_template": true}, true
 	add := func(key string, value any) {
@@ -207,7 +206,7 @@ func appendArray(x *server.Exchange, b []byte, list reflect.Value) []byte {
 	return append(b, ']')
 }
 
-// finiteOrNil is a value as JSON can say it.
+// finiteOrNil returns value, or nil if it is NaN or infinite, which JSON does not have.
 func finiteOrNil(value any) any {
 	if v := reflect.ValueOf(value); v.CanFloat() && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)) {
 		return nil
@@ -215,7 +214,7 @@ func finiteOrNil(value any) any {
 	return value
 }
 
-// appendTensors appends the tensors, their innermost dimension first.
+// appendTensors appends the tensors; their shapes begin with the innermost dimension.
 func appendTensors(x *server.Exchange, b []byte, d *realizar.Description) []byte {
 	for i := range d.Tensors {
 		t := &d.Tensors[i]
@@ -231,7 +230,7 @@ func appendTensors(x *server.Exchange, b []byte, d *realizar.Description) []byte
 	return b
 }
 
-// parametersOf are the options of a request that says nothing, a line each.
+// parametersOf returns the default options, one per line.
 func parametersOf(s realizar.Sampling, context int) (lines []string) {
 	line := func(name string, value any) { lines = append(lines, fmt.Sprintf("%-30s %v", name, value)) }
 	line("num_ctx", context)
@@ -251,7 +250,7 @@ func parametersOf(s realizar.Sampling, context int) (lines []string) {
 	return lines
 }
 
-// modelfileOf is a Modelfile of the model under its name.
+// modelfileOf returns a Modelfile of the model.
 func modelfileOf(name string, parameters []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The model is served from its own file, which holds the chat template, in Jinja.\nFROM %s\n", server.Tagged(name))
@@ -262,7 +261,7 @@ func modelfileOf(name string, parameters []string) string {
 	return b.String()
 }
 
-// capabilities are what the model can do. What its chat template shows is found as it is
+// capabilities returns what the model can do. Those that depend on the chat template are found as
 // for a request.
 func capabilities(x *server.Exchange, d *realizar.Description) ([]string, error) {
 	switch {

@@ -8,8 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// nameOf is the name of a model in a request that may have it in the field name, which is
-// older.
+// nameOf returns the name of a model from the field model, or else from the older field name.
 func nameOf(model, older string) (string, error) {
 	switch {
 	case model != "":
@@ -20,11 +19,11 @@ func nameOf(model, older string) (string, error) {
 	return "", fields.Missing("model")
 }
 
-// A report tells a client how far a change of the store is: a line for each step of a
-// stream, or the last one alone.
+// A report sends the progress of a change of the store: a line for each step, or only the last line
+// if the answer is not a stream.
 type report struct {
 	x      *server.Exchange
-	stream *server.Stream // nil where the answer comes as a whole
+	stream *server.Stream // nil if the answer is sent whole
 }
 
 func newReport(x *server.Exchange, stream bool) *report {
@@ -40,7 +39,7 @@ func (r *report) send(line []byte) error {
 	return r.stream.Flush()
 }
 
-// step tells of a step.
+// step reports a step.
 func (r *report) step(status string) error {
 	if r.stream == nil {
 		return nil
@@ -48,7 +47,7 @@ func (r *report) step(status string) error {
 	return r.send(append(statusLine(status), '}'))
 }
 
-// file tells how much has come of a file, which verb says the way of.
+// file reports the progress of a file. verb is the direction, such as pulling.
 func (r *report) file(verb string, p *server.Progress) error {
 	if r.stream == nil {
 		return nil
@@ -73,7 +72,7 @@ func (r *report) success() error {
 
 func statusLine(status string) []byte { return jsontext.AppendString([]byte(`{"status":`), status) }
 
-// short12 is a digest as people are shown it.
+// short12 returns the first 12 hexadecimal digits of a digest.
 func short12(digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
 	return hex[:min(12, len(hex))]

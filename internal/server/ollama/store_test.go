@@ -17,7 +17,7 @@ import (
 	"github.com/realizar/realizar/internal/store"
 )
 
-// serveStore serves a model beside a store that has none yet, and a hub that has one.
+// serveStore serves a model, with an empty store and a hub that has one model.
 func serveStore(t *testing.T) (s *service, babble []byte) {
 	t.Helper()
 	babble = modeltest.Babble(t)
@@ -50,7 +50,7 @@ func (s *service) lists(want ...string) {
 	}
 }
 
-// done checks an answer of success without a body, or with the last line of a stream.
+// done checks that r is a success, with an empty body or the last line of a stream.
 func (r reply) done(t *testing.T, status int) {
 	t.Helper()
 	if r.status != status || r.body != "" && !strings.HasSuffix(strings.TrimSpace(r.body), `{"status":"success"}`) {
@@ -84,7 +84,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 	s.post("/api/pull", `{"name":"hf.co/org/babble:Q8_0","stream":false}`).done(t, 200)
-	s.post("/api/pull", `{"model":"small"}`).done(t, 200) // which is served and of no store
+	s.post("/api/pull", `{"model":"small"}`).done(t, 200) // served, and not in the store
 	s.lists("small:latest", "hf.co/org/babble:Q8_0")
 	s.post("/api/chat", `{"model":"hf.co/org/babble:Q8_0","messages":[{"role":"user","content":"a"}]}`).fails(t, 404, "not found", "is not served")
 	s.post("/api/copy", `{"source":"hf.co/org/babble:Q8_0","destination":"mine"}`).done(t, 200)
@@ -133,7 +133,7 @@ func TestStore(t *testing.T) {
 		{"DELETE", "/api/delete", `{"model":"none"}`, 404, "not found"},
 	} {
 		r := s.send(c.method, c.path, c.body)
-		if lines := strings.Split(strings.TrimSpace(r.body), "\n"); len(lines) > 1 { // a stream that has begun
+		if lines := strings.Split(strings.TrimSpace(r.body), "\n"); len(lines) > 1 { // an error within a stream
 			r.status, r.body = c.status, lines[len(lines)-1]
 		}
 		r.fails(t, c.status, c.says)

@@ -8,7 +8,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// tool is a tool as a chat request has it.
+// A tool is a tool in a chat request.
 type tool struct {
 	kind string
 	chat.Tool
@@ -29,7 +29,7 @@ var functionFields = fields.List[chat.Tool]{
 	fields.Flag("strict", "false", func(t *chat.Tool) *bool { return &t.Strict }),
 }
 
-// readTools reads the tools that a chat template is given.
+// readTools reads the tools for the chat template.
 func readTools(v json.RawMessage) ([]chat.Tool, error) {
 	list, err := fields.Elements(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// hermesTemplate has tools, calls and thoughts in the form of Hermes and Qwen.
+// hermesTemplate has tools, calls and reasoning in the form of Hermes and Qwen.
 const hermesTemplate = `{%- if tools %}<|im_start|>system
 {%- for t in tools %}
 {{ t | tojson }}{% endfor %}<|im_end|>
@@ -41,7 +41,7 @@ const weather = `"tools":[{"type":"function","function":{"name":"get_weather","d
 	"properties":{"city":{"type":"string","description":"The city"}},"required":["city"]}}},
 	{"type":"function","function":{"name":"set_volume","description":"Set the volume","parameters":{"type":"object","properties":{"level":{"type":"integer"}},"required":["level"]}}}]`
 
-// The model of the program calls a tool, and says what came of it.
+// TestTools checks that the built-in model calls a tool and uses its result.
 func TestTools(t *testing.T) {
 	s := serveFile(t, server.Config{}, demo.Name)
 	ask := `{"model":"small","options":{"temperature":0},` + weather + `,"messages":[{"role":"user","content":"what is the weather in Oslo?"}`
@@ -70,7 +70,7 @@ func TestTools(t *testing.T) {
 	if a := s.post("/api/chat", ask+history+`,"stream":false}`).whole(t); !strings.Contains(a.text(), "7") || !strings.Contains(a.text(), "rainy") || a.Message.ToolCalls != nil {
 		t.Errorf("%+v", a.Message)
 	}
-	// A call that is cut off is none.
+	// A call that is cut off is left out.
 	for _, stream := range []string{"true", "false"} {
 		r := s.post("/api/chat", strings.Replace(ask, `"temperature":0`, `"temperature":0,"num_predict":6`, 1)+`],"stream":`+stream+`}`)
 		if strings.Contains(r.body, "tool_calls") || !strings.Contains(r.body, `"done_reason":"length"`) {
@@ -79,8 +79,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// What a tool says goes back by its name, and the call has the id that it had, or one of
-// ours.
+// TestToolHistory checks that a tool's result names its tool, and that a call has the id of the
+// request or a generated one.
 func TestToolHistory(t *testing.T) {
 	s := serve(t, server.Config{}, modeltest.Template(hermesTemplate), modeltest.Context(2048))
 	for id, member := range map[string]string{"abc": `"id":"abc",`, "call00000": ""} {
@@ -148,7 +148,7 @@ func TestMessages(t *testing.T) {
 	} {
 		s.post("/api/chat", chatBody(`"tools":`+tools)).fails(t, 400, says)
 	}
-	// Two calls are answered in their order, or by their names.
+	// Two calls are answered in order, or by name, or by id.
 	calls := `{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"g","arguments":{}}}]}`
 	counts := []int{}
 	for _, answers := range []string{

@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// A shape is where an answer has its parts.
+// A shape is where in a line the text stands.
 type shape struct{ open, close string }
 
 var (
@@ -18,31 +18,31 @@ var (
 	generateShape = shape{`"response":`, ``}
 )
 
-// scoreForm is how tokens and their probabilities are written.
+// scoreForm is the form of tokens and their log-probabilities.
 var scoreForm = server.ScoreForm{Sparse: true}
 
-// A writer writes the answer to a request, as a stream of lines or as a whole.
+// A writer writes the answer to a request, as a stream of lines or whole.
 type writer struct {
 	x        *server.Exchange
 	settings *settings
 	shape    shape
 	began    time.Time
 	head     []byte         // of every line, up to its time
-	stream   *server.Stream // nil where the answer comes as a whole
+	stream   *server.Stream // nil if the answer is sent whole
 	line     []byte         // scratch
 	calls    pending
 	finish   *realizar.Finish
-	context  *memory // nil where the answer has none
+	context  *memory // nil if the answer has no context
 }
 
-// newWriter makes the writer of an answer.
+// newWriter returns a writer of an answer with the given shape.
 func newWriter(x *server.Exchange, s *settings, of shape) *writer {
 	w := &writer{x: x, settings: s, shape: of, began: time.Now()}
 	w.head = append(jsontext.AppendString([]byte(`{"model":`), cmp.Or(s.model, x.Name())), `,"created_at":"`...)
 	return w
 }
 
-// begin makes the answer a stream where the request wants one.
+// begin makes the answer a stream if the request wants one.
 func (w *writer) begin() *writer {
 	if w.settings.stream {
 		w.stream = w.x.Stream(server.Lines, func(e *server.Error) error { return w.send(errorBody(e)) })
@@ -56,7 +56,7 @@ func (w *writer) send(line []byte) error {
 	return w.stream.Flush()
 }
 
-// load answers a request without a prompt, which wants the model to be loaded, or to go.
+// load answers a request without a prompt, which loads or unloads the model.
 func (w *writer) load() error {
 	b := append(jsontext.AppendString(w.open(nil), ""), w.shape.close...)
 	reason := "load"
@@ -67,7 +67,7 @@ func (w *writer) load() error {
 	return nil
 }
 
-// Begin is called before the model runs.
+// Begin notes the prompt for the context.
 func (w *writer) Begin(prompts [][]int32) error {
 	if w.context != nil {
 		w.context.prompt = prompts[0]
@@ -75,7 +75,7 @@ func (w *writer) Begin(prompts [][]int32) error {
 	return nil
 }
 
-// Delta sends what the answer goes on with, where that is anything.
+// Delta sends the next part of the answer, if there is anything to send.
 func (w *writer) Delta(d *server.Delta) error {
 	if w.context != nil {
 		if err := w.context.add(w.x, d.Text); err != nil {
@@ -127,7 +127,7 @@ func (w *writer) End(r *server.Result) error {
 	}
 	b = w.appendCounts(b, &r.Usage)
 	if r.Timings != nil {
-		data, _ := json.Marshal(r.Timings) // there is nothing in it that fails
+		data, _ := json.Marshal(r.Timings) // Marshal cannot fail here
 		b = append(append(b, `,"timings":`...), data...)
 	}
 	b = append(b, '}')
@@ -154,14 +154,14 @@ func (w *writer) appendAnswer(b []byte, a *server.Answer) []byte {
 	return w.x.Spill(b)
 }
 
-// open appends what a line begins with, up to its text.
+// open appends the beginning of a line, up to its text.
 func (w *writer) open(b []byte) []byte {
 	b = time.Now().UTC().AppendFormat(append(b, w.head...), time.RFC3339Nano)
 	return append(append(b, `",`...), w.shape.open...)
 }
 
-// appendCounts appends the counts of tokens, and times in nanoseconds. The model is there
-// before the request, so that loading it takes none.
+// appendCounts appends token counts, and times in nanoseconds. load_duration is 0, because the
+// model is loaded before the request's time begins.
 func (w *writer) appendCounts(b []byte, u *realizar.Usage) []byte {
 	t := &w.finish.Timings
 	b = appendDuration(append(b, `,"total_duration":`...), time.Since(w.began))
@@ -171,12 +171,12 @@ func (w *writer) appendCounts(b []byte, u *realizar.Usage) []byte {
 	return appendDuration(append(b, `,"eval_duration":`...), t.Decode)
 }
 
-// appendDuration appends nanoseconds, one at least: clients divide by them.
+// appendDuration appends nanoseconds, at least 1, because clients divide by them.
 func appendDuration(b []byte, d time.Duration) []byte {
 	return jsontext.AppendInt(b, int(max(1, d)))
 }
 
-// doneReason is why an answer ended. An answer of calls has come to its end.
+// doneReason returns why an answer ended. Ollama's name for an end with calls is stop.
 func doneReason(f *realizar.Finish) string {
 	if f.Reason == realizar.FinishLength {
 		return "length"

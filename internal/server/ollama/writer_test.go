@@ -21,7 +21,7 @@ import (
 
 var golden = flag.Bool("golden", false, "write testdata anew")
 
-// A testDialect is Ollama's with an endpoint of a test.
+// A testDialect is Ollama's dialect with the one endpoint of a test.
 type testDialect struct {
 	Dialect
 	handle server.Handler
@@ -31,7 +31,7 @@ func (d testDialect) Routes() []server.Route {
 	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
-// handled is what a client is sent of a handler.
+// handled returns what a client receives from handle.
 func handled(tb testing.TB, handle server.Handler) string {
 	tb.Helper()
 	m, err := realizar.Open(tb.Context(), modeltest.Llama(tb), realizar.Options{Device: "cpu"})
@@ -66,10 +66,10 @@ func ended(reason realizar.FinishReason) *realizar.Finish {
 	return &realizar.Finish{Reason: reason, Timings: realizar.Timings{Prefill: 2 * time.Millisecond, Decode: 3 * time.Millisecond}}
 }
 
-// What changes from one run to the next.
+// changes matches what differs from one run to the next.
 var changes = regexp.MustCompile(`("created_at":")[^"]*|("total_duration":)\d+`)
 
-// TestGolden: streams, line for line.
+// TestGolden compares streams with testdata, line by line.
 func TestGolden(t *testing.T) {
 	score := realizar.TokenLogProb{Token: 65, LogProb: -1.25, Top: []realizar.TopLogProb{{Token: 65, LogProb: -1.25}, {Token: 66, LogProb: -2}}}
 	for name, test := range map[string]struct {
@@ -126,7 +126,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A request that holds too much ends with an error.
+// TestReserve checks that a request that exceeds its memory ends with an error.
 func TestReserve(t *testing.T) {
 	got := handled(t, func(x *server.Exchange) error {
 		s := newSettings(x)
@@ -144,7 +144,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What a token takes of the server on its way to a client over the network.
+// BenchmarkStreamedToken measures the server's work for a token that it streams to a client over
+// the network.
 func BenchmarkStreamedToken(b *testing.B) {
 	b.ReportAllocs()
 	handled(b, func(x *server.Exchange) error {

@@ -2,7 +2,8 @@ package openai
 
 import "strings"
 
-// Parts of OpenAI's API that a model of text has no part in, or that would have to be kept.
+// absent lists the parts of OpenAI's API that are not served: those for sound, images and video,
+// and those that would keep data between requests.
 var absent = []struct{ path, why string }{
 	{"/v1/audio", "the model reads and writes text, and no sound"},
 	{"/v1/realtime", "the model reads and writes text, and no sound"},
@@ -22,15 +23,15 @@ var absent = []struct{ path, why string }{
 	{"/v1/chat/completions", "answers are not kept; they come from POST /v1/chat/completions alone"},
 }
 
-// Served are the endpoints that the parts above are not.
+// served names the endpoints that are served; Explain appends it to its answer.
 const served = "; served are /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings and /v1/models"
 
-// Explain is why there is nothing at a path of OpenAI's API.
+// Explain says why a path of OpenAI's API is not served, or "" if it is served or not OpenAI's.
 func (Dialect) Explain(path string) string {
 	if !strings.HasPrefix(path, "/v1/") {
-		path = "/v1" + path // as clients with another base URL have it
+		path = "/v1" + path // for clients whose base URL lacks /v1
 		if strings.Contains(served, " "+path+",") || strings.HasSuffix(served, " "+path) {
-			return "" // it is there, with /v1
+			return "" // served at the path with /v1
 		}
 	}
 	for _, a := range absent {

@@ -12,7 +12,7 @@ import (
 	"github.com/realizar/realizar/internal/server/servertest"
 )
 
-// A testDialect is OpenAI's with an endpoint of a test.
+// A testDialect is OpenAI's dialect with the one endpoint of a test.
 type testDialect struct {
 	Dialect
 	handle server.Handler
@@ -22,7 +22,7 @@ func (d testDialect) Routes() []server.Route {
 	return []server.Route{{Pattern: "GET /test", Handle: servertest.Held(d.handle)}}
 }
 
-// benchmarkDeltas sends the same Delta again and again by a writer to a client over the
+// benchmarkDeltas sends the same Delta again and again through a writer to a client over the
 // network.
 func benchmarkDeltas(b *testing.B, d *server.Delta, newWriter func(x *server.Exchange) server.Writer) {
 	m, err := realizar.Open(b.Context(), modeltest.Llama(b), realizar.Options{Device: "cpu"})
@@ -60,7 +60,8 @@ func benchmarkDeltas(b *testing.B, d *server.Delta, newWriter func(x *server.Exc
 	}
 }
 
-// What a token takes of the server on its way to a client over the network.
+// BenchmarkStreamedToken measures the server's work for a token that it streams to a client over
+// the network.
 func BenchmarkStreamedToken(b *testing.B) {
 	for _, scores := range []bool{false, true} {
 		b.Run(fmt.Sprintf("logprobs=%v", scores), func(b *testing.B) {
@@ -81,7 +82,7 @@ func BenchmarkStreamedToken(b *testing.B) {
 	}
 }
 
-// The same of a response.
+// BenchmarkStreamedResponseToken does the same for /v1/responses.
 func BenchmarkStreamedResponseToken(b *testing.B) {
 	benchmarkDeltas(b, &server.Delta{Text: " word"}, func(x *server.Exchange) server.Writer {
 		r := &responsesRequest{settings: newSettings(x)}

@@ -10,14 +10,14 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// chatRequest is what POST /v1/chat/completions takes.
+// A chatRequest is the body of POST /v1/chat/completions.
 type chatRequest struct {
 	settings
 	chat          realizar.ChatRequest
 	hasMessages   bool
 	choice        toolChoice
-	functions     bool // and function_call are there
-	hasTools      bool // and tool_choice
+	functions     bool // functions or function_call are present
+	hasTools      bool // tools or tool_choice are present
 	names         server.ChatFields
 	given         Tools
 	continuation  Continuation
@@ -79,7 +79,7 @@ var chatFields = slices.Concat(fields.Within(func(r *chatRequest) *settings { re
 
 const effortTakes = `"none", "minimal", "low", "medium", "high" or "xhigh", as far as the chat template knows it`
 
-// readEffort reads how much thought an answer is worth.
+// readEffort reads a reasoning effort.
 func readEffort(v json.RawMessage, to *string) error {
 	switch string(v) {
 	case `"none"`, `"minimal"`, `"low"`, `"medium"`, `"high"`, `"xhigh"`:
@@ -88,7 +88,7 @@ func readEffort(v json.RawMessage, to *string) error {
 	return fields.ErrWrong
 }
 
-// parallelCalls is the field that says whether an answer may have several calls.
+// parallelCalls returns the field that says whether an answer may have several calls.
 func parallelCalls[R any](of func(*R) *realizar.ChatRequest) fields.Field[R] {
 	return fields.New("parallel_tool_calls", "true or false", "true", func(r *R, v json.RawMessage) error {
 		several := false
@@ -98,7 +98,7 @@ func parallelCalls[R any](of func(*R) *realizar.ChatRequest) fields.Field[R] {
 	})
 }
 
-// ReadVars reads values for the chat template.
+// ReadVars reads the variables of the chat template.
 func ReadVars(r *realizar.ChatRequest, v json.RawMessage) error {
 	if v[0] != '{' {
 		return fields.ErrWrong
@@ -110,8 +110,8 @@ func ReadVars(r *realizar.ChatRequest, v json.RawMessage) error {
 	})
 }
 
-// ReadChat reads the conversation of a chat request, what else it asks for, and the names
-// of its fields.
+// ReadChat reads a chat request. It returns the conversation with its options, and the names of the
+// request's fields for errors.
 func ReadChat(x *server.Exchange) (*realizar.ChatRequest, server.ChatFields, error) {
 	r, err := readChat(x)
 	if err != nil {
@@ -159,7 +159,7 @@ func readChat(x *server.Exchange) (*chatRequest, error) {
 	return r, nil
 }
 
-// settleTools settles what the model may call.
+// settleTools checks functions and tools and applies the tool choice.
 func (r *chatRequest) settleTools() error {
 	r.names = server.ChatFields{Messages: "messages", Tools: "tools", ToolChoice: "tool_choice", Effort: "reasoning_effort", Thinking: "thinking_token_budget"}
 	parameters, numbers := "tools[%d].function.parameters", r.given.numbers
@@ -173,7 +173,7 @@ func (r *chatRequest) settleTools() error {
 	return r.choice.apply(&r.chat, &r.names, parameters, numbers)
 }
 
-// chatCompletions is POST /v1/chat/completions.
+// chatCompletions handles POST /v1/chat/completions.
 func chatCompletions(x *server.Exchange) error {
 	r, err := readChat(x)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 type chatWriter struct {
 	*writer
 	request *chatRequest
-	opened  []bool                  // the choices of a stream whose role was sent
-	scores  []realizar.TokenLogProb // of a Delta, until a chunk has them
+	opened  []bool                  // by choice: its role was sent
+	scores  []realizar.TokenLogProb // of the current Delta, until a chunk has them
 }
 
-// Begin is called before the model runs.
+// Begin prepares for the request's choices.
 func (w *chatWriter) Begin([][]int32) error {
 	w.opened = make([]bool, w.request.generation.Choices)
 	return nil
 }
 
-// Delta sends what an answer goes on with: the role first, the reason of its end last.
+// Delta sends the next part of an answer: the role first, the finish reason last.
 func (w *chatWriter) Delta(d *server.Delta) error {
 	if !w.opened[d.Index] {
 		w.opened[d.Index] = true
@@ -46,8 +46,8 @@ func (w *chatWriter) Delta(d *server.Delta) error {
 	return w.stream.Flush()
 }
 
-// addCall adds what a call goes on with: its name and no arguments first. That a call is
-// broken cannot be told; its text follows.
+// addCall sends the next part of a call: first its name with empty arguments, then the arguments.
+// The API has no way to say that a call is broken; the call's text follows as content.
 func (w *chatWriter) addCall(choice int, p *realizar.ToolCallPart) {
 	if p.ID != "" {
 		if w.request.functions {
@@ -70,14 +70,15 @@ func (w *chatWriter) addCall(choice int, p *realizar.ToolCallPart) {
 	}
 }
 
-// piece is a chunk of one choice up to its delta, which begins so.
+// piece returns the beginning of a chunk of one choice, up to and including the first bytes of its
+// delta.
 func (w *chatWriter) piece(choice int, delta string) []byte {
 	b := jsontext.AppendInt(append(append(w.chunk[:0], w.begin...), `{"index":`...), choice)
 	return append(append(b, `,"delta":`...), delta...)
 }
 
-// send adds a chunk that [chatWriter.piece] began to those to be sent. The first of a
-// Delta has the log-probabilities.
+// send completes a chunk that [chatWriter.piece] began and adds it to the stream. The first chunk
+// of a Delta carries its log-probabilities.
 func (w *chatWriter) send(b []byte) {
 	b = append(b, `,"logprobs":`...)
 	if w.request.logProbs {
@@ -90,14 +91,14 @@ func (w *chatWriter) send(b []byte) {
 	w.stream.AddEvent("", w.chunk)
 }
 
-// add adds a chunk of one choice to those to be sent.
+// add adds a chunk of one choice to the stream.
 func (w *chatWriter) add(choice int, rest string) {
 	b := jsontext.AppendInt(append(append(w.chunk[:0], w.begin...), `{"index":`...), choice)
 	w.chunk = append(append(b, rest...), w.end...)
 	w.stream.AddEvent("", w.chunk)
 }
 
-// reason is why an answer ended, as the request knows it.
+// reason returns the finish reason: "function_call" for calls if the request has functions.
 func (w *chatWriter) reason(f *realizar.Finish) string {
 	if f.Reason == realizar.FinishCalls && w.request.functions {
 		return "function_call"
@@ -133,7 +134,8 @@ func (w *chatWriter) End(r *server.Result) error {
 	return nil
 }
 
-// appendMessage appends an answer. Its content is null where there are calls alone.
+// appendMessage appends an answer's message. Its content is null if the answer has calls and no
+// text.
 func (w *chatWriter) appendMessage(b []byte, a *server.Answer) []byte {
 	b = append(b, `{"role":"assistant","content":`...)
 	if len(a.Text) == 0 && len(a.ToolCalls) > 0 {
@@ -165,7 +167,7 @@ func (w *chatWriter) appendMessage(b []byte, a *server.Answer) []byte {
 	return append(b, '}')
 }
 
-// appendCalled appends the members of the function of a call.
+// appendCalled appends the members of a called function.
 func appendCalled(b []byte, c *server.ToolCall) []byte {
 	b = jsontext.AppendString(append(b, `"name":`...), c.Name)
 	return jsontext.AppendString(append(b, `,"arguments":`...), c.Arguments)

@@ -9,16 +9,17 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// What completions are where a request does not say, as OpenAI's API has it.
+// defaultCompletionTokens is the length of a completion if the request has no max_tokens, as in
+// OpenAI's API.
 const defaultCompletionTokens = 16
 
-// The most that a request for completions may ask for.
+// The limits of a request for completions.
 const (
-	maxAnswers           = 4096 // of all its prompts
+	maxAnswers           = 4096 // over all prompts
 	maxCompletionsScores = 5
 )
 
-// completionsRequest is what POST /v1/completions takes.
+// A completionsRequest is the body of POST /v1/completions.
 type completionsRequest struct {
 	settings
 	prompts   []realizar.Request
@@ -86,7 +87,7 @@ func readCompletions(x *server.Exchange) (*completionsRequest, error) {
 	return r, nil
 }
 
-// fill has the prompts be what comes before a gap.
+// fill turns the prompts into infill requests with r.suffix after the gap.
 func (r *completionsRequest) fill(x *server.Exchange) error {
 	if err := x.CheckSuffix(); err != nil {
 		return err
@@ -114,7 +115,7 @@ func valueOr[T any](p *T, v T) T {
 	return v
 }
 
-// completions is POST /v1/completions.
+// completions handles POST /v1/completions.
 func completions(x *server.Exchange) error {
 	r, err := readCompletions(x)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 type completionsWriter struct {
 	*writer
 	request *completionsRequest
-	tokens  [][]int32           // of the prompts
-	choices []completionsChoice // those of the first prompt, then those of the next
+	tokens  [][]int32           // by prompt
+	choices []completionsChoice // those of the first prompt, then those of the second, and so on
 }
 
-// A completionsChoice is an answer, or what a stream has not sent of it.
+// A completionsChoice is an answer, or in a stream the part that has not been sent.
 type completionsChoice struct {
 	text         []byte
 	scores       textLogProbs
@@ -25,7 +25,7 @@ type completionsChoice struct {
 	reason       realizar.FinishReason
 }
 
-// Begin begins the answers: those that echo have the prompt.
+// Begin prepares the choices. With echo, a choice begins with its prompt.
 func (w *completionsWriter) Begin(prompts [][]int32) error {
 	r := w.request
 	n := r.generation.Choices
@@ -51,7 +51,7 @@ func (w *completionsWriter) Begin(prompts [][]int32) error {
 		}
 	}
 	for i := range prompts {
-		if len(prompts[i]) == 1 { // the model has no scores for it
+		if len(prompts[i]) == 1 { // the first token has no score
 			if err := w.addPrompt(i, nil); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (w *completionsWriter) Begin(prompts [][]int32) error {
 	return nil
 }
 
-// Delta sends what an answer goes on with.
+// Delta adds the next part of an answer and sends it if the answer is a stream.
 func (w *completionsWriter) Delta(d *server.Delta) error {
 	if d.PromptLogProbs != nil {
 		return w.addPrompt(d.Prompt, d.PromptLogProbs)
@@ -109,11 +109,11 @@ func (w *completionsWriter) End(r *server.Result) error {
 	return nil
 }
 
-// scoreBytes is the JSON of a token and one of the likeliest in its place, at most, while
-// the list that it is in grows.
+// scoreBytes bounds the JSON of one scored token, in bytes, with the spare room of the list that it
+// is appended to.
 const scoreBytes = 128
 
-// addPrompt keeps the scores of a prompt for all of its answers.
+// addPrompt adds the scores of a prompt to its answers.
 func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb) error {
 	r := w.request
 	p := &r.prompts[prompt]
@@ -149,7 +149,7 @@ func (w *completionsWriter) addPrompt(prompt int, scores []realizar.TokenLogProb
 	return nil
 }
 
-// addScores adds those of an answer's tokens, where they are asked for.
+// addScores adds the scores of an answer's tokens if the request wants them.
 func (w *completionsWriter) addScores(c *completionsChoice, scores []realizar.TokenLogProb) {
 	if w.request.logProbs == nil {
 		return
@@ -159,13 +159,13 @@ func (w *completionsWriter) addScores(c *completionsChoice, scores []realizar.To
 	}
 }
 
-// special reports whether a token is left out of the text of an answer.
+// special reports whether a token is left out of an answer's text.
 func (w *completionsWriter) special(id int32) bool {
 	tok, err := w.x.Model().Tokenizer()
 	return err == nil && tok.IsSpecial(id)
 }
 
-// firstOf are scores with no more than n of the likeliest tokens.
+// firstOf returns scores with at most n of the likeliest tokens each.
 func firstOf(scores []realizar.TokenLogProb, n int) []realizar.TokenLogProb {
 	out := make([]realizar.TokenLogProb, len(scores))
 	for i, s := range scores {
@@ -175,7 +175,7 @@ func firstOf(scores []realizar.TokenLogProb, n int) []realizar.TokenLogProb {
 	return out
 }
 
-// appendChoice appends an answer as far as it has come.
+// appendChoice appends what a choice has so far.
 func (w *completionsWriter) appendChoice(b []byte, index int) []byte {
 	c := &w.choices[index]
 	b = jsontext.AppendString(append(jsontext.AppendInt(append(b, `{"index":`...), index), `,"text":`...), c.text)

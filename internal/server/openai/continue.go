@@ -6,13 +6,13 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A Continuation says whether the answer goes on with the last message, in vLLM's fields.
+// A Continuation says whether the answer continues the last message, in vLLM's fields.
 type Continuation struct {
 	final  bool
-	begins *bool // as a message of its own
+	begins *bool // add_generation_prompt: the answer is a message of its own
 }
 
-// ContinuationFields are those of a [Continuation].
+// ContinuationFields are the fields of a [Continuation].
 var ContinuationFields = fields.List[Continuation]{
 	fields.Flag("continue_final_message", "false: the answer is a message of its own", func(c *Continuation) *bool { return &c.final }),
 	fields.New("add_generation_prompt", "true, or with continue_final_message false", "true, or with continue_final_message false", func(c *Continuation, v json.RawMessage) error {
@@ -21,7 +21,7 @@ var ContinuationFields = fields.List[Continuation]{
 	}),
 }
 
-// Settle reports whether the answer goes on with the last message.
+// Settle reports whether the answer continues the last message.
 func (c *Continuation) Settle() (continues bool, err error) {
 	switch {
 	case c.begins == nil || *c.begins != c.final:

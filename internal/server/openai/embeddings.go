@@ -27,7 +27,7 @@ type embeddingsRequest struct {
 	salt       string
 }
 
-// maxInputs is how many texts one request may bring, as in OpenAI's API.
+// maxInputs bounds the texts of one request, as in OpenAI's API.
 const maxInputs = 2048
 
 var embeddingsFields = fields.List[embeddingsRequest]{
@@ -67,7 +67,7 @@ var embeddingsFields = fields.List[embeddingsRequest]{
 	fields.Ignored[embeddingsRequest]("extra_body"),
 }
 
-// readEmbedInputs reads one text or several, as strings or ids.
+// readEmbedInputs reads one or more texts, as strings or token ids.
 func readEmbedInputs(value json.RawMessage) ([]realizar.EmbedInput, error) {
 	if one, err := readEmbedInput(value, ""); err == nil {
 		return []realizar.EmbedInput{one}, nil
@@ -91,7 +91,7 @@ func readEmbedInputs(value json.RawMessage) ([]realizar.EmbedInput, error) {
 	return inputs, nil
 }
 
-// readEmbedInput reads one text. Errors are of at, where that is not empty.
+// readEmbedInput reads one text. If at is not empty, errors name it.
 func readEmbedInput(value json.RawMessage, at string) (in realizar.EmbedInput, err error) {
 	switch value[0] {
 	case '"':
@@ -111,7 +111,7 @@ func readEmbedInput(value json.RawMessage, at string) (in realizar.EmbedInput, e
 	return in, err
 }
 
-// embeddings is POST /v1/embeddings.
+// embeddings handles POST /v1/embeddings.
 func embeddings(x *server.Exchange) error {
 	r, err := server.ReadFor(x, embeddingsFields, nil)
 	if err != nil {
@@ -153,7 +153,7 @@ func embeddings(x *server.Exchange) error {
 	return nil
 }
 
-// checkEmbeddings refuses what does not go with the model.
+// checkEmbeddings checks a request against the model.
 func checkEmbeddings(x *server.Exchange, r *embeddingsRequest) error {
 	if err := x.NoTimings(); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
 )
 
-// TestAPIFields: the tables of docs/api.md are those of the code.
+// TestAPIFields checks that the tables of docs/api.md match the lists of fields.
 func TestAPIFields(t *testing.T) {
 	tables := map[string]fieldstest.Table{
 		"chat":                       fieldstest.TableOf(chatFields),
@@ -41,9 +41,9 @@ func TestAPIFields(t *testing.T) {
 		"embeddings":                 fieldstest.TableOf(embeddingsFields),
 	}
 	lists := len(tables) -
-		len(inputFields) + 1 - // which are one list by type
-		3 + 1 - // those of formatFields
-		1 + 1 + // that of responseFormatFields
-		4 // settingsFields, formFields, ContinuationFields and allowedChoiceFields are others, or part of them
+		len(inputFields) + 1 - // one list by type
+		3 + 1 - // formatFields
+		1 + 1 + // responseFormatFields
+		4 // settingsFields, formFields, ContinuationFields and allowedChoiceFields are parts of other lists
 	fieldstest.Check(t, "../../../docs/api.md", "openai", lists, tables)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// The fields by which a request says what its answer must be: OpenAI's, vLLM's, those that
-// vLLM had before, and llama.cpp's. A request has one of them.
+// formFields are the fields that constrain an answer: OpenAI's, vLLM's present and former ones, and
+// llama.cpp's. A request may have one of them.
 var formFields = fields.List[settings]{
 	fields.New("response_format", "an object", "free text", func(s *settings, v json.RawMessage) error {
 		return readForm(s, v, "response_format", formatFields)
@@ -36,13 +36,13 @@ var formFields = fields.List[settings]{
 	form("json_schema", "a JSON schema", server.JSONSchema, readSchema),
 }
 
-// What fields of several names take.
+// What several fields take.
 const (
 	schemaOrText = "a JSON schema, or one in a string"
 	grammarText  = "a grammar: in GBNF, where it has ::=, or in Lark's notation"
 )
 
-// structuredOutputs are vLLM's.
+// structuredOutputs is vLLM's structured_outputs.
 type structuredOutputs struct {
 	settings
 	compact bool
@@ -70,7 +70,7 @@ var structuredFields = fields.List[structuredOutputs]{
 	fields.Ignored[structuredOutputs]("_backend"),
 }
 
-// inside is a field of settings as one of structured_outputs.
+// inside turns a field of settings into a field of structured_outputs.
 func inside(f fields.Field[settings]) fields.Field[structuredOutputs] {
 	name := "structured_outputs." + f.Name
 	return fields.New(f.Name, f.Takes, f.Absent, func(o *structuredOutputs, v json.RawMessage) error {
@@ -82,7 +82,8 @@ func inside(f fields.Field[settings]) fields.Field[structuredOutputs] {
 	})
 }
 
-// form is a field of a grammar, which read finds in its value.
+// form returns a field that holds a grammar; read extracts the grammar's text from the field's
+// value.
 func form(name, takes string, kind server.GrammarKind, read func(json.RawMessage) ([]byte, error)) fields.Field[settings] {
 	return fields.New(name, takes, "free text", func(s *settings, v json.RawMessage) error {
 		text, err := read(v)
@@ -124,7 +125,7 @@ func readTagOrText(v json.RawMessage) ([]byte, error) {
 	return nil, fields.ErrWrong
 }
 
-// maxChoice are the most texts that an answer may be one of.
+// maxChoice bounds the texts of a choice.
 const maxChoice = 1 << 14
 
 func readChoice(v json.RawMessage) ([]byte, error) {
@@ -150,8 +151,8 @@ type format struct {
 	strict bool
 }
 
-// The formats of chats and completions by their type. A structural tag is read by its own
-// package.
+// formatFields are the fields of response_format by type. internal/grammar/tags reads structural
+// tags.
 var formatFields = map[string]fields.List[format]{
 	"text":        {formatType},
 	"json_object": {formatType, schemaField("schema", "a JSON schema", "any object")},
@@ -168,7 +169,7 @@ var jsonSchemaFields = fields.List[format]{
 	fields.Flag("strict", "false: the schema need not be one of OpenAI's strict mode", func(f *format) *bool { return &f.strict }),
 }
 
-// The formats of responses.
+// responseFormatFields are the fields of a response's text.format by type.
 var responseFormatFields = map[string]fields.List[format]{
 	"text":        {formatType},
 	"json_object": {formatType},
@@ -184,7 +185,7 @@ func schemaField(name, takes, absent string) fields.Field[format] {
 	})
 }
 
-// readForm reads the value of the field at, a format.
+// readForm reads a format, the value of the field at.
 func readForm(s *settings, v json.RawMessage, at string, lists map[string]fields.List[format]) error {
 	var head struct{ Type *string }
 	if err := json.Unmarshal(v, &head); err != nil || v[0] != '{' {
@@ -227,7 +228,7 @@ func readForm(s *settings, v json.RawMessage, at string, lists map[string]fields
 	return nil
 }
 
-// grammar is what the answer must be, or nil.
+// grammar returns the constraint on the answer, or nil.
 func (s *settings) grammar() (*server.Grammar, error) {
 	switch {
 	case len(s.forms) == 0:

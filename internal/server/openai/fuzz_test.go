@@ -7,8 +7,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// FuzzFields: whatever a body holds, it is read, or refused with an error that says
-// why.
+// FuzzFields checks that any body is read or refused with an error that says why.
 func FuzzFields(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"a","messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}]}`,

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("golden", false, "write the files of testdata anew")
 
-// changing is what differs from one answer to the next: ids and times.
+// changing matches what differs from one answer to the next: ids and times.
 var changing = regexp.MustCompile(`(chatcmpl-|resp_|msg_|rs_|fc_)[A-Z2-7]+|("(?:created|created_at|completed_at)":)\d+`)
 
-// turns are answers as events of the model.
+// turns are answers as deltas of the model.
 var turns = map[string][]*server.Delta{
 	"text": {{Text: "a"}, {Text: "b\n"}, {Finish: finish(realizar.FinishStop)}},
 	"calls": {
@@ -49,7 +49,7 @@ func scored(id int32, text string) *server.Delta {
 	return &server.Delta{Text: text, LogProbs: []realizar.TokenLogProb{{Token: id, LogProb: -1}}}
 }
 
-// TestGolden: streams and whole answers are, to the byte, what testdata has.
+// TestGolden compares streams and whole answers with testdata, byte by byte.
 func TestGolden(t *testing.T) {
 	m, err := realizar.Open(t.Context(), modeltest.Llama(t), realizar.Options{Device: "cpu"})
 	if err != nil {
@@ -100,7 +100,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// written is what a writer makes of Deltas.
+// written returns what a writer makes of Deltas.
 func written(t *testing.T, m *realizar.Model, deltas []*server.Delta, stream bool, newWriter func(x *server.Exchange) server.Writer) string {
 	t.Helper()
 	s, err := server.New(servertest.One(t, m, "m"), server.Config{Parallel: 1, Dialects: []server.Dialect{testDialect{handle: func(x *server.Exchange) error {

@@ -9,22 +9,22 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// Clients that are not told otherwise name the items of an answer in their next turn, and do
-// not send them again. So those items are kept for a while: as many as there is room for in
-// the memory of requests, to which they give way. The oldest go first. Their names are random,
-// so that nobody finds those of others.
+// Some clients refer to the items of an answer by id in their next turn and do not send them again.
+// So these items are kept for a while, in memory that requests leave free; a request that needs the
+// memory takes it. The oldest items are dropped first. Ids are random, so that a client cannot
+// guess those of others.
 const (
-	keptItemsBytes = 16 << 20           // the most of all
-	keptItemBytes  = keptItemsBytes / 8 // the largest
-	keptItemCost   = 512                // of one beside its texts
+	keptItemsBytes = 16 << 20           // all items
+	keptItemBytes  = keptItemsBytes / 8 // the largest item
+	keptItemCost   = 512                // an item without its texts
 )
 
-// keptItems are the items of answers by their names. Of nil there are none.
+// keptItems holds items of answers by id. A nil *keptItems is empty.
 type keptItems struct {
 	mu     sync.Mutex
 	known  map[string]*list.Element
 	order  list.List       // of keptItem, the oldest first
-	memory *budget.Account // that they hold; nil: none yet, or all gave way
+	memory *budget.Account // reserves bytes; nil if nothing is kept
 	bytes  int
 }
 
@@ -36,7 +36,7 @@ type keptItem struct {
 
 func newKeptItems() *keptItems { return &keptItems{known: map[string]*list.Element{}} }
 
-// keep keeps an item that is complete, in an account that spare opens.
+// keep keeps a complete item. spare opens the account for its memory.
 func (k *keptItems) keep(spare func(evict func()) *budget.Account, item responseItem) {
 	in, bytes := asInput(item)
 	if k == nil || bytes > keptItemBytes {
@@ -65,10 +65,10 @@ func (k *keptItems) drop() {
 	first := k.order.Remove(k.order.Front()).(keptItem)
 	delete(k.known, first.id)
 	k.bytes -= first.bytes
-	_ = k.memory.ReserveInt(-first.bytes) // what is given back is not refused
+	_ = k.memory.ReserveInt(-first.bytes) // giving back cannot fail
 }
 
-// forget drops all items, whose memory gave way.
+// forget drops all items after memory was reclaimed.
 func (k *keptItems) forget(memory *budget.Account) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *keptItems) forget(memory *budget.Account) {
 	k.memory, k.bytes = nil, 0
 }
 
-// find is the item of that name, which counts as new from then on.
+// find returns the item with the id and makes it the newest.
 func (k *keptItems) find(id string) (found keptItem, ok bool) {
 	if k == nil {
 		return found, false
@@ -95,7 +95,7 @@ func (k *keptItems) find(id string) (found keptItem, ok bool) {
 	return e.Value.(keptItem), true
 }
 
-// asInput is an item of an answer as one of an input, and its memory.
+// asInput converts an item of an answer to one of an input. bytes is its size in memory.
 func asInput(item responseItem) (in inputItem, bytes int) {
 	switch i := item.(type) {
 	case *responseMessage:
@@ -103,7 +103,7 @@ func asInput(item responseItem) (in inputItem, bytes int) {
 	case *responseThought:
 		in = inputItem{kind: "reasoning", thought: i.Content[0].Text}
 	case *responseCall:
-		arguments, _ := json.Marshal(i.Arguments) // a string, in which nothing fails
+		arguments, _ := json.Marshal(i.Arguments) // a string: Marshal cannot fail
 		in = inputItem{kind: "function_call", call: chat.ToolCall{ID: i.CallID, Name: i.Name, Arguments: arguments}}
 	}
 	return in, keptItemCost + len(in.message.Content) + len(in.thought) + len(in.call.ID) + len(in.call.Name) + len(in.call.Arguments)

@@ -8,7 +8,8 @@ import (
 	"github.com/realizar/realizar/internal/budget"
 )
 
-// Items are found as long as there is room for them, and those that are asked for stay.
+// TestKeptItems checks that items are found while there is room for them, and that items in use
+// stay.
 func TestKeptItems(t *testing.T) {
 	k, b := newKeptItems(), budget.New(1<<30)
 	one := func(text string) string {
@@ -25,7 +26,7 @@ func TestKeptItems(t *testing.T) {
 	for range keptItemsBytes/keptItemBytes - 1 {
 		one(strings.Repeat("a", large))
 	}
-	one(strings.Repeat("a", keptItemBytes-3*keptItemCost)) // so that one must go
+	one(strings.Repeat("a", keptItemBytes-3*keptItemCost)) // one must go
 	if _, ok := k.find(second); ok {
 		t.Error("the oldest is still there")
 	}
@@ -40,7 +41,8 @@ func TestKeptItems(t *testing.T) {
 	}
 }
 
-// Items have the memory that requests leave, and are gone when a request takes it.
+// TestKeptItemsGiveWay checks that items use only memory that requests leave free, and are dropped
+// when a request takes it.
 func TestKeptItemsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, b := newKeptItems(), budget.New(10*keptItemCost)

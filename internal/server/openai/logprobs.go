@@ -9,8 +9,8 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// appendPromptScores appends the scores of a prompt as vLLM has them: an object by
-// token id for each place, and null for the first. What is long goes through spill.
+// appendPromptScores appends the scores of a prompt in vLLM's form: null for the first token, and
+// for each other token an object by token id. spill writes out b when it has become long.
 func appendPromptScores(x *server.Exchange, b []byte, scores []realizar.TokenLogProb, spill func([]byte) []byte) []byte {
 	b = append(b, `[null`...)
 	for i := range scores {
@@ -29,8 +29,8 @@ func appendPromptScores(x *server.Exchange, b []byte, scores []realizar.TokenLog
 	return append(b, ']')
 }
 
-// appendPromptScore appends a member; the rank is null for a token that is not among
-// the likeliest.
+// appendPromptScore appends one member. The rank is null for a token that is not among the
+// likeliest.
 func appendPromptScore(x *server.Exchange, b []byte, id int32, p float64, rank int) []byte {
 	b = jsontext.AppendInt(append(b, '"'), int(id))
 	b = append(jsontext.AppendLogProb(append(b, `":{"logprob":`...), p), `,"rank":`...)
@@ -42,7 +42,7 @@ func appendPromptScore(x *server.Exchange, b []byte, id int32, p float64, rank i
 	return append(jsontext.AppendString(append(b, `,"decoded_token":`...), x.Piece(id)), '}')
 }
 
-// textLogProbs are the scores of a text as completions have them: four lists.
+// textLogProbs are the scores of a text in the form of completions: four lists.
 type textLogProbs struct {
 	x                         *server.Exchange
 	top                       int
@@ -50,8 +50,8 @@ type textLogProbs struct {
 	at                        int // characters so far
 }
 
-// add appends a token. A score of nil is that of the first one of a prompt. Special
-// tokens that are no part of the text take no place in it.
+// add appends a token. A nil score is that of a prompt's first token. inText is false for special
+// tokens, which are not part of the text and do not advance its offset.
 func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) {
 	piece := l.x.Piece(id)
 	if len(l.tokens) > 0 {
@@ -69,7 +69,7 @@ func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) 
 	l.own = jsontext.AppendLogProb(l.own, score.LogProb)
 	l.tops = append(l.tops, '{')
 	begun := len(l.tops)
-	var seen [][]byte // the likelier of two tokens of one text stands
+	var seen [][]byte // of two tokens with one text, the likelier counts
 	for _, top := range score.Top[:min(l.top, len(score.Top))] {
 		piece := l.x.Piece(top.Token)
 		if slices.ContainsFunc(seen, func(p []byte) bool { return bytes.Equal(p, piece) }) {
@@ -84,7 +84,7 @@ func (l *textLogProbs) add(id int32, score *realizar.TokenLogProb, inText bool) 
 	l.tops = append(l.tops, '}')
 }
 
-// take appends the object and forgets the lists, as for the next chunk.
+// take appends the object of the lists and empties them.
 func (l *textLogProbs) take(b []byte) []byte {
 	b = append(append(b, `{"tokens":[`...), l.tokens...)
 	b = append(append(b, `],"token_logprobs":[`...), l.own...)
@@ -99,7 +99,7 @@ func (l *textLogProbs) take(b []byte) []byte {
 	return append(b, `]}`...)
 }
 
-// characters counts those that begin in p.
+// characters returns the number of characters that begin in p.
 func characters[S ~string | ~[]byte](p S) (n int) {
 	for i := range len(p) {
 		if p[i]&0xC0 != 0x80 {

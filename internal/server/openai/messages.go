@@ -10,7 +10,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// message is a message as a chat request has it.
+// A message is one message of a chat request.
 type message struct {
 	chat.Message
 	hasContent bool
@@ -36,10 +36,10 @@ var messageFields = fields.List[message]{
 	fields.Refused[message]("refusal", "models see no such field; write it into content"),
 	fields.Ignored[message]("annotations"),
 	fields.Ignored[message]("id"),
-	fields.Ignored[message]("parsed"), // which OpenAI's clients add to what they read
+	fields.Ignored[message]("parsed"), // OpenAI's clients add it to what they read
 }
 
-// part is a piece of a message's content.
+// A part is a piece of a message's content.
 type part struct{ kind, text string }
 
 var partFields = fields.List[part]{
@@ -48,7 +48,7 @@ var partFields = fields.List[part]{
 	fields.Ignored[part]("cache_control"),
 }
 
-// readContent reads what a message says.
+// readContent reads a message's content.
 func readContent(v json.RawMessage, to *string) error {
 	if v[0] == '"' {
 		return fields.ReadText(v, to)
@@ -76,10 +76,10 @@ func readContent(v json.RawMessage, to *string) error {
 	return nil
 }
 
-// joinParts is what the parts of a message say, as chat templates take one string.
+// joinParts joins the texts of a message's parts, because chat templates take one string.
 func joinParts(texts []string) string { return strings.Join(texts, "\n") }
 
-// toolCall is a call that an assistant made before.
+// A toolCall is a call in an assistant's message.
 type toolCall struct {
 	kind string
 	chat.ToolCall
@@ -105,7 +105,7 @@ var calledFields = fields.List[chat.ToolCall]{
 		c.Arguments = v
 		return nil
 	}),
-	fields.Ignored[chat.ToolCall]("parsed_arguments"), // which OpenAI's clients add to what they read
+	fields.Ignored[chat.ToolCall]("parsed_arguments"), // OpenAI's clients add it to what they read
 }
 
 func readCalls(m *message, v json.RawMessage) error {
@@ -130,7 +130,7 @@ func readCalls(m *message, v json.RawMessage) error {
 	return nil
 }
 
-// roles are those that messages have.
+// roles are the roles of messages.
 var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
 
 // ReadMessages reads a conversation.
@@ -156,11 +156,11 @@ func ReadMessages(v json.RawMessage) ([]chat.Message, error) {
 	return messages, nil
 }
 
-// renew makes a function_call of m a call of a tool, and a function's message a tool's,
-// which answers the last call of that name before it.
+// renew turns m's function_call into a tool call, and a message of role function into one of role
+// tool, which answers the last call of that name in before.
 func (m *message) renew(before []chat.Message) {
 	if m.called != nil {
-		m.called.ID = fmt.Sprintf("call%05d", len(before)%100000) // which has the form that Mistral's templates insist on
+		m.called.ID = fmt.Sprintf("call%05d", len(before)%100000) // Mistral's templates require this form
 		m.ToolCalls = []chat.ToolCall{*m.called}
 	}
 	if m.Role != "function" {
@@ -177,7 +177,7 @@ func (m *message) renew(before []chat.Message) {
 	}
 }
 
-// knownRole is the role as chat templates know it: developer is a newer name of system.
+// knownRole returns the role that chat templates know: developer is a newer name of system.
 func knownRole(role string) string {
 	if role == "developer" {
 		return "system"

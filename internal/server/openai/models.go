@@ -5,8 +5,8 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// modelEntry is a model as lists have it. MaxModelLen is vLLM's name for the context, which is
-// known of a model that is loaded.
+// A modelEntry is a model in a list. MaxModelLen is vLLM's name for the context, which is known
+// once a model is loaded.
 type modelEntry struct {
 	ID          string `json:"id"`
 	Object      string `json:"object"`
@@ -22,7 +22,7 @@ func entry(s *server.Server, name string, m *pool.Status) modelEntry {
 	return e
 }
 
-// models is GET /v1/models, where a model has an entry for each of its names.
+// models handles GET /v1/models. A model has an entry for each of its names.
 func models(x *server.Exchange) error {
 	list := []modelEntry{}
 	for _, m := range x.Server.Models().Models() {
@@ -33,7 +33,7 @@ func models(x *server.Exchange) error {
 	return x.JSON(map[string]any{"object": "list", "data": list})
 }
 
-// modelNamed is GET /v1/models/{id}; without an id it is the list.
+// modelNamed handles GET /v1/models/{id}. Without an id it returns the list.
 func modelNamed(x *server.Exchange) error {
 	name := x.PathValue("id")
 	if name == "" {

@@ -1,6 +1,6 @@
-// Package openai is the dialect of OpenAI's API, with the fields that vLLM added to its
-// requests. A file knows one endpoint: the fields of its requests and the shape of its
-// answers; settings.go, messages.go, tools.go and logprobs.go have what endpoints share.
+// Package openai is the dialect of OpenAI's API, with the fields that vLLM added to its requests.
+// Each endpoint has a file with the fields of its requests and the shape of its answers;
+// settings.go, messages.go, tools.go and logprobs.go have what endpoints share.
 package openai
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/realizar/realizar/internal/server"
 )
 
-// Dialect is OpenAI's.
+// Dialect is OpenAI's dialect.
 type Dialect struct{}
 
-// Routes are its endpoints, for one server.
+// Routes returns the dialect's endpoints, for one server.
 func (Dialect) Routes() []server.Route {
 	kept := newKeptItems()
 	return []server.Route{
@@ -26,10 +26,10 @@ func (Dialect) Routes() []server.Route {
 	}
 }
 
-// Key is that of the header Authorization.
+// Key returns the key in the Authorization header.
 func (Dialect) Key(r *http.Request) (string, error) { return server.BearerKey(r) }
 
-// Error is an error's body.
+// Error returns the body of an error.
 func (Dialect) Error(h http.Header, e *server.Error) []byte {
 	if e.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
@@ -52,11 +52,11 @@ func errorBody(e *server.Error) []byte {
 	if e.Code != "" {
 		in.Code = &e.Code
 	}
-	data, _ := json.Marshal(map[string]inner{"error": in}) // there is nothing in it that fails
+	data, _ := json.Marshal(map[string]inner{"error": in}) // Marshal cannot fail here
 	return data
 }
 
-// errorType is what goes with a status.
+// errorType returns the type of an error with the status.
 func errorType(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:

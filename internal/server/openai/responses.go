@@ -13,7 +13,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// responsesRequest is what POST /v1/responses takes.
+// A responsesRequest is the body of POST /v1/responses.
 type responsesRequest struct {
 	settings
 	chat         realizar.ChatRequest
@@ -23,19 +23,19 @@ type responsesRequest struct {
 	logProbs     bool
 	top          *int
 	metadata     map[string]string
-	tools        json.RawMessage // as they came, for the answer, as what follows
+	tools        json.RawMessage // as sent, to be repeated in the answer, as the next two are
 	toolChoice   json.RawMessage
 	format       json.RawMessage
 	choice       toolChoice
 	given        Tools
-	kept         *keptItems // of answers before
-	borrowed     int        // bytes of kept items
-	unkept       bool       // this one's are not wanted
-	summary      *string    // of thoughts
+	kept         *keptItems // items of earlier answers
+	borrowed     int        // bytes of kept items that the request refers to
+	unkept       bool       // store is false: the answer's items are not kept
+	summary      *string    // of the reasoning
 	names        server.ChatFields
 }
 
-// The most that metadata may hold, as in OpenAI's API.
+// The limits of metadata, as in OpenAI's API.
 const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64
@@ -73,7 +73,7 @@ var responsesFields = append(fields.Within(func(r *responsesRequest) *settings {
 		return err
 	}),
 	parallelCalls(func(r *responsesRequest) *realizar.ChatRequest { return &r.chat }),
-	fields.Ignored[responsesRequest]("max_tool_calls"), // of tools that a server has; this one has none
+	fields.Ignored[responsesRequest]("max_tool_calls"), // counts tools that a server runs; this one runs none
 	fields.Ignored[responsesRequest]("client_metadata"),
 	fields.New("include", `a list of "message.output_text.logprobs" and "reasoning.encrypted_content", of which there is none`, "none", readInclude),
 	fields.Optional("top_logprobs", "0", 0, maxTop, func(r *responsesRequest) **int { return &r.top }),
@@ -167,7 +167,7 @@ func readMetadata(r *responsesRequest, v json.RawMessage) error {
 	return nil
 }
 
-// referred is an item of an answer before.
+// referred returns an item of an earlier answer.
 func (r *responsesRequest) referred(id, at string) (*inputItem, error) {
 	found, ok := r.kept.find(id)
 	if !ok {
@@ -177,13 +177,13 @@ func (r *responsesRequest) referred(id, at string) (*inputItem, error) {
 	return &found.item, nil
 }
 
-// readResponses reads a request for a response.
+// readResponses reads a responsesRequest and checks it.
 func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, error) {
 	r, err := server.ReadFor(x, responsesFields, func() *responsesRequest { return &responsesRequest{settings: newSettings(x), kept: kept} })
 	if err != nil {
 		return nil, err
 	}
-	if err := x.Reserve(r.borrowed); err != nil { // as if they were in the body
+	if err := x.Reserve(r.borrowed); err != nil { // as if the items were in the body
 		return nil, err
 	}
 	switch {
@@ -215,7 +215,7 @@ func readResponses(x *server.Exchange, kept *keptItems) (*responsesRequest, erro
 	return r, nil
 }
 
-// responses is POST /v1/responses. Nothing is kept of them but their items, for a while.
+// responses handles POST /v1/responses. The server keeps only an answer's items, for a while.
 func responses(x *server.Exchange, kept *keptItems) error {
 	r, err := readResponses(x, kept)
 	if err != nil {

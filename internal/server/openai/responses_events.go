@@ -4,7 +4,7 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// A responseEvent is one of a stream. Only what belongs to its type is there.
+// A responseEvent is an event of a stream. Only the members that belong to its type are set.
 type responseEvent struct {
 	Type           string             `json:"type"`
 	SequenceNumber int                `json:"sequence_number"`
@@ -22,16 +22,16 @@ type responseEvent struct {
 	LogProbs       *[]responseLogProb `json:"logprobs,omitempty"`
 }
 
-// A place is what of an item an event is about.
+// A place is the part of an item that an event is about.
 type place uint8
 
 const (
-	whole   place = iota // the item
-	content              // its one content part
-	summary              // its one part of a summary
+	whole   place = iota // the item itself
+	content              // its one part of content
+	summary              // its one part of the summary
 )
 
-// open sends the response while nothing has come.
+// open sends the events that begin a stream, with an empty response.
 func (w *responsesWriter) open() error {
 	w.opened = true
 	for _, kind := range []string{"response.created", "response.in_progress"} {
@@ -42,7 +42,7 @@ func (w *responsesWriter) open() error {
 	return nil
 }
 
-// about is an event of the item that goes on.
+// about returns an event about the current item.
 func (w *responsesWriter) about(kind string, of place) responseEvent {
 	e := responseEvent{Type: kind, ItemID: w.item.base().ID, OutputIndex: new(len(w.object.Output) - 1)}
 	switch of {
@@ -69,7 +69,7 @@ func (w *responsesWriter) emitPart(kind string, of place, part any) error {
 	return w.emit(e)
 }
 
-// emit sends an event of the response's, where it is a stream.
+// emit sends an event if the answer is a stream.
 func (w *responsesWriter) emit(e responseEvent) error {
 	if w.stream == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// An inputItem is one of a response's input: a message, a thought, a call of a tool, or
-// what came of one.
+// An inputItem is an item of a response's input: a message, reasoning, a call of a tool, or a
+// call's output.
 type inputItem struct {
 	kind       string
 	thought    string // content of reasoning
@@ -21,10 +21,10 @@ type inputItem struct {
 	call       chat.ToolCall
 	callID     string
 	hasOutput  bool
-	id         string // of an item that is referred to
+	id         string // of the item that an item_reference names
 }
 
-// The fields of items by their type.
+// inputFields are the fields of items by type.
 var inputFields = map[string]fields.List[inputItem]{
 	"message": {
 		fields.Text("type", `"message"`, func(i *inputItem) *string { return &i.kind }),
@@ -48,7 +48,7 @@ var inputFields = map[string]fields.List[inputItem]{
 			i.call.Arguments = v
 			return nil
 		}),
-		fields.Ignored[inputItem]("parsed_arguments"), // which OpenAI's clients add to what they read
+		fields.Ignored[inputItem]("parsed_arguments"), // OpenAI's clients add it to what they read
 		fields.Ignored[inputItem]("id"),
 		fields.Ignored[inputItem]("status"),
 	},
@@ -85,15 +85,15 @@ var inputPartFields = fields.List[part]{
 	fields.Text("text", "empty", func(p *part) *string { return &p.text }),
 	fields.Ignored[part]("annotations"),
 	fields.Ignored[part]("logprobs"),
-	fields.Ignored[part]("parsed"), // which OpenAI's clients add to what they read
+	fields.Ignored[part]("parsed"), // OpenAI's clients add it to what they read
 	fields.Ignored[part]("prompt_cache_breakpoint"),
 }
 
-// inputRoles are those that messages of an input have.
+// inputRoles are the roles of an input's messages.
 var inputRoles = []string{"user", "assistant", "system", "developer"}
 
-// readInput reads a conversation as responses have it. The items that it refers to are
-// those of referred, which names the place in its errors.
+// readInput reads a conversation in the form of /v1/responses. referred returns the items that the
+// input refers to; at names the reference in errors.
 func readInput(v json.RawMessage, referred func(id, at string) (*inputItem, error)) ([]chat.Message, error) {
 	if v[0] == '"' {
 		m := chat.Message{Role: "user"}
@@ -105,7 +105,7 @@ func readInput(v json.RawMessage, referred func(id, at string) (*inputItem, erro
 		return nil, err
 	}
 	var messages []chat.Message
-	thought := "" // before the assistant's next message, which it led to
+	thought := "" // the reasoning before the assistant's next message
 	for i, v := range list {
 		at := fmt.Sprintf("input[%d]", i)
 		item, err := readItem(v, at)
@@ -121,7 +121,7 @@ func readInput(v json.RawMessage, referred func(id, at string) (*inputItem, erro
 			thought = item.asThought(thought)
 			continue
 		}
-		// Calls of one turn are one message to chat templates.
+		// Chat templates take the calls of one turn as one message.
 		if last := len(messages) - 1; item.kind == "function_call" && last >= 0 && messages[last].Role == "assistant" && thought == "" {
 			messages[last].ToolCalls = append(messages[last].ToolCalls, item.call)
 			continue
@@ -135,7 +135,8 @@ func readInput(v json.RawMessage, referred func(id, at string) (*inputItem, erro
 	return afterThought(messages, &thought), nil
 }
 
-// afterThought adds a message that is a thought alone, where there is one: it was cut off.
+// afterThought appends a message that has only reasoning, if thought is not empty: the answer was
+// cut off in its reasoning.
 func afterThought(messages []chat.Message, thought *string) []chat.Message {
 	if *thought == "" {
 		return messages
@@ -187,7 +188,7 @@ func (i *inputItem) check(at string) error {
 	return nil
 }
 
-// asThought is the thought that the item goes on with.
+// asThought returns before with the item's reasoning appended.
 func (i *inputItem) asThought(before string) string {
 	text := i.thought
 	if text == "" {
@@ -199,7 +200,7 @@ func (i *inputItem) asThought(before string) string {
 	return before + text
 }
 
-// asMessage is the item as chat templates have it.
+// asMessage returns the item as a message for chat templates.
 func (i *inputItem) asMessage() chat.Message {
 	switch m := i.message; i.kind {
 	case "function_call":
@@ -212,7 +213,7 @@ func (i *inputItem) asMessage() chat.Message {
 	}
 }
 
-// readInputText reads a text, or one in parts, which are joined as those of chats are.
+// readInputText reads a text, or the parts of one, which are joined as in chats.
 func readInputText(v json.RawMessage, at string, to *string) error {
 	if v[0] == '"' {
 		return fields.ReadText(v, to)
@@ -220,7 +221,7 @@ func readInputText(v json.RawMessage, at string, to *string) error {
 	return readTextParts(v, at, to, "input_text", "output_text")
 }
 
-// readTextParts reads a text in parts of these types.
+// readTextParts reads a text in parts of the given types.
 func readTextParts(v json.RawMessage, at string, to *string, types ...string) error {
 	list, err := fields.Elements(v)
 	if err != nil {
@@ -248,7 +249,7 @@ func readTextParts(v json.RawMessage, at string, to *string, types ...string) er
 	return nil
 }
 
-// responseTool is a tool as a request for a response has it.
+// A responseTool is a tool in a request for a response.
 type responseTool struct {
 	kind string
 	chat.Tool
@@ -258,7 +259,7 @@ var responseToolFields = append(fields.List[responseTool]{
 	fields.Text("type", "", func(t *responseTool) *string { return &t.kind }),
 }, fields.Within(func(t *responseTool) *chat.Tool { return &t.Tool }, functionFields)...)
 
-// readResponseTools reads the tools that a chat template is given.
+// readResponseTools reads the tools for the chat template.
 func readResponseTools(v json.RawMessage) (Tools, error) {
 	return readTools(v, func(v json.RawMessage, at string) (chat.Tool, error) {
 		var t responseTool

@@ -9,7 +9,7 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// A responseObject is an answer as /v1/responses has it, complete or not.
+// A responseObject is an answer of /v1/responses, complete or not.
 type responseObject struct {
 	ID                 string              `json:"id"`
 	Object             string              `json:"object"`
@@ -68,15 +68,15 @@ type responseText struct {
 	Format json.RawMessage `json:"format"`
 }
 
-// A responseItem is one of those that a response puts out: *responseMessage,
-// *responseThought or *responseCall.
+// A responseItem is an item of a response's output: *responseMessage, *responseThought or
+// *responseCall.
 type responseItem interface {
 	base() *itemBase
-	// empty is the item while nothing of it has come.
+	// empty returns the item without content, as a stream first sends it.
 	empty() responseItem
 }
 
-// An itemBase is what all items have.
+// An itemBase has the members of all items.
 type itemBase struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -85,11 +85,11 @@ type itemBase struct {
 
 func (b *itemBase) base() *itemBase { return b }
 
-// A responseMessage is a text.
+// A responseMessage is an item with text.
 type responseMessage struct {
 	itemBase
 	Role    string         `json:"role"`
-	Content []responsePart `json:"content"` // one
+	Content []responsePart `json:"content"` // one part
 }
 
 func (m responseMessage) empty() responseItem {
@@ -111,11 +111,11 @@ func newResponseMessage() *responseMessage {
 	}
 }
 
-// A responseThought is what the model thought before it answered.
+// A responseThought is an item with the model's reasoning.
 type responseThought struct {
 	itemBase
-	Summary []thoughtPart `json:"summary"` // one, where it is asked for
-	Content []thoughtPart `json:"content"` // one
+	Summary []thoughtPart `json:"summary"` // one part if a summary is requested, or none
+	Content []thoughtPart `json:"content"` // one part
 }
 
 func (t responseThought) empty() responseItem {
@@ -139,7 +139,7 @@ func newResponseThought(summary bool) *responseThought {
 	return t
 }
 
-// A responseCall is a call of a tool.
+// A responseCall is an item with a call of a tool.
 type responseCall struct {
 	itemBase
 	CallID    string `json:"call_id"`
@@ -186,8 +186,8 @@ type responseOutputDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
-// newResponseUsage is u in this dialect. What the cache keeps costs nothing here, so
-// that no token counts as written to it.
+// newResponseUsage returns u in this dialect. Caching costs a client nothing here, so no token
+// counts as written to the cache.
 func newResponseUsage(u realizar.Usage) *responseUsage {
 	return &responseUsage{
 		InputTokens: u.PromptTokens, InputTokensDetails: responseInputDetails{CachedTokens: u.CachedTokens},
@@ -195,7 +195,7 @@ func newResponseUsage(u realizar.Usage) *responseUsage {
 	}
 }
 
-// end makes the response one that ended so.
+// end completes the response with the reason and result of its answer.
 func (r *responseObject) end(reason realizar.FinishReason, result *server.Result) {
 	r.Status, r.Usage, r.Timings = statusCompleted, newResponseUsage(result.Usage), result.Timings
 	if reason == realizar.FinishLength {
@@ -205,7 +205,7 @@ func (r *responseObject) end(reason realizar.FinishReason, result *server.Result
 	}
 }
 
-// newResponse is a response to r of which nothing has come.
+// newResponse returns an empty response to r.
 func newResponse(model string, r *responsesRequest) *responseObject {
 	o := &responseObject{
 		ID: server.NewID("resp_"), Object: "response", CreatedAt: time.Now().Unix(), Status: statusInProgress,
@@ -238,7 +238,7 @@ func newResponse(model string, r *responsesRequest) *responseObject {
 	return o
 }
 
-// responseLogProbs are scores in this dialect.
+// responseLogProbs returns scores in this dialect.
 func responseLogProbs(x *server.Exchange, scores []realizar.TokenLogProb) []responseLogProb {
 	all := make([]responseLogProb, len(scores))
 	for i := range scores {
@@ -252,7 +252,7 @@ func responseLogProbs(x *server.Exchange, scores []realizar.TokenLogProb) []resp
 	return all
 }
 
-// numbers are the bytes of a token, which JSON would have in base64 otherwise.
+// numbers returns the bytes of a token as numbers; encoding/json would write a []byte in base64.
 func numbers(piece []byte) []int {
 	all := make([]int, len(piece))
 	for i, b := range piece {

@@ -10,19 +10,19 @@ import (
 // A responsesWriter writes the answer to a request for a response.
 type responsesWriter struct {
 	x       *server.Exchange
-	object  *responseObject // with the items that have begun
-	summary bool            // of thoughts is wanted
-	kept    *keptItems      // nil where the items are not kept
+	object  *responseObject // with the items begun so far
+	summary bool            // the reasoning is sent as its summary, too
+	kept    *keptItems      // nil if items are not kept
 
-	item    responseItem      // the last one, while it goes on; else nil
-	text    []byte            // that it has so far
-	call    int               // its number, of a call
-	pending []responseLogProb // of tokens before the first item, which may be a message's
+	item    responseItem      // the current item, or nil
+	text    []byte            // of the current item so far
+	call    int               // the number of the current item, if it is a call
+	pending []responseLogProb // of tokens before the first item, which may be a message
 	finish  *realizar.Finish
 
-	stream *server.Stream // nil where the answer comes as a whole
-	number int            // of the next event
-	opened bool           // the response was sent while nothing had come
+	stream *server.Stream // nil if the answer is sent whole
+	number int            // the sequence number of the next event
+	opened bool           // the events that begin a stream were sent
 }
 
 func newResponsesWriter(x *server.Exchange, r *responsesRequest) *responsesWriter {
@@ -36,10 +36,10 @@ func newResponsesWriter(x *server.Exchange, r *responsesRequest) *responsesWrite
 	return w
 }
 
-// Begin is called before the model runs.
+// Begin does nothing: a stream begins with its first Delta.
 func (w *responsesWriter) Begin([][]int32) error { return nil }
 
-// Delta sends what the answer goes on with.
+// Delta adds the next part of the answer.
 func (w *responsesWriter) Delta(d *server.Delta) error {
 	if !w.opened {
 		if err := w.open(); err != nil {
@@ -59,7 +59,7 @@ func (w *responsesWriter) Delta(d *server.Delta) error {
 		if err := w.addCalls(d); err != nil {
 			return err
 		}
-		return w.addText(d) // of the call
+		return w.addText(d) // the text of a broken call
 	}
 	if err := w.addText(d); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (w *responsesWriter) addCalls(d *server.Delta) error {
 	return nil
 }
 
-// addThought adds a piece of a thought.
+// addThought adds a piece of reasoning.
 func (w *responsesWriter) addThought(piece string) error {
 	if _, ok := w.item.(*responseThought); !ok {
 		if err := w.begin(newResponseThought(w.summary)); err != nil {
@@ -90,8 +90,8 @@ func (w *responsesWriter) addThought(piece string) error {
 	return w.emitDelta("response.reasoning_summary_text.delta", summary, piece)
 }
 
-// addText adds what a message goes on with. Log-probabilities are those of messages: those
-// of tokens that are a thought, a call or a mark between them are left out.
+// addText adds the next part of a message. Only messages have log-probabilities: those of tokens of
+// reasoning, calls and the marks between them are left out.
 func (w *responsesWriter) addText(d *server.Delta) error {
 	m, ok := w.item.(*responseMessage)
 	var scores []responseLogProb
@@ -127,7 +127,7 @@ func (w *responsesWriter) addText(d *server.Delta) error {
 	return w.emit(e)
 }
 
-// addCall adds what a call goes on with.
+// addCall adds the next part of a call.
 func (w *responsesWriter) addCall(p *realizar.ToolCallPart) error {
 	if p.ID != "" {
 		if err := w.begin(newResponseCall(p.ID, p.Name)); err != nil {
@@ -136,7 +136,7 @@ func (w *responsesWriter) addCall(p *realizar.ToolCallPart) error {
 		w.call = p.Call
 	}
 	if _, ok := w.item.(*responseCall); !ok || p.Call != w.call {
-		return nil // of a call that is broken
+		return nil // part of a broken call
 	}
 	if p.Broken {
 		return w.end(statusIncomplete)
@@ -148,7 +148,7 @@ func (w *responsesWriter) addCall(p *realizar.ToolCallPart) error {
 	return w.emitDelta("response.function_call_arguments.delta", whole, p.Arguments)
 }
 
-// begin ends the item before and begins one.
+// begin ends the current item and begins another.
 func (w *responsesWriter) begin(item responseItem) error {
 	if err := w.end(statusCompleted); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (w *responsesWriter) begin(item responseItem) error {
 	return nil
 }
 
-// end ends the item that goes on, if there is one.
+// end ends the current item, if there is one.
 func (w *responsesWriter) end(status string) error {
 	if w.item == nil {
 		return nil
@@ -217,7 +217,7 @@ func (w *responsesWriter) end(status string) error {
 	return nil
 }
 
-// fill has the item that goes on hold what has come of it.
+// fill sets the current item's status, and its text to what has come so far.
 func (w *responsesWriter) fill(status string) {
 	w.item.base().Status = status
 	switch i := w.item.(type) {
@@ -233,15 +233,15 @@ func (w *responsesWriter) fill(status string) {
 	}
 }
 
-// End writes the whole answer. A stream has it after its pieces, with the last item before
-// it.
+// End ends the last item and completes the response. It writes the whole answer, or the last event
+// of a stream.
 func (w *responsesWriter) End(r *server.Result) error {
 	if w.stream == nil {
 		if err := w.addAnswer(&r.Answers[0]); err != nil {
 			return err
 		}
 	}
-	if len(w.object.Output) == 0 { // so that there is one
+	if len(w.object.Output) == 0 { // a response has one item at least
 		if err := w.begin(newResponseMessage()); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (w *responsesWriter) End(r *server.Result) error {
 	return w.emit(responseEvent{Type: "response." + w.object.Status, Response: w.object})
 }
 
-// addAnswer adds all of an answer.
+// addAnswer adds a whole answer.
 func (w *responsesWriter) addAnswer(a *server.Answer) error {
 	all := server.Delta{Text: string(a.Text), Reasoning: string(a.Reasoning), LogProbs: a.TextLogProbs()}
 	for i := range a.ToolCalls {
@@ -272,16 +272,17 @@ func (w *responsesWriter) addAnswer(a *server.Answer) error {
 	return w.Delta(&all)
 }
 
-// The object of an answer has its text twice, and as JSON once more; a thought may be its
-// summary as well. So it has its scores, which are longer there.
+// A responseObject holds an answer's text twice, and its JSON holds it again; reasoning may be
+// repeated as its summary. Its scores are longer there than in the answer. The figures are bytes
+// per byte of the answer.
 const (
 	textCopies    = 6
 	thoughtCopies = 12
 	scoreCopies   = 8
-	itemBytes     = 1 << 10 // of an item beside its text
+	itemBytes     = 1 << 10 // an item without its text
 )
 
-// reserve takes the memory for what the object has of an answer.
+// reserve reserves the memory that the object needs for a Delta.
 func (w *responsesWriter) reserve(d *server.Delta) error {
 	n := textCopies*len(d.Text) + thoughtCopies*len(d.Reasoning)
 	for i := range d.ToolCalls {
@@ -297,7 +298,7 @@ func (w *responsesWriter) reserve(d *server.Delta) error {
 	return w.x.Reserve(n)
 }
 
-// fail ends the stream with what there is of the response, and that it failed.
+// fail ends the stream with the incomplete response and its error.
 func (w *responsesWriter) fail(e *server.Error) error {
 	if w.item != nil {
 		w.fill(statusIncomplete)

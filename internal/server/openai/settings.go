@@ -10,13 +10,13 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// The most that a request may ask for.
+// The limits of a request.
 const (
 	maxChoices = 128
 	maxTop     = 20 // log-probabilities of the likeliest tokens
 )
 
-// settings are what requests for chats and for completions have in common.
+// settings are the fields that requests for chats and completions share.
 type settings struct {
 	model        string
 	stream       bool
@@ -25,12 +25,12 @@ type settings struct {
 	seeded       bool
 	priority     int
 	promptScores *int             // prompt_logprobs
-	forms        []server.Grammar // that the answer must have, of which there may be one
+	forms        []server.Grammar // constraints on the answer; more than one is an error
 }
 
 type streamOptions struct{ usage bool }
 
-// newSettings are those of a request that says nothing.
+// newSettings returns the settings of a request without fields.
 func newSettings(x *server.Exchange) settings { return settings{generation: x.Defaults()} }
 
 var streamOptionsFields = fields.List[streamOptions]{
@@ -39,7 +39,7 @@ var streamOptionsFields = fields.List[streamOptions]{
 	fields.Ignored[streamOptions]("include_obfuscation"),
 }
 
-// settingsFields are the fields of both, OpenAI's and those that vLLM adds.
+// settingsFields are the fields of settings: OpenAI's and those that vLLM added.
 var settingsFields = fields.List[settings]{
 	fields.Text("model", "the model that is served", func(s *settings) *string { return &s.model }),
 	fields.Flag("stream", "false", func(s *settings) *bool { return &s.stream }),
@@ -79,21 +79,21 @@ var settingsFields = fields.List[settings]{
 	fields.Only[settings]("skip_special_tokens", "true", "special tokens are no part of an answer's text", "true"),
 	fields.Only[settings]("include_stop_str_in_output", "false", "a stop string is no part of the answer", "false"),
 	fields.Ignored[settings]("store"),        // answers are not kept
-	fields.Ignored[settings]("service_tier"), // of which there is one
+	fields.Ignored[settings]("service_tier"), // there is one tier
 	fields.Ignored[settings]("user"),
 	fields.Ignored[settings]("metadata"),
 	fields.Ignored[settings]("safety_identifier"),
 	fields.Ignored[settings]("prompt_cache_key"),
 	fields.Ignored[settings]("prompt_cache_retention"),
 	fields.Ignored[settings]("prediction"),
-	fields.Ignored[settings]("cache_prompt"), // hints that are for llama.cpp and Ollama
+	fields.Ignored[settings]("cache_prompt"), // a hint for llama.cpp, as are the next two; keep_alive is for Ollama
 	fields.Ignored[settings]("id_slot"),
 	fields.Ignored[settings]("timings_per_token"),
 	fields.Ignored[settings]("keep_alive"),
-	fields.Ignored[settings]("extra_body"), // which clients send that mean its members as fields of their own
+	fields.Ignored[settings]("extra_body"), // some clients send it; its members should be fields of the request
 }
 
-// above0 reads a share that cannot be nothing.
+// above0 returns a reader of a number above 0, to 1.
 func above0(to func(*settings) *float32) func(*settings, json.RawMessage) error {
 	return func(s *settings, v json.RawMessage) (err error) {
 		*to(s), err = fields.ReadShare(v)
@@ -113,7 +113,7 @@ func readBias(s *settings, v json.RawMessage) error {
 	s.generation.LogitBias = map[int32]float32{}
 	return fields.Members(v, "logit_bias", func(name string, v json.RawMessage) error {
 		id, err := strconv.ParseInt(name, 10, 32)
-		if err != nil || strconv.FormatInt(id, 10) != name { // one spelling, so that no id is there twice
+		if err != nil || strconv.FormatInt(id, 10) != name { // one spelling, so that no id appears twice
 			return fields.Invalid("logit_bias", "logit_bias has %.50q; want the ids of tokens", name)
 		}
 		bias, err := strconv.ParseFloat(string(v), 64)
@@ -125,7 +125,7 @@ func readBias(s *settings, v json.RawMessage) error {
 	})
 }
 
-// settle says what is wrong with settings as a whole, and fills in the rest.
+// settle checks the settings against each other and the model.
 func (t *settings) settle(x *server.Exchange) error {
 	g := &t.generation
 	switch {

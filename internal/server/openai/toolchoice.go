@@ -14,7 +14,7 @@ import (
 // A toolChoice says whether an answer calls tools, and which.
 type toolChoice struct {
 	realizar.ToolChoice
-	allowed []string // of the tools, where limited
+	allowed []string // names of tools, if limited
 	limited bool
 }
 
@@ -22,8 +22,8 @@ const toolChoiceTakes = `"auto", "none", "required", or an object of type functi
 
 var toolModes = map[string]realizar.ToolMode{`"auto"`: realizar.ToolAuto, `"none"`: realizar.ToolNone, `"required"`: realizar.ToolRequired}
 
-// A choiceObject is a choice that is an object. Chats have what it holds inside another
-// object, responses have it beside the type; both are read anywhere.
+// A choiceObject is a tool choice that is an object. Chats nest its members in another object,
+// responses have them beside the type; both forms are accepted everywhere.
 type choiceObject struct {
 	toolChoice
 	kind string
@@ -116,7 +116,7 @@ func readToolChoice(v json.RawMessage) (toolChoice, error) {
 	return c.toolChoice, nil
 }
 
-// readFunctionCall reads a function_call, which is older than tool_choice.
+// readFunctionCall reads function_call, the predecessor of tool_choice.
 func readFunctionCall(v json.RawMessage) (toolChoice, error) {
 	if v[0] != '{' {
 		mode, ok := toolModes[string(v)]
@@ -135,11 +135,11 @@ func readFunctionCall(v json.RawMessage) (toolChoice, error) {
 	return c, nil
 }
 
-// apply has r follow the choice. The model sees the tools that it may call. Errors name the
-// parts of r by f; the schema of a tool is the field parameters, with its number in the
-// request, which is one of places, where that is not nil.
+// apply applies the choice to r, so that the model sees only the tools that it may call. Errors use
+// the names of f. parameters is the format of a schema's name, which takes the number of the tool
+// in the request: the element of places, or the index in r.Tools if places is nil.
 func (c *toolChoice) apply(r *realizar.ChatRequest, f *server.ChatFields, parameters string, places []int) error {
-	numbers := make([]int, len(r.Tools)) // of the tools that stay
+	numbers := make([]int, len(r.Tools)) // the old indexes of the tools that stay
 	for i := range numbers {
 		numbers[i] = i
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// toolsTake is what fields of tools take.
+// toolsTake says what fields of tools take.
 const toolsTake = "a list of tools of type function; others are left out, and the header X-Left-Out names them"
 
-// tool is a tool as a chat request has it.
+// A tool is a tool in a chat request.
 type tool struct {
 	kind string
 	chat.Tool
@@ -31,15 +31,16 @@ var functionFields = fields.List[chat.Tool]{
 	fields.Flag("strict", "false: the parameters need not be a schema of OpenAI's strict mode", func(t *chat.Tool) *bool { return &t.Strict }),
 }
 
-// Tools are those of a request that a model can have, functions, and what it has of others.
+// Tools are the functions of a request, and what was left out: tools that the server would have to
+// run.
 type Tools struct {
 	Functions []chat.Tool
-	LeftOut   []string // the fields of those of other types, as "tools[1] (web_search)"
-	numbers   []int    // of Functions in the request
+	LeftOut   []string // tools of other types, such as "tools[1] (web_search)"
+	numbers   []int    // the indexes of Functions in the request
 }
 
-// readTools reads tools, each function by read. A tool of another type, which somebody else
-// than the client would have to run, is left out.
+// readTools reads tools, each function with read. Tools of other types, which the client does not
+// run itself, are left out.
 func readTools(v json.RawMessage, read func(v json.RawMessage, at string) (chat.Tool, error)) (t Tools, err error) {
 	list, err := fields.Elements(v)
 	if err != nil {
@@ -61,7 +62,7 @@ func readTools(v json.RawMessage, read func(v json.RawMessage, at string) (chat.
 	return t, nil
 }
 
-// ReadTools reads the tools that a chat template is given.
+// ReadTools reads the tools for the chat template.
 func ReadTools(v json.RawMessage) (Tools, error) {
 	return readTools(v, func(v json.RawMessage, at string) (chat.Tool, error) {
 		var t tool
@@ -78,7 +79,7 @@ func ReadTools(v json.RawMessage) (Tools, error) {
 	})
 }
 
-// readFunctions reads functions, which are older than tools.
+// readFunctions reads functions, the predecessor of tools.
 func readFunctions(v json.RawMessage) ([]chat.Tool, error) {
 	list, err := fields.Elements(v)
 	if err != nil {

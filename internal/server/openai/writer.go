@@ -10,21 +10,21 @@ import (
 	"github.com/realizar/realizar/internal/server/jsontext"
 )
 
-// A writer is what those of chats and completions have in common.
+// A writer is the part that the writers of chats and completions share.
 type writer struct {
 	x        *server.Exchange
 	settings *settings
 	id       string
 	created  int64
 
-	stream     *server.Stream // nil where the answer comes as a whole
+	stream     *server.Stream // nil if the answer is sent whole
 	usage      func([]byte, *realizar.Usage) []byte
-	begin, end []byte // of every chunk, up to its choices and after them
+	begin, end []byte // the JSON of every chunk before and after its choices
 	chunk      []byte // scratch
 }
 
-// newWriter makes one for answers whose names begin with prefix, and whose tokens usage
-// counts. Where they are asked for as a stream, its chunks are of that object.
+// newWriter returns a writer. prefix begins the answers' ids, usage appends their token counts, and
+// object is the type of a stream's chunks.
 func newWriter(x *server.Exchange, s *settings, prefix, object string, usage func([]byte, *realizar.Usage) []byte) *writer {
 	w := &writer{x: x, settings: s, id: server.NewID(prefix), created: time.Now().Unix(), usage: usage}
 	if !s.stream {
@@ -32,13 +32,13 @@ func newWriter(x *server.Exchange, s *settings, prefix, object string, usage fun
 	}
 	w.begin, w.end = w.head(object), []byte(`]}`)
 	if s.options.usage {
-		w.end = []byte(`],"usage":null}`) // of every chunk but the one that has it
+		w.end = []byte(`],"usage":null}`) // of every chunk but the last, which has the usage
 	}
 	w.stream = x.Stream(server.Events, func(e *server.Error) error { return w.stream.SendEvent("", errorBody(e)) })
 	return w
 }
 
-// head is what answers and chunks begin with, up to their choices.
+// head returns the beginning of answers and chunks, up to their choices.
 func (w *writer) head(object string) []byte {
 	b := jsontext.AppendString([]byte(`{"id":`), w.id)
 	b = jsontext.AppendString(append(b, `,"object":`...), object)
@@ -47,8 +47,7 @@ func (w *writer) head(object string) []byte {
 	return append(b, `,"choices":[`...)
 }
 
-// finish ends the stream, behind a chunk with what comes after all choices where that
-// is asked for.
+// finish ends the stream. If the request wants usage or timings, a chunk with them comes first.
 func (w *writer) finish(r *server.Result) error {
 	if w.settings.options.usage || r.Timings != nil {
 		b := append(append(w.chunk[:0], w.begin...), ']')
@@ -68,18 +67,18 @@ func appendUsage(b []byte, u *realizar.Usage) []byte {
 	return append(b, `}}`...)
 }
 
-// appendChatUsage is appendUsage with the tokens of thoughts.
+// appendChatUsage is appendUsage with the count of reasoning tokens.
 func appendChatUsage(b []byte, u *realizar.Usage) []byte {
 	b = appendUsage(b, u)
 	b = jsontext.AppendInt(append(b[:len(b)-1], `,"completion_tokens_details":{"reasoning_tokens":`...), u.ReasoningTokens)
 	return append(b, `}}`...)
 }
 
-// appendTimings appends the member of an answer that reports, where it was asked for.
+// appendTimings appends the timings if the request asked for them.
 func appendTimings(b []byte, t *server.Timings) []byte {
 	if t == nil {
 		return b
 	}
-	data, _ := json.Marshal(t) // there is nothing in it that fails
+	data, _ := json.Marshal(t) // Marshal cannot fail here
 	return append(append(b, `,"timings":`...), data...)
 }

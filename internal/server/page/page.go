@@ -1,6 +1,6 @@
-// Package page is what a browser is shown at the server's address: a page to talk to the
-// model, to watch the server and to see what a prompt becomes. Its source is the folder
-// web; dist has what the build makes of it, every file compressed.
+// Package page has the page that the server shows in a browser, to chat with the model, to watch
+// the server and to see the tokens of a prompt. Its source is the folder web; dist has the files
+// that its build makes, compressed.
 package page
 
 import (
@@ -25,27 +25,26 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy is what a browser may do with the page: run and show what the server itself gives,
-// and ask the server alone. Text becomes HTML nowhere but in what the framework was built
-// with.
+// policy is the page's content security policy: the browser may run and show only what the server
+// sends, and contact only the server. Only the framework's own templates may become HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types svelte-trusted-html"
 
-// A Page answers with the files of dist. The zero value has none.
+// A Page serves the files of dist. The zero value has none.
 type Page struct {
 	files map[string]*file // by path
 }
 
-// A file is one of dist.
+// A file is a file of dist.
 type file struct {
 	kind string // Content-Type
-	tag  string // of ETag, without quotes
+	tag  string // the ETag without quotes
 	gzip []byte
-	size int // before it was compressed
+	size int // uncompressed, in bytes
 }
 
-// New is the page of this build.
+// New returns the page of this build.
 func New() *Page {
 	p := &Page{files: map[string]*file{}}
 	err := fs.WalkDir(dist, "dist", func(name string, d fs.DirEntry, err error) error {
@@ -64,7 +63,7 @@ func New() *Page {
 		return nil
 	})
 	if err != nil {
-		panic(err) // the tests read the same files
+		panic(err) // a test reads the same files
 	}
 	return p
 }
@@ -82,14 +81,14 @@ func read(name string) (*file, error) {
 	sum := sha256.Sum256(data)
 	return &file{
 		kind: kind, tag: base64.RawURLEncoding.EncodeToString(sum[:12]), gzip: data,
-		size: int(binary.LittleEndian.Uint32(data[len(data)-4:])), // as the format ends
+		size: int(binary.LittleEndian.Uint32(data[len(data)-4:])), // gzip's trailer
 	}, nil
 }
 
-// hashed are the paths that other contents would change.
+// hashed matches paths that contain a hash of the file.
 var hashed = regexp.MustCompile(`^/page/[\w-]+-[\w-]{8}\.\w+$`)
 
-// kinds are the types of a page's files. Those of the machine may be others.
+// kinds are the content types of the page's files. The system's table may have others.
 var kinds = map[string]string{
 	".html":  "text/html; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",
@@ -99,7 +98,7 @@ var kinds = map[string]string{
 	".txt":   "text/plain; charset=utf-8",
 }
 
-// Serve answers a request of GET or HEAD, and reports whether there is a file at its path.
+// Serve answers a GET or HEAD request. It reports whether there is a file at the path.
 func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool {
 	f := p.files[r.URL.Path]
 	if f == nil {
@@ -112,7 +111,7 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-DNS-Prefetch-Control", "off") // browsers may ask for the names in links, which an answer may have chosen
+	h.Set("X-DNS-Prefetch-Control", "off") // browsers may resolve the names in links, which an answer can choose
 	h.Set("X-Frame-Options", "DENY")
 	h.Add("Vary", "Accept-Encoding")
 	h.Set("Cache-Control", "no-cache")
@@ -143,7 +142,7 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// write writes the file; an error is the client's, which has left.
+// write writes the file. Errors are ignored: the client has left.
 func (f *file) write(w io.Writer, compressed bool) {
 	if compressed {
 		_, _ = w.Write(f.gzip)
@@ -154,8 +153,8 @@ func (f *file) write(w io.Writer, compressed bool) {
 	}
 }
 
-// takesGzip reports whether a client reads gzip, by its Accept-Encoding. What names no
-// coding says nothing of gzip, and is then sent plain text.
+// takesGzip reports whether a client accepts gzip, by its Accept-Encoding. Without a mention of
+// gzip or *, it does not.
 func takesGzip(headers []string) bool {
 	named, rest := -1.0, -1.0
 	for part := range strings.SplitSeq(strings.Join(headers, ","), ",") {
@@ -174,7 +173,7 @@ func takesGzip(headers []string) bool {
 	return named > 0
 }
 
-// weightOf is the q of a coding's parameters, 1 where there is none, 0 where it is no number.
+// weightOf returns q of a coding's parameters: 1 if there is none, 0 if it is not a number.
 func weightOf(parameters string) float64 {
 	name, value, ok := strings.Cut(strings.TrimSpace(parameters), "=")
 	if !ok || !strings.EqualFold(strings.TrimSpace(name), "q") {
@@ -187,7 +186,7 @@ func weightOf(parameters string) float64 {
 	return q
 }
 
-// matches reports whether If-None-Match names tag.
+// matches reports whether If-None-Match contains tag.
 func matches(headers []string, tag string) bool {
 	for part := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		if part = strings.TrimSpace(part); part == "*" || strings.TrimPrefix(part, "W/") == tag {

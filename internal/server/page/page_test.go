@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// budget is what all files may take together, compressed, those that are loaded late
-// included.
+// budget bounds the size of all files together, compressed, in bytes. It includes files that are
+// loaded later.
 const budget = 250_000
 
 func TestSize(t *testing.T) {
@@ -51,7 +51,7 @@ func body(t *testing.T, r *http.Response) []byte {
 	return data
 }
 
-// Every file has what a browser must know of it, and is the same compressed or not.
+// TestFiles checks the headers of every file, and that its content is the same compressed or not.
 func TestFiles(t *testing.T) {
 	p := New()
 	if p.files["/"] == nil || len(p.files) < 5 {
@@ -97,7 +97,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The policy lets nothing in but from the server, and nothing inline.
+// TestPolicy checks that the policy allows only the server as a source, and nothing inline.
 func TestPolicy(t *testing.T) {
 	directives := map[string]string{}
 	for d := range strings.SplitSeq(policy, ";") {
@@ -119,7 +119,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// The first file keeps to the policy, names only files that there are, and no other host.
+// TestIndex checks that the first file obeys the policy and refers only to existing files and to no
+// other host.
 func TestIndex(t *testing.T) {
 	p := New()
 	index := string(body(t, ask(p, "GET", "/")))
@@ -160,7 +161,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// Who has a file already is told so, in the coding that he has it in.
+// TestNotModified checks that a client that has a file in the same coding gets status 304.
 func TestNotModified(t *testing.T) {
 	p := New()
 	for at := range p.files {
@@ -198,7 +199,7 @@ func TestTakesGzip(t *testing.T) {
 	}
 }
 
-// What is no file of the page is none, whatever the path is made of.
+// TestUnknown checks that paths of other files are not found.
 func TestUnknown(t *testing.T) {
 	p := New()
 	for _, at := range []string{"/index.html", "/page/", "/page/none.js", "/page/../", "/page/licences.txt.gz", "//", "/dist/index.html.gz", "/page.go"} {
@@ -211,7 +212,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// The licences of what is in the page are in it, too.
+// TestLicences checks that the page includes the licences of its components.
 func TestLicences(t *testing.T) {
 	text := string(body(t, ask(New(), "GET", "/page/licences.txt")))
 	for _, name := range []string{"svelte", "marked", "highlight.js", "temml", "@fontsource/stix-two-math"} {

@@ -1,4 +1,4 @@
-// Package servertest serves models to the tests of package server and of dialects.
+// Package servertest serves models in the tests of package server and of the dialects.
 package servertest
 
 import (
@@ -27,7 +27,7 @@ func Open(t testing.TB, path string, o realizar.Options) *realizar.Model {
 	return m
 }
 
-// One returns a pool of m alone under these names.
+// One returns a pool that has only m, under the given names.
 func One(t testing.TB, m *realizar.Model, names ...string) *server.Models {
 	t.Helper()
 	models, err := server.One(&server.Model{Model: m}, names...)
@@ -37,8 +37,8 @@ func One(t testing.TB, m *realizar.Model, names ...string) *server.Models {
 	return models
 }
 
-// Serve serves models at an address of its own until the test ends, and leaves them open.
-// Connections have small buffers, which are soon full for a client that does not read.
+// Serve serves models until the test ends, and does not close them. Each connection has a small
+// write buffer, which is soon full if the client does not read.
 func Serve(t testing.TB, models *server.Models, c server.Config) (*httptest.Server, *server.Server) {
 	t.Helper()
 	s, err := server.New(models, c)
@@ -59,7 +59,7 @@ func Serve(t testing.TB, models *server.Models, c server.Config) (*httptest.Serv
 	return h, s
 }
 
-// Held is a handler of requests for the only model.
+// Held returns a handler that takes the only model and then calls handle.
 func Held(handle server.Handler) server.Handler {
 	return func(x *server.Exchange) error {
 		if err := x.Hold(""); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields/fieldstest"
 )
 
-// TestAPIFields: the tables of docs/api.md are those of the code.
+// TestAPIFields checks that the tables of docs/api.md match the lists of fields.
 func TestAPIFields(t *testing.T) {
 	tables := map[string]fieldstest.Table{
 		"rerank":     fieldstest.TableOf(rerankFields),

@@ -14,8 +14,7 @@ import (
 	"github.com/realizar/realizar/internal/server/fields"
 )
 
-// A rerankRequest is the body of POST /v1/rerank, which has the shape that Jina's and
-// Cohere's APIs share.
+// A rerankRequest is the body of POST /v1/rerank, in the form that Jina's and Cohere's APIs share.
 type rerankRequest struct {
 	model     string
 	query     *string
@@ -43,7 +42,7 @@ var rerankFields = fields.List[rerankRequest]{
 	fields.Ignored[rerankRequest]("user"),
 }
 
-// A rankedText is a document as an object, of a request or of an answer.
+// A rankedText is a document as an object, in a request or an answer.
 type rankedText struct {
 	Text string `json:"text"`
 }
@@ -52,7 +51,7 @@ var rankedTextFields = fields.List[rankedText]{
 	fields.Text("text", "", func(d *rankedText) *string { return &d.Text }),
 }
 
-// maxDocuments are the most of one request.
+// maxDocuments bounds the documents of one request.
 const maxDocuments = 2048
 
 // readDocuments reads the texts of documents.
@@ -89,7 +88,7 @@ func readDocuments(value json.RawMessage) ([]string, error) {
 	return documents, nil
 }
 
-// A rerankAnswer is the answer: the best documents, the best first.
+// A rerankAnswer lists the best documents, best first.
 type rerankAnswer struct {
 	Object  string         `json:"object"`
 	Model   string         `json:"model"`
@@ -108,7 +107,7 @@ type rerankResult struct {
 	Document *rankedText `json:"document,omitempty"`
 }
 
-// rerank is POST /v1/rerank.
+// rerank handles POST /v1/rerank.
 func rerank(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
@@ -148,7 +147,7 @@ func rerank(x *server.Exchange) error {
 	return x.JSON(&a)
 }
 
-// checkRerank refuses what is not there or does not go with the model.
+// checkRerank checks a request against the model.
 func checkRerank(x *server.Exchange, r *rerankRequest) error {
 	switch n := x.Model().Labels(); {
 	case r.query == nil:

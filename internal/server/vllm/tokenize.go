@@ -20,16 +20,15 @@ type tokenizeRequest struct {
 	prompt       *string
 	chat         *realizar.ChatRequest
 	continuation openai.Continuation
-	added        *bool // what the tokenizer adds to every text
+	added        *bool // whether to add the tokens that the tokenizer adds to every text
 	special      bool
 	strings      bool
 	pieces       bool
 	left         []string // tools that are left out
-	content      bool     // the prompt is llama.cpp's, which has another beginning where nothing is said
+	content      bool     // the prompt is llama.cpp's field content, with another default of added
 }
 
-// conversation is the one that a request has messages for, or something that goes
-// with them.
+// conversation returns r.chat. It makes one for the first field of a conversation.
 func (r *tokenizeRequest) conversation() *realizar.ChatRequest {
 	if r.chat == nil {
 		r.chat = &realizar.ChatRequest{}
@@ -72,7 +71,7 @@ var tokenizeFields = slices.Concat(fields.List[tokenizeRequest]{
 	fields.Flag("return_token_strs", "false", func(r *tokenizeRequest) *bool { return &r.strings }),
 }, fields.Within(func(r *tokenizeRequest) *openai.Continuation { return &r.continuation }, openai.ContinuationFields))
 
-// readAdded reads whether to add what the tokenizer adds to every text.
+// readAdded reads whether to add the tokens that the tokenizer adds to every text.
 func readAdded(r *tokenizeRequest, v json.RawMessage) error {
 	if r.added != nil {
 		return fields.Invalid("add_special", "add_special and add_special_tokens are one thing; leave one out")
@@ -81,7 +80,7 @@ func readAdded(r *tokenizeRequest, v json.RawMessage) error {
 	return fields.ReadFlag(v, r.added)
 }
 
-// tokenize is POST /tokenize: the ids that a prompt or a conversation runs as.
+// tokenize handles POST /tokenize. It returns the token ids of a prompt or a conversation.
 func tokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
@@ -123,7 +122,7 @@ func tokenize(x *server.Exchange) error {
 	return nil
 }
 
-// appendLength appends how many ids there are, and how many there may be.
+// appendLength appends the number of ids and the model's context.
 func appendLength(x *server.Exchange, b []byte, ids []int32) []byte {
 	b = jsontext.AppendInt(append(b, `"count":`...), len(ids))
 	return jsontext.AppendInt(append(b, `,"max_model_len":`...), x.Model().Context())
@@ -141,7 +140,8 @@ func appendIDs(x *server.Exchange, b []byte, ids []int32) []byte {
 	return append(b, ']')
 }
 
-// appendPieces appends a list of ids with their texts, or with the bytes of what is no text.
+// appendPieces appends a list of ids with their texts, or with their bytes if they are not valid
+// UTF-8.
 func appendPieces(x *server.Exchange, b []byte, ids []int32) []byte {
 	b = append(b, '[')
 	for i, id := range ids {
@@ -189,8 +189,8 @@ func tokensOf(x *server.Exchange, r *tokenizeRequest) (ids []int32, err error) {
 	return p.Tokens, err
 }
 
-// render is POST /v1/chat/completions/render: what a chat request is to the model,
-// which does not run.
+// render handles POST /v1/chat/completions/render. It returns the prompt of a chat request without
+// running the model.
 func render(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
@@ -210,7 +210,7 @@ func render(x *server.Exchange) error {
 	return nil
 }
 
-// appendText appends a long text, character by character where it may be cut.
+// appendText appends a long text in pieces that end between characters.
 func appendText(x *server.Exchange, b []byte, text string) []byte {
 	const piece = 16 << 10
 	b = append(b, '"')
@@ -244,7 +244,7 @@ var detokenizeFields = fields.List[detokenizeRequest]{
 	}),
 }
 
-// detokenize is POST /detokenize: the text of ids, special tokens included.
+// detokenize handles POST /detokenize. It returns the text of ids, with special tokens.
 func detokenize(x *server.Exchange) error {
 	if err := x.NoTimings(); err != nil {
 		return err
@@ -269,14 +269,15 @@ func detokenize(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
-	if b, err = appendDecoded(x, append(b, `,"content":`...), tok, r.tokens); err != nil { // as llama.cpp calls it
+	if b, err = appendDecoded(x, append(b, `,"content":`...), tok, r.tokens); err != nil { // content is llama.cpp's name
 		return err
 	}
 	x.WriteJSON(append(b, '}'))
 	return nil
 }
 
-// decodedBytes is what the text of an id may take: a short id may stand for a long text.
+// decodedBytes is the memory reserved for each byte of decoded text, in bytes. A token's text may
+// be much longer than its id.
 const decodedBytes = 2
 
 // appendDecoded appends the text of ids.
@@ -292,7 +293,7 @@ func appendDecoded(x *server.Exchange, b []byte, tok *tokenizer.Tokenizer, ids [
 	return appendText(x, b, tok.Decode(ids, false)), nil
 }
 
-// tokenizerOf is the tokenizer of the request's model.
+// tokenizerOf returns the tokenizer of the request's model.
 func tokenizerOf(x *server.Exchange) (*tokenizer.Tokenizer, error) {
 	tok, err := x.Model().Tokenizer()
 	if err != nil {

@@ -2,7 +2,7 @@ package vllm
 
 import "github.com/realizar/realizar/internal/server"
 
-// version is GET /version: that of the program.
+// version handles GET /version, with the program's version.
 func version(x *server.Exchange) error {
 	return x.JSON(map[string]string{"version": x.Server.Version(), "server": "realizar"})
 }

@@ -1,6 +1,6 @@
-// Package vllm has the endpoints that vLLM added to OpenAI's: a prompt as tokens, tokens
-// as text, and the ranking of documents, in the shape that Jina's and Cohere's APIs
-// share. Keys, errors, messages and tools are OpenAI's.
+// Package vllm is the dialect of the endpoints that vLLM added to OpenAI's API: tokenizing,
+// detokenizing, rendering of chats, and ranking of documents. Keys, errors, messages and tools are
+// those of package openai.
 package vllm
 
 import (
@@ -8,10 +8,10 @@ import (
 	"github.com/realizar/realizar/internal/server/openai"
 )
 
-// Dialect is vLLM's.
+// Dialect is vLLM's dialect.
 type Dialect struct{ openai.Dialect }
 
-// Routes are its endpoints beside OpenAI's.
+// Routes returns the endpoints that OpenAI's dialect lacks.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/chat/completions/render", Handle: render},

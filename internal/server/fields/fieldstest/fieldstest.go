@@ -1,5 +1,5 @@
-// Package fieldstest checks the tables of fields in docs/api.md against the lists of a
-// dialect.
+// Package fieldstest checks the tables of fields in docs/api.md and the pages of dialects against
+// the lists in the code.
 package fieldstest
 
 import (
@@ -21,10 +21,10 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/api.md anew")
 
-// A Table is a list of fields as the page has it.
+// A Table is a list of fields as a Markdown table.
 type Table string
 
-// TableOf is the table of a list.
+// TableOf returns the table of a list.
 func TableOf[R any](list fields.List[R]) Table {
 	var b strings.Builder
 	b.WriteString("| field | takes | left out |\n| --- | --- | --- |\n")
@@ -43,9 +43,9 @@ func TableOf[R any](list fields.List[R]) Table {
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// Check compares the tables of a dialect with those of the page, which stand behind
-// "<!-- fields: DIALECT NAME -->" there. The dialect's folder, in which the test runs,
-// declares so many lists called NAMEFields.
+// Check compares the tables of a dialect with those on the page, each of which follows "<!--
+// fields: DIALECT NAME -->". The dialect's folder, in which the test runs, must declare lists lists
+// with names that end in Fields.
 func Check(t *testing.T, page, dialect string, lists int, tables map[string]Table) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -89,7 +89,7 @@ func Check(t *testing.T, page, dialect string, lists int, tables map[string]Tabl
 	}
 }
 
-// Inspect calls f for every node of the code in folder, tests apart.
+// Inspect calls f for every node of the code in folder, without tests.
 func Inspect(t *testing.T, folder string, f func(ast.Node)) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
