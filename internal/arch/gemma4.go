@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -143,8 +144,9 @@ func (s *Spec) gemma4Heads(c *config, of func(layer int) (heads, dim int)) {
 		}
 		widths[w > 0] = dim
 	}
-	s.HeadDim = max(widths[true], 1)
-	if s.Rope.HeadDim = widths[false]; s.Rope.HeadDim == 0 {
+	s.Rope.HeadDim = widths[false]
+	s.HeadDim = cmp.Or(widths[true], widths[false], 1)
+	if s.Rope.HeadDim == 0 {
 		c.failf("every layer has a window; supported are models with a layer that sees the whole past")
 	}
 }

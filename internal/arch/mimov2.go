@@ -78,8 +78,8 @@ func (c *config) marked(key string, s *Spec, def func(layer int) bool) func(laye
 	switch {
 	case !c.has(key):
 		return def
-	case !ok || len(list) != s.Layers || slices.ContainsFunc(list, func(n int64) bool { return n != 0 && n != 1 }):
-		c.failf("%s is %v, want a list of 0 or 1 for each of %d layers", key, list, s.Layers)
+	case !ok || len(list) < s.Layers || slices.ContainsFunc(list, func(n int64) bool { return n != 0 && n != 1 }):
+		c.failf("%s is %v, want 0 or 1 for each of %d layers", key, list, s.Layers)
 		return def
 	}
 	return func(i int) bool { return list[i] == 1 }
