@@ -1,10 +1,11 @@
-package lower
+package lower_test
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/realizar/realizar/internal/cuda/lower"
 	"github.com/realizar/realizar/internal/plan"
 	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/tensor"
@@ -55,7 +56,7 @@ func TestLackingForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Check(p, &plan.Limits{}); err == nil || !strings.Contains(err.Error(), says) || !strings.HasSuffix(err.Error(), "use --device cpu") {
+		if err := lower.Check(p, &plan.Limits{}); err == nil || !strings.Contains(err.Error(), says) || !strings.HasSuffix(err.Error(), "use --device cpu") {
 			t.Errorf("error %v, want %q", err, says)
 		}
 	}
