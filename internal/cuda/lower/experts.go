@@ -56,7 +56,8 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
-	switch a := n.Attr.(plan.ExpertsAttr); {
+	a := n.Attr.(plan.ExpertsAttr)
+	switch {
 	case len(a.Gate) > maxExperts:
 		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
 	case a.Identity > 0:
@@ -65,6 +66,9 @@ func (experts) check(n *plan.Node) error {
 		return errors.New("no kernel for weights of experts that multiply their inputs")
 	case a.Scales != nil:
 		return errors.New("no kernel for experts with scales of their own")
+	}
+	if a.Route.Score == plan.SparseMixer {
+		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	}
 	return nil
 }
@@ -319,7 +323,7 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 		all = append(all, ls...)
 	}
 	a := gateArgs{
-		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, gateCols: out.Cols,
+		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, each: 1,
 		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
 	}
 	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {
