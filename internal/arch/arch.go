@@ -46,6 +46,7 @@ type architecture struct {
 	defaults  map[string]int    // transformers' values of keys that config.json lacks
 	ffn       int               // width of the feed-forward layer in widths of the residual stream, if config.json lacks it
 	norm      *plan.Op          // nil: RMSNorm
+	apart     []string          // prefixes of tensors of other parts of a model, such as heads that predict further tokens
 
 	adapt func(*config, *Spec)
 	block block
@@ -121,6 +122,9 @@ func build(f *modelfile.File) (*Model, error) {
 	}
 	if n, _ := c.m.Int(c.key("expert_count")); c.gguf && n > 0 && m.Spec.Experts == 0 {
 		c.failf("%s is %d; this architecture has no mixtures of experts", c.key("expert_count"), n)
+	}
+	if m.Spec.XIELU && (!m.Spec.Ungated || m.Spec.Experts > 0) {
+		c.failf("%s is %q; this architecture has feed-forward layers with a gate", c.key("hidden_act"), "xielu")
 	}
 	if c.err != nil {
 		return nil, c.err

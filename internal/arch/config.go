@@ -63,6 +63,9 @@ func (c *config) integer(key string, def int) int {
 		return def
 	}
 	n, ok := c.m.Int(c.key(key))
+	if list, each := c.m.Ints(c.key(key)); !ok && each && len(slices.Compact(list)) == 1 {
+		n, ok = list[0], true // the same for each layer
+	}
 	switch v, _ := c.m.Value(c.key(key)); {
 	case !ok:
 		c.failf("%s is of type %s, want one integer", c.key(key), c.m.Type(c.key(key)))

@@ -28,6 +28,7 @@ type conversion struct {
 	permuted bool              // GGUF permutes the rows of queries and keys
 	stacked  []string          // matrices of these names, numbered, are one tensor
 	vectors  map[string][]float32
+	lists    map[string]string // keys of lists by layer that a checkpoint has as tensors
 }
 
 // usualNames are the names that most converters give to the tensors of a layer.
@@ -37,7 +38,15 @@ var usualNames = map[string]string{
 	"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.qkv_proj": "attn_qkv", "self_attn.o_proj": "attn_output",
 	"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm",
 	"mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.gate_up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+	"mlp.gate": "ffn_gate_inp", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+	"mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp", "mlp.shared_experts.down_proj": "ffn_down_shexp",
 }
+
+// expertName matches an expert's projections, which some GGUF files have in one tensor each.
+var (
+	expertName    = regexp.MustCompile(`^(?:mlp|block_sparse_moe)\.experts\.(\d+)\.(gate_proj|up_proj|down_proj|w[123])$`)
+	expertTensors = map[string]string{"gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn_down", "w1": "ffn_gate", "w3": "ffn_up", "w2": "ffn_down"}
+)
 
 var (
 	aroundNames = map[string]string{
@@ -70,7 +79,20 @@ var (
 		"conv.conv": "shortconv.conv", "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj",
 		"feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
 	}
-	glmNames = map[string]string{"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"}
+	trinityNames = map[string]string{
+		"post_attention_layernorm": "post_attention_norm", "pre_mlp_layernorm": "ffn_norm", "post_mlp_layernorm": "post_ffw_norm",
+		"self_attn.gate_proj": "attn_gate", "mlp.router.gate": "ffn_gate_inp", "mlp.expert_bias": "exp_probs_b.bias",
+	}
+	hunyuanNames = map[string]string{
+		"mlp.gate.wg": "ffn_gate_inp", "mlp.router.gate": "ffn_gate_inp", "mlp.expert_bias": "exp_probs_b",
+		"mlp.shared_mlp.gate_proj": "ffn_gate_shexp", "mlp.shared_mlp.up_proj": "ffn_up_shexp", "mlp.shared_mlp.down_proj": "ffn_down_shexp",
+	}
+	lagunaNames = map[string]string{
+		"self_attn.g_proj": "attn_gate", "mlp.experts.e_score_correction_bias": "exp_probs_b.bias",
+		"mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp", "mlp.shared_expert.down_proj": "ffn_down_shexp",
+	}
+	apertusNames = map[string]string{"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm"}
+	glmNames     = map[string]string{"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"}
 )
 
 var conversions = map[string]conversion{
@@ -86,16 +108,6 @@ var conversions = map[string]conversion{
 	"exaone4": {arch: "exaone4", names: aroundNames, config: map[string]any{
 		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}}},
 	"hunyuan": {arch: "hunyuan-dense"},
-	"gemma3n": {arch: "gemma3n", names: gemma3nNames, stacked: []string{"altup_proj", "altup_unembd_proj"}, config: map[string]any{
-		"feed_forward_length": 96, "attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false},
-		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "altup.num_inputs": 3, "altup.active_idx": 0, "rope.freq_base": 1e6,
-		"activation_sparsity_scale": []float32{1.6448536, 1.6448536, 1.6448536, negInf, negInf, negInf, negInf, negInf}}},
-	"gemma4": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
-		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "final_logit_softcapping": 30.0,
-		"attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
-	"gemma4-moe": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
-		"attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 48,
-		"attention.sliding_window_pattern": []bool{true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
 	"lfm2": {arch: "lfm2", names: lfm2Names, config: map[string]any{
 		"attention.head_count_kv": []int32{0, 2, 0, 2}, "shortconv.l_cache": 3, "attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 1e6}},
 	"phi3": {arch: "phi3", config: map[string]any{"attention.sliding_window": 0, "rope.scaling.original_context_length": 4096}},
@@ -114,24 +126,82 @@ func combined[V any](a, b map[string]V) map[string]V {
 	return all
 }
 
+// withExperts returns the keys of a mixture beside others.
+func withExperts(count, width int, more map[string]any) map[string]any {
+	all := map[string]any{"expert_count": count, "expert_used_count": 2, "expert_feed_forward_length": width}
+	maps.Copy(all, more)
+	return all
+}
+
+// moreConversions are those of the models in hf-more.
+var moreConversions = map[string]conversion{
+	"afmoe": {arch: "afmoe", names: trinityNames, config: withExperts(4, 48, map[string]any{
+		"expert_gating_func": 2, "expert_weights_norm": true, "expert_weights_scale": 1.5, "expert_shared_count": 1, "leading_dense_block_count": 1, "attention.sliding_window": 8})},
+	"apertus": {arch: "apertus", names: apertusNames, config: map[string]any{"rope.freq_base": 12e6},
+		lists:   map[string]string{"mlp.act_fn.alpha_p": "xielu.alpha_p", "mlp.act_fn.alpha_n": "xielu.alpha_n", "mlp.act_fn.beta": "xielu.beta", "mlp.act_fn.eps": "xielu.eps"},
+		vectors: map[string][]float32{"rope_freqs.weight": llama3Divisors(12e6, 32)}},
+	"arcee": {arch: "arcee", permuted: true},
+	"cohere2-moe": {arch: "cohere2moe", config: withExperts(4, 96, map[string]any{
+		"attention.layer_norm_epsilon": 1e-5, "expert_gating_func": 3, "expert_shared_count": 1, "logit_scale": 0.25,
+		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}})},
+	"dots1": {arch: "dots1", config: withExperts(8, 48, map[string]any{
+		"expert_gating_func": 2, "expert_weights_norm": false, "expert_weights_scale": 1.0, "expert_shared_count": 1, "leading_dense_block_count": 1})},
+	"ernie4-5-moe": {arch: "ernie4_5-moe", names: map[string]string{"mlp.moe_statics.e_score_correction_bias": "exp_probs_b.bias"}, config: withExperts(4, 48, map[string]any{
+		"expert_shared_count": 1, "expert_shared_feed_forward_length": 48, "leading_dense_block_count": 1, "interleave_moe_layer_step": 1, "rope.freq_base": 500000.0})},
+	"exaone-moe": {arch: "exaone-moe", names: map[string]string{"mlp.e_score_correction_bias": "exp_probs_b.bias"}, config: withExperts(4, 48, map[string]any{
+		"expert_gating_func": 2, "expert_weights_norm": true, "expert_weights_scale": 2.5, "expert_shared_count": 1, "leading_dense_block_count": 1,
+		"attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false}})},
+	"gemma3n": {arch: "gemma3n", names: gemma3nNames, stacked: []string{"altup_proj", "altup_unembd_proj"}, config: map[string]any{
+		"feed_forward_length": 96, "attention.sliding_window": 8, "attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false},
+		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "altup.num_inputs": 3, "altup.active_idx": 0, "rope.freq_base": 1e6,
+		"activation_sparsity_scale": []float32{1.6448536, 1.6448536, 1.6448536, negInf, negInf, negInf, negInf, negInf}}},
+	"gemma4": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
+		"attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 16, "final_logit_softcapping": 30.0,
+		"attention.sliding_window_pattern": []bool{true, true, true, false, true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
+	"gemma4-moe": {arch: "gemma4", names: gemma4Names, config: combined(gemma4Keys, map[string]any{
+		"attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 48,
+		"attention.sliding_window_pattern": []bool{true, true, true, false}}), vectors: map[string][]float32{"rope_freqs.weight": proportional}},
+	"hunyuan-moe": {arch: "hunyuan-moe", names: hunyuanNames, config: withExperts(4, 96, map[string]any{"expert_shared_count": 1, "expert_shared_feed_forward_length": 96})},
+	"hy-v3": {arch: "hy_v3", names: hunyuanNames, config: withExperts(4, 48, map[string]any{
+		"expert_gating_func": 2, "expert_weights_norm": true, "expert_weights_scale": 2.826, "expert_shared_feed_forward_length": 48, "rope.freq_base": 11158840.0})},
+	"laguna": {arch: "laguna", names: lagunaNames, config: withExperts(4, 48, map[string]any{
+		"expert_gating_func": 2, "expert_weights_norm": true, "expert_weights_scale": 1.0, "expert_shared_feed_forward_length": 48, "leading_dense_block_count": 1,
+		"attention.head_count": []int32{4, 4, 4, 4}, "attention.sliding_window": 8, "rope.dimension_count": 16, "rope.dimension_count_swa": 32, "rope.freq_base": 500000.0, "rope.freq_base_swa": 10000.0})},
+	"ministral3": {arch: "mistral3", permuted: true, config: map[string]any{
+		"attention.temperature_scale": 0.1, "rope.freq_base": 1e6, "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 32,
+		"rope.scaling.yarn_beta_fast": 32.0, "rope.scaling.yarn_beta_slow": 1.0, "rope.scaling.yarn_log_multiplier": 1.0}},
+	"olmoe":  {arch: "olmoe", config: withExperts(4, 96, nil)},
+	"phimoe": {arch: "phimoe", names: map[string]string{"block_sparse_moe.gate": "ffn_gate_inp"}, config: withExperts(4, 96, map[string]any{"rope.freq_base": 1e6})},
+}
+
+// llama3Divisors returns what converters write for the frequencies of a head of dims elements, for a
+// context of 8192 extended by 8, with factors of 1 and 4.
+func llama3Divisors(base float64, dims int) []float32 {
+	var all []float32
+	for _, f := range powers(base, dims) {
+		blend := min(max((8192*f/(2*math.Pi)-1)/3, 0), 1)
+		all = append(all, float32(1/((1-blend)/8+blend)))
+	}
+	return all
+}
+
 // A checkpoint and its GGUF file compute the same.
 func TestConvertedGGUF(t *testing.T) {
-	for name, conv := range conversions {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(conformance(t), "hf", name)
-			if _, err := os.Stat(dir); err != nil {
-				dir = filepath.Join(conformance(t), "hf-more", name)
-			}
-			m, err := buildFile(t, conv.write(t, dir))
-			if err != nil {
-				t.Fatal(err)
-			}
-			agree(t, cpu.New(2), m, expected(t, filepath.Join(dir, "expected.safetensors")), inFloats.limits, inFloats.bound)
-		})
+	for folder, all := range map[string]map[string]conversion{"hf": conversions, "hf-more": moreConversions} {
+		dir := filepath.Join(conformance(t), folder)
+		for name, conv := range all {
+			t.Run(name, func(t *testing.T) {
+				m, err := buildFile(t, conv.write(t, filepath.Join(dir, name)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				agree(t, cpu.New(2), m, expected(t, filepath.Join(dir, name, "expected.safetensors")), inFloats.limits, inFloats.bound)
+			})
+		}
 	}
 }
 
-var layerName = regexp.MustCompile(`^(?:model\.layers\.(\d+)\.)?(.*?)(\.weight|\.bias|)$`)
+var layerName = regexp.MustCompile(`^(?:model\.layers\.(\d+)\.)?(.*?)(\.weight|\.bias)?$`)
 
 func (conv *conversion) write(t *testing.T, folder string) string {
 	t.Helper()
@@ -144,10 +214,21 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 		n, _ := f.Meta().Int(key)
 		return int(n)
 	}
-	tensors := map[string]*tensor.Tensor{}
+	tensors, lists := map[string]*tensor.Tensor{}, map[string][]float32{}
 	for _, w := range f.Tensors() {
 		part := layerName.FindStringSubmatch(w.Name)
+		if key := conv.lists[part[2]]; key != "" {
+			values, err := w.Float32s()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lists[key] = append(lists[key], values...) // in the order of the layers
+			continue
+		}
 		short, ok := conv.names[part[2]]
+		if e := expertName.FindStringSubmatch(part[2]); e != nil {
+			short, ok = expertTensors[e[2]]+"."+e[1], true
+		}
 		if !ok {
 			short = usualNames[part[2]]
 		}
@@ -189,6 +270,9 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 		}
 		tensors[name+".weight"] = &all
 	}
+	for key, values := range lists {
+		config[key] = values
+	}
 	for name, values := range conv.vectors {
 		tensors[name] = floatVector(values)
 	}
@@ -201,7 +285,9 @@ func (conv *conversion) write(t *testing.T, folder string) string {
 			permute(tensors, name, number("num_key_value_heads"))
 		}
 		w := *tensors[name]
-		w.Name = name
+		if w.Name = name; strings.Contains(name, "exp_probs_b") {
+			w.Shape = []int{w.Elems()}
+		}
 		list = append(list, &w)
 	}
 	var data bytes.Buffer

@@ -38,7 +38,7 @@ func decoder(b *plan.Builder, s *Spec, block block, w *weights) {
 		head = "token_embd"
 	}
 	x = norm(b, s, top, b.Pick(x), "output_norm", s.Hidden)
-	logits := linear(b, top, x, head, top.weight("token_embd").Shape[0], s.HeadBias)
+	logits := b.Linear(x, top.matrix(head, top.weight("token_embd").Shape[0]), top.bias("output", s.HeadBias))
 	b.Output(x, b.Softcap(b.Scale(logits, s.LogitScale), s.LogitCap))
 }
 
@@ -77,29 +77,34 @@ func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn st
 }
 
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	if from := s.kvLayer(w.index); from != w.index {
-		q := linear(b, w, x, "attn_q", s.Heads*s.HeadDim, s.QKVBias)
-		return attendTo(b, s, w, heads(b, s, w, q, "attn_q_norm"), from)
-	}
 	q, k, v := qkv(b, s, w, x)
-	return attend(b, s, w, heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), v)
+	q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
+	return output(b, s, w, gatedOut(b, s, w, x, attended(b, s, w, grown(b, s, w, q), k, v)))
 }
 
-// attend stores keys and values in a state of the layer, attends to it and projects the result.
+// output projects the result of attention.
+func output(b *plan.Builder, s *Spec, w layer, y plan.Value) plan.Value {
+	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+}
+
+// attend attends and projects the result.
 func attend(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
+	return output(b, s, w, attended(b, s, w, q, k, v))
+}
+
+// attended stores keys and values in a state of the layer and attends to it.
+func attended(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
 	a := s.attention(w.index)
 	w.states[w.index] = b.State(plan.State{
 		Name: fmt.Sprintf("kv.%d", w.index), Kind: plan.PerToken,
 		KVHeads: a.KVHeads, HeadDim: a.HeadDim, ValueDim: a.Values(), Window: a.Window, Chunk: a.Chunk,
 	})
-	y := b.Attention(q, k, v, w.sinks(s), w.states[w.index], a)
-	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+	return b.Attention(q, k, v, w.sinks(s), w.states[w.index], a)
 }
 
 // attendTo is attend with the keys and values of an earlier layer.
 func attendTo(b *plan.Builder, s *Spec, w layer, q plan.Value, from int) plan.Value {
-	y := b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index))
-	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+	return output(b, s, w, b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index)))
 }
 
 // attention returns the parameters of layer i's attention.
@@ -136,9 +141,27 @@ func (l layer) sinks(s *Spec) *tensor.Tensor {
 	return nil
 }
 
+// gatedOut multiplies y, the result of attention for x, with its gate.
+func gatedOut(b *plan.Builder, s *Spec, w layer, x, y plan.Value) plan.Value {
+	const short = "attn_gate"
+	switch s.OutGate {
+	case sigmoidGate:
+		return b.GLU(linear(b, w, x, short, b.Cols(y), without), y, plan.GLUAttr{Act: plan.Sigmoid})
+	case softplusGate:
+		rows := b.Cols(y)
+		if g := w.weight(short); g.Rows() == s.Heads {
+			rows = s.Heads
+		}
+		// A softplus is positive, so ReLU leaves it as it is.
+		return b.GLU(b.Softplus(linear(b, w, x, short, rows, without)), y, plan.GLUAttr{Act: plan.ReLU})
+	}
+	return y
+}
+
 // heads normalizes and rotates queries or keys.
 func heads(b *plan.Builder, s *Spec, w layer, x plan.Value, short string) plan.Value {
 	turn := func(x plan.Value) plan.Value {
+		x = b.Clamp(x, s.QKVBound)
 		if r := s.ropeOf(w.index); r != nil {
 			return b.Rope(x, *r)
 		}
@@ -204,7 +227,12 @@ func glu(b *plan.Builder, s *Spec, w layer, x plan.Value, suffix string, width i
 
 // ungated is the feed-forward layer without a gate.
 func ungated(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	h := b.Activate(linear(b, w, x, "ffn_up", s.FFN, s.MLPBias), s.Act)
+	h := linear(b, w, x, "ffn_up", s.FFN, s.MLPBias)
+	if s.XIELU {
+		h = b.XIELU(h, w.curve(s))
+	} else {
+		h = b.Activate(h, s.Act)
+	}
 	return linear(b, w, h, "ffn_down", s.Hidden, s.MLPBias)
 }
 
@@ -224,11 +252,16 @@ func norm(b *plan.Builder, s *Spec, w layer, x plan.Value, short string, size in
 
 // linear is a projection to rows columns, with a bias if the file has one.
 func linear(b *plan.Builder, w layer, x plan.Value, short string, rows int, biased bias) plan.Value {
-	weight := w.weight(short)
+	return b.Linear(x, w.matrix(short, rows), w.bias(short, biased))
+}
+
+// matrix returns a weight, which must have that number of rows.
+func (l layer) matrix(short string, rows int) *tensor.Tensor {
+	weight := l.weight(short)
 	if len(weight.Shape) != 2 || weight.Shape[0] != rows {
-		b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, weight.Name, weight.Shape, rows))
+		l.b.Fail(fmt.Errorf("%w: %s has shape %v, want %d rows by the configuration", ErrTensor, weight.Name, weight.Shape, rows))
 	}
-	return b.Linear(x, weight, w.bias(short, biased))
+	return weight
 }
 
 // split returns the projections by consecutive rows of a fused weight.

@@ -13,12 +13,7 @@ const ofLayer = "model.layers.#."
 func TestDenseVariants(t *testing.T) {
 	largest := goldenModel(t, "gemma2-gguf").with(map[string]any{"block_count": 46}, nil)
 	largest.tensors = expand(largest.tensors, "#", 46)
-	for _, c := range []struct {
-		name    string
-		model   tiny
-		has     []string
-		without string
-	}{
+	tinyPrograms(t, []variant{
 		{name: "two bases, nested", model: goldenModel(t, "gemma3").with(map[string]any{"rope_scaling": nil, "rope_theta": nil, "rope_parameters": map[string]any{
 			"full_attention": map[string]any{"rope_type": "default", "rope_theta": 1e8}, "sliding_attention": map[string]any{"rope_type": "default"}}}, nil),
 			has: []string{"freqs 1 to 0.001}", "freqs 1 to 1e-06}"}},
@@ -46,7 +41,27 @@ func TestDenseVariants(t *testing.T) {
 		{name: "the class's former name", model: goldenModel(t, "ernie4-5").with(map[string]any{"architectures": []string{"Ernie4_5_ForCausalLM"}}, map[string][]int{"lm_head.weight": {32, 16}}), has: []string{"{norm, dim 8"}},
 		{name: "yarn that is longrope", model: goldenModel(t, "phi3").with(map[string]any{"rope_scaling": map[string]any{
 			"type": "yarn", "short_factor": []float64{1, 1, 1, 1}, "long_factor": []float64{2, 2, 2, 2}}}, nil), has: []string{"beyond 16"}},
-	} {
+		{name: "another activation", model: goldenModel(t, "arcee").with(map[string]any{"hidden_act": "gelu"}, nil), has: []string{"{gelu}"}},
+		{name: "an activation by default", model: goldenModel(t, "arcee").with(map[string]any{"hidden_act": nil}, nil), has: []string{"{relu2}"}},
+		{name: "another activation than xIELU", model: goldenModel(t, "apertus").with(map[string]any{"hidden_act": "relu2"}, map[string][]int{
+			ofLayer + "mlp.act_fn.alpha_n": nil, ofLayer + "mlp.act_fn.alpha_p": nil, ofLayer + "mlp.act_fn.beta": nil, ofLayer + "mlp.act_fn.eps": nil}),
+			has: []string{"{relu2}"}, without: "xielu"},
+		{name: "queries that do not grow", model: goldenModel(t, "ministral3-gguf").with(map[string]any{"attention.temperature_scale": nil}, nil), without: "position"},
+		{name: "queries that grow with a window", model: goldenModel(t, "ministral3").with(map[string]any{"sliding_window": 5, "rope_parameters": nil, "rope_theta": 1e6, "rope_scaling": map[string]any{
+			"type": "yarn", "factor": 2.0, "llama_4_scaling_beta": 0.2, "original_max_position_embeddings": 32}}, nil), has: []string{"position growth", "window 5"}},
+	})
+}
+
+// A variant is a model, parts that its program has, and one that it has not.
+type variant struct {
+	name    string
+	model   tiny
+	has     []string
+	without string
+}
+
+func tinyPrograms(t *testing.T, cases []variant) {
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := buildFile(t, c.model.write(t))
 			if err != nil {
@@ -119,6 +134,13 @@ func TestDenseErrors(t *testing.T) {
 		{"layers with positions of too few", with("smollm3", map[string]any{"no_rope_layers": []int{1}}), arch.ErrConfig, "no_rope_layers has 1 numbers for 2 layers"},
 		{"a multiplier", with("granite", map[string]any{"residual_multiplier": -0.5}), arch.ErrConfig, "residual_multiplier is -0.5, want a positive number"},
 		{"a divisor", with("granite-gguf", map[string]any{"logit_scale": nil}), arch.ErrConfig, "granite.logit_scale is missing"},
+		{"a parameter of xIELU", without("apertus", ofLayer+"mlp.act_fn.beta"), arch.ErrTensor, "model.layers.0.mlp.act_fn.beta is missing"},
+		{"parameters of xIELU", shaped("apertus", ofLayer+"mlp.act_fn.beta", 2), arch.ErrTensor, "model.layers.0.mlp.act_fn.beta has shape [2], want one number"},
+		{"parameters of xIELU of too few", with("apertus-gguf", map[string]any{"xielu.beta": []float32{0.5}}), arch.ErrConfig, "xielu.beta: want a list of 2 numbers, is 1"},
+		{"xIELU with a gate", with("llama-hub", map[string]any{"hidden_act": "xielu"}), arch.ErrConfig, `hidden_act is "xielu"; this architecture has feed-forward layers with a gate`},
+		{"no frequencies", with("apertus", map[string]any{"rope_scaling": nil, "rope_theta": nil}), arch.ErrConfig, "rope_parameters, rope_scaling and rope_theta are missing"},
+		{"no frequencies of growing queries", with("ministral3", map[string]any{"rope_parameters": nil}), arch.ErrConfig, "both rope_parameters and rope_scaling are missing"},
+		{"growth", with("ministral3-gguf", map[string]any{"attention.temperature_scale": -1.0}), arch.ErrConfig, "mistral3.attention.temperature_scale is -1"},
 		{"a base", with("hunyuan", map[string]any{"rope_scaling": map[string]any{"type": "dynamic", "alpha": -2.0}}), arch.ErrConfig, "rope_scaling.alpha is -2"},
 	})
 }

@@ -23,6 +23,9 @@ type Mixture struct {
 	ChoiceBias bias // bias added to scores to choose experts
 	ExpertBias bias // bias of the experts' projections
 	SharedGate bias // bias of the shared expert's gate
+
+	RouterCap  float64 // softcap of the router's logits; 0: none
+	SharedMean bool    // the result is the mean of the experts' and the shared expert's instead of their sum
 }
 
 // mixture reads the keys about experts. m holds the architecture's defaults; an ExpertFFN of 0
@@ -82,8 +85,8 @@ func (m *Mixture) readGGUF(c *config, s *Spec) {
 	}
 }
 
-// scoreNames are the names of scores in transformers.
-var scoreNames = map[string]plan.Score{"softmax": plan.SoftmaxAll, "sigmoid": plan.SigmoidEach}
+// scoreNames are the names of scores in config.json. dots.llm1 names the method of DeepSeek-V3.
+var scoreNames = map[string]plan.Score{"softmax": plan.SoftmaxAll, "sigmoid": plan.SigmoidEach, "noaux_tc": plan.SigmoidEach}
 
 func (m *Mixture) readHub(c *config, s *Spec) {
 	r := &m.Route
@@ -110,9 +113,25 @@ func (m *Mixture) readHub(c *config, s *Spec) {
 
 	first, step := c.first("first_k_dense_replace", 0), c.integer("decoder_sparse_step", 1)
 	dense, _ := c.m.Ints(c.key("mlp_only_layers"))
-	if first > 0 || step > 1 || len(dense) > 0 {
+	if kinds, ok := c.m.Strings("mlp_layer_types"); ok {
+		m.layerTypes(c, s, kinds)
+	} else if first > 0 || step > 1 || len(dense) > 0 {
 		s.sparse(m, func(i int) bool { return i >= first && (i+1)%step == 0 && !slices.Contains(dense, int64(i)) })
 	}
+}
+
+// layerTypes reads config.json's mlp_layer_types.
+func (m *Mixture) layerTypes(c *config, s *Spec, kinds []string) {
+	if len(kinds) != s.Layers {
+		c.failf("mlp_layer_types names %d layers of %d", len(kinds), s.Layers)
+		return
+	}
+	for i, k := range kinds {
+		if k != "dense" && k != "sparse" {
+			c.failf("mlp_layer_types[%d] is %q, want %q or %q", i, k, "dense", "sparse")
+		}
+	}
+	s.sparse(m, func(i int) bool { return kinds[i] == "sparse" })
 }
 
 // sparse sets the layers that have experts.
@@ -138,7 +157,8 @@ func (c *config) among(def int, keys ...string) int {
 
 // experts returns the result of a layer's mixture of experts and its shared expert.
 func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
-	y := routed(b, s, w, x, linear(b, w, x, "ffn_gate_inp", s.Experts, s.RouterBias), nil)
+	logits := b.Softcap(linear(b, w, x, "ffn_gate_inp", s.Experts, s.RouterBias), s.RouterCap)
+	y := routed(b, s, w, x, logits, nil)
 	if s.SharedFFN == 0 {
 		return y
 	}
@@ -146,7 +166,10 @@ func experts(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	if gate := w.sharedGate(s); gate != nil {
 		shared = b.GLU(b.Linear(x, gate, nil), shared, plan.GLUAttr{Act: plan.Sigmoid})
 	}
-	return b.Add(y, shared)
+	if y = b.Add(y, shared); s.SharedMean {
+		y = b.Scale(y, 0.5)
+	}
+	return y
 }
 
 // routed returns the result of the experts that logits choose. scales is [experts] or nil.

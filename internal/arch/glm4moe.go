@@ -21,13 +21,11 @@ func glm4moe(c *config, s *Spec) {
 		Experts: 128, ExpertFFN: 1408, ChoiceBias: required,
 		Route: plan.RouteAttr{Used: 8, Score: plan.SigmoidEach, Normalize: true, Groups: 1, GroupsUsed: 1, GroupTop: 2},
 	})
+	s.predicting(c)
 	if c.gguf {
-		s.Predicting = min(c.first("nextn_predict_layers", 0), s.Layers)
-		s.Layers -= s.Predicting
 		s.QKNorm = qkFound
 		return
 	}
-	s.Predicting = c.first("num_nextn_predict_layers", 0)
 	if c.flag("use_qk_norm", false) {
 		s.QKNorm = qkHeads
 	}

@@ -17,6 +17,7 @@ func init() {
 		title: "Granite 3 MoE", about: "Granite with experts, by softmax over those chosen",
 	}
 	register(a)
+	a.defaults = map[string]int{"shared_intermediate_size": 1024}
 	a.gguf, a.hub, a.kind, a.title = "", "GraniteMoeSharedForCausalLM", "granitemoeshared", "Granite 3 MoE, with a shared expert"
 	register(a)
 }

@@ -22,6 +22,9 @@ func transposed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return &tensor.Tensor{Name: t.Name, DType: t.DType, Shape: []int{rows, cols}, Source: &strided{of: t, byRow: 1, byCol: rows, cols: cols}}, nil
 }
 
+// asVector converts a vector that is stored as a matrix of one row.
+func asVector(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) { return flat(t), nil }
+
 // grouped converts a fused weight or bias of queries, keys and values that is stored by key/value
 // head: the query heads that share it, the key head, the value head. The result has all queries,
 // then all keys, then all values.

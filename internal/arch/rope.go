@@ -51,7 +51,10 @@ func (s *Spec) rope(c *config, w *weights) {
 		s.turn(c, &s.Rope, &sc)
 	}
 	if s.LocalBase > 0 && s.Local == nil && c.err == nil {
-		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved, Dims: cmp.Or(s.LocalDims, s.Rope.Dims)}
+		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved, Dims: c.integer("rope.dimension_count_swa", s.Rope.Dims)}
+		if s.LocalPart > 0 {
+			s.Local.Dims = int(float64(s.HeadDim) * s.LocalPart)
+		}
 		s.turn(c, s.Local, &ropeScaling{kind: "default", base: s.LocalBase, original: s.Context})
 	}
 }
@@ -105,6 +108,12 @@ func hubScaling(c *config, s *Spec, to *plan.RopeAttr, at string, base float64) 
 		r.yarnBounds(c.optional(at+"beta_fast"), c.optional(at+"beta_slow"), c.flag(at+"truncate", true))
 	case "longrope":
 		r.attention = c.optional(at + "attention_factor")
+		if short := c.optional(at + "short_mscale"); short > 0 {
+			if long := c.optional(at + "long_mscale"); long != short {
+				c.failf("%slong_mscale is %v beside a short_mscale of %v; they must be equal", at, long, short)
+			}
+			r.attention = short
+		}
 		r.short, r.long = c.numbers(at+"short_factor", to.Dims/2), c.numbers(at+"long_factor", to.Dims/2)
 	}
 	return r
@@ -134,6 +143,9 @@ func ggufScaling(c *config, s *Spec, w *weights) ropeScaling {
 		r.factor = c.optional("rope.scale_linear")
 	}
 	r.yarnBounds(c.optional("rope.scaling.yarn_beta_fast"), c.optional("rope.scaling.yarn_beta_slow"), !s.Unrounded)
+	if c.optional("rope.scaling.yarn_log_multiplier") > 0 {
+		r.mscale, r.mscaleAD = 1, 1 // of models whose two parameters are equal
+	}
 	if r.kind == "none" {
 		r.kind, r.factor = "default", 0
 	}

@@ -36,18 +36,23 @@ type Spec struct {
 	Rope      plan.RopeAttr
 	Partial   float64        // share of a head that is rotated, if the file does not say
 	RopeBase  float64        // base of the frequencies, if the file does not say
-	LocalDims int            // elements rotated in layers with a window; 0: as in others
 	LocalBase float64        // base in layers with a window; 0: RopeBase
+	LocalPart float64        // share of a head that is rotated there; 0: as in other layers
 	Local     *plan.RopeAttr // for layers with a window; nil: Rope
 	Unturned  []bool         // by layer, or nil: heads are not rotated
 	Unrounded bool           // YaRN's bounds are fractions of pairs; GGUF has no key for it
 
 	Act          plan.Activation // activation of the feed-forward layer
+	XIELU        bool            // the activation is xIELU, whose parameters each layer has, instead of Act
+	Curves       []plan.Curve    // by layer, its parameters, or nil: they are tensors
 	QKVBias      bias            // biases of the projections to queries, keys and values
 	OutBias      bias            // bias of the output projection of attention
 	MLPBias      bias            // biases of the feed-forward layer
 	HeadBias     bias            // bias of the head
 	QKNorm       qkNorm
+	QKVBound     float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
+	OutGate      outGate
+	Growth       growth
 	Chunks       []int            // by layer, or nil: length of the chunks within which attention sees; 0: all
 	Temper       *plan.TemperAttr // of queries, in layers that do not rotate heads; nil: none
 	KeysAsValues bool             // keys before their norm are the values, in layers without a window
@@ -92,6 +97,15 @@ const (
 	qkEach                     // by head with a weight per head, before rotation
 	qkEachTurned               // by head with a weight per head, after rotation
 	qkFound                    // as qkHeads, in layers that have weights for it
+)
+
+// An outGate says what the result of attention is multiplied with before its projection.
+type outGate uint8
+
+const (
+	ungatedOut   outGate = iota // nothing
+	sigmoidGate                 // the sigmoid of a projection of attention's input
+	softplusGate                // its softplus, of a column for each element or for each head
 )
 
 // at returns the specification of layer i, with the layer's own numbers.
@@ -147,10 +161,11 @@ func (c *config) ggufSpec(s *Spec) {
 	s.FFN, s.EachFFN = c.each("feed_forward_length", s.Layers, -1)
 	s.Heads, s.EachHeads = c.each("attention.head_count", s.Layers, -1)
 	s.Context = c.integer("context_length", -1)
-	if s.Norm == plan.LayerNorm {
-		s.Eps = c.number("attention.layer_norm_epsilon", -1)
+	const rms, centered = "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"
+	if s.Norm == plan.LayerNorm && (c.has(centered) || !c.has(rms)) {
+		s.Eps = c.number(centered, -1)
 	} else {
-		s.Eps = c.number("attention.layer_norm_rms_epsilon", -1)
+		s.Eps = c.number(rms, -1) // also beside the LayerNorms of some models
 	}
 	s.NormBias, s.QKVBias, s.OutBias, s.MLPBias = asFound, asFound, asFound, asFound
 	s.KVHeads, s.EachKVHeads = c.each("attention.head_count_kv", s.Layers, s.Heads)
@@ -180,7 +195,9 @@ func (c *config) hubSpec(s *Spec) {
 	s.KVHeads = c.integer("num_key_value_heads", s.Heads)
 	s.HeadDim = c.integer("head_dim", s.Hidden/max(1, s.Heads))
 	s.Windows = make([]int, min(max(s.Layers, 0), maxLayers))
-	s.Act = c.activation("hidden_act", "silu")
+	if s.XIELU = c.text("hidden_act", "") == "xielu"; !s.XIELU {
+		s.Act = c.activation("hidden_act", "silu")
+	}
 }
 
 // activations are the values in config.json, by transformers' names.
@@ -274,13 +291,13 @@ func (s *Spec) ggufWindows(c *config, nth, def int) {
 	switch {
 	case !ok:
 		nth = c.first(pattern, nth)
-	case len(listed) != s.Layers:
+	case len(listed) != s.Layers && len(listed)+c.first("nextn_predict_layers", 0) != s.Layers:
 		c.failf("%s has %d values for %d layers", c.key(pattern), len(listed), s.Layers)
 		return
 	}
 	s.windows(func(i int) bool {
 		if ok {
-			return listed[i]
+			return i < len(listed) && listed[i]
 		}
 		return nth == 0 || (i+1)%nth != 0
 	}, func() int { return c.first("attention.sliding_window", def) })
@@ -310,6 +327,17 @@ func (s *Spec) turnWindows() {
 	s.Unturned = make([]bool, len(s.Windows))
 	for i, w := range s.Windows {
 		s.Unturned[i] = w == 0
+	}
+}
+
+// predicting excludes the layers that predict tokens beyond the next one. GGUF counts them among
+// the layers.
+func (s *Spec) predicting(c *config) {
+	if c.gguf {
+		s.Predicting = min(c.first("nextn_predict_layers", 0), s.Layers)
+		s.Layers -= s.Predicting
+	} else {
+		s.Predicting = c.first("num_nextn_predict_layers", 0)
 	}
 }
 

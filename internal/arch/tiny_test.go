@@ -149,7 +149,7 @@ func ggufMeta(config map[string]any) []modelfile.KeyValue {
 		case float64:
 			value = float32(v)
 		}
-		if !strings.HasPrefix(key, "general.") {
+		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "xielu.") {
 			key = config["general.architecture"].(string) + "." + key
 		}
 		meta = append(meta, modelfile.KeyValue{Key: key, Value: value})

@@ -20,6 +20,7 @@ type weights struct {
 	hub      bool   // names are those of safetensors checkpoints
 	names    names  // the architecture's own names
 	base     string // prefix of names
+	apart    []string
 	headBase string // prefix of the head's name, if it is not in names
 	towers   bool   // the file has other parts than the language model
 	spec     *Spec
@@ -30,10 +31,11 @@ type weights struct {
 	embedded plan.Value                        // the first layer's input
 	states   map[int]int                       // by layer: the state of its keys and values
 	made     map[*tensor.Tensor]*tensor.Tensor // converted weights
+	growth   *tensor.Tensor                    // see grown; nil until it is needed
 }
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
-	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, states: map[int]int{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
+	w := &weights{f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, apart: a.apart, used: map[string]bool{}, states: map[int]int{}, made: map[*tensor.Tensor]*tensor.Tensor{}}
 	if w.hub {
 		w.names, w.base, w.layouts = a.hubNames, cmp.Or(a.base, "model."), a.layouts
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
@@ -256,8 +258,12 @@ func (w *weights) unused(s *Spec) error {
 	return fmt.Errorf("%w: the architecture does not use %s and %d more", ErrTensor, strings.Join(left[:3], ", "), len(left)-3)
 }
 
-// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one.
+// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one,
+// or to another part that the program does not contain.
 func (w *weights) predicting(s *Spec, name string) bool {
+	if slices.ContainsFunc(w.apart, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return true
+	}
 	prefix := "blk."
 	if w.hub {
 		if strings.HasPrefix(name, w.base+"mtp.") {

@@ -12,27 +12,35 @@ type glu struct{ ordinary }
 
 func (glu) kernels(e *executable, s *fuse.Stage) ([]kernel, error) {
 	n := s.Node()
-	u, column := e.tier.gate(n), e.p.Shapes[n.In[0]] != e.p.Shapes[n.In[1]]
+	u, each := e.tier.gate(n), gatedColumns(e, n)
 	return []kernel{{size: func() int { return e.size(n.Out) }, run: func(worker, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			y, gate, up := e.row(n.Out, r), e.row(n.In[0], r), e.row(n.In[1], r)
-			if column {
-				u.row(y, gate[0], up)
-			} else {
+			if each == 1 {
 				u.apply(y, gate, up, &e.desks[worker].unit)
+			} else {
+				for i, g := range gate {
+					u.row(y[i*each:(i+1)*each], g, up[i*each:(i+1)*each])
+				}
 			}
 			e.wrote(n.Out, r, 0, len(y))
 		}
 	}}}, nil
 }
 
+// gatedColumns returns the number of columns of up for each column of the gate.
+func gatedColumns(e *executable, n *plan.Node) int {
+	return int(e.p.Shapes[n.In[1]][1] / e.p.Shapes[n.In[0]][1])
+}
+
 func (glu) reference(e *executable, n *plan.Node) ([]kernel, error) {
+	each := gatedColumns(e, n)
 	f := unitOf(n.Attr.(plan.GLUAttr))
 	return []kernel{one(func() {
 		for r := range e.size(n.Out) {
 			gate, up, y := e.row(n.In[0], r), e.row(n.In[1], r), e.row(n.Out, r)
 			for i := range y {
-				y[i] = float32(f(float64(gate[i%len(gate)]), float64(up[i])))
+				y[i] = float32(f(float64(gate[i/each]), float64(up[i])))
 			}
 			e.wrote(n.Out, r, 0, len(y))
 		}
@@ -41,11 +49,11 @@ func (glu) reference(e *executable, n *plan.Node) ([]kernel, error) {
 
 func (glu) bound(e *executable, n *plan.Node) (func(r int), error) {
 	a := n.Attr.(plan.GLUAttr)
-	f := unitOf(a)
+	f, each := unitOf(a), gatedColumns(e, n)
 	return func(r int) {
 		gate, up, to := e.row(n.In[0], r), e.row(n.In[1], r), e.bound(n.Out, r)
 		for i := range to {
-			j := i % len(gate)
+			j := i / each
 			to[i] = unitBound(f, &a, gate[j], up[i], float32(at(e.bound(n.In[0], r), j)), float32(at(e.bound(n.In[1], r), i)))
 		}
 	}, nil

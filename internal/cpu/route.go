@@ -59,7 +59,28 @@ func (r *router) route(d *routeDesk, logits []float32, experts []int32, weights 
 		at := best(choice, out)
 		experts[k], out[at] = int32(at), true
 	}
-	r.weigh(scores, experts, weights)
+	if r.a.Score == plan.SparseMixer {
+		r.mix(scores, out, experts, weights)
+	} else {
+		r.weigh(scores, experts, weights)
+	}
+}
+
+// mix computes the weights of [plan.SparseMixer]. out marks the chosen experts, before and after.
+func (r *router) mix(scores []float64, out []bool, experts []int32, weights []float32) {
+	for _, e := range experts {
+		out[e] = false
+	}
+	for k, e := range experts {
+		s, sum := scores[e], 0.0
+		for i, t := range scores {
+			if !out[i] && !((s-t)/max(math.Abs(t), s) > 2*r.a.Jitter) {
+				sum += math.Exp(t - s)
+			}
+		}
+		out[e] = true
+		weights[k] = float32(r.a.Scale / sum)
+	}
 }
 
 // clearly reports whether a correct executor, whose logits differ by at most off, must choose the
@@ -80,7 +101,7 @@ func (r *router) clearly(d *routeDesk, experts []int32, off float64) bool {
 		}
 	}
 	margin := roundings*size + 2*off
-	if !(least-next > margin) {
+	if !(least-next > margin) || r.a.Score == plan.SparseMixer && !r.clearlyMixed(d, experts, margin) {
 		return false
 	}
 	if r.a.Groups <= 1 {
@@ -95,6 +116,22 @@ func (r *router) clearly(d *routeDesk, experts []int32, off float64) bool {
 		}
 	}
 	return least-next > float64(r.a.GroupTop)*margin
+}
+
+// clearlyMixed reports whether the order of the experts of [plan.SparseMixer] is clear, and which
+// logits count.
+func (r *router) clearlyMixed(d *routeDesk, experts []int32, margin float64) bool {
+	chosen := make([]bool, len(d.choice))
+	for _, e := range experts {
+		s := d.choice[e]
+		chosen[e] = true
+		for i, t := range d.choice {
+			if !chosen[i] && (!(s-t > margin) || math.Abs(s-t-2*r.a.Jitter*max(math.Abs(t), s)) <= margin*(1+2*r.a.Jitter)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // score computes the scores of the experts.

@@ -54,6 +54,10 @@ func TestRouteWeighs(t *testing.T) {
 		{plan.RouteAttr{Used: 2, Scale: 3, Score: plan.SoftmaxChosen}, nil, []float32{15. / 7, 6. / 7}},
 		{plan.RouteAttr{Used: 1, Scale: 1, Score: plan.SoftmaxChosen}, nil, []float32{1}},
 		{plan.RouteAttr{Used: 2, Scale: 2, Score: plan.SigmoidEach}, nil, []float32{10. / 6, 4. / 3}},
+		// Logits that are too far below do not count, and a chosen expert not for the next.
+		{plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SparseMixer, Jitter: 1}, nil, []float32{5. / 8, 2. / 3}},
+		{plan.RouteAttr{Used: 2, Scale: 2, Score: plan.SparseMixer, Jitter: 0.3}, nil, []float32{10. / 7, 2}},
+		{plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SparseMixer, Jitter: 0.01}, nil, []float32{1, 1}},
 		// A bias affects the choice, not the weight.
 		{plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SigmoidEach}, []float32{1, 0, 0}, []float32{1. / 2, 5. / 6}},
 	} {
@@ -72,7 +76,7 @@ func TestRouteOfNoNumbers(t *testing.T) {
 	special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, math.MaxFloat32, -math.MaxFloat32}
 	for range 5000 {
 		n := []int{4, 8, 64}[rng.IntN(3)]
-		a := plan.RouteAttr{Used: 1 + rng.IntN(n/4), Score: plan.Score(rng.IntN(3)), Normalize: rng.IntN(2) == 0, Scale: 1}
+		a := plan.RouteAttr{Used: 1 + rng.IntN(n/4), Score: plan.Score(rng.IntN(4)), Jitter: rng.Float64(), Normalize: rng.IntN(2) == 0, Scale: 1}
 		if rng.IntN(2) == 0 {
 			a.Groups, a.GroupsUsed, a.GroupTop = 4, 1+rng.IntN(4), 1+rng.IntN(n/4)
 		}
@@ -100,6 +104,7 @@ func TestRouteOfNoNumbers(t *testing.T) {
 // A choice is clear if no rounding can change it; the order of the chosen experts does not matter.
 func TestClearChoices(t *testing.T) {
 	two := plan.RouteAttr{Used: 2, Score: plan.SoftmaxChosen, Scale: 1}
+	mixed := plan.RouteAttr{Used: 2, Score: plan.SparseMixer, Scale: 1, Jitter: 0.25}
 	all := plan.RouteAttr{Used: 2, Score: plan.SoftmaxAll, Scale: 1}
 	groups := plan.RouteAttr{Used: 2, Score: plan.SigmoidEach, Scale: 1, Groups: 2, GroupsUsed: 1, GroupTop: 1}
 	for _, test := range []struct {
@@ -115,6 +120,9 @@ func TestClearChoices(t *testing.T) {
 		{"an equal is left", two, nil, []float32{3, 3, 1, 4}, 0, false},
 		{"nearly equal", two, nil, []float32{3, 3.000001, 1, 4}, 0, false},
 		{"logits that are off", two, nil, []float32{1, 2, 3, 4}, 0.6, false},
+		{"mixed", mixed, nil, []float32{1, 2, 3, 5}, 0, true},
+		{"mixed equals", mixed, nil, []float32{1, 2, 5, 5}, 0, false},
+		{"mixed, at the threshold", mixed, nil, []float32{1, 2, 2.5, 5}, 0, false},
 		{"probabilities", all, nil, []float32{1, 2, 3, 4}, 0, true},
 		{"equal by bias", all, []float32{1, 1, 0, 0}, []float32{0, 0, 0, 0}, 0, true},
 		{"equal to what is chosen by bias", all, []float32{1, 0, 0, 0}, []float32{0, 0, 0, 0}, 0, false},

@@ -104,6 +104,42 @@ func attending(t *testing.T, headDim int) *plan.Program {
 	})
 }
 
+// growing returns a program whose queries grow with their position, with a gate for each head and
+// maps that no product's stage does.
+func growing(t *testing.T) *plan.Program {
+	const heads, headDim = 4, 64
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F16, 1, rows, cols) }
+	return program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, heads*headDim))
+		growth := plantest.Weight(rng, "growth", tensor.F32, 1, testContext, 1)
+		q, k := b.GLU(b.Position(growth, 0), x, plan.GLUAttr{Act: plan.ReLU}), b.Clamp(b.Linear(x, w(heads*headDim, heads*headDim), nil), 3)
+		s := b.State(plan.State{Name: "kv", Kind: plan.PerToken, KVHeads: heads, HeadDim: headDim, ValueDim: headDim})
+		y := b.Attention(q, k, x, nil, s, plan.AttentionAttr{Heads: heads, KVHeads: heads, HeadDim: headDim, Scale: 1})
+		y = b.GLU(b.Softplus(b.Linear(x, w(heads, heads*headDim), nil)), y, plan.GLUAttr{Act: plan.ReLU})
+		h := b.Pick(b.XIELU(b.Linear(y, w(heads*headDim, heads*headDim), nil), plan.Curve{P: 0.8, N: 0.8, Beta: 0.5, Eps: -1e-6}))
+		b.Output(h, b.Linear(h, w(decoderVocab, heads*headDim), nil))
+	})
+}
+
+// Experts that no kernel chooses are refused.
+func TestSparseMixer(t *testing.T) {
+	rng := newRand()
+	w := func(rows, cols int) *tensor.Tensor { return plantest.Weight(rng, "w", tensor.F32, 1, rows, cols) }
+	p := program(t, func(b *plan.Builder) {
+		x := b.Embed(w(decoderVocab, 32))
+		list := []*tensor.Tensor{w(32, 32), w(32, 32)}
+		h := b.Pick(b.Experts(x, b.Linear(x, w(2, 32), nil), nil, plan.ExpertsAttr{
+			Route: plan.RouteAttr{Used: 2, Scale: 1, Score: plan.SparseMixer}, Gate: list, Up: list, Down: list,
+		}))
+		b.Output(h, b.Linear(h, w(decoderVocab, 32), nil))
+	})
+	b, _ := openFake(t, drivertest.Options{}, Options{})
+	if _, err := b.Compile(t.Context(), p, limitsFor(p, 8, 2), nil); err == nil || !strings.Contains(err.Error(), "no kernel for experts chosen by the sparse mixer; use --device cpu") {
+		t.Errorf("SparseMixer: %v", err)
+	}
+}
+
 var entry = regexp.MustCompile(`\.entry\s+(\w+)`)
 
 // Every requested kernel exists, for every format, cache and step size, and is launched with as
@@ -112,7 +148,7 @@ func TestKernels(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine does it all, and the race detector makes it slow")
 	}
-	programs := []*plan.Program{plantest.Model(t, nil), apart(t)}
+	programs := []*plan.Program{plantest.Model(t, nil), apart(t), growing(t)}
 	var heads []*plan.Program
 	for _, headDim := range []int{32, 64, 128} {
 		heads = append(heads, attending(t, headDim))

@@ -77,13 +77,14 @@ const (
 	SoftmaxAll    Score = iota // softmax over all logits
 	SoftmaxChosen              // the logits themselves; the weights are a softmax over the chosen experts
 	SigmoidEach                // the sigmoid of each logit
+	SparseMixer                // the logits themselves; see [RouteAttr.Jitter]
 
 	numScores
 )
 
 // String returns the score's name as a program prints it.
 func (s Score) String() string {
-	return [numScores]string{"softmax", "softmax of the chosen", "sigmoid"}[s]
+	return [numScores]string{"softmax", "softmax of the chosen", "sigmoid", "sparse mixer"}[s]
 }
 
 // RouteAttr says how a router chooses a token's experts and computes their weights. Experts are
@@ -100,11 +101,19 @@ type RouteAttr struct {
 	Scale     float64 // weights are multiplied by Scale, after Normalize
 	Before    bool    // weights multiply the experts' inputs instead of their outputs
 
+	// With SparseMixer (Liu et al., "GRIN: GRadient-INformed MoE", 2024) the weight of an expert with
+	// logit s is its part of a softmax over those that are not chosen before it and have logits t
+	// with s-t <= 2*Jitter*max(|t|, s).
+	Jitter float64
+
 	Groups, GroupsUsed, GroupTop int // with 0 or 1 groups, all experts can be chosen
 }
 
 func (a RouteAttr) String() string {
 	s := a.Score.String()
+	if a.Score == SparseMixer {
+		s += fmt.Sprintf(", jitter %.6g", a.Jitter)
+	}
 	if a.Groups > 1 {
 		s += fmt.Sprintf(", %d of %d groups by %d", a.GroupsUsed, a.Groups, a.GroupTop)
 	}
@@ -132,6 +141,8 @@ func (b *Builder) Experts(x, logits Value, bias *tensor.Tensor, a ExpertsAttr) V
 		b.Failf("experts: %d of %d experts cannot be chosen", r.Used, n)
 	case r.Score >= numScores:
 		b.Failf("experts: unknown score %d", r.Score)
+	case !(r.Jitter >= 0 && r.Jitter < 1e30):
+		b.Failf("experts: a jitter of %v, want a number of at least 0", r.Jitter)
 	case !(r.Scale > 0 && r.Scale < 1e30):
 		b.Failf("experts: weights cannot be scaled by %v, want a positive number", r.Scale)
 	case r.Groups > 1 && (n%r.Groups != 0 || r.GroupsUsed < 1 || r.GroupsUsed > r.Groups || r.GroupTop < 1 || r.GroupTop > n/r.Groups || r.GroupsUsed*(n/r.Groups) < r.Used):

@@ -10,7 +10,8 @@ var GLU = &Op{Name: "glu"}
 
 // GLUAttr holds the parameters of [GLU]: act(gate) * (up + Shift). With a Limit, the gate is
 // clamped to at most Limit and up to -Limit..Limit (OpenAI, "gpt-oss-120b & gpt-oss-20b Model
-// Card", 2025). A gate of one column applies to the whole row.
+// Card", 2025). A gate with fewer columns than up applies each to as many consecutive columns of
+// up: one column to the whole row, a column for each head to that head.
 type GLUAttr struct {
 	Act   Activation
 	Limit float64 // 0: no limit
@@ -30,10 +31,11 @@ func (a GLUAttr) String() string {
 
 // GLU adds act(gate) * up with the parameters a.
 func (b *Builder) GLU(gate, up Value, a GLUAttr) Value {
-	if b.Cols(gate) != 1 {
-		b.same("glu", gate, up)
-	} else if b.Rows(gate) != b.Rows(up) {
+	switch {
+	case b.Rows(gate) != b.Rows(up):
 		b.Failf("glu: a gate of %v rows for %v", b.Rows(gate), b.Rows(up))
+	case b.Cols(up)%b.Cols(gate) != 0:
+		b.Failf("glu: a gate of %d columns for %d", b.Cols(gate), b.Cols(up))
 	}
 	b.glu(a)
 	return b.add(Node{Op: GLU, In: []Value{gate, up}, State: NoState, Attr: a}, b.Rows(up), Dim(b.Cols(up)))

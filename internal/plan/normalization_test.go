@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -58,10 +59,38 @@ func TestNormsAndGLUsRefuse(t *testing.T) {
 		"a bias of another length":    {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(8), row(4), 1) }, "want shape [8], is [4]"},
 		"a bias that is a matrix":     {func(b *plan.Builder, x plan.Value) { b.LayerNorm(x, row(8), matrix(1, 8), 1) }, "want shape [8]"},
 		"an activation of no name":    {func(b *plan.Builder, x plan.Value) { b.GLU(x, x, plan.GLUAttr{Act: 99}) }, "activation(99)"},
+		"a gate that does not divide": {func(b *plan.Builder, x plan.Value) { b.GLU(b.Embed(matrix(3, 3)), x, plan.GLUAttr{}) }, "a gate of 3 columns for 8"},
+		"a clamp to nothing":          {func(b *plan.Builder, x plan.Value) { b.Clamp(x, -1) }, "cannot clamp to -1"},
+		"a curve without end":         {func(b *plan.Builder, x plan.Value) { b.XIELU(x, plan.Curve{P: math.Inf(1)}) }, "xielu with a parameter of +Inf"},
 	} {
 		_, err := plan.Build(func(b *plan.Builder) { f.build(b, b.Embed(matrix(3, 8))) })
 		if err == nil || !strings.Contains(err.Error(), f.says) {
 			t.Errorf("%s: %v, want an error with %q", name, err, f.says)
 		}
+	}
+}
+
+// A clamp to 0 is none.
+func TestMaps(t *testing.T) {
+	p, err := plan.Build(func(b *plan.Builder) {
+		x := b.Clamp(b.Embed(matrix(3, 8)), 0)
+		x = b.Softplus(b.Clamp(x, 2.5))
+		x = b.Pick(b.XIELU(x, plan.Curve{P: 0.8, N: 0.9, Beta: 0.5, Eps: -1e-6}))
+		b.Output(x, b.Softcap(b.Scale(x, 2), 30))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `%0 [T 8] = embed w:F32
+%1 [T 8] = map %0 {clamp 2.5}
+%2 [T 8] = map %1 {softplus}
+%3 [T 8] = map %2 {xielu 0.8 0.9, beta 0.5, eps -1e-06}
+%4 [R 8] = pick %3
+%5 [R 8] = map %4 {scale 2}
+%6 [R 8] = map %5 {softcap 30}
+hidden %4, logits %6
+`
+	if got := p.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

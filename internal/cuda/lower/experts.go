@@ -63,6 +63,8 @@ func (experts) check(n *plan.Node) error {
 		return errors.New("no kernel for weights of experts that multiply their inputs")
 	case a.Scales != nil:
 		return errors.New("no kernel for experts with scales of their own")
+	case a.Route.Score == plan.SparseMixer:
+		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	}
 	return nil
 }
@@ -317,7 +319,7 @@ func (m *mixture) units(n *plan.Node) ([]Launch, device.Forms, error) {
 		all = append(all, ls...)
 	}
 	a := gateArgs{
-		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, gateCols: out.Cols,
+		gate: e.apart[0], up: e.apart[1], gateStride: out.Stride, upStride: out.Stride, cols: out.Cols, each: 1,
 		unit: unitOf(m.attr.GLU), count: e.sizes + 4, out: out,
 	}
 	l, err := m.launch("elementwise", "gate", m.rows, device.Arguments(&a), 256, func(sh *Shape) driver.Dim3 {

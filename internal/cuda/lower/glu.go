@@ -11,17 +11,17 @@ import (
 type glu struct{ ordinary }
 
 type gateArgs struct {
-	gate, up                             driver.DevicePtr
-	gateStride, upStride, cols, gateCols int32
-	unit                                 unit
-	_                                    int32
-	count                                driver.DevicePtr
-	out                                  device.Forms
+	gate, up                         driver.DevicePtr
+	gateStride, upStride, cols, each int32
+	unit                             unit
+	_                                int32
+	count                            driver.DevicePtr
+	out                              device.Forms
 }
 
 func (glu) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	g, u, out := c.forms(n.In[0]), c.forms(n.In[1]), c.forms(n.Out)
-	a := gateArgs{gate: g.F32, up: u.F32, gateStride: g.Stride, upStride: u.Stride, cols: u.Cols, gateCols: g.Cols, unit: unitOf(n.Attr.(plan.GLUAttr)), count: c.count(n.Out), out: out}
+	a := gateArgs{gate: g.F32, up: u.F32, gateStride: g.Stride, upStride: u.Stride, cols: u.Cols, each: u.Cols / g.Cols, unit: unitOf(n.Attr.(plan.GLUAttr)), count: c.count(n.Out), out: out}
 	return c.one("elementwise", "gate", c.rows(n.Out), device.Arguments(&a), 256, elementGrid(c.rows(n.Out), out.Stride))
 }

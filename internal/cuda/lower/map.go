@@ -13,7 +13,7 @@ type mapped struct{ ordinary }
 type mapArgs struct {
 	x                        driver.DevicePtr
 	stride, cols, which, act int32
-	by                       float32
+	by, p, n, beta, eps      float32
 	_                        int32
 	count                    driver.DevicePtr
 	out                      device.Forms
@@ -23,5 +23,7 @@ func (mapped) launches(c *Compiler, s *fuse.Stage) ([]Launch, error) {
 	n := s.Node()
 	x, out, attr := c.forms(n.In[0]), c.forms(n.Out), n.Attr.(plan.MapAttr)
 	a := mapArgs{x: x.F32, stride: x.Stride, cols: x.Cols, which: int32(attr.Func), act: int32(attr.Act), by: float32(attr.By), count: c.count(n.Out), out: out}
+	curve := &attr.Curve
+	a.p, a.n, a.beta, a.eps = float32(curve.P), float32(curve.N), float32(curve.Beta), float32(curve.Eps)
 	return c.one("elementwise", "map", c.rows(n.Out), device.Arguments(&a), 256, elementGrid(c.rows(n.Out), out.Stride))
 }

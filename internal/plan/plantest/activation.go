@@ -24,12 +24,12 @@ var activated = map[plan.Activation]func(float64) float64{
 	plan.Tanh:        math.Tanh,
 }
 
-// gated computes a GLU in float64. A gate of one column applies to the whole row.
+// gated computes a GLU in float64. A gate of fewer columns applies each to several columns.
 func gated(gate, up [][]float64, a plan.GLUAttr) [][]float64 {
 	y := make([][]float64, len(up))
 	for r := range up {
 		for i, u := range up[r] {
-			g := gate[r][i%len(gate[r])]
+			g := gate[r][i*len(gate[r])/len(up[r])]
 			if a.Limit > 0 {
 				g, u = math.Min(g, a.Limit), math.Max(-a.Limit, math.Min(u, a.Limit))
 			}
@@ -85,6 +85,26 @@ func mappings() []mapping {
 	for _, by := range []float64{0.5, 30} {
 		all = append(all, mapping{fmt.Sprintf("softcap %g", by), func(b *plan.Builder, x plan.Value) plan.Value { return b.Softcap(x, by) },
 			func(x float64) float64 { return by * math.Tanh(x/by) }, math.MaxFloat32})
+	}
+	for _, by := range []float64{0.5, 30} {
+		all = append(all, mapping{fmt.Sprintf("clamp %g", by), func(b *plan.Builder, x plan.Value) plan.Value { return b.Clamp(x, by) },
+			func(x float64) float64 { return math.Max(-by, math.Min(x, by)) }, math.MaxFloat32})
+	}
+	all = append(all, mapping{"softplus", func(b *plan.Builder, x plan.Value) plan.Value { return b.Softplus(x) },
+		func(x float64) float64 {
+			if x > 30 {
+				return x + math.Exp(-x)
+			}
+			return math.Log1p(math.Exp(x))
+		}, math.MaxFloat32})
+	for _, c := range []plan.Curve{{P: 0.8, N: 0.8, Beta: 0.5, Eps: -1e-6}, {P: 1.5, N: -0.25, Beta: 0.75, Eps: -0.1}} {
+		all = append(all, mapping{fmt.Sprintf("xielu %v", c), func(b *plan.Builder, x plan.Value) plan.Value { return b.XIELU(x, c) },
+			func(x float64) float64 {
+				if x > 0 {
+					return c.P*x*x + c.Beta*x
+				}
+				return c.N*(math.Expm1(math.Min(x, c.Eps))-x) + c.Beta*x
+			}, 1e18})
 	}
 	return all
 }
@@ -175,7 +195,7 @@ func (m *mapping) between(t *testing.T, b plan.Backend) {
 func glus(t *testing.T, b plan.Backend) {
 	rng := newRand(43)
 	table, other := Weight(rng, "table", tensor.F32, 4, 23, 65), Weight(rng, "other", tensor.F32, 0.5, 65, 65)
-	column := Weight(rng, "column", tensor.F32, 3, 23, 1)
+	column, heads := Weight(rng, "column", tensor.F32, 3, 23, 1), Weight(rng, "heads", tensor.F32, 3, 23, 5)
 	list := ids(rng, 12, 23)
 	x := rowsOf(matrix(table), list)
 	y, c := product(x, matrix(other), nil), rowsOf(matrix(column), list)
@@ -187,6 +207,10 @@ func glus(t *testing.T, b plan.Backend) {
 				return b.GLU(b.Embed(column), b.Linear(x, other, nil), a)
 			})
 			near(t, a.String()+", one column", outputs(t, b, p, list, tensor.F32, 16, 0), gated(c, y, a), 1e-5, 1)
+			p = single(t, table, func(b *plan.Builder, x plan.Value) plan.Value {
+				return b.GLU(b.Embed(heads), b.Linear(x, other, nil), a)
+			})
+			near(t, a.String()+", five columns", outputs(t, b, p, list, tensor.F32, 16, 0), gated(rowsOf(matrix(heads), list), y, a), 1e-5, 1)
 		}
 	}
 

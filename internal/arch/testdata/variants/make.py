@@ -94,6 +94,22 @@ CASES = {
     "qwen3-bias": ("Qwen3Config", SHAPE | dict(head_dim=32, attention_bias=True)),
     "llama-bias": ("LlamaConfig", SHAPE | dict(attention_bias=True, mlp_bias=True)),
     "mistral-full": ("MistralConfig", SHAPE | dict(head_dim=24, sliding_window=None)),
+    "arcee-bias": ("ArceeConfig", SHAPE | dict(attention_bias=True, mlp_bias=True, head_dim=24, hidden_act="gelu", rope_parameters=yarn(10000.0))),
+    "apertus-bias": ("ApertusConfig", SHAPE | dict(attention_bias=True, tie_word_embeddings=True, rope_parameters=ROPE)),
+    "helium-bias": ("HeliumConfig", SHAPE | dict(head_dim=16, attention_bias=True, mlp_bias=True)),
+    "ministral3-window": ("Ministral3Config", SHAPE | dict(head_dim=16, sliding_window=9, rope_parameters=yarn(1e6, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3) | {"original_max_position_embeddings": 8})),
+    "olmoe-clip": ("OlmoeConfig", SHAPE | dict(num_experts=6, num_experts_per_tok=3, clip_qkv=1.0, norm_topk_prob=True, attention_bias=True)),
+    "flex-olmo-normed": ("FlexOlmoConfig", SHAPE | dict(num_experts=6, num_experts_per_tok=3, norm_topk_prob=True)),
+    "dots1-groups": ("Dots1Config", SHAPE | dict(n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, moe_intermediate_size=32, n_group=4, topk_group=2, norm_topk_prob=True, routed_scaling_factor=2.5, sliding_window=7, max_window_layers=1, attention_bias=True)),
+    "ernie4-5-moe-bias": ("Ernie4_5_MoeConfig", SHAPE | dict(num_hidden_layers=5, moe_num_experts=6, moe_k=3, moe_intermediate_size=32, moe_num_shared_experts=0, moe_layer_start_index=1, moe_layer_end_index=3, moe_layer_interval=2, use_bias=True)),
+    "exaone-moe-full": ("ExaoneMoeConfig", SHAPE | dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, num_shared_experts=2, n_group=2, topk_group=1, sliding_window=None, sliding_window_pattern=None, first_k_dense_replace=2) | kinds("fff")),
+    "hunyuan-moe-one": ("HunYuanMoEV1Config", SHAPE | dict(head_dim=16, num_experts=4, moe_topk=1, attention_bias=True)),
+    "hy-v3-two": ("HYV3Config", SHAPE | dict(head_dim=24, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32, num_shared_experts=2, mlp_layer_types=["sparse", "dense", "sparse"])),
+    "laguna-heads": ("LagunaConfig", SHAPE | dict(head_dim=16, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32, shared_expert_intermediate_size=40, num_attention_heads_per_layer=[4, 6, 2], moe_router_logit_softcapping=2.0, moe_routed_scaling_factor=2.5, sliding_window=7, attention_bias=True) | kinds("sfs")),
+    "phimoe-bias": ("PhimoeConfig", SHAPE | dict(num_local_experts=6, router_jitter_noise=0.4, attention_bias=True, lm_head_bias=True, sliding_window=9)),
+    "solar-open-bias": ("SolarOpenConfig", SHAPE | dict(head_dim=24, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, moe_intermediate_size=32, attention_bias=True) | partial(0.5)),
+    "afmoe-plain": ("AfmoeConfig", SHAPE | dict(head_dim=16, num_experts=6, num_experts_per_tok=3, num_shared_experts=2, moe_intermediate_size=32, num_dense_layers=2, global_attn_every_n_layers=2, sliding_window=7, mup_enabled=False)),
+    "cohere2-moe-sum": ("Cohere2MoeConfig", SHAPE | dict(num_hidden_layers=4, head_dim=16, num_experts=6, num_experts_per_tok=3, num_shared_experts=2, expert_selection_fn="sigmoid", norm_topk_prob=False, shared_expert_combination_strategy="sum", rms_norm_eps=1e-6, prefix_dense_intermediate_size=80, mlp_layer_types=["dense", "sparse", "sparse", "sparse"], sliding_window=7) | kinds("fsfs")),
 }
 
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -43,11 +45,21 @@ var (
 // layout parses the record layouts that clang dumps for the family, and its kernels.
 func (f *family) layout() (layout, error) {
 	l := layout{family: f.name, kernels: map[string]string{}, structs: map[string]structure{}}
-	text, err := f.clang(f.targets()[0], "-O0", "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-Xclang", "-fdump-record-layouts-complete")
+	dir, err := os.MkdirTemp("", "layouts")
 	if err != nil {
 		return l, err
 	}
-	for _, m := range kernelLine.FindAllStringSubmatch(string(text), -1) {
+	defer func() { _ = os.RemoveAll(dir) }()
+	assembly := filepath.Join(dir, "kernels.ll") // beside the layouts it would be written into their lines
+	text, err := f.clang(f.targets()[0], "-O0", "-S", "-emit-llvm", "-o", assembly, "-Xclang", "-disable-llvm-passes", "-Xclang", "-fdump-record-layouts-complete")
+	if err != nil {
+		return l, err
+	}
+	kernels, err := os.ReadFile(assembly)
+	if err != nil {
+		return l, err
+	}
+	for _, m := range kernelLine.FindAllStringSubmatch(string(kernels), -1) {
 		p := parameter.FindStringSubmatch(m[2])
 		if p == nil {
 			return l, fmt.Errorf("%s: the kernel %s takes %q; kernels take one structure, aligned to 8 bytes", f.name, m[1], m[2])
