@@ -86,16 +86,20 @@ func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	}
 	q, k, v := qkv(b, s, w, x)
 	q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
-	y := gatedOut(b, s, w, x, attended(b, s, w, grown(b, s, w, q), k, v))
+	return output(b, s, w, gatedOut(b, s, w, x, attended(b, s, w, grown(b, s, w, q), k, v)))
+}
+
+// output projects the result of attention.
+func output(b *plan.Builder, s *Spec, w layer, y plan.Value) plan.Value {
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
 }
 
-// attend stores keys and values in a state of the layer, attends to it and projects the result.
+// attend attends and projects the result.
 func attend(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
-	return linear(b, w, attended(b, s, w, q, k, v), "attn_output", s.Hidden, s.OutBias)
+	return output(b, s, w, attended(b, s, w, q, k, v))
 }
 
-// attended is attend without the projection.
+// attended stores keys and values in a state of the layer and attends to it.
 func attended(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
 	a := s.attention(w.index)
 	w.states[w.index] = b.State(plan.State{
@@ -107,8 +111,7 @@ func attended(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value 
 
 // attendTo is attend with the keys and values of an earlier layer.
 func attendTo(b *plan.Builder, s *Spec, w layer, q plan.Value, from int) plan.Value {
-	y := b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index))
-	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
+	return output(b, s, w, b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index)))
 }
 
 // attention returns the parameters of layer i's attention.

@@ -77,7 +77,6 @@ func (s *Spec) ggufGemma4(c *config) {
 	s.PerLayer = c.first("embedding_length_per_layer_input", 0)
 	s.LocalBase = c.number("rope.freq_base_swa", 1e4)
 	full, local := s.HeadDim, c.integer("attention.key_length_swa", s.HeadDim)
-	s.LocalDims = c.integer("rope.dimension_count_swa", local)
 	s.gemma4Heads(c, func(i int) (heads, dim int) {
 		if s.Windows[i] > 0 {
 			return 0, local

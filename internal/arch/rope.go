@@ -47,7 +47,7 @@ func (s *Spec) rope(c *config, w *weights) {
 		s.turn(c, &s.Rope, &sc)
 	}
 	if s.LocalBase > 0 && s.Local == nil && c.err == nil {
-		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved, Dims: cmp.Or(s.LocalDims, c.integer("rope.dimension_count_swa", s.Rope.Dims))}
+		s.Local = &plan.RopeAttr{Interleaved: s.Rope.Interleaved, Dims: c.integer("rope.dimension_count_swa", s.Rope.Dims)}
 		if s.LocalPart > 0 {
 			s.Local.Dims = int(float64(s.HeadDim) * s.LocalPart)
 		}

@@ -36,7 +36,6 @@ type Spec struct {
 	Rope      plan.RopeAttr
 	Partial   float64        // share of a head that is rotated, if the file does not say
 	RopeBase  float64        // base of the frequencies, if the file does not say
-	LocalDims int            // elements rotated in layers with a window; 0: as in others
 	LocalBase float64        // base in layers with a window; 0: RopeBase
 	LocalPart float64        // share of a head that is rotated there; 0: as in other layers
 	Local     *plan.RopeAttr // for layers with a window; nil: Rope
@@ -46,14 +45,14 @@ type Spec struct {
 	Act          plan.Activation // activation of the feed-forward layer
 	XIELU        bool            // the activation is xIELU, whose parameters each layer has, instead of Act
 	Curves       []plan.Curve    // by layer, its parameters, or nil: they are tensors
-	QKVBound     float64         // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
+	QKVBias      bias            // biases of the projections to queries, keys and values
+	OutBias      bias            // bias of the output projection of attention
+	MLPBias      bias            // biases of the feed-forward layer
+	HeadBias     bias            // bias of the head
+	QKNorm       qkNorm
+	QKVBound     float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
 	OutGate      outGate
 	Growth       growth
-	QKVBias      bias // biases of the projections to queries, keys and values
-	OutBias      bias // bias of the output projection of attention
-	MLPBias      bias // biases of the feed-forward layer
-	HeadBias     bias // bias of the head
-	QKNorm       qkNorm
 	Chunks       []int            // by layer, or nil: length of the chunks within which attention sees; 0: all
 	Temper       *plan.TemperAttr // of queries, in layers that do not rotate heads; nil: none
 	KeysAsValues bool             // keys before their norm are the values, in layers without a window

@@ -20,9 +20,9 @@ type weights struct {
 	hub      bool   // names are those of safetensors checkpoints
 	names    names  // the architecture's own names
 	base     string // prefix of names
+	apart    []string
 	headBase string // prefix of the head's name, if it is not in names
 	towers   bool   // the file has other parts than the language model
-	apart    []string
 	spec     *Spec
 	used     map[string]bool
 

@@ -56,8 +56,7 @@ func unjoined(a *plan.ExpertsAttr, lim *plan.Limits) bool {
 type experts struct{ ordinary }
 
 func (experts) check(n *plan.Node) error {
-	a := n.Attr.(plan.ExpertsAttr)
-	switch {
+	switch a := n.Attr.(plan.ExpertsAttr); {
 	case len(a.Gate) > maxExperts:
 		return fmt.Errorf("no kernel for %d experts, of which %d is the most", len(a.Gate), maxExperts)
 	case a.Identity > 0:
@@ -66,8 +65,7 @@ func (experts) check(n *plan.Node) error {
 		return errors.New("no kernel for weights of experts that multiply their inputs")
 	case a.Scales != nil:
 		return errors.New("no kernel for experts with scales of their own")
-	}
-	if a.Route.Score == plan.SparseMixer {
+	case a.Route.Score == plan.SparseMixer:
 		return fmt.Errorf("no kernel for experts chosen by the %v", a.Route.Score)
 	}
 	return nil
