@@ -229,6 +229,26 @@ type lookup struct {
 func look[T any](v T, ok bool) lookup { return lookup{v, ok} }
 
 // Integers of every GGUF width are read as int64 if they fit.
+// TestMetaUnder checks the members of an object by their own keys.
+func TestMetaUnder(t *testing.T) {
+	m, err := modelfile.ParseJSON("config.json", []byte(`{"a": 1, "text": {"a": 2, "b": {"c": [3]}}, "textual": {"a": 4}, "empty": {}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := m.Under("text")
+	if d := cmp.Diff([]string{"a", "b.c"}, text.Keys()); d != "" {
+		t.Error(d)
+	}
+	if n, ok := text.Int("a"); !ok || n != 2 {
+		t.Errorf("a is %d, %v", n, ok)
+	}
+	for _, key := range []string{"a", "b", "empty", "tex"} {
+		if keys := m.Under(key).Keys(); len(keys) > 0 {
+			t.Errorf("under %s are %v", key, keys)
+		}
+	}
+}
+
 func TestMetaIntWidths(t *testing.T) {
 	m := open(t, write(t, "model.gguf", ggufBytes(t, allValues, nil))).Meta()
 	for key, want := range map[string]int64{

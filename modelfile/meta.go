@@ -90,6 +90,19 @@ func (m *Meta) Ints(key string) ([]int64, bool) { return getAll(m, key, toInt) }
 // none or an element has another type.
 func (m *Meta) Floats(key string) ([]float64, bool) { return getAll(m, key, toFloat) }
 
+// Under returns the members of the JSON object at key, by their own keys. It is empty if there is no
+// such object.
+func (m *Meta) Under(key string) *Meta {
+	under := &Meta{values: map[string]any{}}
+	for _, k := range m.Keys() {
+		if own, ok := strings.CutPrefix(k, key+"."); ok {
+			under.keys = append(under.keys, own)
+			under.values[own] = m.values[k]
+		}
+	}
+	return under
+}
+
 // Type returns the name of the type of the value at key, for error messages: "uint32", "[]string",
 // "null", "object", or "" if there is none.
 func (m *Meta) Type(key string) string {

@@ -88,6 +88,9 @@ func (l layer) numbered(short, suffix string, expert int) string {
 		name = "blk.#." + short
 	}
 	name = strings.NewReplacer("*", l.base, "#", strconv.Itoa(l.index), "@", strconv.Itoa(expert)).Replace(name)
+	if short == "output" {
+		name = l.headBase + name
+	}
 	if whole, ok := strings.CutSuffix(name, "."); ok {
 		return whole
 	}

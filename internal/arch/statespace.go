@@ -133,19 +133,6 @@ func (m mapped) ReadRows(dst []byte, lo, hi int) error {
 	return tensor.CheckFinite(tensor.F32, dst)
 }
 
-// squeezed removes the middle dimension of a depthwise convolution, [d, 1, taps].
-func squeezed(_ *Spec, t *tensor.Tensor) (*tensor.Tensor, error) {
-	if len(t.Shape) == 1 {
-		return t, nil // its bias
-	}
-	if len(t.Shape) != 3 || t.Shape[1] != 1 {
-		return nil, fmt.Errorf("%w: %s has shape %v, want [channels 1 taps]", ErrTensor, t.Name, t.Shape)
-	}
-	flat := *t
-	flat.Shape = []int{t.Shape[0], t.Shape[2]}
-	return &flat, nil
-}
-
 // auto returns the integer under key, or def if there is none or the value is "auto".
 func (c *config) auto(key string, def int) int {
 	if text, ok := c.m.String(c.key(key)); ok && text == "auto" {
@@ -307,13 +294,4 @@ func convolved(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	}
 	state := b.State(plan.State{Name: fmt.Sprintf("conv.%d", w.index), Kind: plan.PerSequence, Size: (s.Taps - 1) * b.Cols(x)})
 	return b.Activate(b.Conv(x, weight, w.bias("ssm_conv1d", s.ConvBias), state), s.StateAct)
-}
-
-// ones returns a vector of n ones.
-func ones(n int) *tensor.Tensor {
-	values := make([]float32, n)
-	for i := range values {
-		values[i] = 1
-	}
-	return vectorOf("ones", values)
 }
