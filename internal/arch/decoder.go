@@ -76,27 +76,27 @@ func parallelNorms(b *plan.Builder, s *Spec, w layer, x plan.Value, attn, ffn st
 	return b.Add(b.Add(x, y), feedForward(b, s, w, norm(b, s, w, x, ffn, s.Hidden)))
 }
 
+// attention is a layer's attention: latent, to the keys and values of an earlier layer, or to those
+// of its own.
 func attention(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	if s.Latent != nil {
 		return latentAttention(b, s, w, x, fmt.Sprintf("kv.%d", w.index))
 	}
+	var y plan.Value
 	if from := s.kvLayer(w.index); from != w.index {
-		q := linear(b, w, x, "attn_q", s.Heads*s.HeadDim, s.QKVBias)
-		return attendTo(b, s, w, heads(b, s, w, q, "attn_q_norm"), from)
+		q := heads(b, s, w, queries(b, s, w, x), "attn_q_norm")
+		y = attendedTo(b, s, w, tempered(b, s, w, q), from)
+	} else {
+		q, k, v := qkv(b, s, w, x)
+		q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
+		y = attended(b, s, w, tempered(b, s, w, q), k, v)
 	}
-	q, k, v := qkv(b, s, w, x)
-	q, k, v = heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Clamp(v, s.QKVBound)
-	return output(b, s, w, gatedOut(b, s, w, x, attended(b, s, w, grown(b, s, w, q), k, v)))
+	return output(b, s, w, gatedOut(b, s, w, x, y))
 }
 
 // output projects the result of attention.
 func output(b *plan.Builder, s *Spec, w layer, y plan.Value) plan.Value {
 	return linear(b, w, y, "attn_output", s.Hidden, s.OutBias)
-}
-
-// attend attends and projects the result.
-func attend(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value {
-	return output(b, s, w, attended(b, s, w, q, k, v))
 }
 
 // attended stores keys and values in a state of the layer and attends to it.
@@ -109,9 +109,9 @@ func attended(b *plan.Builder, s *Spec, w layer, q, k, v plan.Value) plan.Value 
 	return b.Attention(q, k, v, w.sinks(s), w.states[w.index], a)
 }
 
-// attendTo is attend with the keys and values of an earlier layer.
-func attendTo(b *plan.Builder, s *Spec, w layer, q plan.Value, from int) plan.Value {
-	return output(b, s, w, b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index)))
+// attendedTo attends to the keys and values of an earlier layer.
+func attendedTo(b *plan.Builder, s *Spec, w layer, q plan.Value, from int) plan.Value {
+	return b.AttentionTo(q, w.sinks(s), w.states[from], s.attention(w.index))
 }
 
 // attention returns the parameters of layer i's attention.

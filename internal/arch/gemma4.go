@@ -172,14 +172,14 @@ func valueNormed(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 		for _, unused := range []string{"attn_k", "attn_v", "attn_k_norm"} { // some checkpoints have them
 			w.ignore(unused)
 		}
-		return attendTo(b, s, w, q, from)
+		return output(b, s, w, attendedTo(b, s, w, q, from))
 	}
 	k := linear(b, w, x, "attn_k", s.KVHeads*s.HeadDim, s.QKVBias)
 	v := k
 	if asValues := s.KeysAsValues && s.Windows[w.index] == 0 || !w.hub && !w.has("attn_v"); !asValues {
 		v = linear(b, w, x, "attn_v", s.KVHeads*s.HeadDim, s.QKVBias)
 	}
-	return attend(b, s, w, q, heads(b, s, w, k, "attn_k_norm"), b.RMSNorm(v, ones(s.HeadDim), s.Eps))
+	return output(b, s, w, attended(b, s, w, q, heads(b, s, w, k, "attn_k_norm"), b.RMSNorm(v, ones(s.HeadDim), s.Eps)))
 }
 
 // gemma4Experts routes by the residual stream itself, normalized, and gives it to the experts with

@@ -22,10 +22,9 @@ type Latent struct {
 	Turned    int // elements that are rotated, after the others; keys of all heads share them
 	Value     int // length of a head's value
 
-	Eps    float64          // of the norms of rows
-	Scale  float64          // multiplies latent rows
-	Bias   bias             // biases of the projections to rows
-	Temper *plan.TemperAttr // of queries; nil: none
+	Eps   float64 // of the norms of rows
+	Scale float64 // multiplies latent rows
+	Bias  bias    // biases of the projections to rows
 }
 
 // latentDefaults are transformers' values of missing keys.
@@ -102,9 +101,7 @@ func latentAttention(b *plan.Builder, s *Spec, w layer, x plan.Value, name strin
 		turn.HeadDim, turn.First = l.Turned, 0
 		r = b.Rope(r, turn)
 	}
-	if l.Temper != nil {
-		q = b.Temper(q, *l.Temper)
-	}
+	q = tempered(b, s, w, q)
 	keys, values := w.latentWeights(s)
 	a := plan.AttentionAttr{
 		Heads: s.Heads, KVHeads: 1, HeadDim: l.Rank + l.Turned, ValueDim: l.Rank, Window: s.Windows[w.index],

@@ -93,15 +93,14 @@ func llama4(c *config, s *Spec) {
 
 func llama4Layer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	q, k, v := qkv(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden))
-	switch r := s.ropeOf(w.index); {
-	case r != nil:
+	if r := s.ropeOf(w.index); r == nil {
+		q = tempered(b, s, w, q)
+	} else {
 		q, k = b.Rope(q, *r), b.Rope(k, *r)
 		if s.QKNorm == qkTurned {
 			q, k = b.RMSNorm(q, ones(s.HeadDim), s.Eps), b.RMSNorm(k, ones(s.HeadDim), s.Eps)
 		}
-	case s.Temper != nil:
-		q = b.Temper(q, *s.Temper)
 	}
-	x = b.Add(x, attend(b, s, w, q, k, v))
+	x = b.Add(x, output(b, s, w, attended(b, s, w, q, k, v)))
 	return b.Add(x, feedForward(b, s, w, norm(b, s, w, x, "ffn_norm", s.Hidden)))
 }

@@ -63,7 +63,7 @@ func mimoV2(c *config, s *Spec) {
 func mimoV2Layer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	h := norm(b, s, w, x, "attn_norm", s.Hidden)
 	q, k, v := qkv(b, s, w, h)
-	x = b.Add(x, attend(b, s, w, heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Scale(v, s.ValueScale)))
+	x = b.Add(x, output(b, s, w, attended(b, s, w, heads(b, s, w, q, "attn_q_norm"), heads(b, s, w, k, "attn_k_norm"), b.Scale(v, s.ValueScale))))
 	h = norm(b, s, w, x, "ffn_norm", s.Hidden)
 	if !w.hub && !w.has("ffn_gate_inp") { // GGUF has no key for it
 		return b.Add(x, glu(b, s, w, h, "", s.FFN))

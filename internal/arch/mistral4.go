@@ -24,9 +24,7 @@ func mistral4(c *config, s *Spec) {
 	if !c.hasAny(at) {
 		c.failf("both rope_parameters and rope_scaling are missing")
 	}
-	if by := c.optional(at + "llama_4_scaling_beta"); by > 0 {
-		l.Temper = &plan.TemperAttr{By: by, Every: c.integer(at+"original_max_position_embeddings", -1)}
-	}
+	s.growing(c, at+"llama_4_scaling_beta", at+"original_max_position_embeddings", -1)
 	s.mixture(c, Mixture{
 		Experts: 128, ExpertFFN: 2048,
 		Route: plan.RouteAttr{Used: 4, Score: plan.SoftmaxAll, Normalize: true, GroupTop: 2},

@@ -52,9 +52,8 @@ type Spec struct {
 	QKNorm       qkNorm
 	QKVBound     float64 // queries, keys and values are clamped to -QKVBound..QKVBound; 0: not at all
 	OutGate      outGate
-	Growth       growth
 	Chunks       []int            // by layer, or nil: length of the chunks within which attention sees; 0: all
-	Temper       *plan.TemperAttr // of queries, in layers that do not rotate heads; nil: none
+	Temper       *plan.TemperAttr // of queries; nil: none
 	KeysAsValues bool             // keys before their norm are the values, in layers without a window
 	AltUp        altUp
 	Sparsity     []float64 // by layer, or nil: deviations above the mean from which gates are kept; -Inf: all are

@@ -26,13 +26,13 @@ type weights struct {
 	spec     *Spec
 	used     map[string]bool
 
-	layouts  map[string]layout                 // of the file's tensors, by short name
-	streams  []plan.Value                      // of a residual of several
-	embedded plan.Value                        // the first layer's input
-	states   map[int]int                       // by layer: the state of its keys and values
-	made     map[*tensor.Tensor]*tensor.Tensor // converted weights
-	parts    map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
-	growth   *tensor.Tensor                    // see grown; nil until it is needed
+	layouts     map[string]layout                 // of the file's tensors, by short name
+	streams     []plan.Value                      // of a residual of several
+	embedded    plan.Value                        // the first layer's input
+	states      map[int]int                       // by layer: the state of its keys and values
+	made        map[*tensor.Tensor]*tensor.Tensor // converted weights
+	parts       map[rowRange]*tensor.Tensor       // views of rows, so that one that is used twice is one weight
+	factorTable *tensor.Tensor                    // see tempered; nil until it is needed
 }
 
 // A rowRange is rows lo to hi of a tensor.
