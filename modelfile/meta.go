@@ -32,24 +32,6 @@ func (m *Meta) Keys() []string {
 	return m.keys
 }
 
-// Within returns m with the members of the object at key also as its own, where they take the place
-// of m's. It returns m if there is no such object.
-func (m *Meta) Within(key string) *Meta {
-	var inner Meta
-	for _, k := range m.Keys() {
-		if name, ok := strings.CutPrefix(k, key+"."); ok {
-			inner.set(name, m.values[k])
-		}
-	}
-	if len(inner.keys) == 0 {
-		return m
-	}
-	for _, k := range m.Keys() {
-		inner.set(k, m.values[k])
-	}
-	return &inner
-}
-
 // Value returns the value of key as stored, and whether there is one. A JSON null is a value: nil,
 // true.
 func (m *Meta) Value(key string) (any, bool) {

@@ -47,7 +47,6 @@ type architecture struct {
 	zeros     bool              // GGUF's numbers of heads and widths by layer may be 0
 	ffn       int               // width of the feed-forward layer in widths of the residual stream, if config.json lacks it
 	norm      *plan.Op          // nil: RMSNorm
-	apart     []string          // prefixes of tensors of other parts of a model, such as heads that predict further tokens
 
 	adapt func(*config, *Spec)
 	block block

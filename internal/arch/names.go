@@ -101,10 +101,6 @@ func (l layer) numbered(short, suffix string, expert int) string {
 // configuration.
 var derived = []string{".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "embeddings.position_ids", "embeddings.token_type_ids"}
 
-// elsewhere are prefixes of the tensors of a checkpoint's other parts: towers for images and sound,
-// and heads that predict tokens beyond the next one.
-var elsewhere = []string{"model.visual.", "mtp."}
-
 // nearestOf returns up to three names of known that are most similar to name, quoted, most similar
 // first.
 func nearestOf(name string, known []string) string {

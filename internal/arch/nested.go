@@ -10,7 +10,8 @@ import (
 
 // A checkpoint of a model that also reads images or sound has the configuration of its language
 // model in an object of its own, text_config, and the tensors of its other parts beside those of
-// the language model. Only the language model is used.
+// the language model. Only the language model is used, without the heads that predict tokens beyond
+// the next one.
 
 // textMeta returns the metadata of f's language model.
 func textMeta(f *modelfile.File) *modelfile.Meta {
@@ -41,12 +42,18 @@ var textBases = []struct{ base, head string }{{"model.language_model.", ""}, {"l
 
 // towers are the prefixes of the tensors of other parts, after "model." if they have it.
 var towers = []string{
-	"vision_tower.", "vision_model.", "audio_tower.", "embed_vision.", "embed_audio.", "multi_modal_projector.", "mm_projector.",
+	"vision_tower.", "vision_model.", "visual.", "audio_tower.", "embed_vision.", "embed_audio.", "multi_modal_projector.", "mm_projector.",
 }
+
+// furtherHeads are the prefixes of the tensors that predict tokens beyond the next one, where checkpoints
+// do not count them among the layers.
+var furtherHeads = []string{"mtp.", "mtp_"}
 
 // nested sets the prefix of the language model's tensors if the file has other parts too.
 func (w *weights) nested() {
-	w.towers = true
+	if w.towers = textMeta(w.f) != w.f.Meta(); !w.towers {
+		return
+	}
 	has := func(prefix string) bool {
 		return slices.ContainsFunc(w.f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
 	}
@@ -58,8 +65,10 @@ func (w *weights) nested() {
 	}
 }
 
-// elsewhere reports whether a tensor belongs to another part than the language model.
+// elsewhere reports whether a tensor of a checkpoint belongs to another part than the language model,
+// or to a head that predicts further tokens.
 func (w *weights) elsewhere(name string) bool {
-	name = strings.TrimPrefix(name, "model.")
-	return w.towers && slices.ContainsFunc(towers, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	own := strings.TrimPrefix(strings.TrimPrefix(name, w.base), "model.")
+	begins := func(prefix string) bool { return strings.HasPrefix(own, prefix) }
+	return w.hub && (slices.ContainsFunc(furtherHeads, begins) || w.towers && slices.ContainsFunc(towers, begins))
 }

@@ -20,7 +20,6 @@ type weights struct {
 	hub      bool   // names are those of safetensors checkpoints
 	names    names  // the architecture's own names
 	base     string // prefix of names
-	apart    []string
 	headBase string // prefix of the head's name, if it is not in names
 	towers   bool   // the file has other parts than the language model
 	spec     *Spec
@@ -57,7 +56,7 @@ func (w *weights) rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
 
 func newWeights(f *modelfile.File, a *architecture) *weights {
 	w := &weights{
-		f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, apart: a.apart, used: map[string]bool{}, states: map[int]int{},
+		f: f, hub: f.Format() == modelfile.Safetensors, names: a.ggufNames, used: map[string]bool{}, states: map[int]int{},
 		made: map[*tensor.Tensor]*tensor.Tensor{}, parts: map[rowRange]*tensor.Tensor{},
 	}
 	if w.hub {
@@ -65,9 +64,7 @@ func newWeights(f *modelfile.File, a *architecture) *weights {
 		if !slices.ContainsFunc(f.Tensors(), func(t *tensor.Tensor) bool { return strings.HasPrefix(t.Name, w.base) }) {
 			w.base = "" // a bare model has no prefix
 		}
-		if len(f.Meta().Under("text_config").Keys()) > 0 {
-			w.nested()
-		}
+		w.nested()
 	}
 	return w
 }
@@ -269,8 +266,7 @@ func (w *weights) factors(short string, n int) []float64 {
 func (w *weights) unused(s *Spec) error {
 	var left []string
 	for _, t := range w.f.Tensors() {
-		if !w.used[t.Name] && !w.predicting(s, t.Name) && !w.elsewhere(t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) &&
-			!(w.hub && slices.ContainsFunc(elsewhere, func(s string) bool { return strings.HasPrefix(t.Name, s) })) {
+		if !w.used[t.Name] && !w.predicting(s, t.Name) && !w.elsewhere(t.Name) && !slices.ContainsFunc(derived, func(s string) bool { return strings.HasSuffix(t.Name, s) }) {
 			left = append(left, t.Name)
 		}
 	}
@@ -283,17 +279,10 @@ func (w *weights) unused(s *Spec) error {
 	return fmt.Errorf("%w: the architecture does not use %s and %d more", ErrTensor, strings.Join(left[:3], ", "), len(left)-3)
 }
 
-// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one,
-// or to another part that the program does not contain.
+// predicting reports whether a tensor belongs to a layer that predicts tokens beyond the next one.
 func (w *weights) predicting(s *Spec, name string) bool {
-	if slices.ContainsFunc(w.apart, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-		return true
-	}
 	prefix := "blk."
 	if w.hub {
-		if strings.HasPrefix(name, w.base+"mtp.") {
-			return true
-		}
 		prefix = w.base + "layers."
 	}
 	for i := range s.Predicting {
