@@ -15,12 +15,12 @@ func init() {
 	register(architecture{
 		title: "DeepSeek-V2", about: "latent attention; experts in groups, and shared ones; the first layers dense",
 		hub: "DeepseekV2ForCausalLM", kind: "deepseek_v2", adapt: deepseekV2, block: prenorm,
-		hubNames: latentNames, defaults: defaultsWith(latentDefaults, map[string]int{"n_shared_experts": 2}),
+		hubNames: latentNames, defaults: with(latentDefaults, map[string]int{"n_shared_experts": 2}),
 	})
 	register(architecture{
 		title: "DeepSeek-V3, R1, V3.1, Kimi K2", about: "latent attention; experts by sigmoid with a bias to choose by, in groups, and shared ones; the first layers dense",
 		gguf: "deepseek2", hub: "DeepseekV3ForCausalLM", kind: "deepseek_v3", adapt: deepseekV3, block: prenorm,
-		hubNames: latentNames, defaults: defaultsWith(latentDefaults, map[string]int{
+		hubNames: latentNames, defaults: with(latentDefaults, map[string]int{
 			"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1,
 		}),
 	})
@@ -128,8 +128,8 @@ var latentNames = names{
 	"attn_kv_b":      "*layers.#.self_attn.kv_b_proj",
 }
 
-// defaultsWith returns defaults with more of them.
-func defaultsWith(base, more map[string]int) map[string]int {
+// with returns a copy of base with more.
+func with[V any, M ~map[string]V](base, more M) M {
 	all := maps.Clone(base)
 	maps.Copy(all, more)
 	return all

@@ -3,6 +3,7 @@ package arch
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/realizar/realizar/internal/plan"
 )
@@ -30,7 +31,7 @@ type ropeScaling struct {
 func (s *Spec) rope(c *config, w *weights) {
 	const global, local = "rope_parameters.full_attention.", "rope_parameters.sliding_attention."
 	switch {
-	case s.Learned:
+	case s.Learned, s.Unturned != nil && !slices.Contains(s.Unturned, false):
 		return
 	case c.gguf:
 		s.Rope.Dims = c.integer("rope.dimension_count", int(float64(s.HeadDim)*s.Partial))
