@@ -349,7 +349,7 @@ func TestRunNotFinite(t *testing.T) {
 }
 
 func TestRunUnknownArchitecture(t *testing.T) {
-	fails(t, realizarRun(t, "run", modeltest.Llama(t, modeltest.Architecture("abacus")), "hi"), 1, `"abacus"`, "llama")
+	fails(t, realizarRun(t, "run", modeltest.Llama(t, modeltest.Architecture("abacus")), "hi"), 1, `"abacus"`, "the nearest known are")
 }
 
 // TestRunWithoutModel checks that the built-in model answers if none is named, with one line that
