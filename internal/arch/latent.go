@@ -121,7 +121,7 @@ func (l layer) latentWeights(s *Spec) (keys, values []*tensor.Tensor) {
 		return l.byHead("attn_k_b", s.Heads, a.Rank, a.Plain), l.byHead("attn_v_b", s.Heads, a.Value, a.Rank)
 	}
 	for _, t := range l.byHead("attn_kv_b", s.Heads, a.Plain+a.Value, a.Rank) {
-		keys, values = append(keys, turnedOver(t, a.Plain)), append(values, rowsNamed(t, a.Plain, a.Plain+a.Value))
+		keys, values = append(keys, l.turnedOver(t, a.Plain)), append(values, l.rows(t, a.Plain, a.Plain+a.Value))
 	}
 	return keys, values
 }
@@ -141,19 +141,13 @@ func (l layer) byHead(short string, heads, rows, cols int) []*tensor.Tensor {
 	return list
 }
 
-func rowsNamed(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
-	part := t.RowSlice(lo, hi)
-	part.Name = fmt.Sprintf("%s[%d:%d]", t.Name, lo, hi)
-	return part
-}
-
 // turnedOver returns the transpose of the first n rows of a matrix. Numbers in blocks become float32.
-func turnedOver(t *tensor.Tensor, n int) *tensor.Tensor {
+func (w *weights) turnedOver(t *tensor.Tensor, n int) *tensor.Tensor {
 	name, shape := fmt.Sprintf("%s[:%d].T", t.Name, n), []int{t.Cols(), n}
 	if t.DType.BlockLen() == 1 && t.Source == nil {
 		return &tensor.Tensor{Name: name, DType: t.DType, Shape: shape, Source: &strided{of: t, byRow: 1, byCol: t.Cols(), cols: n}}
 	}
-	return &tensor.Tensor{Name: name, DType: tensor.F32, Shape: shape, Source: decodedColumns{rowsNamed(t, 0, n)}}
+	return &tensor.Tensor{Name: name, DType: tensor.F32, Shape: shape, Source: decodedColumns{w.rows(t, 0, n)}}
 }
 
 // A decodedColumns is a source of the columns of a matrix, as rows of float32.

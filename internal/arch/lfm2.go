@@ -69,6 +69,7 @@ func lfm2Layers(c *config, s *Spec) {
 	s.QKNorm, s.ConvBias = qkHeads, asFound
 	if c.gguf {
 		s.Taps = c.integer("shortconv.l_cache", -1)
+		s.headless()
 		return
 	}
 	s.epsilon(c, 1e-5)
@@ -83,17 +84,12 @@ func lfm2Layers(c *config, s *Spec) {
 	} else if list, ok := c.m.Ints("full_attn_idxs"); ok {
 		attends = func(i int) bool { return slices.Contains(list, int64(i)) }
 	}
-	s.EachKVHeads = make([]int, len(s.Windows))
-	for i := range s.EachKVHeads {
-		if attends(i) {
-			s.EachKVHeads[i] = s.KVHeads
-		}
-	}
+	s.stateLayers(func(i int) bool { return !attends(i) })
 }
 
 func lfm2Layer(b *plan.Builder, s *Spec, w layer, x plan.Value) plan.Value {
 	mix := attention
-	if s.KVHeads == 0 {
+	if s.Recurrent[w.index] {
 		mix = shortConv
 	}
 	x = b.Add(x, mix(b, s, w, norm(b, s, w, x, "attn_norm", s.Hidden)))

@@ -64,8 +64,8 @@ type Spec struct {
 	Learned      bool      // positions are learned and added to embeddings; heads are not rotated
 	Latent       *Latent   // latent attention, or nil
 
-	Taps     int  // tokens that a short convolution reads
-	ConvBias bias // biases of short convolutions
+	Taps     int  // tokens that a short convolution reads, alone or before states
+	ConvBias bias // its biases
 
 	Ungated  bool // the feed-forward layer has no gate
 	Parallel bool // it has the same input as attention, in architectures with both kinds of layer
