@@ -1,6 +1,7 @@
 package arch_test
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/realizar/realizar/internal/cpu"
 	"github.com/realizar/realizar/internal/plan"
+	"github.com/realizar/realizar/internal/plan/plantest"
 	"github.com/realizar/realizar/modelfile"
 	"github.com/realizar/realizar/tensor"
 )
@@ -66,6 +68,36 @@ func TestConvertedKimiLinear(t *testing.T) {
 	}
 	if d := relative(logits[0], logits[1]); !(d < 1e-6) {
 		t.Errorf("relative error %.3g", d)
+	}
+}
+
+// Delta nets beside latent attention have the same bits however a prompt is cut.
+func TestKimiLinearInSteps(t *testing.T) {
+	m, err := buildFile(t, goldenModel(t, "kimi-linear").write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int32
+	for i := range 140 {
+		ids = append(ids, int32(i*i*7%32))
+	}
+	var want [][]float32
+	for _, size := range []int{140, 1, 7, 63, 64, 65} {
+		r, err := plantest.NewRunner(cpu.New(2), m.Program, plantest.LimitsFor(m.Program, 140, 1, 140, 16, plan.Limits{Cache: tensor.F16}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.Add(ids, size)
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = s.Logits
+		}
+		same(t, fmt.Sprintf("steps of %d", size), s.Logits, want)
+		if err := r.Exe.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
