@@ -162,9 +162,10 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
     makeBarrier(restFree, 8 * blocks), makeBarrier(sumsThere, 1);
     showBarriers();
   }
-  meetCluster();
-
   const int warp = tidX() / 32, lane = tidX() % 32;
+  syncWarp();
+  comeToCluster();
+  if (warp > 0) awaitCluster(); // the first warp has made the barriers, and may copy at once
   if (warp < 4) {
     fewerRegisters<W::blocks == 2 ? 32 : 40>();
     if (warp == 0 && lane < wideTiles) { // tiles of weights: a row of them each
@@ -211,6 +212,7 @@ template <class F, int N, bool GATED, class Work> INLINE void wide(const typenam
       }
     }
     syncWarp();
+    if (warp == 0) awaitCluster();
   } else {
     moreRegisters<W::blocks == 2 ? 104 : 232>();
     waitForPrevious();
